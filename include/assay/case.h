@@ -1,0 +1,77 @@
+// What a spec.json says about one challenge, validated. Pure data.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+// What a case is for. core, edge and trap cases make the correctness score (a failed core case caps
+// the total); completeness cases belong to a capability; resource cases only measure; timed cases
+// make the performance score and must be correct on every repetition.
+enum class CaseGroup : std::uint8_t { core, edge, trap, completeness, resource, timed };
+
+struct CaseSpec {
+  std::string name;
+  CaseGroup group = CaseGroup::core;
+  double weight = 1.0;          // within its group
+  std::string capability;       // completeness cases: the item they belong to
+  std::string catches;          // trap cases: the mistake, in words
+  nlohmann::json params;        // shapes, distribution, tolerances: the challenge's own vocabulary
+  std::int32_t expect_status = 0;   // ASSAY_*; when not ASSAY_OK the outputs must stay untouched
+  bool deterministic = false;   // run twice on the same input; outputs must agree bitwise
+  double time_limit_s = 10.0;   // wall clock of one call
+  std::string uncaught_reason;  // trap cases that no shipped example fails: why
+  // Timed cases only.
+  int repetitions = 11;         // of par and the submission
+  int naive_repetitions = 3;
+  bool quick = false;           // part of a --quick run
+};
+
+// A measured quantity and the two values between which its points go from all to none. The scale is
+// logarithmic when both are positive, else linear; full < zero means smaller is better.
+struct ResourceRule {
+  std::string name;
+  std::string case_name;  // the case that measures it
+  std::string metric;     // a metric the checker or the harness reports for that case
+  double full = 0, zero = 0;
+  double weight = 1.0;
+  std::string unit, why;
+};
+
+struct Capability {
+  std::string name, summary;
+  double weight = 1.0;
+};
+
+// Points per dimension; they sum to 100.
+struct Weights {
+  double correctness = 50, accuracy = 5, performance = 20, resources = 10, completeness = 10,
+         tests = 5;
+};
+
+struct Limits {
+  std::int64_t memory_bytes = 0;  // address space of the worker beyond the harness's own buffers
+  int threads = 2;
+  double load_time_s = 10;
+  double build_time_s = 60;
+};
+
+struct ChallengeSpec {
+  std::string name, title, difficulty, summary;
+  std::vector<std::string> required_symbols, optional_symbols;
+  Limits limits;
+  Weights weights;
+  std::map<CaseGroup, double> correctness_shares;  // core, edge, trap; sum 1
+  double accuracy_full = 1, accuracy_zero = 4;     // error relative to ref32's
+  std::vector<CaseSpec> cases;
+  std::vector<ResourceRule> resources;
+  std::vector<Capability> capabilities;
+  std::string directory;  // challenges/<name>, absolute
+  std::string hash;       // of spec.json's bytes
+};
+
+}  // namespace assay

@@ -1,0 +1,143 @@
+// What a challenge author implements on the trusted side: the layout of each case, its inputs, the
+// fp64 reference and the check. Runs in the harness only; a submission never sees this code.
+//
+// Life of a case:  plan -> fill -> reference -> (the worker runs every phase) -> check
+// plan and fill depend on nothing but the spec and the seed, so that a case can be replayed alone.
+// Every function may be called from several threads at once for different cases.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "assay/case.h"
+#include "assay/dtype.h"
+
+namespace assay {
+
+enum class Role : std::uint8_t {
+  input,   // read-only in the worker; its contents appear when its phase starts
+  output,  // poisoned with NaN patterns before the first phase, checked after the last
+  inout,   // writable in the worker; fill() gives the first contents
+};
+
+struct BufferPlan {
+  std::string name;
+  Dtype dtype = Dtype::f32;
+  std::vector<std::int64_t> shape;  // row-major; any dimension may be 0
+  Role role = Role::input;
+  int phase = 0;          // inputs: hidden from the worker until this phase starts
+  bool null = false;      // the worker sees NULL
+  bool canary = true;     // outputs: bytes around the buffer must survive
+
+  std::int64_t elements() const {
+    std::int64_t n = 1;
+    for (auto d : shape) n *= d;
+    return n;
+  }
+  std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype); }
+};
+
+// A case ready to run. The position of a buffer in `buffers` is its handle on both sides.
+struct CasePlan {
+  std::int32_t entry = 0;           // which routine of the adapter
+  std::vector<std::byte> params;    // plain data, handed to the adapter verbatim
+  std::vector<BufferPlan> buffers;
+  int phases = 1;                   // the adapter is called once per phase, in order
+  int timed_phase = 0;              // the one whose time counts
+  bool aligned = false;             // base pointers on 256 bytes; else only on the element size
+
+  template <class T>
+  void set_params(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const auto* p = reinterpret_cast<const std::byte*>(&value);
+    params.assign(p, p + sizeof(T));
+  }
+};
+
+// The harness's view of a case's buffers, in plan order. A null or empty buffer has bytes == 0.
+struct BufferView {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+
+  template <class T>
+  T* as() const { return static_cast<T*>(data); }
+  template <class T>
+  std::span<T> span() const { return {static_cast<T*>(data), bytes / sizeof(T)}; }
+};
+using BufferViews = std::span<const BufferView>;
+
+// Whatever a challenge wants to compute once per input and use for several outputs (the naive, the
+// par and the submission's run on the same input). Keep it small: at most O(rows) for large cases.
+class Reference {
+ public:
+  virtual ~Reference() = default;
+};
+
+struct Metric {
+  std::string name;
+  double value = 0;
+};
+
+struct CheckResult {
+  bool pass = true;
+  // Largest error of any output and its bound, in the units of the tolerance; absent for discrete
+  // outputs. `accuracy` is the error relative to that of a plain fp32 implementation (1 = as good).
+  std::optional<double> error, bound, accuracy;
+  std::string detail;  // for people: the first mismatch with index, got and expected
+  std::vector<Metric> metrics;
+};
+
+// The harness's half of a callback challenge: answers requests that arrive while the submission's
+// call is in progress. The worker is stopped meanwhile and its clock stands still. `request` is
+// hostile bytes: parse with bounds. Returns a status for the adapter and fills `response`.
+class CallbackServer {
+ public:
+  virtual ~CallbackServer() = default;
+  virtual std::int32_t serve(std::uint32_t kind, std::span<const std::byte> request,
+                             std::span<std::byte> response) = 0;
+};
+
+class Challenge {
+ public:
+  virtual ~Challenge() = default;
+
+  virtual CasePlan plan(const CaseSpec&) const = 0;
+
+  // Writes every input and inout buffer from `seed` alone. Outputs are poisoned by the harness.
+  virtual void fill(const CaseSpec&, const CasePlan&, std::uint64_t seed, BufferViews) const = 0;
+
+  // Called after fill and before the worker runs; inout buffers still have their first contents.
+  virtual std::unique_ptr<Reference> reference(const CaseSpec&, const CasePlan&,
+                                               BufferViews) const = 0;
+
+  // Judges the outputs. The worker is stopped; its output memory is hostile bytes: any value may
+  // stand there, so indices and lengths read from it are bounded before use. `server` is what
+  // callbacks() returned for this run, or null.
+  virtual CheckResult check(const CaseSpec&, const CasePlan&, const Reference&, BufferViews,
+                            const CallbackServer* server) const = 0;
+
+  // A fresh server per run; null for challenges without callbacks.
+  virtual std::unique_ptr<CallbackServer> callbacks(const CaseSpec&, const CasePlan&,
+                                                    BufferViews) const {
+    return nullptr;
+  }
+
+  // One line for tables, e.g. "rows=64 D=1024 f32".
+  virtual std::string shape(const CaseSpec&) const = 0;
+};
+
+}  // namespace assay
+
+// In challenge.cpp: ASSAY_CHALLENGE(layer_norm_backward, LayerNormBackward)
+#define ASSAY_CHALLENGE(name, Type)                \
+  namespace assay {                                \
+  const Challenge& challenge_##name() {            \
+    static const Type instance;                    \
+    return instance;                               \
+  }                                                \
+  }

@@ -1,0 +1,18 @@
+// Loops over all cores for generators, references and checks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace assay {
+
+// Calls body(begin, end) on disjoint chunks that cover [0, n), on up to parallel_threads() threads.
+// Chunks have at least `grain` iterations. Rethrows the first exception of a chunk.
+void parallel_for(std::int64_t n, std::int64_t grain,
+                  const std::function<void(std::int64_t, std::int64_t)>& body);
+
+// Threads that parallel_for uses; thread-local, so concurrent jobs can be held to one each.
+int parallel_threads();
+void set_parallel_threads(int n);
+
+}  // namespace assay

@@ -1,0 +1,134 @@
+// Everything a run produces, and what the scoreboard stores. Plain data in SI units.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/case.h"
+#include "assay/challenge.h"
+
+namespace assay {
+
+// Ordered by precedence: when several apply, the smallest wins.
+enum class Verdict : std::uint8_t {
+  harness_error,       // JE: ours; never scored
+  security_violation,  // SV: a forbidden system call
+  protocol_violation,  // PV: tampered with the worker protocol
+  build_error,         // CE: did not compile
+  build_limit,         // CE-limit: compiler ran out of time, memory or output
+  load_error,          // LE: missing symbol, failed or exited while loading
+  memory_limit,        // MLE
+  time_limit,          // TLE: busy until the limit
+  idle_limit,          // TLE-wall: asleep until the limit
+  runtime_error,       // RE: signal, exit or exception during a call
+  output_limit,        // OLE: too much on stdout or stderr
+  wrong_answer,        // WA
+  unsupported,         // returned ASSAY_ENOTSUP: costs only its capability
+  skipped,             // not run; says why
+  ok,
+};
+
+const char* code(Verdict);         // "WA"
+const char* description(Verdict);  // "wrong answer"
+std::optional<Verdict> verdict_from_code(const std::string&);
+
+// One paired repetition of a timed case: seconds of each implementation on the same input. Absent
+// where that implementation was not run in this repetition.
+struct TimingSample {
+  std::optional<double> naive, par, submission;
+};
+
+struct CaseResult {
+  std::string name;
+  CaseGroup group = CaseGroup::core;
+  Verdict verdict = Verdict::skipped;
+  std::uint64_t seed = 0;
+  std::string shape;
+  std::optional<double> error, bound, accuracy;
+  std::string detail;               // first mismatch, signal, or why it was skipped
+  double seconds = 0;               // wall clock inside the submission, correctness cases
+  std::vector<Metric> metrics;
+  std::vector<TimingSample> samples;  // timed cases
+};
+
+struct BuildRecord {
+  Verdict verdict = Verdict::ok;    // ok, build_error, build_limit
+  std::string source_hash;          // SHA-256 over names and contents of the sources
+  std::string command;              // with harness-chosen file names
+  std::string log;                  // the first lines, escaped and truncated
+  double seconds = 0;
+  bool cached = false;
+};
+
+struct CellKey {
+  std::string model, challenge, attempt, device;  // attempt "" when there is only one
+  auto operator<=>(const CellKey&) const = default;
+};
+
+// One cell as run, before grading. A stored cell can be graded again without running anything.
+struct CellResult {
+  CellKey key;
+  std::string spec_hash;
+  std::string isolation;  // "namespaces+seccomp", "landlock+seccomp" or "none"
+  std::uint64_t seed = 0;
+  std::string finished_at;  // UTC, ISO 8601
+  BuildRecord build;
+  std::vector<CaseResult> cases;
+  std::vector<CaseResult> mutants;  // the submission's own tests against the shipped examples
+  std::string tests_note;           // why `mutants` is empty
+};
+
+struct Interval {
+  double low = 0, high = 0;
+};
+
+struct Dimension {
+  std::string name;
+  std::optional<double> points;  // absent: not run
+  double max = 0;
+  Interval interval;             // of the points, 95 %
+  std::string why;               // one line: what was gained or lost
+};
+
+struct ShapeSpeed {
+  std::string case_name;
+  double ratio_to_par = 0;   // submission's speed / par's, 1 = as fast
+  Interval ratio_interval;   // bootstrap, 95 %
+  double ratio_to_naive = 0;
+  double points = 0;         // 0..1
+};
+
+struct Score {
+  Verdict verdict = Verdict::skipped;  // the worst over the cell
+  std::optional<double> total;         // 0..100; absent when not run or the harness failed
+  Interval interval;
+  std::string letter;                  // "A" .. "F", "" when there is no total
+  bool capped = false;                 // a failed core case
+  std::vector<Dimension> dimensions;
+  std::vector<ShapeSpeed> speeds;
+  std::vector<std::string> flags;
+};
+
+struct Machine {
+  std::string cpu, kernel, os, compiler;
+  int cores = 0;
+  std::int64_t memory_bytes = 0, l3_bytes = 0;
+  double copy_bytes_per_s = 0, fma_flops_per_s = 0;  // measured at the start of the run
+};
+
+struct BoardEntry {
+  CellResult cell;
+  Score score;
+  std::string assay_version, assay_commit;
+  Machine machine;
+};
+
+struct Scoreboard {
+  static constexpr int kSchema = 1;
+  std::map<CellKey, BoardEntry> entries;
+};
+
+}  // namespace assay

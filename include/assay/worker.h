@@ -1,0 +1,51 @@
+// What a challenge author implements on the untrusted side: adapter.cpp, which turns a case into
+// typed calls of the submission's functions. It runs inside the sandboxed worker, next to the
+// submission, so it holds no secret and nothing it reports is believed: only the outputs count.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "assay/abi.h"
+
+namespace assay::worker {
+
+class Call {
+ public:
+  virtual ~Call() = default;
+
+  virtual assay_ctx* ctx() = 0;
+  virtual std::int32_t entry() const = 0;   // CasePlan::entry
+  virtual int phase() const = 0;            // 0 .. CasePlan::phases-1
+  virtual const void* params() const = 0;   // CasePlan::params
+  virtual void* buffer(int handle) = 0;     // NULL for null buffers
+  virtual std::size_t bytes(int handle) const = 0;
+  virtual void* symbol(const char* name) = 0;  // the submission's function, or NULL
+  // A slot that survives from phase to phase of one case and is NULL at the start of each case.
+  virtual void*& state() = 0;
+  // Asks the harness's CallbackServer. Both sizes are at most kCallbackBytes.
+  virtual std::int32_t callback(std::uint32_t kind, const void* request, std::size_t request_bytes,
+                                void* response, std::size_t response_bytes) = 0;
+
+  template <class T>
+  const T& params_as() const { return *static_cast<const T*>(params()); }
+  template <class T>
+  T* as(int handle) { return static_cast<T*>(buffer(handle)); }
+  // The submission's function with the type of its prototype: call.fn(&::ln_backward, "ln_backward")
+  template <class F>
+  F* fn(const char* name) { return reinterpret_cast<F*>(symbol(name)); }
+};
+
+inline constexpr std::size_t kCallbackBytes = std::size_t{8} << 20;
+
+// Runs one phase and returns the submission's ASSAY_* code. A missing optional function is
+// ASSAY_ENOTSUP.
+using Adapter = std::int32_t (*)(Call&);
+
+}  // namespace assay::worker
+
+// In adapter.cpp: ASSAY_ADAPTER(layer_norm_backward, run)
+#define ASSAY_ADAPTER(name, function)                                              \
+  namespace assay::worker {                                                        \
+  std::int32_t adapter_##name(Call& call) { return function(call); }               \
+  }

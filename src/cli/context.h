@@ -1,0 +1,48 @@
+// What every subcommand starts from: where things lie, and which challenges exist.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "assay/case.h"
+
+namespace CLI {
+class App;
+}
+
+namespace assay::cli {
+
+// Exit statuses. 0: done, whatever the grades.
+inline constexpr int kDone = 0, kCheckFailed = 1, kUsageOrHarnessError = 2;
+
+struct Context {
+  std::filesystem::path root;  // the folder that holds challenges/ and include/
+
+  std::filesystem::path challenges() const { return root / "challenges"; }
+  std::filesystem::path submissions() const { return root / "submissions"; }
+  std::filesystem::path results() const { return root / "results"; }
+};
+
+// --root, else ASSAY_ROOT, else the nearest parent of the working directory with a challenges/
+// folder, else the source tree that the program was built from. Throws Error when none is there.
+Context find_context(const std::string& root_option);
+
+// Specs of all challenges, or of the named ones in the given order; an unknown name throws Error
+// with the nearest known one.
+std::vector<ChallengeSpec> load_specs(const Context&, const std::vector<std::string>& names = {});
+
+// What a subcommand does once the command line is parsed; returns the exit status.
+using Action = std::function<int(const Context&)>;
+
+// Each declares its options on the app and sets `action` when it is chosen.
+void add_run(CLI::App&, Action&);
+void add_rerun(CLI::App&, Action&);
+void add_report(CLI::App&, Action&);
+void add_show(CLI::App&, Action&);
+void add_list(CLI::App&, Action&);
+void add_doctor(CLI::App&, Action&);
+void add_selftest(CLI::App&, Action&);
+
+}  // namespace assay::cli

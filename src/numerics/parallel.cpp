@@ -1,0 +1,50 @@
+#include "assay/parallel.h"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace assay {
+namespace {
+thread_local int thread_count = 0;  // 0: all cores
+}
+
+int parallel_threads() {
+  if (thread_count > 0) return thread_count;
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+void set_parallel_threads(int n) { thread_count = n; }
+
+void parallel_for(std::int64_t n, std::int64_t grain,
+                  const std::function<void(std::int64_t, std::int64_t)>& body) {
+  if (n <= 0) return;
+  const std::int64_t chunks =
+      std::clamp<std::int64_t>(n / std::max<std::int64_t>(grain, 1), 1, parallel_threads());
+  if (chunks == 1) return body(0, n);
+
+  std::exception_ptr error;
+  std::mutex mutex;
+  const auto run = [&](std::int64_t chunk) {
+    try {
+      body(n * chunk / chunks, n * (chunk + 1) / chunks);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (std::int64_t c = 1; c < chunks; ++c) {
+    threads.emplace_back([&run, c] {
+      set_parallel_threads(1);  // no nesting
+      run(c);
+    });
+  }
+  run(0);
+  threads.clear();
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace assay

@@ -1,0 +1,154 @@
+#include "run/layout.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "assay/parallel.h"
+#include "assay/random.h"
+
+namespace assay::run {
+namespace {
+
+constexpr std::size_t kAlign = 256;
+
+std::size_t round_up(std::size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+
+// 16-bit halves 0xfff1..0xffff: NaN as f16, bf16, f32 and f64, small negative as an integer.
+std::uint64_t poison_word(std::uint64_t seed, std::uint64_t index) {
+  return 0xfff1fff1fff1fff1ull | (mix64(seed + index * 0x9e3779b97f4a7c15ull) & 0x000e000e000e000eull);
+}
+
+std::byte poison_byte(std::uint64_t seed, std::size_t offset) {
+  return static_cast<std::byte>(poison_word(seed, offset / 8) >> (offset % 8 * 8));
+}
+
+// The pattern is a function of the arena offset, so any range can be written or compared alone.
+void write_poison(std::byte* arena, std::size_t begin, std::size_t end, std::uint64_t seed) {
+  while (begin < end && begin % 8 != 0) arena[begin] = poison_byte(seed, begin), ++begin;
+  const std::size_t words = (end - begin) / 8;
+  parallel_for(static_cast<std::int64_t>(words), 1 << 17, [&](std::int64_t b, std::int64_t e) {
+    for (std::int64_t i = b; i < e; ++i) {
+      const std::uint64_t w = poison_word(seed, begin / 8 + static_cast<std::uint64_t>(i));
+      std::memcpy(arena + begin + i * 8, &w, 8);
+    }
+  });
+  for (begin += words * 8; begin < end; ++begin) arena[begin] = poison_byte(seed, begin);
+}
+
+// Offset of the first byte of [begin, end) that is not poison, or `end`.
+std::size_t first_difference(const std::byte* arena, std::size_t begin, std::size_t end,
+                             std::uint64_t seed) {
+  for (; begin < end; ++begin) {
+    if (begin % 8 == 0 && begin + 8 <= end) {
+      const std::uint64_t w = poison_word(seed, begin / 8);
+      if (std::memcmp(arena + begin, &w, 8) == 0) {
+        begin += 7;
+        continue;
+      }
+    }
+    if (arena[begin] != poison_byte(seed, begin)) return begin;
+  }
+  return end;
+}
+
+}  // namespace
+
+Layout make_layout(const CasePlan& plan, bool callbacks) {
+  Layout layout;
+  layout.slots_offset = round_up(sizeof(wire::Header));
+  layout.params_offset =
+      round_up(layout.slots_offset + plan.buffers.size() * sizeof(wire::BufferSlot));
+  std::size_t input = round_up(layout.params_offset + plan.params.size());
+  std::size_t output = 0;
+  for (const BufferPlan& b : plan.buffers) {
+    wire::BufferSlot slot;
+    slot.null = b.null;
+    slot.in_output = b.role != Role::input;
+    slot.bytes = b.null ? 0 : b.bytes();
+    if (!b.null) {
+      std::size_t& cursor = slot.in_output ? output : input;
+      // Unaligned cases put every base one element behind a 256-byte boundary.
+      slot.offset = cursor + kAlign + (plan.aligned ? 0 : size_of(b.dtype));
+      cursor = round_up(slot.offset + slot.bytes + kCanaryBytes);
+    }
+    layout.slots.push_back(slot);
+  }
+  if (callbacks) {
+    layout.callback_response_offset = input;
+    layout.callback_request_offset = output;
+    constexpr std::size_t kPayload = std::size_t{8} << 20;
+    input += kPayload;
+    output += kPayload;
+  }
+  layout.input_bytes = input;
+  layout.output_bytes = output + kAlign;
+  return layout;
+}
+
+std::vector<BufferView> views(const Layout& layout, void* input, void* output) {
+  std::vector<BufferView> result;
+  for (const auto& slot : layout.slots) {
+    if (slot.null) {
+      result.push_back({});
+    } else {
+      auto* base = static_cast<std::byte*>(slot.in_output ? output : input);
+      result.push_back({base + slot.offset, slot.bytes});
+    }
+  }
+  return result;
+}
+
+void poison(const CasePlan& plan, const Layout& layout, void* output, std::uint64_t seed) {
+  auto* arena = static_cast<std::byte*>(output);
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    const auto& slot = layout.slots[i];
+    if (slot.null || !slot.in_output) continue;
+    const std::size_t end = slot.offset + slot.bytes;
+    if (plan.buffers[i].role == Role::output) {
+      write_poison(arena, slot.offset - kCanaryBytes, end + kCanaryBytes, seed);
+    } else {
+      write_poison(arena, slot.offset - kCanaryBytes, slot.offset, seed);
+      write_poison(arena, end, end + kCanaryBytes, seed);
+    }
+  }
+}
+
+std::string find_overrun(const CasePlan& plan, const Layout& layout, const void* output,
+                         std::uint64_t seed) {
+  const auto* arena = static_cast<const std::byte*>(output);
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    const auto& slot = layout.slots[i];
+    if (slot.null || !slot.in_output || !plan.buffers[i].canary) continue;
+    const std::size_t begin = slot.offset, end = begin + slot.bytes;
+    const std::size_t before = first_difference(arena, begin - kCanaryBytes, begin, seed);
+    if (before < begin) {
+      return fmt::format("wrote {} bytes before the start of {}", begin - before,
+                         plan.buffers[i].name);
+    }
+    const std::size_t after = first_difference(arena, end, end + kCanaryBytes, seed);
+    if (after < end + kCanaryBytes) {
+      return fmt::format("wrote {} bytes past the end of {}", after - end + 1,
+                         plan.buffers[i].name);
+    }
+  }
+  return {};
+}
+
+std::string find_touched(const CasePlan& plan, const Layout& layout, const void* output,
+                         std::uint64_t seed) {
+  const auto* arena = static_cast<const std::byte*>(output);
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    const auto& slot = layout.slots[i];
+    if (slot.null || plan.buffers[i].role != Role::output) continue;
+    const std::size_t end = slot.offset + slot.bytes;
+    const std::size_t at = first_difference(arena, slot.offset, end, seed);
+    if (at < end) {
+      return fmt::format("{} was written at byte {} although the call had to fail",
+                         plan.buffers[i].name, at - slot.offset);
+    }
+  }
+  return {};
+}
+
+}  // namespace assay::run

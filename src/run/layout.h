@@ -1,0 +1,39 @@
+// Where the buffers of a case lie in the two arenas, their poison and their canaries.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "assay/challenge.h"
+#include "run/wire.h"
+
+namespace assay::run {
+
+inline constexpr std::size_t kCanaryBytes = 64;
+
+struct Layout {
+  std::vector<wire::BufferSlot> slots;  // one per buffer of the plan
+  std::size_t params_offset = 0, slots_offset = 0;
+  std::size_t input_bytes = 0, output_bytes = 0;  // capacity that the case needs
+  std::size_t callback_response_offset = 0, callback_request_offset = 0;
+};
+
+// `callbacks`: reserve room for callback payloads.
+Layout make_layout(const CasePlan&, bool callbacks);
+
+// Views of every buffer: inputs in `input`, outputs and inouts in `output` (arena bases).
+std::vector<BufferView> views(const Layout&, void* input, void* output);
+
+// Fills output buffers and all canaries with a pattern derived from `seed` that is a NaN in every
+// float format and never a valid index. inout contents are left alone.
+void poison(const CasePlan&, const Layout&, void* output, std::uint64_t seed);
+
+// Empty when every canary stands as poison() left it, else which buffer was overrun.
+std::string find_overrun(const CasePlan&, const Layout&, const void* output, std::uint64_t seed);
+
+// Empty when every output still holds its poison (for calls that must not touch their outputs).
+std::string find_touched(const CasePlan&, const Layout&, const void* output, std::uint64_t seed);
+
+}  // namespace assay::run

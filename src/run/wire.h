@@ -1,0 +1,63 @@
+// The memory that harness and worker share. Three memfds:
+//
+//   control  one page, written by both: the worker's reply. Hostile: read once, bounded.
+//   input    written by the harness only (sealed against the worker): header, descriptors, inputs.
+//   output   written by both: outputs, inouts, callback payloads.
+//
+// Requests and replies are counts on two eventfds; see worker_process.h for the protocol.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace assay::wire {
+
+// File descriptors of the worker. 0 is unreadable, 1 and 2 are pipes drained by the harness.
+inline constexpr int kControlFd = 3, kInputFd = 4, kOutputFd = 5, kRequestFd = 6, kReplyFd = 7,
+                     kExecFd = 8;
+
+enum class Command : std::uint32_t {
+  load,     // dlopen the submission, find its symbols
+  prepare,  // map and touch the buffers of the case, renew the poison of used scratch
+  run,      // one phase of the case
+};
+
+struct BufferSlot {
+  std::uint64_t offset = 0, bytes = 0;
+  std::uint32_t in_output = 0, null = 0;
+};
+
+inline constexpr std::uint32_t kMagic = 0x59415341;  // "ASAY"
+inline constexpr std::size_t kMaxSymbols = 48, kMaxSymbolLength = 64;
+
+// At offset 0 of the input memfd. Descriptors and params follow at the given offsets.
+struct Header {
+  std::uint32_t magic = kMagic;
+  Command command = Command::load;
+  std::uint64_t case_id = 0;  // changes from case to case: resets Call::state()
+  std::int32_t entry = 0, phase = 0;
+  std::int32_t nthreads = 1;
+  std::uint32_t challenge = 0;  // index into the adapter table
+  std::uint32_t buffers = 0, buffers_offset = 0;
+  std::uint32_t params_bytes = 0, params_offset = 0;
+  std::uint64_t callback_offset = 0;           // in the output memfd; request payload
+  std::uint64_t callback_response_offset = 0;  // in the input memfd
+  std::uint32_t required_symbols = 0, optional_symbols = 0;  // required first
+  char symbols[kMaxSymbols][kMaxSymbolLength] = {};
+};
+
+enum class Reply : std::uint32_t { none, done, callback, load_failed };
+
+// The control page.
+struct Control {
+  Reply reply = Reply::none;
+  std::int32_t status = 0;           // of the submission's call
+  std::uint64_t scratch_peak = 0;    // ctx->alloc, bytes
+  std::uint64_t scratch_leaked = 0;  // still live after the call
+  std::uint32_t callback_kind = 0;
+  std::uint32_t callback_request_bytes = 0, callback_response_bytes = 0;
+  std::int32_t callback_status = 0;  // by the harness
+  char message[512] = {};            // load_failed: why
+};
+
+}  // namespace assay::wire

@@ -1,0 +1,157 @@
+#include "spec/spec.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "assay/abi.h"
+#include "spec/json_schema.h"
+#include "util/files.h"
+#include "util/sha256.h"
+
+namespace assay {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array<std::pair<CaseGroup, const char*>, 6> kGroups{{
+    {CaseGroup::core, "core"},
+    {CaseGroup::edge, "edge"},
+    {CaseGroup::trap, "trap"},
+    {CaseGroup::completeness, "completeness"},
+    {CaseGroup::resource, "resource"},
+    {CaseGroup::timed, "timed"},
+}};
+
+std::int32_t status_code(const std::string& name) {
+  static const std::map<std::string, std::int32_t> codes{
+      {"OK", ASSAY_OK},         {"EINVAL", ASSAY_EINVAL}, {"ENOTSUP", ASSAY_ENOTSUP},
+      {"ENOMEM", ASSAY_ENOMEM}, {"ESTATE", ASSAY_ESTATE}, {"ECAP", ASSAY_ECAP}};
+  return codes.at(name);
+}
+
+CaseSpec parse_case(const json& j) {
+  CaseSpec c;
+  c.name = j.at("name");
+  c.group = case_group(j.at("group"));
+  c.weight = j.value("weight", 1.0);
+  c.capability = j.value("capability", "");
+  c.catches = j.value("catches", "");
+  c.params = j.at("params");
+  c.expect_status = status_code(j.value("expect_status", "OK"));
+  c.deterministic = j.value("deterministic", false);
+  c.time_limit_s = j.value("time_limit_s", 10.0);
+  c.uncaught_reason = j.value("uncaught_reason", "");
+  c.repetitions = j.value("repetitions", 11);
+  c.naive_repetitions = j.value("naive_repetitions", 3);
+  c.quick = j.value("quick", false);
+  return c;
+}
+
+ResourceRule parse_resource(const json& j) {
+  return {j.at("name"),           j.at("case"),         j.at("metric"),
+          j.at("full"),           j.at("zero"),         j.value("weight", 1.0),
+          j.value("unit", ""),    j.value("why", "")};
+}
+
+ChallengeSpec parse_spec(const json& j) {
+  ChallengeSpec s;
+  s.name = j.at("name");
+  s.title = j.at("title");
+  s.difficulty = j.at("difficulty");
+  s.summary = j.at("summary");
+  s.required_symbols = j.at("symbols").at("required");
+  s.optional_symbols = j.at("symbols").at("optional");
+  const json& limits = j.at("limits");
+  s.limits.memory_bytes = limits.at("memory_mib").get<std::int64_t>() << 20;
+  s.limits.threads = limits.at("threads");
+  s.limits.load_time_s = limits.value("load_time_s", 10.0);
+  s.limits.build_time_s = limits.value("build_time_s", 60.0);
+  const json& w = j.at("weights");
+  s.weights = {w.at("correctness"), w.at("accuracy"),     w.at("performance"),
+               w.at("resources"),   w.at("completeness"), w.at("tests")};
+  for (const char* group : {"core", "edge", "trap"}) {
+    s.correctness_shares[case_group(group)] = j.at("correctness_shares").at(group);
+  }
+  s.accuracy_full = j.at("accuracy").at("full");
+  s.accuracy_zero = j.at("accuracy").at("zero");
+  for (const json& c : j.at("cases")) s.cases.push_back(parse_case(c));
+  for (const json& r : j.at("resources")) s.resources.push_back(parse_resource(r));
+  for (const json& c : j.at("capabilities")) {
+    s.capabilities.push_back({c.at("name"), c.at("summary"), c.value("weight", 1.0)});
+  }
+  return s;
+}
+
+// The rules that a schema cannot state.
+void check_consistency(const ChallengeSpec& s, const std::string& file) {
+  const auto reject = [&](const std::string& pointer, const std::string& cause) {
+    throw Error(fmt::format("{}: at {}: {}", file, pointer, cause));
+  };
+  const Weights& w = s.weights;
+  const double sum =
+      w.correctness + w.accuracy + w.performance + w.resources + w.completeness + w.tests;
+  if (std::abs(sum - 100) > 1e-9) reject("/weights", fmt::format("weights sum to {}, not 100", sum));
+  double shares = 0;
+  for (const auto& [group, share] : s.correctness_shares) shares += share;
+  if (std::abs(shares - 1) > 1e-9) {
+    reject("/correctness_shares", fmt::format("shares sum to {}, not 1", shares));
+  }
+  std::set<std::string> capabilities, cases;
+  for (const auto& c : s.capabilities) capabilities.insert(c.name);
+  for (std::size_t i = 0; i < s.cases.size(); ++i) {
+    const CaseSpec& c = s.cases[i];
+    const auto at = fmt::format("/cases/{}", i);
+    if (!cases.insert(c.name).second) {
+      reject(at + "/name", fmt::format("case '{}' exists already", c.name));
+    }
+    if (c.group == CaseGroup::completeness && !capabilities.contains(c.capability)) {
+      reject(at + "/capability", fmt::format("'{}' is not in /capabilities", c.capability));
+    }
+    if (c.group == CaseGroup::trap && c.catches.empty()) {
+      reject(at, "a trap case needs 'catches': the mistake that fails here");
+    }
+  }
+  for (std::size_t i = 0; i < s.resources.size(); ++i) {
+    if (cases.contains(s.resources[i].case_name)) continue;
+    reject(fmt::format("/resources/{}/case", i),
+           fmt::format("'{}' is not in /cases", s.resources[i].case_name));
+  }
+}
+
+}  // namespace
+
+const char* to_string(CaseGroup group) {
+  for (const auto& [g, name] : kGroups) {
+    if (g == group) return name;
+  }
+  return "?";
+}
+
+CaseGroup case_group(const std::string& name) {
+  for (const auto& [g, n] : kGroups) {
+    if (name == n) return g;
+  }
+  throw Error(fmt::format("unknown case group '{}'", name));
+}
+
+ChallengeSpec load_spec(const std::filesystem::path& directory) {
+  const std::string file = (directory / "spec.json").string();
+  const std::string text = read_file(file);
+  const json document = parse_json(text, file);
+  validate_json(document, kSpecSchema, file);
+  ChallengeSpec spec = parse_spec(document);
+  if (spec.name != directory.filename()) {
+    throw Error(fmt::format("{}: at /name: '{}' differs from the folder's name '{}'", file,
+                            spec.name, directory.filename().string()));
+  }
+  check_consistency(spec, file);
+  spec.directory = std::filesystem::absolute(directory).lexically_normal();
+  spec.hash = sha256_hex(text);
+  return spec;
+}
+
+}  // namespace assay

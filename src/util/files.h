@@ -1,0 +1,27 @@
+// Small file operations whose errors name the path and the cause.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace assay {
+
+// A fault of the harness or of its user, never of a submission. main prints it and exits 2.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+std::string read_file(const std::filesystem::path&);
+
+// Writes to a temporary name in the same folder, flushes to disk and renames, so that a reader (or
+// a kill at any moment) finds the old contents or the new, never a part.
+void write_file_atomically(const std::filesystem::path&, std::string_view contents);
+
+// Creates the folder (and its parents) and proves that files can be written in it.
+void require_writable_directory(const std::filesystem::path&);
+
+}  // namespace assay

@@ -1,0 +1,36 @@
+// Text for people: names that were meant, untrusted text made printable, tables.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay {
+
+// The candidate nearest to `name` by edit distance, when near enough to be a typing error.
+std::optional<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates);
+
+// "unknown model 'textbok'; did you mean 'textbook'?" and, when nothing is near, the known names.
+std::string unknown_name(std::string_view kind, std::string_view name,
+                         const std::vector<std::string>& candidates);
+
+// Bytes that a submission or compiler wrote, made safe for a terminal and for JSON: control and
+// non-UTF-8 bytes become \xNN, only newlines and tabs stay; at most max_lines lines of max_columns
+// bytes, then a line that says how much was cut.
+std::string printable(std::string_view untrusted, std::size_t max_lines = 20,
+                      std::size_t max_columns = 200);
+
+// Columns aligned with two spaces between them; numbers right-aligned. Widths count code points.
+class TextTable {
+ public:
+  explicit TextTable(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  std::string str() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace assay
