@@ -33,6 +33,7 @@ struct BufferPlan {
   int phase = 0;          // inputs: hidden from the worker until this phase starts
   bool null = false;      // the worker sees NULL
   bool canary = true;     // outputs: bytes around the buffer must survive
+  bool compared = true;   // outputs: must agree bitwise between two runs of a deterministic case
 
   std::int64_t elements() const {
     std::int64_t n = 1;
@@ -121,7 +122,10 @@ class Challenge {
   virtual CheckResult check(const CaseSpec&, const CasePlan&, const Reference&, BufferViews,
                             const CallbackServer* server) const = 0;
 
-  // A fresh server per run; null for challenges without callbacks.
+  // Whether the case's entry calls back into the harness.
+  virtual bool has_callbacks(const CaseSpec&) const { return false; }
+
+  // A fresh server per run of a case with callbacks, else null.
   virtual std::unique_ptr<CallbackServer> callbacks(const CaseSpec&, const CasePlan&,
                                                     BufferViews) const {
     return nullptr;

@@ -77,9 +77,8 @@ Layout make_layout(const CasePlan& plan, bool callbacks) {
   if (callbacks) {
     layout.callback_response_offset = input;
     layout.callback_request_offset = output;
-    constexpr std::size_t kPayload = std::size_t{8} << 20;
-    input += kPayload;
-    output += kPayload;
+    input += kCallbackPayload;
+    output += kCallbackPayload;
   }
   layout.input_bytes = input;
   layout.output_bytes = output + kAlign;

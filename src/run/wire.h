@@ -13,13 +13,14 @@
 namespace assay::wire {
 
 // File descriptors of the worker. 0 is unreadable, 1 and 2 are pipes drained by the harness.
-inline constexpr int kControlFd = 3, kInputFd = 4, kOutputFd = 5, kRequestFd = 6, kReplyFd = 7,
-                     kExecFd = 8;
+inline constexpr int kControlFd = 3, kInputFd = 4, kOutputFd = 5, kRequestFd = 6, kReplyFd = 7;
 
 enum class Command : std::uint32_t {
+  ping,     // nothing; measures the protocol
   load,     // dlopen the submission, find its symbols
-  prepare,  // map and touch the buffers of the case, renew the poison of used scratch
+  prepare,  // make the buffers of the case resident, poison freed scratch
   run,      // one phase of the case
+  self_test,  // the submission's own tests: assay_self_test(ctx)
 };
 
 struct BufferSlot {
@@ -42,6 +43,8 @@ struct Header {
   std::uint32_t params_bytes = 0, params_offset = 0;
   std::uint64_t callback_offset = 0;           // in the output memfd; request payload
   std::uint64_t callback_response_offset = 0;  // in the input memfd
+  std::int32_t callback_status = 0;            // the answer to the latest callback
+  std::uint64_t scratch_capacity = 0;          // of ctx->alloc, bytes
   std::uint32_t required_symbols = 0, optional_symbols = 0;  // required first
   char symbols[kMaxSymbols][kMaxSymbolLength] = {};
 };
@@ -53,10 +56,8 @@ struct Control {
   Reply reply = Reply::none;
   std::int32_t status = 0;           // of the submission's call
   std::uint64_t scratch_peak = 0;    // ctx->alloc, bytes
-  std::uint64_t scratch_leaked = 0;  // still live after the call
   std::uint32_t callback_kind = 0;
   std::uint32_t callback_request_bytes = 0, callback_response_bytes = 0;
-  std::int32_t callback_status = 0;  // by the harness
   char message[512] = {};            // load_failed: why
 };
 

@@ -12,6 +12,7 @@
 
 #include "run/adapter_registry.h"
 #include "run/challenge_registry.h"
+#include "run/judge.h"
 #include "run/layout.h"
 #include "util/files.h"
 #include "util/sha256.h"
@@ -93,7 +94,7 @@ CaseResult DirectRunner::run(const CaseSpec& spec, std::uint64_t seed) {
   const worker::Adapter adapter = row_named(worker::adapter_rows(), challenge_).run;
 
   const CasePlan plan = challenge.plan(spec);
-  const run::Layout layout = run::make_layout(plan, false);
+  const run::Layout layout = run::make_layout(plan, challenge.has_callbacks(spec));
   Arena input(layout.input_bytes), output(layout.output_bytes);
   const std::vector<BufferView> buffers = run::views(layout, input.data, output.data);
   challenge.fill(spec, plan, seed, buffers);
@@ -113,29 +114,10 @@ CaseResult DirectRunner::run(const CaseSpec& spec, std::uint64_t seed) {
   result.group = spec.group;
   result.seed = seed;
   result.shape = challenge.shape(spec);
-  if (status == ASSAY_ENOTSUP && spec.expect_status != ASSAY_ENOTSUP) {
-    result.verdict = Verdict::unsupported;
-    return result;
-  }
-  result.verdict = Verdict::wrong_answer;
-  if (status != spec.expect_status) {
-    result.detail = fmt::format("returned {} instead of {}", status, spec.expect_status);
-    return result;
-  }
-  result.detail = run::find_overrun(plan, layout, output.data, seed);
-  if (!result.detail.empty()) return result;
-  if (status != ASSAY_OK) {
-    result.detail = run::find_touched(plan, layout, output.data, seed);
-    if (result.detail.empty()) result.verdict = Verdict::ok;
-    return result;
-  }
-  const CheckResult check = challenge.check(spec, plan, *reference, buffers, server.get());
-  result.error = check.error;
-  result.bound = check.bound;
-  result.accuracy = check.accuracy;
-  result.detail = check.detail;
-  result.metrics = check.metrics;
-  if (check.pass) result.verdict = Verdict::ok;
+  run::judge(challenge,
+             {&spec, &plan, &layout, reference.get(), buffers, output.data, seed, status,
+              server.get()},
+             result);
   return result;
 }
 

@@ -1,0 +1,52 @@
+// Sources -> shared object, compiled in the sandbox and cached by content.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "assay/results.h"
+#include "sandbox/sandbox.h"
+#include "submission/submission.h"
+
+namespace assay {
+
+struct BuildRequest {
+  std::vector<SourceFile> sources;  // every .cpp and .cc is compiled, the rest can be included
+  std::vector<SourceFile> headers;  // the challenge's abi.h and what else may be included
+  double time_limit_s = 60;
+};
+
+struct BuildResult {
+  BuildRecord record;
+  std::filesystem::path library;    // empty unless record.verdict is ok
+};
+
+class Builder {
+ public:
+  // `root` holds include/assay; `cache` is created. Throws Error when there is no compiler.
+  Builder(sandbox::Tier, std::filesystem::path root, std::filesystem::path cache);
+
+  // Thread-safe. Never throws for a fault of the sources.
+  BuildResult build(const BuildRequest&);
+
+  const std::string& compiler() const { return compiler_; }                // path
+  const std::string& compiler_version() const { return version_; }         // first line
+
+ private:
+  std::string cache_key(const BuildRequest&) const;
+  // The compiler's command line with the folders as it sees them.
+  std::vector<std::string> arguments(const BuildRequest&, const std::string& source,
+                                     const std::string& abi, const std::string& out) const;
+  BuildResult compile(const BuildRequest&, const std::filesystem::path& library);
+
+  sandbox::Tier tier_;
+  std::filesystem::path root_, cache_;
+  std::string compiler_, version_, cpu_;
+  std::vector<SourceFile> public_headers_;  // include/assay's C headers, for submissions
+};
+
+// g++ from PATH or the environment variable ASSAY_CXX; throws Error with the remedy.
+std::string find_compiler();
+
+}  // namespace assay

@@ -1,0 +1,75 @@
+#include "cli/harness.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <set>
+
+#include "measure/machine.h"
+#include "sandbox/worker_image.h"
+#include "util/files.h"
+#include "util/text.h"
+
+namespace assay::cli {
+
+void add_harness_options(CLI::App& app, HarnessOptions& options) {
+  app.add_flag("--unsafe", options.unsafe,
+               "run submissions without isolation if none works here; rows say so");
+  app.add_option("--cache", options.cache, "folder of built submissions (default ROOT/.cache)");
+}
+
+Harness set_up(const Context& context, const HarnessOptions& options) {
+  Harness harness;
+  harness.tier = sandbox::find_tier(sandbox::worker_image_fd());
+  if (harness.tier.tier == sandbox::Tier::none && !options.unsafe) {
+    throw Error(fmt::format(
+        "no isolation works on this machine, and submissions are hostile code\n"
+        "  namespaces: {}\n  landlock: {}\n"
+        "Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, or a container with "
+        "--security-opt seccomp=unconfined), use Linux 5.13 or later with Landlock, or insist with "
+        "--unsafe",
+        harness.tier.why_not_namespaces, harness.tier.why_not_landlock));
+  }
+  const std::filesystem::path cache =
+      options.cache.empty() ? context.root / ".cache" : std::filesystem::path(options.cache);
+  harness.builder = std::make_unique<Builder>(harness.tier.tier, context.root, cache);
+  harness.machine = describe_machine(harness.builder->compiler());
+  return harness;
+}
+
+std::uint64_t random_seed() {
+  std::uint64_t seed = 0;
+  if (::getrandom(&seed, sizeof seed, 0) != sizeof seed) throw Error("the kernel gives no random seed");
+  return seed;
+}
+
+std::vector<Submission> select_submissions(const std::filesystem::path& folder,
+                                           const std::vector<ChallengeSpec>& specs,
+                                           const std::vector<std::string>& models) {
+  if (!std::filesystem::is_directory(folder)) {
+    throw Error(fmt::format("no submissions folder {}: create it, with one folder per model and in it "
+                            "one per challenge, or name another with --submissions", folder.string()));
+  }
+  std::vector<std::string> challenges, warnings;
+  for (const auto& spec : specs) challenges.push_back(spec.name);
+  std::vector<Submission> all = find_submissions(folder, challenges, warnings);
+  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
+  if (models.empty()) return all;
+  std::set<std::string> known;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.is_directory()) known.insert(entry.path().filename());
+  }
+  for (const std::string& model : models) {
+    if (!known.contains(model)) {
+      throw Error(unknown_name("model", model, {known.begin(), known.end()}));
+    }
+  }
+  std::erase_if(all, [&](const Submission& s) {
+    return std::find(models.begin(), models.end(), s.model) == models.end();
+  });
+  return all;
+}
+
+}  // namespace assay::cli

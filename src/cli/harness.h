@@ -1,0 +1,44 @@
+// What every command that runs submissions sets up first.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "assay/results.h"
+#include "build/builder.h"
+#include "cli/context.h"
+#include "sandbox/probe.h"
+#include "submission/submission.h"
+
+namespace assay::cli {
+
+struct HarnessOptions {
+  bool unsafe = false;   // run without isolation where none works
+  std::string cache;     // folder of built submissions, "" for <root>/.cache
+};
+
+struct Harness {
+  sandbox::TierReport tier;
+  std::unique_ptr<Builder> builder;
+  Machine machine;
+};
+
+// Declares --unsafe and --cache.
+void add_harness_options(CLI::App&, HarnessOptions&);
+
+// Finds the isolation tier, the compiler and the machine's figures. Throws Error when no isolation
+// works and the user did not insist.
+Harness set_up(const Context&, const HarnessOptions&);
+
+// 64 bits from the kernel.
+std::uint64_t random_seed();
+
+// The submissions to run, all or those of the named models; an unknown name throws Error with the
+// nearest one. Warnings go to stderr.
+std::vector<Submission> select_submissions(const std::filesystem::path& folder,
+                                           const std::vector<ChallengeSpec>& specs,
+                                           const std::vector<std::string>& models);
+
+}  // namespace assay::cli

@@ -1,0 +1,47 @@
+// A loop over independent steps on several threads.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "assay/parallel.h"
+
+namespace assay::cli {
+
+// Calls step(i) for i in [0, n) on up to `jobs` threads and rethrows the first exception once all
+// have ended. With more than one job, each is held to one thread of its own for references.
+template <class Step>
+void for_each_job(std::size_t n, std::size_t jobs, Step step) {
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr error;
+  std::mutex mutex;
+  const auto work = [&] {
+    for (std::size_t i; (i = next++) < n;) {
+      try {
+        step(i);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!error) error = std::current_exception();
+        next = n;
+      }
+    }
+  };
+  if (jobs <= 1 || n <= 1) {
+    work();
+  } else {
+    std::vector<std::jthread> threads;
+    for (std::size_t j = 0; j < std::min(jobs, n); ++j) {
+      threads.emplace_back([&work] {
+        set_parallel_threads(1);
+        work();
+      });
+    }
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace assay::cli

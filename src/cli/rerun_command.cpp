@@ -1,0 +1,105 @@
+// assay rerun: one cell again, or one case of it alone.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "cli/pipeline.h"
+#include "measure/machine.h"
+#include "report/terminal.h"
+#include "util/files.h"
+#include "util/text.h"
+
+namespace assay::cli {
+namespace {
+
+struct RerunCommand {
+  HarnessOptions harness;
+  std::string model, challenge, attempt, submissions, results, only;
+  std::optional<std::uint64_t> seed;
+
+};
+
+std::vector<std::string> case_names(const ChallengeSpec& spec) {
+  std::vector<std::string> names;
+  for (const CaseSpec& c : spec.cases) names.push_back(c.name);
+  return names;
+}
+
+Submission choose(const RerunCommand& c, std::vector<Submission> found) {
+  if (found.empty()) {
+    throw Error(fmt::format("{} has no submission for {}", c.model, c.challenge));
+  }
+  if (c.attempt.empty()) {
+    if (found.size() == 1) return found.front();
+    std::string attempts;
+    for (const auto& s : found) attempts += " " + s.attempt;
+    throw Error(fmt::format("{} answered {} several times: choose with --attempt, one of{}", c.model,
+                            c.challenge, attempts));
+  }
+  for (const Submission& s : found) {
+    if (s.attempt == c.attempt) return s;
+  }
+  throw Error(fmt::format("{}/{} has no attempt {}", c.model, c.challenge, c.attempt));
+}
+
+// One case, without touching the board. Exit status 0 whatever the verdict, like every run.
+int replay_case(const Harness& harness, const RerunCommand& c, const ChallengeSpec& spec,
+                const Submission& submission, std::uint64_t seed) {
+  const auto names = case_names(spec);
+  if (std::find(names.begin(), names.end(), c.only) == names.end()) {
+    throw Error(unknown_name("case", c.only, names));
+  }
+  run::CellRunner runner(*harness.builder, {harness.tier.tier, seed, {false, c.only}});
+  CellResult cell = runner.check(spec, submission);
+  runner.time(spec, cell);
+  if (cell.build.verdict != Verdict::ok) {
+    fmt::print("{}: {}\n{}\n", code(cell.build.verdict), description(cell.build.verdict), cell.build.log);
+  }
+  for (const CaseResult& result : cell.cases) fmt::print("{}", explain_case(result, spec));
+  return kDone;
+}
+
+int execute(const Context& context, const RerunCommand& c) {
+  const std::vector<ChallengeSpec> specs = load_specs(context, {c.challenge});
+  const Submission submission = choose(
+      c, select_submissions(
+             c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions),
+             specs, {c.model}));
+  Harness harness = set_up(context, c.harness);
+  const std::uint64_t seed = c.seed.value_or(random_seed());
+  if (!c.only.empty()) return replay_case(harness, c, specs.front(), submission, seed);
+
+  calibrate(harness.machine);
+  ResultStore store(c.results.empty() ? context.results() : std::filesystem::path(c.results));
+  run::CellRunner runner(*harness.builder, {harness.tier.tier, seed, {}});
+  store.start(new_run(harness, seed, {{"models", {c.model}}, {"challenges", {c.challenge}}}));
+  std::vector<BoardEntry> entries;
+  {
+    Progress progress(1);
+    entries = run_cells(harness, runner, specs, {submission}, 1, store, progress);
+  }
+  store.finish();
+  fmt::print("{}", summary_table(entries));
+  return kDone;
+}
+
+}  // namespace
+
+void add_rerun(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("rerun", "Run one cell again and merge it into the board");
+  command->footer("\nWith --case and --seed it replays one case exactly as a run met it, and stores nothing.");
+  auto c = std::make_shared<RerunCommand>();
+  command->add_option("MODEL", c->model, "folder name in submissions/")->required();
+  command->add_option("CHALLENGE", c->challenge, "challenge name")->required();
+  command->add_option("--attempt", c->attempt, "numbered attempt, when there are several");
+  command->add_option("--case", c->only, "only this case; the board is left alone");
+  command->add_option("--seed", c->seed, "seed of the run to repeat (default: random)");
+  command->add_option("--submissions", c->submissions, "folder of models (default ROOT/submissions)");
+  command->add_option("--results", c->results, "folder of the board (default ROOT/results)");
+  add_harness_options(*command, c->harness);
+  command->callback([&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });
+}
+
+}  // namespace assay::cli

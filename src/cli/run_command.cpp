@@ -1,0 +1,160 @@
+// assay run: the full benchmark or any part of it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "cli/jobs.h"
+#include "cli/pipeline.h"
+#include "measure/machine.h"
+#include "report/terminal.h"
+#include "util/files.h"
+
+namespace assay::cli {
+namespace {
+
+struct RunCommand {
+  HarnessOptions harness;
+  std::string submissions, results, device = "auto";
+  std::vector<std::string> models, challenges;
+  std::size_t jobs = std::max(1u, std::thread::hardware_concurrency());
+  std::optional<std::uint64_t> seed;
+  bool quick = false, resume = false, json = false;
+};
+
+// What --resume needs to continue with the same work.
+nlohmann::json remembered(const RunCommand& c) {
+  return {{"submissions", c.submissions}, {"models", c.models}, {"challenges", c.challenges},
+          {"device", c.device},           {"quick", c.quick}};
+}
+
+void recall(const nlohmann::json& options, RunCommand& c) {
+  c.submissions = options.value("submissions", c.submissions);
+  c.models = options.value("models", c.models);
+  c.challenges = options.value("challenges", c.challenges);
+  c.quick = options.value("quick", c.quick);
+}
+
+// Cells of an unfinished run that still describe the present sources and spec.
+bool already_done(const RunFile& run, const ChallengeSpec& spec, const Submission& submission) {
+  return std::any_of(run.cells.begin(), run.cells.end(), [&](const GradedCell& g) {
+    const CellResult& cell = g.cell;
+    return cell.key.model == submission.model && cell.key.challenge == submission.challenge &&
+           cell.key.attempt == submission.attempt && cell.spec_hash == spec.hash &&
+           cell.build.source_hash == source_hash(submission) &&
+           g.score.verdict != Verdict::harness_error;
+  });
+}
+
+void print_summary(const RunCommand& c, const ResultStore& store,
+                   const std::vector<BoardEntry>& entries) {
+  if (c.json) {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const BoardEntry& e : entries) {
+      rows.push_back({{"model", e.cell.key.model},
+                      {"challenge", e.cell.key.challenge},
+                      {"attempt", e.cell.key.attempt},
+                      {"verdict", code(e.score.verdict)},
+                      {"total", e.score.total ? nlohmann::ordered_json(*e.score.total) : nullptr},
+                      {"letter", e.score.letter}});
+    }
+    const nlohmann::ordered_json document{{"run", store.run_path().string()}, {"cells", rows}};
+    fmt::print("{}\n", document.dump(1));
+    return;
+  }
+  fmt::print("\n{}", summary_table(entries));
+  fmt::print("\nThis run: {}\nThe board: {}\n", store.run_path().string(), store.board_path().string());
+}
+
+// Where the time went, for whoever tunes the harness.
+void print_account(const run::TimeAccount& account, double wall_s) {
+  fmt::print(stderr,
+             "{:.1f} s in all; inside submissions {:.1f} s, references {:.1f} s; {} cases, {} workers\n",
+             wall_s, account.submission, account.reference, account.cases, account.workers);
+}
+
+void build_baselines(run::CellRunner& runner, const std::vector<ChallengeSpec>& specs,
+                     const std::vector<Submission>& submissions, std::size_t jobs) {
+  std::vector<const ChallengeSpec*> needed;
+  for (const ChallengeSpec& spec : specs) {
+    const bool used = std::any_of(submissions.begin(), submissions.end(),
+                                  [&](const Submission& s) { return s.challenge == spec.name; });
+    if (used) needed.push_back(&spec);
+  }
+  for_each_job(needed.size(), jobs, [&](std::size_t i) { runner.baselines(*needed[i]); });
+}
+
+int execute(const Context& context, RunCommand c) {
+  const auto start = std::chrono::steady_clock::now();
+  ResultStore store(c.results.empty() ? context.results() : std::filesystem::path(c.results));
+  std::optional<RunFile> unfinished;
+  if (c.resume) {
+    unfinished = store.unfinished();
+    recall(unfinished->options, c);
+    c.seed = unfinished->seed;
+  }
+  const std::vector<ChallengeSpec> specs = load_specs(context, c.challenges);
+  std::vector<Submission> submissions = select_submissions(
+      c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions), specs,
+      c.models);
+  if (unfinished) {
+    std::erase_if(submissions, [&](const Submission& s) {
+      return already_done(*unfinished, spec_named(specs, s.challenge), s);
+    });
+  }
+  if (submissions.empty() && !unfinished) {
+    throw Error("no submissions match: see 'assay list' for what is there");
+  }
+
+  Harness harness = set_up(context, c.harness);
+  calibrate(harness.machine);
+  run::RunOptions options{harness.tier.tier, c.seed.value_or(random_seed()), {c.quick, ""}};
+  run::CellRunner runner(*harness.builder, options);
+  store.start(unfinished ? *unfinished : new_run(harness, options.seed, remembered(c)));
+
+  std::vector<BoardEntry> entries;
+  {
+    Progress progress(submissions.size());
+    progress.note(fmt::format("{} submissions, seed {}, isolation {}", submissions.size(), options.seed,
+                              to_string(harness.tier.tier)));
+    progress.status("building baselines");
+    build_baselines(runner, specs, submissions, c.jobs);
+    entries = run_cells(harness, runner, specs, submissions, c.jobs, store, progress);
+  }
+  store.finish();
+  print_account(runner.account(),
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  print_summary(c, store, entries);
+  return kDone;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("run", "Build, check, time and grade submissions");
+  command->footer(
+      "\nSubmissions lie in DIR/<model>/<challenge>/submission.cpp, or one numbered folder deeper.\n"
+      "Every finished cell is stored at once; a run that was killed goes on with --resume.");
+  auto c = std::make_shared<RunCommand>();
+  command->add_option("--submissions", c->submissions, "folder of models (default ROOT/submissions)");
+  command->add_option("--model,-m", c->models, "only this model; may be repeated");
+  command->add_option("--challenge,-c", c->challenges, "only this challenge; may be repeated");
+  command->add_option("--device", c->device, "where kernels run")
+      ->check(CLI::IsMember({"auto", "cpu"}))
+      ->capture_default_str();
+  command->add_option("--results", c->results, "folder of the board and runs (default ROOT/results)");
+  command->add_option("--jobs,-j", c->jobs, "threads for builds and correctness; timing is always alone")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command->add_option("--seed", c->seed, "seed of the hidden inputs (default: random, recorded)");
+  command->add_flag("--quick", c->quick, "a smoke run: few cases, few repetitions");
+  command->add_flag("--resume", c->resume, "continue the newest run that did not finish");
+  command->add_flag("--json", c->json, "print the summary as JSON");
+  add_harness_options(*command, c->harness);
+  command->callback([&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });
+}
+
+}  // namespace assay::cli

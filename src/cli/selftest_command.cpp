@@ -1,0 +1,182 @@
+// assay selftest: every shipped example through the same door as a submission, to show that the
+// harness catches what it claims to catch.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "cli/harness.h"
+#include "cli/jobs.h"
+#include "cli/pipeline.h"
+#include "cli/progress.h"
+#include "grade/grade.h"
+#include "run/cell.h"
+#include "spec/spec.h"
+#include "util/files.h"
+#include "util/text.h"
+
+namespace assay::cli {
+namespace {
+
+// slow_* examples earn at most this share of the points on the timed case they name.
+constexpr double kSlowShare = 0.35;
+
+struct SelftestCommand {
+  HarnessOptions harness;
+  std::vector<std::string> challenges, examples;
+  std::size_t jobs = std::max(1u, std::thread::hardware_concurrency());
+  std::uint64_t seed = 1;
+};
+
+// One example, judged.
+struct Row {
+  const ChallengeSpec* spec = nullptr;
+  run::Example example;
+  CellResult cell;
+  std::string verdict;              // of the cell's cases, in a word
+  std::vector<std::string> failed;  // cases that caught it
+  std::string complaint;            // empty when it earned what its name states
+};
+
+bool failed(const CaseResult& c) {
+  return c.verdict != Verdict::ok && c.verdict != Verdict::unsupported;
+}
+
+std::string complaint_about(const Row& row) {
+  using Kind = run::Example::Kind;
+  if (row.cell.build.verdict != Verdict::ok) return "does not build: " + row.cell.build.log;
+  if (row.example.kind == Kind::slow) {
+    if (!row.failed.empty()) return fmt::format("must pass but failed {}", fmt::join(row.failed, ", "));
+    const Score score = grade(*row.spec, row.cell);
+    for (const ShapeSpeed& speed : score.speeds) {
+      const bool named = std::find(row.example.targets.begin(), row.example.targets.end(),
+                                   speed.case_name) != row.example.targets.end();
+      if (named && !(speed.points <= kSlowShare)) {
+        return fmt::format("earned {:.0f} % of the points of {}", 100 * speed.points, speed.case_name);
+      }
+    }
+    return {};
+  }
+  std::vector<std::string> missed;
+  for (const std::string& target : row.example.targets) {
+    if (std::find(row.failed.begin(), row.failed.end(), target) == row.failed.end()) {
+      missed.push_back(target);
+    }
+  }
+  return missed.empty() ? "" : fmt::format("passed {}", fmt::join(missed, ", "));
+}
+
+void judge(Row& row) {
+  Verdict worst = Verdict::ok;
+  for (const CaseResult& c : row.cell.cases) {
+    if (!failed(c)) continue;
+    row.failed.push_back(c.name);
+    worst = std::min(worst, c.verdict);
+  }
+  row.verdict = row.cell.build.verdict == Verdict::ok ? code(worst) : code(row.cell.build.verdict);
+  row.complaint = complaint_about(row);
+}
+
+std::vector<Row> plan_rows(const std::vector<ChallengeSpec>& specs, const SelftestCommand& c) {
+  std::vector<Row> rows;
+  for (const ChallengeSpec& spec : specs) {
+    for (run::Example& example : run::load_examples(spec)) {
+      const bool wanted = c.examples.empty() || std::find(c.examples.begin(), c.examples.end(),
+                                                          example.name) != c.examples.end();
+      if (wanted) rows.push_back({&spec, std::move(example), {}, {}, {}, {}});
+    }
+  }
+  return rows;
+}
+
+// Trap cases that no example was caught by and that give no reason.
+std::vector<std::string> uncovered_traps(const std::vector<ChallengeSpec>& specs,
+                                         const std::vector<Row>& rows) {
+  std::set<std::string> caught;
+  for (const Row& row : rows) {
+    for (const std::string& name : row.failed) caught.insert(row.spec->name + "/" + name);
+  }
+  std::vector<std::string> uncovered;
+  for (const ChallengeSpec& spec : specs) {
+    for (const CaseSpec& c : spec.cases) {
+      const std::string name = spec.name + "/" + c.name;
+      if (c.group == CaseGroup::trap && c.uncaught_reason.empty() && !caught.contains(name)) {
+        uncovered.push_back(name);
+      }
+    }
+  }
+  return uncovered;
+}
+
+void print_matrix(const std::vector<Row>& rows) {
+  TextTable table({"challenge", "example", "verdict", "caught by"});
+  for (const Row& row : rows) {
+    constexpr std::size_t kShown = 4;
+    std::vector<std::string> names(row.failed.begin(),
+                                   row.failed.begin() + static_cast<std::ptrdiff_t>(
+                                                            std::min(kShown, row.failed.size())));
+    if (row.failed.size() > kShown) names.push_back(fmt::format("+{}", row.failed.size() - kShown));
+    table.add({row.spec->name, row.example.name, row.verdict,
+               row.complaint.empty() ? fmt::format("{}", fmt::join(names, ", "))
+                                     : "UNEXPECTED: " + row.complaint});
+  }
+  fmt::print("{}", table.str());
+}
+
+int execute(const Context& context, const SelftestCommand& c) {
+  const std::vector<ChallengeSpec> specs = load_specs(context, c.challenges);
+  Harness harness = set_up(context, c.harness);
+  run::CellRunner runner(*harness.builder, {harness.tier.tier, c.seed, {}});
+  std::vector<Row> rows = plan_rows(specs, c);
+  {
+    Progress progress(rows.size());
+    for_each_job(rows.size(), c.jobs, [&](std::size_t i) {
+      Row& row = rows[i];
+      const BuildResult built = runner.build_example(*row.spec, row.example);
+      progress.status("checking " + row.example.name);
+      row.cell = runner.check_built(*row.spec, built);
+      if (row.example.kind != run::Example::Kind::slow) {
+        judge(row);
+        progress.finished(row.example.name);
+      }
+    });
+    for (Row& row : rows) {
+      if (row.example.kind != run::Example::Kind::slow) continue;
+      progress.status("timing " + row.example.name);
+      runner.time(*row.spec, row.cell);
+      judge(row);
+      progress.finished(row.example.name);
+    }
+  }
+  print_matrix(rows);
+  const auto wrong = std::count_if(rows.begin(), rows.end(), [](const Row& r) { return !r.complaint.empty(); });
+  const auto uncovered = c.examples.empty() ? uncovered_traps(specs, rows) : std::vector<std::string>{};
+  for (const std::string& name : uncovered) {
+    fmt::print("trap {} is caught by no example and gives no uncaught_reason\n", name);
+  }
+  fmt::print("{} examples, {} unexpected; {} uncovered traps\n", rows.size(), wrong, uncovered.size());
+  return wrong == 0 && uncovered.empty() ? kDone : kCheckFailed;
+}
+
+}  // namespace
+
+void add_selftest(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("selftest", "Run every shipped example; each must earn what its name states");
+  command->footer(
+      "\nwrong_* and cheat_* must fail the cases on their first line, slow_* must pass and earn few\n"
+      "performance points, and every trap must catch at least one example or say why not.");
+  auto c = std::make_shared<SelftestCommand>();
+  command->add_option("--challenge,-c", c->challenges, "only this challenge; may be repeated");
+  command->add_option("--example,-e", c->examples, "only this example; may be repeated");
+  command->add_option("--jobs,-j", c->jobs, "threads")->check(CLI::Range(1, 256));
+  command->add_option("--seed", c->seed, "seed of the inputs")->capture_default_str();
+  add_harness_options(*command, c->harness);
+  command->callback([&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });
+}
+
+}  // namespace assay::cli

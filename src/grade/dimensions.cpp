@@ -1,0 +1,275 @@
+#include "grade/dimensions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "measure/statistics.h"
+
+namespace assay::grading {
+namespace {
+
+// A weighted share of what was earned.
+struct Tally {
+  double earned = 0, possible = 0;
+  void add(double weight, double share) {
+    earned += weight * share;
+    possible += weight;
+  }
+  double share() const { return possible > 0 ? earned / possible : 0; }
+};
+
+bool in_correctness(CaseGroup g) {
+  return g == CaseGroup::core || g == CaseGroup::edge || g == CaseGroup::trap;
+}
+
+std::vector<std::string> names_of(const ChallengeSpec& spec, bool (*wanted)(CaseGroup)) {
+  std::vector<std::string> names;
+  for (const CaseSpec& c : spec.cases) {
+    if (wanted(c.group)) names.push_back(c.name);
+  }
+  return names;
+}
+
+// A name such as naive.cpp's stands for a correct implementation.
+bool is_correct_example(const std::string& name) {
+  return name.starts_with("naive") || name.starts_with("par");
+}
+
+std::string with_list(std::string text, const char* label, const std::vector<std::string>& names) {
+  if (!names.empty()) text += fmt::format("; {}: {}", label, some_of(names));
+  return text;
+}
+
+}  // namespace
+
+CaseTable::CaseTable(const ChallengeSpec& spec, const CellResult& cell) : spec_(spec), cell_(cell) {
+  for (const CaseResult& r : cell.cases) results_.insert_or_assign(r.name, &r);
+  quick_ = is_quick();
+}
+
+const CaseResult* CaseTable::find(const std::string& name) const {
+  const auto it = results_.find(name);
+  return it == results_.end() ? nullptr : it->second;
+}
+
+const CaseResult* CaseTable::ran(const std::string& name) const {
+  const CaseResult* r = find(name);
+  const bool measured =
+      r != nullptr && r->verdict != Verdict::skipped && r->verdict != Verdict::harness_error;
+  return measured ? r : nullptr;
+}
+
+bool CaseTable::passed(const std::string& name) const {
+  const CaseResult* r = ran(name);
+  return r != nullptr && r->verdict == Verdict::ok;
+}
+
+bool CaseTable::is_quick() const {
+  bool any_ran = false, any_left_out = false;
+  for (const CaseSpec& c : spec_.cases) {
+    const CaseResult* r = find(c.name);
+    const bool left_out = r == nullptr || r->verdict == Verdict::skipped;
+    if (left_out && c.quick) return false;
+    (left_out ? any_left_out : any_ran) = true;
+  }
+  return any_ran && any_left_out;
+}
+
+std::string CaseTable::missing(const std::vector<std::string>& names) const {
+  std::size_t count = 0;
+  const CaseResult* first = nullptr;
+  for (const std::string& name : names) {
+    if (ran(name) != nullptr) continue;
+    ++count;
+    if (first == nullptr) first = find(name);
+  }
+  if (count == 0 || (quick_ && count < names.size())) return "";
+  if (quick_) return "not run: no case of it is part of a quick run";
+  std::string why = fmt::format("not run: {} of {} cases", count, names.size());
+  if (first != nullptr && !first->detail.empty()) why += fmt::format(" ({})", first->detail);
+  return why;
+}
+
+double share_on_scale(double value, double full, double zero) {
+  if (std::isnan(value)) return 0;
+  const bool smaller_is_better = full <= zero;
+  if (smaller_is_better ? value <= full : value >= full) return 1;
+  if (smaller_is_better ? value >= zero : value <= zero) return 0;
+  if (full > 0 && zero > 0) return std::log(zero / value) / std::log(zero / full);
+  return (zero - value) / (zero - full);
+}
+
+Dimension scored(std::string name, double max, double share, std::string why) {
+  const double points = max * share;
+  return {std::move(name), points, max, {points, points}, std::move(why)};
+}
+
+Dimension not_run(std::string name, double max, std::string why) {
+  return {std::move(name), std::nullopt, max, {}, std::move(why)};
+}
+
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 6;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) {
+    text += (i > 0 ? ", " : "") + names[i];
+  }
+  return names.size() > kShown ? text + ", ..." : text;
+}
+
+// Groups of which nothing was run (a quick run) leave their share to the others.
+Dimension correctness(const CaseTable& table) {
+  const ChallengeSpec& spec = table.spec();
+  const double max = spec.weights.correctness;
+  if (auto why = table.missing(names_of(spec, in_correctness)); !why.empty()) {
+    return not_run("correctness", max, std::move(why));
+  }
+  std::map<CaseGroup, Tally> groups;
+  std::vector<std::string> failed;
+  int ran = 0;
+  for (const CaseSpec& c : spec.cases) {
+    if (!in_correctness(c.group) || table.ran(c.name) == nullptr) continue;
+    ++ran;
+    groups[c.group].add(c.weight, table.passed(c.name) ? 1 : 0);
+    if (!table.passed(c.name)) failed.push_back(c.name);
+  }
+  Tally all;
+  for (const auto& [group, tally] : groups) {
+    const auto share = spec.correctness_shares.find(group);
+    if (tally.possible > 0 && share != spec.correctness_shares.end()) {
+      all.add(share->second, tally.share());
+    }
+  }
+  if (ran == 0) return not_run("correctness", max, "the challenge has no core, edge or trap case");
+  auto why = fmt::format("{} of {} cases", ran - static_cast<int>(failed.size()), ran);
+  return scored("correctness", max, all.share(), with_list(std::move(why), "failed", failed));
+}
+
+// The median over cases. One that should have succeeded and did not counts as infinitely wrong, so
+// that failing where accuracy is hard does not help.
+Dimension accuracy(const CaseTable& table) {
+  const ChallengeSpec& spec = table.spec();
+  const double max = spec.weights.accuracy;
+  std::vector<std::string> names = names_of(spec, in_correctness);
+  if (auto why = table.missing(names); !why.empty()) {
+    return not_run("accuracy", max, std::move(why));
+  }
+  std::vector<double> errors;
+  bool measured = false;
+  for (const CaseSpec& c : spec.cases) {
+    const CaseResult* r = table.ran(c.name);
+    if (r == nullptr || r->verdict == Verdict::unsupported || c.expect_status != 0) continue;
+    const bool ok = r->verdict == Verdict::ok;
+    if (ok && !r->accuracy) continue;
+    measured = measured || ok;
+    errors.push_back(ok && !std::isnan(*r->accuracy) ? *r->accuracy : HUGE_VAL);
+  }
+  if (!measured) return scored("accuracy", max, 0, "no case with a measured accuracy passed");
+  const double m = quantile(errors, 0.5);
+  if (!std::isfinite(m)) return scored("accuracy", max, 0, "half of the cases or more failed");
+  return scored("accuracy", max, share_on_scale(m, spec.accuracy_full, spec.accuracy_zero),
+                fmt::format("median error {:.3g} times that of plain fp32 over {} cases", m,
+                            errors.size()));
+}
+
+Dimension resources(const CaseTable& table) {
+  const ChallengeSpec& spec = table.spec();
+  const double max = spec.weights.resources;
+  std::vector<std::string> names;
+  for (const ResourceRule& rule : spec.resources) names.push_back(rule.case_name);
+  if (names.empty()) return not_run("resources", max, "the challenge bounds no resource");
+  if (auto why = table.missing(names); !why.empty()) {
+    return not_run("resources", max, std::move(why));
+  }
+  Tally tally;
+  std::string why;
+  for (const ResourceRule& rule : spec.resources) {
+    const CaseResult* r = table.ran(rule.case_name);
+    if (r == nullptr) continue;
+    why += why.empty() ? "" : "; ";
+    if (r->verdict != Verdict::ok) {
+      tally.add(rule.weight, 0);
+      why += fmt::format("{}: {} failed", rule.name, rule.case_name);
+      continue;
+    }
+    const auto metric = std::find_if(r->metrics.begin(), r->metrics.end(),
+                                     [&](const Metric& m) { return m.name == rule.metric; });
+    if (metric == r->metrics.end()) {
+      return not_run("resources", max,
+                     fmt::format("not run: {} reported no {}", rule.case_name, rule.metric));
+    }
+    const double share = share_on_scale(metric->value, rule.full, rule.zero);
+    tally.add(rule.weight, share);
+    why += fmt::format("{} {:.4g}{}{} ({:.0f} %)", rule.name, metric->value,
+                       rule.unit.empty() ? "" : " ", rule.unit, 100 * share);
+  }
+  return scored("resources", max, tally.share(), why);
+}
+
+Dimension completeness(const CaseTable& table) {
+  const ChallengeSpec& spec = table.spec();
+  const double max = spec.weights.completeness;
+  const auto is_completeness = [](CaseGroup g) { return g == CaseGroup::completeness; };
+  const std::vector<std::string> names = names_of(spec, is_completeness);
+  if (names.empty()) return not_run("completeness", max, "the challenge tests no capability");
+  if (auto why = table.missing(names); !why.empty()) {
+    return not_run("completeness", max, std::move(why));
+  }
+  Tally tally;
+  std::vector<std::string> lacking;
+  std::size_t tested = 0;
+  for (const Capability& capability : spec.capabilities) {
+    bool ran = false, works = true;
+    for (const CaseSpec& c : spec.cases) {
+      if (c.group != CaseGroup::completeness || c.capability != capability.name) continue;
+      if (table.ran(c.name) == nullptr) continue;
+      ran = true;
+      works = works && table.passed(c.name);
+    }
+    if (!ran) continue;
+    ++tested;
+    tally.add(capability.weight, works ? 1 : 0);
+    if (!works) lacking.push_back(capability.name);
+  }
+  auto why = fmt::format("{} of {} capabilities", tested - lacking.size(), tested);
+  return scored("completeness", max, tally.share(), with_list(std::move(why), "lacks", lacking));
+}
+
+// A submission without tests of its own earns nothing here; only a note that begins with "not run"
+// says that the harness did not try.
+Dimension tests(const CaseTable& table) {
+  const CellResult& cell = table.cell();
+  const double max = table.spec().weights.tests;
+  const std::string& note = cell.tests_note;
+  if (cell.mutants.empty()) {
+    const bool tried = !note.empty() && !note.starts_with("not run");
+    return tried ? scored("tests", max, 0, note) : not_run("tests", max, note.empty() ? "not run" : note);
+  }
+  std::vector<std::string> missed;
+  std::size_t wrong = 0;
+  std::string rejected;
+  for (const CaseResult& m : cell.mutants) {
+    if (m.verdict == Verdict::skipped || m.verdict == Verdict::harness_error) {
+      return not_run("tests", max, fmt::format("not run: {} ({})", m.name, m.detail));
+    }
+    const bool behaved = m.verdict == Verdict::ok;
+    if (is_correct_example(m.name)) {
+      if (!behaved && rejected.empty()) rejected = fmt::format("{} ({})", m.name, code(m.verdict));
+      continue;
+    }
+    ++wrong;
+    if (!behaved) missed.push_back(m.name);
+  }
+  if (!rejected.empty()) {
+    return scored("tests", max, 0,
+                  fmt::format("its tests do not accept a correct implementation: {}", rejected));
+  }
+  if (wrong == 0) return not_run("tests", max, "not run: no wrong example was tried");
+  auto why = fmt::format("its tests reject {} of {} wrong examples", wrong - missed.size(), wrong);
+  const double share = static_cast<double>(wrong - missed.size()) / static_cast<double>(wrong);
+  return scored("tests", max, share, with_list(std::move(why), "missed", missed));
+}
+
+}  // namespace assay::grading

@@ -1,0 +1,58 @@
+// The dimensions of a score, one function each. Internal to grade().
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "assay/case.h"
+#include "assay/results.h"
+
+namespace assay::grading {
+
+// The cases of a spec beside what a cell has for them.
+class CaseTable {
+ public:
+  CaseTable(const ChallengeSpec&, const CellResult&);
+
+  const ChallengeSpec& spec() const { return spec_; }
+  const CellResult& cell() const { return cell_; }
+  bool quick() const { return quick_; }
+
+  // Null when the case was not run: absent, skipped, or the harness failed on it.
+  const CaseResult* ran(const std::string& name) const;
+  bool passed(const std::string& name) const;
+
+  // Empty unless a missing case among `names` leaves the dimension without points; then the reason.
+  std::string missing(const std::vector<std::string>& names) const;
+
+ private:
+  const CaseResult* find(const std::string& name) const;
+  bool is_quick() const;
+
+  const ChallengeSpec& spec_;
+  const CellResult& cell_;
+  std::map<std::string, const CaseResult*> results_;
+  bool quick_ = false;
+};
+
+Dimension correctness(const CaseTable&);
+Dimension accuracy(const CaseTable&);
+Dimension resources(const CaseTable&);
+Dimension completeness(const CaseTable&);
+Dimension tests(const CaseTable&);
+
+// Also fills the speeds and may add flags.
+Dimension performance(const CaseTable&, std::vector<ShapeSpeed>&, std::vector<std::string>& flags);
+
+// The share of the points that `value` earns between `full` (1) and `zero` (0): on a logarithmic
+// scale when both are positive, else a linear one. NaN earns nothing.
+double share_on_scale(double value, double full, double zero);
+
+Dimension scored(std::string name, double max, double share, std::string why);
+Dimension not_run(std::string name, double max, std::string why);
+
+// "a, b, c, ...": at most six.
+std::string some_of(const std::vector<std::string>& names);
+
+}  // namespace assay::grading

@@ -1,0 +1,124 @@
+#include "grade/grade.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "grade/dimensions.h"
+#include "measure/statistics.h"
+
+namespace assay {
+namespace {
+
+using grading::CaseTable;
+
+// What a completeness or resource case does not support costs its points there and nothing else;
+// elsewhere it is a requirement that is not met.
+bool counts(const CaseResult& r) {
+  if (r.verdict == Verdict::skipped || r.verdict == Verdict::ok) return false;
+  const bool optional = r.group == CaseGroup::completeness || r.group == CaseGroup::resource;
+  return !(r.verdict == Verdict::unsupported && optional);
+}
+
+Verdict worst_verdict(const CellResult& cell) {
+  Verdict worst = cell.build.verdict;
+  bool any_ran = false;
+  for (const CaseResult& r : cell.cases) {
+    any_ran = any_ran || r.verdict != Verdict::skipped;
+    if (counts(r)) worst = std::min(worst, r.verdict);
+  }
+  return worst == Verdict::ok && !any_ran ? Verdict::skipped : worst;
+}
+
+bool any_case(const CellResult& cell, Verdict v) {
+  const auto has = [v](const CaseResult& r) { return r.verdict == v; };
+  return std::any_of(cell.cases.begin(), cell.cases.end(), has);
+}
+
+// Why nothing can be earned: the submission never ran. Empty when it did.
+std::string unusable(const CellResult& cell) {
+  const Verdict build = cell.build.verdict;
+  if (build == Verdict::harness_error || build == Verdict::skipped) return "";
+  if (build != Verdict::ok) return description(build);
+  return any_case(cell, Verdict::load_error) ? description(Verdict::load_error) : "";
+}
+
+bool failed_core(const CaseTable& table) {
+  const auto failed = [&](const CaseSpec& c) {
+    return c.group == CaseGroup::core && table.ran(c.name) != nullptr && !table.passed(c.name);
+  };
+  const auto& cases = table.spec().cases;
+  return std::any_of(cases.begin(), cases.end(), failed);
+}
+
+std::vector<Dimension> all_dimensions(const CaseTable& table, Score& score) {
+  return {grading::correctness(table),
+          grading::accuracy(table),
+          grading::performance(table, score.speeds, score.flags),
+          grading::resources(table),
+          grading::completeness(table),
+          grading::tests(table)};
+}
+
+void set_total(Score& score, double total, Interval interval) {
+  const double most = score.capped ? kFailedCoreCap : 100;
+  score.total = std::min(total, most);
+  score.interval = clamp(interval, 0, most);
+  score.letter = letter(*score.total);
+}
+
+// The sum over the dimensions; none when one is missing, unless the run was quick.
+void add_up(Score& score, bool quick) {
+  double points = 0, max = 0;
+  Interval interval;
+  for (const Dimension& d : score.dimensions) {
+    if (!d.points && !quick) return;
+    if (!d.points) continue;
+    points += *d.points;
+    max += d.max;
+    interval = interval + d.interval;
+  }
+  if (max <= 0) return;
+  const double scale = quick ? 100 / max : 1;
+  set_total(score, scale * points, scale * interval);
+}
+
+void score_zero(Score& score, const std::string& why) {
+  for (Dimension& d : score.dimensions) d = grading::scored(d.name, d.max, 0, why);
+  score.speeds.clear();
+  score.flags.clear();
+  set_total(score, 0, {});
+}
+
+}  // namespace
+
+double shown(double points) { return std::round(points * 10) / 10; }
+
+std::string letter(double total) {
+  constexpr std::array<std::pair<double, const char*>, 8> kLetters{
+      {{90, "A"}, {85, "A-"}, {80, "B+"}, {75, "B"}, {70, "B-"}, {65, "C+"}, {60, "C"}, {50, "D"}}};
+  for (const auto& [least, name] : kLetters) {
+    if (shown(total) >= least) return name;
+  }
+  return "F";
+}
+
+Score grade(const ChallengeSpec& spec, const CellResult& cell) {
+  const CaseTable table(spec, cell);
+  Score score;
+  score.verdict = worst_verdict(cell);
+  if (table.quick()) score.flags.emplace_back(kQuickFlag);
+  score.dimensions = all_dimensions(table, score);
+  std::erase_if(score.dimensions, [](const Dimension& d) { return d.max <= 0; });
+  if (score.verdict == Verdict::harness_error) return score;
+  if (const std::string why = unusable(cell); !why.empty()) {
+    score_zero(score, why);
+    return score;
+  }
+  score.capped = failed_core(table);
+  add_up(score, table.quick());
+  return score;
+}
+
+}  // namespace assay

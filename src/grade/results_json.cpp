@@ -1,0 +1,259 @@
+#include "grade/results_json.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "spec/spec.h"
+#include "util/files.h"
+
+namespace assay {
+namespace {
+
+using nlohmann::json;
+using Json = nlohmann::ordered_json;
+
+Json number(double x) {
+  if (std::isnan(x)) return "nan";
+  if (std::isinf(x)) return x > 0 ? "inf" : "-inf";
+  return x;
+}
+
+double number_from(const json& j) {
+  if (j.is_number()) return j.get<double>();
+  const auto& text = j.get_ref<const std::string&>();
+  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+  return text == "inf" ? HUGE_VAL : -HUGE_VAL;
+}
+
+Json nullable(const std::optional<double>& x) { return x ? number(*x) : Json(nullptr); }
+
+std::optional<double> nullable_from(const json& j) {
+  return j.is_null() ? std::nullopt : std::optional(number_from(j));
+}
+
+std::optional<double> optional_from(const json& j, const char* key) {
+  return j.contains(key) ? std::optional(number_from(j.at(key))) : std::nullopt;
+}
+
+Json interval_json(Interval i) { return Json::array({number(i.low), number(i.high)}); }
+
+Interval interval_from(const json& j) { return {number_from(j.at(0)), number_from(j.at(1))}; }
+
+Verdict verdict_from(const json& j) {
+  const auto verdict = verdict_from_code(j.get<std::string>());
+  if (!verdict) throw Error(fmt::format("unknown verdict {}", j.dump()));
+  return *verdict;
+}
+
+// What has nothing to say is left out.
+void add(Json& j, const char* key, const std::optional<double>& x) {
+  if (x) j[key] = number(*x);
+}
+
+void add(Json& j, const char* key, const std::string& text) {
+  if (!text.empty()) j[key] = text;
+}
+
+Json metrics_json(const std::vector<Metric>& metrics) {
+  Json j = Json::array();
+  for (const Metric& m : metrics) j.push_back({{"name", m.name}, {"value", number(m.value)}});
+  return j;
+}
+
+// [naive, par, submission], null where it was not run.
+Json samples_json(const std::vector<TimingSample>& samples) {
+  Json j = Json::array();
+  for (const TimingSample& s : samples) {
+    j.push_back(Json::array({nullable(s.naive), nullable(s.par), nullable(s.submission)}));
+  }
+  return j;
+}
+
+Json case_json(const CaseResult& r) {
+  Json j{{"name", r.name},
+         {"group", to_string(r.group)},
+         {"verdict", code(r.verdict)},
+         {"seed", std::to_string(r.seed)}};
+  add(j, "shape", r.shape);
+  add(j, "error", r.error);
+  add(j, "bound", r.bound);
+  add(j, "accuracy", r.accuracy);
+  add(j, "detail", r.detail);
+  j["seconds"] = number(r.seconds);
+  if (!r.metrics.empty()) j["metrics"] = metrics_json(r.metrics);
+  if (!r.samples.empty()) j["samples"] = samples_json(r.samples);
+  return j;
+}
+
+CaseResult case_from(const json& j) {
+  CaseResult r;
+  r.name = j.at("name");
+  r.group = case_group(j.at("group"));
+  r.verdict = verdict_from(j.at("verdict"));
+  r.seed = seed_from_json(j.at("seed"));
+  r.shape = j.value("shape", "");
+  r.error = optional_from(j, "error");
+  r.bound = optional_from(j, "bound");
+  r.accuracy = optional_from(j, "accuracy");
+  r.detail = j.value("detail", "");
+  r.seconds = number_from(j.at("seconds"));
+  for (const json& m : j.value("metrics", json::array())) {
+    r.metrics.push_back({m.at("name"), number_from(m.at("value"))});
+  }
+  for (const json& s : j.value("samples", json::array())) {
+    r.samples.push_back({nullable_from(s.at(0)), nullable_from(s.at(1)), nullable_from(s.at(2))});
+  }
+  return r;
+}
+
+Json cases_json(const std::vector<CaseResult>& cases) {
+  Json j = Json::array();
+  for (const CaseResult& r : cases) j.push_back(case_json(r));
+  return j;
+}
+
+std::vector<CaseResult> cases_from(const json& j) {
+  std::vector<CaseResult> cases;
+  for (const json& c : j) cases.push_back(case_from(c));
+  return cases;
+}
+
+Json build_json(const BuildRecord& b) {
+  Json j{{"verdict", code(b.verdict)}, {"source_hash", b.source_hash}, {"command", b.command}};
+  add(j, "log", b.log);
+  j["seconds"] = number(b.seconds);
+  j["cached"] = b.cached;
+  return j;
+}
+
+BuildRecord build_from(const json& j) {
+  return {verdict_from(j.at("verdict")), j.at("source_hash"),           j.at("command"),
+          j.value("log", ""),            number_from(j.at("seconds")), j.at("cached")};
+}
+
+Json dimension_json(const Dimension& d) {
+  return {{"name", d.name},
+          {"points", nullable(d.points)},
+          {"max", number(d.max)},
+          {"interval", interval_json(d.interval)},
+          {"why", d.why}};
+}
+
+Dimension dimension_from(const json& j) {
+  return {j.at("name"), nullable_from(j.at("points")), number_from(j.at("max")),
+          interval_from(j.at("interval")), j.at("why")};
+}
+
+Json speed_json(const ShapeSpeed& s) {
+  return {{"case", s.case_name},
+          {"ratio_to_par", number(s.ratio_to_par)},
+          {"ratio_interval", interval_json(s.ratio_interval)},
+          {"ratio_to_naive", number(s.ratio_to_naive)},
+          {"points", number(s.points)}};
+}
+
+ShapeSpeed speed_from(const json& j) {
+  return {j.at("case"), number_from(j.at("ratio_to_par")), interval_from(j.at("ratio_interval")),
+          number_from(j.at("ratio_to_naive")), number_from(j.at("points"))};
+}
+
+}  // namespace
+
+std::uint64_t seed_from_json(const json& j) {
+  const auto& text = j.get_ref<const std::string&>();
+  std::uint64_t seed = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, seed);
+  if (error != std::errc() || stop != end) {
+    throw Error(fmt::format("seed \"{}\" is not an unsigned 64-bit number", text));
+  }
+  return seed;
+}
+
+Json to_json(const CellResult& c) {
+  Json j{{"model", c.key.model},
+         {"challenge", c.key.challenge},
+         {"attempt", c.key.attempt},
+         {"device", c.key.device},
+         {"spec_hash", c.spec_hash},
+         {"isolation", c.isolation},
+         {"seed", std::to_string(c.seed)},
+         {"finished_at", c.finished_at},
+         {"build", build_json(c.build)},
+         {"cases", cases_json(c.cases)},
+         {"mutants", cases_json(c.mutants)}};
+  add(j, "tests_note", c.tests_note);
+  return j;
+}
+
+CellResult cell_from_json(const json& j) {
+  CellResult c;
+  c.key = {j.at("model"), j.at("challenge"), j.at("attempt"), j.at("device")};
+  c.spec_hash = j.at("spec_hash");
+  c.isolation = j.at("isolation");
+  c.seed = seed_from_json(j.at("seed"));
+  c.finished_at = j.at("finished_at");
+  c.build = build_from(j.at("build"));
+  c.cases = cases_from(j.at("cases"));
+  c.mutants = cases_from(j.at("mutants"));
+  c.tests_note = j.value("tests_note", "");
+  return c;
+}
+
+Json to_json(const Score& s) {
+  Json dimensions = Json::array(), speeds = Json::array();
+  for (const Dimension& d : s.dimensions) dimensions.push_back(dimension_json(d));
+  for (const ShapeSpeed& p : s.speeds) speeds.push_back(speed_json(p));
+  return {{"verdict", code(s.verdict)},
+          {"total", nullable(s.total)},
+          {"interval", interval_json(s.interval)},
+          {"letter", s.letter},
+          {"capped", s.capped},
+          {"dimensions", dimensions},
+          {"speeds", speeds},
+          {"flags", s.flags}};
+}
+
+Score score_from_json(const json& j) {
+  Score s;
+  s.verdict = verdict_from(j.at("verdict"));
+  s.total = nullable_from(j.at("total"));
+  s.interval = interval_from(j.at("interval"));
+  s.letter = j.at("letter");
+  s.capped = j.at("capped");
+  for (const json& d : j.at("dimensions")) s.dimensions.push_back(dimension_from(d));
+  for (const json& p : j.at("speeds")) s.speeds.push_back(speed_from(p));
+  s.flags = j.at("flags").get<std::vector<std::string>>();
+  return s;
+}
+
+Json to_json(const Machine& m) {
+  return {{"cpu", m.cpu},
+          {"kernel", m.kernel},
+          {"os", m.os},
+          {"compiler", m.compiler},
+          {"cores", m.cores},
+          {"memory_bytes", m.memory_bytes},
+          {"l3_bytes", m.l3_bytes},
+          {"copy_bytes_per_s", number(m.copy_bytes_per_s)},
+          {"fma_flops_per_s", number(m.fma_flops_per_s)}};
+}
+
+Machine machine_from_json(const json& j) {
+  Machine m;
+  m.cpu = j.at("cpu");
+  m.kernel = j.at("kernel");
+  m.os = j.at("os");
+  m.compiler = j.at("compiler");
+  m.cores = j.at("cores");
+  m.memory_bytes = j.at("memory_bytes");
+  m.l3_bytes = j.at("l3_bytes");
+  m.copy_bytes_per_s = number_from(j.at("copy_bytes_per_s"));
+  m.fma_flops_per_s = number_from(j.at("fma_flops_per_s"));
+  return m;
+}
+
+}  // namespace assay

@@ -1,0 +1,57 @@
+// assay: parse, dispatch, exit status.
+#include <fmt/format.h>
+#include <sys/prctl.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+
+#include "cli/context.h"
+#include "util/files.h"
+#include "version.h"
+
+namespace {
+
+constexpr const char* kAbout =
+    "assay grades kernels written by language models: it builds each submission, runs it isolated\n"
+    "against fp64 references, times it between a naive and an expert implementation, and writes\n"
+    "graded scoreboards.\n";
+
+constexpr const char* kFooter =
+    "\nExamples:\n"
+    "  assay run                                  everything in submissions/\n"
+    "  assay run --model textbook --quick         a smoke run of one model\n"
+    "  assay show textbook dflash_verify          why this score\n"
+    "  assay report                               write the rankings into README.md\n"
+    "\nExit status: 0 done (whatever the grades), 1 a --check or selftest failed, 2 usage or harness "
+    "error.\n";
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace assay;
+  ::prctl(PR_SET_DUMPABLE, 0);  // no submission may read this process, whatever its uid
+  ::signal(SIGPIPE, SIG_IGN);
+  CLI::App app(kAbout, "assay");
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", fmt::format("assay {} ({})", kVersion, kCommit));
+  std::string root;
+  app.add_option("--root", root, "folder that holds challenges/ and submissions/")->envname("ASSAY_ROOT");
+  cli::Action action;
+  cli::add_run(app, action);
+  cli::add_rerun(app, action);
+  cli::add_report(app, action);
+  cli::add_show(app, action);
+  cli::add_list(app, action);
+  cli::add_doctor(app, action);
+  cli::add_selftest(app, action);
+  try {
+    app.parse(argc, argv);
+    return action(cli::find_context(root));
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? cli::kDone : cli::kUsageOrHarnessError;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "assay: {}\n", e.what());
+    return cli::kUsageOrHarnessError;
+  }
+}

@@ -1,0 +1,205 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "measure/statistics.h"
+#include "report/figures.h"
+#include "report/terminal.h"
+#include "spec/spec.h"
+#include "util/text.h"
+
+namespace assay {
+namespace {
+
+using namespace report;  // only names of this folder
+
+// One untrusted line.
+std::string line(const std::string& text) { return printable(text, 1, 400); }
+
+std::string indented(const std::string& text, std::size_t columns) {
+  const std::string margin(columns, ' ');
+  std::string out = margin;
+  for (const char c : text) {
+    out += c;
+    if (c == '\n') out += margin;
+  }
+  while (!out.empty() && (out.back() == ' ' || out.back() == '\n')) out.pop_back();
+  return out + '\n';
+}
+
+std::string field(const char* name, const std::string& value) {
+  return value.empty() ? "" : fmt::format("    {:<9} {}\n", name, value);
+}
+
+std::string table_text(const TextTable& table) {
+  std::string text = table.str();
+  if (!text.ends_with('\n')) text += '\n';
+  return indented(text, 2);
+}
+
+std::string quoted(const std::string& argument) {
+  const auto plain = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           c == '-' || c == '.' || c == '/';
+  };
+  if (!argument.empty() && std::all_of(argument.begin(), argument.end(), plain)) return argument;
+  std::string out = "'";
+  for (const char c : argument) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// --- head ------------------------------------------------------------------------------------------
+
+std::string heading(const BoardEntry& e, const ChallengeSpec& spec) {
+  const CellKey& key = e.cell.key;
+  std::string text = fmt::format("{} on {}", line(key.model), spec.title);
+  if (!key.attempt.empty()) text += fmt::format(", attempt {}", line(key.attempt));
+  text += fmt::format(" ({})\n", line(key.device));
+  return text + "  verdict   " + verdict(e.score.verdict) + "\n";
+}
+
+std::string score_lines(const BoardEntry& e, const ChallengeSpec& spec) {
+  const Score& s = e.score;
+  std::string text = "  score     " + (s.letter.empty() ? "" : s.letter + " ") + total(s);
+  if (s.capped) text += ", at most 59 because a core case failed";
+  text += '\n';
+  for (const std::string& flag : s.flags) text += "  note      " + line(flag) + "\n";
+  if (e.cell.spec_hash != spec.hash) {
+    text += "  note      measured against an older specification of this challenge\n";
+  }
+  return text + "  reason    " + line(main_reason(e, spec)) + "\n";
+}
+
+std::string dimension_table(const Score& s) {
+  TextTable table({"dimension", "points", "of", "why"});
+  for (const Dimension& d : s.dimensions) {
+    table.add({d.name, d.points ? with_interval(*d.points, d.interval) : kNotRun,
+               fmt::format("{:g}", d.max), line(d.why)});
+  }
+  return s.dimensions.empty() ? "" : "\n" + table_text(table);
+}
+
+// --- build -----------------------------------------------------------------------------------------
+
+std::string build_failure(const BuildRecord& b) {
+  if (b.verdict == Verdict::ok) return "";
+  std::string text = fmt::format("\nbuild: {}\n", description(b.verdict));
+  if (!b.command.empty()) text += "  " + line(b.command) + "\n";
+  return text + (b.log.empty() ? "" : indented(printable(b.log, 40), 2));
+}
+
+// --- failed cases ----------------------------------------------------------------------------------
+
+bool is_failure(const CaseResult& r) {
+  return r.verdict != Verdict::ok && r.verdict != Verdict::skipped;
+}
+
+std::string error_text(const CaseResult& r) {
+  if (!r.error || !r.bound) return "";
+  std::string text = fmt::format("{:.3g}, allowed {:.3g}", *r.error, *r.bound);
+  const double excess = *r.error / *r.bound;
+  if (excess > 1 && std::isfinite(excess)) text += fmt::format(" ({:.3g} times)", excess);
+  return text;
+}
+
+std::string failed_case(const CellResult& cell, const CaseResult& r, const ChallengeSpec& spec) {
+  const CaseSpec* c = find_case(spec, r.name);
+  return fmt::format("  {} ({}): {}\n", line(r.name), to_string(r.group), verdict(r.verdict)) +
+         field("shape", line(r.shape)) + field("seed", std::to_string(r.seed)) +
+         field("catches", c == nullptr ? "" : c->catches) + field("detail", line(r.detail)) +
+         field("error", error_text(r)) + field("replay", replay_command(cell, r.name));
+}
+
+// A submission that does not load fails everywhere in the same way: once is enough.
+std::string failed_cases(const CellResult& cell, const ChallengeSpec& spec) {
+  std::string text;
+  std::size_t failures = 0, unloadable = 0;
+  for (const CaseResult& r : cell.cases) {
+    if (!is_failure(r)) continue;
+    ++failures;
+    if (r.verdict == Verdict::load_error && ++unloadable > 1) continue;
+    text += failed_case(cell, r, spec);
+  }
+  if (failures == 0) return "";
+  if (unloadable > 1) text += fmt::format("  and {} more that do not load\n", unloadable - 1);
+  return fmt::format("\nfailed cases ({} of {}):\n", failures, cell.cases.size()) + text;
+}
+
+std::string skipped_cases(const CellResult& cell) {
+  std::size_t count = 0;
+  std::string why;
+  for (const CaseResult& r : cell.cases) {
+    if (r.verdict != Verdict::skipped) continue;
+    ++count;
+    if (why.empty()) why = r.detail;
+  }
+  if (count == 0) return "";
+  return fmt::format("\nnot run: {} of {} cases{}{}\n", count, cell.cases.size(),
+                     why.empty() ? "" : ": ", line(why));
+}
+
+std::string failed_tests(const CellResult& cell) {
+  std::string text;
+  for (const CaseResult& m : cell.mutants) {
+    if (is_failure(m)) text += fmt::format("  {}: {}\n", line(m.name), line(m.detail));
+  }
+  return text.empty() ? "" : "\nits own tests misjudge:\n" + text;
+}
+
+// --- timing ----------------------------------------------------------------------------------------
+
+std::string duration(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
+  return seconds < 1 ? fmt::format("{:.2f} ms", seconds * 1e3) : fmt::format("{:.3f} s", seconds);
+}
+
+std::string median_of(const CaseResult& r, std::optional<double> TimingSample::*which) {
+  std::vector<double> seconds;
+  for (const TimingSample& s : r.samples) {
+    if (s.*which) seconds.push_back(*(s.*which));
+  }
+  return seconds.empty() ? "-" : duration(median(seconds));
+}
+
+std::string timing_table(const BoardEntry& e) {
+  TextTable table({"timed case", "naive", "par", "this", "speed, par = 1 (95 %)", "share", "runs"});
+  bool any = false;
+  for (const ShapeSpeed& s : e.score.speeds) {
+    const auto r = std::find_if(e.cell.cases.begin(), e.cell.cases.end(),
+                                [&](const CaseResult& c) { return c.name == s.case_name; });
+    if (r == e.cell.cases.end()) continue;
+    any = true;
+    table.add({line(r->shape.empty() ? r->name : r->name + ": " + r->shape),
+               median_of(*r, &TimingSample::naive), median_of(*r, &TimingSample::par),
+               median_of(*r, &TimingSample::submission),
+               fmt::format("{:.2f} ({:.2f} to {:.2f})", s.ratio_to_par, s.ratio_interval.low,
+                           s.ratio_interval.high),
+               fmt::format("{:.0f} %", 100 * s.points), std::to_string(r->samples.size())});
+  }
+  return any ? "\ntimings (medians):\n" + table_text(table) : "";
+}
+
+std::string provenance(const BoardEntry& e) {
+  return fmt::format("\nmeasured {} by assay {}{}, seed {}, isolation {}\non {}, {} cores, {}\n",
+                     line(e.cell.finished_at), e.assay_version,
+                     e.assay_commit.empty() ? "" : " (" + e.assay_commit + ")", e.cell.seed,
+                     e.cell.isolation, e.machine.cpu, e.machine.cores, e.machine.compiler);
+}
+
+}  // namespace
+
+std::string replay_command(const CellResult& cell, const std::string& case_name) {
+  std::string text = fmt::format("assay rerun {} {}", quoted(cell.key.model),
+                                 quoted(cell.key.challenge));
+  if (!cell.key.attempt.empty()) text += " --attempt " + quoted(cell.key.attempt);
+  return text + fmt::format(" --case {} --seed {}", quoted(case_name), cell.seed);
+}
+
+std::string explain(const BoardEntry& e, const ChallengeSpec& spec) {
+  return heading(e, spec) + score_lines(e, spec) + dimension_table(e.score) +
+         build_failure(e.cell.build) + failed_cases(e.cell, spec) + skipped_cases(e.cell) +
+         failed_tests(e.cell) + timing_table(e) + provenance(e);
+}
+
+}  // namespace assay

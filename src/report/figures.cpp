@@ -1,0 +1,130 @@
+#include "report/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "grade/grade.h"
+#include "measure/statistics.h"
+
+namespace assay::report {
+namespace {
+
+std::string line_of(const std::string& text, std::size_t at) {
+  const std::size_t begin = text.rfind('\n', at);
+  const std::size_t start = begin == std::string::npos ? 0 : begin + 1;
+  return text.substr(start, text.find('\n', at) - start);
+}
+
+// The compiler's first error, or else the first line.
+std::string first_error(const std::string& log) {
+  const std::size_t at = log.find("error:");
+  return line_of(log, at == std::string::npos ? 0 : at);
+}
+
+const CaseResult* first_with(const CellResult& cell, Verdict v) {
+  const auto it = std::find_if(cell.cases.begin(), cell.cases.end(),
+                               [v](const CaseResult& r) { return r.verdict == v; });
+  return it == cell.cases.end() ? nullptr : &*it;
+}
+
+std::string with_detail(std::string text, const std::string& detail) {
+  return detail.empty() ? text : text + ": " + detail;
+}
+
+// Empty when the submission was built and loaded and the harness did not fail.
+std::string reason_it_never_ran(const BoardEntry& e) {
+  const BuildRecord& build = e.cell.build;
+  if (build.verdict != Verdict::ok) {
+    return with_detail(description(build.verdict), first_error(build.log));
+  }
+  for (const Verdict v : {Verdict::harness_error, Verdict::load_error}) {
+    if (const CaseResult* r = first_with(e.cell, v)) return with_detail(description(v), r->detail);
+  }
+  return "";
+}
+
+std::string failed_core_case(const BoardEntry& e, const ChallengeSpec& spec) {
+  for (const CaseResult& r : e.cell.cases) {
+    const CaseSpec* c = find_case(spec, r.name);
+    if (c == nullptr || c->group != CaseGroup::core) continue;
+    if (r.verdict == Verdict::ok || r.verdict == Verdict::skipped) continue;
+    return with_detail(fmt::format("core case {} failed ({})", r.name, code(r.verdict)), r.detail);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string points(double value) { return fmt::format("{:.1f}", shown(value)); }
+
+std::string with_interval(double value, Interval i) {
+  if (points(i.low) == points(i.high)) return points(value);
+  return fmt::format("{} ({} to {})", points(value), points(i.low), points(i.high));
+}
+
+std::string total(const Score& s) { return s.total ? with_interval(*s.total, s.interval) : kNotRun; }
+
+std::string grade_and_total(const Score& s) {
+  return s.total ? fmt::format("{} {}", s.letter, points(*s.total)) : kNotRun;
+}
+
+std::string verdict(Verdict v) { return fmt::format("{} ({})", code(v), description(v)); }
+
+const Dimension* dimension(const Score& s, const std::string& name) {
+  const auto it = std::find_if(s.dimensions.begin(), s.dimensions.end(),
+                               [&](const Dimension& d) { return d.name == name; });
+  return it == s.dimensions.end() ? nullptr : &*it;
+}
+
+std::string dimension_points(const Score& s, const std::string& name) {
+  const Dimension* d = dimension(s, name);
+  if (d == nullptr) return "not graded";
+  return d->points ? fmt::format("{} of {:g}", points(*d->points), d->max) : kNotRun;
+}
+
+std::optional<ShapeSpeed> overall_speed(const Score& s) {
+  if (s.speeds.empty()) return std::nullopt;
+  std::vector<double> ratio, low, high, naive;
+  for (const ShapeSpeed& p : s.speeds) {
+    ratio.push_back(p.ratio_to_par);
+    low.push_back(p.ratio_interval.low);
+    high.push_back(p.ratio_interval.high);
+    naive.push_back(p.ratio_to_naive);
+  }
+  return ShapeSpeed{"", geometric_mean(ratio), {geometric_mean(low), geometric_mean(high)},
+                    geometric_mean(naive), 0};
+}
+
+std::string speed_against_par(const Score& s) {
+  const Dimension* d = dimension(s, "performance");
+  if (d == nullptr) return "not graded";
+  if (!d->points) return kNotRun;
+  const auto speed = overall_speed(s);
+  if (!speed) return "failed";
+  return fmt::format("{:.2f}x ({:.2f} to {:.2f})", speed->ratio_to_par, speed->ratio_interval.low,
+                     speed->ratio_interval.high);
+}
+
+std::string main_reason(const BoardEntry& e, const ChallengeSpec& spec) {
+  if (auto reason = reason_it_never_ran(e); !reason.empty()) return reason;
+  if (auto reason = failed_core_case(e, spec); !reason.empty()) return reason;
+  const Dimension* worst = nullptr;
+  const auto loss = [](const Dimension& d) { return d.points ? d.max - *d.points : 0; };
+  for (const Dimension& d : e.score.dimensions) {
+    if (!d.points && !e.score.total) return d.name + ": " + d.why;
+    if (worst == nullptr || loss(d) > loss(*worst)) worst = &d;
+  }
+  if (worst == nullptr) return kNotRun;
+  constexpr double kLeastShown = 0.05;
+  return loss(*worst) < kLeastShown ? "full marks" : worst->name + ": " + worst->why;
+}
+
+const CaseSpec* find_case(const ChallengeSpec& spec, const std::string& name) {
+  const auto it = std::find_if(spec.cases.begin(), spec.cases.end(),
+                               [&](const CaseSpec& c) { return c.name == name; });
+  return it == spec.cases.end() ? nullptr : &*it;
+}
+
+}  // namespace assay::report

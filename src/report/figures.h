@@ -1,0 +1,34 @@
+// Scores in words and figures, as every report shows them. Plain text, not escaped.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "assay/case.h"
+#include "assay/results.h"
+
+namespace assay::report {
+
+inline constexpr const char* kNotRun = "not run";
+
+std::string points(double value);                         // "86.2"
+std::string with_interval(double value, Interval);        // "86.2 (84.0 to 88.1)"
+std::string total(const Score&);                          // "86.2 (84.0 to 88.1)" or "not run"
+std::string grade_and_total(const Score&);                // "A- 86.2" or "not run"
+std::string verdict(Verdict);                             // "WA (wrong answer)"
+
+// Null when the spec gives the dimension no weight.
+const Dimension* dimension(const Score&, const std::string& name);
+std::string dimension_points(const Score&, const std::string& name);  // "41.2 of 50", "not run"
+
+// The geometric mean over the timed cases of the submission's speed relative to par's.
+std::optional<ShapeSpeed> overall_speed(const Score&);
+std::string speed_against_par(const Score&);  // "0.85x (0.82 to 0.88)", "failed", "not run"
+
+// The one thing that explains the score best: why there is none, what capped it, or the dimension
+// that lost most.
+std::string main_reason(const BoardEntry&, const ChallengeSpec&);
+
+const CaseSpec* find_case(const ChallengeSpec&, const std::string& name);
+
+}  // namespace assay::report

@@ -1,0 +1,70 @@
+#include "report/markdown_text.h"
+
+namespace assay::report {
+namespace {
+
+// Markdown lets any ASCII punctuation be escaped; these never need it within a table cell.
+bool is_plain(char c) {
+  constexpr std::string_view kPlainPunctuation = " ,;=/%+-'()\"?";
+  const bool alphanumeric =
+      (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  return alphanumeric || kPlainPunctuation.find(c) != std::string_view::npos ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
+
+// A dot between digits is a number; elsewhere it could be the dot of "www.", which makes a link.
+bool is_decimal_point(std::string_view text, std::size_t at) {
+  const auto is_digit = [&](std::size_t i) {
+    return i < text.size() && text[i] >= '0' && text[i] <= '9';
+  };
+  return text[at] == '.' && (at + 1 >= text.size() || text[at + 1] == ' ' || text[at + 1] == '.' ||
+                             (is_digit(at + 1) && at > 0 && is_digit(at - 1)));
+}
+
+std::string_view cut(std::string_view text, std::size_t max_bytes) {
+  if (text.size() <= max_bytes) return text;
+  while (max_bytes > 0 && (static_cast<unsigned char>(text[max_bytes]) & 0xc0) == 0x80) --max_bytes;
+  return text.substr(0, max_bytes);
+}
+
+}  // namespace
+
+std::string markdown_text(std::string_view untrusted, std::size_t max_bytes) {
+  const std::string_view text = cut(untrusted, max_bytes);
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      out += ' ';
+    } else if (c == '<') {
+      out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else if (c == '&') {
+      out += "&amp;";
+    } else if (is_plain(c) || is_decimal_point(text, i)) {
+      out += c;
+    } else {
+      out += '\\';
+      out += c;
+    }
+  }
+  if (text.size() < untrusted.size()) out += " ...";
+  return out;
+}
+
+std::string markdown_table(const std::vector<std::string>& header, std::string_view alignment,
+                           const std::vector<std::vector<std::string>>& rows) {
+  const auto line = [](const std::vector<std::string>& cells) {
+    std::string text = "|";
+    for (const std::string& cell : cells) text += ' ' + cell + " |";
+    return text + '\n';
+  };
+  std::vector<std::string> rule;
+  for (const char a : alignment) rule.emplace_back(a == 'r' ? "---:" : a == 'c' ? ":---:" : "---");
+  std::string text = line(header) + line(rule);
+  for (const auto& row : rows) text += line(row);
+  return text + '\n';
+}
+
+}  // namespace assay::report

@@ -1,0 +1,117 @@
+#include "report/standings.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace assay::report {
+namespace {
+
+bool has_total(const BoardEntry* e) { return e != nullptr && e->score.total.has_value(); }
+
+const BoardEntry* best_of(const std::vector<const BoardEntry*>& attempts) {
+  const BoardEntry* best = nullptr;
+  for (const BoardEntry* e : attempts) {
+    const bool better = has_total(e) && (!has_total(best) || *e->score.total > *best->score.total);
+    if (best == nullptr || better) best = e;
+  }
+  return best;
+}
+
+void average(Standing& s) {
+  double sum = 0, low = 0, high = 0;
+  for (const BoardEntry* e : s.best) {
+    if (!has_total(e)) continue;
+    ++s.attempted;
+    sum += *e->score.total;
+    low += e->score.interval.low;
+    high += e->score.interval.high;
+  }
+  if (s.attempted == 0) return;
+  s.average = sum / s.attempted;
+  s.interval = {low / s.attempted, high / s.attempted};
+}
+
+void rank(std::vector<Standing>& models) {
+  std::map<int, int> holders;
+  for (Standing& s : models) {
+    if (!s.average) continue;
+    s.rank = 1;
+    for (const Standing& other : models) {
+      if (other.average && clearly_above(other.interval, s.interval)) ++s.rank;
+    }
+    ++holders[s.rank];
+  }
+  for (Standing& s : models) s.tied = s.average && holders[s.rank] > 1;
+  std::sort(models.begin(), models.end(), [](const Standing& a, const Standing& b) {
+    const auto key = [](const Standing& s) {
+      return std::tuple(s.rank == 0, s.rank, -s.average.value_or(0), s.model);
+    };
+    return key(a) < key(b);
+  });
+}
+
+}  // namespace
+
+bool clearly_above(Interval a, Interval b) {
+  constexpr double kHalfTenth = 0.05;
+  return a.low > b.high + kHalfTenth;
+}
+
+bool attempt_before(const std::string& a, const std::string& b) {
+  const auto is_number = [](const std::string& s) {
+    return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  if (is_number(a) && is_number(b) && a.size() != b.size()) return a.size() < b.size();
+  return a < b;
+}
+
+std::vector<std::string> devices(const Scoreboard& board) {
+  std::set<std::string> names;
+  for (const auto& [key, entry] : board.entries) names.insert(key.device);
+  return {names.begin(), names.end()};
+}
+
+Standings make_standings(const Scoreboard& board, const std::vector<ChallengeSpec>& specs,
+                         const std::string& device) {
+  Standings result;
+  std::map<std::string, std::size_t> columns;
+  for (const ChallengeSpec& spec : specs) {
+    columns[spec.name] = result.challenges.size();
+    result.challenges.push_back(&spec);
+  }
+  std::map<std::string, Standing> models;
+  for (const auto& [key, entry] : board.entries) {
+    const auto column = columns.find(key.challenge);
+    if (key.device != device || column == columns.end()) continue;
+    Standing& s = models[key.model];
+    s.model = key.model;
+    s.attempts.resize(specs.size());
+    s.attempts[column->second].push_back(&entry);
+  }
+  for (auto& [name, s] : models) {
+    for (auto& attempts : s.attempts) {
+      std::sort(attempts.begin(), attempts.end(), [](const BoardEntry* a, const BoardEntry* b) {
+        return attempt_before(a->cell.key.attempt, b->cell.key.attempt);
+      });
+      s.best.push_back(best_of(attempts));
+    }
+    average(s);
+    result.models.push_back(std::move(s));
+  }
+  rank(result.models);
+  return result;
+}
+
+Record head_to_head(const Standing& a, const Standing& b) {
+  Record record;
+  for (std::size_t i = 0; i < a.best.size(); ++i) {
+    if (!has_total(a.best[i]) || !has_total(b.best[i])) continue;
+    const Interval x = a.best[i]->score.interval, y = b.best[i]->score.interval;
+    ++(clearly_above(x, y) ? record.wins : clearly_above(y, x) ? record.losses : record.ties);
+  }
+  return record;
+}
+
+}  // namespace assay::report

@@ -1,0 +1,52 @@
+// Who stands where: what the tables of a report say, before they are tables.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/case.h"
+#include "assay/results.h"
+
+namespace assay::report {
+
+struct Standing {
+  std::string model;
+  // One per challenge of Standings, null where there is no submission. Among several attempts the
+  // one with the highest total, then the first.
+  std::vector<const BoardEntry*> best;
+  std::vector<std::vector<const BoardEntry*>> attempts;
+  int attempted = 0;              // challenges with a total
+  std::optional<double> average;  // over those; absent when there are none
+  Interval interval;              // of the average, 95 %
+  int rank = 0;                   // 1 + the models that are clearly better; 0 without an average
+  bool tied = false;              // another model has the same rank
+};
+
+struct Record {
+  int wins = 0, ties = 0, losses = 0;
+  int games() const { return wins + ties + losses; }
+};
+
+struct Standings {
+  std::vector<const ChallengeSpec*> challenges;  // in the order given
+  std::vector<Standing> models;                  // by rank, then average, then name
+};
+
+// Of the entries measured on `device`; entries for other challenges are left out.
+Standings make_standings(const Scoreboard&, const std::vector<ChallengeSpec>&,
+                         const std::string& device);
+
+// Over the challenges for which both have a total; overlapping intervals are a tie.
+Record head_to_head(const Standing& a, const Standing& b);
+
+// The devices of the board, sorted.
+std::vector<std::string> devices(const Scoreboard&);
+
+// Whether the whole of `a` lies above the whole of `b`, by more than the tables show.
+bool clearly_above(Interval a, Interval b);
+
+// By number where attempts are numbers.
+bool attempt_before(const std::string& a, const std::string& b);
+
+}  // namespace assay::report

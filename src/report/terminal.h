@@ -1,0 +1,22 @@
+// What people read in a terminal. Whatever a submission wrote is made printable.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "assay/case.h"
+#include "assay/results.h"
+
+namespace assay {
+
+// The table at the end of a run: one line per entry, in the order given, then what the flags mean
+// for whoever compares. Entries whose challenge is not among the specs are left out.
+std::string summary(const std::vector<BoardEntry>&, const std::vector<ChallengeSpec>&);
+
+// Everything that led to a score: dimensions, failed cases and how to replay each, timings, build.
+std::string explain(const BoardEntry&, const ChallengeSpec&);
+
+// The command that runs one case again, with the inputs it had. Ready to paste into a shell.
+std::string replay_command(const CellResult&, const std::string& case_name);
+
+}  // namespace assay

@@ -1,0 +1,75 @@
+#include "run/case_input.h"
+
+#include <cstring>
+
+namespace assay::run {
+
+PlannedCase plan_case(const Challenge& challenge, const CaseSpec& spec) {
+  PlannedCase planned{&spec, challenge.plan(spec), {}};
+  planned.layout = make_layout(planned.plan, challenge.has_callbacks(spec));
+  return planned;
+}
+
+CaseInput::CaseInput(const Challenge& challenge, const PlannedCase& planned, std::byte* arena)
+    : challenge_(challenge), planned_(planned), arena_(arena) {
+  for (std::size_t i = 0; i < planned_.plan.buffers.size(); ++i) {
+    staging_.push_back(staged(i) ? std::make_unique_for_overwrite<std::byte[]>(
+                                       planned_.layout.slots[i].bytes)
+                                 : nullptr);
+  }
+}
+
+bool CaseInput::staged(std::size_t i) const {
+  const BufferPlan& buffer = planned_.plan.buffers[i];
+  if (planned_.layout.slots[i].bytes == 0) return false;
+  return buffer.role == Role::inout || (buffer.role == Role::input && buffer.phase > 0);
+}
+
+void CaseInput::draw(std::uint64_t seed) {
+  // No output arena exists yet; fill() and reference() do not look at outputs.
+  const std::vector<BufferView> buffers = views(nullptr);
+  challenge_.fill(*planned_.spec, planned_.plan, seed, buffers);
+  reference_ = challenge_.reference(*planned_.spec, planned_.plan, buffers);
+}
+
+void CaseInput::begin(std::byte* output, std::uint64_t poison_seed) const {
+  poison(planned_.plan, planned_.layout, output, poison_seed);
+  for (std::size_t i = 0; i < staging_.size(); ++i) {
+    if (staging_[i] == nullptr) continue;
+    const wire::BufferSlot& slot = planned_.layout.slots[i];
+    if (slot.in_output != 0) {
+      std::memcpy(output + slot.offset, staging_[i].get(), slot.bytes);
+    } else {
+      std::memset(arena_ + slot.offset, 0, slot.bytes);
+    }
+  }
+}
+
+void CaseInput::reveal(int phase) const {
+  for (std::size_t i = 0; i < staging_.size(); ++i) {
+    const wire::BufferSlot& slot = planned_.layout.slots[i];
+    if (staging_[i] == nullptr || slot.in_output != 0) continue;
+    if (planned_.plan.buffers[i].phase == phase) {
+      std::memcpy(arena_ + slot.offset, staging_[i].get(), slot.bytes);
+    }
+  }
+}
+
+std::vector<BufferView> CaseInput::views(std::byte* output) const {
+  std::vector<BufferView> result;
+  for (std::size_t i = 0; i < staging_.size(); ++i) {
+    const wire::BufferSlot& slot = planned_.layout.slots[i];
+    if (slot.null != 0) {
+      result.push_back({});
+    } else if (slot.in_output == 0) {
+      result.push_back({staging_[i] ? staging_[i].get() : arena_ + slot.offset, slot.bytes});
+    } else if (output != nullptr) {
+      result.push_back({output + slot.offset, slot.bytes});
+    } else {
+      result.push_back({staging_[i].get(), staging_[i] ? slot.bytes : 0});
+    }
+  }
+  return result;
+}
+
+}  // namespace assay::run

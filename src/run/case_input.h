@@ -1,0 +1,56 @@
+// One case with inputs drawn from a seed and its reference, ready to be run by several workers that
+// share an input arena.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "assay/challenge.h"
+#include "run/arena.h"
+#include "run/layout.h"
+
+namespace assay::run {
+
+// What does not depend on the seed.
+struct PlannedCase {
+  const CaseSpec* spec = nullptr;
+  CasePlan plan;
+  Layout layout;
+};
+
+PlannedCase plan_case(const Challenge&, const CaseSpec&);
+
+class CaseInput {
+ public:
+  // References stay valid for the life of the object. `arena` holds at least layout.input_bytes.
+  CaseInput(const Challenge&, const PlannedCase&, std::byte* arena);
+
+  // Writes the inputs and computes the reference. No worker may be running.
+  void draw(std::uint64_t seed);
+
+  // Readies one worker's output arena: fresh poison, first contents of inout buffers; inputs of
+  // later phases are hidden again.
+  void begin(std::byte* output, std::uint64_t poison_seed) const;
+  // Shows the inputs of `phase`.
+  void reveal(int phase) const;
+
+  // Views for check() and callbacks(): true inputs, and outputs in the given arena.
+  std::vector<BufferView> views(std::byte* output) const;
+
+  const Challenge& challenge() const { return challenge_; }
+  const PlannedCase& planned() const { return planned_; }
+  const Reference& reference() const { return *reference_; }
+
+ private:
+  // Buffers whose contents are not in the arena from the start: inputs of later phases and inouts.
+  bool staged(std::size_t i) const;
+
+  const Challenge& challenge_;
+  const PlannedCase& planned_;
+  std::byte* arena_;
+  std::vector<std::unique_ptr<std::byte[]>> staging_;  // per buffer, null when not staged
+  std::unique_ptr<Reference> reference_;
+};
+
+}  // namespace assay::run

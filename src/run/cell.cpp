@@ -1,0 +1,288 @@
+#include "run/cell.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <sstream>
+
+#include "run/challenge_registry.h"
+#include "util/files.h"
+#include "util/sha256.h"
+#include "util/text.h"
+
+namespace assay::run {
+namespace fs = std::filesystem;
+namespace {
+
+std::uint32_t challenge_index(const std::string& name) {
+  const auto rows = challenge_rows();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].name == name) return static_cast<std::uint32_t>(i);
+  }
+  throw Error(fmt::format("challenge {} is not compiled in: configure and build again", name));
+}
+
+const Challenge& challenge_of(const ChallengeSpec& spec) {
+  return challenge_rows()[challenge_index(spec.name)].get();
+}
+
+SourceFile challenge_file(const ChallengeSpec& spec, const std::string& file) {
+  return {file, read_file(fs::path(spec.directory) / file)};
+}
+
+int available_cores() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+// Runs `step`; a fault of the harness is retried once and then recorded in the cell.
+template <class Step>
+void guard(CellResult& cell, Step step) {
+  for (int attempt = 0;; ++attempt) {
+    try {
+      return step();
+    } catch (const Error& e) {
+      if (attempt == 0) continue;
+      cell.build.verdict = Verdict::harness_error;
+      cell.build.log = e.what();
+      return;
+    }
+  }
+}
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> result;
+  for (std::string word; in >> word;) result.push_back(word);
+  return result;
+}
+
+struct Prefix {
+  const char* file;
+  const char* line;
+  Example::Kind kind;
+};
+constexpr Prefix kPrefixes[] = {{"wrong_", "// fails:", Example::Kind::wrong},
+                                {"cheat_", "// caught:", Example::Kind::cheat},
+                                {"slow_", "// slow:", Example::Kind::slow}};
+
+Example load_example(const ChallengeSpec& spec, const fs::path& path) {
+  Example example;
+  example.name = path.stem();
+  example.source = {path.filename(), read_file(path)};
+  const std::string first = example.source.contents.substr(0, example.source.contents.find('\n'));
+  for (const Prefix& prefix : kPrefixes) {
+    if (!example.name.starts_with(prefix.file)) continue;
+    if (!first.starts_with(prefix.line)) {
+      throw Error(fmt::format("{}:1: the first line must be '{} CASE...'", path.string(), prefix.line));
+    }
+    example.kind = prefix.kind;
+    example.targets = words(first.substr(std::string_view(prefix.line).size()));
+  }
+  if (example.targets.empty()) {
+    throw Error(fmt::format("{}: an example is named wrong_*, cheat_* or slow_* and names its cases "
+                            "on the first line", path.string()));
+  }
+  for (const std::string& target : example.targets) {
+    const bool known = std::any_of(spec.cases.begin(), spec.cases.end(),
+                                   [&](const CaseSpec& c) { return c.name == target; });
+    if (!known) throw Error(fmt::format("{}:1: {} has no case '{}'", path.string(), spec.name, target));
+  }
+  return example;
+}
+
+}  // namespace
+
+std::vector<Example> load_examples(const ChallengeSpec& spec) {
+  std::vector<fs::path> paths;
+  const fs::path folder = fs::path(spec.directory) / "examples";
+  if (!fs::exists(folder)) return {};
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".cpp") paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<Example> examples;
+  for (const fs::path& path : paths) examples.push_back(load_example(spec, path));
+  return examples;
+}
+
+WorkerSettings CellRunner::worker_settings(const ChallengeSpec& spec, const fs::path& library) const {
+  WorkerSettings settings;
+  settings.tier = options_.tier;
+  settings.library = library;
+  settings.challenge = challenge_index(spec.name);
+  settings.spec = &spec;
+  settings.threads = std::min(spec.limits.threads, available_cores());
+  return settings;
+}
+
+BuildResult CellRunner::build(const ChallengeSpec& spec, const Submission& submission) {
+  BuildResult result;
+  if (!submission.rejected.empty()) {
+    result.record.verdict = Verdict::build_error;
+    result.record.log = submission.rejected;
+  } else {
+    result = builder_.build({submission.sources, {challenge_file(spec, "abi.h")},
+                             spec.limits.build_time_s});
+  }
+  result.record.source_hash = source_hash(submission);
+  return result;
+}
+
+fs::path CellRunner::baseline(const ChallengeSpec& spec, const std::string& file) {
+  const BuildResult result = builder_.build({{challenge_file(spec, file)},
+                                             {challenge_file(spec, "abi.h")},
+                                             spec.limits.build_time_s});
+  if (result.record.verdict != Verdict::ok) {
+    throw Error(fmt::format("{}/{} does not compile:\n{}", spec.directory, file, result.record.log));
+  }
+  return result.library;
+}
+
+TimedLibraries CellRunner::baselines(const ChallengeSpec& spec) {
+  return {baseline(spec, "naive.cpp"), baseline(spec, "par.cpp"), {}};
+}
+
+// Examples may build on naive.cpp, which lies beside them.
+BuildResult CellRunner::build_example(const ChallengeSpec& spec, const Example& example) {
+  BuildResult result = builder_.build({{example.source},
+                                       {challenge_file(spec, "abi.h"), challenge_file(spec, "naive.cpp")},
+                                       spec.limits.build_time_s});
+  result.record.source_hash = sha256_hex(example.source.contents);
+  return result;
+}
+
+CellResult CellRunner::check(const ChallengeSpec& spec, const Submission& submission) {
+  CellResult cell;
+  guard(cell, [&] { cell = check_built(spec, build(spec, submission)); });
+  cell.key = {submission.model, submission.challenge, submission.attempt, "cpu"};
+  return cell;
+}
+
+CellResult CellRunner::check_built(const ChallengeSpec& spec, const BuildResult& built) {
+  CellResult cell;
+  cell.key.challenge = spec.name;
+  cell.spec_hash = spec.hash;
+  cell.isolation = sandbox::to_string(options_.tier);
+  cell.seed = options_.seed;
+  cell.build = built.record;
+  if (built.record.verdict == Verdict::ok) {
+    {
+      const std::lock_guard lock(mutex_);
+      libraries_[spec.name + built.record.source_hash] = built.library;
+    }
+    guard(cell, [&] {
+      TimeAccount account;
+      cell.cases = run_correctness(challenge_of(spec), worker_settings(spec, built.library),
+                                   options_.seed, options_.filter, account);
+      add(account);
+    });
+  }
+  cell.finished_at = utc_now();
+  return cell;
+}
+
+void CellRunner::time(const ChallengeSpec& spec, CellResult& cell) {
+  if (cell.build.verdict != Verdict::ok) return;
+  const auto loads = [](const CaseResult& c) { return c.verdict != Verdict::load_error; };
+  const bool loaded = std::all_of(cell.cases.begin(), cell.cases.end(), loads);
+  guard(cell, [&] {
+    TimedLibraries libraries = baselines(spec);
+    {
+      const std::lock_guard lock(mutex_);
+      libraries.submission = libraries_.at(spec.name + cell.build.source_hash);
+    }
+    std::vector<CaseResult> timed;
+    for (const CaseSpec& c : spec.cases) {
+      if (c.group != CaseGroup::timed || !options_.filter.takes(c) || !loaded) continue;
+      TimeAccount account;
+      timed.push_back(run_timed(challenge_of(spec), c, worker_settings(spec, libraries.submission),
+                                libraries, options_.seed, options_.filter.quick, account));
+      add(account);
+    }
+    cell.cases.insert(cell.cases.end(), timed.begin(), timed.end());
+  });
+  cell.finished_at = utc_now();
+}
+
+CaseResult CellRunner::run_own_tests_on(const ChallengeSpec& spec, const std::string& name,
+                                        const SourceFile& implementation, const SourceFile& tests,
+                                        bool expect_accept) {
+  constexpr double kTestTimeLimit = 60;
+  CaseResult result;
+  result.name = name;
+  result.verdict = Verdict::wrong_answer;
+  std::vector<SourceFile> headers{challenge_file(spec, "abi.h")};
+  if (implementation.name != "naive.cpp") headers.push_back(challenge_file(spec, "naive.cpp"));
+  const BuildResult built = builder_.build({{implementation, tests}, headers, spec.limits.build_time_s});
+  if (built.record.verdict != Verdict::ok) {
+    result.verdict = built.record.verdict;
+    result.detail = built.record.log;
+    return result;
+  }
+  Arena input("input", 4096 * 4, Arena::Access::worker_reads);
+  WorkerProcess worker(worker_settings(spec, built.library), input, 4096);
+  Outcome outcome = worker.load();
+  if (outcome.verdict == Verdict::ok) outcome = worker.self_test(kTestTimeLimit);
+  result.seconds = outcome.seconds;
+  // An implementation that crashes under the tests has been rejected by them.
+  const bool accepted = outcome.verdict == Verdict::ok && outcome.status == 0;
+  if (accepted == expect_accept) {
+    result.verdict = Verdict::ok;
+  } else {
+    result.detail = accepted ? "accepted a wrong implementation"
+                             : fmt::format("rejected a correct implementation ({})",
+                                           outcome.detail.empty()
+                                               ? fmt::format("returned {}", outcome.status)
+                                               : outcome.detail);
+  }
+  return result;
+}
+
+void CellRunner::run_own_tests(const ChallengeSpec& spec, const Submission& submission,
+                               CellResult& cell) {
+  if (submission.test_source.empty()) {
+    cell.tests_note = "ships no test.cpp";
+    return;
+  }
+  if (options_.filter.quick || !options_.filter.only.empty()) {
+    cell.tests_note = "not run in a partial run";
+    return;
+  }
+  const SourceFile tests{"test.cpp", submission.test_source};
+  guard(cell, [&] {
+    cell.mutants.clear();
+    for (const char* correct : {"naive", "par"}) {
+      cell.mutants.push_back(run_own_tests_on(
+          spec, correct, challenge_file(spec, std::string(correct) + ".cpp"), tests, true));
+    }
+    for (const Example& example : load_examples(spec)) {
+      if (example.kind != Example::Kind::wrong) continue;
+      cell.mutants.push_back(run_own_tests_on(spec, example.name, example.source, tests, false));
+    }
+  });
+}
+
+void CellRunner::add(const TimeAccount& account) {
+  const std::lock_guard lock(mutex_);
+  account_.add(account);
+}
+
+TimeAccount CellRunner::account() const {
+  const std::lock_guard lock(mutex_);
+  return account_;
+}
+
+}  // namespace assay::run

@@ -1,0 +1,73 @@
+// One cell of the board: a submission built, checked and timed. Grading comes after and is pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "assay/results.h"
+#include "build/builder.h"
+#include "run/correctness.h"
+#include "run/timing.h"
+#include "submission/submission.h"
+
+namespace assay::run {
+
+struct RunOptions {
+  sandbox::Tier tier = sandbox::Tier::none;
+  std::uint64_t seed = 0;
+  CaseFilter filter;
+};
+
+// A file of examples/ and the verdict its name states.
+struct Example {
+  enum class Kind { wrong, cheat, slow };
+  Kind kind = Kind::wrong;
+  std::string name;                  // "wrong_one_pass_variance"
+  SourceFile source;
+  std::vector<std::string> targets;  // cases named on the first line
+};
+
+// Examples of a challenge, sorted by name. Throws Error when a first line is malformed or names an
+// unknown case.
+std::vector<Example> load_examples(const ChallengeSpec&);
+
+class CellRunner {
+ public:
+  CellRunner(Builder& builder, RunOptions options) : builder_(builder), options_(options) {}
+
+  // Steps of a cell. The first two may run in several threads at once, timing must be alone. Faults
+  // of the harness become the verdict harness_error in cell.build.
+  CellResult check(const ChallengeSpec&, const Submission&);       // build, untimed cases
+  void run_own_tests(const ChallengeSpec&, const Submission&, CellResult&);
+  void time(const ChallengeSpec&, CellResult&);
+
+  // Builds naive and par so that later cells need not wait. Throws Error if one does not compile.
+  TimedLibraries baselines(const ChallengeSpec&);
+
+  // The untimed cases of a library that is built already.
+  CellResult check_built(const ChallengeSpec&, const BuildResult&);
+  BuildResult build_example(const ChallengeSpec&, const Example&);
+
+  TimeAccount account() const;
+
+ private:
+  BuildResult build(const ChallengeSpec&, const Submission&);
+  std::filesystem::path baseline(const ChallengeSpec&, const std::string& file);
+  CaseResult run_own_tests_on(const ChallengeSpec&, const std::string& name,
+                              const SourceFile& implementation, const SourceFile& tests,
+                              bool expect_accept);
+  WorkerSettings worker_settings(const ChallengeSpec&, const std::filesystem::path& library) const;
+  void add(const TimeAccount&);
+
+  Builder& builder_;
+  RunOptions options_;
+  mutable std::mutex mutex_;
+  TimeAccount account_;
+  std::map<std::string, std::filesystem::path> libraries_;  // of checked cells, by source hash
+};
+
+}  // namespace assay::run

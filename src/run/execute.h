@@ -1,0 +1,27 @@
+// One run of one case in one worker.
+#pragma once
+
+#include <cstdint>
+
+#include "assay/results.h"
+#include "run/case_input.h"
+#include "run/worker_process.h"
+
+namespace assay::run {
+
+struct ExecuteOptions {
+  std::uint64_t case_id = 0;      // unique per run within the worker
+  std::uint64_t poison_seed = 0;
+  bool make_resident = true;      // untimed; must be off when the input must stay unseen
+  bool measure_memory = false;    // adds the metric scratch_bytes
+  bool flush_caches = false;      // before each phase
+};
+
+// Runs every phase and judges the outputs. `result.seconds` is the time of the timed phase. The
+// worker is stopped before and after; afterwards it may have ended.
+CaseResult execute(WorkerProcess&, CaseInput&, const ExecuteOptions&);
+
+// Writes and reads a buffer larger than the last-level cache on every core.
+void flush_caches();
+
+}  // namespace assay::run

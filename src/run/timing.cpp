@@ -1,0 +1,192 @@
+#include "run/timing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "assay/random.h"
+#include "run/case_input.h"
+#include "run/execute.h"
+#include "util/files.h"
+
+namespace assay::run {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A slow submission is measured less often: repetitions stop when its calls have taken this long,
+// but not before kLeastRepetitions.
+constexpr double kSubmissionBudget = 8;
+constexpr int kLeastRepetitions = 3, kQuickRepetitions = 3;
+constexpr int kPings = 7;
+
+struct Entrant {
+  const char* name;
+  std::unique_ptr<WorkerProcess> worker;
+  int repetitions;
+  std::optional<double> TimingSample::*seconds;
+};
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+class TimedCase {
+ public:
+  TimedCase(const Challenge& challenge, const CaseSpec& spec, const WorkerSettings& settings,
+            const TimedLibraries& libraries, std::uint64_t seed, bool quick, TimeAccount& account)
+      : planned_(plan_case(challenge, spec)),
+        input_arena_("input", planned_.layout.input_bytes, Arena::Access::worker_reads),
+        input_(challenge, planned_, input_arena_.data()),
+        seed_(seed),
+        random_(substream(seed, 0x04de4)),
+        account_(account) {
+    const int repetitions = quick ? kQuickRepetitions : spec.repetitions;
+    const int naive = quick ? 1 : spec.naive_repetitions;
+    add("naive", settings, libraries.naive, naive, &TimingSample::naive);
+    add("par", settings, libraries.par, repetitions, &TimingSample::par);
+    add("submission", settings, libraries.submission, repetitions, &TimingSample::submission);
+    result_.name = spec.name;
+    result_.group = spec.group;
+    result_.shape = challenge.shape(spec);
+    result_.seed = seed;
+    result_.verdict = Verdict::ok;
+  }
+
+  CaseResult run() {
+    for (Entrant& entrant : entrants_) {
+      const Outcome outcome = entrant.worker->load();
+      if (outcome.verdict != Verdict::ok && !blame(entrant, outcome.verdict, outcome.detail)) {
+        return result_;
+      }
+    }
+    measure_protocol();
+    for (int round = -1; round < entrants_.back().repetitions; ++round) {  // -1: warm-up
+      if (!run_round(round)) break;
+      if (round + 1 >= kLeastRepetitions && result_.seconds > kSubmissionBudget) break;
+    }
+    return result_;
+  }
+
+ private:
+  void add(const char* name, const WorkerSettings& settings, const std::filesystem::path& library,
+           int repetitions, std::optional<double> TimingSample::*seconds) {
+    WorkerSettings own = settings;
+    own.library = library;
+    entrants_.push_back({name,
+                         std::make_unique<WorkerProcess>(own, input_arena_, planned_.layout.output_bytes),
+                         repetitions, seconds});
+    ++account_.workers;
+  }
+
+  // The time of a call that does nothing, taken with par's worker because the submission could
+  // answer slowly on purpose.
+  void measure_protocol() {
+    std::vector<double> pings;
+    for (int i = 0; i < kPings; ++i) pings.push_back(entrants_[1].worker->ping().seconds);
+    std::sort(pings.begin(), pings.end());
+    protocol_seconds_ = pings[pings.size() / 2];
+  }
+
+  // Records the submission's failure (false), or throws when a baseline failed.
+  bool blame(const Entrant& entrant, Verdict verdict, const std::string& detail) {
+    if (entrant.seconds != &TimingSample::submission) {
+      throw Error(fmt::format("{}: the {} implementation failed the timed case {}: {} ({})",
+                              planned_.spec->name, entrant.name, planned_.spec->name,
+                              description(verdict), detail));
+    }
+    result_.verdict = verdict;
+    result_.detail = detail;
+    return false;
+  }
+
+  std::vector<Entrant*> random_order() {
+    std::vector<Entrant*> order;
+    for (Entrant& e : entrants_) order.push_back(&e);
+    for (std::size_t i = order.size(); i > 1; --i) {
+      std::swap(order[i - 1], order[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(i)))]);
+    }
+    return order;
+  }
+
+  // False when the case is over. The first round warms up; it is checked but not recorded.
+  bool run_round(int round) {
+    if (round >= 0) {
+      // Scratch is poisoned while the old input still stands; the new one must stay unseen.
+      for (Entrant& e : entrants_) {
+        if (round >= e.repetitions) continue;
+        const Outcome outcome = e.worker->prepare();
+        if (outcome.verdict != Verdict::ok && !blame(e, outcome.verdict, outcome.detail)) return false;
+      }
+    }
+    const auto start = Clock::now();
+    input_.draw(substream(seed_, static_cast<std::uint64_t>(round + 1)));
+    account_.reference += since(start);
+    TimingSample sample;
+    for (Entrant* entrant : random_order()) {
+      if (round >= entrant->repetitions) continue;
+      if (!run_entrant(*entrant, round, sample)) return false;
+    }
+    if (round >= 0) result_.samples.push_back(sample);
+    return true;
+  }
+
+  bool run_entrant(Entrant& entrant, int round, TimingSample& sample) {
+    ExecuteOptions options;
+    options.case_id = static_cast<std::uint64_t>(round + 2);
+    options.poison_seed = substream(seed_, random_.next());
+    options.make_resident = round < 0;
+    options.flush_caches = true;
+    const CaseResult run = execute(*entrant.worker, input_, options);
+    const bool submission = entrant.seconds == &TimingSample::submission;
+    if (submission) {
+      result_.metrics = run.metrics;
+      take_worst(run);
+    }
+    account_.submission += run.seconds;
+    if (run.verdict != Verdict::ok) {
+      return blame(entrant, run.verdict,
+                   round < 0 ? run.detail : fmt::format("repetition {}: {}", round + 1, run.detail));
+    }
+    if (round < 0) return true;
+    sample.*entrant.seconds = std::max(run.seconds - protocol_seconds_, 1e-9);
+    if (submission) result_.seconds += run.seconds;
+    return true;
+  }
+
+  void take_worst(const CaseResult& run) {
+    if (run.error && (!result_.error || *run.error > *result_.error)) {
+      result_.error = run.error;
+      result_.bound = run.bound;
+    }
+    if (run.accuracy) result_.accuracy = std::max(result_.accuracy.value_or(0), *run.accuracy);
+  }
+
+  PlannedCase planned_;
+  Arena input_arena_;
+  CaseInput input_;
+  std::uint64_t seed_;
+  Random random_;
+  TimeAccount& account_;
+  std::vector<Entrant> entrants_;  // naive, par, submission
+  double protocol_seconds_ = 0;
+  CaseResult result_;
+};
+
+}  // namespace
+
+CaseResult run_timed(const Challenge& challenge, const CaseSpec& spec,
+                     const WorkerSettings& settings, const TimedLibraries& libraries,
+                     std::uint64_t run_seed, bool quick, TimeAccount& account) {
+  const auto start = Clock::now();
+  const std::uint64_t seed = case_seed(run_seed, settings.spec->name, spec.name);
+  CaseResult result = TimedCase(challenge, spec, settings, libraries, seed, quick, account).run();
+  account.total += since(start);
+  return result;
+}
+
+}  // namespace assay::run

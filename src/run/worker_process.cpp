@@ -1,0 +1,310 @@
+#include "run/worker_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+
+#include "sandbox/probe.h"
+#include "sandbox/worker_image.h"
+#include "util/files.h"
+#include "util/text.h"
+
+namespace assay::run {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using wire::Command, wire::Reply;
+
+constexpr std::size_t kTextLimit = 64 << 10;
+constexpr double kControlTimeLimit = 30;  // of ping and prepare
+
+double seconds_between(Clock::time_point a, Clock::time_point b) {
+  return std::chrono::duration<double>(b - a).count();
+}
+
+std::chrono::nanoseconds nanoseconds(double seconds) {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(std::max(seconds, 0.0) * 1e9));
+}
+
+Fd make_eventfd() {
+  Fd fd(::eventfd(0, EFD_CLOEXEC));
+  if (!fd) throw Error("cannot make an eventfd");
+  return fd;
+}
+
+// Counts waiting on a non-blocking read of an eventfd, without blocking.
+std::uint64_t take_count(int fd) {
+  pollfd entry{fd, POLLIN, 0};
+  std::uint64_t count = 0;
+  if (::poll(&entry, 1, 0) == 1 && ::read(fd, &count, sizeof count) == sizeof count) return count;
+  return 0;
+}
+
+const char* signal_hint(int signal) {
+  switch (signal) {
+    case SIGSEGV: return " (invalid memory access; also what writing to an input or overrunning the stack gives)";
+    case SIGABRT: return " (abort: an uncaught exception, a failed assertion or heap corruption)";
+    case SIGILL: return " (illegal instruction)";
+    case SIGFPE: return " (integer division by zero)";
+    case SIGBUS: return " (access beyond a mapping)";
+    default: return "";
+  }
+}
+
+}  // namespace
+
+WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::size_t output_bytes)
+    : settings_(settings),
+      input_(input),
+      output_("output", output_bytes, Arena::Access::worker_writes),
+      control_("control", sizeof(wire::Control), Arena::Access::worker_writes),
+      request_(make_eventfd()),
+      reply_(make_eventfd()) {
+  const ChallengeSpec& spec = *settings_.spec;
+  header() = wire::Header{};
+  header().scratch_capacity = static_cast<std::uint64_t>(spec.limits.memory_bytes);
+  header().nthreads = settings_.threads;
+
+  int text[2];
+  if (::pipe2(text, O_CLOEXEC | O_NONBLOCK) != 0) throw Error("cannot make a pipe");
+  text_ = Fd(text[0]);
+  const Fd text_write(text[1]);
+  const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+
+  sandbox::Program program;
+  program.policy = sandbox::Policy::worker;
+  program.mounts = sandbox::library_mounts();
+  const sandbox::Mount library{settings_.library.string(), "/submission.so", false};
+  program.mounts.push_back(library);
+  program.exec_fd = sandbox::worker_image_fd();
+  program.argv = {"worker", sandbox::visible(settings_.tier, library)};
+  // In descriptor order 0..7; see wire.h.
+  program.fds = {null.get(),   text_write.get(), text_write.get(), control_.fd(),
+                 input_.fd(),  output_.fd(),     request_.get(),   reply_.get()};
+  constexpr std::uint64_t kRuntime = 512u << 20;  // libraries, stacks
+  program.limits.address_space = input_.bytes() + output_.bytes() + kRuntime +
+                                 2 * static_cast<std::uint64_t>(spec.limits.memory_bytes);
+  program.limits.cpu_seconds = static_cast<std::uint64_t>(settings_.cpu_limit_s);
+  program.limits.processes = static_cast<std::uint64_t>(settings_.threads) + 8;
+  process_ = sandbox::spawn(settings_.tier, program);
+  process_.stop();
+}
+
+Outcome WorkerProcess::load() {
+  const ChallengeSpec& spec = *settings_.spec;
+  header().challenge = settings_.challenge;
+  std::size_t n = 0;
+  for (const std::string& symbol : spec.required_symbols) {
+    if (n == wire::kMaxSymbols || symbol.size() >= wire::kMaxSymbolLength) {
+      throw Error(fmt::format("{}: too many or too long required symbols", spec.name));
+    }
+    std::memcpy(header().symbols[n++], symbol.c_str(), symbol.size() + 1);
+  }
+  header().required_symbols = static_cast<std::uint32_t>(n);
+  Outcome outcome = request(Command::load, spec.limits.load_time_s, nullptr);
+  if (outcome.verdict == Verdict::ok && control().reply == Reply::load_failed) {
+    char message[sizeof control().message];
+    std::memcpy(message, control().message, sizeof message);
+    message[sizeof message - 1] = '\0';
+    return ended(Verdict::load_error, printable(message, 3));
+  }
+  // Any way to end while loading is a load error, except a forbidden system call.
+  const bool dead = outcome.verdict != Verdict::ok;
+  if (dead && outcome.verdict != Verdict::security_violation) {
+    outcome.detail = "while loading: " + outcome.detail;
+    outcome.verdict = Verdict::load_error;
+  }
+  return outcome;
+}
+
+void WorkerProcess::set_case(const CasePlan& plan, const Layout& layout, std::uint64_t case_id) {
+  layout_ = layout;
+  wire::Header& h = header();
+  h.case_id = case_id;
+  h.entry = plan.entry;
+  h.nthreads = settings_.threads;
+  h.buffers = static_cast<std::uint32_t>(layout.slots.size());
+  h.buffers_offset = static_cast<std::uint32_t>(layout.slots_offset);
+  h.params_bytes = static_cast<std::uint32_t>(plan.params.size());
+  h.params_offset = static_cast<std::uint32_t>(layout.params_offset);
+  h.callback_offset = layout.callback_request_offset;
+  h.callback_response_offset = layout.callback_response_offset;
+  std::copy(layout.slots.begin(), layout.slots.end(),
+            reinterpret_cast<wire::BufferSlot*>(input_.data() + layout.slots_offset));
+  std::copy(plan.params.begin(), plan.params.end(), input_.data() + layout.params_offset);
+}
+
+Outcome WorkerProcess::ping() { return request(Command::ping, kControlTimeLimit, nullptr); }
+
+Outcome WorkerProcess::prepare() { return request(Command::prepare, kControlTimeLimit, nullptr); }
+
+Outcome WorkerProcess::run(int phase, double time_limit_s, CallbackServer* server) {
+  header().phase = phase;
+  return request(Command::run, time_limit_s, server);
+}
+
+Outcome WorkerProcess::self_test(double time_limit_s) {
+  return request(Command::self_test, time_limit_s, nullptr);
+}
+
+Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackServer* server) {
+  if (!alive_) throw Error("a request to a worker that has ended");
+  if (take_count(reply_.get()) != 0) {
+    return ended(Verdict::protocol_violation, "answered before it was asked");
+  }
+  header().command = command;
+  Outcome outcome;
+  for (;;) {
+    const std::uint64_t one = 1;
+    const auto t0 = Clock::now();
+    if (::write(request_.get(), &one, sizeof one) != sizeof one) throw Error("cannot reach a worker");
+    process_.resume();
+    if (auto failure = await_reply(time_limit_s - outcome.seconds)) return *failure;
+    const auto t1 = Clock::now();
+    if (!process_.stop()) return died();
+    const auto t2 = Clock::now();
+    // A reply may be forged; what happens until the stop is then still running. A long stop is
+    // charged, so nothing is gained by it.
+    const double called = seconds_between(t0, t1), stopping = seconds_between(t1, t2);
+    outcome.seconds += called + (stopping > 0.01 * called + 50e-6 ? stopping : 0);
+    if (take_count(reply_.get()) != 1) {
+      return ended(Verdict::protocol_violation, "answered more than once");
+    }
+    if (control().reply != Reply::callback) break;
+    if (command != Command::run || server == nullptr || layout_.callback_response_offset == 0) {
+      return ended(Verdict::protocol_violation, "called back although the case has no callbacks");
+    }
+    answer(server);
+  }
+  if (drain_text()) return ended(Verdict::output_limit, "more than 64 KiB on stdout and stderr");
+  outcome.status = control().status;
+  outcome.scratch_peak = control().scratch_peak;
+  return outcome;
+}
+
+// Waits until the reply eventfd is readable; an outcome when the worker ended or must end instead.
+std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s) {
+  const auto deadline = Clock::now() + nanoseconds(time_limit_s);
+  for (;;) {
+    pollfd entries[] = {{reply_.get(), POLLIN, 0},
+                        {process_.pidfd(), POLLIN, 0},
+                        {text_.get(), POLLIN, 0}};
+    const auto left = std::max<std::chrono::nanoseconds>(deadline - Clock::now(), {});
+    const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+    const int ready = ::ppoll(entries, 3, &timeout, nullptr);
+    if (ready < 0 && errno == EINTR) continue;
+    if (entries[0].revents != 0) return std::nullopt;
+    if (entries[1].revents != 0) return died();
+    if (ready == 0) return timed_out(time_limit_s);
+    if (entries[2].revents != 0 && drain_text()) {
+      return ended(Verdict::output_limit, "more than 64 KiB on stdout and stderr");
+    }
+  }
+}
+
+// Serves one callback while the worker is stopped.
+void WorkerProcess::answer(CallbackServer* server) {
+  const std::size_t request_bytes =
+      std::min<std::size_t>(control().callback_request_bytes, kCallbackPayload);
+  const std::size_t response_bytes =
+      std::min<std::size_t>(control().callback_response_bytes, kCallbackPayload);
+  header().callback_status = server->serve(
+      control().callback_kind,
+      {output_.data() + layout_.callback_request_offset, request_bytes},
+      {input_.data() + layout_.callback_response_offset, response_bytes});
+}
+
+Outcome WorkerProcess::timed_out(double time_limit_s) {
+  process_.kill();
+  const double cpu = process_.wait({}).value_or(sandbox::Exit{}).cpu_seconds();
+  return ended(cpu < 0.3 * time_limit_s ? Verdict::idle_limit : Verdict::time_limit,
+               fmt::format("no reply within {:.3g} s ({:.2f} s of processor time used)",
+                           time_limit_s, cpu));
+}
+
+// The verdict for a process that ended by itself.
+Outcome WorkerProcess::died() {
+  drain_text();
+  const auto exit = process_.wait(std::chrono::seconds(5));
+  if (!exit) throw Error("a worker neither runs nor ends");
+  const int status = exit->status;
+  if (WIFEXITED(status)) {
+    return ended(Verdict::runtime_error,
+                 fmt::format("the process exited with status {} during the call", WEXITSTATUS(status)));
+  }
+  const int signal = WTERMSIG(status);
+  const auto limit_mib = static_cast<double>(settings_.spec->limits.memory_bytes) / 1048576.0;
+  const double resident_mib = static_cast<double>(exit->usage.ru_maxrss) / 1024.0;
+  const double arenas_mib = static_cast<double>(input_.bytes() + output_.bytes()) / 1048576.0;
+  if (signal == SIGSYS) {
+    return ended(Verdict::security_violation, "made a system call that submissions may not make");
+  }
+  if (signal == SIGXCPU) {
+    return ended(Verdict::time_limit, "used up the processor time of the whole worker");
+  }
+  const bool memory = captured_.find("bad_alloc") != std::string::npos ||
+                      resident_mib - arenas_mib > 0.9 * limit_mib;
+  return ended(Verdict::runtime_error,
+               fmt::format("ended by {}{}{}", strsignal(signal), signal_hint(signal),
+                           memory ? fmt::format(" (memory suspected: the limit is {:.0f} MiB)", limit_mib)
+                                  : ""));
+}
+
+Outcome WorkerProcess::ended(Verdict verdict, std::string detail) {
+  process_.kill();
+  alive_ = false;
+  Outcome outcome;
+  outcome.verdict = verdict;
+  outcome.detail = std::move(detail) + text_note();
+  return outcome;
+}
+
+// Reads what the submission printed; true when it is over the limit.
+bool WorkerProcess::drain_text() {
+  char chunk[4096];
+  ssize_t n;
+  while ((n = ::read(text_.get(), chunk, sizeof chunk)) > 0) {
+    captured_.append(chunk, static_cast<std::size_t>(n));
+    if (captured_.size() > kTextLimit) return true;
+  }
+  return false;
+}
+
+// The last lines of its output, for messages.
+std::string WorkerProcess::text_note() const {
+  if (captured_.empty()) return {};
+  constexpr std::size_t kTail = 300;
+  const std::size_t begin = captured_.size() > kTail ? captured_.size() - kTail : 0;
+  return "; its output ends: " + printable(std::string_view(captured_).substr(begin), 3);
+}
+
+namespace {
+
+// A field such as "VmHWM:" of /proc/<pid>/status in bytes.
+std::uint64_t status_field(pid_t pid, std::string_view field) {
+  std::ifstream in(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(field)) return std::strtoull(line.c_str() + field.size(), nullptr, 10) * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::uint64_t WorkerProcess::resident_bytes() const { return status_field(process_.pid(), "VmRSS:"); }
+
+std::uint64_t WorkerProcess::peak_bytes() const { return status_field(process_.pid(), "VmHWM:"); }
+
+void WorkerProcess::reset_peak() const {
+  std::ofstream(fmt::format("/proc/{}/clear_refs", process_.pid())) << "5";
+}
+
+}  // namespace assay::run

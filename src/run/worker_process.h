@@ -1,0 +1,99 @@
+// One sandboxed worker with one submission loaded, driven by requests.
+//
+// Protocol. The worker is stopped (SIGSTOP, every thread) whenever the harness does not await a
+// reply: while inputs are written, outputs poisoned and outputs checked. A request is
+//
+//   t0 -> count on the request eventfd, SIGCONT -> reply eventfd readable -> t1 -> SIGSTOP,
+//   all threads stopped -> t2
+//
+// so a thread of the submission can neither look at inputs before t0 nor write outputs after t2. The
+// harness sleeps between, leaving every core to the submission. A reply that nobody asked for is a
+// protocol violation. Callbacks arrive as replies; the worker is stopped and its clock stands still
+// while the harness answers.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "assay/challenge.h"
+#include "assay/results.h"
+#include "run/arena.h"
+#include "run/layout.h"
+#include "run/wire.h"
+#include "sandbox/sandbox.h"
+
+namespace assay::run {
+
+struct WorkerSettings {
+  sandbox::Tier tier = sandbox::Tier::none;
+  std::filesystem::path library;
+  std::uint32_t challenge = 0;  // index in challenge_rows()
+  const ChallengeSpec* spec = nullptr;
+  int threads = 1;              // the submission's cap
+  double cpu_limit_s = 3600;    // of the whole process, a backstop
+};
+
+// What became of one request.
+struct Outcome {
+  Verdict verdict = Verdict::ok;  // ok: the reply arrived; says nothing about the outputs
+  std::string detail;             // why not ok
+  std::int32_t status = 0;        // ASSAY_* of the call, as the worker reports it
+  double seconds = 0;             // the call's time, without callbacks
+  std::uint64_t scratch_peak = 0; // as the worker reports it
+};
+
+class WorkerProcess {
+ public:
+  // `input` may be shared by several workers, of which one at a time runs. Throws Error when no
+  // process can be made.
+  WorkerProcess(const WorkerSettings&, Arena& input, std::size_t output_bytes);
+
+  // Loads the submission; ok, load_error, or how the process died.
+  Outcome load();
+
+  // The case whose buffers the next requests are about. Writes the header into the input arena;
+  // with a shared arena, call it again after another worker's turn.
+  void set_case(const CasePlan&, const Layout&, std::uint64_t case_id);
+
+  Outcome ping();
+  Outcome prepare();
+  // The tests that a submission ships, linked with some implementation; status 0 accepts it.
+  Outcome self_test(double time_limit_s);
+  Outcome run(int phase, double time_limit_s, CallbackServer* server);
+
+  std::byte* output() const { return output_.data(); }
+  bool alive() const { return alive_; }
+
+  // Bytes of private memory that the process has, or had at its peak since reset_peak(), by the
+  // kernel's account. 0 when it is not available.
+  std::uint64_t resident_bytes() const;
+  std::uint64_t peak_bytes() const;
+  void reset_peak() const;
+
+ private:
+  Outcome request(wire::Command, double time_limit_s, CallbackServer* server);
+  std::optional<Outcome> await_reply(double time_limit_s);
+  Outcome timed_out(double time_limit_s);
+  Outcome died();
+  Outcome ended(Verdict, std::string detail);
+  void answer(CallbackServer* server);
+  bool drain_text();
+  wire::Header& header() const { return *reinterpret_cast<wire::Header*>(input_.data()); }
+  const wire::Control& control() const {
+    return *reinterpret_cast<const wire::Control*>(control_.data());
+  }
+  std::string text_note() const;
+
+  WorkerSettings settings_;
+  Arena& input_;
+  Arena output_, control_;
+  Fd request_, reply_, text_;
+  std::string captured_;  // stdout and stderr
+  sandbox::Process process_;
+  Layout layout_;
+  bool alive_ = true;
+};
+
+}  // namespace assay::run

@@ -1,0 +1,83 @@
+#include "sandbox/landlock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/landlock.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "util/files.h"
+
+namespace assay::sandbox {
+namespace {
+
+// Newer than the headers of Debian 12.
+constexpr std::uint64_t kRefer = 1ull << 13, kTruncate = 1ull << 14, kIoctlDev = 1ull << 15;
+constexpr std::uint64_t kScopeAbstractUnix = 1, kScopeSignal = 2;
+
+struct RulesetAttr {
+  std::uint64_t handled_access_fs = 0, handled_access_net = 0, scoped = 0;
+};
+
+constexpr std::uint64_t kReadFile = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_EXECUTE;
+constexpr std::uint64_t kRead = kReadFile | LANDLOCK_ACCESS_FS_READ_DIR;
+constexpr std::uint64_t kWriteFolder =
+    LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE;
+
+std::uint64_t handled(int abi) {
+  std::uint64_t access = (1ull << 13) - 1;  // all of ABI 1
+  if (abi >= 2) access |= kRefer;
+  if (abi >= 3) access |= kTruncate;
+  if (abi >= 5) access |= kIoctlDev;
+  return access;
+}
+
+std::size_t attribute_size(int abi) { return abi >= 6 ? 24 : abi >= 4 ? 16 : 8; }
+
+}  // namespace
+
+int landlock_abi() {
+  const long abi = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  return abi < 0 ? 0 : static_cast<int>(abi);
+}
+
+Fd landlock_ruleset(const std::vector<Mount>& mounts) {
+  const int abi = landlock_abi();
+  if (abi == 0) throw Error("this kernel offers no Landlock");
+  RulesetAttr attr;
+  attr.handled_access_fs = handled(abi);
+  if (abi >= 4) attr.handled_access_net = 3;  // TCP bind and connect
+  if (abi >= 6) attr.scoped = kScopeAbstractUnix | kScopeSignal;
+  Fd ruleset(static_cast<int>(
+      ::syscall(SYS_landlock_create_ruleset, &attr, attribute_size(abi), 0)));
+  if (!ruleset) throw Error(fmt::format("cannot create a Landlock ruleset: {}", std::strerror(errno)));
+  for (const Mount& mount : mounts) {
+    const Fd path(::open(mount.host.c_str(), O_PATH | O_CLOEXEC));
+    struct stat info{};
+    if (!path || ::fstat(path.get(), &info) != 0) {
+      throw Error(fmt::format("cannot open {}: {}", mount.host, std::strerror(errno)));
+    }
+    landlock_path_beneath_attr rule{};
+    rule.parent_fd = path.get();
+    rule.allowed_access = S_ISDIR(info.st_mode) ? kRead : kReadFile;
+    if (mount.writable) {
+      rule.allowed_access |= kWriteFolder;
+      if (abi >= 3) rule.allowed_access |= kTruncate;
+    }
+    if (::syscall(SYS_landlock_add_rule, ruleset.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0) {
+      throw Error(fmt::format("cannot add {} to the Landlock ruleset: {}", mount.host,
+                              std::strerror(errno)));
+    }
+  }
+  return ruleset;
+}
+
+int landlock_enter(int ruleset) {
+  return ::syscall(SYS_landlock_restrict_self, ruleset, 0) == 0 ? 0 : errno;
+}
+
+}  // namespace assay::sandbox

@@ -1,0 +1,21 @@
+// Confinement of file access by Landlock (Linux 5.13 and later), for hosts without namespaces.
+#pragma once
+
+#include <vector>
+
+#include "sandbox/sandbox.h"
+#include "util/fd.h"
+
+namespace assay::sandbox {
+
+// The kernel's Landlock ABI, 0 when it has none.
+int landlock_abi();
+
+// A ruleset that permits reading and executing below each mount's host path, writing below writable
+// ones, and nothing else. Throws Error when Landlock is missing or a path cannot be opened.
+Fd landlock_ruleset(const std::vector<Mount>&);
+
+// Puts the calling thread under the ruleset; 0 or an errno. Async-signal-safe.
+int landlock_enter(int ruleset);
+
+}  // namespace assay::sandbox

@@ -1,0 +1,31 @@
+// Which isolation works on this machine, found by trying to escape from real sandboxes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sandbox/sandbox.h"
+
+namespace assay::sandbox {
+
+struct ProbeResult {
+  std::string attempt;
+  bool contained = false;
+  std::string outcome;  // "refused", "killed by the filter", "SUCCEEDED", ...
+};
+
+struct TierReport {
+  Tier tier = Tier::none;
+  // Why a stronger tier is not used; empty when it is or when it was not tried.
+  std::string why_not_namespaces, why_not_landlock;
+  std::vector<ProbeResult> probes;  // of the tier in use
+};
+
+// Tries the tiers from the strongest down; a tier counts only if every escape attempt from inside it
+// is contained. `worker_image` is the descriptor of the worker executable.
+TierReport find_tier(int worker_image);
+
+// The read-only mounts that a dynamically linked program needs.
+std::vector<Mount> library_mounts();
+
+}  // namespace assay::sandbox

@@ -1,0 +1,464 @@
+#include "sandbox/sandbox.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <grp.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "sandbox/landlock.h"
+#include "sandbox/seccomp_policy.h"
+#include "util/files.h"
+
+namespace assay::sandbox {
+namespace {
+
+// Where in the launch something failed; sent to the harness with errno.
+enum class Stage : int {
+  user_namespace, namespaces, root, mount, pivot, clone, privileges, limits, descriptors, landlock,
+  seccomp, exec,
+};
+
+constexpr std::array kStageNames{
+    "making a user namespace", "making namespaces",     "making a root file system",
+    "mounting",                "changing the root",     "starting the processes",
+    "dropping privileges",     "setting limits",        "placing file descriptors",
+    "entering Landlock",       "installing the filter", "executing"};
+
+struct Report {
+  Stage stage{};
+  int error = 0;
+  pid_t init = -1, program = -1;  // when error == 0
+};
+
+struct MountSource {
+  int tree = -1;  // open_tree(2) clone, made by the launcher
+  bool directory = false;
+};
+
+// Everything the launcher needs, prepared before fork: after it only async-signal-safe calls run.
+struct Launch {
+  const Program* program = nullptr;
+  Tier tier = Tier::none;
+  bool root = false;
+  uid_t uid = 0;
+  std::string uid_map, gid_map, tmp_options;
+  std::vector<std::string> parents;  // folders to create in the new root, outermost first
+  std::vector<bool> is_directory;    // per mount
+  std::vector<char*> argv, env;
+  const std::vector<sock_filter>* filter = nullptr;
+  int ruleset = -1, report = -1, lifeline = -1;
+};
+
+[[noreturn]] void report_failure(const Launch& launch, Stage stage, int error) {
+  const Report report{stage, error};
+  [[maybe_unused]] const auto n = ::write(launch.report, &report, sizeof report);
+  ::_exit(127);
+}
+
+void require(const Launch& launch, Stage stage, bool ok) {
+  if (!ok) report_failure(launch, stage, errno);
+}
+
+bool write_text(const char* path, const std::string& text) {
+  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool ok = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  ::close(fd);
+  return ok;
+}
+
+void make_namespaces(const Launch& launch) {
+  if (!launch.root) {
+    ::prctl(PR_SET_DUMPABLE, 1);  // else /proc/self belongs to root and the maps cannot be written
+    require(launch, Stage::user_namespace, ::unshare(CLONE_NEWUSER) == 0);
+    require(launch, Stage::user_namespace,
+            write_text("/proc/self/setgroups", "deny") &&
+                write_text("/proc/self/uid_map", launch.uid_map) &&
+                write_text("/proc/self/gid_map", launch.gid_map));
+  }
+  require(launch, Stage::namespaces,
+          ::unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
+                    CLONE_NEWCGROUP) == 0);
+}
+
+bool set_attributes(int fd, const char* path, std::uint64_t attributes, unsigned flags) {
+  mount_attr attr{};
+  attr.attr_set = attributes;
+  return ::mount_setattr(fd, path, flags, &attr, sizeof attr) == 0;
+}
+
+constexpr std::size_t kMaxMounts = 16;
+
+// A tmpfs root that shows the mounts and nothing else, read-only where not writable.
+void make_root(const Launch& launch) {
+  const Program& program = *launch.program;
+  require(launch, Stage::root, ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
+  // Trees are cloned before the staging folder hides anything.
+  std::array<int, kMaxMounts> trees{};
+  for (std::size_t i = 0; i < program.mounts.size(); ++i) {
+    trees[i] = ::open_tree(AT_FDCWD, program.mounts[i].host.c_str(),
+                           OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+    require(launch, Stage::mount, trees[i] >= 0);
+    const std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                     (program.mounts[i].writable ? 0 : MOUNT_ATTR_RDONLY);
+    require(launch, Stage::mount, set_attributes(trees[i], "", attributes, AT_EMPTY_PATH | AT_RECURSIVE));
+  }
+  require(launch, Stage::root,
+          ::mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,mode=755") == 0);
+  require(launch, Stage::root, ::chdir("/tmp") == 0);
+  for (const std::string& folder : launch.parents) {
+    require(launch, Stage::root, ::mkdir(folder.c_str() + 1, 0755) == 0 || errno == EEXIST);
+  }
+  for (std::size_t i = 0; i < program.mounts.size(); ++i) {
+    const char* inside = program.mounts[i].inside.c_str() + 1;
+    if (launch.is_directory[i]) {
+      require(launch, Stage::mount, ::mkdir(inside, 0755) == 0 || errno == EEXIST);
+    } else {
+      const int fd = ::open(inside, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+      require(launch, Stage::mount, fd >= 0);
+      ::close(fd);
+    }
+    require(launch, Stage::mount,
+            ::move_mount(trees[i], "", AT_FDCWD, inside, MOVE_MOUNT_F_EMPTY_PATH) == 0);
+    ::close(trees[i]);
+  }
+  if (program.tmp_bytes > 0) {
+    require(launch, Stage::mount, ::mkdir("tmp", 0755) == 0 || errno == EEXIST);
+    require(launch, Stage::mount, ::mount("tmpfs", "tmp", "tmpfs", MS_NOSUID | MS_NODEV,
+                                          launch.tmp_options.c_str()) == 0);
+  }
+  require(launch, Stage::pivot, ::syscall(SYS_pivot_root, ".", ".") == 0);
+  require(launch, Stage::pivot, ::umount2(".", MNT_DETACH) == 0);
+  require(launch, Stage::pivot, ::chdir("/") == 0);
+  require(launch, Stage::pivot, set_attributes(AT_FDCWD, "/", MOUNT_ATTR_RDONLY, 0));
+}
+
+void set_limit(const Launch& launch, __rlimit_resource resource, std::uint64_t value) {
+  const rlimit limit{value, value};
+  require(launch, Stage::limits, ::setrlimit(resource, &limit) == 0);
+}
+
+void set_limits(const Launch& launch) {
+  const Limits& limits = launch.program->limits;
+  set_limit(launch, RLIMIT_CORE, 0);
+  set_limit(launch, RLIMIT_MEMLOCK, 0);
+  set_limit(launch, RLIMIT_MSGQUEUE, 0);
+  set_limit(launch, RLIMIT_FSIZE, limits.file_size);
+  set_limit(launch, RLIMIT_NOFILE, limits.open_files);
+  set_limit(launch, RLIMIT_STACK, limits.stack);
+  if (limits.address_space > 0) set_limit(launch, RLIMIT_AS, limits.address_space);
+  if (limits.cpu_seconds > 0) set_limit(launch, RLIMIT_CPU, limits.cpu_seconds);
+  if (limits.processes > 0) set_limit(launch, RLIMIT_NPROC, limits.processes);
+}
+
+void drop_privileges(const Launch& launch) {
+  ::setsid();
+  if (launch.root && launch.tier != Tier::none) {
+    require(launch, Stage::privileges, ::setgroups(0, nullptr) == 0 &&
+                                           ::setresgid(launch.uid, launch.uid, launch.uid) == 0 &&
+                                           ::setresuid(launch.uid, launch.uid, launch.uid) == 0);
+  }
+  require(launch, Stage::privileges, ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+}
+
+// Moves the program's descriptors to 0, 1, ... and closes all others; `report` and `exec` (and the
+// ruleset) survive until exec just above them.
+struct Placed {
+  int report = -1, exec = -1, ruleset = -1;
+};
+
+Placed place_descriptors(const Launch& launch) {
+  const auto& fds = launch.program->fds;
+  constexpr int kHigh = 200;
+  std::array<int, 32> lifted{};
+  for (std::size_t i = 0; i < fds.size(); ++i) {
+    lifted[i] = ::fcntl(fds[i], F_DUPFD_CLOEXEC, kHigh);
+    require(launch, Stage::descriptors, lifted[i] >= 0);
+  }
+  Placed placed;
+  placed.report = ::fcntl(launch.report, F_DUPFD_CLOEXEC, kHigh);
+  if (launch.program->exec_fd >= 0) {
+    placed.exec = ::fcntl(launch.program->exec_fd, F_DUPFD_CLOEXEC, kHigh);
+  }
+  if (launch.ruleset >= 0) placed.ruleset = ::fcntl(launch.ruleset, F_DUPFD_CLOEXEC, kHigh);
+  int next = 0;
+  for (std::size_t i = 0; i < fds.size(); ++i) ::dup2(lifted[i], next++);
+  for (int* fd : {&placed.report, &placed.exec, &placed.ruleset}) {
+    if (*fd < 0) continue;
+    ::dup3(*fd, next, O_CLOEXEC);
+    *fd = next++;
+  }
+  ::close_range(static_cast<unsigned>(next), ~0u, 0);
+  return placed;
+}
+
+[[noreturn]] void run_program(Launch& launch) {
+  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (launch.tier == Tier::landlock) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  drop_privileges(launch);
+  const Placed placed = place_descriptors(launch);
+  launch.report = placed.report;
+  set_limits(launch);
+  if (placed.ruleset >= 0) {
+    const int error = landlock_enter(placed.ruleset);
+    if (error != 0) report_failure(launch, Stage::landlock, error);
+  }
+  if (launch.tier != Tier::none) {
+    const sock_fprog program{static_cast<unsigned short>(launch.filter->size()),
+                             const_cast<sock_filter*>(launch.filter->data())};
+    require(launch, Stage::seccomp, ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+  }
+  if (placed.exec >= 0) {
+    ::syscall(SYS_execveat, placed.exec, "", launch.argv.data(), launch.env.data(), AT_EMPTY_PATH);
+  } else {
+    ::execve(launch.program->exec_path.c_str(), launch.argv.data(), launch.env.data());
+  }
+  report_failure(launch, Stage::exec, errno);
+}
+
+[[noreturn]] void run_init(const Launch& launch) {
+  ::setsid();
+  ::signal(SIGCHLD, SIG_IGN);  // orphans are reaped by the kernel
+  ::dup2(launch.lifeline, 0);
+  ::close_range(1, ~0u, 0);
+  char byte;
+  while (::read(0, &byte, 1) < 0 && errno == EINTR) {
+  }
+  ::_exit(0);
+}
+
+// fork, but as a child of the launcher's parent, the harness.
+pid_t fork_as_sibling() {
+  clone_args args{};
+  args.flags = CLONE_PARENT;
+  return static_cast<pid_t>(::syscall(SYS_clone3, &args, sizeof args));
+}
+
+[[noreturn]] void run_launcher(Launch& launch) {
+  Report report;
+  if (launch.tier == Tier::namespaces) {
+    make_namespaces(launch);
+    make_root(launch);
+    report.init = fork_as_sibling();
+    if (report.init == 0) run_init(launch);
+    require(launch, Stage::clone, report.init > 0);
+  }
+  report.program = fork_as_sibling();
+  if (report.program == 0) run_program(launch);
+  require(launch, Stage::clone, report.program > 0);
+  [[maybe_unused]] const auto n = ::write(launch.report, &report, sizeof report);
+  ::_exit(0);
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (const auto& s : strings) result.push_back(const_cast<char*>(s.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+// "/a", "/a/b" for "/a/b/c".
+void add_parents(const std::string& path, std::vector<std::string>& parents) {
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    parents.push_back(path.substr(0, slash));
+  }
+}
+
+// A uid that no account and no other sandbox uses, so that limits per user count one sandbox.
+uid_t fresh_uid() {
+  static std::atomic<std::uint32_t> next{0};
+  const auto pid = static_cast<std::uint32_t>(::getpid());
+  return 0x60000000u + (pid & 0xffffu) * 1024u + next++ % 1024u;
+}
+
+Launch prepare(Tier tier, const Program& program) {
+  Launch launch;
+  launch.program = &program;
+  launch.tier = tier;
+  launch.root = ::geteuid() == 0;
+  launch.uid = launch.root ? fresh_uid() : ::geteuid();
+  launch.uid_map = fmt::format("{0} {0} 1", ::geteuid());
+  launch.gid_map = fmt::format("{0} {0} 1", ::getegid());
+  launch.tmp_options = fmt::format("size={},mode=1777", program.tmp_bytes);
+  if (program.mounts.size() > kMaxMounts) throw Error("a sandbox has too many mounts");
+  for (const Mount& mount : program.mounts) {
+    struct stat info{};
+    if (::stat(mount.host.c_str(), &info) != 0) {
+      throw Error(fmt::format("cannot open {}: {}", mount.host, std::strerror(errno)));
+    }
+    launch.is_directory.push_back(S_ISDIR(info.st_mode));
+    add_parents(mount.inside, launch.parents);
+    if (launch.root && mount.writable && tier != Tier::none &&
+        ::chown(mount.host.c_str(), launch.uid, launch.uid) != 0) {
+      throw Error(fmt::format("cannot give {} to the sandbox: {}", mount.host, std::strerror(errno)));
+    }
+  }
+  launch.argv = pointers(program.argv);
+  launch.env = pointers(program.env);
+  if (tier != Tier::none) launch.filter = &seccomp_program(program.policy, tier);
+  return launch;
+}
+
+Fd open_pidfd(pid_t pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
+
+struct Pipe {
+  Fd read, write;
+};
+
+Pipe make_pipe() {
+  int fds[2];
+  if (::pipe2(fds, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  return {Fd(fds[0]), Fd(fds[1])};
+}
+
+ssize_t read_report(int fd, Report& report) {
+  ssize_t n;
+  do {
+    n = ::read(fd, &report, sizeof report);
+  } while (n < 0 && errno == EINTR);
+  return n;
+}
+
+void reap(pid_t pid) {
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+const char* to_string(Tier tier) {
+  switch (tier) {
+    case Tier::namespaces: return "namespaces+seccomp";
+    case Tier::landlock: return "landlock+seccomp";
+    case Tier::none: return "none";
+  }
+  return "?";
+}
+
+std::string visible(Tier tier, const Mount& mount) {
+  return tier == Tier::namespaces ? mount.inside : mount.host;
+}
+
+double Exit::cpu_seconds() const {
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+Process spawn(Tier tier, const Program& program) {
+  Launch launch = prepare(tier, program);
+  Fd ruleset;
+  if (tier == Tier::landlock) {
+    ruleset = landlock_ruleset(program.mounts);
+    launch.ruleset = ruleset.get();
+  }
+  Pipe report_pipe = make_pipe(), lifeline = make_pipe();
+  launch.report = report_pipe.write.get();
+  launch.lifeline = lifeline.read.get();
+
+  const pid_t launcher = ::_Fork();
+  if (launcher < 0) throw Error(fmt::format("cannot fork: {}", std::strerror(errno)));
+  if (launcher == 0) {
+    ::close(lifeline.write.get());
+    run_launcher(launch);
+  }
+  report_pipe.write.reset();
+  lifeline.read.reset();
+
+  Process process;
+  Report report;
+  // The launcher's report with the process ids, or a failure; then nothing (exec closes the pipe) or
+  // the program's failure before exec.
+  bool started = false;
+  ssize_t n;
+  while ((n = read_report(report_pipe.read.get(), report)) == sizeof report && report.error == 0) {
+    started = true;
+    process.init_ = report.init;
+    process.pid_ = report.program;
+    process.pidfd_ = open_pidfd(report.program);
+  }
+  reap(launcher);
+  process.lifeline_ = std::move(lifeline.write);
+  if (n == sizeof report) {
+    throw Error(fmt::format("the sandbox failed while {}: {}",
+                            kStageNames[static_cast<std::size_t>(report.stage)],
+                            std::strerror(report.error)));
+  }
+  if (!started || !process.pidfd_) throw Error("the sandbox's launcher died");
+  return process;
+}
+
+Process& Process::operator=(Process&& other) noexcept {
+  if (this == &other) return *this;
+  kill();
+  pid_ = std::exchange(other.pid_, -1);
+  init_ = std::exchange(other.init_, -1);
+  pidfd_ = std::move(other.pidfd_);
+  lifeline_ = std::move(other.lifeline_);
+  exit_ = std::exchange(other.exit_, std::nullopt);
+  return *this;
+}
+
+bool Process::stop() {
+  if (exit_) return false;
+  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGSTOP, nullptr, 0);
+  siginfo_t info{};
+  int rc;
+  do {
+    rc = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WEXITED | WNOWAIT);
+  } while (rc != 0 && errno == EINTR);
+  if (rc != 0 || info.si_code != CLD_STOPPED) return false;
+  ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG);  // consume it
+  return true;
+}
+
+void Process::resume() { ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGCONT, nullptr, 0); }
+
+std::optional<Exit> Process::wait(std::chrono::nanoseconds timeout) {
+  if (exit_ || pid_ < 0) return exit_;
+  pollfd entry{pidfd_.get(), POLLIN, 0};
+  const timespec limit{timeout.count() / 1'000'000'000, timeout.count() % 1'000'000'000};
+  if (::ppoll(&entry, 1, &limit, nullptr) <= 0) return std::nullopt;
+  Exit exit;
+  if (::wait4(pid_, &exit.status, 0, &exit.usage) == pid_) exit_ = exit;
+  return exit_;
+}
+
+void Process::kill() {
+  if (pid_ < 0) return;
+  lifeline_.reset();  // init exits, and with it the whole pid namespace
+  if (!exit_) {
+    ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+    Exit exit;
+    while (::wait4(pid_, &exit.status, 0, &exit.usage) < 0 && errno == EINTR) {
+    }
+    exit_ = exit;
+  }
+  if (init_ > 0) {
+    ::kill(init_, SIGKILL);
+    reap(init_);
+    init_ = -1;
+  }
+  pid_ = -1;
+}
+
+}  // namespace assay::sandbox

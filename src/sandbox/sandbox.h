@@ -1,0 +1,116 @@
+// Runs untrusted programs: the worker that loads a submission, and the compiler that builds it.
+//
+// Theory of operation
+//
+//   harness ──fork──> launcher ──clone(CLONE_PARENT)──> init    (pid 1 of the sandbox)
+//                        └───────clone(CLONE_PARENT)──> program (pid 2)
+//
+// The launcher makes the namespaces (user if not root, mount, pid, net, ipc, uts, cgroup) and a
+// root of its own on a tmpfs that shows only the listed mounts, then creates two children of the
+// *harness* and exits. The harness is the program's parent, so it gets the raw wait status and stop
+// notifications from the kernel, without a relay. Init does nothing but wait for the end of a pipe
+// that the harness holds: when the harness ends the sandbox or dies, the pipe closes, init exits
+// and the kernel kills every process of the pid namespace.
+//
+// The program gives up its privileges in this order: own session, own uid when the harness is root,
+// resource limits, no_new_privs, Landlock (only in the landlock tier), seccomp, exec. The filter is
+// in force before the first byte of the submission is mapped, because constructors and IFUNC
+// resolvers run at load time.
+//
+// Where namespaces are not permitted, the landlock tier keeps the same seccomp filter and limits and
+// confines file access with Landlock. Where neither works, sandboxes are refused unless the user
+// insists (--unsafe), and every row says so.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "util/fd.h"
+
+namespace assay::sandbox {
+
+enum class Tier : std::uint8_t { namespaces, landlock, none };
+
+const char* to_string(Tier);  // as stamped on rows: "namespaces+seccomp", ...
+
+struct Mount {
+  std::string host;    // file or folder outside
+  std::string inside;  // absolute path inside
+  bool writable = false;
+};
+
+struct Limits {
+  std::uint64_t address_space = 0;  // bytes, 0: unlimited
+  std::uint64_t cpu_seconds = 0;
+  std::uint64_t file_size = 0;      // of any file written
+  std::uint64_t processes = 0;      // processes and threads
+  std::uint64_t open_files = 32;
+  std::uint64_t stack = 8u << 20;
+};
+
+enum class Policy : std::uint8_t {
+  worker,    // allow-list of system calls: compute, threads, memory, read files
+  compiler,  // processes and files, but no sockets, tracing, namespaces or kernel interfaces
+};
+
+struct Program {
+  Policy policy = Policy::worker;
+  std::vector<Mount> mounts;       // besides these only an empty read-only root
+  std::uint64_t tmp_bytes = 0;     // size of a writable /tmp; 0: none
+  Limits limits;
+  int exec_fd = -1;                // the executable, when it is a memfd ...
+  std::string exec_path;           // ... else its path inside
+  std::vector<std::string> argv, env;
+  std::vector<int> fds;            // fds[i] becomes descriptor i; everything else is closed
+};
+
+struct Exit {
+  int status = 0;  // as waitpid gives it
+  rusage usage{};
+
+  double cpu_seconds() const;
+};
+
+// A running sandboxed program. Destruction kills it and everything it started.
+class Process {
+ public:
+  Process() = default;
+  Process(Process&& other) noexcept { *this = std::move(other); }
+  Process& operator=(Process&&) noexcept;
+  ~Process() { kill(); }
+
+  pid_t pid() const { return pid_; }
+  int pidfd() const { return pidfd_.get(); }  // readable once the program has exited
+
+  // Stops every thread; false if the program has exited instead. Must not be stopped already.
+  bool stop();
+  void resume();
+
+  // The exit once the program has ended; waits at most `timeout`.
+  std::optional<Exit> wait(std::chrono::nanoseconds timeout);
+
+  // Kills whatever is left and reaps it.
+  void kill();
+
+ private:
+  friend Process spawn(Tier, const Program&);
+  pid_t pid_ = -1, init_ = -1;
+  Fd pidfd_, lifeline_;
+  std::optional<Exit> exit_;
+};
+
+// Throws Error when the sandbox cannot be made, with the stage and the cause.
+Process spawn(Tier, const Program&);
+
+// The path under which the program sees `mount`: inside its own root, or the host's path in tiers
+// that share the host's file system.
+std::string visible(Tier, const Mount&);
+
+}  // namespace assay::sandbox

@@ -1,0 +1,201 @@
+// The worker: the process inside the sandbox that loads one submission and runs its cases. Its
+// image is embedded in assay. Everything here shares an address space with hostile code, so nothing
+// that it reports is believed without a check; it holds no reference, no seed and no clock.
+//
+// argv: worker LIBRARY. Descriptors and messages: run/wire.h.
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "run/adapter_registry.h"
+#include "run/wire.h"
+#include "worker/probe.h"
+#include "worker/scratch.h"
+
+namespace assay::worker {
+namespace {
+
+using wire::Command, wire::Control, wire::Header, wire::Reply;
+
+struct Mapping {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+Mapping map_descriptor(int fd, int protection) {
+  struct stat info{};
+  if (::fstat(fd, &info) != 0) std::_Exit(70);
+  void* p = ::mmap(nullptr, static_cast<std::size_t>(info.st_size), protection, MAP_SHARED, fd, 0);
+  if (p == MAP_FAILED) std::_Exit(71);
+  return {static_cast<std::byte*>(p), static_cast<std::size_t>(info.st_size)};
+}
+
+void* scratch_alloc(assay_ctx* ctx, std::size_t bytes, std::size_t align, int space) {
+  return space == 0 ? static_cast<Scratch*>(ctx->priv)->allocate(bytes, align) : nullptr;
+}
+
+void scratch_free(assay_ctx* ctx, void* p) { static_cast<Scratch*>(ctx->priv)->release(p); }
+
+// Floating-point control and direction flag as the ABI expects them, whatever an earlier call left.
+void reset_processor_state() {
+#if defined(__x86_64__)
+  const unsigned mxcsr = 0x1f80;
+  const unsigned short x87 = 0x37f;
+  asm volatile("ldmxcsr %0\n\tfldcw %1\n\tcld" ::"m"(mxcsr), "m"(x87));
+#endif
+}
+
+class Worker final : public Call {
+ public:
+  explicit Worker(const char* library)
+      : library_path_(library),
+        control_(map_descriptor(wire::kControlFd, PROT_READ | PROT_WRITE)),
+        input_(map_descriptor(wire::kInputFd, PROT_READ)),
+        output_(map_descriptor(wire::kOutputFd, PROT_READ | PROT_WRITE)),
+        scratch_(header().scratch_capacity) {
+    ctx_ = {1, -1, nullptr, header().nthreads, &scratch_alloc, &scratch_free, &scratch_};
+  }
+
+  [[noreturn]] void serve() {
+    for (;;) {
+      await_request();
+      switch (header().command) {
+        case Command::ping: break;
+        case Command::load: load(); break;
+        case Command::prepare: prepare(); break;
+        case Command::run: run(); break;
+        case Command::self_test: self_test(); break;
+      }
+      send(failed_ ? Reply::load_failed : Reply::done);
+    }
+  }
+
+  assay_ctx* ctx() override { return &ctx_; }
+  std::int32_t entry() const override { return header().entry; }
+  int phase() const override { return header().phase; }
+  const void* params() const override { return input_.data + header().params_offset; }
+  void* buffer(int handle) override {
+    const wire::BufferSlot& s = slot(handle);
+    if (s.null != 0) return nullptr;
+    return (s.in_output != 0 ? output_ : input_).data + s.offset;
+  }
+  std::size_t bytes(int handle) const override { return slot(handle).bytes; }
+  void* symbol(const char* name) override { return ::dlsym(library_, name); }
+  void*& state() override { return state_; }
+
+  std::int32_t callback(std::uint32_t kind, const void* request, std::size_t request_bytes,
+                        void* response, std::size_t response_bytes) override {
+    if (request_bytes > kCallbackBytes || response_bytes > kCallbackBytes) return ASSAY_EINVAL;
+    std::memcpy(output_.data + header().callback_offset, request, request_bytes);
+    control().callback_kind = kind;
+    control().callback_request_bytes = static_cast<std::uint32_t>(request_bytes);
+    control().callback_response_bytes = static_cast<std::uint32_t>(response_bytes);
+    send(Reply::callback);
+    await_request();
+    std::memcpy(response, input_.data + header().callback_response_offset, response_bytes);
+    return header().callback_status;
+  }
+
+ private:
+  const Header& header() const { return *reinterpret_cast<const Header*>(input_.data); }
+  Control& control() { return *reinterpret_cast<Control*>(control_.data); }
+  const wire::BufferSlot& slot(int handle) const {
+    return reinterpret_cast<const wire::BufferSlot*>(input_.data + header().buffers_offset)[handle];
+  }
+
+  static void await_request() {
+    std::uint64_t count;
+    while (::read(wire::kRequestFd, &count, sizeof count) != sizeof count) {
+      if (errno != EINTR) std::_Exit(72);
+    }
+  }
+
+  void send(Reply reply) {
+    control().reply = reply;
+    const std::uint64_t one = 1;
+    if (::write(wire::kReplyFd, &one, sizeof one) != sizeof one) std::_Exit(73);
+  }
+
+  void fail_load(const char* why) {
+    std::snprintf(control().message, sizeof control().message, "%s", why);
+    failed_ = true;
+  }
+
+  void load() {
+    adapter_ = adapter_rows()[header().challenge].run;
+    library_ = ::dlopen(library_path_, RTLD_NOW | RTLD_LOCAL);
+    if (library_ == nullptr) return fail_load(::dlerror());
+    for (std::uint32_t i = 0; i < header().required_symbols; ++i) {
+      if (symbol(header().symbols[i]) != nullptr) continue;
+      char text[128];
+      std::snprintf(text, sizeof text, "the function %s is missing", header().symbols[i]);
+      return fail_load(text);
+    }
+  }
+
+  // Untimed: the pages of the case become resident here, and freed scratch is poisoned again.
+  void prepare() {
+    for (std::uint32_t i = 0; i < header().buffers; ++i) {
+      const wire::BufferSlot& s = slot(static_cast<int>(i));
+      if (s.null == 0 && s.bytes > 0) make_resident(s);
+    }
+    scratch_.poison();
+  }
+
+  void make_resident(const wire::BufferSlot& s) {
+    constexpr std::size_t kPage = 4096;
+    const Mapping& arena = s.in_output != 0 ? output_ : input_;
+    const std::size_t begin = s.offset / kPage * kPage;
+    const std::size_t end = std::min((s.offset + s.bytes + kPage - 1) / kPage * kPage, arena.bytes);
+    const int advice = s.in_output != 0 ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+    if (::madvise(arena.data + begin, end - begin, advice) == 0) return;
+    for (std::size_t at = begin; at < end; at += kPage) {  // kernels before 5.14
+      static_cast<void>(*static_cast<volatile std::byte*>(arena.data + at));
+    }
+  }
+
+  void run() {
+    if (header().case_id != case_id_) {
+      case_id_ = header().case_id;
+      state_ = nullptr;
+    }
+    ctx_.nthreads = header().nthreads;
+    scratch_.reset_peak();
+    reset_processor_state();
+    const std::int32_t status = adapter_(*this);
+    control().status = status;
+    control().scratch_peak = scratch_.peak();
+  }
+
+  void self_test() {
+    const auto test = reinterpret_cast<int (*)(assay_ctx*)>(symbol("assay_self_test"));
+    control().status = test != nullptr ? test(&ctx_) : ASSAY_ENOTSUP;
+  }
+
+  const char* library_path_;
+  Mapping control_, input_, output_;
+  Scratch scratch_;
+  assay_ctx ctx_{};
+  Adapter adapter_ = nullptr;
+  void* library_ = nullptr;
+  void* state_ = nullptr;
+  std::uint64_t case_id_ = 0;
+  bool failed_ = false;
+};
+
+}  // namespace
+}  // namespace assay::worker
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "--probe") == 0) return assay::worker::probe(argv[2]);
+  if (argc != 2) return 64;
+  // On the heap: a submission that overruns its stack must not meet this object first.
+  (new assay::worker::Worker(argv[1]))->serve();
+}
