@@ -17,10 +17,22 @@ struct Options {
   bool check = false;
 };
 
+namespace fs = std::filesystem;
+
+// An empty board is fine where nothing has run yet, but not in a folder that was named: a typing
+// error would wipe the rankings.
+Scoreboard load_board(const Context& context, const std::string& folder) {
+  if (folder.empty()) return load_scoreboard(context.results() / "scoreboard.json");
+  const fs::path file = fs::path(folder) / "scoreboard.json";
+  if (!fs::exists(file)) {
+    throw Error(fmt::format("no {}: `assay run --results {}` writes it", file.string(), folder));
+  }
+  return load_scoreboard(file);
+}
+
 int report(const Context& context, const Options& o) {
-  const std::filesystem::path results = o.results.empty() ? context.results() : o.results;
-  const std::filesystem::path readme = o.readme.empty() ? context.root / "README.md" : o.readme;
-  const Scoreboard board = load_scoreboard(results / "scoreboard.json");
+  const fs::path readme = o.readme.empty() ? context.root / "README.md" : fs::path(o.readme);
+  const Scoreboard board = load_board(context, o.results);
   const std::string before = read_file(readme);
   const std::string after =
       replace_section(before, ranking_section(board, load_specs(context)), readme.string());
@@ -47,10 +59,12 @@ void add_report(CLI::App& app, Action& action) {
                       "what stands between the lines <!-- assay:begin --> and <!-- assay:end -->");
   command->add_option("--results", options->results,
                       "folder of scoreboard.json (default: results/ of the root)");
-  command->add_flag("--check", options->check,
-                    "write nothing; exit with 1 when the file does not show the scoreboard as it is");
+  command->add_flag(
+      "--check", options->check,
+      "write nothing; exit with 1 when the file does not show the scoreboard as it is");
   command->footer(
-      "\nThe rankings are a function of the scoreboard and the challenges' specs alone: nothing is\n"
+      "\nThe rankings are a function of the scoreboard and the challenges' specs alone: nothing "
+      "is\n"
       "run, and the same scoreboard gives the same text.\n"
       "\nExamples:\n"
       "  assay report                                  after `assay run`\n"

@@ -8,6 +8,7 @@
 #include "cli/pipeline.h"
 #include "measure/machine.h"
 #include "report/terminal.h"
+#include "spec/spec.h"
 #include "util/files.h"
 #include "util/text.h"
 
@@ -44,6 +45,26 @@ Submission choose(const RerunCommand& c, std::vector<Submission> found) {
   throw Error(fmt::format("{}/{} has no attempt {}", c.model, c.challenge, c.attempt));
 }
 
+std::string milliseconds(const std::optional<double>& seconds) {
+  return seconds ? fmt::format("{:.3f}", *seconds * 1e3) : "-";
+}
+
+void print_case(const CaseResult& result, const ChallengeSpec& spec) {
+  fmt::print("{} ({}): {}, {}\n", result.name, to_string(result.group), code(result.verdict),
+             description(result.verdict));
+  for (const CaseSpec& c : spec.cases) {
+    if (c.name == result.name && !c.catches.empty()) fmt::print("  catches   {}\n", c.catches);
+  }
+  fmt::print("  shape     {}\n", result.shape);
+  if (!result.detail.empty()) fmt::print("  detail    {}\n", result.detail);
+  if (result.error) fmt::print("  error     {:.4g}, bound {:.4g}\n", *result.error, result.bound.value_or(0));
+  for (const Metric& m : result.metrics) fmt::print("  metric    {} = {:.6g}\n", m.name, m.value);
+  for (const TimingSample& t : result.samples) {
+    fmt::print("  ms        naive {:>10}  par {:>10}  submission {:>10}\n", milliseconds(t.naive),
+               milliseconds(t.par), milliseconds(t.submission));
+  }
+}
+
 // One case, without touching the board. Exit status 0 whatever the verdict, like every run.
 int replay_case(const Harness& harness, const RerunCommand& c, const ChallengeSpec& spec,
                 const Submission& submission, std::uint64_t seed) {
@@ -57,7 +78,7 @@ int replay_case(const Harness& harness, const RerunCommand& c, const ChallengeSp
   if (cell.build.verdict != Verdict::ok) {
     fmt::print("{}: {}\n{}\n", code(cell.build.verdict), description(cell.build.verdict), cell.build.log);
   }
-  for (const CaseResult& result : cell.cases) fmt::print("{}", explain_case(result, spec));
+  for (const CaseResult& result : cell.cases) print_case(result, spec);
   return kDone;
 }
 
@@ -81,7 +102,7 @@ int execute(const Context& context, const RerunCommand& c) {
     entries = run_cells(harness, runner, specs, {submission}, 1, store, progress);
   }
   store.finish();
-  fmt::print("{}", summary_table(entries));
+  fmt::print("{}", summary(entries, specs));
   return kDone;
 }
 

@@ -50,7 +50,8 @@ bool already_done(const RunFile& run, const ChallengeSpec& spec, const Submissio
 }
 
 void print_summary(const RunCommand& c, const ResultStore& store,
-                   const std::vector<BoardEntry>& entries) {
+                   const std::vector<BoardEntry>& entries,
+                   const std::vector<ChallengeSpec>& specs) {
   if (c.json) {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     for (const BoardEntry& e : entries) {
@@ -65,15 +66,18 @@ void print_summary(const RunCommand& c, const ResultStore& store,
     fmt::print("{}\n", document.dump(1));
     return;
   }
-  fmt::print("\n{}", summary_table(entries));
+  fmt::print("\n{}", summary(entries, specs));
   fmt::print("\nThis run: {}\nThe board: {}\n", store.run_path().string(), store.board_path().string());
 }
 
 // Where the time went, for whoever tunes the harness.
 void print_account(const run::TimeAccount& account, double wall_s) {
   fmt::print(stderr,
-             "{:.1f} s in all; inside submissions {:.1f} s, references {:.1f} s; {} cases, {} workers\n",
-             wall_s, account.submission, account.reference, account.cases, account.workers);
+             "{:.1f} s in all. Checks and timing took {:.1f} s: submissions {:.1f} s, references {:.1f} s,\n"
+             "cold caches and poison {:.1f} s, starting {} workers {:.1f} s, the rest {:.1f} s.\n",
+             wall_s, account.total, account.submission, account.reference, account.timing,
+             account.workers_started, account.workers,
+             account.total - account.submission - account.reference - account.timing - account.workers);
 }
 
 void build_baselines(run::CellRunner& runner, const std::vector<ChallengeSpec>& specs,
@@ -127,7 +131,7 @@ int execute(const Context& context, RunCommand c) {
   store.finish();
   print_account(runner.account(),
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  print_summary(c, store, entries);
+  print_summary(c, store, entries, specs);
   return kDone;
 }
 

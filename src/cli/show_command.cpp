@@ -60,10 +60,10 @@ std::vector<const BoardEntry*> entries_for(const Scoreboard& board, const Option
     throw Error(fmt::format("{} has no submission for {}: put one into {}", o.model, o.challenge,
                             (context.submissions() / o.model / o.challenge).string()));
   }
-  throw Error(fmt::format("nothing measured yet for {} on {}{}: run `assay run --model {} "
-                          "--challenge {}`",
-                          o.model, o.challenge, o.device.empty() ? "" : " (" + o.device + ")",
-                          o.model, o.challenge));
+  throw Error(fmt::format(
+      "nothing measured yet for {} on {}{}: run `assay run --model {} "
+      "--challenge {}`",
+      o.model, o.challenge, o.device.empty() ? "" : " (" + o.device + ")", o.model, o.challenge));
 }
 
 const BoardEntry* best_of(const std::vector<const BoardEntry*>& entries) {
@@ -95,7 +95,7 @@ std::string others(const std::vector<const BoardEntry*>& entries, const BoardEnt
 
 int show(const Context& context, const Options& o) {
   const ChallengeSpec spec = load_specs(context, {o.challenge}).front();
-  const fs::path results = o.results.empty() ? context.results() : o.results;
+  const fs::path results = o.results.empty() ? context.results() : fs::path(o.results);
   const Scoreboard board = load_scoreboard(results / "scoreboard.json");
   const auto entries = entries_for(board, o);
   if (entries.empty()) nothing_measured(context, board, o);

@@ -169,9 +169,9 @@ Dimension accuracy(const CaseTable& table) {
   if (!measured) return scored("accuracy", max, 0, "no case with a measured accuracy passed");
   const double m = quantile(errors, 0.5);
   if (!std::isfinite(m)) return scored("accuracy", max, 0, "half of the cases or more failed");
-  return scored("accuracy", max, share_on_scale(m, spec.accuracy_full, spec.accuracy_zero),
-                fmt::format("median error {:.3g} times that of plain fp32 over {} cases", m,
-                            errors.size()));
+  return scored(
+      "accuracy", max, share_on_scale(m, spec.accuracy_full, spec.accuracy_zero),
+      fmt::format("median error {:.3g} times that of plain fp32 over {} cases", m, errors.size()));
 }
 
 Dimension resources(const CaseTable& table) {
@@ -245,7 +245,8 @@ Dimension tests(const CaseTable& table) {
   const std::string& note = cell.tests_note;
   if (cell.mutants.empty()) {
     const bool tried = !note.empty() && !note.starts_with("not run");
-    return tried ? scored("tests", max, 0, note) : not_run("tests", max, note.empty() ? "not run" : note);
+    return tried ? scored("tests", max, 0, note)
+                 : not_run("tests", max, note.empty() ? "not run" : note);
   }
   std::vector<std::string> missed;
   std::size_t wrong = 0;

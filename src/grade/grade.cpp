@@ -93,6 +93,10 @@ void score_zero(Score& score, const std::string& why) {
 
 }  // namespace
 
+bool is_quick(const Score& s) {
+  return std::find(s.flags.begin(), s.flags.end(), kQuickFlag) != s.flags.end();
+}
+
 double shown(double points) { return std::round(points * 10) / 10; }
 
 std::string letter(double total) {

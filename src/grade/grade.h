@@ -15,12 +15,16 @@ inline constexpr const char* kQuickFlag = "quick";
 // Points come from what was run and nothing else:
 //  - A case that the harness did not run (absent, skipped, or its own error) leaves its dimension
 //    without points, and the score without a total. Dimension::why says what is missing.
-//  - Except in a quick run, which is one where every case marked quick was run: there each dimension
+//  - Except in a quick run, which is one where every case marked quick was run: there each
+//  dimension
 //    is graded over the cases that ran, dimensions without any are left out, the total is scaled to
 //    100, and the score carries kQuickFlag.
 //  - What did not build or load has a total of 0. A failed core case caps it at kFailedCoreCap.
 // Dimensions of weight 0 are left out. Cases unknown to the spec are ignored.
 Score grade(const ChallengeSpec&, const CellResult&);
+
+// Whether the score is that of a quick run.
+bool is_quick(const Score&);
 
 // "A" .. "F", judged on the figure as people see it: to a tenth of a point.
 std::string letter(double total);

@@ -113,7 +113,8 @@ Dimension performance(const CaseTable& table, std::vector<ShapeSpeed>& speeds,
     interval = interval + c.weight * timed.points;
   }
   if (!missing.empty()) return not_run("performance", max, missing);
-  Dimension d = scored("performance", max, weight > 0 ? points / weight : 0, explain(speeds, failed));
+  Dimension d =
+      scored("performance", max, weight > 0 ? points / weight : 0, explain(speeds, failed));
   if (weight > 0) d.interval = (max / weight) * interval;
   return d;
 }

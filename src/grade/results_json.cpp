@@ -130,8 +130,8 @@ Json build_json(const BuildRecord& b) {
 }
 
 BuildRecord build_from(const json& j) {
-  return {verdict_from(j.at("verdict")), j.at("source_hash"),           j.at("command"),
-          j.value("log", ""),            number_from(j.at("seconds")), j.at("cached")};
+  return {verdict_from(j.at("verdict")), j.at("source_hash"), j.at("command"), j.value("log", ""),
+          number_from(j.at("seconds")),  j.at("cached")};
 }
 
 Json dimension_json(const Dimension& d) {

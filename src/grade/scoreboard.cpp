@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "grade/grade.h"
@@ -36,9 +35,10 @@ void refuse_newer(const json& j, const std::string& file) {
   if (!j.is_object() || !j.contains("schema") || !j.at("schema").is_number_integer()) return;
   const auto schema = j.at("schema").get<std::int64_t>();
   if (schema <= Scoreboard::kSchema) return;
-  throw Error(fmt::format("{}: written by a newer assay (schema {}); this one reads up to {}: "
-                          "upgrade, or use another --results",
-                          file, schema, Scoreboard::kSchema));
+  throw Error(
+      fmt::format("{}: written by a newer assay (schema {}); this one reads up to {}: "
+                  "upgrade, or use another --results",
+                  file, schema, Scoreboard::kSchema));
 }
 
 json parse_document(const std::string& text, const std::string& kind, const std::string& file) {
@@ -60,10 +60,7 @@ auto converting(const std::string& file, Convert convert) {
   }
 }
 
-bool is_full(const BoardEntry& e) {
-  const auto& flags = e.score.flags;
-  return e.score.total && std::find(flags.begin(), flags.end(), kQuickFlag) == flags.end();
-}
+bool is_full(const BoardEntry& e) { return e.score.total && !is_quick(e.score); }
 
 bool same_subject(const BoardEntry& a, const BoardEntry& b) {
   return a.cell.build.source_hash == b.cell.build.source_hash &&

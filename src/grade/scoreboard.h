@@ -19,7 +19,7 @@ struct GradedCell {
 
 struct RunFile {
   std::string run_id;
-  std::string started_at;   // UTC, ISO 8601
+  std::string started_at;  // UTC, ISO 8601
   bool finished = false;
   nlohmann::json options = nlohmann::json::object();  // as given on the command line
   std::uint64_t seed = 0;

@@ -31,7 +31,8 @@ double sorted_quantile(const std::vector<double>& s, double q) {
   const auto below = static_cast<std::size_t>(at);
   const std::size_t above = std::min(below + 1, s.size() - 1);
   const double t = at - static_cast<double>(below);
-  return t == 0 ? s[below] : s[below] + t * (s[above] - s[below]);
+  // Equal neighbours may be infinite.
+  return t == 0 || s[below] == s[above] ? s[below] : s[below] + t * (s[above] - s[below]);
 }
 
 std::uint64_t seed_of(const std::vector<double>& s) {
@@ -80,9 +81,9 @@ Estimate estimate_median(std::span<const double> values) {
   const double m = sorted_quantile(s, 0.5);
   if (s.size() < 3) return {m, {s.front(), s.back()}};
   const std::vector<double> medians = sorted(resampled_medians(s));
-  return {m,
-          {std::min(m, sorted_quantile(medians, 0.025)),
-           std::max(m, sorted_quantile(medians, 0.975))}};
+  return {
+      m,
+      {std::min(m, sorted_quantile(medians, 0.025)), std::max(m, sorted_quantile(medians, 0.975))}};
 }
 
 Estimate estimate_ratio(std::span<const double> numerator, std::span<const double> denominator) {

@@ -14,9 +14,6 @@ namespace {
 
 using namespace report;  // only names of this folder
 
-// One untrusted line.
-std::string line(const std::string& text) { return printable(text, 1, 400); }
-
 std::string indented(const std::string& text, std::size_t columns) {
   const std::string margin(columns, ' ');
   std::string out = margin;
@@ -49,13 +46,13 @@ std::string quoted(const std::string& argument) {
   return out + "'";
 }
 
-// --- head ------------------------------------------------------------------------------------------
+// --- head --------------------------------------------------------------------
 
 std::string heading(const BoardEntry& e, const ChallengeSpec& spec) {
   const CellKey& key = e.cell.key;
-  std::string text = fmt::format("{} on {}", line(key.model), spec.title);
-  if (!key.attempt.empty()) text += fmt::format(", attempt {}", line(key.attempt));
-  text += fmt::format(" ({})\n", line(key.device));
+  std::string text = fmt::format("{} on {}", one_line(key.model), spec.title);
+  if (!key.attempt.empty()) text += fmt::format(", attempt {}", one_line(key.attempt));
+  text += fmt::format(" ({})\n", one_line(key.device));
   return text + "  verdict   " + verdict(e.score.verdict) + "\n";
 }
 
@@ -64,32 +61,32 @@ std::string score_lines(const BoardEntry& e, const ChallengeSpec& spec) {
   std::string text = "  score     " + (s.letter.empty() ? "" : s.letter + " ") + total(s);
   if (s.capped) text += ", at most 59 because a core case failed";
   text += '\n';
-  for (const std::string& flag : s.flags) text += "  note      " + line(flag) + "\n";
+  for (const std::string& flag : s.flags) text += "  note      " + one_line(flag) + "\n";
   if (e.cell.spec_hash != spec.hash) {
     text += "  note      measured against an older specification of this challenge\n";
   }
-  return text + "  reason    " + line(main_reason(e, spec)) + "\n";
+  return text + "  reason    " + one_line(main_reason(e, spec)) + "\n";
 }
 
 std::string dimension_table(const Score& s) {
   TextTable table({"dimension", "points", "of", "why"});
   for (const Dimension& d : s.dimensions) {
     table.add({d.name, d.points ? with_interval(*d.points, d.interval) : kNotRun,
-               fmt::format("{:g}", d.max), line(d.why)});
+               fmt::format("{:g}", d.max), one_line(d.why)});
   }
-  return s.dimensions.empty() ? "" : "\n" + table_text(table);
+  return s.dimensions.empty() ? "" : fmt::format("\n{}", table_text(table));
 }
 
-// --- build -----------------------------------------------------------------------------------------
+// --- build -------------------------------------------------------------------
 
 std::string build_failure(const BuildRecord& b) {
   if (b.verdict == Verdict::ok) return "";
   std::string text = fmt::format("\nbuild: {}\n", description(b.verdict));
-  if (!b.command.empty()) text += "  " + line(b.command) + "\n";
+  if (!b.command.empty()) text += "  " + one_line(b.command) + "\n";
   return text + (b.log.empty() ? "" : indented(printable(b.log, 40), 2));
 }
 
-// --- failed cases ----------------------------------------------------------------------------------
+// --- failed cases ------------------------------------------------------------
 
 bool is_failure(const CaseResult& r) {
   return r.verdict != Verdict::ok && r.verdict != Verdict::skipped;
@@ -105,9 +102,9 @@ std::string error_text(const CaseResult& r) {
 
 std::string failed_case(const CellResult& cell, const CaseResult& r, const ChallengeSpec& spec) {
   const CaseSpec* c = find_case(spec, r.name);
-  return fmt::format("  {} ({}): {}\n", line(r.name), to_string(r.group), verdict(r.verdict)) +
-         field("shape", line(r.shape)) + field("seed", std::to_string(r.seed)) +
-         field("catches", c == nullptr ? "" : c->catches) + field("detail", line(r.detail)) +
+  return fmt::format("  {} ({}): {}\n", one_line(r.name), to_string(r.group), verdict(r.verdict)) +
+         field("shape", one_line(r.shape)) + field("seed", std::to_string(r.seed)) +
+         field("catches", c == nullptr ? "" : c->catches) + field("detail", one_line(r.detail)) +
          field("error", error_text(r)) + field("replay", replay_command(cell, r.name));
 }
 
@@ -136,18 +133,18 @@ std::string skipped_cases(const CellResult& cell) {
   }
   if (count == 0) return "";
   return fmt::format("\nnot run: {} of {} cases{}{}\n", count, cell.cases.size(),
-                     why.empty() ? "" : ": ", line(why));
+                     why.empty() ? "" : ": ", one_line(why));
 }
 
 std::string failed_tests(const CellResult& cell) {
   std::string text;
   for (const CaseResult& m : cell.mutants) {
-    if (is_failure(m)) text += fmt::format("  {}: {}\n", line(m.name), line(m.detail));
+    if (is_failure(m)) text += fmt::format("  {}: {}\n", one_line(m.name), one_line(m.detail));
   }
   return text.empty() ? "" : "\nits own tests misjudge:\n" + text;
 }
 
-// --- timing ----------------------------------------------------------------------------------------
+// --- timing ------------------------------------------------------------------
 
 std::string duration(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
@@ -170,7 +167,7 @@ std::string timing_table(const BoardEntry& e) {
                                 [&](const CaseResult& c) { return c.name == s.case_name; });
     if (r == e.cell.cases.end()) continue;
     any = true;
-    table.add({line(r->shape.empty() ? r->name : r->name + ": " + r->shape),
+    table.add({one_line(r->shape.empty() ? r->name : r->name + ": " + r->shape),
                median_of(*r, &TimingSample::naive), median_of(*r, &TimingSample::par),
                median_of(*r, &TimingSample::submission),
                fmt::format("{:.2f} ({:.2f} to {:.2f})", s.ratio_to_par, s.ratio_interval.low,
@@ -182,7 +179,7 @@ std::string timing_table(const BoardEntry& e) {
 
 std::string provenance(const BoardEntry& e) {
   return fmt::format("\nmeasured {} by assay {}{}, seed {}, isolation {}\non {}, {} cores, {}\n",
-                     line(e.cell.finished_at), e.assay_version,
+                     one_line(e.cell.finished_at), e.assay_version,
                      e.assay_commit.empty() ? "" : " (" + e.assay_commit + ")", e.cell.seed,
                      e.cell.isolation, e.machine.cpu, e.machine.cores, e.machine.compiler);
 }
@@ -190,10 +187,10 @@ std::string provenance(const BoardEntry& e) {
 }  // namespace
 
 std::string replay_command(const CellResult& cell, const std::string& case_name) {
-  std::string text = fmt::format("assay rerun {} {}", quoted(cell.key.model),
-                                 quoted(cell.key.challenge));
+  std::string text =
+      fmt::format("assay rerun {} {}", quoted(cell.key.model), quoted(cell.key.challenge));
   if (!cell.key.attempt.empty()) text += " --attempt " + quoted(cell.key.attempt);
-  return text + fmt::format(" --case {} --seed {}", quoted(case_name), cell.seed);
+  return one_line(text + fmt::format(" --case {} --seed {}", quoted(case_name), cell.seed));
 }
 
 std::string explain(const BoardEntry& e, const ChallengeSpec& spec) {

@@ -7,6 +7,7 @@
 
 #include "grade/grade.h"
 #include "measure/statistics.h"
+#include "util/text.h"
 
 namespace assay::report {
 namespace {
@@ -64,13 +65,20 @@ std::string with_interval(double value, Interval i) {
   return fmt::format("{} ({} to {})", points(value), points(i.low), points(i.high));
 }
 
-std::string total(const Score& s) { return s.total ? with_interval(*s.total, s.interval) : kNotRun; }
+std::string total(const Score& s) {
+  return s.total ? with_interval(*s.total, s.interval) : kNotRun;
+}
 
 std::string grade_and_total(const Score& s) {
   return s.total ? fmt::format("{} {}", s.letter, points(*s.total)) : kNotRun;
 }
 
 std::string verdict(Verdict v) { return fmt::format("{} ({})", code(v), description(v)); }
+
+std::string one_line(std::string untrusted, std::size_t columns) {
+  std::replace(untrusted.begin(), untrusted.end(), '\n', ' ');
+  return printable(untrusted, 1, columns);
+}
 
 const Dimension* dimension(const Score& s, const std::string& name) {
   const auto it = std::find_if(s.dimensions.begin(), s.dimensions.end(),
@@ -93,8 +101,11 @@ std::optional<ShapeSpeed> overall_speed(const Score& s) {
     high.push_back(p.ratio_interval.high);
     naive.push_back(p.ratio_to_naive);
   }
-  return ShapeSpeed{"", geometric_mean(ratio), {geometric_mean(low), geometric_mean(high)},
-                    geometric_mean(naive), 0};
+  return ShapeSpeed{"",
+                    geometric_mean(ratio),
+                    {geometric_mean(low), geometric_mean(high)},
+                    geometric_mean(naive),
+                    0};
 }
 
 std::string speed_against_par(const Score& s) {

@@ -1,6 +1,7 @@
 // Scores in words and figures, as every report shows them. Plain text, not escaped.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -11,11 +12,14 @@ namespace assay::report {
 
 inline constexpr const char* kNotRun = "not run";
 
-std::string points(double value);                         // "86.2"
-std::string with_interval(double value, Interval);        // "86.2 (84.0 to 88.1)"
-std::string total(const Score&);                          // "86.2 (84.0 to 88.1)" or "not run"
-std::string grade_and_total(const Score&);                // "A- 86.2" or "not run"
-std::string verdict(Verdict);                             // "WA (wrong answer)"
+std::string points(double value);                   // "86.2"
+std::string with_interval(double value, Interval);  // "86.2 (84.0 to 88.1)"
+std::string total(const Score&);                    // "86.2 (84.0 to 88.1)" or "not run"
+std::string grade_and_total(const Score&);          // "A- 86.2" or "not run"
+std::string verdict(Verdict);                       // "WA (wrong answer)"
+
+// Untrusted text made safe for a terminal, on one line, cut at that many bytes.
+std::string one_line(std::string untrusted, std::size_t columns = 400);
 
 // Null when the spec gives the dimension no weight.
 const Dimension* dimension(const Score&, const std::string& name);

@@ -20,9 +20,19 @@ using Rows = std::vector<std::vector<std::string>>;
 
 constexpr const char* kNone = "–";  // no submission
 
-bool is_quick(const Score& s) {
-  return std::find(s.flags.begin(), s.flags.end(), kQuickFlag) != s.flags.end();
-}
+constexpr const char* kRankNote =
+    R"(A model's rank is one more than the number of models that are clearly better: models whose
+intervals overlap tie (=). Averages are over attempted challenges only, each with its best attempt;
+compare models that attempted different ones head to head.
+
+)";
+
+constexpr const char* kMethod =
+    R"(Every submission was built from source, run under that isolation on inputs it had not seen, checked
+against fp64 references, and timed beside the challenge's own naive and par implementations.
+Intervals come from a bootstrap of paired timings. 'not run' means that nothing was measured, and is
+never a zero; – means that there is no submission; (quick) is the score of a part of the cases.
+)";
 
 // What a reader must know before comparing a cell with others.
 std::string remarks(const BoardEntry& e, const ChallengeSpec& spec) {
@@ -32,17 +42,36 @@ std::string remarks(const BoardEntry& e, const ChallengeSpec& spec) {
   return text;
 }
 
+// Of an average: what is true of any score in it.
+std::string remarks(const Standings& all, const Standing& s) {
+  bool quick = false, older = false;
+  for (std::size_t i = 0; i < s.best.size(); ++i) {
+    const BoardEntry* e = s.best[i];
+    if (e == nullptr || !e->score.total) continue;
+    quick = quick || is_quick(e->score);
+    older = older || e->cell.spec_hash != all.challenges[i]->hash;
+  }
+  return std::string(quick ? " (quick)" : "") + (older ? " (older spec)" : "");
+}
+
 std::string cell_text(const BoardEntry* e, const ChallengeSpec& spec) {
   if (e == nullptr) return kNone;
   if (!e->score.total) return kNotRun;
   return fmt::format("**{}** {}{}", e->score.letter, points(*e->score.total), remarks(*e, spec));
 }
 
+// A name, then centred columns.
+std::string matrix_alignment(std::size_t columns) {
+  std::string alignment(columns + 1, 'c');
+  alignment[0] = 'l';
+  return alignment;
+}
+
 std::string attempt_name(const BoardEntry& e) {
   return e.cell.key.attempt.empty() ? "1" : markdown_text(e.cell.key.attempt);
 }
 
-// --- overall ---------------------------------------------------------------------------------------
+// --- overall -----------------------------------------------------------------
 
 // The challenge with the highest (sign = 1) or lowest (sign = -1) total; the first of equals.
 std::string extreme(const Standings& all, const Standing& s, int sign) {
@@ -68,18 +97,17 @@ std::string overall_table(const Standings& all) {
       continue;
     }
     rows.push_back({fmt::format("{}{}", s.rank, s.tied ? "=" : ""), markdown_text(s.model),
-                    with_interval(*s.average, s.interval), letter(*s.average), attempted,
-                    extreme(all, s, 1), extreme(all, s, -1)});
+                    with_interval(*s.average, s.interval) + remarks(all, s), letter(*s.average),
+                    attempted, extreme(all, s, 1), extreme(all, s, -1)});
   }
   return "### Overall\n\n" +
-         markdown_table({"Rank", "Model", "Average score (95 %)", "Grade", "Attempted", "Best", "Worst"},
-                        "rlrccll", rows) +
-         "A model's rank is one more than the number of models that are clearly better: models whose "
-         "intervals overlap tie (=).\nAverages are over attempted challenges only, each with its best "
-         "attempt; compare models that\nattempted different ones head to head.\n\n";
+         markdown_table(
+             {"Rank", "Model", "Average score (95 %)", "Grade", "Attempted", "Best", "Worst"},
+             "rlrccll", rows) +
+         kRankNote;
 }
 
-// --- grade matrix ----------------------------------------------------------------------------------
+// --- grade matrix ------------------------------------------------------------
 
 std::string matrix(const Standings& all) {
   std::vector<std::string> header{"Model"};
@@ -91,8 +119,7 @@ std::string matrix(const Standings& all) {
       rows.back().push_back(cell_text(s.best[i], *all.challenges[i]));
     }
   }
-  return "### Grades\n\n" +
-         markdown_table(header, "l" + std::string(all.challenges.size(), 'c'), rows);
+  return "### Grades\n\n" + markdown_table(header, matrix_alignment(all.challenges.size()), rows);
 }
 
 std::string attempts_table(const Standings& all) {
@@ -113,7 +140,7 @@ std::string attempts_table(const Standings& all) {
          markdown_table({"Model", "Challenge", "Attempts"}, "lll", rows);
 }
 
-// --- head to head ----------------------------------------------------------------------------------
+// --- head to head ------------------------------------------------------------
 
 std::string head_to_head_table(const Standings& all) {
   if (all.models.size() < 2) return "";
@@ -130,10 +157,10 @@ std::string head_to_head_table(const Standings& all) {
   }
   return "### Head to head\n\nOver the challenges that both attempted; overlapping intervals are a "
          "tie.\n\n" +
-         markdown_table(header, "l" + std::string(all.models.size(), 'c'), rows);
+         markdown_table(header, matrix_alignment(all.models.size()), rows);
 }
 
-// --- per challenge ---------------------------------------------------------------------------------
+// --- per challenge -----------------------------------------------------------
 
 std::vector<const BoardEntry*> by_score(const Standings& all, std::size_t column) {
   std::vector<const BoardEntry*> entries;
@@ -164,7 +191,7 @@ std::string challenge_table(const Standings& all, std::size_t column) {
                                "lrrrcl", rows);
 }
 
-// --- how it was measured ---------------------------------------------------------------------------
+// --- how it was measured -----------------------------------------------------
 
 std::string machine_text(const Machine& m) {
   constexpr double kGibi = 1 << 30;
@@ -173,8 +200,9 @@ std::string machine_text(const Machine& m) {
 }
 
 std::string assay_text(const BoardEntry& e) {
-  return e.assay_commit.empty() ? e.assay_version
-                                : fmt::format("{} ({})", e.assay_version, e.assay_commit.substr(0, 12));
+  return e.assay_commit.empty()
+             ? e.assay_version
+             : fmt::format("{} ({})", e.assay_version, e.assay_commit.substr(0, 12));
 }
 
 std::string how_measured(const Scoreboard& board) {
@@ -202,16 +230,14 @@ std::string how_measured(const Scoreboard& board) {
   return "### How it was measured\n\n" +
          markdown_table({"Newest result", "Results", "Machine", "assay", "Seed", "Isolation"},
                         "lrllrl", rows) +
-         "Every submission was built from source, run in a sandbox on inputs it had not seen, checked "
-         "against\nfp64 references and timed beside the challenge's own naive and par implementations. "
-         "Intervals come\nfrom a bootstrap of paired timings. 'not run' means that nothing was measured, "
-         "and is never a zero;\n– means that there is no submission.\n";
+         kMethod;
 }
 
 std::string device_tables(const Scoreboard& board, const std::vector<ChallengeSpec>& specs,
                           const std::string& device) {
   const Standings all = make_standings(board, specs, device);
-  std::string text = overall_table(all) + matrix(all) + attempts_table(all) + head_to_head_table(all);
+  std::string text =
+      overall_table(all) + matrix(all) + attempts_table(all) + head_to_head_table(all);
   for (std::size_t i = 0; i < specs.size(); ++i) text += challenge_table(all, i);
   return text;
 }
@@ -225,7 +251,7 @@ std::string ranking_section(const Scoreboard& board, const std::vector<Challenge
   }
   const auto all_devices = devices(board);
   for (const std::string& device : all_devices) {
-    if (all_devices.size() > 1) text += fmt::format("## On {}\n\n", markdown_text(device));
+    if (all_devices.size() > 1) text += fmt::format("### On {}\n\n", markdown_text(device));
     text += device_tables(board, specs, device);
   }
   return text + how_measured(board) + '\n';

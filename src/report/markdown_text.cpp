@@ -3,22 +3,23 @@
 namespace assay::report {
 namespace {
 
-// Markdown lets any ASCII punctuation be escaped; these never need it within a table cell.
-bool is_plain(char c) {
-  constexpr std::string_view kPlainPunctuation = " ,;=/%+-'()\"?";
-  const bool alphanumeric =
-      (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  return alphanumeric || kPlainPunctuation.find(c) != std::string_view::npos ||
-         static_cast<unsigned char>(c) >= 0x80;
+bool is_alphanumeric(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// A dot between digits is a number; elsewhere it could be the dot of "www.", which makes a link.
-bool is_decimal_point(std::string_view text, std::size_t at) {
-  const auto is_digit = [&](std::size_t i) {
-    return i < text.size() && text[i] >= '0' && text[i] <= '9';
-  };
-  return text[at] == '.' && (at + 1 >= text.size() || text[at + 1] == ' ' || text[at + 1] == '.' ||
-                             (is_digit(at + 1) && at > 0 && is_digit(at - 1)));
+// Markdown lets any ASCII punctuation be escaped. This need not be: some never means anything
+// inside a line, an underscore does not between letters, and dots and colons do only in what GitHub
+// turns into links ("www.", "http:") and pictures (":name:").
+bool is_plain(std::string_view text, std::size_t at) {
+  constexpr std::string_view kPlainPunctuation = " ,;=/%+-'()\"?";
+  const char c = text[at];
+  const char before = at > 0 ? text[at - 1] : ' ',
+             after = at + 1 < text.size() ? text[at + 1] : ' ';
+  if (c == '_') return is_alphanumeric(before) && is_alphanumeric(after);
+  if (c == '.') return before != 'w' && before != 'W';
+  if (c == ':') return after == ' ';
+  return is_alphanumeric(c) || kPlainPunctuation.find(c) != std::string_view::npos ||
+         static_cast<unsigned char>(c) >= 0x80;
 }
 
 std::string_view cut(std::string_view text, std::size_t max_bytes) {
@@ -42,7 +43,7 @@ std::string markdown_text(std::string_view untrusted, std::size_t max_bytes) {
       out += "&gt;";
     } else if (c == '&') {
       out += "&amp;";
-    } else if (is_plain(c) || is_decimal_point(text, i)) {
+    } else if (is_plain(text, i)) {
       out += c;
     } else {
       out += '\\';

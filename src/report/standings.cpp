@@ -5,16 +5,22 @@
 #include <set>
 #include <tuple>
 
+#include "grade/grade.h"
+
 namespace assay::report {
 namespace {
 
 bool has_total(const BoardEntry* e) { return e != nullptr && e->score.total.has_value(); }
 
+// A full measurement counts before a quick one, and that before none.
+std::tuple<bool, bool, double> standing_key(const BoardEntry& e) {
+  return {e.score.total.has_value(), !is_quick(e.score), e.score.total.value_or(0)};
+}
+
 const BoardEntry* best_of(const std::vector<const BoardEntry*>& attempts) {
   const BoardEntry* best = nullptr;
   for (const BoardEntry* e : attempts) {
-    const bool better = has_total(e) && (!has_total(best) || *e->score.total > *best->score.total);
-    if (best == nullptr || better) best = e;
+    if (best == nullptr || standing_key(*e) > standing_key(*best)) best = e;
   }
   return best;
 }
@@ -61,7 +67,8 @@ bool clearly_above(Interval a, Interval b) {
 
 bool attempt_before(const std::string& a, const std::string& b) {
   const auto is_number = [](const std::string& s) {
-    return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; });
+    return !s.empty() &&
+           std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; });
   };
   if (is_number(a) && is_number(b) && a.size() != b.size()) return a.size() < b.size();
   return a < b;

@@ -12,8 +12,8 @@ namespace assay::report {
 
 struct Standing {
   std::string model;
-  // One per challenge of Standings, null where there is no submission. Among several attempts the
-  // one with the highest total, then the first.
+  // One per challenge of Standings, null where there is no submission. Among several attempts a
+  // full measurement before a quick one, then the highest total, then the first.
   std::vector<const BoardEntry*> best;
   std::vector<std::vector<const BoardEntry*>> attempts;
   int attempted = 0;              // challenges with a total

@@ -1,6 +1,5 @@
 #include "report/terminal.h"
 
-#include <algorithm>
 #include <map>
 
 #include "report/figures.h"
@@ -11,13 +10,6 @@ namespace {
 
 constexpr std::size_t kReasonColumns = 90;
 
-std::string reason(const BoardEntry& e, const ChallengeSpec& spec) {
-  std::string text = report::main_reason(e, spec);
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  if (text.size() > kReasonColumns) text = text.substr(0, kReasonColumns - 4) + " ...";
-  return printable(text, 1, kReasonColumns + 4);
-}
-
 std::string joined_flags(const Score& s) {
   std::string text;
   for (const std::string& flag : s.flags) text += (text.empty() ? "" : "; ") + flag;
@@ -25,12 +17,13 @@ std::string joined_flags(const Score& s) {
 }
 
 std::string name_of(const CellKey& key) {
-  return printable(key.attempt.empty() ? key.model : key.model + "/" + key.attempt, 1);
+  return report::one_line(key.attempt.empty() ? key.model : key.model + "/" + key.attempt);
 }
 
 }  // namespace
 
-std::string summary(const std::vector<BoardEntry>& entries, const std::vector<ChallengeSpec>& specs) {
+std::string summary(const std::vector<BoardEntry>& entries,
+                    const std::vector<ChallengeSpec>& specs) {
   std::map<std::string, const ChallengeSpec*> by_name;
   for (const ChallengeSpec& spec : specs) by_name[spec.name] = &spec;
   TextTable table({"model", "challenge", "grade", "score (95 %)", "correctness", "speed, par = 1",
@@ -43,7 +36,8 @@ std::string summary(const std::vector<BoardEntry>& entries, const std::vector<Ch
     const std::string name = name_of(e.cell.key);
     table.add({name, e.cell.key.challenge, s.letter.empty() ? "-" : s.letter, report::total(s),
                report::dimension_points(s, "correctness"), report::speed_against_par(s),
-               code(s.verdict), reason(e, *spec->second)});
+               code(s.verdict),
+               report::one_line(report::main_reason(e, *spec->second), kReasonColumns)});
     if (s.flags.empty()) continue;
     notes += "note: " + name + " " + e.cell.key.challenge + ": " + joined_flags(s) + "\n";
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -17,14 +16,8 @@
 namespace assay::run {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // After so many cases at their time limit the rest are not attempted.
 constexpr int kPatience = 3;
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Runs the cases of one submission one after the other, starting workers as needed.
 class Session {
@@ -76,10 +69,9 @@ class Session {
 
   // A loaded worker, or why there is none.
   std::optional<Outcome> start_worker() {
-    const auto start = Clock::now();
+    const Charge charge(account_.workers);
+    ++account_.workers_started;
     worker_ = std::make_unique<WorkerProcess>(settings_, input_, capacity(&Layout::output_bytes));
-    account_.worker_start += since(start);
-    ++account_.workers;
     const Outcome outcome = worker_->load();
     if (outcome.verdict == Verdict::ok) return std::nullopt;
     worker_.reset();
@@ -89,7 +81,6 @@ class Session {
   CaseResult run_case(const PlannedCase& planned) {
     CaseResult result = attempt_case(planned);
     result.seed = case_seed(run_seed_, settings_.spec->name, planned.spec->name);
-    account_.submission += result.seconds;
     if (result.verdict == Verdict::time_limit || result.verdict == Verdict::idle_limit) ++timeouts_;
     if (worker_ != nullptr && !worker_->alive()) worker_.reset();
     return result;
@@ -106,9 +97,10 @@ class Session {
       if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
     }
     CaseInput input(challenge_, planned, input_.data());
-    const auto start = Clock::now();
-    input.draw(case_seed(run_seed_, settings_.spec->name, planned.spec->name));
-    account_.reference += since(start);
+    {
+      const Charge charge(account_.reference);
+      input.draw(case_seed(run_seed_, settings_.spec->name, planned.spec->name));
+    }
     return planned.spec->deterministic ? run_twice(input) : run_once(input);
   }
 
@@ -117,7 +109,7 @@ class Session {
     options.case_id = ++runs_;
     options.poison_seed = substream(run_seed_, 0x9015 + runs_);
     options.measure_memory = true;
-    return execute(*worker_, input, options);
+    return execute(*worker_, input, options, account_);
   }
 
   // Both runs must be right and agree in every byte.
@@ -173,16 +165,6 @@ std::uint64_t case_seed(std::uint64_t run_seed, const std::string& challenge,
   return substream(run_seed, hash);
 }
 
-void TimeAccount::add(const TimeAccount& other) {
-  submission += other.submission;
-  reference += other.reference;
-  calibrated_timing += other.calibrated_timing;
-  total += other.total;
-  cases += other.cases;
-  workers += other.workers;
-  worker_start += other.worker_start;
-}
-
 std::vector<CaseResult> run_correctness(const Challenge& challenge, const WorkerSettings& settings,
                                         std::uint64_t run_seed, const CaseFilter& filter,
                                         TimeAccount& account) {
@@ -190,11 +172,8 @@ std::vector<CaseResult> run_correctness(const Challenge& challenge, const Worker
   for (const CaseSpec& spec : settings.spec->cases) {
     if (spec.group != CaseGroup::timed && filter.takes(spec)) cases.push_back(plan_case(challenge, spec));
   }
-  const auto start = Clock::now();
-  std::vector<CaseResult> results =
-      Session(challenge, settings, run_seed, std::move(cases), account).run();
-  account.total += since(start);
-  return results;
+  const Charge charge(account.total);
+  return Session(challenge, settings, run_seed, std::move(cases), account).run();
 }
 
 }  // namespace assay::run

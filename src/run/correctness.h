@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assay/results.h"
+#include "run/time_account.h"
 #include "run/worker_process.h"
 
 namespace assay::run {
@@ -23,14 +24,6 @@ struct CaseFilter {
 // The seed of a case within a run; a timed repetition r uses substream(case_seed, r).
 std::uint64_t case_seed(std::uint64_t run_seed, const std::string& challenge,
                         const std::string& case_name);
-
-// Time spent, by what it was spent on; seconds.
-struct TimeAccount {
-  double submission = 0, reference = 0, calibrated_timing = 0, total = 0;
-  int cases = 0, workers = 0;
-  double worker_start = 0;
-  void add(const TimeAccount&);
-};
 
 // Runs the cases in an order shuffled by the seed, in one worker as long as it lives; a case that
 // kills the worker costs only itself. Every case gets a result, in spec order. A submission that

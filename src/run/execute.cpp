@@ -44,13 +44,15 @@ void flush_caches() {
                });
 }
 
-CaseResult execute(WorkerProcess& worker, CaseInput& input, const ExecuteOptions& options) {
+CaseResult execute(WorkerProcess& worker, CaseInput& input, const ExecuteOptions& options,
+                   TimeAccount& account) {
   CaseResult result = describe(input);
   const PlannedCase& planned = input.planned();
-  input.begin(worker.output(), options.poison_seed);
-  worker.set_case(planned.plan, planned.layout, options.case_id);
-  if (options.make_resident) {
-    const Outcome outcome = worker.prepare();
+  {
+    const Charge charge(account.timing);
+    input.begin(worker.output(), options.poison_seed);
+    worker.set_case(planned.plan, planned.layout, options.case_id);
+    const Outcome outcome = options.make_resident ? worker.prepare() : Outcome{};
     if (outcome.verdict != Verdict::ok) {
       take_failure(result, outcome);
       return result;
@@ -65,9 +67,13 @@ CaseResult execute(WorkerProcess& worker, CaseInput& input, const ExecuteOptions
   }
   Outcome outcome;
   for (int phase = 0; phase < planned.plan.phases && outcome.status == ASSAY_OK; ++phase) {
-    input.reveal(phase);
-    if (options.flush_caches && phase == planned.plan.timed_phase) flush_caches();
+    {
+      const Charge charge(account.timing);
+      input.reveal(phase);
+      if (options.flush_caches && phase == planned.plan.timed_phase) flush_caches();
+    }
     outcome = worker.run(phase, planned.spec->time_limit_s, server.get());
+    account.submission += outcome.seconds;
     if (outcome.verdict != Verdict::ok) {
       take_failure(result, outcome);
       return result;
@@ -75,10 +81,13 @@ CaseResult execute(WorkerProcess& worker, CaseInput& input, const ExecuteOptions
     scratch = std::max(scratch, outcome.scratch_peak);
     if (phase == planned.plan.timed_phase) result.seconds = outcome.seconds;
   }
-  judge(input.challenge(),
-        {planned.spec, &planned.plan, &planned.layout, &input.reference(), buffers, worker.output(),
-         options.poison_seed, outcome.status, server.get()},
-        result);
+  {
+    const Charge charge(account.reference);
+    judge(input.challenge(),
+          {planned.spec, &planned.plan, &planned.layout, &input.reference(), buffers,
+           worker.output(), options.poison_seed, outcome.status, server.get()},
+          result);
+  }
   if (options.measure_memory) {
     // The context allocator's count, unless the process grew by more than it explains.
     const std::uint64_t peak = worker.peak_bytes();

@@ -5,6 +5,7 @@
 
 #include "assay/results.h"
 #include "run/case_input.h"
+#include "run/time_account.h"
 #include "run/worker_process.h"
 
 namespace assay::run {
@@ -19,7 +20,7 @@ struct ExecuteOptions {
 
 // Runs every phase and judges the outputs. `result.seconds` is the time of the timed phase. The
 // worker is stopped before and after; afterwards it may have ended.
-CaseResult execute(WorkerProcess&, CaseInput&, const ExecuteOptions&);
+CaseResult execute(WorkerProcess&, CaseInput&, const ExecuteOptions&, TimeAccount&);
 
 // Writes and reads a buffer larger than the last-level cache on every core.
 void flush_caches();

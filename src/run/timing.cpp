@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -15,8 +14,6 @@
 
 namespace assay::run {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // A slow submission is measured less often: repetitions stop when its calls have taken this long,
 // but not before kLeastRepetitions.
@@ -30,10 +27,6 @@ struct Entrant {
   int repetitions;
   std::optional<double> TimingSample::*seconds;
 };
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 class TimedCase {
  public:
@@ -58,12 +51,7 @@ class TimedCase {
   }
 
   CaseResult run() {
-    for (Entrant& entrant : entrants_) {
-      const Outcome outcome = entrant.worker->load();
-      if (outcome.verdict != Verdict::ok && !blame(entrant, outcome.verdict, outcome.detail)) {
-        return result_;
-      }
-    }
+    if (!load_all()) return result_;
     measure_protocol();
     for (int round = -1; round < entrants_.back().repetitions; ++round) {  // -1: warm-up
       if (!run_round(round)) break;
@@ -73,19 +61,32 @@ class TimedCase {
   }
 
  private:
+  bool load_all() {
+    const Charge charge(account_.workers);
+    for (Entrant& entrant : entrants_) {
+      const Outcome outcome = entrant.worker->load();
+      if (outcome.verdict != Verdict::ok && !blame(entrant, outcome.verdict, outcome.detail)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   void add(const char* name, const WorkerSettings& settings, const std::filesystem::path& library,
            int repetitions, std::optional<double> TimingSample::*seconds) {
+    const Charge charge(account_.workers);
     WorkerSettings own = settings;
     own.library = library;
     entrants_.push_back({name,
                          std::make_unique<WorkerProcess>(own, input_arena_, planned_.layout.output_bytes),
                          repetitions, seconds});
-    ++account_.workers;
+    ++account_.workers_started;
   }
 
   // The time of a call that does nothing, taken with par's worker because the submission could
   // answer slowly on purpose.
   void measure_protocol() {
+    const Charge charge(account_.timing);
     std::vector<double> pings;
     for (int i = 0; i < kPings; ++i) pings.push_back(entrants_[1].worker->ping().seconds);
     std::sort(pings.begin(), pings.end());
@@ -117,15 +118,17 @@ class TimedCase {
   bool run_round(int round) {
     if (round >= 0) {
       // Scratch is poisoned while the old input still stands; the new one must stay unseen.
+      const Charge charge(account_.timing);
       for (Entrant& e : entrants_) {
         if (round >= e.repetitions) continue;
         const Outcome outcome = e.worker->prepare();
         if (outcome.verdict != Verdict::ok && !blame(e, outcome.verdict, outcome.detail)) return false;
       }
     }
-    const auto start = Clock::now();
-    input_.draw(substream(seed_, static_cast<std::uint64_t>(round + 1)));
-    account_.reference += since(start);
+    {
+      const Charge charge(account_.reference);
+      input_.draw(substream(seed_, static_cast<std::uint64_t>(round + 1)));
+    }
     TimingSample sample;
     for (Entrant* entrant : random_order()) {
       if (round >= entrant->repetitions) continue;
@@ -141,13 +144,12 @@ class TimedCase {
     options.poison_seed = substream(seed_, random_.next());
     options.make_resident = round < 0;
     options.flush_caches = true;
-    const CaseResult run = execute(*entrant.worker, input_, options);
+    const CaseResult run = execute(*entrant.worker, input_, options, account_);
     const bool submission = entrant.seconds == &TimingSample::submission;
     if (submission) {
       result_.metrics = run.metrics;
       take_worst(run);
     }
-    account_.submission += run.seconds;
     if (run.verdict != Verdict::ok) {
       return blame(entrant, run.verdict,
                    round < 0 ? run.detail : fmt::format("repetition {}: {}", round + 1, run.detail));
@@ -182,11 +184,10 @@ class TimedCase {
 CaseResult run_timed(const Challenge& challenge, const CaseSpec& spec,
                      const WorkerSettings& settings, const TimedLibraries& libraries,
                      std::uint64_t run_seed, bool quick, TimeAccount& account) {
-  const auto start = Clock::now();
+  const Charge charge(account.total);
+  ++account.cases;
   const std::uint64_t seed = case_seed(run_seed, settings.spec->name, spec.name);
-  CaseResult result = TimedCase(challenge, spec, settings, libraries, seed, quick, account).run();
-  account.total += since(start);
-  return result;
+  return TimedCase(challenge, spec, settings, libraries, seed, quick, account).run();
 }
 
 }  // namespace assay::run

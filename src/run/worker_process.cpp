@@ -225,9 +225,11 @@ void WorkerProcess::answer(CallbackServer* server) {
 Outcome WorkerProcess::timed_out(double time_limit_s) {
   process_.kill();
   const double cpu = process_.wait({}).value_or(sandbox::Exit{}).cpu_seconds();
-  return ended(cpu < 0.3 * time_limit_s ? Verdict::idle_limit : Verdict::time_limit,
-               fmt::format("no reply within {:.3g} s ({:.2f} s of processor time used)",
-                           time_limit_s, cpu));
+  Outcome outcome = ended(cpu < 0.3 * time_limit_s ? Verdict::idle_limit : Verdict::time_limit,
+                          fmt::format("no reply within {:.3g} s ({:.2f} s of processor time used)",
+                                      time_limit_s, cpu));
+  outcome.seconds = time_limit_s;
+  return outcome;
 }
 
 // The verdict for a process that ended by itself.

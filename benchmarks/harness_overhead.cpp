@@ -1,0 +1,94 @@
+// What the harness itself costs, measured on the shipped naive implementations:
+//
+//   - starting a worker: spawn to stopped-and-ready, and loading a submission in it
+//   - the overhead of a case: wall time less submission, input drawing, reference, check and poison
+//   - the share of the wall time of all checks and timings that is not harness overhead
+//   - the harness's own peak memory
+//
+// Usage: harness_overhead [ROOT]. Build: ninja -C build harness_overhead.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <vector>
+
+#include "cli/context.h"
+#include "cli/harness.h"
+#include "measure/statistics.h"
+#include "run/cell.h"
+#include "util/files.h"
+
+namespace {
+
+using namespace assay;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kStarts = 100;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+void measure_worker_start(const cli::Harness& harness, run::CellRunner& runner,
+                          const ChallengeSpec& spec) {
+  run::Arena input("input", 1 << 20, run::Arena::Access::worker_reads);
+  run::WorkerSettings settings;
+  settings.tier = harness.tier.tier;
+  settings.library = runner.baselines(spec).naive;
+  settings.spec = &spec;
+  std::vector<double> starts, loads;
+  for (int i = 0; i < kStarts; ++i) {
+    const auto start = Clock::now();
+    run::WorkerProcess worker(settings, input, 1 << 20);
+    starts.push_back(milliseconds_since(start));
+    const auto loading = Clock::now();
+    worker.load();
+    loads.push_back(milliseconds_since(loading));
+  }
+  fmt::print("starting a worker ({}): median {:.2f} ms, 90 % below {:.2f} ms; loading a submission: "
+             "median {:.2f} ms\n", to_string(harness.tier.tier), median(starts), quantile(starts, 0.9),
+             median(loads));
+}
+
+Submission naive_as_submission(const ChallengeSpec& spec) {
+  Submission submission;
+  submission.model = "naive";
+  submission.challenge = spec.name;
+  submission.sources = {{"submission.cpp", read_file(spec.directory + "/naive.cpp")}};
+  return submission;
+}
+
+run::TimeAccount measure_cell(const cli::Harness& harness, const ChallengeSpec& spec) {
+  run::CellRunner runner(*harness.builder, {harness.tier.tier, 1, {}});
+  runner.baselines(spec);
+  CellResult cell = runner.check(spec, naive_as_submission(spec));
+  const run::TimeAccount untimed = runner.account();
+  runner.time(spec, cell);
+  const run::TimeAccount all = runner.account();
+  const double overhead = untimed.total - untimed.submission - untimed.reference - untimed.timing;
+  fmt::print("{:<22} {:>4} untimed cases: overhead {:.2f} ms per case; useful share with timing "
+             "{:.1f} % of {:.1f} s\n", spec.name, untimed.cases, 1e3 * overhead / untimed.cases,
+             100 * (all.submission + all.reference + all.timing) / all.total, all.total);
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const cli::Context context = cli::find_context(argc > 1 ? argv[1] : "");
+  const cli::Harness harness = cli::set_up(context, {});
+  const std::vector<ChallengeSpec> specs = cli::load_specs(context);
+  run::CellRunner runner(*harness.builder, {harness.tier.tier, 1, {}});
+  measure_worker_start(harness, runner, specs.front());
+  run::TimeAccount sum;
+  for (const ChallengeSpec& spec : specs) sum.add(measure_cell(harness, spec));
+  fmt::print("all: submissions {:.1f} %, references and checks {:.1f} %, calibrated timing {:.1f} %, "
+             "worker starts {:.1f} %, rest {:.1f} % of {:.1f} s\n",
+             100 * sum.submission / sum.total, 100 * sum.reference / sum.total,
+             100 * sum.timing / sum.total, 100 * sum.workers / sum.total,
+             100 * (sum.total - sum.submission - sum.reference - sum.timing - sum.workers) / sum.total,
+             sum.total);
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  fmt::print("peak memory of the harness: {:.0f} MiB\n", static_cast<double>(usage.ru_maxrss) / 1024);
+}

@@ -1,0 +1,113 @@
+#include "measure/machine.h"
+
+#include <sched.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "assay/parallel.h"
+
+namespace assay {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The value of the first line "key<spaces>separator value" of a file, without quotes.
+std::string field(const char* file, const std::string& key, char separator) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t at = line.find(separator);
+    if (!line.starts_with(key) || at == std::string::npos) continue;
+    std::size_t begin = line.find_first_not_of(" \t\"", at + 1);
+    if (begin == std::string::npos) return {};
+    return line.substr(begin, line.find_last_not_of(" \t\"") - begin + 1);
+  }
+  return {};
+}
+
+std::string first_line(const std::string& command) {
+  std::string line;
+  if (FILE* pipe = ::popen(command.c_str(), "r")) {
+    char buffer[256];
+    if (std::fgets(buffer, sizeof buffer, pipe) != nullptr) line = buffer;
+    ::pclose(pipe);
+  }
+  while (!line.empty() && line.back() == '\n') line.pop_back();
+  return line;
+}
+
+template <class Body>
+double best_seconds(int rounds, Body body) {
+  double best = 1e30;
+  for (int i = 0; i < rounds; ++i) {
+    const auto start = Clock::now();
+    body();
+    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  return best;
+}
+
+// One chunk of independent multiply-adds on vectors wide enough to fill the pipelines.
+float multiply_add(std::int64_t iterations) {
+  constexpr int kLanes = 16, kChains = 10;
+  float sums[kChains][kLanes] = {};
+  const float a = 0.999f, b = 1e-3f;
+  for (std::int64_t i = 0; i < iterations; ++i) {
+    for (auto& chain : sums) {
+      for (float& x : chain) x = x * a + b;
+    }
+  }
+  float total = 0;
+  for (auto& chain : sums) {
+    for (const float x : chain) total += x;
+  }
+  return total;
+}
+
+constexpr double kFlopsPerIteration = 16 * 10 * 2;
+
+}  // namespace
+
+Machine describe_machine(const std::string& compiler) {
+  Machine machine;
+  machine.cpu = field("/proc/cpuinfo", "model name", ':');
+  machine.os = field("/etc/os-release", "PRETTY_NAME", '=');
+  utsname name{};
+  if (::uname(&name) == 0) machine.kernel = name.release;
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) machine.cores = CPU_COUNT(&set);
+  machine.memory_bytes = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGE_SIZE);
+  machine.l3_bytes = std::max(0L, ::sysconf(_SC_LEVEL3_CACHE_SIZE));
+  if (!compiler.empty()) machine.compiler = first_line("'" + compiler + "' --version 2>/dev/null");
+  return machine;
+}
+
+void calibrate(Machine& machine) {
+  const std::size_t bytes =
+      std::clamp<std::size_t>(4 * static_cast<std::size_t>(machine.l3_bytes), 64u << 20, 256u << 20);
+  std::vector<char> from(bytes, 1), to(bytes, 2);
+  const double copy = best_seconds(3, [&] {
+    parallel_for(static_cast<std::int64_t>(bytes), 1 << 20, [&](std::int64_t begin, std::int64_t end) {
+      std::memcpy(to.data() + begin, from.data() + begin, static_cast<std::size_t>(end - begin));
+    });
+  });
+  machine.copy_bytes_per_s = 2 * static_cast<double>(bytes) / copy;
+
+  constexpr std::int64_t kIterations = 4'000'000;
+  std::atomic<float> sink{0};  // keeps the compiler from dropping the loop
+  const double flops = best_seconds(2, [&] {
+    parallel_for(kIterations, 1, [&](std::int64_t begin, std::int64_t end) {
+      sink = multiply_add(end - begin);
+    });
+  });
+  machine.fma_flops_per_s = kFlopsPerIteration * static_cast<double>(kIterations) / flops;
+}
+
+}  // namespace assay

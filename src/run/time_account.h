@@ -1,0 +1,42 @@
+// Where the wall time of a run goes.
+#pragma once
+
+#include <chrono>
+
+namespace assay::run {
+
+struct TimeAccount {
+  double submission = 0;  // calls into submissions, baselines and examples; seconds, as are all
+  double reference = 0;   // drawing inputs, fp64 references, checks
+  double timing = 0;      // what fair timing costs: cold caches, poison, warm-up of pages
+  double workers = 0;     // starting workers and loading submissions
+  double total = 0;       // everything, so that the rest is the harness's overhead
+  int cases = 0, workers_started = 0;
+
+  void add(const TimeAccount& other) {
+    submission += other.submission;
+    reference += other.reference;
+    timing += other.timing;
+    workers += other.workers;
+    total += other.total;
+    cases += other.cases;
+    workers_started += other.workers_started;
+  }
+};
+
+// Adds the time of its life to one entry of an account.
+class Charge {
+ public:
+  explicit Charge(double& entry) : entry_(entry) {}
+  ~Charge() {
+    entry_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  Charge(const Charge&) = delete;
+  Charge& operator=(const Charge&) = delete;
+
+ private:
+  double& entry_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace assay::run

@@ -1,0 +1,331 @@
+"""Drives the real program: good runs, bad input, hostile submissions, killed runs.
+
+Usage: cli_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
+"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ASSAY, ROOT = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1))
+CHALLENGE = "fused_softmax_topk"
+
+PLAIN = (ROOT / "submissions" / "textbook" / CHALLENGE / "submission.cpp").read_text()
+SIGNATURE = (
+    '#include "abi.h"\n#include <cstdlib>\n#include <csignal>\n#include <unistd.h>\n#include <vector>\n#include <cstring>\n'
+    'extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits, int32_t* idx,\n'
+    "                            float* prob, float* lse) {\n  (void)ctx; (void)p; (void)logits; (void)idx; (void)prob; (void)lse;\n"
+)
+
+
+def body(text):
+    return SIGNATURE + text + "\n  return ASSAY_OK;\n}\n"
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="assay-cli-"))
+        self.submissions = self.folder / "submissions"
+        self.results = self.folder / "results"
+
+    def tearDown(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def submit(self, model, source, challenge=CHALLENGE, name="submission.cpp"):
+        path = self.submissions / model / challenge
+        path.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text(source)
+        return path
+
+    def assay(self, *args, expect=0, root=ROOT, timeout=300):
+        done = subprocess.run(
+            [ASSAY, "--root", root, *map(str, args)], capture_output=True, text=True, timeout=timeout
+        )
+        self.assertEqual(done.returncode, expect, f"{args}\n{done.stdout}\n{done.stderr}")
+        return done.stdout + done.stderr
+
+    def run_all(self, *args, **kwargs):
+        return self.assay(
+            "run", "--submissions", self.submissions, "--results", self.results, "--quick", *args, **kwargs
+        )
+
+    def board(self):
+        return json.loads((self.results / "scoreboard.json").read_text())
+
+    def entry(self, model):
+        found = [e for e in self.board()["entries"] if e["model"] == model]
+        self.assertEqual(len(found), 1, model)
+        return found[0]
+
+    def show(self, model):
+        return self.assay("show", model, CHALLENGE, "--results", self.results)
+
+
+class GoodRun(Case):
+    def test_a_correct_submission_is_graded_shown_and_reported(self):
+        self.submit("alice", PLAIN)
+        output = self.run_all("--seed", 7)
+        self.assertIn("alice", output)
+        entry = self.entry("alice")
+        self.assertEqual(entry["score"]["verdict"], "OK")
+        self.assertEqual(entry["seed"], 7)
+        self.assertIn("alice", self.show("alice"))
+        readme = self.folder / "README.md"
+        readme.write_text("# x\n<!-- assay:begin -->\nold\n<!-- assay:end -->\ntail\n")
+        report = ["report", "--readme", readme, "--results", self.results]
+        self.assay(*report, "--check", expect=1)
+        self.assay(*report)
+        first = readme.read_bytes()
+        self.assertIn(b"alice", first)
+        self.assay(*report)
+        self.assertEqual(readme.read_bytes(), first)
+        self.assay(*report, "--check")
+
+    def test_the_same_seed_gives_the_same_verdicts_and_errors(self):
+        self.submit("alice", PLAIN)
+        errors = []
+        for attempt in ("a", "b"):
+            results = self.folder / attempt
+            self.assay("run", "--submissions", self.submissions, "--results", results, "--quick", "--seed", 3)
+            cases = json.loads((results / "scoreboard.json").read_text())["entries"][0]["cases"]
+            errors.append([(c["name"], c["verdict"], c.get("error")) for c in cases if c["group"] != "timed"])
+        self.assertEqual(*errors)
+
+    def test_one_case_can_be_replayed_alone(self):
+        self.submit("alice", PLAIN)
+        spec = json.loads((ROOT / "challenges" / CHALLENGE / "spec.json").read_text())
+        name = spec["cases"][0]["name"]
+        output = self.assay(
+            "rerun", "alice", CHALLENGE, "--case", name, "--seed", 7, "--submissions", self.submissions
+        )
+        self.assertIn(name, output)
+        self.assertFalse(self.results.exists())
+
+    def test_attempts_are_separate_rows(self):
+        for attempt in ("1", "2"):
+            path = self.submissions / "alice" / CHALLENGE / attempt
+            path.mkdir(parents=True)
+            (path / "submission.cpp").write_text(PLAIN)
+        self.run_all()
+        self.assertEqual({e["attempt"] for e in self.board()["entries"]}, {"1", "2"})
+
+    def test_json_summary(self):
+        self.submit("alice", PLAIN)
+        done = subprocess.run(
+            [ASSAY, "--root", ROOT, "run", "--submissions", self.submissions, "--results", self.results,
+             "--quick", "--json"], capture_output=True, text=True)
+        self.assertEqual(json.loads(done.stdout)["cells"][0]["model"], "alice")
+
+
+class BadSubmission(Case):
+    """Each fault has its own verdict and message, and costs nobody else anything."""
+
+    def check(self, source, verdict, *messages):
+        self.submit("alice", PLAIN)
+        self.submit("bad", source)
+        self.run_all()
+        self.assertEqual(self.entry("bad")["score"]["verdict"], verdict, self.show("bad"))
+        for message in messages:
+            self.assertIn(message, self.show("bad"))
+        self.assertEqual(self.entry("alice")["score"]["verdict"], "OK")
+
+    def test_compile_error(self):
+        self.check("int f( {\n#error \x1b[31mred\n", "CE", "submission.cpp:1")
+        self.assertNotIn("\x1b[31m", self.show("bad"))
+
+    def test_missing_symbol(self):
+        self.check('#include "abi.h"\n', "LE", "softmax_topk", "missing")
+
+    def test_wrong_type_of_symbol(self):
+        self.check('#include "abi.h"\nextern "C" float softmax_topk(int) { return 0; }\n', "CE", "softmax_topk")
+
+    def test_hang(self):
+        self.check(body("  for (volatile int i = 0;; ++i) {}"), "TLE", "no reply within")
+
+    def test_sleep(self):
+        self.check(body("  for (;;) sleep(1000);"), "TLE-idle", "no reply within")
+
+    def test_crash(self):
+        self.check(body("  *(volatile int*)8 = 1;"), "RE", "Segmentation fault")
+
+    def test_writing_to_an_input(self):
+        self.check(body("  memset((void*)logits, 0, 4);"), "RE", "Segmentation fault")
+
+    def test_abort(self):
+        self.check(body("  std::abort();"), "RE", "Aborted")
+
+    def test_exception(self):
+        self.check(body("  throw 1;"), "RE", "Aborted")
+
+    def test_exit_inside_a_call(self):
+        self.check(body("  exit(0);"), "RE", "exited with status 0")
+
+    def test_exit_while_loading(self):
+        self.check("#include <cstdlib>\nnamespace { struct X { X() { exit(0); } } x; }\n" + body(""), "LE", "while loading")
+
+    def test_out_of_memory(self):
+        self.check(body("  std::vector<std::vector<char>> v; for (;;) v.emplace_back(64 << 20, 1);"), "RE", "memory")
+
+    def test_forbidden_system_call(self):
+        self.check(body("  if (fork() == 0) for (;;) {}"), "SV", "system call")
+
+    def test_flood_of_output(self):
+        self.check(body('  for (;;) if (write(1, "spam spam spam spam", 19) < 0) return 0;'), "OLE", "64 KiB")
+
+    def test_untouched_outputs(self):
+        self.check(body(""), "WA")
+
+    def test_forged_reply(self):
+        self.check(body("  unsigned long long one = 1; if (write(7, &one, 8) < 0) return 1;"), "PV", "more than once")
+
+    def test_lazy_thread(self):
+        source = '#include <thread>\n#define softmax_topk honest\n' + PLAIN + (
+            "\n#undef softmax_topk\n"
+            'extern "C" int softmax_topk(assay_ctx* c, const stk_params* p, const void* x, int32_t* i, float* q, float* l) {\n'
+            "  std::thread([=] { honest(c, p, x, i, q, l); }).detach();\n  return 0;\n}\n")
+        self.submit("bad", source)
+        self.run_all()
+        self.assertIn(self.entry("bad")["score"]["verdict"], ("WA", "RE"))
+
+
+class BadFolder(Case):
+    def test_empty_submission_folder(self):
+        (self.submissions / "bad" / CHALLENGE).mkdir(parents=True)
+        self.run_all()
+        self.assertEqual(self.entry("bad")["score"]["verdict"], "CE")
+        self.assertIn("no source files", self.show("bad"))
+
+    def test_symlink(self):
+        path = self.submit("bad", PLAIN)
+        (path / "secret.h").symlink_to("/etc/passwd")
+        self.run_all()
+        self.assertEqual(self.entry("bad")["score"]["verdict"], "CE")
+        self.assertIn("secret.h", self.show("bad"))
+
+    def test_response_file_name(self):
+        path = self.submit("bad", PLAIN)
+        (path / "@x.cpp").write_text("-fplugin=x.so")
+        self.run_all()
+        self.assertEqual(self.entry("bad")["score"]["verdict"], "CE")
+        self.assertIn("@x.cpp", self.show("bad"))
+
+    def test_no_submissions(self):
+        self.assertIn("submissions", self.run_all(expect=2))
+
+
+class BadUsage(Case):
+    def test_unknown_model(self):
+        self.submit("alice", PLAIN)
+        self.assertIn("did you mean 'alice'", self.run_all("--model", "alicee", expect=2))
+
+    def test_unknown_challenge(self):
+        self.submit("alice", PLAIN)
+        self.assertIn(f"did you mean '{CHALLENGE}'", self.run_all("--challenge", CHALLENGE + "s", expect=2))
+
+    def test_unknown_option_and_command(self):
+        self.assay("run", "--no-such-option", expect=2)
+        self.assay("fly", expect=2)
+        self.assay(expect=2)
+
+    def test_help(self):
+        for command in ("run", "rerun", "report", "show", "list", "doctor", "selftest"):
+            self.assertIn("Usage", self.assay(command, "--help"))
+
+    def test_show_what_was_not_measured(self):
+        self.results.mkdir()
+        self.assertIn("assay r", self.assay("show", "textbook", CHALLENGE, "--results", self.results, expect=2))
+
+
+class BadSpec(Case):
+    def setUp(self):
+        super().setUp()
+        self.root = self.folder / "root"
+        shutil.copytree(ROOT / "challenges", self.root / "challenges")
+        shutil.copytree(ROOT / "include", self.root / "include")
+        self.spec = self.root / "challenges" / CHALLENGE / "spec.json"
+        self.submit("alice", PLAIN)
+
+    def test_malformed(self):
+        lines = self.spec.read_text().splitlines()
+        lines.insert(3, "  oops")
+        self.spec.write_text("\n".join(lines))
+        output = self.run_all(root=self.root, expect=2)
+        self.assertIn("spec.json:4", output)
+
+    def test_wrong_type(self):
+        document = json.loads(self.spec.read_text())
+        document["cases"][2]["weight"] = "heavy"
+        self.spec.write_text(json.dumps(document))
+        output = self.run_all(root=self.root, expect=2)
+        self.assertIn("/cases/2/weight", output)
+
+
+class Storage(Case):
+    def test_results_folder_that_cannot_be_written(self):
+        self.submit("alice", PLAIN)
+        self.results.write_text("a file, not a folder")
+        self.assertIn(str(self.results), self.run_all(expect=2))
+
+    def test_board_of_a_newer_version(self):
+        self.submit("alice", PLAIN)
+        self.results.mkdir()
+        text = json.dumps({"schema": 99, "entries": []})
+        (self.results / "scoreboard.json").write_text(text)
+        self.assertIn("newer", self.run_all(expect=2))
+        self.assertEqual((self.results / "scoreboard.json").read_text(), text)
+
+    def test_full_disk_loses_nothing(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounting a small tmpfs needs root")
+        self.submit("alice", PLAIN)
+        self.results.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", self.results])
+        if mounted.returncode != 0:
+            self.skipTest("mount is not permitted here")
+        try:
+            self.run_all()
+            before = self.board()
+            (self.results / "filler").write_bytes(b"x" * self.free_bytes())
+            self.submit("bob", PLAIN)
+            output = self.run_all(expect=2)
+            self.assertIn("No space left", output)
+            self.assertEqual(self.board(), before)
+        finally:
+            subprocess.run(["umount", "-l", self.results], check=True)
+
+    def free_bytes(self):
+        status = os.statvfs(self.results)
+        return status.f_bavail * status.f_frsize
+
+    def test_killed_run_is_resumed(self):
+        for model in ("alice", "bob", "carol", "dave"):
+            self.submit(model, PLAIN + f"// {model}\n")
+        process = subprocess.Popen(
+            [ASSAY, "--root", ROOT, "run", "--submissions", self.submissions, "--results", self.results,
+             "--quick", "--jobs", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 120
+        while not (self.results / "scoreboard.json").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        done = {e["model"]: e for e in self.board()["entries"]}
+        self.assertGreaterEqual(len(done), 1)
+        self.assertLess(len(done), 4)
+        output = self.assay("run", "--results", self.results, "--resume")
+        self.assertIn(f"{4 - len(done)} submissions", output)
+        finished = {e["model"]: e for e in self.board()["entries"]}
+        self.assertEqual(set(finished), {"alice", "bob", "carol", "dave"})
+        for model, entry in done.items():
+            self.assertEqual(finished[model], entry)
+        self.assertEqual(len({e["seed"] for e in finished.values()}), 1)
+        self.assertIn("nothing to resume", self.assay("run", "--results", self.results, "--resume", expect=2))
+
+
+if __name__ == "__main__":
+    unittest.main()

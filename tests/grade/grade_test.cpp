@@ -1,0 +1,430 @@
+#include "grade/grade.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "grade/dimensions.h"
+#include "samples.h"
+
+namespace assay {
+namespace {
+
+using testing::case_of;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::sample_cell;
+using testing::sample_spec;
+using testing::sample_times;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+const Dimension& dimension(const Score& s, const std::string& name) {
+  for (const Dimension& d : s.dimensions) {
+    if (d.name == name) return d;
+  }
+  throw std::out_of_range(name);
+}
+
+Score graded(const std::function<void(CellResult&)>& change) {
+  const ChallengeSpec spec = sample_spec();
+  CellResult cell = sample_cell(spec);
+  change(cell);
+  return grade(spec, cell);
+}
+
+// --- what one change costs ---------------------------------------------------
+
+struct Cost {
+  const char* name;
+  std::function<void(CellResult&)> change;
+  const char* dimension;
+  double points;  // of that dimension
+};
+
+class Costs : public ::testing::TestWithParam<Cost> {};
+
+TEST_P(Costs, AreThoseComputedByHand) {
+  const Score s = graded(GetParam().change);
+  ASSERT_TRUE(dimension(s, GetParam().dimension).points);
+  EXPECT_NEAR(*dimension(s, GetParam().dimension).points, GetParam().points, 1e-9);
+}
+
+void fail_case(CellResult& c, const char* name) {
+  case_of(c, name).verdict = Verdict::wrong_answer;
+}
+
+const Cost kCosts[] = {
+    {"perfect_correctness", [](CellResult&) {}, "correctness", 50},
+    {"perfect_accuracy", [](CellResult&) {}, "accuracy", 5},
+    {"perfect_resources", [](CellResult&) {}, "resources", 10},
+    {"perfect_completeness", [](CellResult&) {}, "completeness", 10},
+    {"perfect_tests", [](CellResult&) {}, "tests", 5},
+    // core share 0.4, one of two: 50 * 0.4 / 2 lost
+    {"core_case", [](CellResult& c) { fail_case(c, "core_b"); }, "correctness", 40},
+    // edge share 0.2, weight 3 of 4: 50 * 0.2 * 0.75 lost
+    {"edge_case_by_weight", [](CellResult& c) { fail_case(c, "edge_b"); }, "correctness", 42.5},
+    {"trap_case", [](CellResult& c) { fail_case(c, "trap_a"); }, "correctness", 40},
+    {"unsupported_trap", [](CellResult& c) { case_of(c, "trap_a").verdict = Verdict::unsupported; },
+     "correctness", 40},
+    {"completeness_case_leaves_correctness", [](CellResult& c) { fail_case(c, "bf16_a"); },
+     "correctness", 50},
+    // median error 2 on the scale from 1 to 4 is half way
+    {"accuracy_half_way",
+     [](CellResult& c) {
+       for (CaseResult& r : c.cases) {
+         if (r.accuracy) r.accuracy = 2;
+       }
+     },
+     "accuracy", 2.5},
+    {"accuracy_better_than_plain_is_full",
+     [](CellResult& c) {
+       for (CaseResult& r : c.cases) {
+         if (r.accuracy) r.accuracy = 0;
+       }
+     },
+     "accuracy", 5},
+    {"accuracy_nan_is_none",
+     [](CellResult& c) {
+       for (CaseResult& r : c.cases) {
+         if (r.accuracy) r.accuracy = kNaN;
+       }
+     },
+     "accuracy", 0},
+    // 8 cases have an accuracy: 5 failed ones make the median infinite
+    {"accuracy_of_failed_cases_counts_as_infinite",
+     [](CellResult& c) {
+       for (const char* n : {"core_a", "core_b", "edge_a", "trap_a", "trap_b"}) fail_case(c, n);
+     },
+     "accuracy", 0},
+    // 4096 on the logarithmic scale from 1024 to 16384 is half way; weight 1 of 4
+    {"resource_logarithmic", [](CellResult& c) { case_of(c, "core_a").metrics[0].value = 4096; },
+     "resources", 8.75},
+    // 2.5 on the linear scale from 0 to 10 is 0.75; weight 3 of 4
+    {"resource_linear", [](CellResult& c) { case_of(c, "core_b").metrics[1].value = 2.5; },
+     "resources", 10 - 7.5 * 0.25},
+    {"resource_of_a_failed_case", [](CellResult& c) { fail_case(c, "core_b"); }, "resources", 2.5},
+    {"resource_nan", [](CellResult& c) { case_of(c, "core_b").metrics[1].value = kNaN; },
+     "resources", 2.5},
+    // bf16 has weight 3 of 4 and needs both of its cases
+    {"capability_missing_one_case", [](CellResult& c) { fail_case(c, "bf16_b"); }, "completeness",
+     2.5},
+    {"capability_unsupported",
+     [](CellResult& c) { case_of(c, "strided").verdict = Verdict::unsupported; }, "completeness",
+     7.5},
+    {"own_tests_miss_one", [](CellResult& c) { fail_case(c, "wrong_c"); }, "tests", 3.75},
+    {"own_tests_reject_a_correct_one", [](CellResult& c) { fail_case(c, "par"); }, "tests", 0},
+    {"own_tests_absent",
+     [](CellResult& c) {
+       c.mutants.clear();
+       c.tests_note = "ships no test.cpp";
+     },
+     "tests", 0},
+    // timed_b, weight 3 of 4
+    {"timed_case_failed", [](CellResult& c) { fail_case(c, "timed_b"); }, "performance", 5},
+};
+
+INSTANTIATE_TEST_SUITE_P(Grade, Costs, ::testing::ValuesIn(kCosts),
+                         [](const auto& cost) { return std::string(cost.param.name); });
+
+// --- total -------------------------------------------------------------------
+
+TEST(Grade, PerfectCellScoresHundred) {
+  const Score s = graded([](CellResult&) {});
+  ASSERT_TRUE(s.total);
+  EXPECT_NEAR(*s.total, 100, 0.2);  // the noise of the samples is within 1 %
+  EXPECT_LE(*s.total, 100);
+  EXPECT_EQ(s.letter, "A");
+  EXPECT_EQ(s.verdict, Verdict::ok);
+  EXPECT_FALSE(s.capped);
+  EXPECT_THAT(s.flags, IsEmpty());
+  EXPECT_LE(s.interval.low, *s.total);
+  EXPECT_GE(s.interval.high, *s.total);
+}
+
+TEST(Grade, FailedCoreCaseCapsTheTotal) {
+  const Score s = graded([](CellResult& c) { fail_case(c, "core_b"); });
+  EXPECT_TRUE(s.capped);
+  EXPECT_EQ(*s.total, 59);
+  EXPECT_LE(s.interval.high, 59);
+  EXPECT_EQ(s.letter, "D");
+  EXPECT_EQ(s.verdict, Verdict::wrong_answer);
+}
+
+TEST(Grade, UnsupportedCoreCaseCapsToo) {
+  const Score s =
+      graded([](CellResult& c) { case_of(c, "core_b").verdict = Verdict::unsupported; });
+  EXPECT_TRUE(s.capped);
+  EXPECT_EQ(s.verdict, Verdict::unsupported);
+}
+
+TEST(Grade, TheCapDoesNotRaise) {
+  const Score s = graded([](CellResult& c) {
+    for (CaseResult& r : c.cases) r.verdict = Verdict::runtime_error;
+  });
+  EXPECT_TRUE(s.capped);
+  EXPECT_NEAR(*s.total, 5, 1e-9);  // its own tests still work
+  EXPECT_EQ(s.letter, "F");
+  EXPECT_EQ(s.verdict, Verdict::runtime_error);
+}
+
+TEST(Grade, UnsupportedCapabilityIsNoFailure) {
+  const Score s =
+      graded([](CellResult& c) { case_of(c, "strided").verdict = Verdict::unsupported; });
+  EXPECT_EQ(s.verdict, Verdict::ok);
+  EXPECT_NEAR(*s.total, 97.5, 0.2);
+}
+
+TEST(Grade, VerdictIsTheWorstByPrecedence) {
+  const Score s = graded([](CellResult& c) {
+    fail_case(c, "edge_a");
+    case_of(c, "trap_b").verdict = Verdict::time_limit;
+    case_of(c, "timed_a").verdict = Verdict::output_limit;
+  });
+  EXPECT_EQ(s.verdict, Verdict::time_limit);
+}
+
+TEST(Grade, WhatDoesNotBuildScoresZero) {
+  for (const Verdict v : {Verdict::build_error, Verdict::build_limit}) {
+    const Score s = graded([v](CellResult& c) {
+      c.build.verdict = v;
+      c.cases.clear();
+      c.mutants.clear();
+    });
+    EXPECT_EQ(s.total, 0);
+    EXPECT_EQ(s.letter, "F");
+    EXPECT_EQ(s.verdict, v);
+    for (const Dimension& d : s.dimensions) EXPECT_EQ(d.points, 0) << d.name;
+  }
+}
+
+TEST(Grade, WhatDoesNotLoadScoresZero) {
+  const Score s = graded([](CellResult& c) {
+    c.cases.resize(6);
+    for (CaseResult& r : c.cases) r.verdict = Verdict::load_error;
+  });
+  EXPECT_EQ(s.total, 0);
+  EXPECT_EQ(s.verdict, Verdict::load_error);
+  EXPECT_THAT(s.flags, IsEmpty());
+}
+
+TEST(Grade, HarnessErrorsAreNeverScored) {
+  const Score build = graded([](CellResult& c) { c.build.verdict = Verdict::harness_error; });
+  EXPECT_FALSE(build.total);
+  EXPECT_EQ(build.letter, "");
+  const Score one = graded([](CellResult& c) {
+    case_of(c, "edge_a").verdict = Verdict::harness_error;
+    fail_case(c, "core_a");
+  });
+  EXPECT_FALSE(one.total);
+  EXPECT_EQ(one.verdict, Verdict::harness_error);
+  EXPECT_FALSE(dimension(one, "correctness").points);
+}
+
+TEST(Grade, TimingThatDidNotRunLeavesNoTotal) {
+  const Score s = graded([](CellResult& c) {
+    for (const char* n : {"timed_a", "timed_b"}) {
+      case_of(c, n).verdict = Verdict::skipped;
+      case_of(c, n).detail = "timing was switched off";
+    }
+  });
+  EXPECT_FALSE(s.total);
+  EXPECT_FALSE(dimension(s, "performance").points);
+  EXPECT_THAT(dimension(s, "performance").why, HasSubstr("timing was switched off"));
+  EXPECT_EQ(*dimension(s, "correctness").points, 50);
+  EXPECT_THAT(s.flags, IsEmpty());
+}
+
+TEST(Grade, AbsentCasesAreNotRun) {
+  const Score s = graded([](CellResult& c) { c.cases.erase(c.cases.begin()); });
+  EXPECT_FALSE(s.total);
+  EXPECT_THAT(dimension(s, "correctness").why, HasSubstr("not run: 1 of 6 cases"));
+}
+
+TEST(Grade, NothingRunIsNoZero) {
+  const Score s = graded([](CellResult& c) {
+    c.cases.clear();
+    c.mutants.clear();
+  });
+  EXPECT_FALSE(s.total);
+  EXPECT_EQ(s.verdict, Verdict::skipped);
+}
+
+TEST(Grade, OwnTestsThatWereNotRunLeaveNoTotal) {
+  const Score s = graded([](CellResult& c) {
+    c.mutants.clear();
+    c.tests_note = "not run in a partial run";
+  });
+  EXPECT_FALSE(dimension(s, "tests").points);
+  EXPECT_FALSE(s.total);
+}
+
+TEST(Grade, MetricMissingFromAPassedCaseIsNotRun) {
+  const Score s = graded([](CellResult& c) { case_of(c, "core_a").metrics.clear(); });
+  EXPECT_FALSE(dimension(s, "resources").points);
+  EXPECT_FALSE(s.total);
+}
+
+TEST(Grade, DimensionsOfNoWeightAreLeftOut) {
+  ChallengeSpec spec = sample_spec();
+  spec.weights.correctness = 55;
+  spec.weights.accuracy = 0;
+  CellResult cell = sample_cell(spec);
+  for (CaseResult& r : cell.cases) r.accuracy.reset();
+  const Score s = grade(spec, cell);
+  EXPECT_EQ(s.dimensions.size(), 5u);
+  EXPECT_NEAR(*s.total, 100, 0.2);
+}
+
+// --- quick -------------------------------------------------------------------
+
+void make_quick(CellResult& c) {
+  for (CaseResult& r : c.cases) {
+    if (r.name != "core_a" && r.name != "trap_a" && r.name != "timed_a")
+      r.verdict = Verdict::skipped;
+  }
+  c.mutants.clear();
+  c.tests_note = "not run in a partial run";
+}
+
+TEST(Grade, QuickRunIsGradedOverWhatRan) {
+  const Score s = graded(make_quick);
+  ASSERT_TRUE(s.total);
+  EXPECT_EQ(s.flags, std::vector<std::string>{kQuickFlag});
+  EXPECT_NEAR(*s.total, 100, 0.2);
+  EXPECT_FALSE(dimension(s, "completeness").points);
+  EXPECT_FALSE(dimension(s, "tests").points);
+  EXPECT_EQ(*dimension(s, "correctness").points, 50);
+}
+
+// correctness 25 of 50 (core and trap have equal shares), accuracy 5 of 5 (one of two cases failed:
+// median infinite, so 0), performance 20, resources 10 of 10: 55 of 85.
+TEST(Grade, QuickTotalIsScaledToHundred) {
+  const Score s = graded([](CellResult& c) {
+    make_quick(c);
+    fail_case(c, "trap_a");
+    for (TimingSample& t : case_of(c, "timed_a").samples) t.submission = t.par;
+  });
+  ASSERT_TRUE(s.total);
+  EXPECT_NEAR(*s.total, 100 * 55.0 / 85.0, 1e-9);
+}
+
+TEST(Grade, QuickRunWithoutItsTimedCaseIsIncomplete) {
+  const Score s = graded([](CellResult& c) {
+    make_quick(c);
+    case_of(c, "timed_a").verdict = Verdict::skipped;
+  });
+  EXPECT_FALSE(s.total);
+  EXPECT_THAT(s.flags, IsEmpty());
+}
+
+// --- performance -------------------------------------------------------------
+
+Score timed(double seconds, int repetitions = 11) {
+  return graded([=](CellResult& c) {
+    case_of(c, "timed_a").samples = sample_times(seconds, repetitions);
+    case_of(c, "timed_b").samples = sample_times(seconds, repetitions);
+  });
+}
+
+TEST(Grade, SpeedIsLogarithmicBetweenNaiveAndPar) {
+  EXPECT_NEAR(*dimension(timed(4), "performance").points, 0, 0.1);
+  EXPECT_NEAR(*dimension(timed(2), "performance").points, 10, 0.1);  // half way from 4 to 1
+  EXPECT_NEAR(*dimension(timed(std::sqrt(2.0)), "performance").points, 15, 0.1);
+  EXPECT_NEAR(*dimension(timed(8), "performance").points, 0, 1e-12);
+}
+
+TEST(Grade, BeyondParIsShownAndNotScored) {
+  const Score s = timed(0.5);
+  EXPECT_EQ(*dimension(s, "performance").points, 20);
+  ASSERT_EQ(s.speeds.size(), 2u);
+  EXPECT_NEAR(s.speeds[0].ratio_to_par, 2, 0.01);
+  EXPECT_NEAR(s.speeds[0].ratio_to_naive, 8, 0.04);
+  EXPECT_EQ(s.speeds[0].points, 1);
+}
+
+TEST(Grade, TimingNoiseBecomesAnInterval) {
+  const Score s = timed(2);
+  const Dimension& d = dimension(s, "performance");
+  EXPECT_LT(d.interval.low, *d.points);
+  EXPECT_GT(d.interval.high, *d.points);
+  EXPECT_LT(d.interval.high - d.interval.low, 0.5);
+  // Only performance varies.
+  EXPECT_NEAR(s.interval.high - s.interval.low, d.interval.high - d.interval.low, 1e-9);
+  EXPECT_LT(s.speeds[0].ratio_interval.low, s.speeds[0].ratio_to_par);
+  EXPECT_GT(s.speeds[0].ratio_interval.high, s.speeds[0].ratio_to_par);
+}
+
+TEST(Grade, FewRepetitionsAreFlagged) {
+  EXPECT_THAT(timed(2, 2).flags, ::testing::Contains(HasSubstr("below 3 repetitions: timed_a")));
+  EXPECT_THAT(timed(2, 3).flags, IsEmpty());
+}
+
+TEST(Grade, WrongTimedRepetitionFailsPerformanceAndIsFlagged) {
+  const Score s = graded([](CellResult& c) { fail_case(c, "timed_a"); });
+  EXPECT_NEAR(*dimension(s, "performance").points, 15, 0.1);
+  EXPECT_THAT(s.flags, ::testing::Contains("wrong on a timed repetition: timed_a"));
+  EXPECT_EQ(s.verdict, Verdict::wrong_answer);
+  EXPECT_FALSE(s.capped);
+}
+
+TEST(Grade, TimedCaseWithoutNaiveIsNotRun) {
+  const Score s = graded([](CellResult& c) {
+    for (TimingSample& t : case_of(c, "timed_a").samples) t.naive.reset();
+  });
+  EXPECT_FALSE(dimension(s, "performance").points);
+  EXPECT_FALSE(s.total);
+}
+
+TEST(Grade, ImpossibleTimesAreIgnored) {
+  const Score s = graded([](CellResult& c) {
+    case_of(c, "timed_a").samples[5].submission = 0;
+    case_of(c, "timed_a").samples[6].submission = -1;
+    case_of(c, "timed_a").samples[7].submission = kNaN;
+  });
+  EXPECT_NEAR(*s.total, 100, 0.2);
+}
+
+TEST(Grade, NaiveAsFastAsParLeavesAStep) {
+  const auto with_equal = [](double seconds) {
+    return graded([=](CellResult& c) {
+      for (const char* n : {"timed_a", "timed_b"}) {
+        for (TimingSample& t : case_of(c, n).samples) t = {1.0, 1.0, seconds};
+      }
+    });
+  };
+  EXPECT_EQ(*dimension(with_equal(1.0), "performance").points, 20);
+  EXPECT_EQ(*dimension(with_equal(1.5), "performance").points, 0);
+  EXPECT_THAT(with_equal(1).flags, ::testing::Contains("par is no faster than naive: timed_a"));
+}
+
+// --- scales and letters ------------------------------------------------------
+
+TEST(Grade, ScaleInEitherDirection) {
+  using grading::share_on_scale;
+  EXPECT_DOUBLE_EQ(share_on_scale(10, 1, 100), 0.5);   // logarithmic, smaller is better
+  EXPECT_DOUBLE_EQ(share_on_scale(10, 100, 1), 0.5);   // larger is better
+  EXPECT_DOUBLE_EQ(share_on_scale(2.5, 0, 10), 0.75);  // linear
+  EXPECT_DOUBLE_EQ(share_on_scale(-5, -10, 0), 0.5);
+  EXPECT_DOUBLE_EQ(share_on_scale(0, 1, 100), 1);
+  EXPECT_DOUBLE_EQ(share_on_scale(-3, 100, 1), 0);
+  EXPECT_DOUBLE_EQ(share_on_scale(1e9, 1, 100), 0);
+  EXPECT_DOUBLE_EQ(share_on_scale(HUGE_VAL, 1, 100), 0);
+  EXPECT_DOUBLE_EQ(share_on_scale(HUGE_VAL, 100, 1), 1);
+  EXPECT_DOUBLE_EQ(share_on_scale(kNaN, 1, 100), 0);
+  EXPECT_DOUBLE_EQ(share_on_scale(8, 8, 8), 1);  // a bound to keep
+  EXPECT_DOUBLE_EQ(share_on_scale(9, 8, 8), 0);
+}
+
+TEST(Grade, Letters) {
+  const std::pair<double, const char*> kTable[] = {
+      {100, "A"}, {90, "A"},  {89.96, "A"}, {89.94, "A-"}, {85, "A-"}, {80, "B+"},  {75, "B"},
+      {70, "B-"}, {65, "C+"}, {60, "C"},    {59, "D"},     {50, "D"},  {49.9, "F"}, {0, "F"}};
+  for (const auto& [points, expected] : kTable) EXPECT_EQ(letter(points), expected) << points;
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,87 @@
+#include "report/terminal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "boards.h"
+#include "golden.h"
+
+namespace assay {
+namespace {
+
+using testing::graded_entry;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::two_specs;
+
+std::string explained(const CellResult& cell) {
+  const ChallengeSpec spec = testing::sample_spec();
+  return explain(graded_entry(spec, cell), spec);
+}
+
+TEST(Explain, FailedCases) {
+  testing::expect_golden("explain_flawed.txt",
+                         explained(testing::flawed_cell(testing::sample_spec())));
+}
+
+TEST(Explain, BuildFailure) {
+  testing::expect_golden("explain_unbuilt.txt",
+                         explained(testing::unbuilt_cell(testing::sample_spec())));
+}
+
+TEST(Explain, TimingNotRun) {
+  testing::expect_golden("explain_untimed.txt",
+                         explained(testing::untimed_cell(testing::sample_spec())));
+}
+
+TEST(Explain, FullMarks) {
+  const std::string text = explained(testing::sample_cell(testing::sample_spec()));
+  EXPECT_THAT(text, HasSubstr("OK (correct)"));
+  EXPECT_THAT(text, Not(HasSubstr("failed cases")));
+}
+
+TEST(Explain, LoadErrorIsToldOnce) {
+  CellResult cell = testing::sample_cell(testing::sample_spec());
+  cell.cases.resize(6);
+  for (CaseResult& r : cell.cases) {
+    r.verdict = Verdict::load_error;
+    r.detail = "undefined symbol: ln_backward";
+  }
+  const std::string text = explained(cell);
+  EXPECT_THAT(text, HasSubstr("and 5 more that do not load"));
+  EXPECT_THAT(text, HasSubstr("undefined symbol: ln_backward"));
+}
+
+TEST(Explain, HostileTextIsMadePrintable) {
+  CellResult cell = testing::flawed_cell(testing::sample_spec());
+  cell.key.model = "evil\x1b[31m";
+  testing::case_of(cell, "core_b").detail = "\x1b]0;title\x07";
+  cell.build.log = "\x1b[2J";
+  EXPECT_THAT(explained(cell), Not(HasSubstr("\x1b")));
+}
+
+TEST(Explain, OlderSpecIsSaid) {
+  CellResult cell = testing::sample_cell(testing::sample_spec());
+  cell.spec_hash = "older";
+  EXPECT_THAT(explained(cell), HasSubstr("older specification"));
+}
+
+TEST(Replay, NamesTheCaseAndTheSeedOfTheRun) {
+  CellResult cell = testing::sample_cell(testing::sample_spec());
+  EXPECT_EQ(replay_command(cell, "trap_a"),
+            "assay rerun textbook layer_norm_backward --case trap_a --seed 42");
+  cell.key.model = "it's; rm";
+  cell.key.attempt = "2";
+  EXPECT_EQ(replay_command(cell, "trap_a"),
+            "assay rerun 'it'\\''s; rm' layer_norm_backward --attempt 2 --case trap_a --seed 42");
+}
+
+TEST(Summary, OneLinePerEntry) {
+  std::vector<BoardEntry> entries;
+  for (const auto& [key, entry] : testing::full_board().entries) entries.push_back(entry);
+  const std::string text = summary(entries, two_specs());
+  testing::expect_golden("summary.txt", text);
+}
+
+}  // namespace
+}  // namespace assay
