@@ -72,23 +72,27 @@ const BoardEntry* best_of(const std::vector<const BoardEntry*>& entries) {
   });
 }
 
+std::string attempt_name(const BoardEntry& e) {
+  const std::string& attempt = e.cell.key.attempt;
+  return attempt.empty() ? "(unnumbered)" : report::one_line(attempt);
+}
+
 const BoardEntry* attempt_named(const std::vector<const BoardEntry*>& entries, const Options& o) {
-  std::vector<std::string> attempts;
+  std::string measured;
   for (const BoardEntry* e : entries) {
     if (e->cell.key.attempt == o.attempt) return e;
-    attempts.push_back(e->cell.key.attempt.empty() ? "(unnumbered)" : e->cell.key.attempt);
+    measured += (measured.empty() ? "" : ", ") + attempt_name(*e);
   }
-  throw Error(unknown_name("attempt", o.attempt, attempts));
+  throw Error(fmt::format("no attempt {} of {} on {} was measured; these were: {}", o.attempt,
+                          o.model, o.challenge, measured));
 }
 
 std::string others(const std::vector<const BoardEntry*>& entries, const BoardEntry* shown) {
   std::string text;
   for (const BoardEntry* e : entries) {
     if (e == shown) continue;
-    const CellKey& key = e->cell.key;
-    text += fmt::format("also measured: attempt {} on {}: {}\n",
-                        key.attempt.empty() ? "(unnumbered)" : printable(key.attempt, 1),
-                        printable(key.device, 1), report::grade_and_total(e->score));
+    text += fmt::format("also measured: attempt {} on {}: {}\n", attempt_name(*e),
+                        report::one_line(e->cell.key.device), report::grade_and_total(e->score));
   }
   return text;
 }

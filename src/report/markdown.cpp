@@ -28,8 +28,8 @@ compare models that attempted different ones head to head.
 )";
 
 constexpr const char* kMethod =
-    R"(Every submission was built from source, run under that isolation on inputs it had not seen, checked
-against fp64 references, and timed beside the challenge's own naive and par implementations.
+    R"(Every submission was built from source, run under that isolation on inputs it had not seen,
+checked against fp64 references, and timed beside the challenge's own naive and par implementations.
 Intervals come from a bootstrap of paired timings. 'not run' means that nothing was measured, and is
 never a zero; – means that there is no submission; (quick) is the score of a part of the cases.
 )";

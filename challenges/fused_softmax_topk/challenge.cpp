@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include "topk.h"
+#include "util/files.h"
+
+namespace assay::fused_softmax_topk {
+namespace {
+
+Entry entry_named(const std::string& name) {
+  if (name == "prob") return kTopK;
+  if (name == "logprob") return kLogTopK;
+  if (name == "top_p") return kTopP;
+  throw Error(fmt::format("fused_softmax_topk: unknown entry '{}'", name));
+}
+
+}  // namespace
+
+Shape shape_of(const CaseSpec& spec) {
+  const auto& j = spec.params;
+  Shape s;
+  s.rows = j.at("rows");
+  s.V = j.at("V");
+  s.ld = s.V + j.value("pad", 0);
+  s.K = j.at("K");
+  s.dtype = j.value("dtype", "f32") == "bf16" ? ASSAY_BF16 : ASSAY_F32;
+  s.temperature = j.value("temperature", 1.0f);
+  s.entry = entry_named(j.value("entry", "prob"));
+  s.top_p = j.value("top_p", 0.0f);
+  s.null_lse = j.value("null_lse", false);
+  return s;
+}
+
+const float* row_values(const Shape& s, const void* logits, std::int64_t row,
+                        std::vector<float>& scratch) {
+  if (s.dtype == ASSAY_F32) return static_cast<const float*>(logits) + row * s.ld;
+  const auto* x = static_cast<const std::uint16_t*>(logits) + row * s.ld;
+  scratch.resize(static_cast<std::size_t>(s.V));
+  for (std::int64_t j = 0; j < s.V; ++j) scratch[static_cast<std::size_t>(j)] = bf16_to_float(x[j]);
+  return scratch.data();
+}
+
+class FusedSoftmaxTopK final : public Challenge {
+ public:
+  CasePlan plan(const CaseSpec& spec) const override {
+    const Shape s = shape_of(spec);
+    CasePlan plan;
+    plan.entry = s.entry;
+    Params params;
+    params.p = {sizeof(stk_params), s.dtype, s.rows, s.V, s.ld, s.K, s.temperature};
+    params.top_p = s.top_p;
+    // Invalid arguments are described beside valid buffers.
+    const auto& wrong = spec.params.value("override", nlohmann::json::object());
+    params.p.rows = wrong.value("rows", params.p.rows);
+    params.p.V = wrong.value("V", params.p.V);
+    params.p.ld = wrong.value("ld", params.p.ld);
+    params.p.K = wrong.value("K", params.p.K);
+    params.p.temperature = wrong.value("temperature", params.p.temperature);
+    plan.set_params(params);
+    const Dtype input = s.dtype == ASSAY_F32 ? Dtype::f32 : Dtype::bf16;
+    const bool null_logits = spec.params.value("null_logits", false);
+    plan.buffers = {{"logits", input, {s.rows, s.ld}, Role::input, 0, null_logits},
+                    {"idx", Dtype::i32, {s.rows, s.K}, Role::output},
+                    {"prob", Dtype::f32, {s.rows, s.K}, Role::output},
+                    {"lse", Dtype::f32, {s.rows}, Role::output, 0, s.null_lse},
+                    {"count", Dtype::i32, {s.rows}, Role::output, 0, s.entry != kTopP}};
+    plan.aligned = spec.group == CaseGroup::timed;
+    return plan;
+  }
+
+  void fill(const CaseSpec& spec, const CasePlan&, std::uint64_t seed,
+            BufferViews buffers) const override {
+    generate(spec, seed, buffers);
+  }
+
+  std::unique_ptr<Reference> reference(const CaseSpec& spec, const CasePlan&,
+                                       BufferViews buffers) const override {
+    if (spec.expect_status != ASSAY_OK) return std::make_unique<TopKReference>();
+    return make_reference(shape_of(spec), buffers[kLogits].data);
+  }
+
+  CheckResult check(const CaseSpec& spec, const CasePlan&, const Reference& reference,
+                    BufferViews buffers, const CallbackServer*) const override {
+    return check_outputs(spec, static_cast<const TopKReference&>(reference), buffers);
+  }
+
+  std::string shape(const CaseSpec& spec) const override {
+    const Shape s = shape_of(spec);
+    return fmt::format("rows={} V={} K={}{}{}", s.rows, s.V, s.K,
+                       s.dtype == ASSAY_F32 ? "" : " bf16",
+                       s.temperature == 1 ? "" : fmt::format(" T={}", s.temperature));
+  }
+};
+
+}  // namespace assay::fused_softmax_topk
+
+ASSAY_CHALLENGE(fused_softmax_topk, fused_softmax_topk::FusedSoftmaxTopK)

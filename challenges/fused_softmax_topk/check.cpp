@@ -1,0 +1,179 @@
+// Indices exactly; probabilities and log-sum-exp within a few rounding errors of the argument.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <mutex>
+
+#include "assay/parallel.h"
+#include "assay/tolerance.h"
+#include "topk.h"
+
+namespace assay::fused_softmax_topk {
+namespace {
+
+struct Worst {
+  double error = 0, bound = 0, accuracy = 0;  // of the value nearest to its bound
+  std::int64_t row = -1;                      // of the first failure
+  std::string detail;
+
+  void take(double e, double b) {
+    if (bound == 0 || !(e / b <= error / bound)) {
+      error = e;
+      bound = b;
+    }
+  }
+  void fail(std::int64_t r, std::string text) {
+    if (row >= 0 && row <= r) return;
+    row = r;
+    detail = std::move(text);
+  }
+};
+
+class Checker {
+ public:
+  Checker(const CaseSpec& spec, const TopKReference& reference, BufferViews buffers)
+      : s_(shape_of(spec)),
+        reference_(reference),
+        buffers_(buffers),
+        c_(spec.params.value("C", 16.0) + 2 * std::log2(std::max<double>(static_cast<double>(s_.V), 2))) {}
+
+  void row(std::int64_t r, std::vector<float>& scratch, Worst& worst) const {
+    const RowReference& expected = reference_.rows[static_cast<std::size_t>(r)];
+    const std::int32_t* idx = reference_.idx.data() + r * s_.K;
+    const std::int32_t* got_idx = buffers_[kIdx].as<std::int32_t>() + r * s_.K;
+    for (std::int32_t k = 0; k < s_.K; ++k) {
+      if (got_idx[k] == idx[k]) continue;
+      return worst.fail(r, fmt::format("idx[{},{}]: got {}, expected {}", r, k, got_idx[k], idx[k]));
+    }
+    check_lse(r, expected, worst);
+    // prob is recomputed from the reference's own indices, which lie inside the row.
+    const float* x = row_values(s_, buffers_[kLogits].data, r, scratch);
+    check_values(r, x, idx, expected, worst);
+    if (s_.entry == kTopP) check_count(r, x, idx, expected, worst);
+  }
+
+ private:
+  void check_lse(std::int64_t r, const RowReference& expected, Worst& worst) const {
+    if (buffers_[kLse].bytes == 0) return;
+    const double got = buffers_[kLse].as<float>()[r];
+    if (expected.poisoned || !std::isfinite(expected.lse)) {
+      const bool same = expected.poisoned ? std::isnan(got) : got == expected.lse;
+      if (!same) worst.fail(r, fmt::format("lse[{}]: got {}, expected {}", r, got,
+                                           expected.poisoned ? NAN : expected.lse));
+      return;
+    }
+    const float lse32 = expected.max / s_.temperature + expected.log_sum32;
+    const double plain = std::abs(static_cast<double>(lse32) - expected.lse);
+    compare(r, fmt::format("lse[{}]", r), got, expected.lse, plain,
+            (c_ + std::abs(expected.lse)) * kEps32, 1.0, worst);
+  }
+
+  void check_values(std::int64_t r, const float* x, const std::int32_t* idx,
+                    const RowReference& expected, Worst& worst) const {
+    const float* got = buffers_[kProb].as<float>() + r * s_.K;
+    const double t = s_.temperature;
+    const auto n = static_cast<std::int32_t>(std::min<std::int64_t>(s_.K, s_.V));
+    double lowest = expected.max;
+    for (std::int32_t k = 0; k < n && !expected.poisoned; ++k) {
+      if (std::isfinite(x[idx[k]])) lowest = x[idx[k]];
+    }
+    const double spread = 2 * std::abs(static_cast<double>(expected.max) - lowest) / t;
+    for (std::int32_t k = 0; k < s_.K; ++k) {
+      const auto name = [&] { return fmt::format("prob[{},{}]", r, k); };
+      const bool masked = k >= n || (!expected.poisoned && !std::isfinite(x[idx[k]]));
+      if (expected.poisoned || masked) {
+        check_special(r, name(), got[k], expected.poisoned, worst);
+        continue;
+      }
+      const double z = static_cast<double>(x[idx[k]]) / t;
+      const double logp = z - expected.lse;
+      const float logp32 = (x[idx[k]] - expected.max) / s_.temperature - expected.log_sum32;
+      if (s_.entry == kLogTopK) {
+        compare(r, name(), got[k], logp, std::abs(logp32 - logp),
+                (c_ + spread + std::abs(logp) + std::abs(expected.lse)) * kEps32, 1.0, worst);
+      } else {
+        const double p = std::exp(logp), p32 = std::exp(double{logp32});
+        compare(r, name(), got[k], p, std::abs(p32 - p) / (p + FLT_MIN), (c_ + spread) * kEps32,
+                p + FLT_MIN, worst);
+      }
+    }
+  }
+
+  void check_special(std::int64_t r, const std::string& name, float got, bool poisoned,
+                     Worst& worst) const {
+    const float expected = poisoned ? NAN : s_.entry == kLogTopK ? -INFINITY : 0.0f;
+    const bool same = poisoned ? std::isnan(got) : got == expected;
+    if (!same) worst.fail(r, fmt::format("{}: got {}, expected {}", name, got, expected));
+  }
+
+  // |got - expected| / scale <= max(4 plain, floor).
+  void compare(std::int64_t r, const std::string& name, double got, double expected, double plain,
+               double floor, double scale, Worst& worst) const {
+    const double error = std::abs(got - expected) / scale;
+    const double bound = std::max(4 * plain, floor);
+    worst.take(error, bound);
+    worst.accuracy = std::max(worst.accuracy, error / std::max(plain, kEps32 * std::max(1.0, std::abs(expected / scale))));
+    if (!(error <= bound)) {
+      worst.fail(r, fmt::format("{}: got {:.9g}, expected {:.9g}", name, got, expected));
+    }
+  }
+
+  // The fewest leading slots that reach top_p; a sum within rounding of it may go either way.
+  void check_count(std::int64_t r, const float* x, const std::int32_t* idx,
+                   const RowReference& expected, Worst& worst) const {
+    const std::int32_t got = buffers_[kCount].as<std::int32_t>()[r];
+    const auto n = static_cast<std::int32_t>(std::min<std::int64_t>(s_.K, s_.V));
+    std::int32_t least = 0, most = 0;
+    if (!expected.poisoned && std::isfinite(expected.lse) && n > 0) {
+      const double slack = 1e-5;
+      double sum = 0;
+      least = most = n;
+      for (std::int32_t k = n; k-- > 0;) sum += std::exp(x[idx[k]] / double{s_.temperature} - expected.lse);
+      for (std::int32_t k = n; k-- > 0;) {
+        // sum is that of slots 0..k.
+        if (sum >= s_.top_p - slack) least = k + 1;
+        if (sum >= s_.top_p + slack) most = k + 1;
+        sum -= std::exp(x[idx[k]] / double{s_.temperature} - expected.lse);
+      }
+      most = std::max(most, least);
+    }
+    if (got < least || got > most) {
+      worst.fail(r, fmt::format("count[{}]: got {}, expected {}", r, got, least));
+    }
+  }
+
+  Shape s_;
+  const TopKReference& reference_;
+  BufferViews buffers_;
+  double c_;
+};
+
+}  // namespace
+
+CheckResult check_outputs(const CaseSpec& spec, const TopKReference& reference, BufferViews buffers) {
+  const Checker checker(spec, reference, buffers);
+  const auto rows = static_cast<std::int64_t>(reference.rows.size());
+  Worst all;
+  std::mutex mutex;
+  parallel_for(rows, 8, [&](std::int64_t begin, std::int64_t end) {
+    Worst worst;
+    std::vector<float> scratch;
+    for (std::int64_t r = begin; r < end; ++r) checker.row(r, scratch, worst);
+    const std::lock_guard lock(mutex);
+    all.accuracy = std::max(all.accuracy, worst.accuracy);
+    if (worst.bound > 0) all.take(worst.error, worst.bound);
+    if (worst.row >= 0) all.fail(worst.row, worst.detail);
+  });
+  CheckResult result;
+  if (all.row >= 0) fail(result, all.detail);
+  if (all.bound > 0) {
+    result.error = all.error;
+    result.bound = all.bound;
+    result.accuracy = all.accuracy;
+  }
+  return result;
+}
+
+}  // namespace assay::fused_softmax_topk

@@ -1,0 +1,133 @@
+// Inputs: a value per element from the case's distribution, then poison in the padding columns.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "assay/parallel.h"
+#include "assay/random.h"
+#include "topk.h"
+#include "util/files.h"
+
+namespace assay::fused_softmax_topk {
+namespace {
+
+using nlohmann::json;
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// K distinct winners, well above N(0, 1), on background noise: at columns first, first + stride, ...
+void plant_winners(std::span<float> x, std::int64_t first, std::int64_t stride, std::int64_t count,
+                   Random& random) {
+  const auto n = static_cast<std::int64_t>(x.size());
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 8.0f + 0.0625f * static_cast<float>(i);
+  for (std::size_t i = values.size(); i > 1; --i) {
+    std::swap(values[i - 1], values[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
+  }
+  for (std::int64_t i = 0; i < count && first + i * stride < n; ++i) {
+    x[static_cast<std::size_t>(first + i * stride)] = values[static_cast<std::size_t>(i)];
+  }
+}
+
+// `count` distinct columns set to `value`.
+void scatter(std::span<float> x, std::int64_t count, float value, Random& random) {
+  std::vector<std::int64_t> columns(x.size());
+  std::iota(columns.begin(), columns.end(), 0);
+  for (std::int64_t i = 0; i < count && i < static_cast<std::int64_t>(x.size()); ++i) {
+    const auto j = i + random.below(static_cast<std::int64_t>(x.size()) - i);
+    std::swap(columns[static_cast<std::size_t>(i)], columns[static_cast<std::size_t>(j)]);
+    x[static_cast<std::size_t>(columns[static_cast<std::size_t>(i)])] = value;
+  }
+}
+
+// One row. `row` decides which rows are special in the mixed kinds.
+void fill_row(const json& data, std::int64_t row, std::int32_t K, std::span<float> x,
+              std::uint64_t seed) {
+  const std::string kind = data.at("kind");
+  const auto n = static_cast<std::int64_t>(x.size());
+  Random random(substream(seed, 1));
+  const auto normal = [&] {
+    fill_normal(x, seed, data.value("mean", 0.0f), data.value("sigma", 1.0f));
+  };
+  if (kind == "normal") {
+    normal();
+  } else if (kind == "uniform") {
+    fill_uniform(x, seed, data.at("lo"), data.at("hi"));
+  } else if (kind == "strip") {  // winners one stride apart: all in one thread's strip
+    normal();
+    const std::int64_t stride = data.at("stride");
+    plant_winners(x, random.below(std::min(stride, std::max<std::int64_t>(n - (K - 1) * stride, 1))), stride, K, random);
+  } else if (kind == "run") {  // winners in one contiguous run
+    normal();
+    plant_winners(x, random.below(std::max<std::int64_t>(n - K, 1)), 1, K, random);
+  } else if (kind == "one_per_thread") {  // winner i in column i of a block of 256 threads' strips
+    normal();
+    const std::int64_t stride = data.value("stride", 257);
+    plant_winners(x, random.below(std::max<std::int64_t>(n - (K - 1) * stride, 1)), stride, K, random);
+  } else if (kind == "ascending" || kind == "descending") {
+    const float start = static_cast<float>(random.uniform(-1, 1));
+    for (std::int64_t j = 0; j < n; ++j) {
+      const auto k = static_cast<float>(kind == "ascending" ? j : n - 1 - j);
+      x[static_cast<std::size_t>(j)] = start + k * 0.000244140625f;
+    }
+  } else if (kind == "spike") {
+    normal();
+    x[static_cast<std::size_t>(data.at("last").get<bool>() ? n - 1 : 0)] = 80;
+  } else if (kind == "constant") {
+    std::fill(x.begin(), x.end(), data.value("value", 0.0f) + static_cast<float>(random.below(16)));
+  } else if (kind == "ties_boundary") {
+    normal();
+    for (float& v : x) v = std::min(v, 2.0f);
+    scatter(x, data.at("copies"), 3.0f, random);
+    scatter(x, K / 2, 5.0f, random);
+  } else if (kind == "zero_signs") {
+    for (float& v : x) v = random.below(2) != 0 ? 0.0f : -0.0f;
+  } else if (kind == "masked") {  // all but a few are -inf
+    std::fill(x.begin(), x.end(), -kInf);
+    std::vector<float> finite(static_cast<std::size_t>(data.at("finite").get<std::int64_t>()));
+    for (float& f : finite) {
+      f = static_cast<float>(random.normal());
+      x[static_cast<std::size_t>(random.below(n))] = f;
+    }
+  } else if (kind == "poisoned_rows") {  // rows 1 and 3 hold a NaN, row 5 +inf
+    normal();
+    if (row % 8 == 1 || row % 8 == 3) x[static_cast<std::size_t>(random.below(n))] = kNan;
+    if (row % 8 == 5) x[static_cast<std::size_t>(random.below(n))] = kInf;
+  } else {
+    throw Error(fmt::format("fused_softmax_topk: unknown data kind '{}'", kind));
+  }
+}
+
+float padding_value(std::int64_t j) { return j % 2 == 0 ? kNan : 3e38f; }
+
+}  // namespace
+
+void generate(const CaseSpec& spec, std::uint64_t seed, BufferViews buffers) {
+  const Shape s = shape_of(spec);
+  if (buffers[kLogits].bytes == 0) return;
+  const json& data = spec.params.at("data");
+  const bool bf16 = s.dtype == ASSAY_BF16;
+  parallel_for(s.rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<float> widened(bf16 ? static_cast<std::size_t>(s.V) : 0);
+    for (std::int64_t r = begin; r < end; ++r) {
+      const std::uint64_t row_seed = substream(seed, static_cast<std::uint64_t>(r));
+      if (!bf16) {
+        float* x = buffers[kLogits].as<float>() + r * s.ld;
+        if (s.V > 0) fill_row(data, r, s.K, {x, static_cast<std::size_t>(s.V)}, row_seed);
+        for (std::int64_t j = s.V; j < s.ld; ++j) x[j] = padding_value(j);
+      } else {
+        std::uint16_t* x = buffers[kLogits].as<std::uint16_t>() + r * s.ld;
+        if (s.V > 0) fill_row(data, r, s.K, widened, row_seed);
+        for (std::int64_t j = 0; j < s.V; ++j) x[j] = float_to_bf16(widened[static_cast<std::size_t>(j)]);
+        for (std::int64_t j = s.V; j < s.ld; ++j) x[j] = float_to_bf16(padding_value(j));
+      }
+    }
+  });
+}
+
+}  // namespace assay::fused_softmax_topk

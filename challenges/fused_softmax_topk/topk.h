@@ -1,0 +1,59 @@
+// What the parts of this challenge share on the trusted side.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "abi.h"
+#include "assay/challenge.h"
+
+namespace assay::fused_softmax_topk {
+
+// Routines of the adapter.
+enum Entry : std::int32_t { kTopK = 0, kLogTopK = 1, kTopP = 2 };
+
+// Handed to the adapter.
+struct Params {
+  stk_params p{};
+  float top_p = 0;
+};
+
+// Handles of the buffers, in plan order. kCount is null unless the entry is kTopP.
+enum Handle { kLogits = 0, kIdx = 1, kProb = 2, kLse = 3, kCount = 4 };
+
+// A case's params in spec.json.
+struct Shape {
+  std::int64_t rows = 0, V = 0, ld = 0;
+  std::int32_t K = 0, dtype = ASSAY_F32;
+  float temperature = 1, top_p = 0;
+  Entry entry = kTopK;
+  bool null_lse = false;
+};
+
+Shape shape_of(const CaseSpec&);
+
+// A row widened to float. `scratch` is used for bf16.
+const float* row_values(const Shape&, const void* logits, std::int64_t row,
+                        std::vector<float>& scratch);
+
+void generate(const CaseSpec&, std::uint64_t seed, BufferViews);
+
+// What a row's outputs must be, O(K) per row.
+struct RowReference {
+  bool poisoned = false;    // NaN or +inf in the row
+  double lse = 0;           // fp64
+  float log_sum32 = 0;      // lse - max / T, by a plain fp32 implementation
+  float max = 0;
+};
+
+struct TopKReference final : Reference {
+  std::vector<RowReference> rows;
+  std::vector<std::int32_t> idx;  // [rows, K], -1 where there is none
+};
+
+std::unique_ptr<TopKReference> make_reference(const Shape&, const void* logits);
+
+CheckResult check_outputs(const CaseSpec&, const TopKReference&, BufferViews);
+
+}  // namespace assay::fused_softmax_topk

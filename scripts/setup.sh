@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Installs what is missing (Debian packages, by apt), configures and builds assay in build/.
+# Called by run.sh and test.sh; does nothing that is done already.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+packages=(g++ cmake ninja-build pkg-config git python3
+  libcli11-dev nlohmann-json3-dev libfmt-dev libeigen3-dev libseccomp-dev libssl-dev libvalijson-dev
+  libgtest-dev libgmock-dev)
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$status" = installed ] || missing+=("$package")
+done
+
+if [ "${#missing[@]}" -gt 0 ]; then
+  if [ "$(id -u)" -eq 0 ]; then
+    root=()
+  elif sudo -n true 2>/dev/null; then
+    root=(sudo)
+  else
+    echo "These Debian packages are missing; install them as root and call this script again:" >&2
+    echo "  apt-get install ${missing[*]}" >&2
+    exit 2
+  fi
+  echo "Installing: ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  "${root[@]}" apt-get update -qq
+  "${root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
+ninja -C build --quiet
