@@ -1,6 +1,6 @@
 // The common rule by which floating-point outputs are judged (row = last dimension):
 //
-//   E_fro = ||y - y*|| / ||y*||           per row
+//   E_fro = ||y - y*|| / max(||y*||, ||c|| / 4)   per row
 //   E_cw  = max_i |y_i - y*_i| / c_i      c_i: condition scale, the sum of absolute terms of y*_i
 //   pass  : both E <= max(4 E(ref32), C eps32)                  fp32
 //           both E <= max(2 E(refbf), C 2^-9)                   bf16

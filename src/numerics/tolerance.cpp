@@ -31,24 +31,21 @@ struct Errors {
 Errors errors(std::span<const double> y, std::span<const double> expected,
               std::span<const double> scale) {
   Errors e;
-  double sum = 0, norm = 0;
+  double sum = 0, norm = 0, scale_norm = 0;
   for (std::size_t i = 0; i < y.size(); ++i) {
     if (!std::isfinite(expected[i])) continue;
     const double d = std::abs(y[i] - expected[i]);
     sum += d * d;
     norm += expected[i] * expected[i];
+    scale_norm += scale[i] * scale[i];
     const double cw = ratio(d, scale[i]);
     if (!(cw <= e.componentwise) || e.worst < 0) {
       e.componentwise = cw;
       e.worst = static_cast<std::int64_t>(i);
     }
   }
-  // A row that cancels to (nearly) nothing is judged by its condition scale alone.
-  double scale_norm = 0;
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    if (std::isfinite(expected[i])) scale_norm += scale[i] * scale[i];
-  }
-  e.frobenius = ratio(std::sqrt(sum), std::sqrt(std::max(norm, 1e-6 * scale_norm)));
+  // A row that cancels to a small part of its condition scale is judged relative to a quarter of it.
+  e.frobenius = ratio(std::sqrt(sum), std::sqrt(std::max(norm, scale_norm / 16)));
   return e;
 }
 

@@ -168,9 +168,12 @@ void set_limits(const Launch& launch) {
 void drop_privileges(const Launch& launch) {
   ::setsid();
   if (launch.root && launch.tier != Tier::none) {
-    require(launch, Stage::privileges, ::setgroups(0, nullptr) == 0 &&
-                                           ::setresgid(launch.uid, launch.uid, launch.uid) == 0 &&
-                                           ::setresuid(launch.uid, launch.uid, launch.uid) == 0);
+    // System calls, not libc's functions: those take a lock to tell every thread of the process, and
+    // the harness's other threads, which may have held it, do not exist here.
+    const uid_t id = launch.uid;
+    require(launch, Stage::privileges, ::syscall(SYS_setgroups, 0, nullptr) == 0 &&
+                                           ::syscall(SYS_setresgid, id, id, id) == 0 &&
+                                           ::syscall(SYS_setresuid, id, id, id) == 0);
   }
   require(launch, Stage::privileges, ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
 }

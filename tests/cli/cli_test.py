@@ -59,7 +59,7 @@ class Case(unittest.TestCase):
         return json.loads((self.results / "scoreboard.json").read_text())
 
     def entry(self, model):
-        found = [e for e in self.board()["entries"] if e["model"] == model]
+        found = [e for e in self.board()["entries"] if e["cell"]["model"] == model]
         self.assertEqual(len(found), 1, model)
         return found[0]
 
@@ -74,7 +74,7 @@ class GoodRun(Case):
         self.assertIn("alice", output)
         entry = self.entry("alice")
         self.assertEqual(entry["score"]["verdict"], "OK")
-        self.assertEqual(entry["seed"], 7)
+        self.assertEqual(entry["cell"]["seed"], "7")
         self.assertIn("alice", self.show("alice"))
         readme = self.folder / "README.md"
         readme.write_text("# x\n<!-- assay:begin -->\nold\n<!-- assay:end -->\ntail\n")
@@ -93,7 +93,7 @@ class GoodRun(Case):
         for attempt in ("a", "b"):
             results = self.folder / attempt
             self.assay("run", "--submissions", self.submissions, "--results", results, "--quick", "--seed", 3)
-            cases = json.loads((results / "scoreboard.json").read_text())["entries"][0]["cases"]
+            cases = json.loads((results / "scoreboard.json").read_text())["entries"][0]["cell"]["cases"]
             errors.append([(c["name"], c["verdict"], c.get("error")) for c in cases if c["group"] != "timed"])
         self.assertEqual(*errors)
 
@@ -113,7 +113,7 @@ class GoodRun(Case):
             path.mkdir(parents=True)
             (path / "submission.cpp").write_text(PLAIN)
         self.run_all()
-        self.assertEqual({e["attempt"] for e in self.board()["entries"]}, {"1", "2"})
+        self.assertEqual({e["cell"]["attempt"] for e in self.board()["entries"]}, {"1", "2"})
 
     def test_json_summary(self):
         self.submit("alice", PLAIN)
@@ -314,16 +314,16 @@ class Storage(Case):
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        done = {e["model"]: e for e in self.board()["entries"]}
+        done = {e["cell"]["model"]: e for e in self.board()["entries"]}
         self.assertGreaterEqual(len(done), 1)
         self.assertLess(len(done), 4)
         output = self.assay("run", "--results", self.results, "--resume")
         self.assertIn(f"{4 - len(done)} submissions", output)
-        finished = {e["model"]: e for e in self.board()["entries"]}
+        finished = {e["cell"]["model"]: e for e in self.board()["entries"]}
         self.assertEqual(set(finished), {"alice", "bob", "carol", "dave"})
         for model, entry in done.items():
             self.assertEqual(finished[model], entry)
-        self.assertEqual(len({e["seed"] for e in finished.values()}), 1)
+        self.assertEqual(len({e["cell"]["seed"] for e in finished.values()}), 1)
         self.assertIn("nothing to resume", self.assay("run", "--results", self.results, "--resume", expect=2))
 
 

@@ -5,11 +5,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <vector>
 
 #include "sandbox/landlock.h"
 #include "sandbox/probe.h"
@@ -139,6 +141,24 @@ TEST_F(SandboxTest, ReportsAProgramThatDoesNotExist) {
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("executing"), std::string::npos) << e.what();
   }
+}
+
+// Launching forks while other threads hold locks of the C library: nothing between fork and exec may
+// want one.
+TEST_F(SandboxTest, LaunchesFromSeveralThreadsAtOnce) {
+  std::atomic<int> good{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 40; ++i) {
+          std::thread([] { std::vector<char> churn(4096); }).join();
+          if (run(shell("exit 0", null_)).status == 0) ++good;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(good, 160);
 }
 
 TEST(LandlockTier, ContainsWhatItCanWithoutNamespaces) {

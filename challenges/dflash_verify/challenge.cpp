@@ -1,0 +1,263 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "language_model.h"
+#include "trusted.h"
+#include "util/files.h"
+
+namespace assay::dflash_verify {
+namespace {
+
+using nlohmann::json;
+
+template <class T>
+T named(const std::map<std::string, T>& names, const std::string& name, const char* what) {
+  const auto found = names.find(name);
+  if (found == names.end()) throw Error(fmt::format("dflash_verify: unknown {} '{}'", what, name));
+  return found->second;
+}
+
+Entry entry_named(const std::string& name) {
+  return named<Entry>({{"mask", kMask},
+                       {"full_mask", kFullMask},
+                       {"attention", kAttention},
+                       {"accept", kAccept},
+                       {"compact", kCompact},
+                       {"generate", kGenerate}},
+                      name, "entry");
+}
+
+std::int32_t sampling_named(const std::string& name) {
+  return named<std::int32_t>({{"greedy", DV_GREEDY},
+                              {"A", DV_SAMPLE_TREE},
+                              {"B", DV_SAMPLE_IID},
+                              {"C", DV_SAMPLE_NO_REPL}},
+                             name, "sampling");
+}
+
+void add_items(Shape& s, const json& params) {
+  const std::int64_t copies = params.value("copies", std::int64_t{1});
+  const auto items = params.find("items");
+  if (items == params.end()) return;
+  for (std::int64_t c = 0; c < copies; ++c) {
+    for (const json& script : *items) {
+      Item item;
+      item.P = script.value("P", std::int64_t{5});
+      item.n = script.contains("parent") ? static_cast<std::int64_t>(script.at("parent").size())
+                                         : script.at("n").get<std::int64_t>();
+      item.script = &script;
+      s.items.push_back(item);
+      s.cu.push_back(s.cu.back() + item.n);
+      s.rows.push_back(s.rows.back() + item.P + item.n);
+      s.largest = std::max(s.largest, item.n);
+    }
+  }
+}
+
+void override_params(Params& p, const json& wrong) {
+  p.B = wrong.value("B", p.B);
+  p.V = wrong.value("V", p.V);
+  p.P = wrong.value("P", p.P);
+  p.n = wrong.value("n", p.n);
+  p.ldm = wrong.value("ldm", p.ldm);
+  p.row_bytes = wrong.value("row_bytes", p.row_bytes);
+  p.fa.Hkv = wrong.value("Hkv", p.fa.Hkv);
+  p.fa.B = p.B;
+  p.sampling.temperature = wrong.value("temperature", p.sampling.temperature);
+  p.max_new = wrong.value("max_new", p.max_new);
+  p.n_prompt = wrong.value("n_prompt", p.n_prompt);
+}
+
+Params params_of(const CaseSpec& spec, const Shape& s) {
+  Params p;
+  p.B = static_cast<std::int32_t>(s.B());
+  p.V = s.V;
+  p.caches = s.caches;
+  p.null_sampling = s.sampling == DV_GREEDY ? 1 : 0;
+  p.P = s.items.empty() ? 0 : s.items[0].P;
+  p.n = s.items.empty() ? 0 : s.items[0].n;
+  p.ldm = s.ldm;
+  p.row_bytes = s.row_bytes;
+  p.fa.size = sizeof(fa_params);
+  p.fa.dtype = s.dtype;
+  p.fa.B = s.B();
+  p.fa.Hq = s.Hq;
+  p.fa.Hkv = s.Hkv;
+  p.fa.D = p.fa.Dv = s.D;
+  p.fa.scale = s.scale;
+  p.fa.window = -1;
+  p.sampling.size = sizeof(dv_sampling);
+  p.sampling.mode = s.sampling;
+  p.sampling.temperature = s.temperature;
+  p.sampling.u_step = s.tries();
+  p.sampling.u_item = s.tries() * s.tries();
+  const json& j = spec.params;
+  p.eos = j.value("eos", false) ? LanguageModel::kEos : -1;
+  p.max_nodes = j.value("max_nodes", 0);
+  p.n_prompt = j.value("n_prompt", std::int64_t{0});
+  p.max_new = j.value("max_new", std::int64_t{0});
+  override_params(p, j.value("override", json::object()));
+  return p;
+}
+
+// One cache per item and copy, items outermost.
+std::vector<std::int64_t> cache_rows(const Shape& s) {
+  std::vector<std::int64_t> rows{0};
+  for (const Item& item : s.items) {
+    for (std::int32_t c = 0; c < s.caches; ++c) rows.push_back(rows.back() + item.P + item.n);
+  }
+  return rows;
+}
+
+std::vector<BufferPlan> buffers_of(const CaseSpec& spec, const Shape& s) {
+  const std::int64_t B = s.B(), n = s.nodes(), V = s.V;
+  switch (s.entry) {
+    case kMask:
+      return {{"P", Dtype::i64, {B}},
+              {"cu", Dtype::i64, {B + 1}},
+              {"parent", Dtype::i32, {n}},
+              {"bits", Dtype::u64, {n, s.ldm}, Role::output},
+              {"depth", Dtype::i32, {n}, Role::output},
+              {"pos", Dtype::i64, {n}, Role::output}};
+    case kFullMask: {
+      const std::int64_t side = s.rows.back();
+      return {{"parent", Dtype::i32, {n}}, {"M", Dtype::u8, {side, side}, Role::output}};
+    }
+    case kAttention: {
+      const Dtype t = s.dtype == ASSAY_F32 ? Dtype::f32 : Dtype::bf16;
+      return {{"P", Dtype::i64, {B}},
+              {"cu", Dtype::i64, {B + 1}},
+              {"parent", Dtype::i32, {n}},
+              {"rows", Dtype::i64, {B + 1}},
+              {"q", t, {n, s.Hq, s.D}},
+              {"k", t, {s.rows.back(), s.Hkv, s.D}},
+              {"v", t, {s.rows.back(), s.Hkv, s.D}},
+              {"o", t, {n, s.Hq, s.D}, Role::output},
+              {"lse", Dtype::f32, {n, s.Hq}, Role::output, 0,
+               spec.params.value("null_lse", false)}};
+    }
+    case kAccept: {
+      const bool greedy = s.sampling == DV_GREEDY;
+      const bool no_q = greedy || s.sampling == DV_SAMPLE_TREE;
+      return {{"cu", Dtype::i64, {B + 1}},
+              {"parent", Dtype::i32, {n}},
+              {"token", Dtype::i32, {n}},
+              {"root_logits", Dtype::f32, {B, V}},
+              {"node_logits", Dtype::f32, {n, V}},
+              {"eos", Dtype::i32, {B}, Role::input, 0, spec.params.value("null_eos", false)},
+              {"budget", Dtype::i32, {B}, Role::input, 0, spec.params.value("null_budget", false)},
+              {"uniform", Dtype::f32, {B, s.tries(), s.tries()}, Role::input, 0, greedy},
+              {"root_q", Dtype::f32, {B, V}, Role::input, 0, no_q},
+              {"node_q", Dtype::f32, {n, V}, Role::input, 0, no_q},
+              {"acc_node", Dtype::i32, {n}, Role::output},
+              {"n_acc", Dtype::i32, {B}, Role::output},
+              {"bonus", Dtype::i32, {B}, Role::output}};
+    }
+    case kCompact: {
+      const auto rows = cache_rows(s);
+      return {{"P", Dtype::i64, {B}},
+              {"cu", Dtype::i64, {B + 1}},
+              {"acc_node", Dtype::i32, {n}},
+              {"n_acc", Dtype::i32, {B}},
+              {"rows", Dtype::i64, {B * s.caches + 1}},
+              {"kv", Dtype::u8, {rows.back(), s.row_bytes}, Role::inout}};
+    }
+    case kGenerate:
+      return {{"prompt", Dtype::i32, {spec.params.at("n_prompt").get<std::int64_t>()}},
+              {"out", Dtype::i32, {spec.params.at("max_new").get<std::int64_t>()}, Role::output},
+              {"n_out", Dtype::i64, {1}, Role::output}};
+  }
+  throw Error("dflash_verify: unknown entry");
+}
+
+}  // namespace
+
+Shape shape_of(const CaseSpec& spec) {
+  const json& j = spec.params;
+  Shape s;
+  s.entry = entry_named(j.at("entry"));
+  s.V = j.value("V", 0);
+  s.dtype = j.value("dtype", "f32") == "bf16" ? ASSAY_BF16 : ASSAY_F32;
+  s.sampling = sampling_named(j.value("sampling", "greedy"));
+  s.temperature = j.value("temperature", 1.0f);
+  s.Hq = j.value("Hq", std::int64_t{0});
+  s.Hkv = j.value("Hkv", s.Hq);
+  s.D = j.value("D", std::int64_t{0});
+  s.scale = j.value("scale", s.D > 0 ? 1.0f / std::sqrt(static_cast<float>(s.D)) : 0.0f);
+  s.row_bytes = j.value("row_bytes", s.entry == kAttention ? s.Hkv * s.D * (s.dtype == ASSAY_F32 ? 4 : 2)
+                                                           : std::int64_t{0});
+  s.caches = j.value("caches", 1);
+  add_items(s, j);
+  s.ldm = (s.largest + 63) / 64 + j.value("pad_words", std::int64_t{0});
+  return s;
+}
+
+class DflashVerify final : public Challenge {
+ public:
+  CasePlan plan(const CaseSpec& spec) const override {
+    const Shape s = shape_of(spec);
+    CasePlan plan;
+    plan.entry = s.entry;
+    plan.set_params(params_of(spec, s));
+    plan.buffers = buffers_of(spec, s);
+    for (const json& name : spec.params.value("null", json::array())) {
+      for (BufferPlan& buffer : plan.buffers) buffer.null |= buffer.name == name;
+    }
+    plan.aligned = spec.group == CaseGroup::timed;
+    return plan;
+  }
+
+  void fill(const CaseSpec& spec, const CasePlan&, std::uint64_t seed,
+            BufferViews buffers) const override {
+    generate_inputs(spec, shape_of(spec), seed, buffers);
+  }
+
+  std::unique_ptr<Reference> reference(const CaseSpec& spec, const CasePlan&,
+                                       BufferViews buffers) const override {
+    if (spec.expect_status != ASSAY_OK) return std::make_unique<DflashReference>();
+    return make_reference(spec, shape_of(spec), buffers);
+  }
+
+  CheckResult check(const CaseSpec& spec, const CasePlan&, const Reference& reference,
+                    BufferViews buffers, const CallbackServer* server) const override {
+    return check_outputs(spec, shape_of(spec), static_cast<const DflashReference&>(reference),
+                         buffers, server);
+  }
+
+  bool has_callbacks(const CaseSpec& spec) const override {
+    return spec.params.at("entry") == "generate";
+  }
+
+  std::unique_ptr<CallbackServer> callbacks(const CaseSpec& spec, const CasePlan&,
+                                            BufferViews buffers) const override {
+    if (!has_callbacks(spec)) return nullptr;
+    return std::make_unique<ModelServer>(model_of(spec, buffers));
+  }
+
+  std::string shape(const CaseSpec& spec) const override {
+    const Shape s = shape_of(spec);
+    const std::string entry = spec.params.at("entry");
+    if (s.entry == kGenerate) {
+      return fmt::format("generate prompt={} new={} tree={}", spec.params.at("n_prompt").get<int>(),
+                         spec.params.at("max_new").get<int>(), spec.params.at("max_nodes").get<int>());
+    }
+    std::string text = fmt::format("{} B={} N={}", entry, s.B(), s.largest);
+    if (s.entry == kAccept) return text + fmt::format(" V={}", s.V);
+    if (s.entry == kCompact) return text + fmt::format(" row={}B", s.row_bytes);
+    const std::int64_t P = s.items.empty() ? 0 : std::max_element(s.items.begin(), s.items.end(),
+                                                                  [](const Item& a, const Item& b) {
+                                                                    return a.P < b.P;
+                                                                  })->P;
+    text += fmt::format(" P={}", P);
+    if (s.entry != kAttention) return text;
+    return text + fmt::format(" Hq={} Hkv={} D={}{}", s.Hq, s.Hkv, s.D,
+                              s.dtype == ASSAY_F32 ? "" : " bf16");
+  }
+};
+
+}  // namespace assay::dflash_verify
+
+ASSAY_CHALLENGE(dflash_verify, dflash_verify::DflashVerify)

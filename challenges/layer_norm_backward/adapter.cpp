@@ -1,0 +1,69 @@
+#include "assay/worker.h"
+#include "call.h"
+
+namespace assay::layer_norm_backward {
+namespace {
+
+std::int32_t forward(worker::Call& call, const ln_params& p, const void* x, void* cache) {
+  return call.fn<decltype(ln_forward)>("ln_forward")(call.ctx(), &p, x, call.as<float>(kGamma),
+                                                     call.as<float>(kBeta), call.buffer(kY), cache);
+}
+
+std::int32_t backward(worker::Call& call, const ln_params& p) {
+  return call.fn<decltype(ln_backward)>("ln_backward")(
+      call.ctx(), &p, call.buffer(kDy), call.buffer(kX), call.as<float>(kGamma), call.buffer(kCache),
+      call.buffer(kDx), call.as<float>(kDgamma), call.as<float>(kDbeta));
+}
+
+// A forward of another input with a cache of its own must not disturb the first one's.
+std::int32_t interpose(worker::Call& call, const ln_params& p, std::size_t cache_bytes) {
+  assay_ctx* ctx = call.ctx();
+  void* cache = ctx->alloc(ctx, cache_bytes + 1, 256, 0);
+  if (cache == nullptr) return ASSAY_ENOMEM;
+  const std::int32_t status = forward(call, p, call.buffer(kOtherX), cache);
+  ctx->free(ctx, cache);
+  return status;
+}
+
+std::int32_t setup(worker::Call& call, const Params& params) {
+  if (params.mode == kRms || params.mode == kInvalidBackward) return ASSAY_OK;
+  if (params.mode == kInvalidForward) return forward(call, params.p, call.buffer(kX), call.buffer(kCache));
+  const std::size_t bytes = call.fn<decltype(ln_cache_bytes)>("ln_cache_bytes")(&params.p);
+  *call.as<std::int64_t>(kCacheBytes) = static_cast<std::int64_t>(bytes);
+  if (bytes > call.bytes(kCache)) return ASSAY_ECAP;
+  if (params.mode == kOlderCache) {
+    const std::int32_t status = forward(call, params.p, call.buffer(kX), call.buffer(kCache));
+    return status == ASSAY_OK ? interpose(call, params.p, bytes) : status;
+  }
+  return forward(call, params.p, call.buffer(kX), call.buffer(kCache));
+}
+
+std::int32_t run(worker::Call& call) {
+  const auto& params = call.params_as<Params>();
+  if (call.phase() == 0) return setup(call, params);
+  switch (params.mode) {
+    case kTwice: {
+      const std::int32_t status = backward(call, params.p);
+      return status == ASSAY_OK ? backward(call, params.p) : status;
+    }
+    case kResidual: {
+      auto* f = call.fn<decltype(ln_backward_residual)>("ln_backward_residual");
+      return f != nullptr ? f(call.ctx(), &params.p, call.buffer(kDy), call.buffer(kX),
+                              call.as<float>(kGamma), call.buffer(kCache), call.buffer(kDres),
+                              call.buffer(kDx), call.as<float>(kDgamma), call.as<float>(kDbeta))
+                          : ASSAY_ENOTSUP;
+    }
+    case kRms: {
+      auto* f = call.fn<decltype(rms_backward)>("rms_backward");
+      return f != nullptr ? f(call.ctx(), &params.p, call.buffer(kDy), call.buffer(kX),
+                              call.as<float>(kGamma), call.buffer(kDx), call.as<float>(kDgamma))
+                          : ASSAY_ENOTSUP;
+    }
+    default: return backward(call, params.p);
+  }
+}
+
+}  // namespace
+}  // namespace assay::layer_norm_backward
+
+ASSAY_ADAPTER(layer_norm_backward, layer_norm_backward::run)

@@ -1,0 +1,101 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "layer_norm.h"
+#include "util/files.h"
+
+namespace assay::layer_norm_backward {
+namespace {
+
+Mode mode_named(const std::string& name) {
+  constexpr const char* kNames[] = {"plain", "twice", "older_cache", "residual", "rms",
+                                    "invalid_backward", "invalid_forward"};
+  for (std::int32_t i = 0; i < 7; ++i) {
+    if (name == kNames[i]) return static_cast<Mode>(i);
+  }
+  throw Error(fmt::format("layer_norm_backward: unknown mode '{}'", name));
+}
+
+bool is_null(const CaseSpec& spec, const std::string& buffer) {
+  const auto names = spec.params.value("null", std::vector<std::string>{});
+  return std::find(names.begin(), names.end(), buffer) != names.end();
+}
+
+}  // namespace
+
+Shape shape_of(const CaseSpec& spec) {
+  const auto& j = spec.params;
+  Shape s;
+  s.rows = j.at("rows");
+  s.D = j.at("D");
+  s.dtype = j.value("dtype", "f32") == "bf16" ? ASSAY_BF16 : ASSAY_F32;
+  s.eps = j.value("eps", 1e-5f);
+  s.mode = mode_named(j.value("mode", "plain"));
+  return s;
+}
+
+class LayerNormBackward final : public Challenge {
+ public:
+  CasePlan plan(const CaseSpec& spec) const override {
+    const Shape s = shape_of(spec);
+    Params params;
+    params.p = {sizeof(ln_params), s.dtype, s.rows, s.D, s.eps};
+    params.mode = s.mode;
+    const auto& wrong = spec.params.value("override", nlohmann::json::object());
+    params.p.rows = wrong.value("rows", params.p.rows);
+    params.p.D = wrong.value("D", params.p.D);
+    params.p.eps = wrong.value("eps", params.p.eps);
+
+    const Dtype type = s.dtype == ASSAY_F32 ? Dtype::f32 : Dtype::bf16;
+    const std::vector<std::int64_t> matrix{s.rows, s.D}, vector{s.D};
+    const bool forward = s.mode != kRms;
+    const bool invalid = s.mode == kInvalidBackward || s.mode == kInvalidForward;
+    CasePlan plan;
+    plan.set_params(params);
+    plan.phases = 2;
+    plan.timed_phase = 1;
+    plan.aligned = spec.group == CaseGroup::timed;
+    plan.buffers = {
+        {"x", type, matrix, Role::input, 0, is_null(spec, "x")},
+        {"gamma", Dtype::f32, vector, Role::input},
+        {"beta", Dtype::f32, vector, Role::input},
+        {"dy", type, matrix, Role::input, 1, is_null(spec, "dy")},
+        {"y", type, matrix, Role::output, 0, !forward},
+        // Opaque, so not compared between two runs; rms and invalid calls do without.
+        {"cache", Dtype::u8, {cache_capacity(s.rows)}, Role::output, 0, !forward, true, false},
+        {"cache_bytes", Dtype::i64, {1}, Role::output, 0, !forward || invalid},
+        {"dx", type, matrix, Role::output, 0, is_null(spec, "dx")},
+        {"dgamma", Dtype::f32, vector, Role::output, 0, is_null(spec, "dgamma")},
+        {"dbeta", Dtype::f32, vector, Role::output, 0, !forward || is_null(spec, "dbeta")},
+        {"other_x", type, matrix, Role::input, 0, s.mode != kOlderCache},
+        {"dres", type, matrix, Role::input, 1, s.mode != kResidual}};
+    return plan;
+  }
+
+  void fill(const CaseSpec& spec, const CasePlan&, std::uint64_t seed,
+            BufferViews buffers) const override {
+    generate(spec, seed, buffers);
+  }
+
+  std::unique_ptr<Reference> reference(const CaseSpec& spec, const CasePlan&,
+                                       BufferViews buffers) const override {
+    if (spec.expect_status != ASSAY_OK) return std::make_unique<Gradients>();
+    return make_reference(shape_of(spec), buffers);
+  }
+
+  CheckResult check(const CaseSpec& spec, const CasePlan&, const Reference& reference,
+                    BufferViews buffers, const CallbackServer*) const override {
+    return check_outputs(spec, static_cast<const Gradients&>(reference), buffers);
+  }
+
+  std::string shape(const CaseSpec& spec) const override {
+    const Shape s = shape_of(spec);
+    return fmt::format("rows={} D={}{}{}", s.rows, s.D, s.dtype == ASSAY_F32 ? "" : " bf16",
+                       s.eps == 1e-5f ? "" : fmt::format(" eps={}", s.eps));
+  }
+};
+
+}  // namespace assay::layer_norm_backward
+
+ASSAY_CHALLENGE(layer_norm_backward, layer_norm_backward::LayerNormBackward)
