@@ -23,7 +23,7 @@ struct CaseSpec {
   nlohmann::json params;        // shapes, distribution, tolerances: the challenge's own vocabulary
   std::int32_t expect_status = 0;   // ASSAY_*; when not ASSAY_OK the outputs must stay untouched
   bool deterministic = false;   // run twice on the same input; outputs must agree bitwise
-  double time_limit_s = 10.0;   // wall clock of one call
+  double time_limit_s = 5.0;   // wall clock of one call
   std::string uncaught_reason;  // trap cases that no shipped example fails: why
   // Timed cases only.
   int repetitions = 11;         // of par and the submission

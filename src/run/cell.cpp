@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <sstream>
 
 #include "run/challenge_registry.h"
@@ -60,6 +61,27 @@ void guard(CellResult& cell, Step step) {
       return;
     }
   }
+}
+
+// The verdict that makes timing pointless: it does not load, or it keeps running into time limits.
+std::optional<Verdict> why_not_time(const CellResult& cell) {
+  int timeouts = 0;
+  for (const CaseResult& c : cell.cases) {
+    if (c.verdict == Verdict::load_error) return c.verdict;
+    const bool timeout = c.verdict == Verdict::time_limit || c.verdict == Verdict::idle_limit;
+    if (timeout && ++timeouts >= kPatience) return c.verdict;
+  }
+  return std::nullopt;
+}
+
+CaseResult not_attempted(const Challenge& challenge, const CaseSpec& spec, Verdict verdict) {
+  CaseResult result;
+  result.name = spec.name;
+  result.group = spec.group;
+  result.shape = challenge.shape(spec);
+  result.verdict = verdict;
+  result.detail = "not attempted: see the untimed cases";
+  return result;
 }
 
 std::vector<std::string> words(const std::string& text) {
@@ -196,8 +218,13 @@ CellResult CellRunner::check_built(const ChallengeSpec& spec, const BuildResult&
 
 void CellRunner::time(const ChallengeSpec& spec, CellResult& cell) {
   if (cell.build.verdict != Verdict::ok) return;
-  const auto loads = [](const CaseResult& c) { return c.verdict != Verdict::load_error; };
-  const bool loaded = std::all_of(cell.cases.begin(), cell.cases.end(), loads);
+  if (const auto hopeless = why_not_time(cell)) {
+    for (const CaseSpec& c : spec.cases) {
+      if (c.group != CaseGroup::timed || !options_.filter.takes(c)) continue;
+      cell.cases.push_back(not_attempted(challenge_of(spec), c, *hopeless));
+    }
+    return;
+  }
   guard(cell, [&] {
     TimedLibraries libraries = baselines(spec);
     {
@@ -206,7 +233,7 @@ void CellRunner::time(const ChallengeSpec& spec, CellResult& cell) {
     }
     std::vector<CaseResult> timed;
     for (const CaseSpec& c : spec.cases) {
-      if (c.group != CaseGroup::timed || !options_.filter.takes(c) || !loaded) continue;
+      if (c.group != CaseGroup::timed || !options_.filter.takes(c)) continue;
       TimeAccount account;
       timed.push_back(run_timed(challenge_of(spec), c, worker_settings(spec, libraries.submission),
                                 libraries, options_.seed, options_.filter.quick, account));

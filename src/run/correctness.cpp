@@ -16,9 +16,6 @@
 namespace assay::run {
 namespace {
 
-// After so many cases at their time limit the rest are not attempted.
-constexpr int kPatience = 3;
-
 // Runs the cases of one submission one after the other, starting workers as needed.
 class Session {
  public:
@@ -81,7 +78,10 @@ class Session {
   CaseResult run_case(const PlannedCase& planned) {
     CaseResult result = attempt_case(planned);
     result.seed = case_seed(run_seed_, settings_.spec->name, planned.spec->name);
-    if (result.verdict == Verdict::time_limit || result.verdict == Verdict::idle_limit) ++timeouts_;
+    if (result.verdict == Verdict::time_limit || result.verdict == Verdict::idle_limit) {
+      ++timeouts_;
+      last_timeout_ = result.verdict;
+    }
     if (worker_ != nullptr && !worker_->alive()) worker_.reset();
     return result;
   }
@@ -89,7 +89,7 @@ class Session {
   CaseResult attempt_case(const PlannedCase& planned) {
     if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
     if (timeouts_ >= kPatience) {
-      return not_run(planned, Verdict::time_limit,
+      return not_run(planned, last_timeout_,
                      fmt::format("not attempted: {} other cases ran into their time limit", kPatience));
     }
     if (worker_ == nullptr) {
@@ -147,6 +147,7 @@ class Session {
   std::optional<Outcome> load_failure_;
   std::uint64_t runs_ = 0;
   int timeouts_ = 0;
+  Verdict last_timeout_ = Verdict::time_limit;
 };
 
 }  // namespace

@@ -13,6 +13,9 @@
 
 namespace assay::run {
 
+// After so many cases at their time limit the rest of a cell is not attempted.
+inline constexpr int kPatience = 3;
+
 // Chooses cases: a --quick run or a single case by name.
 struct CaseFilter {
   bool quick = false;

@@ -43,7 +43,7 @@ CaseSpec parse_case(const json& j) {
   c.params = j.at("params");
   c.expect_status = status_code(j.value("expect_status", "OK"));
   c.deterministic = j.value("deterministic", false);
-  c.time_limit_s = j.value("time_limit_s", 10.0);
+  c.time_limit_s = j.value("time_limit_s", 5.0);
   c.uncaught_reason = j.value("uncaught_reason", "");
   c.repetitions = j.value("repetitions", 11);
   c.naive_repetitions = j.value("naive_repetitions", 3);

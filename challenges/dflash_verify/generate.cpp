@@ -1,0 +1,436 @@
+// Inputs: trees by kind, tokens and logits whose greedy choices are scripted or drawn, vectors.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "assay/parallel.h"
+#include "assay/random.h"
+#include "language_model.h"
+#include "trusted.h"
+#include "util/files.h"
+
+namespace assay::dflash_verify {
+namespace {
+
+using nlohmann::json;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+// The greedy token's logit: noise stays below 3.5 in magnitude, so the gap is over 1.
+constexpr float kPeak = 5.0f;
+
+std::int32_t random_parent(const std::string& kind, std::int64_t i, Random& random) {
+  const auto node = static_cast<std::int32_t>(i);
+  if (kind == "chain") return node - 1;
+  if (kind == "wide") return -1;
+  if (kind == "binary") return (node + 2) / 2 - 2;
+  // A spine of every fourth node with leaves between: a long path and many wrong turns.
+  if (kind == "spine") return node < 4 ? -1 : (node / 4 - 1) * 4;
+  if (kind == "random") return static_cast<std::int32_t>(random.below(i + 1)) - 1;
+  throw Error(fmt::format("dflash_verify: unknown tree '{}'", kind));
+}
+
+void write_tree(const Item& item, std::uint64_t seed, std::int32_t* parent) {
+  if (item.script->contains("parent")) {
+    const auto& explicit_parents = item.script->at("parent");
+    for (std::int64_t i = 0; i < item.n; ++i) {
+      parent[i] = explicit_parents[static_cast<std::size_t>(i)];
+    }
+    return;
+  }
+  Random random(seed);
+  const std::string kind = item.script->value("tree", "random");
+  for (std::int64_t i = 0; i < item.n; ++i) parent[i] = random_parent(kind, i, random);
+}
+
+std::uint64_t item_seed(std::uint64_t seed, std::int64_t b) {
+  return substream(seed, 1000 + static_cast<std::uint64_t>(b));
+}
+
+void write_trees(const Shape& s, std::uint64_t seed, std::int32_t* parent) {
+  for (std::int64_t b = 0; b < s.B(); ++b) {
+    const auto at = static_cast<std::size_t>(b);
+    write_tree(s.items[at], item_seed(seed, b), parent + s.cu[at]);
+  }
+}
+
+void copy_to(const BufferView& view, const std::vector<std::int64_t>& values) {
+  std::copy_n(values.begin(), view.span<std::int64_t>().size(), view.as<std::int64_t>());
+}
+
+void write_prefixes(const Shape& s, const BufferView& view) {
+  for (std::size_t b = 0; b < view.span<std::int64_t>().size(); ++b) {
+    view.as<std::int64_t>()[b] = s.items[b].P;
+  }
+}
+
+// --- attention -------------------------------------------------------------------------------------
+
+void fill_vectors(const Shape& s, const BufferView& view, std::uint64_t seed, float sigma) {
+  if (s.dtype == ASSAY_F32) {
+    fill_normal(view.span<float>(), seed, 0, sigma);
+  } else {
+    fill_normal_bf16(view.span<std::uint16_t>(), seed, 0, sigma);
+  }
+}
+
+void set_row(const Shape& s, const BufferView& view, std::int64_t row, float value) {
+  const std::int64_t width = s.Hkv * s.D;
+  if (s.dtype == ASSAY_F32) {
+    std::fill_n(view.as<float>() + row * width, width, value);
+  } else {
+    std::fill_n(view.as<std::uint16_t>() + row * width, width, float_to_bf16(value));
+  }
+}
+
+// Keys and values of the nodes listed in the item's script become NaN, infinite or huge.
+void spoil_nodes(const Shape& s, BufferViews buffers) {
+  using namespace attention;
+  for (std::size_t b = 0; b < s.items.size(); ++b) {
+    const json& script = *s.items[b].script;
+    const std::int64_t first = s.rows[b] + s.items[b].P;
+    for (const auto& [name, value] : {std::pair{"nan_nodes", kNan}, std::pair{"huge_nodes", 1e30f}}) {
+      for (const std::int64_t node : script.value(name, std::vector<std::int64_t>{})) {
+        set_row(s, buffers[kK], first + node, value);
+        set_row(s, buffers[kV], first + node, value);
+      }
+    }
+  }
+}
+
+// Key `row` of every item scores far above the others for every node's query: k = 40 q / |q|^2 sums
+// over the nodes would not do, so all queries share their direction with it.
+void aim_key(const Shape& s, BufferViews buffers, std::int64_t row, float score) {
+  using namespace attention;
+  float* q = buffers[kQ].as<float>();
+  float* k = buffers[kK].as<float>();
+  for (std::size_t b = 0; b < s.items.size(); ++b) {
+    float* key = k + (s.rows[b] + row) * s.Hkv * s.D;
+    for (std::int64_t h = 0; h < s.Hkv; ++h) key[h * s.D] = score / (s.scale * 4.0f);
+  }
+  for (std::int64_t i = 0; i < s.nodes() * s.Hq; ++i) q[i * s.D] = 4.0f;
+}
+
+void fill_attention(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
+  using namespace attention;
+  write_prefixes(s, buffers[kP]);
+  copy_to(buffers[kCu], s.cu);
+  copy_to(buffers[kRows], s.rows);
+  write_trees(s, seed, buffers[kParent].as<std::int32_t>());
+  fill_vectors(s, buffers[kQ], substream(seed, 1), spec.params.value("q_sigma", 1.0f));
+  fill_vectors(s, buffers[kK], substream(seed, 2), 1.0f);
+  fill_vectors(s, buffers[kV], substream(seed, 3), 1.0f);
+  if (spec.params.contains("aim_row")) {
+    aim_key(s, buffers, spec.params.at("aim_row"), spec.params.at("aim_score"));
+  }
+  spoil_nodes(s, buffers);
+}
+
+// --- accept ----------------------------------------------------------------------------------------
+
+// Strictly increasing random tokens for the symbols 0 .. count-1 of a script, so that the order of
+// symbols, which decides ties, is that of tokens.
+std::vector<std::int32_t> symbol_tokens(std::int32_t count, std::int32_t V, Random& random) {
+  std::set<std::int32_t> tokens;
+  while (static_cast<std::int32_t>(tokens.size()) < count) {
+    tokens.insert(static_cast<std::int32_t>(random.below(V)));
+  }
+  return {tokens.begin(), tokens.end()};
+}
+
+constexpr std::int32_t kSymbols = 20;
+
+struct AcceptInputs {
+  std::int32_t* token;
+  float *root_logits, *node_logits;
+  std::int32_t *eos, *budget;
+};
+
+AcceptInputs accept_inputs(BufferViews buffers) {
+  using namespace accept;
+  return {buffers[kToken].as<std::int32_t>(), buffers[kRootLogits].as<float>(),
+          buffers[kNodeLogits].as<float>(), buffers[kEos].as<std::int32_t>(),
+          buffers[kBudget].as<std::int32_t>()};
+}
+
+float* logits_of(const Shape& s, const AcceptInputs& in, std::int64_t b, std::int64_t node) {
+  if (node < 0) return in.root_logits + b * s.V;
+  return in.node_logits + (s.cu[static_cast<std::size_t>(b)] + node) * s.V;
+}
+
+// Noise with a peak. Rows are windows of one pool of noise, so that large inputs fill at the speed
+// of memory.
+class NoisePool {
+ public:
+  NoisePool(std::uint64_t seed, std::int32_t V) : pool_(static_cast<std::size_t>(V) + kSpread) {
+    fill_normal(pool_, seed);
+  }
+  void row(float* out, std::int32_t V, Random& random) const {
+    const std::int64_t start = random.below(static_cast<std::int64_t>(kSpread));
+    std::copy_n(pool_.data() + start, V, out);
+  }
+
+ private:
+  static constexpr std::size_t kSpread = 4096;
+  std::vector<float> pool_;
+};
+
+void script_item(const Shape& s, std::int64_t b, Random& random, const NoisePool& noise,
+                 const AcceptInputs& in) {
+  const Item& item = s.items[static_cast<std::size_t>(b)];
+  const json& script = *item.script;
+  const auto tokens = symbol_tokens(kSymbols, s.V, random);
+  const auto token_of = [&](const json& symbol) { return tokens.at(symbol.get<std::size_t>()); };
+  for (std::int64_t i = 0; i < item.n; ++i) {
+    in.token[s.cu[static_cast<std::size_t>(b)] + i] =
+        token_of(script.at("token")[static_cast<std::size_t>(i)]);
+  }
+  for (std::int64_t i = -1; i < item.n; ++i) {
+    float* row = logits_of(s, in, b, i);
+    noise.row(row, s.V, random);
+    const json& best = script.at("greedy")[static_cast<std::size_t>(i + 1)];
+    if (best.is_array()) {
+      for (const json& symbol : best) row[token_of(symbol)] = kPeak;
+    } else if (best.is_string()) {
+      row[random.below(s.V)] = kNan;
+    } else {
+      row[token_of(best)] = kPeak;
+    }
+  }
+  if (in.eos != nullptr) in.eos[b] = script.contains("eos") ? token_of(script.at("eos")) : -1;
+  if (in.budget != nullptr) in.budget[b] = script.value("budget", 1 << 20);
+}
+
+// Tokens at random, siblings mostly different; each context's greedy token is that of one of its
+// children at the hit rate.
+void random_item(const Shape& s, std::int64_t b, Random& random, const NoisePool& noise,
+                 const std::int32_t* parent, const AcceptInputs& in) {
+  const auto at = static_cast<std::size_t>(b);
+  const Item& item = s.items[at];
+  const double hit = item.script->value("hit", 0.8);
+  parent += s.cu[at];
+  std::int32_t* token = in.token + s.cu[at];
+  std::vector<std::int32_t> best(static_cast<std::size_t>(item.n) + 1, -1);
+  std::vector<std::int32_t> children(best.size(), 0);
+  for (std::int64_t i = 0; i < item.n; ++i) {
+    token[i] = static_cast<std::int32_t>(random.below(s.V));
+    const auto p = static_cast<std::size_t>(parent[i] + 1);
+    // Reservoir: every child is equally likely to be the right one.
+    if (random.below(++children[p]) == 0) best[p] = token[i];
+  }
+  for (std::int64_t i = -1; i < item.n; ++i) {
+    const auto p = static_cast<std::size_t>(i + 1);
+    if (best[p] < 0 || random.uniform() >= hit) {
+      best[p] = static_cast<std::int32_t>(random.below(s.V));
+    }
+    float* row = logits_of(s, in, b, i);
+    noise.row(row, s.V, random);
+    row[best[p]] = kPeak;
+  }
+  const bool ends = item.n > 0 && item.script->value("random_eos", false);
+  if (in.eos != nullptr) in.eos[b] = ends ? token[random.below(item.n)] : -1;
+  const bool limited = item.script->value("random_budget", false);
+  if (in.budget != nullptr) {
+    in.budget[b] = limited ? static_cast<std::int32_t>(random.below(6)) : 1 << 20;
+  }
+}
+
+// softmax of normals with the given spread, as float.
+void random_distribution(float* out, std::int32_t V, std::uint64_t seed) {
+  fill_normal({out, static_cast<std::size_t>(V)}, seed, 0, 1.2f);
+  double sum = 0;
+  for (std::int32_t j = 0; j < V; ++j) sum += std::exp(static_cast<double>(out[j]));
+  for (std::int32_t j = 0; j < V; ++j) {
+    out[j] = static_cast<float>(std::exp(static_cast<double>(out[j])) / sum);
+  }
+}
+
+std::int32_t draw(const std::vector<double>& weights, double u) {
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  double sum = 0;
+  for (std::size_t j = 0; j < weights.size(); ++j) {
+    sum += weights[j];
+    if (sum > u * total) return static_cast<std::int32_t>(j);
+  }
+  return static_cast<std::int32_t>(weights.size()) - 1;
+}
+
+// Tokens of the children of one context.
+class ChildTokens {
+ public:
+  ChildTokens(const Shape& s, const float* logits, const float* q)
+      : mode_(s.sampling), weights_(static_cast<std::size_t>(s.V)) {
+    for (std::int32_t j = 0; j < s.V; ++j) {
+      // Mode A: the likeliest tokens of the target itself, best first, as a good draft's would be.
+      weights_[static_cast<std::size_t>(j)] = mode_ == DV_SAMPLE_TREE ? std::exp(static_cast<double>(logits[j])) : q[j];
+    }
+  }
+
+  std::int32_t next(Random& random) {
+    std::int32_t token = 0;
+    if (mode_ == DV_SAMPLE_TREE) {
+      token = static_cast<std::int32_t>(std::max_element(weights_.begin(), weights_.end()) -
+                                        weights_.begin());
+    } else {
+      token = draw(weights_, random.uniform());
+    }
+    if (mode_ != DV_SAMPLE_IID) weights_[static_cast<std::size_t>(token)] = 0;
+    return token;
+  }
+
+ private:
+  std::int32_t mode_;
+  std::vector<double> weights_;
+};
+
+// `shared`: all items have the same distributions, so that their outputs can be counted together.
+void fill_sampling(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
+  using namespace accept;
+  const AcceptInputs in = accept_inputs(buffers);
+  const bool shared = spec.params.value("shared", false);
+  const std::int32_t* parent = buffers[kParent].as<std::int32_t>();
+  float* root_q = buffers[kRootQ].as<float>();
+  float* node_q = buffers[kNodeQ].as<float>();
+  fill_uniform(buffers[kUniform].span<float>(), substream(seed, 5), 0.0f, 1.0f);
+  parallel_for(s.B(), 64, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b) {
+      const auto at = static_cast<std::size_t>(b);
+      const std::int64_t n = s.items[at].n;
+      Random random(item_seed(substream(seed, 6), b));
+      std::vector<ChildTokens> tokens;
+      for (std::int64_t i = -1; i < n; ++i) {
+        const std::uint64_t row_seed =
+            shared ? substream(seed, i < 0 ? 7 : 8) : random.next();
+        float* logits = logits_of(s, in, b, i);
+        fill_normal({logits, static_cast<std::size_t>(s.V)}, row_seed, 0, 1.5f);
+        float* q = root_q == nullptr ? nullptr
+                   : i < 0           ? root_q + b * s.V
+                                     : node_q + (s.cu[at] + i) * s.V;
+        if (q != nullptr) random_distribution(q, s.V, row_seed + 1);
+        tokens.emplace_back(s, logits, q);
+      }
+      for (std::int64_t i = 0; i < n; ++i) {
+        const std::int32_t p = parent[s.cu[at] + i];
+        in.token[s.cu[at] + i] = tokens[static_cast<std::size_t>(p + 1)].next(random);
+      }
+      if (in.eos != nullptr) in.eos[b] = -1;
+      if (in.budget != nullptr) in.budget[b] = 1 << 20;
+    }
+  });
+}
+
+void fill_accept(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
+  using namespace accept;
+  copy_to(buffers[kCu], s.cu);
+  write_trees(s, seed, buffers[kParent].as<std::int32_t>());
+  if (s.sampling != DV_GREEDY) return fill_sampling(spec, s, seed, buffers);
+  if (s.V == 0) return;
+  const AcceptInputs in = accept_inputs(buffers);
+  const NoisePool noise(substream(seed, 4), s.V);
+  parallel_for(s.B(), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b) {
+      Random random(item_seed(substream(seed, 6), b));
+      if (s.items[static_cast<std::size_t>(b)].script->contains("greedy")) {
+        script_item(s, b, random, noise, in);
+      } else {
+        random_item(s, b, random, noise, buffers[kParent].as<std::int32_t>(), in);
+      }
+    }
+  });
+}
+
+// --- compact ---------------------------------------------------------------------------------------
+
+void fill_compact(const Shape& s, std::uint64_t seed, BufferViews buffers) {
+  using namespace compact;
+  write_prefixes(s, buffers[kP]);
+  copy_to(buffers[kCu], s.cu);
+  std::vector<std::int64_t> rows{0};
+  Random random(substream(seed, 1));
+  for (std::size_t b = 0; b < s.items.size(); ++b) {
+    const Item& item = s.items[b];
+    for (std::int32_t c = 0; c < s.caches; ++c) rows.push_back(rows.back() + item.P + item.n);
+    std::vector<std::int32_t> path;
+    if (item.script->contains("path")) {
+      path = item.script->at("path").get<std::vector<std::int32_t>>();
+    } else {
+      for (std::int32_t i = 0; i < item.n; ++i) {
+        if (random.uniform() < 0.4) path.push_back(i);
+      }
+    }
+    std::int32_t* acc = buffers[kAccNode].as<std::int32_t>() + s.cu[b];
+    std::fill_n(acc, item.n, -1);
+    std::copy(path.begin(), path.end(), acc);
+    buffers[kNAcc].as<std::int32_t>()[b] = static_cast<std::int32_t>(path.size());
+  }
+  copy_to(buffers[kRows], rows);
+  auto* kv = buffers[kKv].as<std::uint8_t>();
+  for (std::size_t i = 0; i < buffers[kKv].bytes; ++i) {
+    kv[i] = static_cast<std::uint8_t>(random.next() >> 56);
+  }
+}
+
+// --- generate --------------------------------------------------------------------------------------
+
+void fill_generate(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
+  const std::span<std::int32_t> prompt = buffers[generate::kPrompt].span<std::int32_t>();
+  Random random(substream(seed, 1));
+  for (std::int32_t& token : prompt) token = static_cast<std::int32_t>(random.below(s.V));
+  static_cast<void>(spec);
+}
+
+// What a case of a rejected call breaks: "corrupt": [[buffer, index, value, type], ...].
+void corrupt(const CaseSpec& spec, BufferViews buffers) {
+  for (const json& change : spec.params.value("corrupt", json::array())) {
+    const auto handle = change.at(0).get<std::size_t>();
+    const auto index = change.at(1).get<std::size_t>();
+    if (change.at(3) == "i64") {
+      buffers[handle].span<std::int64_t>()[index] = change.at(2);
+    } else {
+      buffers[handle].span<std::int32_t>()[index] = change.at(2);
+    }
+  }
+}
+
+}  // namespace
+
+LanguageModel model_of(const CaseSpec& spec, BufferViews buffers) {
+  const json& j = spec.params;
+  LanguageModel model;
+  // From the prompt, so that the server needs nothing but the case and its inputs.
+  for (const std::int32_t token : buffers[generate::kPrompt].span<std::int32_t>()) {
+    model.seed = substream(model.seed, static_cast<std::uint64_t>(token));
+  }
+  model.V = j.at("V");
+  model.max_nodes = j.value("max_nodes", 0);
+  model.eos_rate = j.value("eos_rate", 0.0);
+  model.hit_rate = j.value("hit", 0.8);
+  const std::string style = j.value("draft", "random");
+  model.style = style == "chain"    ? DraftStyle::chain
+                : style == "binary" ? DraftStyle::binary
+                : style == "none"   ? DraftStyle::none
+                                    : DraftStyle::random;
+  return model;
+}
+
+void generate_inputs(const CaseSpec& spec, const Shape& s, std::uint64_t seed,
+                     BufferViews buffers) {
+  switch (s.entry) {
+    case kMask:
+      write_prefixes(s, buffers[mask::kP]);
+      copy_to(buffers[mask::kCu], s.cu);
+      write_trees(s, seed, buffers[mask::kParent].as<std::int32_t>());
+      break;
+    case kFullMask: write_trees(s, seed, buffers[full_mask::kParent].as<std::int32_t>()); break;
+    case kAttention: fill_attention(spec, s, seed, buffers); break;
+    case kAccept: fill_accept(spec, s, seed, buffers); break;
+    case kCompact: fill_compact(s, seed, buffers); break;
+    case kGenerate: fill_generate(spec, s, seed, buffers); break;
+  }
+  corrupt(spec, buffers);
+}
+
+}  // namespace assay::dflash_verify
