@@ -167,6 +167,7 @@ std::vector<BufferPlan> buffers_of(const CaseSpec& spec, const Shape& s) {
     }
     case kGenerate:
       return {{"prompt", Dtype::i32, {spec.params.at("n_prompt").get<std::int64_t>()}},
+              {"model_seed", Dtype::u64, {1}, Role::input, 1},
               {"out", Dtype::i32, {spec.params.at("max_new").get<std::int64_t>()}, Role::output},
               {"n_out", Dtype::i64, {1}, Role::output}};
   }

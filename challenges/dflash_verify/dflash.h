@@ -41,7 +41,8 @@ namespace compact {
 enum { kP, kCu, kAccNode, kNAcc, kRows, kKv };
 }
 namespace generate {
-enum { kPrompt, kOut, kNOut };
+// No phase ever reveals the seed of the model: only the harness sees it.
+enum { kPrompt, kModelSeed, kOut, kNOut };
 }
 
 // Callbacks of dv_generate. A request is a CallHeader and then its arrays, packed.

@@ -51,6 +51,7 @@ std::uint64_t item_seed(std::uint64_t seed, std::int64_t b) {
 }
 
 void write_trees(const Shape& s, std::uint64_t seed, std::int32_t* parent) {
+  if (parent == nullptr) return;
   for (std::int64_t b = 0; b < s.B(); ++b) {
     const auto at = static_cast<std::size_t>(b);
     write_tree(s.items[at], item_seed(seed, b), parent + s.cu[at]);
@@ -101,8 +102,8 @@ void spoil_nodes(const Shape& s, BufferViews buffers) {
   }
 }
 
-// Key `row` of every item scores far above the others for every node's query: k = 40 q / |q|^2 sums
-// over the nodes would not do, so all queries share their direction with it.
+// Key `row` of every item scores about `score` above the others for every query: all queries share
+// one large component, which only that key has.
 void aim_key(const Shape& s, BufferViews buffers, std::int64_t row, float score) {
   using namespace attention;
   float* q = buffers[kQ].as<float>();
@@ -375,11 +376,11 @@ void fill_compact(const Shape& s, std::uint64_t seed, BufferViews buffers) {
 
 // --- generate --------------------------------------------------------------------------------------
 
-void fill_generate(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
+void fill_generate(const Shape& s, std::uint64_t seed, BufferViews buffers) {
   const std::span<std::int32_t> prompt = buffers[generate::kPrompt].span<std::int32_t>();
   Random random(substream(seed, 1));
   for (std::int32_t& token : prompt) token = static_cast<std::int32_t>(random.below(s.V));
-  static_cast<void>(spec);
+  *buffers[generate::kModelSeed].as<std::uint64_t>() = substream(seed, 2);
 }
 
 // What a case of a rejected call breaks: "corrupt": [[buffer, index, value, type], ...].
@@ -400,10 +401,7 @@ void corrupt(const CaseSpec& spec, BufferViews buffers) {
 LanguageModel model_of(const CaseSpec& spec, BufferViews buffers) {
   const json& j = spec.params;
   LanguageModel model;
-  // From the prompt, so that the server needs nothing but the case and its inputs.
-  for (const std::int32_t token : buffers[generate::kPrompt].span<std::int32_t>()) {
-    model.seed = substream(model.seed, static_cast<std::uint64_t>(token));
-  }
+  model.seed = *buffers[generate::kModelSeed].as<std::uint64_t>();
   model.V = j.at("V");
   model.max_nodes = j.value("max_nodes", 0);
   model.eos_rate = j.value("eos_rate", 0.0);
@@ -428,7 +426,7 @@ void generate_inputs(const CaseSpec& spec, const Shape& s, std::uint64_t seed,
     case kAttention: fill_attention(spec, s, seed, buffers); break;
     case kAccept: fill_accept(spec, s, seed, buffers); break;
     case kCompact: fill_compact(s, seed, buffers); break;
-    case kGenerate: fill_generate(spec, s, seed, buffers); break;
+    case kGenerate: fill_generate(s, seed, buffers); break;
   }
   corrupt(spec, buffers);
 }

@@ -124,7 +124,7 @@ inline std::vector<std::int32_t> LanguageModel::decode(std::span<const std::int3
   return text;
 }
 
-// The model of a case: its seed is derived from the prompt, which is drawn from the case's seed.
+// The model of a case of dv_generate.
 LanguageModel model_of(const CaseSpec&, BufferViews);
 
 // Answers draft, verify and commit. What it was asked stays readable afterwards.

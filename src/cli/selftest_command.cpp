@@ -47,6 +47,14 @@ bool failed(const CaseResult& c) {
   return c.verdict != Verdict::ok && c.verdict != Verdict::unsupported;
 }
 
+// Examples that name a timed case are timed, the others only checked.
+bool needs_timing(const Row& row) {
+  return std::any_of(row.spec->cases.begin(), row.spec->cases.end(), [&](const CaseSpec& c) {
+    return c.group == CaseGroup::timed && std::find(row.example.targets.begin(), row.example.targets.end(),
+                                                    c.name) != row.example.targets.end();
+  });
+}
+
 std::string complaint_about(const Row& row) {
   using Kind = run::Example::Kind;
   if (row.cell.build.verdict != Verdict::ok) return "does not build: " + row.cell.build.log;
@@ -140,13 +148,13 @@ int execute(const Context& context, const SelftestCommand& c) {
       const BuildResult built = runner.build_example(*row.spec, row.example);
       progress.status("checking " + row.example.name);
       row.cell = runner.check_built(*row.spec, built);
-      if (row.example.kind != run::Example::Kind::slow) {
+      if (!needs_timing(row)) {
         judge(row);
         progress.finished(row.example.name);
       }
     });
     for (Row& row : rows) {
-      if (row.example.kind != run::Example::Kind::slow) continue;
+      if (!needs_timing(row)) continue;
       progress.status("timing " + row.example.name);
       runner.time(*row.spec, row.cell);
       judge(row);
