@@ -20,6 +20,10 @@
 #include <thread>
 #include <vector>
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include "abi.h"
 
 namespace {
@@ -67,6 +71,17 @@ float horizontal_max(Vec v) {
   return m;
 }
 
+// Bit i: lane i of v is greater than f.
+std::uint32_t greater(Vec v, float f) {
+#if defined(__AVX512F__)
+  return _mm512_cmp_ps_mask(std::bit_cast<__m512>(v), _mm512_set1_ps(f), _CMP_GT_OQ);
+#else
+  std::uint32_t mask = 0;
+  for (int i = 0; i < kLanes; ++i) mask |= static_cast<std::uint32_t>(v[i] > f) << i;
+  return mask;
+#endif
+}
+
 struct Candidate {
   float value;
   std::int32_t index;
@@ -85,13 +100,21 @@ class TopK {
 
   float threshold() const { return threshold_; }
 
-  // Offers columns [first, first + n), n <= kGroup, in order of index.
-  void offer(const float* x, std::int64_t first, std::int64_t n) {
-    for (std::int64_t j = 0; j < n; ++j) {
-      buffer_[size_] = {x[j], static_cast<std::int32_t>(first + j)};
-      size_ += x[j] > threshold_ ? 1 : 0;
+  // Offers columns [first, first + kGroup) in order of index.
+  void offer_group(const float* x, std::int64_t first) {
+    for (std::int64_t j = 0; j < kGroup; j += kLanes) {
+      std::uint32_t mask = greater(load(x + j), threshold_);
+      for (; mask != 0; mask &= mask - 1) push(x, first, j + std::countr_zero(mask));
     }
-    if (size_ + kGroup > capacity_) shrink();
+    make_room();
+  }
+
+  // Offers columns [first, first + n), n < kGroup.
+  void offer_tail(const float* x, std::int64_t first, std::int64_t n) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      if (x[j] > threshold_) push(x, first, j);
+    }
+    make_room();
   }
 
   std::size_t finish() {
@@ -101,6 +124,14 @@ class TopK {
   }
 
  private:
+  void push(const float* x, std::int64_t first, std::int64_t j) {
+    buffer_[size_++] = {x[j], static_cast<std::int32_t>(first + j)};
+  }
+
+  void make_room() {
+    if (size_ + kGroup > capacity_) shrink();
+  }
+
   void shrink() {
     std::nth_element(buffer_, buffer_ + k_ - 1, buffer_ + size_, before);
     size_ = static_cast<std::size_t>(k_);
@@ -133,7 +164,7 @@ float scan(const float* x, std::int64_t first, std::int64_t n, TopK* top, bool& 
       group = v > group ? v : group;
     }
     best = group > best ? group : best;
-    if (top != nullptr && horizontal_max(group) > top->threshold()) top->offer(x + j, first + j, kGroup);
+    if (top != nullptr && greater(group, top->threshold()) != 0) top->offer_group(x + j, first + j);
   }
   float max = horizontal_max(best);
   for (int i = 0; i < kLanes; ++i) nan |= bad[i] != 0;
@@ -141,7 +172,7 @@ float scan(const float* x, std::int64_t first, std::int64_t n, TopK* top, bool& 
     nan |= std::isnan(x[i]);
     max = std::max(max, x[i]);
   }
-  if (top != nullptr && j < n) top->offer(x + j, first + j, n - j);
+  if (top != nullptr && j < n) top->offer_tail(x + j, first + j, n - j);
   return max;
 }
 
