@@ -287,14 +287,25 @@ class ChildTokens {
   std::vector<double> weights_;
 };
 
-// `shared`: all items have the same distributions, so that their outputs can be counted together.
+// The target's logits after a context and, unless `q` is null, what its children are drawn from.
+void random_context(const Shape& s, std::uint64_t seed, float* logits, float* q) {
+  fill_normal({logits, static_cast<std::size_t>(s.V)}, seed, 0, 1.5f);
+  if (q != nullptr) random_distribution(q, s.V, seed + 1);
+}
+
 void fill_sampling(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
   using namespace accept;
   const AcceptInputs in = accept_inputs(buffers);
-  const bool shared = spec.params.value("shared", false);
   const std::int32_t* parent = buffers[kParent].as<std::int32_t>();
   float* root_q = buffers[kRootQ].as<float>();
   float* node_q = buffers[kNodeQ].as<float>();
+  // `shared`: the same two contexts in every item, so that outputs can be counted together.
+  const bool shared = spec.params.value("shared", false);
+  std::vector<float> common(static_cast<std::size_t>(4 * s.V));
+  float* const parts = common.data();
+  for (int c = 0; c < 2; ++c) {
+    random_context(s, substream(seed, c == 0 ? 7 : 8), parts + 2 * c * s.V, parts + (2 * c + 1) * s.V);
+  }
   fill_uniform(buffers[kUniform].span<float>(), substream(seed, 5), 0.0f, 1.0f);
   parallel_for(s.B(), 64, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
@@ -303,14 +314,17 @@ void fill_sampling(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Buf
       Random random(item_seed(substream(seed, 6), b));
       std::vector<ChildTokens> tokens;
       for (std::int64_t i = -1; i < n; ++i) {
-        const std::uint64_t row_seed =
-            shared ? substream(seed, i < 0 ? 7 : 8) : random.next();
         float* logits = logits_of(s, in, b, i);
-        fill_normal({logits, static_cast<std::size_t>(s.V)}, row_seed, 0, 1.5f);
         float* q = root_q == nullptr ? nullptr
                    : i < 0           ? root_q + b * s.V
                                      : node_q + (s.cu[at] + i) * s.V;
-        if (q != nullptr) random_distribution(q, s.V, row_seed + 1);
+        if (shared) {
+          const float* from = parts + (i < 0 ? 0 : 2 * s.V);
+          std::copy_n(from, s.V, logits);
+          if (q != nullptr) std::copy_n(from + s.V, s.V, q);
+        } else {
+          random_context(s, random.next(), logits, q);
+        }
         tokens.emplace_back(s, logits, q);
       }
       for (std::int64_t i = 0; i < n; ++i) {

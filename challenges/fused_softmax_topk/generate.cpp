@@ -87,13 +87,17 @@ void fill_row(const json& data, std::int64_t row, std::int32_t K, std::span<floa
     scatter(x, K / 2, 5.0f, random);
   } else if (kind == "zero_signs") {
     for (float& v : x) v = random.below(2) != 0 ? 0.0f : -0.0f;
-  } else if (kind == "masked") {  // all but a few are -inf
+  } else if (kind == "masked") {  // all but a few are -inf; the finite ones lie in the upper half
     std::fill(x.begin(), x.end(), -kInf);
-    std::vector<float> finite(static_cast<std::size_t>(data.at("finite").get<std::int64_t>()));
-    for (float& f : finite) {
-      f = static_cast<float>(random.normal());
-      x[static_cast<std::size_t>(random.below(n))] = f;
+    const std::int64_t finite = data.at("finite"), half = n / 2;
+    for (std::int64_t i = 0; i < finite; ++i) {
+      const std::int64_t part = half / finite, j = half + i * part + random.below(part);
+      x[static_cast<std::size_t>(j)] = static_cast<float>(random.normal());
     }
+  } else if (kind == "long_tail") {  // one spike, then equal logits of which none moves its sum
+    const float level = static_cast<float>(random.below(16));
+    std::fill(x.begin(), x.end(), level);
+    x[0] = level + data.at("height").get<float>();
   } else if (kind == "poisoned_rows") {  // rows 1 and 3 hold a NaN, row 5 +inf
     normal();
     if (row % 8 == 1 || row % 8 == 3) x[static_cast<std::size_t>(random.below(n))] = kNan;
