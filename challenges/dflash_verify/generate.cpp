@@ -212,6 +212,7 @@ void random_item(const Shape& s, std::int64_t b, Random& random, const NoisePool
   const auto at = static_cast<std::size_t>(b);
   const Item& item = s.items[at];
   const double hit = item.script->value("hit", 0.8);
+  const std::string right = item.script->value("right", "any");
   parent += s.cu[at];
   std::int32_t* token = in.token + s.cu[at];
   std::vector<std::int32_t> best(static_cast<std::size_t>(item.n) + 1, -1);
@@ -219,8 +220,12 @@ void random_item(const Shape& s, std::int64_t b, Random& random, const NoisePool
   for (std::int64_t i = 0; i < item.n; ++i) {
     token[i] = static_cast<std::int32_t>(random.below(s.V));
     const auto p = static_cast<std::size_t>(parent[i] + 1);
-    // Reservoir: every child is equally likely to be the right one.
-    if (random.below(++children[p]) == 0) best[p] = token[i];
+    // Unless the script names one, every child is equally likely to be right (reservoir sampling).
+    const bool chosen = right == "first"  ? children[p] == 0
+                        : right == "last" ? true
+                                          : random.below(children[p] + 1) == 0;
+    ++children[p];
+    if (chosen) best[p] = token[i];
   }
   for (std::int64_t i = -1; i < item.n; ++i) {
     const auto p = static_cast<std::size_t>(i + 1);

@@ -12,7 +12,8 @@ std::int32_t run(worker::Call& call) {
   auto* lse = call.as<float>(kLse);
   switch (call.entry()) {
     case kTopK:
-      return call.fn<decltype(softmax_topk)>("softmax_topk")(call.ctx(), &params.p, logits, idx, prob, lse);
+      return call.fn<decltype(softmax_topk)>("softmax_topk")(call.ctx(), &params.p, logits, idx,
+                                                             prob, lse);
     case kLogTopK: {
       auto* f = call.fn<decltype(log_softmax_topk)>("log_softmax_topk");
       return f != nullptr ? f(call.ctx(), &params.p, logits, idx, prob, lse) : ASSAY_ENOTSUP;

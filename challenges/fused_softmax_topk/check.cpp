@@ -1,6 +1,6 @@
-// Indices exactly; probabilities and log-sum-exp within a few rounding errors of the argument, or four
-// times the error of a plain fp32 implementation on the same row. The error of a probability is
-// relative to itself, which bounds the row's relative Frobenius error as well.
+// Indices exactly; probabilities and log-sum-exp within a few rounding errors of the argument, or
+// four times the error of a plain fp32 implementation on the same row. The error of a probability
+// is relative to itself, which bounds the row's relative Frobenius error as well.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,8 @@ class Checker {
       : s_(shape_of(spec)),
         reference_(reference),
         buffers_(buffers),
-        c_(spec.params.value("C", 16.0) + 2 * std::log2(std::max<double>(static_cast<double>(s_.V), 2))) {}
+        c_(spec.params.value("C", 16.0) +
+           2 * std::log2(std::max<double>(static_cast<double>(s_.V), 2))) {}
 
   void row(std::int64_t r, std::vector<float>& scratch, Worst& worst) const {
     const RowReference& expected = reference_.rows[static_cast<std::size_t>(r)];
@@ -47,7 +48,8 @@ class Checker {
     const std::int32_t* got_idx = buffers_[kIdx].as<std::int32_t>() + r * s_.K;
     for (std::int32_t k = 0; k < s_.K; ++k) {
       if (got_idx[k] == idx[k]) continue;
-      return worst.fail(r, fmt::format("idx[{},{}]: got {}, expected {}", r, k, got_idx[k], idx[k]));
+      return worst.fail(r,
+                        fmt::format("idx[{},{}]: got {}, expected {}", r, k, got_idx[k], idx[k]));
     }
     check_lse(r, expected, worst);
     // prob is recomputed from the reference's own indices, which lie inside the row.
@@ -62,8 +64,9 @@ class Checker {
     const double got = buffers_[kLse].as<float>()[r];
     if (expected.poisoned || !std::isfinite(expected.lse)) {
       const bool same = expected.poisoned ? std::isnan(got) : got == expected.lse;
-      if (!same) worst.fail(r, fmt::format("lse[{}]: got {}, expected {}", r, got,
-                                           expected.poisoned ? NAN : expected.lse));
+      if (!same)
+        worst.fail(r, fmt::format("lse[{}]: got {}, expected {}", r, got,
+                                  expected.poisoned ? NAN : expected.lse));
       return;
     }
     const float lse32 = expected.max / s_.temperature + expected.log_sum32;
@@ -93,7 +96,9 @@ class Checker {
                     const RowReference& expected, Worst& worst) const {
     const float* got = buffers_[kProb].as<float>() + r * s_.K;
     const std::int32_t n = finite_winners(x, idx, expected);
-    const auto name = [&](std::int32_t k) { return [=] { return fmt::format("prob[{},{}]", r, k); }; };
+    const auto name = [&](std::int32_t k) {
+      return [=] { return fmt::format("prob[{},{}]", r, k); };
+    };
     double spread = 0, plain = 0;
     if (n > 0) spread = 2 * (static_cast<double>(expected.max) - x[idx[n - 1]]) / s_.temperature;
     for (std::int32_t k = 0; k < n; ++k) {
@@ -104,7 +109,8 @@ class Checker {
       const Winner w = winner(x[idx[k]], expected, spread);
       compare(r, name(k), {got[k], w.expected, w.scale}, plain, w.floor, worst);
     }
-    for (std::int32_t k = n; k < s_.K; ++k) check_special(r, name(k), got[k], expected.poisoned, worst);
+    for (std::int32_t k = n; k < s_.K; ++k)
+      check_special(r, name(k), got[k], expected.poisoned, worst);
   }
 
   // Winners come in order, so that those of -inf and unused slots stand behind.
@@ -151,7 +157,8 @@ class Checker {
       const double slack = 1e-5;
       double sum = 0;
       least = most = n;
-      for (std::int32_t k = n; k-- > 0;) sum += std::exp(x[idx[k]] / double{s_.temperature} - expected.lse);
+      for (std::int32_t k = n; k-- > 0;)
+        sum += std::exp(x[idx[k]] / double{s_.temperature} - expected.lse);
       for (std::int32_t k = n; k-- > 0;) {
         // sum is that of slots 0..k.
         if (sum >= s_.top_p - slack) least = k + 1;
@@ -173,7 +180,8 @@ class Checker {
 
 }  // namespace
 
-CheckResult check_outputs(const CaseSpec& spec, const TopKReference& reference, BufferViews buffers) {
+CheckResult check_outputs(const CaseSpec& spec, const TopKReference& reference,
+                          BufferViews buffers) {
   const Checker checker(spec, reference, buffers);
   const auto rows = static_cast<std::int64_t>(reference.rows.size());
   Worst all;

@@ -1,11 +1,11 @@
 // Inputs: a value per element from the case's distribution, then poison in the padding columns.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
-
-#include <fmt/format.h>
 
 #include "assay/parallel.h"
 #include "assay/random.h"
@@ -20,14 +20,17 @@ using nlohmann::json;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// K distinct winners, well above N(0, 1), on background noise: at columns first, first + stride, ...
+// K distinct winners, well above N(0, 1), on background noise: at columns first, first + stride,
+// ...
 void plant_winners(std::span<float> x, std::int64_t first, std::int64_t stride, std::int64_t count,
                    Random& random) {
   const auto n = static_cast<std::int64_t>(x.size());
   std::vector<float> values(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 8.0f + 0.0625f * static_cast<float>(i);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = 8.0f + 0.0625f * static_cast<float>(i);
   for (std::size_t i = values.size(); i > 1; --i) {
-    std::swap(values[i - 1], values[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
+    std::swap(values[i - 1],
+              values[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
   }
   for (std::int64_t i = 0; i < count && first + i * stride < n; ++i) {
     x[static_cast<std::size_t>(first + i * stride)] = values[static_cast<std::size_t>(i)];
@@ -61,14 +64,17 @@ void fill_row(const json& data, std::int64_t row, std::int32_t K, std::span<floa
   } else if (kind == "strip") {  // winners one stride apart: all in one thread's strip
     normal();
     const std::int64_t stride = data.at("stride");
-    plant_winners(x, random.below(std::min(stride, std::max<std::int64_t>(n - (K - 1) * stride, 1))), stride, K, random);
+    plant_winners(x,
+                  random.below(std::min(stride, std::max<std::int64_t>(n - (K - 1) * stride, 1))),
+                  stride, K, random);
   } else if (kind == "run") {  // winners in one contiguous run
     normal();
     plant_winners(x, random.below(std::max<std::int64_t>(n - K, 1)), 1, K, random);
   } else if (kind == "one_per_thread") {  // winner i in column i of a block of 256 threads' strips
     normal();
     const std::int64_t stride = data.value("stride", 257);
-    plant_winners(x, random.below(std::max<std::int64_t>(n - (K - 1) * stride, 1)), stride, K, random);
+    plant_winners(x, random.below(std::max<std::int64_t>(n - (K - 1) * stride, 1)), stride, K,
+                  random);
   } else if (kind == "ascending" || kind == "descending") {
     const float start = static_cast<float>(random.uniform(-1, 1));
     for (std::int64_t j = 0; j < n; ++j) {
@@ -127,7 +133,8 @@ void generate(const CaseSpec& spec, std::uint64_t seed, BufferViews buffers) {
       } else {
         std::uint16_t* x = buffers[kLogits].as<std::uint16_t>() + r * s.ld;
         if (s.V > 0) fill_row(data, r, s.K, widened, row_seed);
-        for (std::int64_t j = 0; j < s.V; ++j) x[j] = float_to_bf16(widened[static_cast<std::size_t>(j)]);
+        for (std::int64_t j = 0; j < s.V; ++j)
+          x[j] = float_to_bf16(widened[static_cast<std::size_t>(j)]);
         for (std::int64_t j = s.V; j < s.ld; ++j) x[j] = float_to_bf16(padding_value(j));
       }
     }

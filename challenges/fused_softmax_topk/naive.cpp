@@ -1,5 +1,5 @@
-// The plain implementation: one row at a time on one thread, a pass for the maximum, one for the sum,
-// then a partial sort of all column indices.
+// The plain implementation: one row at a time on one thread, a pass for the maximum, one for the
+// sum, then a partial sort of all column indices.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -24,11 +24,12 @@ bool valid(const stk_params* p, const void* logits, const std::int32_t* idx, con
 enum class Output { probability, logarithm };
 
 struct Row {
-  float* x;            // widened copy
-  std::int32_t* order; // column indices
+  float* x;             // widened copy
+  std::int32_t* order;  // column indices
 };
 
-void one_row(const stk_params& p, Row row, Output output, std::int32_t* idx, float* prob, float* lse) {
+void one_row(const stk_params& p, Row row, Output output, std::int32_t* idx, float* prob,
+             float* lse) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const float* x = row.x;
   float max = -kInf;
@@ -61,8 +62,9 @@ void one_row(const stk_params& p, Row row, Output output, std::int32_t* idx, flo
     const bool masked = !used || !(x[row.order[k]] > -kInf);
     idx[k] = used ? row.order[k] : -1;
     // (x - max) first: x / T - lse would round twice at the size of lse.
-    const float logp = masked ? -kInf
-                              : (x[row.order[k]] - max) / p.temperature - static_cast<float>(std::log(sum));
+    const float logp =
+        masked ? -kInf
+               : (x[row.order[k]] - max) / p.temperature - static_cast<float>(std::log(sum));
     prob[k] = output == Output::logarithm ? logp : masked ? 0.0f : std::exp(logp);
   }
 }
@@ -100,9 +102,11 @@ extern "C" int log_softmax_topk(assay_ctx* ctx, const stk_params* p, const void*
   return run(ctx, p, logits, Output::logarithm, idx, logprob, lse);
 }
 
-extern "C" int softmax_topk_top_p(assay_ctx* ctx, const stk_params* p, const void* logits, float top_p,
-                                  std::int32_t* idx, float* prob, float* lse, std::int32_t* count) {
-  if (!(top_p > 0 && top_p <= 1) || (p != nullptr && p->rows > 0 && count == nullptr)) return ASSAY_EINVAL;
+extern "C" int softmax_topk_top_p(assay_ctx* ctx, const stk_params* p, const void* logits,
+                                  float top_p, std::int32_t* idx, float* prob, float* lse,
+                                  std::int32_t* count) {
+  if (!(top_p > 0 && top_p <= 1) || (p != nullptr && p->rows > 0 && count == nullptr))
+    return ASSAY_EINVAL;
   const int status = run(ctx, p, logits, Output::probability, idx, prob, lse);
   for (std::int64_t r = 0; status == ASSAY_OK && r < p->rows; ++r) {
     const float* row = prob + r * p->K;

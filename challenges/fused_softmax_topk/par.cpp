@@ -1,15 +1,17 @@
 // The expert implementation for a CPU.
 //
 // Napkin arithmetic, fp32, per element: 4 bytes read once; one compare against the running maximum,
-// one against the K-th best, and one exp of about 12 vector operations. A 2.6 GHz core with 16 lanes
-// does that in about 1 ns / 16 lanes x 14 operations / 2 ports = 0.3 ns, and a core streams about
-// 10 GB/s = 0.4 ns an element: bound by memory on one pass, so nothing may be read twice from DRAM.
+// one against the K-th best, and one exp of about 12 vector operations. A 2.6 GHz core with 16
+// lanes does that in about 1 ns / 16 lanes x 14 operations / 2 ports = 0.3 ns, and a core streams
+// about 10 GB/s = 0.4 ns an element: bound by memory on one pass, so nothing may be read twice from
+// DRAM.
 //
-// One pass over the row in blocks that stay in the L1 cache: block maximum, rescale the running sum if it
-// rises (online softmax, Milakov and Gimelshein 2018), vector exp. Candidates for the top K pass a filter
-// against the K-th best so far, tested on the maximum of 128 elements at a time, so that about
-// K ln(V / K) elements of a random row ever reach scalar code; the buffer is cut back to K by
-// nth_element when it is full, O(1) amortised even for ascending rows. Threads take contiguous rows.
+// One pass over the row in blocks that stay in the L1 cache: block maximum, rescale the running sum
+// if it rises (online softmax, Milakov and Gimelshein 2018), vector exp. Candidates for the top K
+// pass a filter against the K-th best so far, tested on the maximum of 128 elements at a time, so
+// that about K ln(V / K) elements of a random row ever reach scalar code; the buffer is cut back to
+// K by nth_element when it is full, O(1) amortised even for ascending rows. Threads take contiguous
+// rows.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -33,8 +35,8 @@ typedef float Vec __attribute__((vector_size(4 * kLanes)));
 typedef std::int32_t VecI __attribute__((vector_size(4 * kLanes)));
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr std::int64_t kGroup = 8 * kLanes;  // elements per candidate test
-constexpr std::int64_t kBlock = 32 * kGroup; // 16 KiB of fp32
+constexpr std::int64_t kGroup = 8 * kLanes;   // elements per candidate test
+constexpr std::int64_t kBlock = 32 * kGroup;  // 16 KiB of fp32
 
 Vec load(const float* p) {
   Vec v;
@@ -44,8 +46,8 @@ Vec load(const float* p) {
 
 Vec splat(float f) { return f - Vec{}; }
 
-// exp for x <= 0: 2^n times a polynomial on [-ln2/2, ln2/2] (coefficients of Cephes' expf), relative error
-// below 2 ulp; 0 below -87.
+// exp for x <= 0: 2^n times a polynomial on [-ln2/2, ln2/2] (coefficients of Cephes' expf),
+// relative error below 2 ulp; 0 below -87.
 Vec exp_nonpositive(Vec x) {
   const Vec clamped = x > -87.0f ? x : splat(-87.0f);
   const Vec magic = splat(12582912.0f);  // 1.5 * 2^23 rounds to integer
@@ -237,7 +239,9 @@ void one_row(const stk_params& p, Candidate* buffer, const Outputs& o, Widen wid
   if (s.nan || s.max == kInf) return write_poisoned(p, o);
   const double log_sum = s.max > -kInf ? std::log(s.sum) : 0;
   if (o.lse != nullptr) {
-    *o.lse = s.max > -kInf ? static_cast<float>(static_cast<double>(s.max) / p.temperature + log_sum) : -kInf;
+    *o.lse = s.max > -kInf
+                 ? static_cast<float>(static_cast<double>(s.max) / p.temperature + log_sum)
+                 : -kInf;
   }
   const auto found = p.K > 0 ? static_cast<std::int32_t>(top.finish()) : 0;
   for (std::int32_t k = 0; k < found; ++k) {
@@ -249,35 +253,42 @@ void one_row(const stk_params& p, Candidate* buffer, const Outputs& o, Widen wid
 }
 
 bool valid(const stk_params* p, const void* logits, const std::int32_t* idx, const float* prob) {
-  return p != nullptr && p->size == sizeof(stk_params) && p->rows >= 0 && p->V >= 0 && p->ld >= p->V &&
-         p->K >= 0 && p->temperature > 0 && std::isfinite(p->temperature) &&
+  return p != nullptr && p->size == sizeof(stk_params) && p->rows >= 0 && p->V >= 0 &&
+         p->ld >= p->V && p->K >= 0 && p->temperature > 0 && std::isfinite(p->temperature) &&
          (p->rows * p->V == 0 || logits != nullptr) &&
          (p->rows * p->K == 0 || (idx != nullptr && prob != nullptr));
 }
 
-float widen_bf16(std::uint16_t h) { return std::bit_cast<float>(static_cast<std::uint32_t>(h) << 16); }
+float widen_bf16(std::uint16_t h) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(h) << 16);
+}
 
-void rows_f32(const stk_params& p, const float* x, Outputs o, Candidate* buffer, std::int64_t begin, std::int64_t end) {
+void rows_f32(const stk_params& p, const float* x, Outputs o, Candidate* buffer, std::int64_t begin,
+              std::int64_t end) {
   for (std::int64_t r = begin; r < end; ++r) {
     const float* row = x + r * p.ld;
-    const Outputs out{o.idx + r * p.K, o.prob + r * p.K, o.lse != nullptr ? o.lse + r : nullptr, o.logarithm};
-    one_row(p, buffer, out, [row](std::int64_t j, std::int64_t) { return row + j; },
-            [row](std::int64_t j) { return row[j]; });
+    const Outputs out{o.idx + r * p.K, o.prob + r * p.K, o.lse != nullptr ? o.lse + r : nullptr,
+                      o.logarithm};
+    one_row(
+        p, buffer, out, [row](std::int64_t j, std::int64_t) { return row + j; },
+        [row](std::int64_t j) { return row[j]; });
   }
 }
 
-void rows_bf16(const stk_params& p, const std::uint16_t* x, Outputs o, Candidate* buffer, std::int64_t begin,
-               std::int64_t end) {
+void rows_bf16(const stk_params& p, const std::uint16_t* x, Outputs o, Candidate* buffer,
+               std::int64_t begin, std::int64_t end) {
   alignas(64) float block[kBlock];
   for (std::int64_t r = begin; r < end; ++r) {
     const std::uint16_t* row = x + r * p.ld;
-    const Outputs out{o.idx + r * p.K, o.prob + r * p.K, o.lse != nullptr ? o.lse + r : nullptr, o.logarithm};
-    one_row(p, buffer, out,
-            [&](std::int64_t j, std::int64_t n) {
-              for (std::int64_t i = 0; i < n; ++i) block[i] = widen_bf16(row[j + i]);
-              return block;
-            },
-            [row](std::int64_t j) { return widen_bf16(row[j]); });
+    const Outputs out{o.idx + r * p.K, o.prob + r * p.K, o.lse != nullptr ? o.lse + r : nullptr,
+                      o.logarithm};
+    one_row(
+        p, buffer, out,
+        [&](std::int64_t j, std::int64_t n) {
+          for (std::int64_t i = 0; i < n; ++i) block[i] = widen_bf16(row[j + i]);
+          return block;
+        },
+        [row](std::int64_t j) { return widen_bf16(row[j]); });
   }
 }
 
@@ -310,19 +321,21 @@ int run(assay_ctx* ctx, const stk_params* p, const void* logits, const Outputs& 
 
 }  // namespace
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits, std::int32_t* idx,
-                            float* prob, float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits,
+                            std::int32_t* idx, float* prob, float* lse) {
   return run(ctx, p, logits, {idx, prob, lse, false});
 }
 
-extern "C" int log_softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits, std::int32_t* idx,
-                                float* logprob, float* lse) {
+extern "C" int log_softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits,
+                                std::int32_t* idx, float* logprob, float* lse) {
   return run(ctx, p, logits, {idx, logprob, lse, true});
 }
 
-extern "C" int softmax_topk_top_p(assay_ctx* ctx, const stk_params* p, const void* logits, float top_p,
-                                  std::int32_t* idx, float* prob, float* lse, std::int32_t* count) {
-  if (!(top_p > 0 && top_p <= 1) || p == nullptr || (p->rows > 0 && count == nullptr)) return ASSAY_EINVAL;
+extern "C" int softmax_topk_top_p(assay_ctx* ctx, const stk_params* p, const void* logits,
+                                  float top_p, std::int32_t* idx, float* prob, float* lse,
+                                  std::int32_t* count) {
+  if (!(top_p > 0 && top_p <= 1) || p == nullptr || (p->rows > 0 && count == nullptr))
+    return ASSAY_EINVAL;
   const int status = run(ctx, p, logits, {idx, prob, lse, false});
   if (status != ASSAY_OK) return status;
   const auto n = static_cast<std::int32_t>(std::min<std::int64_t>(p->K, p->V));

@@ -41,9 +41,9 @@ void generate(const CaseSpec&, std::uint64_t seed, BufferViews);
 
 // What a row's outputs must be, O(K) per row.
 struct RowReference {
-  bool poisoned = false;    // NaN or +inf in the row
-  double lse = 0;           // fp64
-  float log_sum32 = 0;      // lse - max / T, by a plain fp32 implementation
+  bool poisoned = false;  // NaN or +inf in the row
+  double lse = 0;         // fp64
+  float log_sum32 = 0;    // lse - max / T, by a plain fp32 implementation
   float max = 0;
 };
 

@@ -156,7 +156,7 @@ int execute(const Context& context, const SelftestCommand& c) {
     for (Row& row : rows) {
       if (!needs_timing(row)) continue;
       progress.status("timing " + row.example.name);
-      runner.time(*row.spec, row.cell);
+      runner.time(*row.spec, row.cell, row.example.targets);
       judge(row);
       progress.finished(row.example.name);
     }

@@ -216,11 +216,16 @@ CellResult CellRunner::check_built(const ChallengeSpec& spec, const BuildResult&
   return cell;
 }
 
-void CellRunner::time(const ChallengeSpec& spec, CellResult& cell) {
+void CellRunner::time(const ChallengeSpec& spec, CellResult& cell,
+                      const std::vector<std::string>& only) {
   if (cell.build.verdict != Verdict::ok) return;
+  const auto wanted = [&](const CaseSpec& c) {
+    const bool named = only.empty() || std::find(only.begin(), only.end(), c.name) != only.end();
+    return c.group == CaseGroup::timed && options_.filter.takes(c) && named;
+  };
   if (const auto hopeless = why_not_time(cell)) {
     for (const CaseSpec& c : spec.cases) {
-      if (c.group != CaseGroup::timed || !options_.filter.takes(c)) continue;
+      if (!wanted(c)) continue;
       cell.cases.push_back(not_attempted(challenge_of(spec), c, *hopeless));
     }
     return;
@@ -233,7 +238,7 @@ void CellRunner::time(const ChallengeSpec& spec, CellResult& cell) {
     }
     std::vector<CaseResult> timed;
     for (const CaseSpec& c : spec.cases) {
-      if (c.group != CaseGroup::timed || !options_.filter.takes(c)) continue;
+      if (!wanted(c)) continue;
       TimeAccount account;
       timed.push_back(run_timed(challenge_of(spec), c, worker_settings(spec, libraries.submission),
                                 libraries, options_.seed, options_.filter.quick, account));

@@ -1,9 +1,8 @@
 // Sample entrant of assay, not a model's answer: fast and correct, by plain loops that the compiler
-// vectorises. Rows are shared among threads. A row is read in blocks of 2048 that stay in the L1 cache: block
-// maximum, sum of exponentials relative to the running maximum, and a scan for columns above the K-th
-// best so far, which after a few blocks finds almost none. fp32 and bf16, logarithms, top-p.
-#include "abi.h"
-
+// vectorises. Rows are shared among threads. A row is read in blocks of 2048 that stay in the L1
+// cache: block maximum, sum of exponentials relative to the running maximum, and a scan for columns
+// above the K-th best so far, which after a few blocks finds almost none. fp32 and bf16,
+// logarithms, top-p.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -13,23 +12,30 @@
 #include <utility>
 #include <vector>
 
+#include "abi.h"
+
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr std::int64_t kBlock = 2048, kLanes = 32;
+constexpr std::int64_t kBlock = 2048, kLanes = 32, kGroup = 64;
 
 // exp(x) for x in [-87, 0]: 2^n by the exponent bits times a degree-6 polynomial of the rest.
 inline float exp_small(float x) {
   const float shifted = x * 1.44269504f + 12582912.0f;
   const float n = shifted - 12582912.0f;
   const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  const float y = 1.0f + r + r * r * (0.5f + r * (1.66666655e-1f + r * (4.16657959e-2f + r * (8.33345191e-3f + r * (1.39819995e-3f + r * 1.98756915e-4f)))));
+  const float y =
+      1.0f + r +
+      r * r *
+          (0.5f + r * (1.66666655e-1f +
+                       r * (4.16657959e-2f +
+                            r * (8.33345191e-3f + r * (1.39819995e-3f + r * 1.98756915e-4f)))));
   const auto exponent = (std::bit_cast<std::int32_t>(shifted) - 0x4B400000) << 23;
   return std::bit_cast<float>(std::bit_cast<std::int32_t>(y) + exponent);
 }
 
 struct Scratch {
-  std::pair<float, std::int32_t>* kept;  // capacity 2 K + kBlock
+  std::pair<float, std::int32_t>* kept;  // capacity 2 K + 2 kGroup
 };
 
 struct Row {
@@ -60,7 +66,9 @@ class RowState {
     }
     nan_ = nan_ || odd != 0;
     if (block_max > max_) {
-      sum_ = max_ > -kInf ? sum_ * std::exp((static_cast<double>(max_) - block_max) / p_.temperature) : 0;
+      sum_ = max_ > -kInf
+                 ? sum_ * std::exp((static_cast<double>(max_) - block_max) / p_.temperature)
+                 : 0;
       max_ = block_max;
     }
     if (max_ > -kInf && max_ < kInf) add_exponentials(x, n);
@@ -79,7 +87,8 @@ class RowState {
   }
 
  private:
-  static bool before(const std::pair<float, std::int32_t>& a, const std::pair<float, std::int32_t>& b) {
+  static bool before(const std::pair<float, std::int32_t>& a,
+                     const std::pair<float, std::int32_t>& b) {
     return a.first > b.first || (a.first == b.first && a.second < b.second);
   }
 
@@ -100,12 +109,19 @@ class RowState {
     sum_ += sum;
   }
 
+  // Groups without a value above the threshold, soon nearly all, cost one vectorised comparison.
   void collect(const float* x, std::int64_t first, std::int64_t n) {
-    for (std::int64_t j = 0; j < n; ++j) {
-      kept_[size_] = {x[j], static_cast<std::int32_t>(first + j)};
-      size_ += x[j] > threshold_ ? 1 : 0;
+    for (std::int64_t j = 0; j < n; j += kGroup) {
+      const std::int64_t m = std::min(kGroup, n - j);
+      std::int32_t any = 0;
+      for (std::int64_t l = 0; l < m; ++l) any |= x[j + l] > threshold_ ? 1 : 0;
+      if (any == 0) continue;
+      for (std::int64_t l = j; l < j + m; ++l) {
+        kept_[size_] = {x[l], static_cast<std::int32_t>(first + l)};
+        size_ += x[l] > threshold_ ? 1 : 0;
+      }
+      if (size_ >= 2 * p_.K + kGroup) shrink();
     }
-    if (size_ > p_.K) shrink();
   }
 
   void shrink() {
@@ -140,13 +156,16 @@ void one_row(const stk_params& p, Scratch scratch, Row out, bool logarithm, Wide
   const bool empty = !(state.max() > -kInf);
   const double log_sum = empty ? 0 : state.log_sum();
   if (out.lse != nullptr) {
-    *out.lse = empty ? -kInf : static_cast<float>(static_cast<double>(state.max()) / p.temperature + log_sum);
+    *out.lse = empty
+                   ? -kInf
+                   : static_cast<float>(static_cast<double>(state.max()) / p.temperature + log_sum);
   }
   const std::int32_t found = p.K > 0 ? state.finish() : 0;
   std::int64_t masked = 0;
   for (std::int32_t k = 0; k < p.K; ++k) {
     if (k < found) {
-      const double logp = (static_cast<double>(scratch.kept[k].first) - state.max()) / p.temperature - log_sum;
+      const double logp =
+          (static_cast<double>(scratch.kept[k].first) - state.max()) / p.temperature - log_sum;
       out.idx[k] = scratch.kept[k].second;
       out.prob[k] = static_cast<float>(logarithm ? logp : std::exp(logp));
     } else {  // the first -inf columns, then nothing
@@ -157,43 +176,50 @@ void one_row(const stk_params& p, Scratch scratch, Row out, bool logarithm, Wide
   }
 }
 
-float from_bf16(std::uint16_t h) { return std::bit_cast<float>(static_cast<std::uint32_t>(h) << 16); }
+float from_bf16(std::uint16_t h) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(h) << 16);
+}
 
-void some_rows(const stk_params& p, const void* logits, Scratch scratch, Row out, bool logarithm, std::int64_t begin,
-               std::int64_t end) {
+void some_rows(const stk_params& p, const void* logits, Scratch scratch, Row out, bool logarithm,
+               std::int64_t begin, std::int64_t end) {
   alignas(64) float wide[kBlock];
   for (std::int64_t r = begin; r < end; ++r) {
-    const Row row{out.idx + r * p.K, out.prob + r * p.K, out.lse != nullptr ? out.lse + r : nullptr};
+    const Row row{out.idx + r * p.K, out.prob + r * p.K,
+                  out.lse != nullptr ? out.lse + r : nullptr};
     if (p.dtype == ASSAY_F32) {
       const float* x = static_cast<const float*>(logits) + r * p.ld;
-      one_row(p, scratch, row, logarithm, [x](std::int64_t j, std::int64_t) { return x + j; },
-              [x](std::int64_t j) { return x[j]; });
+      one_row(
+          p, scratch, row, logarithm, [x](std::int64_t j, std::int64_t) { return x + j; },
+          [x](std::int64_t j) { return x[j]; });
     } else {
       const std::uint16_t* x = static_cast<const std::uint16_t*>(logits) + r * p.ld;
-      one_row(p, scratch, row, logarithm,
-              [&](std::int64_t j, std::int64_t n) {
-                for (std::int64_t i = 0; i < n; ++i) wide[i] = from_bf16(x[j + i]);
-                return wide;
-              },
-              [x](std::int64_t j) { return from_bf16(x[j]); });
+      one_row(
+          p, scratch, row, logarithm,
+          [&](std::int64_t j, std::int64_t n) {
+            for (std::int64_t i = 0; i < n; ++i) wide[i] = from_bf16(x[j + i]);
+            return wide;
+          },
+          [x](std::int64_t j) { return from_bf16(x[j]); });
     }
   }
 }
 
 int run(assay_ctx* ctx, const stk_params* p, const void* logits, Row out, bool logarithm) {
-  if (p == nullptr || p->rows < 0 || p->V < 0 || p->K < 0 || p->ld < p->V || !(p->temperature > 0)) return ASSAY_EINVAL;
+  if (p == nullptr || p->rows < 0 || p->V < 0 || p->K < 0 || p->ld < p->V || !(p->temperature > 0))
+    return ASSAY_EINVAL;
   if (p->rows * p->V > 0 && logits == nullptr) return ASSAY_EINVAL;
   if (p->rows * p->K > 0 && (out.idx == nullptr || out.prob == nullptr)) return ASSAY_EINVAL;
   if (p->dtype != ASSAY_F32 && p->dtype != ASSAY_BF16) return ASSAY_ENOTSUP;
-  const auto threads = static_cast<int>(
-      std::clamp<std::int64_t>(std::min(p->rows, p->rows * p->V >> 15), 1, std::max(ctx->nthreads, 1)));
+  const auto threads = static_cast<int>(std::clamp<std::int64_t>(
+      std::min(p->rows, p->rows * p->V >> 15), 1, std::max(ctx->nthreads, 1)));
   using Kept = std::pair<float, std::int32_t>;
-  const std::size_t each = 2 * static_cast<std::size_t>(p->K) + kBlock;
-  auto* kept = static_cast<Kept*>(ctx->alloc(ctx, each * sizeof(Kept) * static_cast<std::size_t>(threads), 64, 0));
+  const std::size_t each = 2 * static_cast<std::size_t>(p->K) + 2 * kGroup;
+  auto* kept = static_cast<Kept*>(
+      ctx->alloc(ctx, each * sizeof(Kept) * static_cast<std::size_t>(threads), 64, 0));
   if (kept == nullptr) return ASSAY_ENOMEM;
   const auto work = [&](int t) {
-    some_rows(*p, logits, {kept + each * static_cast<std::size_t>(t)}, out, logarithm, p->rows * t / threads,
-              p->rows * (t + 1) / threads);
+    some_rows(*p, logits, {kept + each * static_cast<std::size_t>(t)}, out, logarithm,
+              p->rows * t / threads, p->rows * (t + 1) / threads);
   };
   std::vector<std::thread> others;
   for (int t = 1; t < threads; ++t) others.emplace_back(work, t);
@@ -205,18 +231,19 @@ int run(assay_ctx* ctx, const stk_params* p, const void* logits, Row out, bool l
 
 }  // namespace
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits, std::int32_t* idx, float* prob,
-                            float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits,
+                            std::int32_t* idx, float* prob, float* lse) {
   return run(ctx, p, logits, {idx, prob, lse}, false);
 }
 
-extern "C" int log_softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits, std::int32_t* idx,
-                                float* logprob, float* lse) {
+extern "C" int log_softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits,
+                                std::int32_t* idx, float* logprob, float* lse) {
   return run(ctx, p, logits, {idx, logprob, lse}, true);
 }
 
-extern "C" int softmax_topk_top_p(assay_ctx* ctx, const stk_params* p, const void* logits, float top_p,
-                                  std::int32_t* idx, float* prob, float* lse, std::int32_t* count) {
+extern "C" int softmax_topk_top_p(assay_ctx* ctx, const stk_params* p, const void* logits,
+                                  float top_p, std::int32_t* idx, float* prob, float* lse,
+                                  std::int32_t* count) {
   if (!(top_p > 0 && top_p <= 1)) return ASSAY_EINVAL;
   const int status = run(ctx, p, logits, {idx, prob, lse}, false);
   for (std::int64_t r = 0; status == ASSAY_OK && r < p->rows; ++r) {

@@ -1,0 +1,469 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "../../challenges/dflash_verify/language_model.h"
+#include "../../challenges/dflash_verify/trusted.h"
+#include "run/challenge_registry.h"
+#include "run/layout.h"
+#include "support/direct_runner.h"
+
+namespace assay::dflash_verify {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr const char* kName = "dflash_verify";
+
+const Challenge& challenge() {
+  for (const auto& row : challenge_rows()) {
+    if (row.name == std::string(kName)) return row.get();
+  }
+  throw std::runtime_error("not registered");
+}
+
+std::string source(const std::string& file) {
+  return std::string(ASSAY_SOURCE_DIR) + "/challenges/" + kName + "/" + file;
+}
+
+// The buffers of one case, filled and poisoned.
+class Case {
+ public:
+  Case(CaseSpec given, std::uint64_t seed)
+      : spec(std::move(given)), plan(challenge().plan(spec)),
+        layout(run::make_layout(plan, challenge().has_callbacks(spec))),
+        input(layout.input_bytes + 64), output(layout.output_bytes + 64),
+        buffers(run::views(layout, input.data(), output.data())) {
+    challenge().fill(spec, plan, seed, buffers);
+    made = challenge().reference(spec, plan, buffers);
+    server = challenge().callbacks(spec, plan, buffers);
+    run::poison(plan, layout, output.data(), seed);
+  }
+  explicit Case(const json& params, std::uint64_t seed = 1) : Case(spec_with(params), seed) {}
+
+  const DflashReference& reference() const { return static_cast<const DflashReference&>(*made); }
+  CheckResult check() const {
+    return challenge().check(spec, plan, *made, buffers, server.get());
+  }
+
+  CaseSpec spec;
+  CasePlan plan;
+  run::Layout layout;
+  std::vector<std::byte> input, output;
+  std::vector<BufferView> buffers;
+  std::unique_ptr<Reference> made;
+  std::unique_ptr<CallbackServer> server;
+
+ private:
+  static CaseSpec spec_with(const json& params) {
+    CaseSpec spec;
+    spec.name = "witness";
+    spec.params = params;
+    return spec;
+  }
+};
+
+// --- the witness: everything by its definition, sharing no code with the reference ----------------
+
+// Every tree of n nodes.
+void for_each_tree(int n, const std::function<void(const std::vector<int>&)>& body) {
+  std::vector<int> parent;
+  const std::function<void()> extend = [&] {
+    if (static_cast<int>(parent.size()) == n) return body(parent);
+    const int i = static_cast<int>(parent.size());
+    for (int p = -1; p < i; ++p) {
+      parent.push_back(p);
+      extend();
+      parent.pop_back();
+    }
+  };
+  extend();
+}
+
+using Text = std::vector<int>;
+
+// A language model over the symbols 1 .. 3: any function of the text.
+int next_symbol(const Text& text, std::uint64_t salt) {
+  std::uint64_t h = salt * 2654435761u + 97;
+  for (const int t : text) h = (h ^ static_cast<std::uint64_t>(t)) * 0x100000001b3ull;
+  return 1 + static_cast<int>((h >> 33) % 3);
+}
+
+struct Toy {
+  std::vector<int> parent, token;
+  std::uint64_t salt = 0;
+
+  Text text_of(int node) const {
+    Text text;
+    for (int i = node; i >= 0; i = parent[static_cast<std::size_t>(i)]) {
+      text.insert(text.begin(), token[static_cast<std::size_t>(i)]);
+    }
+    return text;
+  }
+
+  bool siblings_differ() const {
+    std::set<std::pair<int, int>> seen;
+    for (std::size_t i = 0; i < parent.size(); ++i) {
+      if (!seen.insert({parent[i], token[i]}).second) return false;
+    }
+    return true;
+  }
+
+  // The most drafted tokens that greedy decoding, run on its own, confirms: the longest text of any
+  // node that is a prefix of what the model alone would say.
+  Text longest_confirmed() const {
+    Text alone, best;
+    while (alone.size() <= parent.size()) alone.push_back(next_symbol(alone, salt));
+    for (int i = 0; i < static_cast<int>(parent.size()); ++i) {
+      const Text text = text_of(i);
+      const bool prefix = std::equal(text.begin(), text.end(), alone.begin());
+      if (prefix && text.size() > best.size()) best = text;
+    }
+    return best;
+  }
+
+  json script() const {
+    json greedy = json::array();
+    for (int i = -1; i < static_cast<int>(parent.size()); ++i) {
+      greedy.push_back(next_symbol(text_of(i), salt));
+    }
+    return {{"parent", parent}, {"token", token}, {"greedy", greedy}};
+  }
+};
+
+TEST(DflashWitness, AcceptanceIsTheLongestConfirmedPathOfEverySmallTree) {
+  std::vector<Toy> toys;
+  std::uint64_t salt = 1;
+  for (int n = 0; n <= 6; ++n) {
+    for_each_tree(n, [&](const std::vector<int>& parent) {
+      for (int repeat = 0; repeat < 4; ++repeat) {
+        Toy toy{parent, {}, ++salt};
+        for (int i = 0; i < n; ++i) {
+          toy.token.push_back(1 + static_cast<int>(mix64(salt * 64 + static_cast<std::uint64_t>(i)) % 3));
+        }
+        toys.push_back(toy);
+      }
+    });
+  }
+  json items = json::array();
+  for (const Toy& toy : toys) items.push_back(toy.script());
+  const Case c(json{{"entry", "accept"}, {"V", 24}, {"items", items}});
+  const DflashReference& r = c.reference();
+  const auto* token = c.buffers[accept::kToken].as<std::int32_t>();
+  std::int64_t first = 0, nonempty = 0;
+  for (std::size_t b = 0; b < toys.size(); ++b) {
+    const Toy& toy = toys[b];
+    Text accepted;
+    for (int j = 0; j < r.n_acc[b]; ++j) {
+      accepted.push_back(toy.token[static_cast<std::size_t>(r.acc_node[static_cast<std::size_t>(first + j)])]);
+    }
+    const Text best = toy.longest_confirmed();
+    // Equal siblings have equal contexts, so any of them may be taken; the rule takes the lowest, and
+    // what it emits is still confirmed.
+    if (toy.siblings_differ()) {
+      EXPECT_EQ(accepted, best) << b;
+    } else {
+      ASSERT_LE(accepted.size(), best.size());
+      EXPECT_TRUE(std::equal(accepted.begin(), accepted.end(), best.begin())) << b;
+    }
+    nonempty += accepted.empty() ? 0 : 1;
+    // The bonus is the model's own next symbol. Symbols map to tokens in order, so equal symbols of
+    // one item are equal tokens.
+    const int bonus = next_symbol(accepted, toy.salt);
+    for (std::size_t i = 0; i < toy.token.size(); ++i) {
+      const bool same = token[first + static_cast<std::int64_t>(i)] == r.bonus[b];
+      EXPECT_EQ(same, toy.token[i] == bonus) << b;
+    }
+    first += static_cast<std::int64_t>(toy.parent.size());
+  }
+  EXPECT_GT(nonempty, static_cast<std::int64_t>(toys.size() / 4));
+}
+
+TEST(DflashWitness, MasksAreTheTransitiveClosure) {
+  const Case c(json{{"entry", "mask"}, {"items", {{{"P", 9}, {"n", 70}}, {{"P", 2}, {"n", 5}}}}}, 4);
+  const auto* parent = c.buffers[mask::kParent].as<std::int32_t>();
+  const DflashReference& r = c.reference();
+  const std::size_t ldm = r.bits.size() / 75;
+  for (const auto& [first, n, P] : {std::tuple{0, 70, 9}, std::tuple{70, 5, 2}}) {
+    std::vector<std::vector<int>> sees(static_cast<std::size_t>(n), std::vector<int>(static_cast<std::size_t>(n)));
+    for (int i = 0; i < n; ++i) {
+      sees[i][i] = 1;
+      if (parent[first + i] >= 0) sees[i][parent[first + i]] = 1;
+    }
+    for (int k = 0; k < n; ++k) {
+      for (int i = 0; i < n; ++i) {
+        for (int j = 0; j < n; ++j) sees[i][j] |= sees[i][k] & sees[k][j];
+      }
+    }
+    for (int i = 0; i < n; ++i) {
+      int depth = 0;
+      for (int j = 0; j < n; ++j) {
+        depth += sees[i][j];
+        const auto word = r.bits[static_cast<std::size_t>(first + i) * ldm + static_cast<std::size_t>(j / 64)];
+        EXPECT_EQ(static_cast<int>(word >> (j % 64) & 1), sees[i][j]);
+      }
+      EXPECT_EQ(r.depth[static_cast<std::size_t>(first + i)], depth);
+      EXPECT_EQ(r.pos[static_cast<std::size_t>(first + i)], P + depth - 1);
+    }
+  }
+}
+
+TEST(DflashWitness, AttentionIsTheMaskedFullMatrix) {
+  const std::int64_t P = 21, n = 12, Hq = 4, Hkv = 2, D = 32;
+  const Case c(json{{"entry", "attention"}, {"Hq", Hq}, {"Hkv", Hkv}, {"D", D}, {"scale", -0.3},
+                    {"items", {{{"P", P}, {"n", n}}}}}, 3);
+  const auto* parent = c.buffers[attention::kParent].as<std::int32_t>();
+  const auto* q = c.buffers[attention::kQ].as<float>();
+  const auto* k = c.buffers[attention::kK].as<float>();
+  const auto* v = c.buffers[attention::kV].as<float>();
+  const auto sees = [&](std::int64_t i, std::int64_t j) {
+    if (j < P) return true;
+    for (std::int64_t a = i; a >= 0; a = parent[a]) {
+      if (a == j - P) return true;
+    }
+    return false;
+  };
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t h = 0; h < Hq; ++h) {
+      std::vector<long double> e(static_cast<std::size_t>(P + n), 0);
+      long double sum = 0;
+      for (std::int64_t j = 0; j < P + n; ++j) {
+        if (!sees(i, j)) continue;
+        long double dot = 0;
+        for (std::int64_t d = 0; d < D; ++d) {
+          dot += static_cast<long double>(q[(i * Hq + h) * D + d]) * k[(j * Hkv + h / 2) * D + d];
+        }
+        sum += e[static_cast<std::size_t>(j)] = std::exp(dot * static_cast<long double>(-0.3f));
+      }
+      const auto row = static_cast<std::size_t>(i * Hq + h);
+      EXPECT_NEAR(c.reference().lse[row], static_cast<double>(std::log(sum)), 1e-12);
+      for (std::int64_t d = 0; d < D; ++d) {
+        long double o = 0;
+        for (std::int64_t j = 0; j < P + n; ++j) {
+          o += e[static_cast<std::size_t>(j)] / sum * v[(j * Hkv + h / 2) * D + d];
+        }
+        EXPECT_NEAR(c.reference().o[row * D + static_cast<std::size_t>(d)], static_cast<double>(o), 1e-12);
+      }
+    }
+  }
+}
+
+// One row per call and no draft: the slow way that generation must agree with.
+TEST(DflashWitness, TheTextIsThatOfOneTokenAtATime) {
+  const Case c(json{{"entry", "generate"}, {"V", 41}, {"n_prompt", 6}, {"max_new", 25}, {"max_nodes", 5}}, 8);
+  const auto prompt = c.buffers[generate::kPrompt].span<std::int32_t>();
+  Text text(prompt.begin(), prompt.end());
+  std::vector<float> logits(41);
+  for (std::size_t at = 0; text.size() < prompt.size() + 25; ++at) {
+    struct {
+      CallHeader header{1, 1};
+      std::int64_t pos = 0;
+      std::uint64_t bits = 1;
+      std::int32_t token = 0;
+    } request;
+    request.pos = static_cast<std::int64_t>(at);
+    request.token = text[at];
+    const std::span bytes(reinterpret_cast<const std::byte*>(&request), sizeof(CallHeader) + 20);
+    ASSERT_EQ(c.server->serve(kVerify, bytes, std::as_writable_bytes(std::span(logits))), ASSAY_OK);
+    if (at + 1 < text.size()) continue;
+    text.push_back(static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
+  }
+  const std::vector<std::int32_t> emitted(text.begin() + static_cast<std::ptrdiff_t>(prompt.size()), text.end());
+  EXPECT_EQ(c.reference().text, emitted);
+  EXPECT_LT(c.reference().verify_calls, 25);
+}
+
+TEST(DflashWitness, WrongPositionsMasksAndStaleRowsChangeTheModel) {
+  LanguageModel model;
+  model.seed = 5;
+  model.V = 30;
+  Context right;
+  for (const int t : {3, 4, 5}) right.append(model, t);
+  Context stale = right;
+  stale.sum += model.state(7, 3, right.sum);
+  const std::uint64_t state = model.state(6, 3, right.sum);
+  EXPECT_NE(state, model.state(6, 4, right.sum));
+  EXPECT_NE(state, model.state(6, 3, stale.sum));
+  EXPECT_EQ(state, model.state(6, 3, right.sum));
+}
+
+// Emitted tokens over many trials: the first has the root's distribution, and the one after an
+// accepted root has the node's.
+TEST(DflashWitness, SamplingIsLossless) {
+  for (const char* mode : {"A", "B", "C"}) {
+    const int V = 16, trials = 200000;
+    const Case c(json{{"entry", "accept"}, {"V", V}, {"copies", trials}, {"sampling", mode}, {"shared", true},
+                      {"items", {{{"P", 3}, {"parent", {-1, -1}}}}}}, 12);
+    const DflashReference& r = c.reference();
+    const auto* token = c.buffers[accept::kToken].as<std::int32_t>();
+    const auto softmax = [&](int handle) {
+      std::vector<double> p(16);
+      const float* x = c.buffers[static_cast<std::size_t>(handle)].as<float>();
+      double sum = 0;
+      for (std::size_t j = 0; j < 16; ++j) sum += p[j] = std::exp(static_cast<double>(x[j]));
+      for (double& y : p) y /= sum;
+      return p;
+    };
+    std::vector<double> first(V), second(V);
+    double seconds = 0;
+    for (std::size_t b = 0; b < trials; ++b) {
+      const bool accepted = r.n_acc[b] > 0;
+      const std::int32_t t = accepted ? token[2 * b + static_cast<std::size_t>(r.acc_node[2 * b])] : r.bonus[b];
+      first[static_cast<std::size_t>(t)] += 1.0 / trials;
+      if (!accepted) continue;
+      second[static_cast<std::size_t>(r.bonus[b])] += 1;
+      seconds += 1;
+    }
+    double tv = 0, tv2 = 0, chi2 = 0;
+    const auto p = softmax(accept::kRootLogits), p2 = softmax(accept::kNodeLogits);
+    for (std::size_t j = 0; j < 16; ++j) {
+      tv += std::abs(first[j] - p[j]) / 2;
+      tv2 += std::abs(second[j] / seconds - p2[j]) / 2;
+      chi2 += trials * (first[j] - p[j]) * (first[j] - p[j]) / p[j];
+    }
+    EXPECT_LT(tv, 0.008) << mode;
+    EXPECT_LT(tv2, 0.012) << mode;
+    EXPECT_LT(chi2, 50) << mode;  // 15 degrees of freedom: beyond 1e-5
+  }
+}
+
+// --- implementations and examples ------------------------------------------------------------------
+
+class Correct : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Correct, PassesEveryCaseThatIsNotTimed) {
+  testing::DirectRunner runner(kName, testing::compile(source(GetParam()), kName));
+  for (const CaseSpec& c : testing::spec_of(kName).cases) {
+    if (c.group == CaseGroup::timed) continue;
+    for (const std::uint64_t seed : {1, 2}) {
+      const CaseResult result = runner.run(c, seed);
+      // The sample submissions may lack an optional part; the challenge's own implementations may not.
+      const bool may_lack = std::string(GetParam()).find("submissions") != std::string::npos &&
+                            c.group == CaseGroup::completeness;
+      if (may_lack && result.verdict == Verdict::unsupported) continue;
+      EXPECT_EQ(result.verdict, Verdict::ok) << c.name << ", seed " << seed << ": " << result.detail;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Dflash, Correct,
+                         ::testing::Values("naive.cpp", "par.cpp",
+                                           "../../submissions/textbook/dflash_verify/submission.cpp",
+                                           "../../submissions/tuned/dflash_verify/submission.cpp"));
+
+struct Example {
+  std::string path, verdict;
+  std::vector<std::string> cases;
+};
+
+std::vector<Example> examples() {
+  std::vector<Example> found;
+  for (const auto& entry : fs::directory_iterator(source("examples"))) {
+    std::ifstream file(entry.path());
+    std::string line, slashes, name;
+    std::getline(file, line);
+    std::istringstream words(line);
+    Example example{entry.path(), "", {}};
+    words >> slashes >> example.verdict;
+    while (words >> name) example.cases.push_back(name);
+    found.push_back(example);
+  }
+  return found;
+}
+
+TEST(DflashExamples, FailTheCasesThatTheyName) {
+  const ChallengeSpec spec = testing::spec_of(kName);
+  for (const Example& example : examples()) {
+    ASSERT_FALSE(example.cases.empty()) << example.path;
+    if (example.verdict == "slow:") continue;
+    testing::DirectRunner runner(kName, testing::compile(example.path, kName));
+    for (const std::string& name : example.cases) {
+      const auto c = std::find_if(spec.cases.begin(), spec.cases.end(),
+                                  [&](const CaseSpec& s) { return s.name == name; });
+      ASSERT_NE(c, spec.cases.end()) << example.path << " names " << name;
+      for (const std::uint64_t seed : {1, 2, 3}) {
+        EXPECT_EQ(runner.run(*c, seed).verdict, Verdict::wrong_answer) << example.path << ": " << name;
+      }
+    }
+  }
+}
+
+TEST(DflashExamples, CoverEveryTrap) {
+  std::set<std::string> caught;
+  for (const Example& example : examples()) caught.insert(example.cases.begin(), example.cases.end());
+  for (const CaseSpec& c : testing::spec_of(kName).cases) {
+    if (c.group != CaseGroup::trap) continue;
+    EXPECT_TRUE(caught.contains(c.name) || !c.uncaught_reason.empty()) << c.name;
+  }
+}
+
+TEST(DflashExamples, TheSlowOneIsRight) {
+  testing::DirectRunner runner(kName, testing::compile(source("examples/slow_dense_mask.cpp"), kName));
+  for (const CaseSpec& c : testing::spec_of(kName).cases) {
+    if (c.group == CaseGroup::timed) continue;
+    const CaseResult result = runner.run(c, 1);
+    EXPECT_EQ(result.verdict, Verdict::ok) << c.name << ": " << result.detail;
+  }
+}
+
+// --- generator and checker -------------------------------------------------------------------------
+
+TEST(DflashFill, DependsOnTheSeedAlone) {
+  for (const CaseSpec& spec : testing::spec_of(kName).cases) {
+    if (spec.group != CaseGroup::core) continue;
+    const Case a(spec, 7), b(spec, 7), other(spec, 8);
+    bool differs = false;
+    for (std::size_t i = 0; i < a.buffers.size(); ++i) {
+      if (a.plan.buffers[i].role == Role::output || a.buffers[i].bytes == 0) continue;
+      EXPECT_EQ(std::memcmp(a.buffers[i].data, b.buffers[i].data, a.buffers[i].bytes), 0) << spec.name;
+      differs |= std::memcmp(a.buffers[i].data, other.buffers[i].data, a.buffers[i].bytes) != 0;
+    }
+    EXPECT_TRUE(differs) << spec.name;
+  }
+}
+
+TEST(DflashCheck, RejectsUntouchedZeroAndNanOutputs) {
+  for (const CaseSpec& spec : testing::spec_of(kName).cases) {
+    // dv_compact works in place: its untouched output is judged by the examples.
+    if (spec.group != CaseGroup::core || spec.params.at("entry") == "compact") continue;
+    const Case c(spec, 5);
+    EXPECT_FALSE(c.check().pass) << spec.name << " untouched";
+    for (const int byte : {0x00, 0xff}) {
+      for (std::size_t i = 0; i < c.buffers.size(); ++i) {
+        if (c.plan.buffers[i].role == Role::output) std::memset(c.buffers[i].data, byte, c.buffers[i].bytes);
+      }
+      EXPECT_FALSE(c.check().pass) << spec.name << " filled with " << byte;
+    }
+  }
+}
+
+TEST(DflashServer, RefusesWhatDoesNotFit) {
+  const Case c(json{{"entry", "generate"}, {"V", 41}, {"n_prompt", 6}, {"max_new", 5}, {"max_nodes", 5}}, 8);
+  std::vector<std::byte> response(1 << 12);
+  const auto ask = [&](std::uint32_t kind, CallHeader header, std::size_t body) {
+    std::vector<std::byte> request(sizeof header + body);
+    std::memcpy(request.data(), &header, sizeof header);
+    return c.server->serve(kind, request, response);
+  };
+  EXPECT_EQ(c.server->serve(kVerify, {}, response), ASSAY_EINVAL);
+  EXPECT_EQ(ask(kVerify, {-1, 1}, 64), ASSAY_EINVAL);
+  EXPECT_EQ(ask(kVerify, {std::int64_t{1} << 62, std::int64_t{1} << 62}, 64), ASSAY_EINVAL);
+  EXPECT_EQ(ask(kVerify, {2, 1}, 24), ASSAY_EINVAL);
+  EXPECT_EQ(ask(kDraft, {0, 0}, 0), ASSAY_EINVAL);
+  EXPECT_EQ(ask(kDraft, {8, 0}, 12), ASSAY_EINVAL);
+  EXPECT_EQ(ask(kCommit, {1, 0}, 8), ASSAY_EINVAL);  // nothing to keep yet
+  EXPECT_EQ(ask(9, {0, 0}, 0), ASSAY_EINVAL);
+  EXPECT_FALSE(c.check().pass);
+}
+
+}  // namespace
+}  // namespace assay::dflash_verify

@@ -1,0 +1,317 @@
+// The reference against a witness that shares no code with it (a stable sort of the whole row and a
+// softmax in long double), the baselines, the examples, and outputs that must be rejected.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <sstream>
+
+#include "../../challenges/fused_softmax_topk/topk.h"
+#include "assay/dtype.h"
+#include "run/challenge_registry.h"
+#include "run/layout.h"
+#include "support/direct_runner.h"
+#include "util/files.h"
+
+namespace assay::fused_softmax_topk {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kName = "fused_softmax_topk";
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+const Challenge& challenge() {
+  for (const auto& row : challenge_rows()) {
+    if (row.name == kName) return row.get();
+  }
+  throw Error("not registered");
+}
+
+const ChallengeSpec& spec() {
+  static const ChallengeSpec loaded = testing::spec_of(kName);
+  return loaded;
+}
+
+const CaseSpec& case_named(const std::string& name) {
+  for (const CaseSpec& c : spec().cases) {
+    if (c.name == name) return c;
+  }
+  throw Error("no case " + name);
+}
+
+std::string folder(const std::string& file) {
+  return std::string(ASSAY_SOURCE_DIR) + "/challenges/" + kName + "/" + file;
+}
+
+// --- the witness ---------------------------------------------------------------------------------
+
+struct Witness {
+  std::vector<std::int32_t> idx;
+  long double lse = 0;
+  bool poisoned = false;
+};
+
+Witness witness(const std::vector<float>& x, std::int32_t K, float temperature) {
+  Witness w;
+  w.idx.assign(static_cast<std::size_t>(K), -1);
+  for (const float v : x) w.poisoned |= v != v || v == kInf;
+  if (w.poisoned) return w;
+  std::vector<std::int32_t> order(x.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return x[a] > x[b]; });
+  std::copy_n(order.begin(), std::min(order.size(), w.idx.size()), w.idx.begin());
+  long double sum = 0;
+  const long double top = x.empty() ? -kInf : x[order[0]];
+  for (auto j = order.rbegin(); j != order.rend() && top > -kInf; ++j) {  // smallest terms first
+    sum += std::exp((static_cast<long double>(x[*j]) - top) / temperature);
+  }
+  w.lse = top > -kInf ? top / temperature + std::log(sum) : -kInf;
+  return w;
+}
+
+// Rows of few distinct values, with signed zeros and, now and then, -inf, NaN, +inf or nothing
+// else.
+std::vector<float> difficult_row(std::mt19937& random, std::size_t V) {
+  const auto below = [&](unsigned n) { return random() % n; };
+  const unsigned values = 1 + below(40), masked = below(3) == 0 ? 2 + below(8) : 0;
+  std::vector<float> x(V);
+  for (float& v : x) {
+    v = (static_cast<float>(below(values)) - 8) * (below(2) != 0 ? 0.375f : -0.375f);
+    if (masked != 0 && below(masked) != 0) v = -kInf;
+  }
+  const unsigned special = below(12);
+  if (special == 0) std::fill(x.begin(), x.end(), -kInf);
+  if (special == 1 && V > 0) x[below(static_cast<unsigned>(V))] = std::nanf("");
+  if (special == 2 && V > 0) x[below(static_cast<unsigned>(V))] = kInf;
+  return x;
+}
+
+void expect_same(const Witness& w, const TopKReference& reference) {
+  const RowReference& row = reference.rows.at(0);
+  ASSERT_EQ(row.poisoned, w.poisoned);
+  ASSERT_EQ(reference.idx, w.idx);
+  if (w.poisoned) return;
+  if (std::isinf(w.lse)) {
+    ASSERT_EQ(row.lse, -kInf);
+  } else {
+    ASSERT_NEAR(row.lse, static_cast<double>(w.lse), 1e-13 * (1 + std::abs(row.lse)));
+  }
+}
+
+TEST(FusedSoftmaxTopK, ReferenceAgreesWithTheWitness) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 3000; ++trial) {
+    Shape s;
+    s.rows = 1;
+    s.V = s.ld = random() % 300;
+    s.K = static_cast<std::int32_t>(random() % 64);
+    s.temperature = std::exp2(static_cast<float>(random() % 7) - 3.0f) * 1.1f;
+    const std::vector<float> x = difficult_row(random, static_cast<std::size_t>(s.V));
+    SCOPED_TRACE(trial);
+    ASSERT_NO_FATAL_FAILURE(
+        expect_same(witness(x, s.K, s.temperature), *make_reference(s, x.data())));
+  }
+}
+
+TEST(FusedSoftmaxTopK, ReferenceReadsBf16) {
+  std::mt19937 random(8);
+  for (int trial = 0; trial < 300; ++trial) {
+    Shape s;
+    s.rows = 1;
+    s.V = s.ld = 1 + random() % 300;
+    s.K = 20;
+    s.dtype = ASSAY_BF16;
+    std::vector<float> x = difficult_row(random, static_cast<std::size_t>(s.V));
+    std::vector<std::uint16_t> stored;
+    for (float& v : x) {
+      stored.push_back(float_to_bf16(v));
+      v = bf16_to_float(stored.back());
+    }
+    SCOPED_TRACE(trial);
+    ASSERT_NO_FATAL_FAILURE(expect_same(witness(x, s.K, 1), *make_reference(s, stored.data())));
+  }
+}
+
+// --- the baselines and the examples --------------------------------------------------------------
+
+class Baseline : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Baseline, PassesEveryCaseThatIsNotTimed) {
+  const std::string library = testing::compile(folder(GetParam()), kName);
+  testing::DirectRunner runner(kName, library);
+  for (const CaseSpec& c : spec().cases) {
+    if (c.group == CaseGroup::timed) continue;
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      const CaseResult result = runner.run(c, seed);
+      EXPECT_EQ(result.verdict, Verdict::ok) << c.name << " seed " << seed << ": " << result.detail;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(FusedSoftmaxTopK, Baseline, ::testing::Values("naive.cpp", "par.cpp"),
+                         [](const auto& file) { return std::string(file.param, 0, 3); });
+
+struct ListedExample {
+  std::string path;
+  bool slow = false;
+  std::vector<std::string> cases;
+};
+
+std::vector<ListedExample> examples() {
+  std::vector<ListedExample> found;
+  for (const auto& entry : fs::directory_iterator(folder("examples"))) {
+    const std::string name = entry.path().filename(), text = read_file(entry.path());
+    ListedExample e{entry.path(), name.starts_with("slow_"), {}};
+    std::istringstream words(text.substr(0, text.find('\n')));
+    std::string slashes, verb;
+    words >> slashes >> verb;
+    for (std::string word; words >> word;) e.cases.push_back(word);
+    found.push_back(std::move(e));
+  }
+  return found;
+}
+
+TEST(FusedSoftmaxTopK, EveryExampleEarnsWhatItsFirstLineSays) {
+  for (const ListedExample& e : examples()) {
+    testing::DirectRunner runner(kName, testing::compile(e.path, kName));
+    ASSERT_FALSE(e.cases.empty()) << e.path;
+    for (const std::string& name :
+         e.slow ? std::vector<std::string>{"basic", "ties_boundary", "nan_row_between"} : e.cases) {
+      const CaseSpec& c = case_named(name);
+      if (c.group == CaseGroup::timed) continue;  // needs the harness's repetitions
+      for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+        const Verdict expected = e.slow ? Verdict::ok : Verdict::wrong_answer;
+        EXPECT_EQ(runner.run(c, seed).verdict, expected)
+            << e.path << ", " << name << " seed " << seed;
+      }
+    }
+  }
+}
+
+TEST(FusedSoftmaxTopK, EveryTrapIsInTheListOfAnExample) {
+  std::vector<std::string> listed;
+  for (const ListedExample& e : examples())
+    listed.insert(listed.end(), e.cases.begin(), e.cases.end());
+  for (const CaseSpec& c : spec().cases) {
+    if (c.group != CaseGroup::trap || !c.uncaught_reason.empty()) continue;
+    EXPECT_THAT(listed, ::testing::Contains(c.name));
+  }
+}
+
+// --- inputs and rejected outputs -----------------------------------------------------------------
+
+// A case's buffers, filled, its outputs poisoned.
+class Filled {
+ public:
+  Filled(const CaseSpec& c, std::uint64_t seed)
+      : case_(c),
+        plan_(challenge().plan(c)),
+        layout_(run::make_layout(plan_, false)),
+        input_(layout_.input_bytes),
+        output_(layout_.output_bytes),
+        buffers_(run::views(layout_, input_.data(), output_.data())) {
+    challenge().fill(c, plan_, seed, buffers_);
+    run::poison(plan_, layout_, output_.data(), seed);
+    reference_ = challenge().reference(c, plan_, buffers_);
+  }
+
+  const BufferView& buffer(int handle) const { return buffers_[static_cast<std::size_t>(handle)]; }
+  void fill_output(int handle, int byte) {
+    std::memset(buffer(handle).data, byte, buffer(handle).bytes);
+  }
+  CheckResult check() const {
+    return challenge().check(case_, plan_, *reference_, buffers_, nullptr);
+  }
+
+  std::string inputs() const {
+    const BufferView& b = buffer(kLogits);
+    return {static_cast<const char*>(b.data), b.bytes};
+  }
+
+  // The right answer, as floats.
+  void answer() {
+    const auto& reference = static_cast<const TopKReference&>(*reference_);
+    const Shape s = shape_of(case_);
+    for (std::int64_t i = 0; i < s.rows * s.K; ++i) {
+      const auto r = static_cast<std::size_t>(i / s.K);
+      const std::int32_t j = reference.idx[static_cast<std::size_t>(i)];
+      const double x = buffer(kLogits).as<float>()[static_cast<std::int64_t>(r) * s.ld + j];
+      buffer(kIdx).as<std::int32_t>()[i] = j;
+      buffer(kProb).as<float>()[i] =
+          static_cast<float>(std::exp(x / s.temperature - reference.rows[r].lse));
+      buffer(kLse).as<float>()[r] = static_cast<float>(reference.rows[r].lse);
+    }
+  }
+
+ private:
+  const CaseSpec& case_;
+  CasePlan plan_;
+  run::Layout layout_;
+  std::vector<std::byte> input_, output_;
+  std::vector<BufferView> buffers_;
+  std::unique_ptr<Reference> reference_;
+};
+
+TEST(FusedSoftmaxTopK, InputsFollowFromTheSeed) {
+  for (const char* name :
+       {"basic", "ties_boundary", "masked_topk", "nan_row_between", "bf16_basic"}) {
+    const CaseSpec& c = case_named(name);
+    EXPECT_EQ(Filled(c, 5).inputs(), Filled(c, 5).inputs()) << name;
+    EXPECT_NE(Filled(c, 5).inputs(), Filled(c, 6).inputs()) << name;
+  }
+}
+
+TEST(FusedSoftmaxTopK, TheRightAnswerPassesAndEachWrongOutputFails) {
+  const auto with = [](auto spoil) {
+    Filled f(case_named("basic"), 3);
+    f.answer();
+    spoil(f);
+    return f.check();
+  };
+  EXPECT_TRUE(with([](Filled&) {}).pass);
+  for (const int handle : {int{kIdx}, int{kProb}, int{kLse}}) {
+    for (const int byte : {0x00, 0xff, 0x7f}) {
+      const CheckResult result = with([&](Filled& f) { f.fill_output(handle, byte); });
+      EXPECT_FALSE(result.pass) << "buffer " << handle << ", bytes " << byte;
+      EXPECT_NE(result.detail, "");
+    }
+  }
+  EXPECT_FALSE(with([](Filled& f) {
+                 auto* idx = f.buffer(kIdx).as<std::int32_t>();
+                 std::swap(idx[3], idx[4]);
+               }).pass)
+      << "order";
+  EXPECT_FALSE(with([](Filled& f) { f.buffer(kIdx).as<std::int32_t>()[0] = 2000000000; }).pass);
+  EXPECT_FALSE(with([](Filled& f) { f.buffer(kProb).as<float>()[9] *= 1.00001f; }).pass);
+  EXPECT_FALSE(with([](Filled& f) { f.buffer(kLse).as<float>()[2] += 2e-5f; }).pass);
+}
+
+TEST(FusedSoftmaxTopK, UntouchedOutputsFailEveryCaseThatHasSome) {
+  for (const CaseSpec& c : spec().cases) {
+    const Shape s = shape_of(c);
+    const bool writes = s.rows > 0 && (s.K > 0 || !s.null_lse);
+    if (c.group == CaseGroup::timed || c.expect_status != ASSAY_OK || !writes) continue;
+    EXPECT_FALSE(Filled(c, 4).check().pass) << c.name;
+  }
+}
+
+TEST(FusedSoftmaxTopK, PoisonedRowsAcceptNothingButNan) {
+  const CaseSpec& c = case_named("nan_row_between");
+  Filled f(c, 2);
+  const auto reference = make_reference(shape_of(c), f.buffer(kLogits).data);
+  for (const std::size_t r : {1, 3, 5}) EXPECT_TRUE(reference->rows[r].poisoned) << r;
+  for (const std::size_t r : {0, 2, 4}) EXPECT_FALSE(reference->rows[r].poisoned) << r;
+  f.fill_output(kProb, 0);
+  f.fill_output(kLse, 0);
+  EXPECT_FALSE(f.check().pass);
+}
+
+}  // namespace
+}  // namespace assay::fused_softmax_topk
