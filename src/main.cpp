@@ -20,7 +20,7 @@ constexpr const char* kFooter =
     "\nExamples:\n"
     "  assay run                                  everything in submissions/\n"
     "  assay run --model textbook --quick         a smoke run of one model\n"
-    "  assay show textbook dflash_verify          why this score\n"
+    "  assay show textbook CHALLENGE              why this score\n"
     "  assay report                               write the rankings into README.md\n"
     "\nExit status: 0 done (whatever the grades), 1 a --check or selftest failed, 2 usage or harness "
     "error.\n";

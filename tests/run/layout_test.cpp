@@ -1,0 +1,84 @@
+#include "run/layout.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+namespace assay::run {
+namespace {
+
+using ::testing::HasSubstr;
+
+CasePlan sample_plan(bool aligned) {
+  CasePlan plan;
+  plan.aligned = aligned;
+  plan.buffers = {{"x", Dtype::f32, {7}, Role::input},
+                  {"y", Dtype::f32, {5}, Role::output},
+                  {"kv", Dtype::u8, {9}, Role::inout},
+                  {"none", Dtype::f32, {3}, Role::output, 0, true}};
+  return plan;
+}
+
+class LayoutTest : public ::testing::Test {
+ protected:
+  LayoutTest() : plan_(sample_plan(false)), layout_(make_layout(plan_, false)), output_(layout_.output_bytes) {
+    poison(plan_, layout_, output_.data(), 42);
+  }
+  std::byte* y() { return output_.data() + layout_.slots[1].offset; }
+
+  CasePlan plan_;
+  Layout layout_;
+  std::vector<std::byte> output_;
+};
+
+TEST_F(LayoutTest, PoisonIsNanInEveryFormatAndNoIndex) {
+  for (int i = 0; i < 5; ++i) {
+    float f;
+    std::int32_t n;
+    std::memcpy(&f, y() + 4 * i, 4);
+    std::memcpy(&n, y() + 4 * i, 4);
+    EXPECT_TRUE(std::isnan(f));
+    EXPECT_LT(n, -1);
+    EXPECT_TRUE(std::isnan(bf16_to_float(static_cast<std::uint16_t>(n))));
+  }
+  double d;
+  std::memcpy(&d, y() + (8 - layout_.slots[1].offset % 8), 8);
+  EXPECT_TRUE(std::isnan(d));
+}
+
+TEST_F(LayoutTest, FindsOverrunsOnBothSides) {
+  EXPECT_EQ(find_overrun(plan_, layout_, output_.data(), 42), "");
+  y()[20] ^= std::byte{1};
+  EXPECT_THAT(find_overrun(plan_, layout_, output_.data(), 42), HasSubstr("past the end of y"));
+  y()[20] ^= std::byte{1};
+  y()[-3] ^= std::byte{1};
+  EXPECT_EQ(find_overrun(plan_, layout_, output_.data(), 42), "wrote 3 bytes before the start of y");
+}
+
+TEST_F(LayoutTest, TellsTouchedFromUntouched) {
+  EXPECT_EQ(find_touched(plan_, layout_, output_.data(), 42), "");
+  EXPECT_NE(find_touched(plan_, layout_, output_.data(), 43), "");
+  y()[19] = std::byte{0};
+  EXPECT_THAT(find_touched(plan_, layout_, output_.data(), 42), HasSubstr("y was written at byte 19"));
+}
+
+TEST(Layout, BasesAreMisalignedUnlessAskedFor) {
+  const Layout odd = make_layout(sample_plan(false), false), even = make_layout(sample_plan(true), false);
+  EXPECT_EQ(odd.slots[0].offset % 256, 4u);
+  EXPECT_EQ(odd.slots[2].offset % 256, 1u);
+  EXPECT_EQ(even.slots[0].offset % 256, 0u);
+  EXPECT_EQ(even.slots[3].null, 1u);
+  EXPECT_EQ(views(even, nullptr, nullptr)[3].bytes, 0u);
+}
+
+TEST(Layout, CallbacksGetRoomOfTheirOwn) {
+  const Layout without = make_layout(sample_plan(true), false), with = make_layout(sample_plan(true), true);
+  EXPECT_GE(with.input_bytes, without.input_bytes + kCallbackPayload);
+  EXPECT_GE(with.output_bytes, without.output_bytes + kCallbackPayload);
+  EXPECT_GT(with.callback_response_offset, with.slots[0].offset);
+}
+
+}  // namespace
+}  // namespace assay::run

@@ -1,0 +1,98 @@
+#include "spec/spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "run/challenge_registry.h"
+#include "util/files.h"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+class SpecTest : public ::testing::Test {
+ protected:
+  SpecTest() : folder_(fs::temp_directory_path() / ("assay-spec-" + std::to_string(::getpid())) / "sample") {
+    fs::create_directories(folder_);
+    document_ = json::parse(R"({
+      "schema": 1, "name": "sample", "title": "Sample", "difficulty": "medium", "summary": "s",
+      "symbols": {"required": ["f"], "optional": []}, "limits": {"memory_mib": 64, "threads": 2},
+      "weights": {"correctness": 50, "accuracy": 5, "performance": 20, "resources": 10, "completeness": 10, "tests": 5},
+      "correctness_shares": {"core": 0.5, "edge": 0.2, "trap": 0.3}, "accuracy": {"full": 1, "zero": 4},
+      "cases": [{"name": "a", "group": "core", "params": {}},
+                {"name": "b", "group": "completeness", "capability": "extra", "params": {}}],
+      "resources": [{"name": "r", "case": "a", "metric": "m", "full": 1, "zero": 2}],
+      "capabilities": [{"name": "extra", "summary": "e"}]})");
+  }
+  ~SpecTest() override { fs::remove_all(folder_.parent_path()); }
+
+  void write(const std::string& text) const { std::ofstream(folder_ / "spec.json") << text; }
+  ChallengeSpec load() const { return load_spec(folder_); }
+  std::string error_of(const std::string& text) const {
+    write(text);
+    try {
+      load();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  }
+  std::string error_after(const std::function<void(json&)>& change) {
+    json changed = document_;
+    change(changed);
+    return error_of(changed.dump());
+  }
+
+  fs::path folder_;
+  json document_;
+};
+
+TEST_F(SpecTest, LoadsWhatIsValid) {
+  write(document_.dump());
+  const ChallengeSpec spec = load();
+  EXPECT_EQ(spec.cases.size(), 2u);
+  EXPECT_EQ(spec.limits.memory_bytes, 64 << 20);
+  EXPECT_EQ(spec.resources[0].case_name, "a");
+}
+
+TEST_F(SpecTest, NamesTheLineOfMalformedJson) {
+  EXPECT_THAT(error_of("{\n  \"schema\": 1,\n  oops\n}"), HasSubstr("spec.json:3: not valid JSON"));
+}
+
+TEST_F(SpecTest, NamesThePointerOfAWrongType) {
+  EXPECT_THAT(error_after([](json& j) { j["cases"][1]["weight"] = "heavy"; }), HasSubstr("at /cases/1/weight"));
+  EXPECT_THAT(error_after([](json& j) { j["cases"][0]["colour"] = "red"; }), HasSubstr("colour"));
+  EXPECT_THAT(error_after([](json& j) { j.erase("limits"); }), HasSubstr("limits"));
+}
+
+TEST_F(SpecTest, ChecksWhatASchemaCannot) {
+  EXPECT_THAT(error_after([](json& j) { j["weights"]["tests"] = 6; }), HasSubstr("sum to 101"));
+  EXPECT_THAT(error_after([](json& j) { j["correctness_shares"]["core"] = 0.6; }), HasSubstr("/correctness_shares"));
+  EXPECT_THAT(error_after([](json& j) { j["cases"][1]["name"] = "a"; }), HasSubstr("exists already"));
+  EXPECT_THAT(error_after([](json& j) { j["cases"][1]["capability"] = "x"; }), HasSubstr("/cases/1/capability"));
+  EXPECT_THAT(error_after([](json& j) { j["resources"][0]["case"] = "x"; }), HasSubstr("/resources/0/case"));
+  EXPECT_THAT(error_after([](json& j) { j["name"] = "other"; }), HasSubstr("folder's name 'sample'"));
+  EXPECT_THAT(error_after([](json& j) { j["cases"][0]["group"] = "trap"; }), HasSubstr("catches"));
+}
+
+TEST_F(SpecTest, NamesAMissingFile) {
+  EXPECT_THROW(load(), Error);
+}
+
+TEST(ShippedSpecs, AreValid) {
+  for (const ChallengeRow& row : challenge_rows()) {
+    EXPECT_NO_THROW(load_spec(fs::path(ASSAY_SOURCE_DIR) / "challenges" / row.name)) << row.name;
+  }
+  EXPECT_FALSE(challenge_rows().empty());
+}
+
+}  // namespace
+}  // namespace assay

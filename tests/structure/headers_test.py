@@ -1,0 +1,24 @@
+"""Each header compiles alone; each challenge's abi.h compiles as C11 and C++20. Usage: headers_test.py ROOT BUILD."""
+import concurrent.futures
+import pathlib
+import subprocess
+import sys
+
+ROOT, BUILD = map(pathlib.Path, sys.argv[1:])
+INCLUDES = [f"-I{ROOT}/include", f"-I{ROOT}/src", f"-I{BUILD}/generated"]
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
+
+jobs = []
+for header in sorted([*ROOT.glob("include/**/*.h"), *ROOT.glob("src/**/*.h")]):
+    jobs.append(["g++", "-std=c++20", "-fsyntax-only", *INCLUDES, "-x", "c++", str(header)])
+for header in sorted(ROOT.glob("challenges/*/abi.h")):
+    jobs.append(["gcc", "-std=c11", *STRICT, f"-I{ROOT}/include", "-x", "c", str(header)])
+    jobs.append(["g++", "-std=c++20", *STRICT, f"-I{ROOT}/include", "-x", "c++", str(header)])
+
+with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    results = list(pool.map(lambda job: subprocess.run(job, capture_output=True, text=True), jobs))
+failed = [(job, r) for job, r in zip(jobs, results) if r.returncode != 0]
+for job, result in failed:
+    print(job[-1], result.stderr[:800], sep="\n")
+print(f"{len(jobs) - len(failed)} of {len(jobs)} headers stand alone")
+sys.exit(bool(failed) or not jobs)

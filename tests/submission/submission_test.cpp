@@ -1,0 +1,115 @@
+#include "submission/submission.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class SubmissionTest : public ::testing::Test {
+ protected:
+  SubmissionTest() : root_(fs::temp_directory_path() / ("assay-submission-" + std::to_string(::getpid()))) {
+    fs::create_directories(folder());
+  }
+  ~SubmissionTest() override { fs::remove_all(root_); }
+
+  fs::path folder() const { return root_ / "m" / "challenge_a"; }
+  void put(const std::string& name, const std::string& text = "int x;") const { std::ofstream(folder() / name) << text; }
+  Submission read() const { return read_submission(folder(), "m", "challenge_a", ""); }
+  std::vector<Submission> find(std::vector<std::string>& warnings) const {
+    return find_submissions(root_, {"challenge_a", "challenge_b"}, warnings);
+  }
+
+  fs::path root_;
+};
+
+TEST_F(SubmissionTest, ReadsSourcesWithTheMainFileFirst) {
+  put("helper.cpp");
+  put("submission.cpp", "int main_file;");
+  put("part.h");
+  put("notes.md");
+  put("test.cpp", "int tests;");
+  const Submission s = read();
+  EXPECT_EQ(s.rejected, "");
+  ASSERT_EQ(s.sources.size(), 3u);
+  EXPECT_EQ(s.sources[0].name, "submission.cpp");
+  EXPECT_EQ(s.sources[0].contents, "int main_file;");
+  EXPECT_EQ(s.test_source, "int tests;");
+}
+
+TEST_F(SubmissionTest, RejectsWhatIsNotAPlainFile) {
+  put("submission.cpp");
+  fs::create_symlink("/etc/passwd", folder() / "link.h");
+  EXPECT_THAT(read().rejected, HasSubstr("link.h: is a symbolic link"));
+  fs::remove(folder() / "link.h");
+  fs::create_hard_link(folder() / "submission.cpp", folder() / "twin.h");
+  EXPECT_THAT(read().rejected, HasSubstr("hard link"));
+  fs::remove(folder() / "twin.h");
+  ASSERT_EQ(::mkfifo((folder() / "pipe.h").c_str(), 0600), 0);
+  EXPECT_THAT(read().rejected, HasSubstr("pipe.h: is not a regular file"));
+}
+
+TEST_F(SubmissionTest, RejectsNamesThatToolsMisread) {
+  for (const char* name : {"@x.cpp", "-fplugin=x.cpp", ".hidden.cpp", "two words.cpp", "line\nbreak.cpp", "lib.so", "x.o"}) {
+    put("submission.cpp");
+    put(name);
+    const Submission s = read();
+    EXPECT_NE(s.rejected, "") << name;
+    EXPECT_TRUE(s.sources.empty()) << name;
+    fs::remove(folder() / name);
+  }
+}
+
+TEST_F(SubmissionTest, RejectsHugeFiles) {
+  put("submission.cpp", std::string((4u << 20) + 1, ' '));
+  EXPECT_THAT(read().rejected, HasSubstr("larger than 4 MiB"));
+}
+
+TEST_F(SubmissionTest, SaysWhatIsMissing) {
+  EXPECT_THAT(read().rejected, HasSubstr("no source files in"));
+  put("other.cpp");
+  EXPECT_THAT(read().rejected, HasSubstr("submission.cpp is missing"));
+}
+
+TEST_F(SubmissionTest, NumberedAttemptsComeInNumericOrder) {
+  for (const char* attempt : {"10", "2", "1"}) {
+    fs::create_directories(folder() / attempt);
+    std::ofstream(folder() / attempt / "submission.cpp") << "int x;";
+  }
+  std::vector<std::string> warnings, attempts;
+  for (const Submission& s : find(warnings)) attempts.push_back(s.attempt);
+  EXPECT_EQ(attempts, (std::vector<std::string>{"1", "2", "10"}));
+  EXPECT_TRUE(warnings.empty());
+}
+
+TEST_F(SubmissionTest, WarnsAboutUnknownChallengesAndEmptyModels) {
+  put("submission.cpp");
+  fs::create_directories(root_ / "m" / "chalenge_b");
+  fs::create_directories(root_ / "idle");
+  std::vector<std::string> warnings;
+  EXPECT_EQ(find(warnings).size(), 1u);
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_THAT(warnings[0], HasSubstr("idle answers no challenge"));
+  EXPECT_THAT(warnings[1], HasSubstr("did you mean 'challenge_b'"));
+}
+
+TEST_F(SubmissionTest, TheHashCoversNamesContentsAndTests) {
+  put("submission.cpp");
+  const std::string first = source_hash(read());
+  EXPECT_EQ(first, source_hash(read()));
+  put("test.cpp");
+  const std::string with_tests = source_hash(read());
+  EXPECT_NE(first, with_tests);
+  put("part.h");
+  EXPECT_NE(with_tests, source_hash(read()));
+}
+
+}  // namespace
+}  // namespace assay

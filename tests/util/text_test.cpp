@@ -1,0 +1,46 @@
+#include "util/text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace assay {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Nearest, FindsTypingErrors) {
+  const std::vector<std::string> names{"textbook", "tuned", "flawed"};
+  EXPECT_EQ(nearest("textbok", names), "textbook");
+  EXPECT_EQ(nearest("tunde", names), "tuned");
+  EXPECT_EQ(nearest("something else", names), std::nullopt);
+}
+
+TEST(UnknownName, SuggestsOrLists) {
+  EXPECT_EQ(unknown_name("model", "flawd", {"flawed", "tuned"}), "unknown model 'flawd'; did you mean 'flawed'?");
+  EXPECT_EQ(unknown_name("model", "zebra", {"flawed", "tuned"}), "unknown model 'zebra'; known: flawed, tuned");
+  EXPECT_THAT(unknown_name("model", "x\x1b[2J", {}), HasSubstr("there are none"));
+}
+
+TEST(Printable, NeutralisesHostileBytes) {
+  EXPECT_EQ(printable("\x1b[31mred\x07"), "\\x1b[31mred\\x07");
+  EXPECT_EQ(printable("tab\tand\nline"), "tab\tand\nline");
+  EXPECT_EQ(printable("\xc3\xa9\xff\xc3"), "\xc3\xa9\\xff\\xc3");       // good, bad, cut off
+  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");                       // overlong
+  EXPECT_EQ(printable("\xe2\x80\xae"), "\\xe2\\x80\\xae");              // right-to-left override
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");              // surrogate
+}
+
+TEST(Printable, CutsLongTexts) {
+  EXPECT_EQ(printable("a\nb\nc\nd", 2), "a\nb\n... (3 more bytes)");
+  EXPECT_EQ(printable(std::string(30, 'x'), 1, 10), "xxxxxxxxxx...");
+}
+
+TEST(TextTable, AlignsWordsLeftAndNumbersRight) {
+  TextTable table({"name", "n"});
+  table.add({"\xc3\xa9t\xc3\xa9", "1.5"});
+  table.add({"a", "100"});
+  EXPECT_EQ(table.str(), "name  n\n\xc3\xa9t\xc3\xa9   1.5\na     100\n");
+}
+
+}  // namespace
+}  // namespace assay
