@@ -77,7 +77,7 @@ void RowJudge::row(std::int64_t row, std::span<const double> got, std::span<cons
     const double standard = std::isfinite(plain_error) ? plain_error : 0;
     const double bound = std::max(rule_.reference_factor * standard, rule_.floor);
     const double fraction = ratio(error, bound);
-    if (!(fraction <= worst_)) {
+    if (worst_bound_ == 0 || !(fraction <= worst_)) {
       worst_ = fraction;
       worst_error_ = error;
       worst_bound_ = bound;
