@@ -23,9 +23,13 @@ class Call {
   virtual void* symbol(const char* name) = 0;  // the submission's function, or NULL
   // A slot that survives from phase to phase of one case and is NULL at the start of each case.
   virtual void*& state() = 0;
-  // Asks the harness's CallbackServer. Both sizes are at most kCallbackBytes.
+  // Asks the harness's CallbackServer. The server writes response_bytes + bulk_bytes in one piece; the
+  // first part is copied to `response`, the rest to `bulk`. Where the harness may, it writes the bulk
+  // itself while the worker is stopped, so that large answers cost the call no time. The request and
+  // the whole response are at most kCallbackBytes each.
   virtual std::int32_t callback(std::uint32_t kind, const void* request, std::size_t request_bytes,
-                                void* response, std::size_t response_bytes) = 0;
+                                void* response, std::size_t response_bytes, void* bulk = nullptr,
+                                std::size_t bulk_bytes = 0) = 0;
 
   template <class T>
   const T& params_as() const { return *static_cast<const T*>(params()); }
@@ -36,7 +40,7 @@ class Call {
   F* fn(const char* name) { return reinterpret_cast<F*>(symbol(name)); }
 };
 
-inline constexpr std::size_t kCallbackBytes = std::size_t{8} << 20;
+inline constexpr std::size_t kCallbackBytes = std::size_t{16} << 20;
 
 // Runs one phase and returns the submission's ASSAY_* code. A missing optional function is
 // ASSAY_ENOTSUP.

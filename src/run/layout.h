@@ -13,7 +13,7 @@ namespace assay::run {
 
 inline constexpr std::size_t kCanaryBytes = 64;
 // Room for one callback's request, and for its response; equals worker::kCallbackBytes.
-inline constexpr std::size_t kCallbackPayload = std::size_t{8} << 20;
+inline constexpr std::size_t kCallbackPayload = std::size_t{16} << 20;
 
 struct Layout {
   std::vector<wire::BufferSlot> slots;  // one per buffer of the plan

@@ -44,6 +44,7 @@ struct Header {
   std::uint64_t callback_offset = 0;           // in the output memfd; request payload
   std::uint64_t callback_response_offset = 0;  // in the input memfd
   std::int32_t callback_status = 0;            // the answer to the latest callback
+  std::int32_t callback_bulk_written = 0;      // whether its bulk stands at the address asked for
   std::uint64_t scratch_capacity = 0;          // of ctx->alloc, bytes
   std::uint32_t required_symbols = 0, optional_symbols = 0;  // required first
   char symbols[kMaxSymbols][kMaxSymbolLength] = {};
@@ -58,6 +59,8 @@ struct Control {
   std::uint64_t scratch_peak = 0;    // ctx->alloc, bytes
   std::uint32_t callback_kind = 0;
   std::uint32_t callback_request_bytes = 0, callback_response_bytes = 0;
+  std::uint32_t callback_bulk_bytes = 0;   // behind the response
+  std::uint64_t callback_bulk_address = 0; // where the worker wants them
   char message[512] = {};            // load_failed: why
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -210,16 +211,27 @@ std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s) {
   }
 }
 
-// Serves one callback while the worker is stopped.
+// Serves one callback while the worker is stopped. The bulk of the answer is written into the worker's
+// memory, wherever it asked for it: that can harm nothing but the worker. Where the kernel or the
+// address forbids it the worker copies, and faults, itself.
 void WorkerProcess::answer(CallbackServer* server) {
   const std::size_t request_bytes =
       std::min<std::size_t>(control().callback_request_bytes, kCallbackPayload);
   const std::size_t response_bytes =
       std::min<std::size_t>(control().callback_response_bytes, kCallbackPayload);
-  header().callback_status = server->serve(
-      control().callback_kind,
-      {output_.data() + layout_.callback_request_offset, request_bytes},
-      {input_.data() + layout_.callback_response_offset, response_bytes});
+  const std::size_t bulk_bytes =
+      std::min<std::size_t>(control().callback_bulk_bytes, kCallbackPayload - response_bytes);
+  const std::uint64_t address = control().callback_bulk_address;
+  std::byte* response = input_.data() + layout_.callback_response_offset;
+  header().callback_status =
+      server->serve(control().callback_kind,
+                    {output_.data() + layout_.callback_request_offset, request_bytes},
+                    {response, response_bytes + bulk_bytes});
+  const iovec from{response + response_bytes, bulk_bytes};
+  const iovec to{reinterpret_cast<void*>(address), bulk_bytes};
+  const bool written = bulk_bytes > 0 && ::process_vm_writev(process_.pid(), &to, 1, &from, 1, 0) ==
+                                             static_cast<ssize_t>(bulk_bytes);
+  header().callback_bulk_written = written ? 1 : 0;
 }
 
 Outcome WorkerProcess::timed_out(double time_limit_s) {

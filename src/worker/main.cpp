@@ -91,15 +91,23 @@ class Worker final : public Call {
   void*& state() override { return state_; }
 
   std::int32_t callback(std::uint32_t kind, const void* request, std::size_t request_bytes,
-                        void* response, std::size_t response_bytes) override {
+                        void* response, std::size_t response_bytes, void* bulk,
+                        std::size_t bulk_bytes) override {
     if (request_bytes > kCallbackBytes || response_bytes > kCallbackBytes) return ASSAY_EINVAL;
+    if (bulk_bytes > kCallbackBytes - response_bytes) return ASSAY_EINVAL;
     std::memcpy(output_.data + header().callback_offset, request, request_bytes);
     control().callback_kind = kind;
     control().callback_request_bytes = static_cast<std::uint32_t>(request_bytes);
     control().callback_response_bytes = static_cast<std::uint32_t>(response_bytes);
+    control().callback_bulk_bytes = static_cast<std::uint32_t>(bulk_bytes);
+    control().callback_bulk_address = reinterpret_cast<std::uintptr_t>(bulk);
     send(Reply::callback);
     await_request();
-    std::memcpy(response, input_.data + header().callback_response_offset, response_bytes);
+    const std::byte* answer = input_.data + header().callback_response_offset;
+    std::memcpy(response, answer, response_bytes);
+    if (bulk_bytes > 0 && header().callback_bulk_written == 0) {
+      std::memcpy(bulk, answer + response_bytes, bulk_bytes);
+    }
     return header().callback_status;
   }
 

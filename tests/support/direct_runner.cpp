@@ -5,10 +5,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
+#include <vector>
 
 #include "run/adapter_registry.h"
 #include "run/challenge_registry.h"
@@ -55,10 +57,15 @@ class DirectCall final : public worker::Call {
   void* symbol(const char* name) override { return ::dlsym(library_, name); }
   void*& state() override { return state_; }
   std::int32_t callback(std::uint32_t kind, const void* request, std::size_t request_bytes,
-                        void* response, std::size_t response_bytes) override {
+                        void* response, std::size_t response_bytes, void* bulk,
+                        std::size_t bulk_bytes) override {
     if (server_ == nullptr) return ASSAY_EINTERNAL;
-    return server_->serve(kind, {static_cast<const std::byte*>(request), request_bytes},
-                          {static_cast<std::byte*>(response), response_bytes});
+    answer_.resize(response_bytes + bulk_bytes);
+    const std::int32_t status =
+        server_->serve(kind, {static_cast<const std::byte*>(request), request_bytes}, answer_);
+    std::copy_n(answer_.data(), response_bytes, static_cast<std::byte*>(response));
+    std::copy_n(answer_.data() + response_bytes, bulk_bytes, static_cast<std::byte*>(bulk));
+    return status;
   }
   void set_phase(int phase) { phase_ = phase; }
 
@@ -68,6 +75,7 @@ class DirectCall final : public worker::Call {
   CallbackServer* server_;
   void* library_;
   assay_ctx ctx_{};
+  std::vector<std::byte> answer_;
   int phase_ = 0;
   void* state_ = nullptr;
 };
