@@ -1,0 +1,29 @@
+// What the harness and the adapter share.
+#pragma once
+
+#include <cstdint>
+
+#include "abi.h"
+
+namespace assay::beam_search {
+
+// Handed to the adapter.
+struct Params {
+  bs_params search{};  // pointers are filled in by the adapter
+  std::int32_t V = 0, kind = BS_LOG_PROBS;
+  std::int32_t null_step = 0, null_lm = 0;
+};
+
+// Handles of the buffers, in plan order. No phase ever reveals the seed of the model: only the harness
+// sees it.
+enum { kPromptLen, kPromptStart, kPrompt, kModelSeed, kSeq, kLen, kAcc, kScore, kFinished, kNOut };
+
+// The one callback. A request is a StepHeader, then parent i64[n], item i32[n], token i32[n]; the
+// response is state i64[n], then, as its bulk, rows f32[n, V].
+enum CallKind : std::uint32_t { kStep };
+
+struct StepHeader {
+  std::int64_t n = 0;
+};
+
+}  // namespace assay::beam_search

@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+
+#include "trusted.h"
+
+namespace assay::beam_search {
+namespace {
+
+using nlohmann::json;
+
+// Overrides make a call wrong; they change what the submission is told and nothing else.
+Params params_of(const CaseSpec& spec, const Shape& s) {
+  Params p;
+  const json wrong = spec.params.value("override", json::object());
+  p.V = wrong.value("V", s.V);
+  p.kind = wrong.value("kind", s.kind);
+  p.null_step = wrong.value("null_step", 0);
+  p.null_lm = wrong.value("null_lm", 0);
+  bs_params& q = p.search;
+  q.size = static_cast<std::uint32_t>(wrong.value("size", sizeof(bs_params)));
+  q.B = wrong.value("B", s.B);
+  q.K = wrong.value("K", s.K);
+  q.max_new = wrong.value("max_new", s.max_new);
+  q.eos = wrong.value("eos", s.eos);
+  q.alpha = wrong.contains("alpha") ? std::numeric_limits<double>::infinity() : s.alpha;
+  q.rank_mode = wrong.value("rank_mode", s.rank_mode);
+  q.keep_finished = s.keep_finished;
+  q.penalty = s.penalty;
+  q.min_new = wrong.value("min_new", s.min_new);
+  return p;
+}
+
+std::vector<BufferPlan> buffers_of(const Shape& s) {
+  const std::int64_t B = s.B, K = s.K;
+  return {{"prompt_len", Dtype::i32, {B}},
+          {"prompt_start", Dtype::i64, {B}},
+          {"prompt", Dtype::i32, {s.prompt_start.back()}},
+          {"model_seed", Dtype::u64, {1}, Role::input, 1},
+          {"seq", Dtype::i32, {B, K, s.max_new}, Role::output},
+          {"len", Dtype::i32, {B, K}, Role::output},
+          {"acc", Dtype::f64, {B, K}, Role::output},
+          {"score", Dtype::f64, {B, K}, Role::output},
+          {"finished", Dtype::i32, {B, K}, Role::output},
+          {"n_out", Dtype::i32, {B}, Role::output}};
+}
+
+}  // namespace
+
+Shape shape_of(const CaseSpec& spec) {
+  const json& j = spec.params;
+  Shape s;
+  s.B = j.value("B", 1);
+  s.K = j.value("K", 4);
+  s.V = j.at("V");
+  s.max_new = j.at("max_new");
+  s.eos = j.value("eos", -1);
+  s.alpha = j.value("alpha", 0.0);
+  s.kind = j.value("logits", false) ? BS_LOGITS : BS_LOG_PROBS;
+  s.rank_mode = j.value("rank_mode", 0);
+  s.keep_finished = j.value("keep_finished", 0);
+  s.penalty = j.value("penalty", 0);
+  s.min_new = j.value("min_new", 0);
+  s.exact_sums = !j.value("model", json::object()).value("inexact", false);
+  s.strict = j.value("strict", spec.group == CaseGroup::timed);
+  s.early = j.value("early", false);
+  const json prompts = j.value("prompts", json::array({7}));
+  for (std::size_t b = 0; b < static_cast<std::size_t>(s.B); ++b) {
+    s.prompt_start.push_back(s.prompt_start.back() + prompts.at(b % prompts.size()).get<std::int64_t>());
+  }
+  return s;
+}
+
+class BeamSearch final : public Challenge {
+ public:
+  CasePlan plan(const CaseSpec& spec) const override {
+    const Shape s = shape_of(spec);
+    CasePlan plan;
+    plan.set_params(params_of(spec, s));
+    plan.buffers = buffers_of(s);
+    for (const json& name : spec.params.value("null", json::array())) {
+      for (BufferPlan& buffer : plan.buffers) buffer.null |= buffer.name == name;
+    }
+    plan.aligned = spec.group == CaseGroup::timed;
+    return plan;
+  }
+
+  void fill(const CaseSpec& spec, const CasePlan&, std::uint64_t seed,
+            BufferViews buffers) const override {
+    generate_inputs(spec, shape_of(spec), seed, buffers);
+  }
+
+  std::unique_ptr<Reference> reference(const CaseSpec& spec, const CasePlan&,
+                                       BufferViews buffers) const override {
+    if (spec.expect_status != ASSAY_OK) return std::make_unique<BeamReference>();
+    const Shape s = shape_of(spec);
+    return search(s, model_of(spec, s, *buffers[kModelSeed].as<std::uint64_t>()));
+  }
+
+  CheckResult check(const CaseSpec& spec, const CasePlan&, const Reference& reference,
+                    BufferViews buffers, const CallbackServer* server) const override {
+    return check_outputs(spec, shape_of(spec), static_cast<const BeamReference&>(reference), buffers,
+                         static_cast<const ModelServer*>(server));
+  }
+
+  bool has_callbacks(const CaseSpec&) const override { return true; }
+
+  std::unique_ptr<CallbackServer> callbacks(const CaseSpec& spec, const CasePlan&,
+                                            BufferViews buffers) const override {
+    const Shape s = shape_of(spec);
+    return std::make_unique<ModelServer>(model_of(spec, s, *buffers[kModelSeed].as<std::uint64_t>()),
+                                         4 * std::int64_t{s.max_new} + 4);
+  }
+
+  std::string shape(const CaseSpec& spec) const override {
+    const Shape s = shape_of(spec);
+    return fmt::format("B={} K={} V={} steps={}", s.B, s.K, s.V, s.max_new);
+  }
+};
+
+}  // namespace assay::beam_search
+
+ASSAY_CHALLENGE(beam_search, beam_search::BeamSearch)

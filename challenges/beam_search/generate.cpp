@@ -1,0 +1,104 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trusted.h"
+#include "util/files.h"
+
+namespace assay::beam_search {
+namespace {
+
+using nlohmann::json;
+
+// A scripted row: {"token": log-probability, ...}, the other tokens -inf, or "rest".
+std::vector<float> script_row(const json& row, std::int32_t V) {
+  std::vector<float> out(static_cast<std::size_t>(V), kMinusInf);
+  if (row.contains("rest")) std::fill(out.begin(), out.end(), row.at("rest").get<float>());
+  for (const auto& [token, value] : row.items()) {
+    if (token != "rest") out.at(std::stoul(token)) = value.get<float>();
+  }
+  return out;
+}
+
+std::shared_ptr<const Script> script_of(const json& rows, std::int32_t V) {
+  auto script = std::make_shared<Script>();
+  for (const auto& [text, row] : rows.items()) {
+    (*script)[text.empty() || text == "*" ? text : text + " "] = script_row(row, V);
+  }
+  if (!script->contains("*")) (*script)["*"] = script_row(json::object(), V);
+  return script;
+}
+
+ItemModel item_model(const json& j, const Shape& s, std::uint64_t seed) {
+  ItemModel m;
+  m.key = seed;
+  m.V = s.V;
+  m.eos = s.eos;
+  m.eos_rate = j.value("eos_rate", -1.0);
+  m.dead = j.value("dead", 0.0);
+  m.dead_rows = j.value("dead_rows", 0.0);
+  m.coarse = j.value("coarse", 0);
+  m.end_at = j.value("end_at", 0);
+  m.inexact = j.value("inexact", false);
+  m.offset = j.value("offset", 0.0f);
+  if (j.contains("equal")) {
+    m.kind = ItemModel::equal;
+    m.every = j.at("equal");
+  }
+  if (j.contains("script")) {
+    m.kind = ItemModel::scripted;
+    m.script = script_of(j.at("script"), s.V);
+  }
+  return m;
+}
+
+// Item b's description: that of the case, changed by that of the item.
+json description(const json& params, std::int32_t b) {
+  json all = params.value("model", json::object());
+  const json items = params.value("items", json::array());
+  if (!items.empty()) all.update(items.at(static_cast<std::size_t>(b) % items.size()));
+  return all;
+}
+
+}  // namespace
+
+LanguageModel model_of(const CaseSpec& spec, const Shape& s, std::uint64_t seed) {
+  LanguageModel model;
+  model.V = s.V;
+  model.K = s.K;
+  model.eos = s.eos;
+  model.kind = s.kind;
+  model.seed = seed;
+  model.fail_at = spec.params.value("fail_at", 0);
+  for (std::int32_t b = 0; b < s.B; ++b) {
+    const json j = description(spec.params, b);
+    // Items with the same "same" are copies of each other.
+    model.items.push_back(item_model(j, s, substream(seed, j.value("same", static_cast<std::uint64_t>(b)))));
+  }
+  return model;
+}
+
+void generate_inputs(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
+  Random random(substream(seed, 1));
+  const auto lengths = buffers[kPromptLen].span<std::int32_t>();  // empty in a case where it is NULL
+  for (std::size_t b = 0; b < lengths.size(); ++b) {
+    lengths[b] = static_cast<std::int32_t>(s.prompt_start[b + 1] - s.prompt_start[b]);
+  }
+  std::copy_n(s.prompt_start.begin(), s.B, buffers[kPromptStart].as<std::int64_t>());
+  for (std::int32_t& token : buffers[kPrompt].span<std::int32_t>()) {
+    token = static_cast<std::int32_t>(random.below(s.V));
+  }
+  auto& model_seed = *buffers[kModelSeed].as<std::uint64_t>();
+  model_seed = substream(seed, 2);
+  // Without eos all candidates of a step have one length and their sums are exact: any seed is clear.
+  const bool always_clear = s.eos < 0 && s.exact_sums && s.kind == BS_LOG_PROBS;
+  if (spec.expect_status != ASSAY_OK || always_clear) return;
+  constexpr int kTries = 200;
+  for (std::uint64_t attempt = 1; attempt <= kTries; ++attempt) {
+    if (search(s, model_of(spec, s, model_seed))->clear) return;
+    model_seed = substream(substream(seed, 2), attempt);
+  }
+  throw Error(fmt::format("{}: no seed makes every decision clear", spec.name));
+}
+
+}  // namespace assay::beam_search
