@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -58,6 +57,20 @@ const char* signal_hint(int signal) {
     case SIGBUS: return " (access beyond a mapping)";
     default: return "";
   }
+}
+
+// Copies into the memory of a stopped child; false where the kernel or the address forbids it.
+bool write_into(pid_t pid, std::uint64_t address, const std::byte* from, std::size_t bytes) {
+  const Fd memory(::open(fmt::format("/proc/{}/mem", pid).c_str(), O_WRONLY | O_CLOEXEC));
+  if (!memory) return false;
+  while (bytes > 0) {
+    const ssize_t n = ::pwrite(memory.get(), from, bytes, static_cast<off_t>(address));
+    if (n <= 0) return false;
+    from += n;
+    address += static_cast<std::uint64_t>(n);
+    bytes -= static_cast<std::size_t>(n);
+  }
+  return true;
 }
 
 }  // namespace
@@ -227,10 +240,7 @@ void WorkerProcess::answer(CallbackServer* server) {
       server->serve(control().callback_kind,
                     {output_.data() + layout_.callback_request_offset, request_bytes},
                     {response, response_bytes + bulk_bytes});
-  const iovec from{response + response_bytes, bulk_bytes};
-  const iovec to{reinterpret_cast<void*>(address), bulk_bytes};
-  const bool written = bulk_bytes > 0 && ::process_vm_writev(process_.pid(), &to, 1, &from, 1, 0) ==
-                                             static_cast<ssize_t>(bulk_bytes);
+  const bool written = bulk_bytes > 0 && write_into(process_.pid(), address, response + response_bytes, bulk_bytes);
   header().callback_bulk_written = written ? 1 : 0;
 }
 
