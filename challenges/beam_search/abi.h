@@ -2,26 +2,26 @@
  * assay/abi.h.
  *
  * For each of B items the search keeps an ordered list of at most K beams. A beam is a sequence of
- * generated tokens with acc, the sum of their log-probabilities, and len, their number; both count the
- * eos token, neither counts the prompt. A beam whose last token is eos is finished: it keeps its acc,
- * len and score for good and is never extended. Others are active. The list starts as ONE active beam
- * without tokens.
+ * generated tokens with acc, the sum of their log-probabilities, and len, their number; both count
+ * the eos token, neither counts the prompt. A beam whose last token is eos is finished: it keeps
+ * its acc, len and score for good and is never extended. Others are active. The list starts as ONE
+ * active beam without tokens.
  *
  * A step, while the item has an active beam and fewer than max_new steps were made:
  *   pool = the finished beams of the list, and for every active beam p and every token v whose
  *          log-probability after p is above -inf, the beam p + v
  *   list = the best K of the pool, best first (fewer if the pool is smaller)
  * Best means the largest score (rank_mode 0) or the largest acc (rank_mode 1); equal beams stand in
- * this order: first the finished beams of the old list in its order, then p + v by the place of p in the
- * old list, then by v. An empty pool leaves an empty list.
+ * this order: first the finished beams of the old list in its order, then p + v by the place of p
+ * in the old list, then by v. An empty pool leaves an empty list.
  *
  *   score = acc / len^alpha             penalty 0, and 0 for len = 0
  *   score = acc / ((5 + len) / 6)^alpha penalty 1
  *
  * The answer is the list ordered by score, largest first. Equal beams: finished before active,
  * finished ones by the step at which they finished and then by their place in that step's list,
- * active ones by their place in the list. With keep_finished the finished beams that the search dropped
- * from its list on the way take part as well, and the best K of all are the answer.
+ * active ones by their place in the list. With keep_finished the finished beams that the search
+ * dropped from its list on the way take part as well, and the best K of all are the answer.
  *
  * All sums, penalties and comparisons are in double. */
 #ifndef BEAM_SEARCH_ABI_H
@@ -36,13 +36,13 @@ extern "C" {
 enum { BS_LOG_PROBS = 0, BS_LOGITS = 1 };
 
 /* The model. A row is one hypothesis to extend: the item, and either parent -1, which is the item's
- * prompt (token is ignored), or the state of an earlier row of the same item and the token appended to
- * it. step evaluates n >= 1 rows: out [n, V] is what follows each, state [n] names each for later
- * steps; a state is 0 or more and says nothing about its row.
+ * prompt (token is ignored), or the state of an earlier row of the same item and the token appended
+ * to it. step evaluates n >= 1 rows: out [n, V] is what follows each, state [n] names each for
+ * later steps; a state is 0 or more and says nothing about its row.
  *
- * Only pairs of state and token that exist may be asked for: the token in 0 .. V-1, not eos, and of a
- * finite log-probability. No pair twice. Anything else is an error of the search, and so are more than
- * n = B*K rows. A code other than ASSAY_OK ends the search with that code, outputs untouched.
+ * Only pairs of state and token that exist may be asked for: the token in 0 .. V-1, not eos, and of
+ * a finite log-probability. No pair twice. Anything else is an error of the search, and so are more
+ * than n = B*K rows. A code other than ASSAY_OK ends the search with that code, outputs untouched.
  *
  * One call a step for all items together, and a row for each active beam, no more: calls and rows
  * are counted.
@@ -68,23 +68,24 @@ typedef struct {
   double alpha;          /* any finite value, negative ones included */
   int32_t rank_mode;     /* 0; 1 optional */
   int32_t keep_finished; /* 0; 1 optional */
-  const int32_t* prompt_len;    /* [B], each >= 0; the model knows the prompts, they do not affect */
-  const int32_t* const* prompt; /* [B]     the search */
-  int32_t penalty; /* 0; 1 optional */
-  int32_t min_new; /* 0; optional: an eos that would make len < min_new is not in the pool; >= 0 */
+  /* The model knows the prompts; they do not affect the search. */
+  const int32_t* prompt_len;    /* [B], each >= 0 */
+  const int32_t* const* prompt; /* [B] */
+  int32_t penalty;              /* 0; 1 optional */
+  int32_t min_new;              /* 0; optional, >= 0: no eos in the pool that makes len < min_new */
 } bs_params;
 
-/* seq [B, K, max_new], -1 behind the end of a beam and for all of a beam that does not exist; len, acc,
- * score, finished (0 or 1) [B, K], written for the n_out[b] <= K beams that exist; n_out [B].
+/* seq [B, K, max_new], -1 behind the end of a beam and for all of a beam that does not exist; len,
+ * acc, score, finished (0 or 1) [B, K], written for the n_out[b] <= K beams that exist; n_out [B].
  *
  * max_new = 0 gives one beam without tokens an item, acc and score 0, and no call of the model.
  * ASSAY_EINVAL, outputs untouched: a wrong size, a value outside its range, NULL for lm, step or an
  * array that should hold something. ASSAY_ENOTSUP: an optional feature that is left out.
  *
- * With keep_finished an item may be given up as soon as no continuation can change its answer, log-
- * probabilities being <= 0; that saves calls (optional). */
-int beam_search(assay_ctx*, const bs_params*, const assay_lm*, int32_t* seq, int32_t* len, double* acc,
-                double* score, int32_t* finished, int32_t* n_out);
+ * With keep_finished an item may be given up as soon as no continuation can change its answer:
+ * log-probabilities are not positive. That saves calls (optional). */
+int beam_search(assay_ctx*, const bs_params*, const assay_lm*, int32_t* seq, int32_t* len,
+                double* acc, double* score, int32_t* finished, int32_t* n_out);
 
 #ifdef __cplusplus
 }

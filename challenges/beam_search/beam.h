@@ -14,8 +14,8 @@ struct Params {
   std::int32_t null_step = 0, null_lm = 0;
 };
 
-// Handles of the buffers, in plan order. No phase ever reveals the seed of the model: only the harness
-// sees it.
+// Handles of the buffers, in plan order. No phase ever reveals the seed of the model: only the
+// harness sees it.
 enum { kPromptLen, kPromptStart, kPrompt, kModelSeed, kSeq, kLen, kAcc, kScore, kFinished, kNOut };
 
 // The one callback. A request is a StepHeader, then parent i64[n], item i32[n], token i32[n]; the

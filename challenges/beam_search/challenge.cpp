@@ -64,7 +64,8 @@ Shape shape_of(const CaseSpec& spec) {
   s.early = j.value("early", false);
   const json prompts = j.value("prompts", json::array({7}));
   for (std::size_t b = 0; b < static_cast<std::size_t>(s.B); ++b) {
-    s.prompt_start.push_back(s.prompt_start.back() + prompts.at(b % prompts.size()).get<std::int64_t>());
+    s.prompt_start.push_back(s.prompt_start.back() +
+                             prompts.at(b % prompts.size()).get<std::int64_t>());
   }
   return s;
 }
@@ -97,8 +98,8 @@ class BeamSearch final : public Challenge {
 
   CheckResult check(const CaseSpec& spec, const CasePlan&, const Reference& reference,
                     BufferViews buffers, const CallbackServer* server) const override {
-    return check_outputs(spec, shape_of(spec), static_cast<const BeamReference&>(reference), buffers,
-                         static_cast<const ModelServer*>(server));
+    return check_outputs(spec, shape_of(spec), static_cast<const BeamReference&>(reference),
+                         buffers, static_cast<const ModelServer*>(server));
   }
 
   bool has_callbacks(const CaseSpec&) const override { return true; }
@@ -106,8 +107,9 @@ class BeamSearch final : public Challenge {
   std::unique_ptr<CallbackServer> callbacks(const CaseSpec& spec, const CasePlan&,
                                             BufferViews buffers) const override {
     const Shape s = shape_of(spec);
-    return std::make_unique<ModelServer>(model_of(spec, s, *buffers[kModelSeed].as<std::uint64_t>()),
-                                         4 * std::int64_t{s.max_new} + 4);
+    return std::make_unique<ModelServer>(
+        model_of(spec, s, *buffers[kModelSeed].as<std::uint64_t>()),
+        4 * std::int64_t{s.max_new} + 4);
   }
 
   std::string shape(const CaseSpec& spec) const override {

@@ -42,12 +42,14 @@ class Checker {
  private:
   void tokens(std::size_t b, std::size_t k, const Answer* expected) {
     const auto T = static_cast<std::size_t>(s_.max_new), K = static_cast<std::size_t>(s_.K);
-    const std::span<const std::int32_t> got = buffers_[kSeq].span<std::int32_t>().subspan((b * K + k) * T, T);
+    const std::span<const std::int32_t> got =
+        buffers_[kSeq].span<std::int32_t>().subspan((b * K + k) * T, T);
     for (std::size_t t = 0; t < T; ++t) {
       const bool inside = expected != nullptr && t < expected->tokens.size();
       const std::int32_t want = inside ? expected->tokens[t] : -1;
       if (got[t] == want) continue;
-      return fail(result_, fmt::format("seq of item {}, beam {} at {}: got {}, expected {}", b, k, t, got[t], want));
+      return fail(result_, fmt::format("seq of item {}, beam {} at {}: got {}, expected {}", b, k,
+                                       t, got[t], want));
     }
   }
 
@@ -56,7 +58,8 @@ class Checker {
     const std::int32_t len = buffers_[kLen].span<std::int32_t>()[at];
     const std::int32_t finished = buffers_[kFinished].span<std::int32_t>()[at];
     if (len != static_cast<std::int32_t>(expected.tokens.size())) {
-      return fail(result_, fmt::format("len of item {}, beam {}: got {}, expected {}", b, k, len, expected.tokens.size()));
+      return fail(result_, fmt::format("len of item {}, beam {}: got {}, expected {}", b, k, len,
+                                       expected.tokens.size()));
     }
     if (finished != (expected.finished ? 1 : 0)) {
       return fail(result_, fmt::format("finished of item {}, beam {}: got {}", b, k, finished));
@@ -65,16 +68,19 @@ class Checker {
     number("score", b, k, buffers_[kScore].span<double>()[at], expected.score, expected);
   }
 
-  void number(const char* name, std::size_t b, std::size_t k, double got, double want, const Answer& beam) {
+  void number(const char* name, std::size_t b, std::size_t k, double got, double want,
+              const Answer& beam) {
     // Log-probabilities are not positive, so |acc| is the sum of their magnitudes. A negative alpha
     // magnifies the score, and its error with it.
     const double magnified = std::max(1.0, beam.acc == 0 ? 1.0 : beam.score / beam.acc);
-    const double bound = magnified * (s_.kind == BS_LOGITS
-                                          ? static_cast<double>(beam.tokens.size()) * 0x1p-20 * (1 + r_.largest_logit)
+    const double bound =
+        magnified * (s_.kind == BS_LOGITS ? static_cast<double>(beam.tokens.size()) * 0x1p-20 *
+                                                (1 + r_.largest_logit)
                                           : 1e-9 * (1 - beam.acc));
     const double error = std::abs(got - want);
     if (!(error <= bound)) {
-      return fail(result_, fmt::format("{} of item {}, beam {}: got {:.17g}, expected {:.17g}", name, b, k, got, want));
+      return fail(result_, fmt::format("{} of item {}, beam {}: got {:.17g}, expected {:.17g}",
+                                       name, b, k, got, want));
     }
     if (result_.bound && error / bound <= *result_.error / *result_.bound) return;
     result_.error = error;
@@ -87,24 +93,32 @@ class Checker {
   CheckResult& result_;
 };
 
-void check_work(const Shape& s, const BeamReference& r, const ModelServer& server, CheckResult& result) {
-  if (!server.complaint().empty()) fail(result, "the model was called wrongly: " + server.complaint());
+void check_work(const Shape& s, const BeamReference& r, const ModelServer& server,
+                CheckResult& result) {
+  if (!server.complaint().empty())
+    fail(result, "the model was called wrongly: " + server.complaint());
   const std::int64_t calls = server.calls(), rows = server.rows();
   if (s.strict && (calls > r.calls || rows > r.rows)) {
-    fail(result, fmt::format("the answer is right, but took {} calls and {} rows of the model where {} and {} "
-                             "are enough", calls, rows, r.calls, r.rows));
+    fail(result,
+         fmt::format(
+             "the answer is right, but took {} calls and {} rows of the model where {} and {} "
+             "are enough",
+             calls, rows, r.calls, r.rows));
   }
   // Without the right to give up early, fewer rows than the search needs cannot be honest.
   if (s.keep_finished == 0 && (calls < r.calls || rows < r.rows)) {
-    fail(result, fmt::format("only {} calls and {} rows of the model where {} and {} are needed", calls, rows,
-                             r.calls, r.rows));
+    fail(result, fmt::format("only {} calls and {} rows of the model where {} and {} are needed",
+                             calls, rows, r.calls, r.rows));
   }
   if (s.early && calls > r.early_calls) {
-    fail(result, fmt::format("{} calls of the model; the answer was settled after {}", calls, r.early_calls));
+    fail(result, fmt::format("{} calls of the model; the answer was settled after {}", calls,
+                             r.early_calls));
   }
   if (r.rows == 0) return;
-  result.metrics.push_back({"rows_over_fewest", static_cast<double>(rows) / static_cast<double>(r.rows)});
-  result.metrics.push_back({"calls_over_fewest", static_cast<double>(calls) / static_cast<double>(r.calls)});
+  result.metrics.push_back(
+      {"rows_over_fewest", static_cast<double>(rows) / static_cast<double>(r.rows)});
+  result.metrics.push_back(
+      {"calls_over_fewest", static_cast<double>(calls) / static_cast<double>(r.calls)});
 }
 
 }  // namespace

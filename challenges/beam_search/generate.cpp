@@ -73,14 +73,17 @@ LanguageModel model_of(const CaseSpec& spec, const Shape& s, std::uint64_t seed)
   for (std::int32_t b = 0; b < s.B; ++b) {
     const json j = description(spec.params, b);
     // Items with the same "same" are copies of each other.
-    model.items.push_back(item_model(j, s, substream(seed, j.value("same", static_cast<std::uint64_t>(b)))));
+    model.items.push_back(
+        item_model(j, s, substream(seed, j.value("same", static_cast<std::uint64_t>(b)))));
   }
   return model;
 }
 
-void generate_inputs(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
+void generate_inputs(const CaseSpec& spec, const Shape& s, std::uint64_t seed,
+                     BufferViews buffers) {
   Random random(substream(seed, 1));
-  const auto lengths = buffers[kPromptLen].span<std::int32_t>();  // empty in a case where it is NULL
+  const auto lengths =
+      buffers[kPromptLen].span<std::int32_t>();  // empty in a case where it is NULL
   for (std::size_t b = 0; b < lengths.size(); ++b) {
     lengths[b] = static_cast<std::int32_t>(s.prompt_start[b + 1] - s.prompt_start[b]);
   }
@@ -90,7 +93,8 @@ void generate_inputs(const CaseSpec& spec, const Shape& s, std::uint64_t seed, B
   }
   auto& model_seed = *buffers[kModelSeed].as<std::uint64_t>();
   model_seed = substream(seed, 2);
-  // Without eos all candidates of a step have one length and their sums are exact: any seed is clear.
+  // Without eos all candidates of a step have one length and their sums are exact: any seed is
+  // clear.
   const bool always_clear = s.eos < 0 && s.exact_sums && s.kind == BS_LOG_PROBS;
   if (spec.expect_status != ASSAY_OK || always_clear) return;
   constexpr int kTries = 200;

@@ -41,21 +41,24 @@ struct ItemModel {
   enum Kind : std::uint8_t { hashed, equal, scripted } kind = hashed;
   std::uint64_t key = 0;
   std::int32_t V = 0, eos = -1;
-  double eos_rate = -1;     // share of rows where eos is likely; elsewhere it is unlikely. -1: as any token
-  double dead = 0;          // share of tokens that are -inf
+  double eos_rate =
+      -1;           // share of rows where eos is likely; elsewhere it is unlikely. -1: as any token
+  double dead = 0;  // share of tokens that are -inf
   double dead_rows = 0;     // share of rows that are -inf throughout, the first row excepted
   std::int32_t coarse = 0;  // low bits of the multiple that are cleared: more ties
   std::int32_t end_at = 0;  // depth of the rows that allow nothing but eos; 0: none
   std::int32_t every = 0;   // `equal` models: the multiple of every token
   bool inexact = false;
-  float offset = 0;         // logits only
+  float offset = 0;  // logits only
   std::shared_ptr<const Script> script;
 
   State start(std::int32_t item) const { return {substream(key, 1), item, 0, {}}; }
 
   State extend(const State& parent, std::int32_t token) const {
     State s{mix64(parent.hash ^ mix64(static_cast<std::uint64_t>(token) + 0x9e3779b97f4a7c15ull)),
-            parent.item, parent.depth + 1, {}};
+            parent.item,
+            parent.depth + 1,
+            {}};
     if (kind == scripted) s.text = parent.text + std::to_string(token) + " ";
     return s;
   }
@@ -108,7 +111,8 @@ struct ItemModel {
   }
 
   void kill(const State& s, float* out) const {
-    const auto a = static_cast<std::uint32_t>(mix64(s.hash + 1)), b = static_cast<std::uint32_t>(s.hash >> 7);
+    const auto a = static_cast<std::uint32_t>(mix64(s.hash + 1)),
+               b = static_cast<std::uint32_t>(s.hash >> 7);
     const bool all = s.depth > 0 && static_cast<double>(a) < dead_rows * 0x1p32;
     const auto limit = static_cast<std::uint32_t>(dead * 0xffffffffp0);
     for (std::int32_t v = 0; v < V; ++v) {
@@ -190,7 +194,8 @@ class ModelServer final : public CallbackServer {
                  [&](std::int64_t begin, std::int64_t end) {
                    for (std::int64_t i = begin; i < end; ++i) {
                      const State& s = states[static_cast<std::size_t>(i)];
-                     model_.items[static_cast<std::size_t>(s.item)].row(s, out + static_cast<std::size_t>(i) * V);
+                     model_.items[static_cast<std::size_t>(s.item)].row(
+                         s, out + static_cast<std::size_t>(i) * V);
                    }
                  });
     for (std::size_t i = 0; i < n; ++i) {
@@ -203,7 +208,8 @@ class ModelServer final : public CallbackServer {
 
   // The state of a row, or what is wrong with it.
   const char* find(std::int32_t item, std::int64_t parent, std::int32_t token, State& out) {
-    if (item < 0 || item >= static_cast<std::int32_t>(model_.items.size())) return "an item that does not exist";
+    if (item < 0 || item >= static_cast<std::int32_t>(model_.items.size()))
+      return "an item that does not exist";
     const ItemModel& model = model_.items[static_cast<std::size_t>(item)];
     if (parent == -1) {
       if (!asked_.insert({-1 - item, 0}).second) return "the start of an item twice";

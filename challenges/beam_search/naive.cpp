@@ -16,8 +16,9 @@ template <class T>
 class Scratch {
  public:
   Scratch(assay_ctx* ctx, std::int64_t n)
-      : ctx_(ctx), data_(static_cast<T*>(ctx->alloc(
-                       ctx, static_cast<std::size_t>(std::max<std::int64_t>(n, 1)) * sizeof(T), 64, 0))) {}
+      : ctx_(ctx),
+        data_(static_cast<T*>(ctx->alloc(
+            ctx, static_cast<std::size_t>(std::max<std::int64_t>(n, 1)) * sizeof(T), 64, 0))) {}
   ~Scratch() { ctx_->free(ctx_, data_); }
   Scratch(const Scratch&) = delete;
   bool failed() const { return data_ == nullptr; }
@@ -43,7 +44,7 @@ struct Beam {
   std::int64_t state = -1;
   std::int64_t order = 0;  // of a finished beam among those of its item
   std::int32_t len = 0, finished = 0;
-  std::int32_t last = 0;   // its last token
+  std::int32_t last = 0;  // its last token
 };
 
 // An element of the pool: a finished beam of the list (token -1), or a beam and the token after it.
@@ -55,20 +56,34 @@ struct Candidate {
 class Search {
  public:
   Search(assay_ctx* ctx, const bs_params& p, const assay_lm& lm)
-      : p_(p), lm_(lm), ctx_(ctx), K_(p.K), T_(p.max_new),
-        out_(ctx, std::int64_t{p.B} * K_ * lm.V), states_(ctx, std::int64_t{p.B} * K_),
-        parents_(ctx, std::int64_t{p.B} * K_), items_(ctx, std::int64_t{p.B} * K_), tokens_(ctx, std::int64_t{p.B} * K_),
-        list_(ctx, std::int64_t{p.B} * K_), bank_(ctx, p.keep_finished != 0 ? std::int64_t{p.B} * K_ : 0),
-        next_(ctx, K_), best_(ctx, K_), text_(ctx, std::int64_t{p.B} * K_ * T_), next_text_(ctx, K_ * T_),
-        bank_text_(ctx, p.keep_finished != 0 ? std::int64_t{p.B} * K_ * T_ : 0), size_(ctx, p.B),
-        banked_(ctx, p.B), finished_(ctx, p.B), merged_(ctx, 2 * K_) {}
+      : p_(p),
+        lm_(lm),
+        ctx_(ctx),
+        K_(p.K),
+        T_(p.max_new),
+        out_(ctx, std::int64_t{p.B} * K_ * lm.V),
+        states_(ctx, std::int64_t{p.B} * K_),
+        parents_(ctx, std::int64_t{p.B} * K_),
+        items_(ctx, std::int64_t{p.B} * K_),
+        tokens_(ctx, std::int64_t{p.B} * K_),
+        list_(ctx, std::int64_t{p.B} * K_),
+        bank_(ctx, p.keep_finished != 0 ? std::int64_t{p.B} * K_ : 0),
+        next_(ctx, K_),
+        best_(ctx, K_),
+        text_(ctx, std::int64_t{p.B} * K_ * T_),
+        next_text_(ctx, K_ * T_),
+        bank_text_(ctx, p.keep_finished != 0 ? std::int64_t{p.B} * K_ * T_ : 0),
+        size_(ctx, p.B),
+        banked_(ctx, p.B),
+        finished_(ctx, p.B),
+        merged_(ctx, 2 * K_) {}
   virtual ~Search() = default;
 
   bool failed() const {
-    return out_.failed() || states_.failed() || parents_.failed() || items_.failed() || tokens_.failed() ||
-           list_.failed() || bank_.failed() || next_.failed() || best_.failed() || text_.failed() ||
-           next_text_.failed() || bank_text_.failed() || size_.failed() || banked_.failed() ||
-           finished_.failed() || merged_.failed();
+    return out_.failed() || states_.failed() || parents_.failed() || items_.failed() ||
+           tokens_.failed() || list_.failed() || bank_.failed() || next_.failed() ||
+           best_.failed() || text_.failed() || next_text_.failed() || bank_text_.failed() ||
+           size_.failed() || banked_.failed() || finished_.failed() || merged_.failed();
   }
 
   int run(const Outputs& to) {
@@ -76,8 +91,8 @@ class Search {
     for (step_ = 1; step_ <= T_; ++step_) {
       const std::int32_t rows = gather();
       if (rows == 0) break;
-      const int status = lm_.step(lm_.user, ctx_, rows, items_.data(), parents_.data(), tokens_.data(),
-                                  out_.data(), states_.data());
+      const int status = lm_.step(lm_.user, ctx_, rows, items_.data(), parents_.data(),
+                                  tokens_.data(), out_.data(), states_.data());
       if (status != ASSAY_OK) return status;
       std::int32_t row = 0;
       for (std::int32_t b = 0; b < p_.B; ++b) {
@@ -124,7 +139,9 @@ class Search {
     double bound = -kInf;
     for (std::int64_t i = 0; i < size_[b]; ++i) {
       const Beam& beam = list_[b * K_ + i];
-      if (beam.finished == 0) bound = std::max({bound, score(beam.acc, beam.len + 1), score(beam.acc, static_cast<std::int32_t>(T_))});
+      if (beam.finished == 0)
+        bound = std::max(
+            {bound, score(beam.acc, beam.len + 1), score(beam.acc, static_cast<std::int32_t>(T_))});
     }
     std::int64_t better = 0;
     for (std::int64_t i = 0; i < size_[b]; ++i) {
@@ -155,11 +172,13 @@ class Search {
     if (lm_.kind == BS_LOG_PROBS) return 0;
     const auto most = static_cast<double>(*std::max_element(row, row + lm_.V));
     double sum = 0;
-    for (std::int32_t v = 0; most > -kInf && v < lm_.V; ++v) sum += std::exp(static_cast<double>(row[v]) - most);
+    for (std::int32_t v = 0; most > -kInf && v < lm_.V; ++v)
+      sum += std::exp(static_cast<double>(row[v]) - most);
     return most > -kInf ? most + std::log(sum) : 0;
   }
 
-  virtual Candidate extended(const Beam& beam, std::int32_t parent, std::int32_t token, double logp) const {
+  virtual Candidate extended(const Beam& beam, std::int32_t parent, std::int32_t token,
+                             double logp) const {
     const double acc = beam.acc + logp;
     return {acc, score(acc, beam.len + 1), parent, token, beam.len + 1};
   }
@@ -258,7 +277,8 @@ class Search {
     std::int64_t n = 0;
     const auto insert = [&](std::int64_t index) {
       std::int64_t at = n++;
-      for (; at > 0 && ahead(entry(b, index), entry(b, merged_[at - 1])); --at) merged_[at] = merged_[at - 1];
+      for (; at > 0 && ahead(entry(b, index), entry(b, merged_[at - 1])); --at)
+        merged_[at] = merged_[at - 1];
       merged_[at] = index;
     };
     for (std::int64_t i = 0; i < size_[b]; ++i) insert(i);
@@ -271,7 +291,9 @@ class Search {
       if (k >= n) continue;
       const Beam& beam = entry(b, merged_[k]);
       const std::int64_t i = merged_[k];
-      std::copy_n(i < K_ ? text_.data() + (b * K_ + i) * T_ : bank_text_.data() + (b * K_ + i - K_) * T_, beam.len, seq);
+      std::copy_n(
+          i < K_ ? text_.data() + (b * K_ + i) * T_ : bank_text_.data() + (b * K_ + i - K_) * T_,
+          beam.len, seq);
       to.len[at] = beam.len;
       to.acc[at] = beam.acc;
       to.score[at] = beam.score;
@@ -299,15 +321,18 @@ class Search {
 };
 
 bool valid(const bs_params* p, const assay_lm* lm, const Outputs& to) {
-  if (p == nullptr || p->size != sizeof(bs_params) || lm == nullptr || lm->size != sizeof(assay_lm)) return false;
-  if (p->B < 0 || p->K < 1 || p->max_new < 0 || p->min_new < 0 || lm->V < 1 || lm->step == nullptr) return false;
+  if (p == nullptr || p->size != sizeof(bs_params) || lm == nullptr || lm->size != sizeof(assay_lm))
+    return false;
+  if (p->B < 0 || p->K < 1 || p->max_new < 0 || p->min_new < 0 || lm->V < 1 || lm->step == nullptr)
+    return false;
   if (p->eos < -1 || p->eos >= lm->V || !std::isfinite(p->alpha)) return false;
   if (p->rank_mode < 0 || p->rank_mode > 1 || p->penalty < 0 || p->penalty > 1) return false;
   if (p->keep_finished < 0 || p->keep_finished > 1 || lm->kind < 0 || lm->kind > 1) return false;
   if (p->B == 0) return true;
   if (p->prompt_len == nullptr || p->prompt == nullptr) return false;
   if (p->max_new > 0 && to.seq == nullptr) return false;
-  return to.len != nullptr && to.acc != nullptr && to.score != nullptr && to.finished != nullptr && to.n_out != nullptr;
+  return to.len != nullptr && to.acc != nullptr && to.score != nullptr && to.finished != nullptr &&
+         to.n_out != nullptr;
 }
 
 template <class S>
@@ -320,6 +345,7 @@ int run_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, const Out
 }  // namespace
 
 extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq,
-                           int32_t* len, double* acc, double* score, int32_t* finished, int32_t* n_out) {
+                           int32_t* len, double* acc, double* score, int32_t* finished,
+                           int32_t* n_out) {
   return run_search<Search>(ctx, p, lm, {seq, len, acc, score, finished, n_out});
 }

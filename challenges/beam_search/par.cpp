@@ -1,22 +1,26 @@
 // The expert implementation for a CPU.
 //
 // Napkin arithmetic. B = 1, K = 64, V = 50257: a step reads 64 rows, 12.9 MB, and keeps 64 of 3.2 M
-// candidates. Reading once at 20 to 40 GB/s (the rows come from the last-level cache or from memory)
-// takes 0.3 to 0.6 ms; a score for each candidate, one addition and one division, would take 3.2 M * 4 ns
-// = 13 ms on a core, and sorting them much more. So:
+// candidates. Reading once at 20 to 40 GB/s (the rows come from the last-level cache or from
+// memory) takes 0.3 to 0.6 ms; a score for each candidate, one addition and one division, would
+// take 3.2 M * 4 ns = 13 ms on a core, and sorting them much more. So:
 //   Candidates of a step have one length: their order by score is that by sum, so only the sums are
 //   compared, and a penalty is divided by K times, not K*V times.
-//   A value matters only if it exceeds what the K-th best sum so far leaves for its row. Blocks of 256
-//   values are passed over by their maximum, 16 values an instruction: 0.06 ns a value from the cache. Of
-//   n values in random order K (1 + ln(n / K)) = 760 get through and cost an insertion each, 0.05 ms.
-//   Nothing is written but back-pointers, 8 bytes a beam and step; texts are read off them at the end.
-//   Threads take rows in turn; each keeps its own best K of every item that it meets, in ascending order
-//   of parents and tokens, so that an equal candidate that comes later is never the better one.
-// The limit that binds is the bandwidth of the rows. Measured on two cores of an EPYC with AVX-512, the
-// rows in the last-level cache: 0.29 ms a step of 8 x 8 x 32000 (28 GB/s), 0.53 ms of 1 x 64 x 50257 (24 GB/s)
-// and 0.25 ms of 64 x 4 x 4096 on one core; 0.29, 0.47 and 0.23 ms on two, as one core nearly
-// exhausts the bandwidth and a thread costs 50 us. So only larger steps, and logits with their
-// exponentials, are worth a second thread.
+//   A value matters only if it exceeds what the K-th best sum so far leaves for its row. Blocks of
+//   256 values are passed over by their maximum, 16 values an instruction: 0.06 ns a value from the
+//   cache. Of n values in random order K (1 + ln(n / K)) = 760 get through and cost an insertion
+//   each, 0.05 ms.
+//
+//   Nothing is written but back-pointers, 8 bytes a beam and step; texts are read off them last.
+//
+//   Threads take rows in turn; each keeps its own best K of every item that it meets, in ascending
+//   order of parents and tokens, so that an equal candidate that comes later is never better.
+//
+// The limit that binds is the bandwidth of the rows. Measured on two cores of an EPYC with AVX-512,
+// the rows in the last-level cache: 0.29 ms a step of 8 x 8 x 32000 (28 GB/s), 0.53 ms of 1 x 64 x
+// 50257 (24 GB/s) and 0.25 ms of 64 x 4 x 4096 on one core; 0.29, 0.47 and 0.23 ms on two, as one
+// core nearly exhausts the bandwidth and a thread costs 50 us. So only larger steps, and logits
+// with their exponentials, are worth a second thread.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -70,8 +74,9 @@ template <class T>
 class Scratch {
  public:
   Scratch(assay_ctx* ctx, std::int64_t n)
-      : ctx_(ctx), data_(static_cast<T*>(ctx->alloc(
-                       ctx, static_cast<std::size_t>(std::max<std::int64_t>(n, 1)) * sizeof(T), 64, 0))) {}
+      : ctx_(ctx),
+        data_(static_cast<T*>(ctx->alloc(
+            ctx, static_cast<std::size_t>(std::max<std::int64_t>(n, 1)) * sizeof(T), 64, 0))) {}
   ~Scratch() {
     if (data_ != nullptr) ctx_->free(ctx_, data_);
   }
@@ -85,8 +90,8 @@ class Scratch {
   T* data_;
 };
 
-// Runs body(thread) on up to `threads` threads, this one included. A thread is made for each call: one
-// that slept through the model's part would have to be woken for it as well.
+// Runs body(thread) on up to `threads` threads, this one included. A thread is made for each call:
+// one that slept through the model's part would have to be woken for it as well.
 template <class Body>
 void on_threads(int threads, const Body& body) {
   std::vector<std::thread> others;
@@ -149,11 +154,13 @@ float limit_for(double least, double base) {
   if (!(difference > -kInf)) return -std::numeric_limits<float>::infinity();
   const double safe = difference - 1e-15 * (std::abs(least) + std::abs(base));
   const auto limit = static_cast<float>(safe);
-  return static_cast<double>(limit) > safe ? std::nextafterf(limit, -std::numeric_limits<float>::infinity()) : limit;
+  return static_cast<double>(limit) > safe
+             ? std::nextafterf(limit, -std::numeric_limits<float>::infinity())
+             : limit;
 }
 
-void scan(const float* x, std::int32_t begin, std::int32_t end, std::int32_t skip, double base, std::int32_t parent,
-          Best& best, float& limit) {
+void scan(const float* x, std::int32_t begin, std::int32_t end, std::int32_t skip, double base,
+          std::int32_t parent, Best& best, float& limit) {
   for (std::int32_t v = begin; v < end; ++v) {
     if (!(x[v] > limit) || v == skip) continue;
     const double acc = base + static_cast<double>(x[v]);
@@ -164,7 +171,8 @@ void scan(const float* x, std::int32_t begin, std::int32_t end, std::int32_t ski
 }
 
 // Adds the continuations of one beam. `skip` is a token that is not allowed, or -1.
-void select_row(const float* x, std::int32_t V, std::int32_t skip, double base, std::int32_t parent, Best& best) {
+void select_row(const float* x, std::int32_t V, std::int32_t skip, double base, std::int32_t parent,
+                Best& best) {
   float limit = limit_for(best.least(), base);
   std::int32_t v = 0;
   for (; v + kBlock <= V; v += kBlock) {
@@ -177,22 +185,42 @@ double log_sum_exp(const float* x, std::int32_t V) {
   const float most = *std::max_element(x, x + V);
   if (!(most > -std::numeric_limits<float>::infinity())) return 0;
   double sum = 0;
-  for (std::int32_t v = 0; v < V; ++v) sum += std::exp(static_cast<double>(x[v]) - static_cast<double>(most));
+  for (std::int32_t v = 0; v < V; ++v)
+    sum += std::exp(static_cast<double>(x[v]) - static_cast<double>(most));
   return static_cast<double>(most) + std::log(sum);
 }
 
 class Search {
  public:
   Search(assay_ctx* ctx, const bs_params& p, const assay_lm& lm)
-      : p_(p), lm_(lm), ctx_(ctx), threads_(std::max(ctx->nthreads, 1)), K_(p.K), T_(p.max_new), all_(std::int64_t{p.B} * p.K),
-        out_(ctx, all_ * lm.V), states_(ctx, all_), parents_(ctx, all_), items_(ctx, all_), tokens_(ctx, all_),
-        places_(ctx, all_), list_(ctx, all_), next_(ctx, K_), bank_(ctx, p.keep_finished != 0 ? all_ : 0),
-        nodes_(ctx, all_ * T_), found_(ctx, threads_ * all_), n_found_(ctx, threads_ * p.B), size_(ctx, p.B), banked_(ctx, p.B), finished_(ctx, p.B) {}
+      : p_(p),
+        lm_(lm),
+        ctx_(ctx),
+        threads_(std::max(ctx->nthreads, 1)),
+        K_(p.K),
+        T_(p.max_new),
+        all_(std::int64_t{p.B} * p.K),
+        out_(ctx, all_ * lm.V),
+        states_(ctx, all_),
+        parents_(ctx, all_),
+        items_(ctx, all_),
+        tokens_(ctx, all_),
+        places_(ctx, all_),
+        list_(ctx, all_),
+        next_(ctx, K_),
+        bank_(ctx, p.keep_finished != 0 ? all_ : 0),
+        nodes_(ctx, all_ * T_),
+        found_(ctx, threads_ * all_),
+        n_found_(ctx, threads_ * p.B),
+        size_(ctx, p.B),
+        banked_(ctx, p.B),
+        finished_(ctx, p.B) {}
 
   bool failed() const {
-    return out_.failed() || states_.failed() || parents_.failed() || items_.failed() || tokens_.failed() ||
-           places_.failed() || list_.failed() || next_.failed() || bank_.failed() || nodes_.failed() ||
-           found_.failed() || n_found_.failed() || size_.failed() || banked_.failed() || finished_.failed();
+    return out_.failed() || states_.failed() || parents_.failed() || items_.failed() ||
+           tokens_.failed() || places_.failed() || list_.failed() || next_.failed() ||
+           bank_.failed() || nodes_.failed() || found_.failed() || n_found_.failed() ||
+           size_.failed() || banked_.failed() || finished_.failed();
   }
 
   int run(const Outputs& to) {
@@ -204,8 +232,8 @@ class Search {
     for (step_ = 1; step_ <= T_; ++step_) {
       const std::int32_t rows = gather();
       if (rows == 0) break;
-      const int status = lm_.step(lm_.user, ctx_, rows, items_.data(), parents_.data(), tokens_.data(),
-                                  out_.data(), states_.data());
+      const int status = lm_.step(lm_.user, ctx_, rows, items_.data(), parents_.data(),
+                                  tokens_.data(), out_.data(), states_.data());
       if (status != ASSAY_OK) return status;
       select(rows);
       penalty_ = penalty(static_cast<std::int32_t>(step_));
@@ -227,9 +255,11 @@ class Search {
     for (std::int64_t i = 0; i < size_[b]; ++i) {
       if (list_[b * K_ + i].finished == 0) most = std::max(most, list_[b * K_ + i].acc);
     }
-    const double bound = std::max(most / penalty(static_cast<std::int32_t>(step_)), most / penalty(static_cast<std::int32_t>(T_)));
+    const double bound = std::max(most / penalty(static_cast<std::int32_t>(step_)),
+                                  most / penalty(static_cast<std::int32_t>(T_)));
     std::int64_t better = 0;
-    for (std::int64_t i = 0; i < size_[b]; ++i) better += list_[b * K_ + i].finished != 0 && list_[b * K_ + i].score > bound;
+    for (std::int64_t i = 0; i < size_[b]; ++i)
+      better += list_[b * K_ + i].finished != 0 && list_[b * K_ + i].score > bound;
     for (std::int64_t i = 0; i < banked_[b]; ++i) better += bank_[b * K_ + i].score > bound;
     return better >= K_;
   }
@@ -251,13 +281,14 @@ class Search {
     return n;
   }
 
-  // The best continuations of every item. Threads take rows in turn, in ascending order, so that one
-  // that starts late does less.
+  // The best continuations of every item. Threads take rows in turn, in ascending order, so that
+  // one that starts late does less.
   void select(std::int32_t rows) {
     constexpr std::int64_t kTurn = 1 << 15;  // values
     // A thread costs 50 us: a scan of 4 M values, the exponentials of 32 K.
     const std::int64_t worth_a_thread = lm_.kind == BS_LOGITS ? 1 << 15 : 1 << 22;
-    parts_ = static_cast<int>(std::min<std::int64_t>({threads_, rows, 1 + rows * std::int64_t{lm_.V} / worth_a_thread}));
+    parts_ = static_cast<int>(
+        std::min<std::int64_t>({threads_, rows, 1 + rows * std::int64_t{lm_.V} / worth_a_thread}));
     const auto turn = static_cast<std::int32_t>(std::clamp<std::int64_t>(kTurn / lm_.V, 1, rows));
     std::fill_n(n_found_.data(), parts_ * p_.B, 0);
     std::atomic<std::int32_t> next{0};
@@ -265,7 +296,8 @@ class Search {
       for (;;) {
         const std::int32_t begin = next.fetch_add(turn);
         if (begin >= rows) return;
-        for (std::int32_t row = begin; row < std::min(begin + turn, rows); ++row) select_from(t, row);
+        for (std::int32_t row = begin; row < std::min(begin + turn, rows); ++row)
+          select_from(t, row);
       }
     });
   }
@@ -300,12 +332,15 @@ class Search {
         const std::int64_t i = at[static_cast<std::size_t>(t)];
         if (i == n_found_[std::int64_t{t} * p_.B + b]) continue;
         const Candidate& c = found_[t * all_ + b * K_ + i];  // threads never share a parent
-        if (from < 0 || c.acc > most.acc || (c.acc == most.acc && c.parent < most.parent)) most = c, from = t;
+        if (from < 0 || c.acc > most.acc || (c.acc == most.acc && c.parent < most.parent))
+          most = c, from = t;
       }
       const bool has_old = old < size_[b];
       if (from < 0 && !has_old) break;
       const double score = most.acc / penalty_;
-      const bool takes_old = has_old && (from < 0 || (p_.rank_mode == 0 ? list[old].score >= score : list[old].acc >= most.acc));
+      const bool takes_old =
+          has_old &&
+          (from < 0 || (p_.rank_mode == 0 ? list[old].score >= score : list[old].acc >= most.acc));
       if (takes_old) {
         next_[taken] = list[old];
         list[old++].len = -1;  // stays
@@ -321,11 +356,19 @@ class Search {
     return end;
   }
 
-  Beam extended(std::int32_t b, const Beam* list, const Candidate& c, double score, std::int64_t place) {
+  Beam extended(std::int32_t b, const Beam* list, const Candidate& c, double score,
+                std::int64_t place) {
     const Beam& parent = list[c.parent];
     const std::int64_t node = (step_ - 1) * K_ + place;
     nodes_[b * K_ * T_ + node] = {static_cast<std::int32_t>(parent.node), c.token};
-    Beam beam{c.acc, score, parent.state, node, 0, static_cast<std::int32_t>(step_), c.token == p_.eos ? 1 : 0, c.token};
+    Beam beam{c.acc,
+              score,
+              parent.state,
+              node,
+              0,
+              static_cast<std::int32_t>(step_),
+              c.token == p_.eos ? 1 : 0,
+              c.token};
     if (beam.finished != 0) beam.order = finished_[b]++;
     return beam;
   }
@@ -394,21 +437,25 @@ class Search {
 };
 
 bool valid(const bs_params* p, const assay_lm* lm, const Outputs& to) {
-  if (p == nullptr || p->size != sizeof(bs_params) || lm == nullptr || lm->size != sizeof(assay_lm)) return false;
-  if (p->B < 0 || p->K < 1 || p->max_new < 0 || p->min_new < 0 || lm->V < 1 || lm->step == nullptr) return false;
+  if (p == nullptr || p->size != sizeof(bs_params) || lm == nullptr || lm->size != sizeof(assay_lm))
+    return false;
+  if (p->B < 0 || p->K < 1 || p->max_new < 0 || p->min_new < 0 || lm->V < 1 || lm->step == nullptr)
+    return false;
   if (p->eos < -1 || p->eos >= lm->V || !std::isfinite(p->alpha)) return false;
   if (p->rank_mode < 0 || p->rank_mode > 1 || p->penalty < 0 || p->penalty > 1) return false;
   if (p->keep_finished < 0 || p->keep_finished > 1 || lm->kind < 0 || lm->kind > 1) return false;
   if (p->B == 0) return true;
   if (p->prompt_len == nullptr || p->prompt == nullptr) return false;
   if (p->max_new > 0 && to.seq == nullptr) return false;
-  return to.len != nullptr && to.acc != nullptr && to.score != nullptr && to.finished != nullptr && to.n_out != nullptr;
+  return to.len != nullptr && to.acc != nullptr && to.score != nullptr && to.finished != nullptr &&
+         to.n_out != nullptr;
 }
 
 }  // namespace
 
 extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq,
-                           int32_t* len, double* acc, double* score, int32_t* finished, int32_t* n_out) {
+                           int32_t* len, double* acc, double* score, int32_t* finished,
+                           int32_t* n_out) {
   const Outputs to{seq, len, acc, score, finished, n_out};
   if (!valid(p, lm, to)) return ASSAY_EINVAL;
   try {

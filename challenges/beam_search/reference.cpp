@@ -17,7 +17,7 @@ struct Beam {
   std::vector<std::int32_t> tokens;
   double acc = 0, score = 0;
   bool finished = false;
-  std::int64_t order = 0;   // finished beams: when and where
+  std::int64_t order = 0;  // finished beams: when and where
   std::int32_t len = 0;
 };
 
@@ -55,7 +55,8 @@ class ItemSearch {
     });
     const std::size_t kept = std::min(all.size(), static_cast<std::size_t>(s_.K));
     for (std::size_t i = 0; i + 1 < all.size() && i < kept; ++i) {
-      compare(all[i].score, all[i + 1].score, all[i].acc == all[i + 1].acc && all[i].len == all[i + 1].len,
+      compare(all[i].score, all[i + 1].score,
+              all[i].acc == all[i + 1].acc && all[i].len == all[i + 1].len,
               all[i].len == all[i + 1].len);
     }
     std::vector<Answer> result;
@@ -87,7 +88,9 @@ class ItemSearch {
     std::vector<std::vector<Candidate>> found(list_.size());
     parallel_for(static_cast<std::int64_t>(list_.size()), std::max(1, 30000 / s_.V),
                  [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t i = begin; i < end; ++i) found[static_cast<std::size_t>(i)] = continuations(static_cast<std::int32_t>(i));
+                   for (std::int64_t i = begin; i < end; ++i)
+                     found[static_cast<std::size_t>(i)] =
+                         continuations(static_cast<std::int32_t>(i));
                  });
     std::vector<Candidate> pool;
     for (const auto& part : found) pool.insert(pool.end(), part.begin(), part.end());
@@ -114,7 +117,8 @@ class ItemSearch {
     if (s_.min_new > beam.len + 1 && s_.eos >= 0) row[static_cast<std::size_t>(s_.eos)] = kMinusInf;
     std::vector<Candidate> result;
     for (const std::int32_t token : best_tokens(row, static_cast<std::size_t>(s_.K) + 1)) {
-      const double x = static_cast<double>(row[static_cast<std::size_t>(token)]), acc = beam.acc + (x - shift);
+      const double x = static_cast<double>(row[static_cast<std::size_t>(token)]),
+                   acc = beam.acc + (x - shift);
       result.push_back({i, token, beam.len + 1, acc, score(acc, beam.len + 1), x});
     }
     return result;
@@ -137,7 +141,8 @@ class ItemSearch {
     };
     const auto shrink = [&] {
       if (tokens.size() <= n) return;
-      std::nth_element(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n) - 1, tokens.end(), better);
+      std::nth_element(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n) - 1,
+                       tokens.end(), better);
       tokens.resize(n);
     };
     constexpr std::size_t kBlock = 64;
@@ -187,7 +192,8 @@ class ItemSearch {
     double bound = -kInf;
     for (const Beam& b : list_) {
       if (b.finished) continue;
-      bound = std::max({bound, score(b.acc, s_.max_new), score(b.acc, std::min(b.len + 1, s_.max_new)), b.score});
+      bound = std::max({bound, score(b.acc, s_.max_new),
+                        score(b.acc, std::min(b.len + 1, s_.max_new)), b.score});
     }
     std::int64_t better = 0;
     for (const Beam& b : list_) better += b.finished && b.score > bound ? 1 : 0;
@@ -196,13 +202,14 @@ class ItemSearch {
   }
 
   void check_gap(const Candidate& a, const Candidate& b) {
-    const bool same_row = a.parent == b.parent && a.logit == b.logit && a.token >= 0 && b.token >= 0;
+    const bool same_row =
+        a.parent == b.parent && a.logit == b.logit && a.token >= 0 && b.token >= 0;
     const bool equal = s_.kind == BS_LOGITS ? same_row : a.acc == b.acc && a.len == b.len;
     compare(key(a), key(b), equal, a.len == b.len);
   }
 
-  // Exactly equal in every implementation, or far enough apart. Sums that are exact and of one length
-  // keep their order under any rounding of the penalty.
+  // Exactly equal in every implementation, or far enough apart. Sums that are exact and of one
+  // length keep their order under any rounding of the penalty.
   void compare(double a, double b, bool equal, bool same_length) {
     if (equal) return;
     const bool safe = s_.exact_sums && s_.kind == BS_LOG_PROBS && a != b;

@@ -39,8 +39,11 @@ std::string source(const std::string& file) {
 class Case {
  public:
   Case(CaseSpec given, std::uint64_t seed)
-      : spec(std::move(given)), plan(challenge().plan(spec)), layout(run::make_layout(plan, true)),
-        input(layout.input_bytes + 64), output(layout.output_bytes + 64),
+      : spec(std::move(given)),
+        plan(challenge().plan(spec)),
+        layout(run::make_layout(plan, true)),
+        input(layout.input_bytes + 64),
+        output(layout.output_bytes + 64),
         buffers(run::views(layout, input.data(), output.data())) {
     challenge().fill(spec, plan, seed, buffers);
     made = challenge().reference(spec, plan, buffers);
@@ -92,14 +95,16 @@ class Case {
   }
 };
 
-// --- the witnesses: they share the models with the reference, and nothing else ----------------------
+// --- the witnesses: they share the models with the reference, and nothing else
+// ----------------------
 
 using Text = std::vector<int>;
 
 // The rows of one item by their texts.
 class Rows {
  public:
-  Rows(const Case& c, int item) : model_(c.model()), item_(item), logits_(c.shape().kind == BS_LOGITS) {}
+  Rows(const Case& c, int item)
+      : model_(c.model()), item_(item), logits_(c.shape().kind == BS_LOGITS) {}
 
   std::vector<double> after(const Text& text) const {
     const ItemModel& m = model_.items[static_cast<std::size_t>(item_)];
@@ -123,11 +128,13 @@ class Rows {
 
 double penalised(const Shape& s, double acc, std::size_t len) {
   if (len == 0) return s.penalty == 0 ? 0 : acc;
-  const double base = s.penalty == 0 ? static_cast<double>(len) : (5 + static_cast<double>(len)) / 6;
+  const double base =
+      s.penalty == 0 ? static_cast<double>(len) : (5 + static_cast<double>(len)) / 6;
   return acc * std::exp(-s.alpha * std::log(base));
 }
 
-void expect_same(const Case& c, std::size_t item, const std::vector<std::pair<double, Text>>& expected) {
+void expect_same(const Case& c, std::size_t item,
+                 const std::vector<std::pair<double, Text>>& expected) {
   const std::vector<Answer>& got = c.reference().items[item];
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t k = 0; k < got.size(); ++k) {
@@ -141,7 +148,8 @@ void expect_same(const Case& c, std::size_t item, const std::vector<std::pair<do
 TEST(BeamWitness, AWideBeamFindsEveryText) {
   for (const double alpha : {0.0, 0.7, -0.6, 2.0}) {
     for (const auto& [V, T] : {std::pair{2, 5}, std::pair{3, 3}, std::pair{5, 2}}) {
-      const Case c(json{{"B", 2}, {"K", 60}, {"V", V}, {"max_new", T}, {"eos", V - 1}, {"alpha", alpha}}, 5);
+      const Case c(
+          json{{"B", 2}, {"K", 60}, {"V", V}, {"max_new", T}, {"eos", V - 1}, {"alpha", alpha}}, 5);
       for (int item = 0; item < 2; ++item) {
         const Rows rows(c, item);
         std::vector<std::pair<double, Text>> all;
@@ -158,7 +166,8 @@ TEST(BeamWitness, AWideBeamFindsEveryText) {
           }
         };
         visit({}, 0);
-        std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+        std::sort(all.begin(), all.end(),
+                  [](const auto& a, const auto& b) { return a.first > b.first; });
         expect_same(c, static_cast<std::size_t>(item), all);
       }
     }
@@ -173,7 +182,8 @@ struct Hypothesis {
   int serial = 0;
 };
 
-std::vector<std::pair<double, Text>> sorted_pool_search(const Case& c, int item, std::int64_t& rows_asked,
+std::vector<std::pair<double, Text>> sorted_pool_search(const Case& c, int item,
+                                                        std::int64_t& rows_asked,
                                                         std::int64_t& steps) {
   const Shape s = c.shape();
   const Rows rows(c, item);
@@ -185,7 +195,9 @@ std::vector<std::pair<double, Text>> sorted_pool_search(const Case& c, int item,
     int active = 0;
     for (int i = 0; i < static_cast<int>(list.size()); ++i) {
       const Hypothesis& h = list[static_cast<std::size_t>(i)];
-      const auto key = [&](double acc, std::size_t len) { return s.rank_mode == 0 ? -penalised(s, acc, len) : -acc; };
+      const auto key = [&](double acc, std::size_t len) {
+        return s.rank_mode == 0 ? -penalised(s, acc, len) : -acc;
+      };
       if (h.finished) {
         pool.push_back({{key(h.acc, h.text.size()), 0, i, -1}, h});
         continue;
@@ -203,7 +215,8 @@ std::vector<std::pair<double, Text>> sorted_pool_search(const Case& c, int item,
     if (active == 0) break;
     rows_asked += active;
     ++steps;
-    std::sort(pool.begin(), pool.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::sort(pool.begin(), pool.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
     list.clear();
     for (std::size_t i = 0; i < pool.size(); ++i) {
       Hypothesis h = pool[i].second;
@@ -219,7 +232,9 @@ std::vector<std::pair<double, Text>> sorted_pool_search(const Case& c, int item,
   std::vector<std::pair<std::tuple<double, int, int>, std::size_t>> order;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const double score = penalised(s, list[i].acc, list[i].text.size());
-    order.push_back({{-score, list[i].finished ? 0 : 1, list[i].finished ? list[i].serial : static_cast<int>(i)}, i});
+    order.push_back({{-score, list[i].finished ? 0 : 1,
+                      list[i].finished ? list[i].serial : static_cast<int>(i)},
+                     i});
   }
   std::sort(order.begin(), order.end());
   order.resize(std::min(order.size(), static_cast<std::size_t>(s.K)));
@@ -229,7 +244,13 @@ std::vector<std::pair<double, Text>> sorted_pool_search(const Case& c, int item,
 }
 
 TEST(BeamWitness, SortingTheWholePoolGivesTheSame) {
-  const json base{{"B", 3}, {"K", 4}, {"V", 17}, {"max_new", 9}, {"eos", 3}, {"alpha", 0.6}, {"model", {{"eos_rate", 0.25}}}};
+  const json base{{"B", 3},
+                  {"K", 4},
+                  {"V", 17},
+                  {"max_new", 9},
+                  {"eos", 3},
+                  {"alpha", 0.6},
+                  {"model", {{"eos_rate", 0.25}}}};
   const std::vector<json> variants{
       json::object(),
       {{"alpha", -0.5}},
@@ -259,7 +280,8 @@ TEST(BeamWitness, SortingTheWholePoolGivesTheSame) {
         std::int64_t steps = 0;
         const auto expected = sorted_pool_search(c, item, rows, steps);
         calls = std::max(calls, steps);
-        SCOPED_TRACE(variant.dump() + " seed " + std::to_string(seed) + " item " + std::to_string(item));
+        SCOPED_TRACE(variant.dump() + " seed " + std::to_string(seed) + " item " +
+                     std::to_string(item));
         expect_same(c, static_cast<std::size_t>(item), expected);
       }
       EXPECT_EQ(c.reference().rows, rows);
@@ -271,8 +293,10 @@ TEST(BeamWitness, SortingTheWholePoolGivesTheSame) {
 // Hand-computed answers of the scripted cases.
 TEST(BeamWitness, ScriptsEndAsWorkedOutByHand) {
   const ChallengeSpec spec = testing::spec_of(kName);
-  const auto expect = [&](const std::string& name, const std::vector<std::pair<double, Text>>& answer) {
-    const auto c = std::find_if(spec.cases.begin(), spec.cases.end(), [&](const CaseSpec& s) { return s.name == name; });
+  const auto expect = [&](const std::string& name,
+                          const std::vector<std::pair<double, Text>>& answer) {
+    const auto c = std::find_if(spec.cases.begin(), spec.cases.end(),
+                                [&](const CaseSpec& s) { return s.name == name; });
     ASSERT_NE(c, spec.cases.end());
     SCOPED_TRACE(name);
     expect_same(Case(*c, 1), 0, answer);
@@ -289,7 +313,8 @@ TEST(BeamWitness, ScriptsEndAsWorkedOutByHand) {
   expect("frozen_score", {{-1, {1, 0}}, {-17.5 / 12, {1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3}}});
 }
 
-// --- implementations and examples ------------------------------------------------------------------
+// --- implementations and examples
+// ------------------------------------------------------------------
 
 class Correct : public ::testing::TestWithParam<const char*> {};
 
@@ -299,11 +324,13 @@ TEST_P(Correct, PassesEveryCaseThatIsNotTimed) {
     if (c.group == CaseGroup::timed) continue;
     for (const std::uint64_t seed : {1, 2}) {
       const CaseResult result = runner.run(c, seed);
-      // The sample submissions may lack an optional part; the challenge's own implementations may not.
+      // The sample submissions may lack an optional part; the challenge's own implementations may
+      // not.
       const bool may_lack = std::string(GetParam()).find("submissions") != std::string::npos &&
                             c.group == CaseGroup::completeness;
       if (may_lack && result.verdict == Verdict::unsupported) continue;
-      EXPECT_EQ(result.verdict, Verdict::ok) << c.name << ", seed " << seed << ": " << result.detail;
+      EXPECT_EQ(result.verdict, Verdict::ok)
+          << c.name << ", seed " << seed << ": " << result.detail;
     }
   }
 }
@@ -344,7 +371,8 @@ TEST(BeamExamples, FailTheCasesThatTheyName) {
                                   [&](const CaseSpec& s) { return s.name == name; });
       ASSERT_NE(c, spec.cases.end()) << example.path << " names " << name;
       for (const std::uint64_t seed : {1, 2, 3}) {
-        EXPECT_EQ(runner.run(*c, seed).verdict, Verdict::wrong_answer) << example.path << ": " << name;
+        EXPECT_EQ(runner.run(*c, seed).verdict, Verdict::wrong_answer)
+            << example.path << ": " << name;
       }
     }
   }
@@ -352,7 +380,8 @@ TEST(BeamExamples, FailTheCasesThatTheyName) {
 
 TEST(BeamExamples, CoverEveryTrap) {
   std::set<std::string> caught;
-  for (const Example& example : examples()) caught.insert(example.cases.begin(), example.cases.end());
+  for (const Example& example : examples())
+    caught.insert(example.cases.begin(), example.cases.end());
   for (const CaseSpec& c : testing::spec_of(kName).cases) {
     if (c.group != CaseGroup::trap) continue;
     EXPECT_TRUE(caught.contains(c.name) || !c.uncaught_reason.empty()) << c.name;
@@ -360,7 +389,8 @@ TEST(BeamExamples, CoverEveryTrap) {
 }
 
 TEST(BeamExamples, TheSlowOneIsRight) {
-  testing::DirectRunner runner(kName, testing::compile(source("examples/slow_sorts_everything.cpp"), kName));
+  testing::DirectRunner runner(
+      kName, testing::compile(source("examples/slow_sorts_everything.cpp"), kName));
   for (const CaseSpec& c : testing::spec_of(kName).cases) {
     if (c.group == CaseGroup::timed) continue;
     const CaseResult result = runner.run(c, 1);
@@ -368,7 +398,8 @@ TEST(BeamExamples, TheSlowOneIsRight) {
   }
 }
 
-// --- generator, server and checker -----------------------------------------------------------------
+// --- generator, server and checker
+// -----------------------------------------------------------------
 
 TEST(BeamFill, DependsOnTheSeedAlone) {
   for (const CaseSpec& spec : testing::spec_of(kName).cases) {
@@ -377,7 +408,8 @@ TEST(BeamFill, DependsOnTheSeedAlone) {
     bool differs = false;
     for (std::size_t i = 0; i < a.buffers.size(); ++i) {
       if (a.plan.buffers[i].role == Role::output || a.buffers[i].bytes == 0) continue;
-      EXPECT_EQ(std::memcmp(a.buffers[i].data, b.buffers[i].data, a.buffers[i].bytes), 0) << spec.name;
+      EXPECT_EQ(std::memcmp(a.buffers[i].data, b.buffers[i].data, a.buffers[i].bytes), 0)
+          << spec.name;
       differs |= std::memcmp(a.buffers[i].data, other.buffers[i].data, a.buffers[i].bytes) != 0;
     }
     EXPECT_TRUE(differs) << spec.name;
@@ -388,8 +420,11 @@ TEST(BeamFill, DependsOnTheSeedAlone) {
 // Whatever seed a case is run with, no decision is left to rounding.
 TEST(BeamFill, LeavesNoDecisionToRounding) {
   for (const CaseSpec& spec : testing::spec_of(kName).cases) {
-    if (spec.expect_status != ASSAY_OK || spec.group == CaseGroup::timed || spec.group == CaseGroup::resource) continue;
-    for (std::uint64_t seed = 1; seed <= 5; ++seed) EXPECT_TRUE(Case(spec, seed).reference().clear) << spec.name;
+    if (spec.expect_status != ASSAY_OK || spec.group == CaseGroup::timed ||
+        spec.group == CaseGroup::resource)
+      continue;
+    for (std::uint64_t seed = 1; seed <= 5; ++seed)
+      EXPECT_TRUE(Case(spec, seed).reference().clear) << spec.name;
   }
 }
 
@@ -400,7 +435,8 @@ TEST(BeamCheck, RejectsUntouchedZeroAndNanOutputs) {
     EXPECT_FALSE(c.check().pass) << spec.name << " untouched";
     for (const int byte : {0x00, 0xff, 0x7f}) {
       for (std::size_t i = 0; i < c.buffers.size(); ++i) {
-        if (c.plan.buffers[i].role == Role::output) std::memset(c.buffers[i].data, byte, c.buffers[i].bytes);
+        if (c.plan.buffers[i].role == Role::output)
+          std::memset(c.buffers[i].data, byte, c.buffers[i].bytes);
       }
       EXPECT_FALSE(c.check().pass) << spec.name << " filled with " << byte;
     }
@@ -413,7 +449,8 @@ TEST(BeamCheck, RejectsAnAnswerThatNobodyAskedFor) {
   const std::vector<Answer>& answer = c.reference().items[0];
   std::memset(c.buffers[kSeq].data, 0xff, c.buffers[kSeq].bytes);
   for (std::size_t k = 0; k < answer.size(); ++k) {
-    std::copy(answer[k].tokens.begin(), answer[k].tokens.end(), c.buffers[kSeq].as<std::int32_t>() + 3 * k);
+    std::copy(answer[k].tokens.begin(), answer[k].tokens.end(),
+              c.buffers[kSeq].as<std::int32_t>() + 3 * k);
     c.buffers[kLen].as<std::int32_t>()[k] = 3;
     c.buffers[kAcc].as<double>()[k] = answer[k].acc;
     c.buffers[kScore].as<double>()[k] = answer[k].score;
@@ -426,7 +463,8 @@ TEST(BeamCheck, RejectsAnAnswerThatNobodyAskedFor) {
 }
 
 TEST(BeamServer, RefusesWhatNoSearchMayAsk) {
-  const json params{{"B", 2}, {"K", 3}, {"V", 9}, {"max_new", 9}, {"eos", 1}, {"model", {{"dead", 0.5}}}};
+  const json params{{"B", 2},       {"K", 3},   {"V", 9},
+                    {"max_new", 9}, {"eos", 1}, {"model", {{"dead", 0.5}}}};
   const auto fresh = [&] { return Case(params, 8); };
   {
     Case c = fresh();
@@ -451,8 +489,10 @@ TEST(BeamServer, RefusesWhatNoSearchMayAsk) {
   EXPECT_EQ(fresh().ask({-1}, {2}, {0}), ASSAY_EINVAL) << "item";
   EXPECT_EQ(fresh().ask({-1}, {-1}, {0}), ASSAY_EINVAL) << "item";
   EXPECT_EQ(fresh().ask({}, {}, {}), ASSAY_EINVAL) << "no rows";
-  EXPECT_EQ(fresh().ask(std::vector<std::int64_t>(7, -1), std::vector<std::int32_t>(7), std::vector<std::int32_t>(7)),
-            ASSAY_EINVAL) << "too many rows";
+  EXPECT_EQ(fresh().ask(std::vector<std::int64_t>(7, -1), std::vector<std::int32_t>(7),
+                        std::vector<std::int32_t>(7)),
+            ASSAY_EINVAL)
+      << "too many rows";
   Case c = fresh();
   std::vector<std::byte> response(64), request(24);
   EXPECT_EQ(c.server->serve(kStep, {}, response), ASSAY_EINVAL);

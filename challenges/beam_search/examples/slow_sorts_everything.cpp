@@ -24,7 +24,8 @@ class Variant final : public Search {
   void consider(const Candidate& c, std::int64_t&) override { pool_[collected_++] = c; }
 
   void replace(std::int32_t b, std::int64_t) override {
-    std::sort(pool_, pool_ + collected_, [this](const Candidate& x, const Candidate& y) { return before(x, y); });
+    std::sort(pool_, pool_ + collected_,
+              [this](const Candidate& x, const Candidate& y) { return before(x, y); });
     const std::int64_t n = std::min(collected_, K_);
     std::copy_n(pool_, n, best_.data());
     Search::replace(b, n);
@@ -38,6 +39,7 @@ class Variant final : public Search {
 }  // namespace
 
 extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq,
-                           int32_t* len, double* acc, double* score, int32_t* finished, int32_t* n_out) {
+                           int32_t* len, double* acc, double* score, int32_t* finished,
+                           int32_t* n_out) {
   return run_search<Variant>(ctx, p, lm, {seq, len, acc, score, finished, n_out});
 }

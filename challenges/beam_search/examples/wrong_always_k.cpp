@@ -1,6 +1,6 @@
 // fails: k_gt_v dead_end minus_inf
-// Every step is assumed to have K candidates; where the pool is smaller the rest of the list is filled with
-// token 0 at probability 0.
+// Every step is assumed to have K candidates; where the pool is smaller the rest of the list is
+// filled with token 0 at probability 0.
 #define beam_search naive_beam_search
 #include "naive.cpp"
 #undef beam_search
@@ -20,6 +20,7 @@ class Variant final : public Search {
 }  // namespace
 
 extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq,
-                           int32_t* len, double* acc, double* score, int32_t* finished, int32_t* n_out) {
+                           int32_t* len, double* acc, double* score, int32_t* finished,
+                           int32_t* n_out) {
   return run_search<Variant>(ctx, p, lm, {seq, len, acc, score, finished, n_out});
 }

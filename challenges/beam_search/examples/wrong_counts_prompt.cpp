@@ -1,5 +1,6 @@
 // fails: prompt_len_1_vs_500 acc_unmodified
-// The penalty's length is that of the whole text, prompt included: a long prompt makes all lengths equal.
+// The penalty's length is that of the whole text, prompt included: a long prompt makes all lengths
+// equal.
 #define beam_search naive_beam_search
 #include "naive.cpp"
 #undef beam_search
@@ -15,7 +16,9 @@ class Variant final : public Search {
     return Search::advance(b, row);
   }
 
-  double score(double acc, std::int32_t len) const override { return Search::score(acc, len + prompt_); }
+  double score(double acc, std::int32_t len) const override {
+    return Search::score(acc, len + prompt_);
+  }
 
  private:
   std::int32_t prompt_ = 0;
@@ -24,6 +27,7 @@ class Variant final : public Search {
 }  // namespace
 
 extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq,
-                           int32_t* len, double* acc, double* score, int32_t* finished, int32_t* n_out) {
+                           int32_t* len, double* acc, double* score, int32_t* finished,
+                           int32_t* n_out) {
   return run_search<Variant>(ctx, p, lm, {seq, len, acc, score, finished, n_out});
 }

@@ -10,7 +10,8 @@ class Variant final : public Search {
  public:
   using Search::Search;
 
-  Candidate extended(const Beam& beam, std::int32_t parent, std::int32_t token, double logp) const override {
+  Candidate extended(const Beam& beam, std::int32_t parent, std::int32_t token,
+                     double logp) const override {
     Candidate c = Search::extended(beam, parent, token, logp);
     if (token == p_.eos) c.score = score(c.acc, beam.len);
     return c;
@@ -20,6 +21,7 @@ class Variant final : public Search {
 }  // namespace
 
 extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq,
-                           int32_t* len, double* acc, double* score, int32_t* finished, int32_t* n_out) {
+                           int32_t* len, double* acc, double* score, int32_t* finished,
+                           int32_t* n_out) {
   return run_search<Variant>(ctx, p, lm, {seq, len, acc, score, finished, n_out});
 }

@@ -1,6 +1,6 @@
 // fails: eos_at_step1_K2_widen eos_not_in_topK finished_evicted
-// Finished hypotheses go to a list of their own and the survivors refill all K places, so the beam is wider
-// than K and an eos of any rank gets in.
+// Finished hypotheses go to a list of their own and the survivors refill all K places, so the beam
+// is wider than K and an eos of any rank gets in.
 #define beam_search naive_beam_search
 #include "naive.cpp"
 #undef beam_search
@@ -31,7 +31,8 @@ class Variant final : public Search {
 }  // namespace
 
 extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq,
-                           int32_t* len, double* acc, double* score, int32_t* finished, int32_t* n_out) {
+                           int32_t* len, double* acc, double* score, int32_t* finished,
+                           int32_t* n_out) {
   if (p == nullptr) return ASSAY_EINVAL;
   bs_params aside = *p;
   aside.keep_finished = 1;

@@ -1,6 +1,6 @@
 // fails: frozen_score
-// The scores of all beams are recomputed each step with the current step as their length, those of finished
-// beams too.
+// The scores of all beams are recomputed each step with the current step as their length, those of
+// finished beams too.
 #define beam_search naive_beam_search
 #include "naive.cpp"
 #undef beam_search
@@ -19,6 +19,7 @@ class Variant final : public Search {
 }  // namespace
 
 extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq,
-                           int32_t* len, double* acc, double* score, int32_t* finished, int32_t* n_out) {
+                           int32_t* len, double* acc, double* score, int32_t* finished,
+                           int32_t* n_out) {
   return run_search<Variant>(ctx, p, lm, {seq, len, acc, score, finished, n_out});
 }

@@ -3,12 +3,12 @@
 //   2. Beams are pruned by their raw sums; the length penalty only orders the answer.
 //   3. Logits are used as if they were log-probabilities.
 //   4. Memory comes from the C++ heap, with an array of all candidates.
-#include "abi.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
+
+#include "abi.h"
 
 namespace {
 
@@ -34,13 +34,18 @@ using Item = std::vector<Beam>;
 
 }  // namespace
 
-extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq, int32_t* len,
-                           double* acc, double* score, int32_t* finished, int32_t* n_out) {
-  if (p == nullptr || lm == nullptr || p->B < 0 || p->K < 1 || p->max_new < 0 || lm->V < 1) return ASSAY_EINVAL;
-  if (p->eos < -1 || p->eos >= lm->V || !std::isfinite(p->alpha) || lm->step == nullptr) return ASSAY_EINVAL;
-  if (p->rank_mode != 0 || p->keep_finished != 0 || p->penalty != 0 || p->min_new != 0) return ASSAY_ENOTSUP;
+extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq,
+                           int32_t* len, double* acc, double* score, int32_t* finished,
+                           int32_t* n_out) {
+  if (p == nullptr || lm == nullptr || p->B < 0 || p->K < 1 || p->max_new < 0 || lm->V < 1)
+    return ASSAY_EINVAL;
+  if (p->eos < -1 || p->eos >= lm->V || !std::isfinite(p->alpha) || lm->step == nullptr)
+    return ASSAY_EINVAL;
+  if (p->rank_mode != 0 || p->keep_finished != 0 || p->penalty != 0 || p->min_new != 0)
+    return ASSAY_ENOTSUP;
   if (p->max_new > 0 && p->B > 0 && seq == nullptr) return ASSAY_EINVAL;
-  if (p->B > 0 && (len == nullptr || acc == nullptr || score == nullptr || finished == nullptr || n_out == nullptr)) {
+  if (p->B > 0 && (len == nullptr || acc == nullptr || score == nullptr || finished == nullptr ||
+                   n_out == nullptr)) {
     return ASSAY_EINVAL;
   }
   const auto B = static_cast<std::size_t>(p->B), K = static_cast<std::size_t>(p->K);
@@ -60,8 +65,8 @@ extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* l
       }
     }
     if (item.empty()) break;
-    const int status = lm->step(lm->user, ctx, static_cast<std::int32_t>(item.size()), item.data(), parent.data(),
-                                token.data(), out.data(), state.data());
+    const int status = lm->step(lm->user, ctx, static_cast<std::int32_t>(item.size()), item.data(),
+                                parent.data(), token.data(), out.data(), state.data());
     if (status != ASSAY_OK) return status;
     std::size_t row = 0;
     for (Item& it : items) {
@@ -76,12 +81,14 @@ extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* l
           const float x = out[row * V + v];
           if (!std::isfinite(x)) continue;
           const bool ends = static_cast<std::int32_t>(v) == p->eos;
-          pool.push_back({it[i].acc + (ends ? 0.0 : static_cast<double>(x)), place, static_cast<std::int32_t>(v)});
+          pool.push_back({it[i].acc + (ends ? 0.0 : static_cast<double>(x)), place,
+                          static_cast<std::int32_t>(v)});
         }
         it[i].state = state[row++];
       }
       const std::size_t kept = std::min(K, pool.size());
-      std::partial_sort(pool.begin(), pool.begin() + static_cast<std::ptrdiff_t>(kept), pool.end(), better);
+      std::partial_sort(pool.begin(), pool.begin() + static_cast<std::ptrdiff_t>(kept), pool.end(),
+                        better);
       Item next;
       for (std::size_t k = 0; k < kept; ++k) {
         const Candidate& c = pool[k];
@@ -99,7 +106,8 @@ extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* l
   }
   for (std::size_t b = 0; b < B; ++b) {
     Item& all = items[b];
-    std::stable_sort(all.begin(), all.end(), [](const Beam& x, const Beam& y) { return x.score > y.score; });
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Beam& x, const Beam& y) { return x.score > y.score; });
     n_out[b] = static_cast<std::int32_t>(all.size());
     std::fill_n(seq + b * K * T, K * T, -1);
     for (std::size_t k = 0; k < all.size(); ++k) {

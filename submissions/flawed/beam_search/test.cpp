@@ -1,9 +1,9 @@
-// The entrant's own tests: greedy search, and a beam of a model without an end of sequence, which hides
-// what the entrant does wrong. Returns 0 if the implementation linked with it is accepted.
-#include "abi.h"
-
+// The entrant's own tests: greedy search, and a beam of a model without an end of sequence, which
+// hides what the entrant does wrong. Returns 0 if the implementation linked with it is accepted.
 #include <cstdint>
 #include <vector>
+
+#include "abi.h"
 
 namespace {
 
@@ -37,7 +37,8 @@ extern "C" int assay_self_test(assay_ctx* ctx) {
     const bs_params p{sizeof(bs_params), 1, K, 4, -1, 0.0, 0, 0, &one, &prompts, 0, 0};
     std::int32_t seq[8], len[2], finished[2], n_out = 0;
     double acc[2], score[2];
-    if (beam_search(ctx, &p, &lm, seq, len, acc, score, finished, &n_out) != ASSAY_OK || n_out != K) return 1;
+    if (beam_search(ctx, &p, &lm, seq, len, acc, score, finished, &n_out) != ASSAY_OK || n_out != K)
+      return 1;
     for (std::int32_t t = 0; t < 4; ++t) {
       if (seq[t] != t + 1) return 1;
     }

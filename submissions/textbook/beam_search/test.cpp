@@ -1,7 +1,5 @@
 // The entrant's own tests: small searches against one that sorts the whole pool. Returns 0 if the
 // implementation linked with it is accepted.
-#include "abi.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -9,6 +7,8 @@
 #include <map>
 #include <set>
 #include <vector>
+
+#include "abi.h"
 
 namespace {
 
@@ -36,14 +36,18 @@ std::uint32_t hash(std::uint32_t h, std::uint32_t x) {
 void row_after(const Setup& s, std::int32_t item, const Text& text, float* out) {
   std::uint32_t h = 2166136261u + static_cast<std::uint32_t>(item) * 977;
   for (const std::int32_t t : text) h = hash(h, static_cast<std::uint32_t>(t) + 1);
-  const bool ends = s.end_at > 0 && static_cast<std::int32_t>(text.size()) + 1 == s.end_at * (item + 1);
+  const bool ends =
+      s.end_at > 0 && static_cast<std::int32_t>(text.size()) + 1 == s.end_at * (item + 1);
   for (std::int32_t v = 0; v < s.V; ++v) {
     const std::uint32_t x = hash(hash(h, static_cast<std::uint32_t>(v) + 77), 3);
-    out[v] = s.offset - static_cast<float>(1 + x % s.levels) * (8192.0f / static_cast<float>(s.levels)) / 4096.0f;
+    out[v] = s.offset - static_cast<float>(1 + x % s.levels) *
+                            (8192.0f / static_cast<float>(s.levels)) / 4096.0f;
     const bool dead = (x >> 8) % 16 < s.dead_of_16 || ends;
     if (dead) out[v] = -std::numeric_limits<float>::infinity();
   }
-  if (s.eos >= 0) out[s.eos] = s.offset - static_cast<float>(h % s.eos_one_in == 0 || ends ? 200 + h % 300 : 9000) / 4096.0f;
+  if (s.eos >= 0)
+    out[s.eos] = s.offset -
+                 static_cast<float>(h % s.eos_one_in == 0 || ends ? 200 + h % 300 : 9000) / 4096.0f;
 }
 
 struct Model {
@@ -54,8 +58,8 @@ struct Model {
   bool misused = false;
 };
 
-int step(void* user, assay_ctx*, std::int32_t n, const std::int32_t* item, const std::int64_t* parent,
-         const std::int32_t* token, float* out, std::int64_t* state) {
+int step(void* user, assay_ctx*, std::int32_t n, const std::int32_t* item,
+         const std::int64_t* parent, const std::int32_t* token, float* out, std::int64_t* state) {
   auto& m = *static_cast<Model*>(user);
   ++m.calls;
   m.rows += n;
@@ -63,11 +67,13 @@ int step(void* user, assay_ctx*, std::int32_t n, const std::int32_t* item, const
   if (m.misused) return ASSAY_EINVAL;
   for (std::int32_t i = 0; i < n; ++i) {
     Text text;
-    m.misused |= item[i] < 0 || item[i] >= m.s.B || parent[i] < -1 || parent[i] >= static_cast<std::int64_t>(m.known.size());
+    m.misused |= item[i] < 0 || item[i] >= m.s.B || parent[i] < -1 ||
+                 parent[i] >= static_cast<std::int64_t>(m.known.size());
     if (m.misused) return ASSAY_EINVAL;
     if (parent[i] >= 0) {
       const auto& from = m.known[static_cast<std::size_t>(parent[i])];
-      m.misused |= from.first != item[i] || token[i] < 0 || token[i] >= m.s.V || token[i] == m.s.eos;
+      m.misused |=
+          from.first != item[i] || token[i] < 0 || token[i] >= m.s.V || token[i] == m.s.eos;
       if (m.misused) return ASSAY_EINVAL;
       std::vector<float> row(static_cast<std::size_t>(m.s.V));
       row_after(m.s, item[i], from.second, row.data());
@@ -91,9 +97,12 @@ struct Beam {
   std::size_t parent = 0, order = 0;
 };
 
-double score_of(const Setup& s, double acc, std::size_t len) { return acc / std::pow(static_cast<double>(len), s.alpha); }
+double score_of(const Setup& s, double acc, std::size_t len) {
+  return acc / std::pow(static_cast<double>(len), s.alpha);
+}
 
-std::vector<Beam> search(const Setup& s, std::int32_t item, std::int64_t& rows, std::int64_t& steps) {
+std::vector<Beam> search(const Setup& s, std::int32_t item, std::int64_t& rows,
+                         std::int64_t& steps) {
   std::vector<Beam> list(1);
   std::vector<float> row(static_cast<std::size_t>(s.V));
   std::size_t finished = 0;
@@ -112,7 +121,8 @@ std::vector<Beam> search(const Setup& s, std::int32_t item, std::int64_t& rows, 
       row_after(s, item, list[i].text, row.data());
       double shift = 0;
       if (s.kind == BS_LOGITS) {
-        for (const float x : row) shift += std::exp(static_cast<double>(x) - static_cast<double>(s.offset));
+        for (const float x : row)
+          shift += std::exp(static_cast<double>(x) - static_cast<double>(s.offset));
         shift = std::log(shift) + static_cast<double>(s.offset);
       }
       next.text.push_back(0);
@@ -145,11 +155,14 @@ std::vector<Beam> search(const Setup& s, std::int32_t item, std::int64_t& rows, 
   return list;
 }
 
-bool near(double got, double want, double tolerance) { return std::abs(got - want) <= tolerance * (1 + std::abs(want)); }
+bool near(double got, double want, double tolerance) {
+  return std::abs(got - want) <= tolerance * (1 + std::abs(want));
+}
 
 bool passes(assay_ctx* ctx, const Setup& s) {
   const auto beams = static_cast<std::size_t>(s.B * s.K), T = static_cast<std::size_t>(s.max_new);
-  std::vector<std::int32_t> seq(beams * T, -7), len(beams), finished(beams), n_out(static_cast<std::size_t>(s.B)), prompt(300, 1), prompt_len;
+  std::vector<std::int32_t> seq(beams * T, -7), len(beams), finished(beams),
+      n_out(static_cast<std::size_t>(s.B)), prompt(300, 1), prompt_len;
   std::vector<const std::int32_t*> prompts;
   for (std::int32_t b = 0; b < s.B; ++b) {
     prompt_len.push_back(1 + 90 * b % 300);
@@ -158,8 +171,11 @@ bool passes(assay_ctx* ctx, const Setup& s) {
   std::vector<double> acc(beams), score(beams);
   Model model{s, {}, {}};
   const assay_lm lm{sizeof(assay_lm), s.V, s.kind, &model, &step};
-  const bs_params p{sizeof(bs_params), s.B, s.K, s.max_new, s.eos, s.alpha, 0, 0, prompt_len.data(), prompts.data(), 0, 0};
-  if (beam_search(ctx, &p, &lm, seq.data(), len.data(), acc.data(), score.data(), finished.data(), n_out.data()) != ASSAY_OK) return false;
+  const bs_params p{sizeof(bs_params), s.B, s.K, s.max_new, s.eos, s.alpha, 0, 0, prompt_len.data(),
+                    prompts.data(),    0,   0};
+  if (beam_search(ctx, &p, &lm, seq.data(), len.data(), acc.data(), score.data(), finished.data(),
+                  n_out.data()) != ASSAY_OK)
+    return false;
   if (model.misused) return false;
   std::int64_t rows = 0, calls = 0;
   for (std::int32_t b = 0; b < s.B; ++b) {
@@ -172,11 +188,14 @@ bool passes(assay_ctx* ctx, const Setup& s) {
       Text text = k < want.size() ? want[k].text : Text{};
       const std::size_t n = text.size();
       text.resize(T, -1);
-      if (!std::equal(text.begin(), text.end(), seq.begin() + static_cast<std::ptrdiff_t>(at * T))) return false;
+      if (!std::equal(text.begin(), text.end(), seq.begin() + static_cast<std::ptrdiff_t>(at * T)))
+        return false;
       if (k >= want.size()) continue;
       const double tolerance = s.kind == BS_LOGITS ? 1e-3 : 1e-11;
-      if (len[at] != static_cast<std::int32_t>(n) || finished[at] != (want[k].finished ? 1 : 0)) return false;
-      if (!near(acc[at], want[k].acc, tolerance) || !near(score[at], want[k].score, tolerance)) return false;
+      if (len[at] != static_cast<std::int32_t>(n) || finished[at] != (want[k].finished ? 1 : 0))
+        return false;
+      if (!near(acc[at], want[k].acc, tolerance) || !near(score[at], want[k].score, tolerance))
+        return false;
     }
   }
   return model.calls == calls && model.rows == rows;
@@ -185,10 +204,18 @@ bool passes(assay_ctx* ctx, const Setup& s) {
 }  // namespace
 
 extern "C" int assay_self_test(assay_ctx* ctx) {
-  const Setup setups[] = {{3, 4, 50, 12, 3, 0.6, 3}, {4, 1, 60, 10, 5, 0.0, 9, 8}, {2, 5, 40, 10, 2, 0.0, 5, 4},
-                          {8, 3, 30, 9, 1, 1.0, 3}, {8, 4, 25, 10, 4, -0.5, 4}, {4, 4, 25, 10, 4, 2.0, 4},
-                          {4, 6, 20, 8, 1, 0.5, 4, 4096, 12}, {2, 8, 3, 6, 2, 0.5, 2}, {3, 3, 40, 20, 7, 0.6, 1000, 4096, 0, 3},
-                          {2, 2, 3000, 5, -1, 1.0}, {1, 2, 16, 1500, -1, 0.6, 4, 4096, 0, 0, -8}, {2, 3, 12, 6, 0, 0.0, 1000000, 2}};
+  const Setup setups[] = {{3, 4, 50, 12, 3, 0.6, 3},
+                          {4, 1, 60, 10, 5, 0.0, 9, 8},
+                          {2, 5, 40, 10, 2, 0.0, 5, 4},
+                          {8, 3, 30, 9, 1, 1.0, 3},
+                          {8, 4, 25, 10, 4, -0.5, 4},
+                          {4, 4, 25, 10, 4, 2.0, 4},
+                          {4, 6, 20, 8, 1, 0.5, 4, 4096, 12},
+                          {2, 8, 3, 6, 2, 0.5, 2},
+                          {3, 3, 40, 20, 7, 0.6, 1000, 4096, 0, 3},
+                          {2, 2, 3000, 5, -1, 1.0},
+                          {1, 2, 16, 1500, -1, 0.6, 4, 4096, 0, 0, -8},
+                          {2, 3, 12, 6, 0, 0.0, 1000000, 2}};
   for (const Setup& s : setups) {
     if (!passes(ctx, s)) return 1;
   }

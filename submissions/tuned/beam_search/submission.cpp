@@ -1,13 +1,13 @@
 // Sample entrant of assay, not a model's answer: fast and correct, by plain loops that the compiler
-// vectorises. A row's blocks are compared with the sum that a candidate must reach; what passes goes to a
-// buffer that is cut back to the best K when it is full. Texts are back-pointers. One thread, since a
-// scan is bound by the memory; all options, and early stopping with keep_finished.
-#include "abi.h"
-
+// vectorises. A row's blocks are compared with the sum that a candidate must reach; what passes
+// goes to a buffer that is cut back to the best K when it is full. Texts are back-pointers. One
+// thread, since a scan is bound by the memory; all options, and early stopping with keep_finished.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+
+#include "abi.h"
 
 namespace {
 
@@ -27,7 +27,7 @@ struct Candidate {
 struct Beam {
   double acc, score;
   std::int64_t state;
-  std::int32_t link;   // the last token's place in the item's links, -1: none
+  std::int32_t link;                // the last token's place in the item's links, -1: none
   std::int32_t len, token, serial;  // serial: of finished beams, from 0; -1: active
 
   bool done() const { return serial >= 0; }
@@ -58,7 +58,8 @@ class Memory {
   Memory(const Memory&) = delete;
   template <class T>
   bool get(T*& p, std::int64_t n) {
-    p = static_cast<T*>(ctx_->alloc(ctx_, static_cast<std::size_t>(std::max<std::int64_t>(n, 1)) * sizeof(T), 64, 0));
+    p = static_cast<T*>(ctx_->alloc(
+        ctx_, static_cast<std::size_t>(std::max<std::int64_t>(n, 1)) * sizeof(T), 64, 0));
     if (p != nullptr) blocks_[n_++] = p;
     return p != nullptr;
   }
@@ -78,16 +79,18 @@ struct Results {
 
 class Searcher {
  public:
-  Searcher(assay_ctx* ctx, const bs_params& p, const assay_lm& lm) : ctx_(ctx), p_(p), lm_(lm), memory_(ctx), K_(p.K) {}
+  Searcher(assay_ctx* ctx, const bs_params& p, const assay_lm& lm)
+      : ctx_(ctx), p_(p), lm_(lm), memory_(ctx), K_(p.K) {}
 
   bool allocate() {
     const std::int64_t n = std::int64_t{p_.B} * K_;
     Beam* beams;
     Link* links;
     capacity_ = 3 * K_ + kBlock;
-    if (!memory_.get(out_, n * lm_.V) || !memory_.get(state_, n) || !memory_.get(parent_, n) || !memory_.get(item_, n) ||
-        !memory_.get(token_, n) || !memory_.get(beams, 3 * n) || !memory_.get(links, n * p_.max_new) ||
-        !memory_.get(items_, p_.B) || !memory_.get(pool_, capacity_)) {
+    if (!memory_.get(out_, n * lm_.V) || !memory_.get(state_, n) || !memory_.get(parent_, n) ||
+        !memory_.get(item_, n) || !memory_.get(token_, n) || !memory_.get(beams, 3 * n) ||
+        !memory_.get(links, n * p_.max_new) || !memory_.get(items_, p_.B) ||
+        !memory_.get(pool_, capacity_)) {
       return false;
     }
     for (std::int64_t b = 0; b < p_.B; ++b) {
@@ -127,14 +130,16 @@ class Searcher {
   void write(const Results& to) {
     for (std::int32_t b = 0; b < p_.B; ++b) {
       Item& it = items_[b];
-      std::stable_sort(it.list, it.list + it.size, [](const Beam& x, const Beam& y) { return x.ahead(y); });
+      std::stable_sort(it.list, it.list + it.size,
+                       [](const Beam& x, const Beam& y) { return x.ahead(y); });
       std::int32_t i = 0, j = 0, k = 0;
       for (; k < K_ && (i < it.size || j < it.banked); ++k) {
         const bool dropped = i == it.size || (j < it.banked && it.bank[j].ahead(it.list[i]));
         write_beam(it, dropped ? it.bank[j++] : it.list[i++], std::int64_t{b} * K_ + k, to);
       }
       to.n_out[b] = k;
-      std::fill_n(to.seq + (std::int64_t{b} * K_ + k) * p_.max_new, std::int64_t{K_ - k} * p_.max_new, -1);
+      std::fill_n(to.seq + (std::int64_t{b} * K_ + k) * p_.max_new,
+                  std::int64_t{K_ - k} * p_.max_new, -1);
     }
   }
 
@@ -143,7 +148,8 @@ class Searcher {
     std::int32_t* seq = to.seq + at * p_.max_new;
     std::fill_n(seq + beam.len, p_.max_new - beam.len, -1);
     std::int32_t link = beam.link;
-    for (std::int32_t t = beam.len; t-- > 0; link = it.links[link].before) seq[t] = it.links[link].token;
+    for (std::int32_t t = beam.len; t-- > 0; link = it.links[link].before)
+      seq[t] = it.links[link].token;
     to.len[at] = beam.len;
     to.acc[at] = beam.acc;
     to.score[at] = beam.score;
@@ -166,7 +172,9 @@ class Searcher {
     if (p_.keep_finished == 0) return false;
     const double bound = std::max(most / divisor_, most / divisor(p_.max_new));
     const auto beats = [&](const Beam& b) { return b.done() && b.score > bound; };
-    return std::count_if(it.list, it.list + it.size, beats) + std::count_if(it.bank, it.bank + it.banked, beats) >= K_;
+    return std::count_if(it.list, it.list + it.size, beats) +
+               std::count_if(it.bank, it.bank + it.banked, beats) >=
+           K_;
   }
 
   // Fills pool_ with the best continuations of an item, in order; returns the row behind its last.
@@ -204,7 +212,9 @@ class Searcher {
     if (x == -kInf) return -std::numeric_limits<float>::infinity();
     const double safe = x - 1e-12 * (1 + std::abs(x));
     const auto f = static_cast<float>(safe);
-    return static_cast<double>(f) > safe ? std::nextafterf(f, -std::numeric_limits<float>::infinity()) : f;
+    return static_cast<double>(f) > safe
+               ? std::nextafterf(f, -std::numeric_limits<float>::infinity())
+               : f;
   }
 
   void cut() {
@@ -231,11 +241,13 @@ class Searcher {
       const bool has_old = old < it.size, has_fresh = fresh < n_;
       if (!has_old && !has_fresh) break;
       const double score = has_fresh ? pool_[fresh].acc / divisor_ : 0;
-      const bool takes_old = has_old && (!has_fresh || (p_.rank_mode == 0 ? it.list[old].score >= score
-                                                                          : it.list[old].acc >= pool_[fresh].acc));
+      const bool takes_old =
+          has_old && (!has_fresh || (p_.rank_mode == 0 ? it.list[old].score >= score
+                                                       : it.list[old].acc >= pool_[fresh].acc));
       it.next[n] = takes_old ? it.list[old++] : extended(it, pool_[fresh++], score);
     }
-    for (; p_.keep_finished != 0 && old < it.size; ++old) {  // the finished beams that found no place
+    for (; p_.keep_finished != 0 && old < it.size;
+         ++old) {  // the finished beams that found no place
       if (it.list[old].done()) bank(it, it.list[old]);
     }
     std::swap(it.list, it.next);
@@ -273,19 +285,26 @@ class Searcher {
 };
 
 bool wrong(const bs_params* p, const assay_lm* lm, const Results& to) {
-  if (p == nullptr || lm == nullptr || p->size != sizeof(bs_params) || lm->size != sizeof(assay_lm)) return true;
+  if (p == nullptr || lm == nullptr || p->size != sizeof(bs_params) || lm->size != sizeof(assay_lm))
+    return true;
   if (lm->step == nullptr || lm->V < 1 || (lm->kind | 1) != 1) return true;
-  if (p->B < 0 || p->K < 1 || p->max_new < 0 || p->min_new < 0 || p->eos < -1 || p->eos >= lm->V) return true;
-  if (!std::isfinite(p->alpha) || (p->rank_mode | 1) != 1 || (p->keep_finished | 1) != 1 || (p->penalty | 1) != 1) return true;
+  if (p->B < 0 || p->K < 1 || p->max_new < 0 || p->min_new < 0 || p->eos < -1 || p->eos >= lm->V)
+    return true;
+  if (!std::isfinite(p->alpha) || (p->rank_mode | 1) != 1 || (p->keep_finished | 1) != 1 ||
+      (p->penalty | 1) != 1)
+    return true;
   if (p->B == 0) return false;
-  if (p->prompt_len == nullptr || p->prompt == nullptr || (p->max_new > 0 && to.seq == nullptr)) return true;
-  return to.len == nullptr || to.acc == nullptr || to.score == nullptr || to.finished == nullptr || to.n_out == nullptr;
+  if (p->prompt_len == nullptr || p->prompt == nullptr || (p->max_new > 0 && to.seq == nullptr))
+    return true;
+  return to.len == nullptr || to.acc == nullptr || to.score == nullptr || to.finished == nullptr ||
+         to.n_out == nullptr;
 }
 
 }  // namespace
 
-extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq, int32_t* len,
-                           double* acc, double* score, int32_t* finished, int32_t* n_out) {
+extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq,
+                           int32_t* len, double* acc, double* score, int32_t* finished,
+                           int32_t* n_out) {
   const Results to{seq, len, acc, score, finished, n_out};
   if (wrong(p, lm, to)) return ASSAY_EINVAL;
   Searcher search(ctx, *p, *lm);
