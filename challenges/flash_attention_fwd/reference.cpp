@@ -65,7 +65,7 @@ std::unique_ptr<ForwardReference> make_reference(const CaseSpec& spec, const Pro
       for (std::int64_t first = 0; first < problem.p.Nq; first += step) {
         const auto number = static_cast<std::uint64_t>(at * problem.p.Nq + first);
         if (substream(secret, number) % sample != 0) continue;
-        attention::make_tile(head, first, std::min(step, problem.p.Nq - first), tile);
+        attention::make_tile(head, first, std::min(step, problem.p.Nq - first), nullptr, tile);
         of_head[static_cast<std::size_t>(at)].push_back(multiply(head, tile));
       }
     }

@@ -120,7 +120,7 @@ class Inputs {
       const float span = data.value("span", 30.0f) * (kind == "rising" ? 1.0f : -1.0f);
       aligned([&](std::int64_t j) { return span * (static_cast<float>(j) / N - 0.5f); }, 0.1f);
     } else if (kind == "low") {
-      aligned([&](std::int64_t j) { return -1010.0f - 970.0f * static_cast<float>((j * 7) % p_.Nk) / N; }, 0.0f);
+      aligned([&](std::int64_t j) { return -1500.0f - 20.0f * static_cast<float>((j * 7) % p_.Nk) / N; }, 0.0f);
     } else if (kind == "one_hot") {
       const std::int64_t key = data.at("key");
       const float score = data.at("score");
@@ -305,14 +305,15 @@ Head load_head(const Problem& problem, std::int64_t b, std::int64_t h, BufferVie
   head.q = head_rows(p.dtype, qkv[0].data, p.sq, b, h, p.Nq, p.D);
   head.k = head_rows(p.dtype, qkv[1].data, p.sk, b, kv, head.keys, p.D);
   head.v = head_rows(p.dtype, qkv[2].data, p.sv, b, kv, head.keys, p.Dv);
-  const auto tame = [](const RowsF& m) { return m.size() == 0 || (m.array().abs() < 1e15f).all(); };
   head.finite = tame(head.q) && tame(head.k) && tame(head.v);
   if (alibi != nullptr) head.slope = alibi[h];
   if (sink != nullptr) head.sink = sink[h];
   return head;
 }
 
-void make_tile(const Head& head, std::int64_t first, std::int64_t rows, Tile& t) {
+bool tame(const RowsF& m) { return m.size() == 0 || (m.array().abs() < 1e15f).all(); }
+
+void make_tile(const Head& head, std::int64_t first, std::int64_t rows, const float* lse, Tile& t) {
   const Problem& problem = *head.problem;
   const fa_params& p = problem.p;
   t.first = first;
@@ -379,6 +380,7 @@ void make_tile(const Head& head, std::int64_t first, std::int64_t rows, Tile& t)
       max32 = std::isnan(max32) ? max32 : std::max(max32, head.sink);
     }
     s = (s.array() - max).exp();
+    if (lse != nullptr) max32 = lse[first + i];
     s32 = (s32.array() - max32).exp();
     double sum = s.sum();
     float sum32 = blocked_sum(&t.p32(i, lo), m);

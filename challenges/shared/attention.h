@@ -93,12 +93,16 @@ Head load_head(const Problem&, std::int64_t b, std::int64_t h, BufferViews qkv,
 struct Tile {
   std::int64_t first = 0, rows = 0, lo = 0, hi = 0;
   RowsD p;                    // e^(s - lse)
-  RowsF p32;                  // the plain implementation's e^(s - max), not normalised
+  RowsF p32;                  // the plain implementation's e^(s - max), not normalised; or e^(s - lse)
   RowsD slope;                // d(score)/d(scale q.k): 1 without softcap
   std::vector<double> lse, lse32, sum32, conditioning;  // conditioning: max_visible sum of |terms of s|
   std::vector<Range> range;
 };
-void make_tile(const Head&, std::int64_t first, std::int64_t rows, Tile&);
+// `lse` [Nq] of the head: what the plain implementation is given instead of finding the maximum; or NULL.
+void make_tile(const Head&, std::int64_t first, std::int64_t rows, const float* lse, Tile&);
+
+// Whether neither NaN, nor Inf, nor values whose products overflow are in it.
+bool tame(const RowsF&);
 
 // Fails the result if an element of a strided output that lies between its rows lost the poison (a NaN pattern
 // of every half-word, see CasePlan) that it held before the call.
