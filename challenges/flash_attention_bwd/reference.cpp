@@ -15,8 +15,8 @@ using attention::RowsD;
 using attention::RowsF;
 using attention::Tile;
 
-// Weights below 2^-126 may be flushed to 0; what they add to a gradient stays far below this.
-constexpr double kUnderflow = 1e-34;
+// Weights below 2^-126 may be flushed to 0; what they would add to a gradient is no error beside this.
+constexpr double kUnderflow = 1e-28;
 
 void round_all(std::int32_t dtype, RowsF& m) {
   if (dtype == ASSAY_F32) return;
