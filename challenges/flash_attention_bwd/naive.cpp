@@ -1,5 +1,4 @@
-// The plain implementation: one query at a time, its weights and their gradients in rows of scratch, dk and dv
-// summed in fp32. Fits every parameter that the interface allows.
+// The plain implementation: one pair of query and key at a time, gradients summed in fp32. Fits every parameter that the interface allows.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -76,9 +75,16 @@ struct Arrays {
   void *dq, *dk, *dv;
 };
 
-// Sums for one key head, [Nk, D] and [Nk, Dv], and a weight and its gradient per key.
+// A row as fp32: where it is, or converted into `buffer`.
+const float* row_of(const void* data, std::int64_t at, std::int64_t D, std::int32_t dtype, float* buffer) {
+  if (dtype == ASSAY_F32) return static_cast<const float*>(data) + at;
+  for (std::int64_t d = 0; d < D; ++d) buffer[d] = load(data, at + d, dtype);
+  return buffer;
+}
+
+// Sums for one key head, [Nk, D] and [Nk, Dv], and of dq; converted rows.
 struct Sums {
-  float *dk, *dv, *w, *ds;
+  float *dk, *dv, *dq, *q, *dout, *row;
 };
 
 // One query: its row of dq, and its part of the sums.
@@ -91,12 +97,18 @@ void add_query(const fa_params& p, const fa_extra& e, const Arrays& a, std::int6
   const std::int64_t query = b * p.sq.b + h * p.sq.h + i * p.sq.n, out = b * p.so.b + h * p.so.h + i * p.so.n;
   const std::int64_t keys = b * p.sk.b + kv * p.sk.h, values = b * p.sv.b + kv * p.sv.h;
   const std::int64_t row = (b * p.Hq + h) * p.Nq + i;
+  const float* q = row_of(a.q, query, p.D, p.dtype, sums.q);
+  const float* dout = row_of(a.dout, out, p.Dv, p.dtype, sums.dout);
+  const float* o = row_of(a.o, out, p.Dv, p.dtype, sums.row);
   float delta = a.dlse != nullptr ? -a.dlse[row] : 0.0f;
-  for (std::int64_t d = 0; d < p.Dv; ++d) delta += load(a.dout, out + d, p.dtype) * load(a.o, out + d, p.dtype);
+  for (std::int64_t d = 0; d < p.Dv; ++d) delta += dout[d] * o[d];
+  std::fill_n(sums.dq, p.D, 0.0f);
   for (std::int64_t j = lo; j < hi; ++j) {
+    const float* v = row_of(a.v, values + j * p.sv.n, p.Dv, p.dtype, sums.row);
     float s = 0, dp = 0, slope = 1;
-    for (std::int64_t d = 0; d < p.D; ++d) s += load(a.q, query + d, p.dtype) * load(a.k, keys + j * p.sk.n + d, p.dtype);
-    for (std::int64_t d = 0; d < p.Dv; ++d) dp += load(a.dout, out + d, p.dtype) * load(a.v, values + j * p.sv.n + d, p.dtype);
+    for (std::int64_t d = 0; d < p.Dv; ++d) dp += dout[d] * v[d];
+    const float* k = row_of(a.k, keys + j * p.sk.n, p.D, p.dtype, sums.row);
+    for (std::int64_t d = 0; d < p.D; ++d) s += q[d] * k[d];
     s *= p.scale;
     if (e.softcap > 0) {
       const float t = std::tanh(s / e.softcap);
@@ -104,18 +116,14 @@ void add_query(const fa_params& p, const fa_extra& e, const Arrays& a, std::int6
       slope = 1 - t * t;
     }
     if (e.alibi != nullptr) s -= e.alibi[h] * static_cast<float>(std::abs(diagonal - j));
-    sums.w[j] = std::exp(s - a.lse[row]);
-    sums.ds[j] = sums.w[j] * (dp - delta) * slope * p.scale;
+    const float w = std::exp(s - a.lse[row]), ds = w * (dp - delta) * slope * p.scale;
+    for (std::int64_t d = 0; d < p.Dv; ++d) sums.dv[j * p.Dv + d] += w * dout[d];
+    for (std::int64_t d = 0; d < p.D; ++d) {
+      sums.dk[j * p.D + d] += ds * q[d];
+      sums.dq[d] += ds * k[d];
+    }
   }
-  for (std::int64_t j = lo; j < hi; ++j) {
-    for (std::int64_t d = 0; d < p.Dv; ++d) sums.dv[j * p.Dv + d] += sums.w[j] * load(a.dout, out + d, p.dtype);
-    for (std::int64_t d = 0; d < p.D; ++d) sums.dk[j * p.D + d] += sums.ds[j] * load(a.q, query + d, p.dtype);
-  }
-  for (std::int64_t d = 0; d < p.D; ++d) {
-    float dq = 0;
-    for (std::int64_t j = lo; j < hi; ++j) dq += sums.ds[j] * load(a.k, keys + j * p.sk.n + d, p.dtype);
-    store(a.dq, query + d, p.dtype, dq);
-  }
+  for (std::int64_t d = 0; d < p.D; ++d) store(a.dq, query + d, p.dtype, sums.dq[d]);
 }
 
 void key_head(const fa_params& p, const fa_extra& e, const Arrays& a, std::int64_t b, std::int64_t kv, const Sums& sums) {
@@ -139,10 +147,12 @@ extern "C" int fa_backward_extra(assay_ctx* ctx, const fa_params* p, const fa_ex
   const void *queries[] = {q, dq}, *keys[] = {k, dk}, *values[] = {v, dv}, *outputs[] = {o, dout};
   if (!valid(p, queries, keys, values, outputs, lse)) return ASSAY_EINVAL;
   const fa_extra none{sizeof(fa_extra), 0, nullptr, nullptr, nullptr};
-  const auto n = static_cast<std::size_t>(p->Nk * (p->D + p->Dv + 2) + 1);
+  const std::int64_t width = std::max(p->D, p->Dv);
+  const auto n = static_cast<std::size_t>(p->Nk * (p->D + p->Dv) + 4 * width + 1);
   auto* scratch = static_cast<float*>(ctx->alloc(ctx, n * sizeof(float), 64, 0));
   if (scratch == nullptr) return ASSAY_ENOMEM;
-  const Sums sums{scratch, scratch + p->Nk * p->D, scratch + p->Nk * (p->D + p->Dv), scratch + p->Nk * (p->D + p->Dv + 1)};
+  float* rows = scratch + p->Nk * (p->D + p->Dv);
+  const Sums sums{scratch, scratch + p->Nk * p->D, rows, rows + width, rows + 2 * width, rows + 3 * width};
   for (std::int64_t b = 0; b < p->B; ++b) {
     for (std::int64_t kv = 0; kv < p->Hkv; ++kv) {
       key_head(*p, extra != nullptr ? *extra : none, {dout, q, k, v, o, lse, dlse, dq, dk, dv}, b, kv, sums);

@@ -72,23 +72,35 @@ struct Row {
   std::int64_t b, h, i;
 };
 
-// One query against the keys [lo, hi); `s` holds a score per key.
+// A row as fp32: where it is, or converted into `buffer`.
+const float* row_of(const void* data, std::int64_t at, std::int64_t D, std::int32_t dtype, float* buffer) {
+  if (dtype == ASSAY_F32) return static_cast<const float*>(data) + at;
+  for (std::int64_t d = 0; d < D; ++d) buffer[d] = load(data, at + d, dtype);
+  return buffer;
+}
+
+// A score per key, a converted row of q and one of k or v, and the sum of weighted values.
+struct Buffers {
+  float *s, *query, *row, *sum;
+};
+
+// One query against the keys that it sees.
 void attend(const fa_params& p, const fa_extra& e, Row at, const void* q, const void* k, const void* v,
-            void* o, float* lse, float* s) {
+            void* o, float* lse, const Buffers& buffers) {
   const std::int64_t L = e.kv_len != nullptr ? e.kv_len[at.b] : p.Nk;
   const std::int64_t kv = at.h / (p.Hq / p.Hkv), diagonal = at.i + L - p.Nq;
   const std::int64_t hi = p.causal != 0 ? std::min(L, diagonal + 1) : L;
   const std::int64_t lo = p.window > 0 ? std::max<std::int64_t>(0, diagonal - p.window + 1) : 0;
-  const std::int64_t query = at.b * p.sq.b + at.h * p.sq.h + at.i * p.sq.n;
   const std::int64_t keys = at.b * p.sk.b + kv * p.sk.h, values = at.b * p.sv.b + kv * p.sv.h;
   const std::int64_t out = at.b * p.so.b + at.h * p.so.h + at.i * p.so.n;
+  const float* query = row_of(q, at.b * p.sq.b + at.h * p.sq.h + at.i * p.sq.n, p.D, p.dtype, buffers.query);
+  float* s = buffers.s;
   float max = e.sink != nullptr ? e.sink[at.h] : -kInf;
   bool poisoned = false;
   for (std::int64_t j = lo; j < hi; ++j) {
+    const float* key = row_of(k, keys + j * p.sk.n, p.D, p.dtype, buffers.row);
     float dot = 0;
-    for (std::int64_t d = 0; d < p.D; ++d) {
-      dot += load(q, query + d, p.dtype) * load(k, keys + j * p.sk.n + d, p.dtype);
-    }
+    for (std::int64_t d = 0; d < p.D; ++d) dot += query[d] * key[d];
     s[j] = dot * p.scale;
     if (e.softcap > 0) s[j] = e.softcap * std::tanh(s[j] / e.softcap);
     if (e.alibi != nullptr) s[j] -= e.alibi[at.h] * static_cast<float>(std::abs(diagonal - j));
@@ -97,12 +109,14 @@ void attend(const fa_params& p, const fa_extra& e, Row at, const void* q, const 
   }
   if (poisoned) max = std::numeric_limits<float>::quiet_NaN();
   float sum = e.sink != nullptr ? std::exp(e.sink[at.h] - max) : 0.0f;
-  for (std::int64_t j = lo; j < hi; ++j) sum += s[j] = std::exp(s[j] - max);
-  for (std::int64_t d = 0; d < p.Dv; ++d) {
-    float acc = 0;
-    for (std::int64_t j = lo; j < hi; ++j) acc += s[j] * load(v, values + j * p.sv.n + d, p.dtype);
-    store(o, out + d, p.dtype, lo < hi ? acc / sum : 0.0f);
+  std::fill_n(buffers.sum, p.Dv, 0.0f);
+  for (std::int64_t j = lo; j < hi; ++j) {
+    const float* value = row_of(v, values + j * p.sv.n, p.Dv, p.dtype, buffers.row);
+    const float w = std::exp(s[j] - max);
+    sum += w;
+    for (std::int64_t d = 0; d < p.Dv; ++d) buffers.sum[d] += w * value[d];
   }
+  for (std::int64_t d = 0; d < p.Dv; ++d) store(o, out + d, p.dtype, lo < hi ? buffers.sum[d] / sum : 0.0f);
   if (lse == nullptr) return;
   const bool nothing = lo >= hi && e.sink == nullptr;
   lse[(at.b * p.Hq + at.h) * p.Nq + at.i] = nothing ? -kInf : max + std::log(sum);
@@ -111,11 +125,14 @@ void attend(const fa_params& p, const fa_extra& e, Row at, const void* q, const 
 int forward(assay_ctx* ctx, const fa_params* p, const fa_extra& e, const void* q, const void* k,
             const void* v, void* o, float* lse) {
   if (!valid(p, q, k, v, o)) return ASSAY_EINVAL;
-  auto* s = static_cast<float*>(ctx->alloc(ctx, static_cast<std::size_t>(p->Nk + 1) * sizeof(float), 64, 0));
+  const std::int64_t width = std::max(p->D, p->Dv);
+  const auto size = static_cast<std::size_t>(p->Nk + 3 * width + 1) * sizeof(float);
+  auto* s = static_cast<float*>(ctx->alloc(ctx, size, 64, 0));
   if (s == nullptr) return ASSAY_ENOMEM;
+  const Buffers buffers{s, s + p->Nk, s + p->Nk + width, s + p->Nk + 2 * width};
   for (std::int64_t b = 0; b < p->B; ++b) {
     for (std::int64_t h = 0; h < p->Hq; ++h) {
-      for (std::int64_t i = 0; i < p->Nq; ++i) attend(*p, e, {b, h, i}, q, k, v, o, lse, s);
+      for (std::int64_t i = 0; i < p->Nq; ++i) attend(*p, e, {b, h, i}, q, k, v, o, lse, buffers);
     }
   }
   ctx->free(ctx, s);
