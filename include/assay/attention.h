@@ -20,9 +20,18 @@ typedef struct {
   assay_stride sq, sk, sv, so;
   float scale;                        /* multiplies q.k; any finite value, 0 and negative included */
   int32_t causal;                     /* bottom-right aligned: key j visible if j <= i + Nk - Nq */
-  int64_t window;                     /* keys visible before the diagonal, -1: no window */
+  int64_t window;                     /* > 0: and only if j > i + Nk - Nq - window; else no window */
   int32_t math;                       /* 0 strict fp32, 1 TF32 allowed */
 } fa_params;
+
+/* Optional features. A NULL pointer or 0 switches one off. */
+typedef struct {
+  uint32_t size;          /* sizeof(fa_extra) */
+  float softcap;          /* > 0: a score s = scale q.k becomes softcap tanh(s / softcap) */
+  const float* alibi;     /* [Hq] slopes, then s -= slope |i + L - Nq - j|, L keys of the item */
+  const float* sink;      /* [Hq] e^sink joins each row's denominator, and so lse; it has no value */
+  const int64_t* kv_len;  /* [B] keys of each item, <= Nk; takes the place of Nk in visibility */
+} fa_extra;
 
 #ifdef __cplusplus
 }

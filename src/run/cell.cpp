@@ -177,11 +177,27 @@ TimedLibraries CellRunner::baselines(const ChallengeSpec& spec) {
   return {baseline(spec, "naive.cpp"), baseline(spec, "par.cpp"), {}};
 }
 
-// Examples may build on naive.cpp, which lies beside them.
+namespace {
+
+// What examples may include: the interface, naive.cpp and the headers among the examples.
+std::vector<SourceFile> example_headers(const ChallengeSpec& spec) {
+  std::vector<SourceFile> headers{challenge_file(spec, "abi.h"), challenge_file(spec, "naive.cpp")};
+  const fs::path folder = fs::path(spec.directory) / "examples";
+  if (!fs::exists(folder)) return headers;
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".h") found.push_back(entry.path());
+  }
+  std::ranges::sort(found);
+  for (const fs::path& path : found) headers.push_back({path.filename(), read_file(path)});
+  return headers;
+}
+
+}  // namespace
+
 BuildResult CellRunner::build_example(const ChallengeSpec& spec, const Example& example) {
-  BuildResult result = builder_.build({{example.source},
-                                       {challenge_file(spec, "abi.h"), challenge_file(spec, "naive.cpp")},
-                                       spec.limits.build_time_s});
+  BuildResult result =
+      builder_.build({{example.source}, example_headers(spec), spec.limits.build_time_s});
   result.record.source_hash = sha256_hex(example.source.contents);
   return result;
 }
@@ -256,8 +272,8 @@ CaseResult CellRunner::run_own_tests_on(const ChallengeSpec& spec, const std::st
   CaseResult result;
   result.name = name;
   result.verdict = Verdict::wrong_answer;
-  std::vector<SourceFile> headers{challenge_file(spec, "abi.h")};
-  if (implementation.name != "naive.cpp") headers.push_back(challenge_file(spec, "naive.cpp"));
+  std::vector<SourceFile> headers = example_headers(spec);
+  std::erase_if(headers, [&](const SourceFile& h) { return h.name == implementation.name; });
   const BuildResult built = builder_.build({{implementation, tests}, headers, spec.limits.build_time_s});
   if (built.record.verdict != Verdict::ok) {
     result.verdict = built.record.verdict;

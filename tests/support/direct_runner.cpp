@@ -136,9 +136,12 @@ ChallengeSpec spec_of(const std::string& challenge) {
 std::string compile(const std::string& source, const std::string& challenge) {
   namespace fs = std::filesystem;
   const std::string folder = fmt::format("{}/challenges/{}", ASSAY_SOURCE_DIR, challenge);
-  // Examples may include the challenge's naive.cpp, so it is part of the content address.
-  const std::string key = sha256_hex(read_file(source) + read_file(folder + "/naive.cpp") +
-                                     read_file(folder + "/abi.h"));
+  // Examples may include naive.cpp and headers beside them, so these are part of the content address.
+  std::string text = read_file(source) + read_file(folder + "/naive.cpp") + read_file(folder + "/abi.h");
+  for (const auto& entry : fs::directory_iterator(folder + "/examples")) {
+    if (entry.path().extension() == ".h") text += read_file(entry.path());
+  }
+  const std::string key = sha256_hex(text);
   const fs::path dir = fs::path(ASSAY_BINARY_DIR) / "direct";
   fs::create_directories(dir);
   const fs::path library = dir / (key.substr(0, 24) + ".so");

@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+
+#include "trusted.h"
+
+namespace assay::flash_attention_bwd {
+
+using attention::Problem;
+using attention::problem_of;
+using attention::span_of;
+
+class FlashAttentionBackward final : public Challenge {
+ public:
+  CasePlan plan(const CaseSpec& spec) const override {
+    const Problem problem = problem_of(spec);
+    const fa_params& p = problem.p;
+    const bool dlse = spec.params.value("dlse", false);
+    const Dtype type = attention::dtype_of(problem);
+    const std::int64_t queries = span_of(p.sq, p.B, p.Hq, p.Nq, p.D);
+    const std::int64_t keys = span_of(p.sk, p.B, p.Hkv, p.Nk, p.D);
+    const std::int64_t values = span_of(p.sv, p.B, p.Hkv, p.Nk, p.Dv);
+    const std::int64_t outputs = span_of(p.so, p.B, p.Hq, p.Nq, p.Dv);
+    CasePlan plan;
+    plan.set_params(Params{attention::told_params(spec, problem), problem.softcap,
+                           problem.has_extra() || dlse ? 1 : 0, spec.params.value("calls", 1)});
+    plan.aligned = spec.group == CaseGroup::timed;
+    plan.buffers = {{"q", type, {queries}},
+                    {"k", type, {keys}},
+                    {"v", type, {values}},
+                    {"alibi", Dtype::f32, {p.Hq}, Role::input, 0, !problem.alibi},
+                    {"sink", Dtype::f32, {p.Hq}, Role::input, 0, !problem.sink},
+                    {"kv_len", Dtype::i64, {p.B}, Role::input, 0, problem.kv_len.empty()},
+                    {"dlse", Dtype::f32, {p.B, p.Hq, p.Nq}, Role::input, 0, !dlse},
+                    {"dout", type, {outputs}},
+                    {"o", type, {outputs}},
+                    {"lse", Dtype::f32, {p.B, p.Hq, p.Nq}},
+                    {"dq", type, {queries}, Role::output},
+                    {"dk", type, {keys}, Role::output},
+                    {"dv", type, {values}, Role::output}};
+    for (const auto& name : spec.params.value("null", nlohmann::json::array())) {
+      for (BufferPlan& buffer : plan.buffers) buffer.null |= buffer.name == name;
+    }
+    return plan;
+  }
+
+  void fill(const CaseSpec& spec, const CasePlan&, std::uint64_t seed,
+            BufferViews buffers) const override {
+    generate_inputs(spec, problem_of(spec), seed, buffers);
+  }
+
+  std::unique_ptr<Reference> reference(const CaseSpec& spec, const CasePlan&,
+                                       BufferViews buffers) const override {
+    if (spec.expect_status != ASSAY_OK) return std::make_unique<BackwardReference>();
+    return make_reference(problem_of(spec), buffers);
+  }
+
+  CheckResult check(const CaseSpec& spec, const CasePlan&, const Reference& reference,
+                    BufferViews buffers, const CallbackServer*) const override {
+    if (spec.expect_status != ASSAY_OK) return {};
+    return check_outputs(problem_of(spec), static_cast<const BackwardReference&>(reference), buffers);
+  }
+
+  std::string shape(const CaseSpec& spec) const override {
+    return attention::shape_text(problem_of(spec));
+  }
+};
+
+}  // namespace assay::flash_attention_bwd
+
+ASSAY_CHALLENGE(flash_attention_bwd, flash_attention_bwd::FlashAttentionBackward)

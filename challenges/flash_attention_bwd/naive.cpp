@@ -1,0 +1,168 @@
+// The plain implementation: one pair of query and key at a time, gradients summed in fp32. Fits every parameter that the interface allows.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "abi.h"
+
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+float from_bits(std::uint32_t u) {
+  float f;
+  std::memcpy(&f, &u, 4);
+  return f;
+}
+
+std::uint32_t to_bits(float f) {
+  std::uint32_t u;
+  std::memcpy(&u, &f, 4);
+  return u;
+}
+
+float half_to_float(std::uint16_t h) {
+  const std::uint32_t sign = (h & 0x8000u) << 16, exponent = h >> 10 & 31u, fraction = h & 0x3ffu;
+  if (exponent == 31) return from_bits(sign | 0x7f800000u | fraction << 13);
+  const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                        : std::ldexp(static_cast<float>(fraction + 1024), static_cast<int>(exponent) - 25);
+  return sign != 0 ? -magnitude : magnitude;
+}
+
+std::uint16_t float_to_half(float f) {
+  const auto sign = static_cast<std::uint16_t>(to_bits(f) >> 16 & 0x8000u);
+  const float a = std::fabs(f);
+  if (std::isnan(f)) return sign | 0x7e00u;
+  if (a >= 65520.0f) return sign | 0x7c00u;
+  if (a < 0x1p-14f) return static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(a * 0x1p24f)));
+  const std::uint32_t u = to_bits(a);
+  return static_cast<std::uint16_t>(sign | (((u + 0xfffu + (u >> 13 & 1u)) >> 13) - (112u << 10)));
+}
+
+float load(const void* data, std::int64_t at, std::int32_t dtype) {
+  if (dtype == ASSAY_F32) return static_cast<const float*>(data)[at];
+  const std::uint16_t h = static_cast<const std::uint16_t*>(data)[at];
+  return dtype == ASSAY_BF16 ? from_bits(static_cast<std::uint32_t>(h) << 16) : half_to_float(h);
+}
+
+void store(void* data, std::int64_t at, std::int32_t dtype, float f) {
+  if (dtype == ASSAY_F32) {
+    static_cast<float*>(data)[at] = f;
+  } else if (dtype == ASSAY_F16) {
+    static_cast<std::uint16_t*>(data)[at] = float_to_half(f);
+  } else {
+    const std::uint32_t u = to_bits(f);
+    static_cast<std::uint16_t*>(data)[at] = static_cast<std::uint16_t>(
+        std::isnan(f) ? u >> 16 | 0x40u : (u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+  }
+}
+
+bool valid(const fa_params* p, const void* const* queries, const void* const* keys, const void* const* values,
+           const void* const* outputs, const float* lse) {
+  if (p == nullptr || p->B < 0 || p->Hq < 0 || p->Hkv < 0 || p->Nq < 0 || p->Nk < 0 || p->D < 0 || p->Dv < 0) return false;
+  if (p->Hkv == 0 ? p->Hq != 0 : p->Hq % p->Hkv != 0) return false;
+  const std::int64_t rows = p->B * p->Hq * p->Nq, columns = p->B * p->Hkv * p->Nk;
+  const auto present = [](const void* const* two, std::int64_t n) { return n == 0 || (two[0] != nullptr && two[1] != nullptr); };
+  return present(queries, rows * p->D) && present(keys, columns * p->D) && present(values, columns * p->Dv) &&
+         present(outputs, rows * p->Dv) && (lse != nullptr || rows == 0);
+}
+
+struct Arrays {
+  const void *dout, *q, *k, *v, *o;
+  const float *lse, *dlse;
+  void *dq, *dk, *dv;
+};
+
+// A row as fp32: where it is, or converted into `buffer`.
+const float* row_of(const void* data, std::int64_t at, std::int64_t D, std::int32_t dtype, float* buffer) {
+  if (dtype == ASSAY_F32) return static_cast<const float*>(data) + at;
+  for (std::int64_t d = 0; d < D; ++d) buffer[d] = load(data, at + d, dtype);
+  return buffer;
+}
+
+// Sums for one key head, [Nk, D] and [Nk, Dv], and of dq; converted rows.
+struct Sums {
+  float *dk, *dv, *dq, *q, *dout, *row;
+};
+
+// One query: its row of dq, and its part of the sums.
+void add_query(const fa_params& p, const fa_extra& e, const Arrays& a, std::int64_t b, std::int64_t h, std::int64_t i,
+               const Sums& sums) {
+  const std::int64_t L = e.kv_len != nullptr ? e.kv_len[b] : p.Nk;
+  const std::int64_t kv = h / (p.Hq / p.Hkv), diagonal = i + L - p.Nq;
+  const std::int64_t hi = p.causal != 0 ? std::min(L, diagonal + 1) : L;
+  const std::int64_t lo = p.window > 0 ? std::max<std::int64_t>(0, diagonal - p.window + 1) : 0;
+  const std::int64_t query = b * p.sq.b + h * p.sq.h + i * p.sq.n, out = b * p.so.b + h * p.so.h + i * p.so.n;
+  const std::int64_t keys = b * p.sk.b + kv * p.sk.h, values = b * p.sv.b + kv * p.sv.h;
+  const std::int64_t row = (b * p.Hq + h) * p.Nq + i;
+  const float* q = row_of(a.q, query, p.D, p.dtype, sums.q);
+  const float* dout = row_of(a.dout, out, p.Dv, p.dtype, sums.dout);
+  const float* o = row_of(a.o, out, p.Dv, p.dtype, sums.row);
+  float delta = a.dlse != nullptr ? -a.dlse[row] : 0.0f;
+  for (std::int64_t d = 0; d < p.Dv; ++d) delta += dout[d] * o[d];
+  std::fill_n(sums.dq, p.D, 0.0f);
+  for (std::int64_t j = lo; j < hi; ++j) {
+    const float* v = row_of(a.v, values + j * p.sv.n, p.Dv, p.dtype, sums.row);
+    float s = 0, dp = 0, slope = 1;
+    for (std::int64_t d = 0; d < p.Dv; ++d) dp += dout[d] * v[d];
+    const float* k = row_of(a.k, keys + j * p.sk.n, p.D, p.dtype, sums.row);
+    for (std::int64_t d = 0; d < p.D; ++d) s += q[d] * k[d];
+    s *= p.scale;
+    if (e.softcap > 0) {
+      const float t = std::tanh(s / e.softcap);
+      s = e.softcap * t;
+      slope = 1 - t * t;
+    }
+    if (e.alibi != nullptr) s -= e.alibi[h] * static_cast<float>(std::abs(diagonal - j));
+    const float w = std::exp(s - a.lse[row]), ds = w * (dp - delta) * slope * p.scale;
+    for (std::int64_t d = 0; d < p.Dv; ++d) sums.dv[j * p.Dv + d] += w * dout[d];
+    for (std::int64_t d = 0; d < p.D; ++d) {
+      sums.dk[j * p.D + d] += ds * q[d];
+      sums.dq[d] += ds * k[d];
+    }
+  }
+  for (std::int64_t d = 0; d < p.D; ++d) store(a.dq, query + d, p.dtype, sums.dq[d]);
+}
+
+void key_head(const fa_params& p, const fa_extra& e, const Arrays& a, std::int64_t b, std::int64_t kv, const Sums& sums) {
+  std::fill_n(sums.dk, p.Nk * p.D, 0.0f);
+  std::fill_n(sums.dv, p.Nk * p.Dv, 0.0f);
+  const std::int64_t group = p.Hq / p.Hkv;
+  for (std::int64_t h = kv * group; h < (kv + 1) * group; ++h) {
+    for (std::int64_t i = 0; i < p.Nq; ++i) add_query(p, e, a, b, h, i, sums);
+  }
+  for (std::int64_t j = 0; j < p.Nk; ++j) {
+    for (std::int64_t d = 0; d < p.D; ++d) store(a.dk, b * p.sk.b + kv * p.sk.h + j * p.sk.n + d, p.dtype, sums.dk[j * p.D + d]);
+    for (std::int64_t d = 0; d < p.Dv; ++d) store(a.dv, b * p.sv.b + kv * p.sv.h + j * p.sv.n + d, p.dtype, sums.dv[j * p.Dv + d]);
+  }
+}
+
+}  // namespace
+
+extern "C" int fa_backward_extra(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, const float* dlse,
+                                 const void* dout, const void* q, const void* k, const void* v, const void* o,
+                                 const float* lse, void* dq, void* dk, void* dv) {
+  const void *queries[] = {q, dq}, *keys[] = {k, dk}, *values[] = {v, dv}, *outputs[] = {o, dout};
+  if (!valid(p, queries, keys, values, outputs, lse)) return ASSAY_EINVAL;
+  const fa_extra none{sizeof(fa_extra), 0, nullptr, nullptr, nullptr};
+  const std::int64_t width = std::max(p->D, p->Dv);
+  const auto n = static_cast<std::size_t>(p->Nk * (p->D + p->Dv) + 4 * width + 1);
+  auto* scratch = static_cast<float*>(ctx->alloc(ctx, n * sizeof(float), 64, 0));
+  if (scratch == nullptr) return ASSAY_ENOMEM;
+  float* rows = scratch + p->Nk * (p->D + p->Dv);
+  const Sums sums{scratch, scratch + p->Nk * p->D, rows, rows + width, rows + 2 * width, rows + 3 * width};
+  for (std::int64_t b = 0; b < p->B; ++b) {
+    for (std::int64_t kv = 0; kv < p->Hkv; ++kv) {
+      key_head(*p, extra != nullptr ? *extra : none, {dout, q, k, v, o, lse, dlse, dq, dk, dv}, b, kv, sums);
+    }
+  }
+  ctx->free(ctx, scratch);
+  return ASSAY_OK;
+}
+
+extern "C" int fa_backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q, const void* k,
+                           const void* v, const void* o, const float* lse, void* dq, void* dk, void* dv) {
+  return fa_backward_extra(ctx, p, nullptr, nullptr, dout, q, k, v, o, lse, dq, dk, dv);
+}

@@ -1,0 +1,58 @@
+#include <fmt/format.h>
+
+#include "trusted.h"
+
+namespace assay::flash_attention_fwd {
+
+using attention::Problem;
+using attention::problem_of;
+using attention::span_of;
+
+class FlashAttentionForward final : public Challenge {
+ public:
+  CasePlan plan(const CaseSpec& spec) const override {
+    const Problem problem = problem_of(spec);
+    const fa_params& p = problem.p;
+    const Dtype type = attention::dtype_of(problem);
+    CasePlan plan;
+    plan.set_params(Params{attention::told_params(spec, problem), problem.softcap,
+                           problem.has_extra() ? 1 : 0});
+    plan.aligned = spec.group == CaseGroup::timed;
+    plan.buffers = {
+        {"q", type, {span_of(p.sq, p.B, p.Hq, p.Nq, p.D)}},
+        {"k", type, {span_of(p.sk, p.B, p.Hkv, p.Nk, p.D)}},
+        {"v", type, {span_of(p.sv, p.B, p.Hkv, p.Nk, p.Dv)}},
+        {"alibi", Dtype::f32, {p.Hq}, Role::input, 0, !problem.alibi},
+        {"sink", Dtype::f32, {p.Hq}, Role::input, 0, !problem.sink},
+        {"kv_len", Dtype::i64, {p.B}, Role::input, 0, problem.kv_len.empty()},
+        {"o", type, {span_of(p.so, p.B, p.Hq, p.Nq, p.Dv)}, Role::output},
+        {"lse", Dtype::f32, {p.B, p.Hq, p.Nq}, Role::output, 0, spec.params.value("null_lse", false)},
+        {"secret", Dtype::u64, {1}, Role::input, 1}};
+    for (const auto& name : spec.params.value("null", nlohmann::json::array())) {
+      for (BufferPlan& buffer : plan.buffers) buffer.null |= buffer.name == name;
+    }
+    return plan;
+  }
+
+  void fill(const CaseSpec& spec, const CasePlan&, std::uint64_t seed,
+            BufferViews buffers) const override {
+    generate_inputs(spec, problem_of(spec), seed, buffers);
+  }
+
+  std::unique_ptr<Reference> reference(const CaseSpec& spec, const CasePlan&,
+                                       BufferViews buffers) const override {
+    if (spec.expect_status != ASSAY_OK) return std::make_unique<ForwardReference>();
+    return make_reference(spec, problem_of(spec), buffers);
+  }
+
+  CheckResult check(const CaseSpec& spec, const CasePlan&, const Reference& reference,
+                    BufferViews buffers, const CallbackServer*) const override {
+    return check_outputs(problem_of(spec), static_cast<const ForwardReference&>(reference), buffers);
+  }
+
+  std::string shape(const CaseSpec& spec) const override { return attention::shape_text(problem_of(spec)); }
+};
+
+}  // namespace assay::flash_attention_fwd
+
+ASSAY_CHALLENGE(flash_attention_fwd, flash_attention_fwd::FlashAttentionForward)

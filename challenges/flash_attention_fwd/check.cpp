@@ -1,0 +1,98 @@
+// Rows of o within the rounding that their scores' conditioning allows; lse by its absolute error.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <mutex>
+
+#include "assay/parallel.h"
+#include "assay/tolerance.h"
+#include "trusted.h"
+
+namespace assay::flash_attention_fwd {
+namespace {
+
+using attention::Problem;
+
+class Checker {
+ public:
+  Checker(const Problem& problem, BufferViews buffers) : problem_(problem), buffers_(buffers) {}
+
+  void tile(const TileReference& t, RowJudge& o, RowJudge& lse) const {
+    for (std::int64_t i = 0; i < t.rows; ++i) {
+      o_row(t, i, o);
+      if (buffers_[kLse].bytes != 0) lse_row(t, i, lse);
+    }
+  }
+
+ private:
+  std::int64_t row_number(const TileReference& t, std::int64_t i) const {
+    return (t.b * problem_.p.Hq + t.h) * problem_.p.Nq + t.first + i;
+  }
+
+  // C, and the conditioning of the row's scores times 6 + D / 16: scores may be in units of log 2 and dot
+  // products plain sums of D terms. The root admits plain sums over all keys.
+  double factor(const TileReference& t, std::int64_t i) const {
+    const auto keys = static_cast<double>(std::max<std::int64_t>(t.keys[static_cast<std::size_t>(i)], 1));
+    const double conditioning = t.conditioning[static_cast<std::size_t>(i)];
+    return 16 + 4 * std::log2(keys) + std::sqrt(keys) / 2 +
+           (6 + static_cast<double>(problem_.p.D) / 16) * (std::isfinite(conditioning) ? conditioning : 0);
+  }
+
+  void o_row(const TileReference& t, std::int64_t i, RowJudge& all) const {
+    const fa_params& p = problem_.p;
+    const auto D = static_cast<std::size_t>(p.Dv);
+    const std::int64_t at = t.b * p.so.b + t.h * p.so.h + (t.first + i) * p.so.n;
+    thread_local std::vector<double> got;
+    got.resize(D);
+    for (std::size_t d = 0; d < D; ++d) {
+      got[d] = attention::widen(p.dtype, buffers_[kO].data, at + static_cast<std::int64_t>(d));
+    }
+    RowJudge judge("o", {p.dtype == ASSAY_F32 ? 4.0 : 2.0,
+                         factor(t, i) * kEps32 + 2 * attention::storage_eps(p.dtype)});
+    const auto part = [&](const attention::RowsD& m) { return std::span<const double>(m.data() + i * p.Dv, D); };
+    judge.row(row_number(t, i), got, part(t.o), part(t.plain_o), part(t.scale));
+    all.merge(judge);
+  }
+
+  void lse_row(const TileReference& t, std::int64_t i, RowJudge& all) const {
+    const auto at = static_cast<std::size_t>(i);
+    const std::int64_t row = row_number(t, i);
+    const bool finite = std::isfinite(t.lse[at]);
+    // Shifted to an expected value of 1 with scale 1: the rule becomes one of absolute errors.
+    const double shift = finite ? 1 - t.lse[at] : 0;
+    RowJudge judge("lse", {4.0, (factor(t, i) + (finite ? std::abs(t.lse[at]) : 0)) * kEps32});
+    const double got[] = {static_cast<double>(buffers_[kLse].as<float>()[row]) + shift};
+    const double expected[] = {t.lse[at] + shift}, plain[] = {t.plain_lse[at] + shift}, one[] = {1.0};
+    judge.row(row, got, expected, plain, one);
+    all.merge(judge);
+  }
+
+  const Problem& problem_;
+  BufferViews buffers_;
+};
+
+}  // namespace
+
+CheckResult check_outputs(const Problem& problem, const ForwardReference& reference,
+                          BufferViews buffers) {
+  const Checker checker(problem, buffers);
+  RowJudge o("o", {}), lse("lse", {});
+  std::mutex mutex;
+  const auto tiles = static_cast<std::int64_t>(reference.tiles.size());
+  parallel_for(tiles, 1, [&](std::int64_t begin, std::int64_t end) {
+    RowJudge my_o("o", {}), my_lse("lse", {});
+    for (std::int64_t t = begin; t < end; ++t) {
+      checker.tile(reference.tiles[static_cast<std::size_t>(t)], my_o, my_lse);
+    }
+    const std::lock_guard lock(mutex);
+    o.merge(my_o);
+    lse.merge(my_lse);
+  });
+  CheckResult result;
+  o.add_to(result);
+  lse.add_to(result);
+  if (result.pass) attention::check_gaps(problem, problem.p.so, problem.p.Hq, problem.p.Nq, problem.p.Dv, buffers[kO], "o", result);
+  return result;
+}
+
+}  // namespace assay::flash_attention_fwd

@@ -1,0 +1,118 @@
+// What the attention challenges share on the trusted side: the vocabulary of their cases, inputs, and
+// the fp64 arithmetic of one head. Softmax attention as in Vaswani et al. 2017, bottom-right aligned.
+#pragma once
+
+#include <Eigen/Core>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "assay/attention.h"
+#include "assay/challenge.h"
+
+namespace assay::attention {
+
+using RowsD = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using RowsF = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+// A case's params in spec.json: the fields of fa_params by name, and
+//   layout   "bhnd" (default), "bshd", or "padded": bhnd with gaps between rows, heads and items
+//   softcap, alibi, sink, kv_len: the extras; kv_len is a list of B lengths
+//   data     {"kind": ..., "q_sigma": ...}, see fill_qkv
+struct Problem {
+  fa_params p{};  // true sizes and strides
+  float softcap = 0;
+  bool alibi = false, sink = false;
+  std::vector<std::int64_t> kv_len;  // empty: Nk for all
+  nlohmann::json data;
+
+  bool has_extra() const { return softcap > 0 || alibi || sink || !kv_len.empty(); }
+  std::int64_t group() const { return p.Hq / p.Hkv; }
+  std::int64_t keys_of(std::int64_t b) const {
+    return kv_len.empty() ? p.Nk : kv_len[static_cast<std::size_t>(b)];
+  }
+};
+
+Problem problem_of(const CaseSpec&);
+
+// What the submission is told: the problem's params with the case's "override" on top.
+fa_params told_params(const CaseSpec&, const Problem&);
+
+// Elements of the buffer that an array with these strides needs.
+std::int64_t span_of(const assay_stride&, std::int64_t B, std::int64_t H, std::int64_t N,
+                     std::int64_t D);
+
+Dtype dtype_of(const Problem&);
+
+// Visible keys of query i among L keys: [lo, hi), empty if lo >= hi.
+struct Range {
+  std::int64_t lo = 0, hi = 0;
+};
+Range visible(const Problem&, std::int64_t i, std::int64_t L);
+
+// Fills q, k and v by data.kind:
+//   normal       N(0, sigma^2), q by q_sigma, k by k_sigma
+//   rising, falling   scores rise (fall) steadily over the keys by about `span`
+//   low          all scores lie in [-2000, -1000]
+//   one_hot      key `key` scores `score` above the others
+//   zero_q       q = 0
+//   constant_k, constant_v   all keys (values) of a head agree
+//   alternating_v   v = +-1e4 by the parity of the key, plus N(0, 1)
+// and then sets the query rows `nan_q`, key rows `nan_k` and value rows `nan_v` to NaN and key rows `huge_k`
+// to 1e30, in every head.
+void fill_qkv(const Problem&, std::uint64_t seed, const BufferView& q, const BufferView& k,
+              const BufferView& v);
+// N(0, sigma^2) into an array with strides; gaps are filled as well.
+void fill_array(const Problem&, std::uint64_t seed, const BufferView&, float sigma);
+void fill_extras(const Problem&, std::uint64_t seed, const BufferView& alibi,
+                 const BufferView& sink, const BufferView& kv_len);
+
+// One head of an array [B, H, N, D], widened to fp32 (exact for every dtype).
+RowsF head_rows(std::int32_t dtype, const void* data, const assay_stride&, std::int64_t b,
+                std::int64_t h, std::int64_t N, std::int64_t D);
+
+double widen(std::int32_t dtype, const void* data, std::int64_t at);
+float round_like(std::int32_t dtype, float x);
+// Unit roundoff of results stored in dtype, 0 for fp32: what tolerances add for the storage.
+double storage_eps(std::int32_t dtype);
+
+// One query head of one item.
+struct Head {
+  const Problem* problem = nullptr;
+  std::int64_t b = 0, h = 0, keys = 0;
+  RowsF q, k, v;  // [Nq, D], [keys, D], [keys, Dv]
+  float slope = 0, sink = 0;
+  bool finite = true;  // q, k and v hold neither NaN nor Inf nor values whose products overflow
+};
+Head load_head(const Problem&, std::int64_t b, std::int64_t h, BufferViews qkv,
+               const float* alibi, const float* sink);
+
+// Scores of the query rows [first, first + rows) against the keys [lo, hi) that any of them sees, as
+// weights; what a row does not see has weight 0. When the inputs are not finite a tile is one row, so
+// that nothing masked enters any arithmetic.
+struct Tile {
+  std::int64_t first = 0, rows = 0, lo = 0, hi = 0;
+  RowsD p;                    // e^(s - lse)
+  RowsF p32;                  // the plain implementation's e^(s - max), not normalised; or e^(s - lse)
+  RowsD slope;                // d(score)/d(scale q.k): 1 without softcap
+  std::vector<double> lse, lse32, sum32, conditioning;  // conditioning: max_visible sum of |terms of s|
+  std::vector<Range> range;
+};
+// `lse` [Nq] of the head: what the plain implementation is given instead of finding the maximum; or NULL.
+void make_tile(const Head&, std::int64_t first, std::int64_t rows, const float* lse, Tile&);
+
+// Whether neither NaN, nor Inf, nor values whose products overflow are in it.
+bool tame(const RowsF&);
+
+// Fails the result if an element of a strided output that lies between its rows lost the poison (a NaN pattern
+// of every half-word, see CasePlan) that it held before the call.
+void check_gaps(const Problem&, const assay_stride&, std::int64_t H, std::int64_t N, std::int64_t D,
+                const BufferView& output, const char* name, CheckResult&);
+
+// For tables, e.g. "B=1 Hq=8 N=1024 D=64 causal".
+std::string shape_text(const Problem&);
+
+inline constexpr std::int64_t kTileRows = 64;
+inline std::int64_t tile_rows(const Head& head) { return head.finite ? kTileRows : 1; }
+
+}  // namespace assay::attention

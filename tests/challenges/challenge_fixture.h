@@ -1,0 +1,150 @@
+// What the tests of challenges share: a challenge with its spec, its cases filled, and the expectations that hold for
+// every challenge.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "run/challenge_registry.h"
+#include "run/layout.h"
+#include "support/direct_runner.h"
+#include "util/files.h"
+
+namespace assay::testing {
+
+struct ChallengeUnderTest {
+  explicit ChallengeUnderTest(const std::string& challenge_name)
+      : name(challenge_name), spec(spec_of(challenge_name)) {
+    for (const auto& row : challenge_rows()) {
+      if (row.name == name) challenge = &row.get();
+    }
+    if (challenge == nullptr) throw Error(name + " is not registered");
+  }
+
+  const CaseSpec& case_named(const std::string& case_name) const {
+    for (const CaseSpec& c : spec.cases) {
+      if (c.name == case_name) return c;
+    }
+    throw Error("no case " + case_name);
+  }
+  std::string file(const std::string& path) const {
+    return std::string(ASSAY_SOURCE_DIR) + "/challenges/" + name + "/" + path;
+  }
+
+  std::string name;
+  ChallengeSpec spec;
+  const Challenge* challenge = nullptr;
+};
+
+// A case's buffers, filled, its outputs poisoned.
+class Filled {
+ public:
+  Filled(const ChallengeUnderTest& subject, const std::string& name, std::uint64_t seed)
+      : challenge_(*subject.challenge),
+        case_(subject.case_named(name)),
+        plan_(challenge_.plan(case_)),
+        layout_(run::make_layout(plan_, challenge_.has_callbacks(case_))),
+        input_(layout_.input_bytes),
+        output_(layout_.output_bytes),
+        buffers_(run::views(layout_, input_.data(), output_.data())) {
+    challenge_.fill(case_, plan_, seed, buffers_);
+    run::poison(plan_, layout_, output_.data(), seed);
+    reference_ = challenge_.reference(case_, plan_, buffers_);
+  }
+
+  const CaseSpec& spec() const { return case_; }
+  const CasePlan& plan() const { return plan_; }
+  const Reference& reference() const { return *reference_; }
+  BufferViews buffers() const { return buffers_; }
+  const BufferView& buffer(int handle) const { return buffers_[static_cast<std::size_t>(handle)]; }
+  std::string bytes(int handle) const { return {buffer(handle).as<char>(), buffer(handle).bytes}; }
+  CheckResult check() const { return challenge_.check(case_, plan_, *reference_, buffers_, nullptr); }
+
+ private:
+  const Challenge& challenge_;
+  const CaseSpec& case_;
+  CasePlan plan_;
+  run::Layout layout_;
+  std::vector<std::byte> input_, output_;
+  std::vector<BufferView> buffers_;
+  std::unique_ptr<Reference> reference_;
+};
+
+// A source of the challenge passes every case that is not timed, for the seeds 1 .. seeds.
+inline void expect_passes(const ChallengeUnderTest& subject, const std::string& source, std::uint64_t seeds) {
+  DirectRunner runner(subject.name, compile(subject.file(source), subject.name));
+  for (const CaseSpec& c : subject.spec.cases) {
+    if (c.group == CaseGroup::timed) continue;
+    for (std::uint64_t seed = 1; seed <= (c.group == CaseGroup::resource ? 1 : seeds); ++seed) {
+      const CaseResult result = runner.run(c, seed);
+      EXPECT_EQ(result.verdict, Verdict::ok) << source << ", " << c.name << " seed " << seed << ": " << result.detail;
+    }
+  }
+}
+
+struct ListedExample {
+  std::string path;
+  bool slow = false;
+  std::vector<std::string> cases;
+};
+
+inline std::vector<ListedExample> listed_examples(const ChallengeUnderTest& subject) {
+  std::vector<ListedExample> found;
+  for (const auto& entry : std::filesystem::directory_iterator(subject.file("examples"))) {
+    if (entry.path().extension() != ".cpp") continue;
+    const std::string name = entry.path().filename(), text = read_file(entry.path());
+    ListedExample e{entry.path(), name.starts_with("slow_"), {}};
+    std::istringstream words(text.substr(0, text.find('\n')));
+    std::string slashes, verb;
+    words >> slashes >> verb;
+    for (std::string word; words >> word;) e.cases.push_back(word);
+    found.push_back(std::move(e));
+  }
+  return found;
+}
+
+// Wrong and cheating examples fail the cases of their first line; slow ones pass `sound`.
+inline void expect_examples_as_announced(const ChallengeUnderTest& subject, const std::vector<std::string>& sound) {
+  for (const ListedExample& e : listed_examples(subject)) {
+    DirectRunner runner(subject.name, compile(e.path, subject.name));
+    ASSERT_FALSE(e.cases.empty()) << e.path;
+    for (const std::string& name : e.slow ? sound : e.cases) {
+      const CaseSpec& c = subject.case_named(name);
+      if (c.group == CaseGroup::timed) continue;  // needs the harness's repetitions
+      for (std::uint64_t seed = 1; seed <= (c.group == CaseGroup::resource ? 1 : 2); ++seed) {
+        const Verdict expected = e.slow ? Verdict::ok : Verdict::wrong_answer;
+        EXPECT_EQ(runner.run(c, seed).verdict, expected) << e.path << ", " << name << " seed " << seed;
+      }
+    }
+  }
+}
+
+inline void expect_traps_covered(const ChallengeUnderTest& subject) {
+  std::vector<std::string> listed;
+  for (const ListedExample& e : listed_examples(subject)) listed.insert(listed.end(), e.cases.begin(), e.cases.end());
+  for (const CaseSpec& c : subject.spec.cases) {
+    if (c.group != CaseGroup::trap || !c.uncaught_reason.empty()) continue;
+    EXPECT_THAT(listed, ::testing::Contains(c.name));
+  }
+}
+
+// A case whose `outputs` hold something does not accept the poison that it starts with.
+inline void expect_untouched_outputs_fail(const ChallengeUnderTest& subject, const std::vector<int>& outputs) {
+  for (const CaseSpec& c : subject.spec.cases) {
+    if (c.group == CaseGroup::timed || c.group == CaseGroup::resource || c.expect_status != 0) continue;
+    const Filled f(subject, c.name, 4);
+    std::size_t bytes = 0;
+    for (const int handle : outputs) bytes += f.buffer(handle).bytes;
+    if (bytes > 0) {
+      EXPECT_FALSE(f.check().pass) << c.name;
+    }
+  }
+}
+
+}  // namespace assay::testing

@@ -1,0 +1,218 @@
+// The reference against full-matrix attention in long double that shares no code with it, against closed forms, the
+// baselines, the examples, and outputs that must be rejected.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "../../challenges/flash_attention_fwd/trusted.h"
+#include "challenges/challenge_fixture.h"
+
+namespace assay::flash_attention_fwd {
+namespace {
+
+using testing::ChallengeUnderTest;
+using testing::Filled;
+
+const ChallengeUnderTest& subject() {
+  static const ChallengeUnderTest loaded("flash_attention_fwd");
+  return loaded;
+}
+
+// --- the witness -----------------------------------------------------------------------------------
+
+struct WitnessRow {
+  std::vector<long double> o;
+  long double lse = -HUGE_VALL;
+};
+
+long double value(const fa_params& p, const BufferView& view, std::int64_t at) {
+  if (p.dtype == ASSAY_F32) return static_cast<long double>(view.as<float>()[at]);
+  const std::uint16_t h = view.as<std::uint16_t>()[at];
+  return static_cast<long double>(p.dtype == ASSAY_BF16 ? bf16_to_float(h) : f16_to_float(h));
+}
+
+// The definition, one query at a time: all scores first, then their exponentials, then the mean of values.
+WitnessRow witness(const CaseSpec& c, BufferViews buffers, std::int64_t b, std::int64_t h, std::int64_t i) {
+  const attention::Problem problem = attention::problem_of(c);
+  const fa_params& p = problem.p;
+  const std::int64_t L = buffers[kKvLen].bytes != 0 ? buffers[kKvLen].as<std::int64_t>()[b] : p.Nk;
+  const std::int64_t kv = h * p.Hkv / p.Hq;
+  std::vector<long double> s;
+  std::vector<std::int64_t> keys;
+  for (std::int64_t j = 0; j < L; ++j) {
+    const std::int64_t ahead = j - (i + L - p.Nq);
+    if ((p.causal != 0 && ahead > 0) || (p.window > 0 && ahead <= -p.window)) continue;
+    long double x = 0;
+    for (std::int64_t d = 0; d < p.D; ++d) {
+      x += value(p, buffers[kQ], b * p.sq.b + h * p.sq.h + i * p.sq.n + d) *
+           value(p, buffers[kK], b * p.sk.b + kv * p.sk.h + j * p.sk.n + d);
+    }
+    x *= p.scale;
+    if (problem.softcap > 0) x = problem.softcap * std::tanh(x / problem.softcap);
+    if (problem.alibi) x -= buffers[kAlibi].as<float>()[h] * static_cast<long double>(std::abs(ahead));
+    s.push_back(x);
+    keys.push_back(j);
+  }
+  WitnessRow row;
+  row.o.assign(static_cast<std::size_t>(p.Dv), 0);
+  std::vector<long double> all = s;
+  if (problem.sink) all.push_back(buffers[kSink].as<float>()[h]);
+  if (all.empty()) return row;
+  const long double top = *std::max_element(all.begin(), all.end());
+  long double sum = 0;
+  for (const long double x : all) sum += std::exp(x - top);
+  row.lse = top + std::log(sum);
+  for (std::size_t n = 0; n < s.size(); ++n) {
+    for (std::int64_t d = 0; d < p.Dv; ++d) {
+      row.o[static_cast<std::size_t>(d)] +=
+          std::exp(s[n] - row.lse) * value(p, buffers[kV], b * p.sv.b + kv * p.sv.h + keys[n] * p.sv.n + d);
+    }
+  }
+  return row;
+}
+
+void expect_witnessed(const char* name) {
+  SCOPED_TRACE(name);
+  const Filled f(subject(), name, 11);
+  const auto& reference = static_cast<const ForwardReference&>(f.reference());
+  ASSERT_FALSE(reference.tiles.empty());
+  for (const TileReference& t : reference.tiles) {
+    for (std::int64_t r = 0; r < t.rows; ++r) {
+      const WitnessRow w = witness(f.spec(), f.buffers(), t.b, t.h, t.first + r);
+      const double lse = t.lse[static_cast<std::size_t>(r)];
+      if (std::isinf(w.lse)) {
+        ASSERT_EQ(lse, static_cast<double>(w.lse));
+      } else {
+        ASSERT_NEAR(lse, static_cast<double>(w.lse), 1e-12 * (1 + std::abs(lse)));
+      }
+      for (std::int64_t d = 0; d < t.o.cols(); ++d) {
+        ASSERT_NEAR(t.o(r, d), static_cast<double>(w.o[static_cast<std::size_t>(d)]), 1e-12 * (1 + t.scale(r, d)))
+            << "head " << t.h << " row " << t.first + r;
+      }
+    }
+  }
+}
+
+TEST(FlashAttentionForward, ReferenceAgreesWithTheWitness) {
+  for (const char* name : {"causal_64", "noncausal", "gqa", "nq_gt_nk", "nq_lt_nk", "strided_bshd", "padded_rows", "scale_negative",
+                           "rising_max", "neg_init", "one_hot", "bf16_gqa", "f16_causal", "value_dim_small", "window_1",
+                           "window_not_causal", "softcap", "alibi", "sink", "key_lengths", "key_lengths_not_causal"}) {
+    ASSERT_NO_FATAL_FAILURE(expect_witnessed(name));
+  }
+}
+
+// With q = 0 the output is the mean of the visible values, and lse the logarithm of their number.
+TEST(FlashAttentionForward, ZeroQueriesGiveMeans) {
+  const Filled f(subject(), "uniform_long", 3);
+  const auto& reference = static_cast<const ForwardReference&>(f.reference());
+  const fa_params p = attention::problem_of(f.spec()).p;
+  for (const TileReference& t : reference.tiles) {
+    for (std::int64_t d = 0; d < p.Dv; ++d) {
+      double mean = 0;
+      for (std::int64_t j = 0; j < p.Nk; ++j) mean += static_cast<double>(f.buffer(kV).as<float>()[j * p.Dv + d]);
+      EXPECT_NEAR(t.o(0, d), mean / static_cast<double>(p.Nk), 1e-13);
+    }
+    EXPECT_NEAR(t.lse[0], std::log(static_cast<double>(p.Nk)), 1e-13);
+  }
+}
+
+// What is masked enters nothing; what is seen spoils its row.
+TEST(FlashAttentionForward, NanStaysWithTheRowsThatSeeIt) {
+  const Filled f(subject(), "causal_future_poison", 5);
+  for (const TileReference& t : static_cast<const ForwardReference&>(f.reference()).tiles) {
+    ASSERT_EQ(t.rows, 1);
+    EXPECT_EQ(std::isnan(t.lse[0]), t.first >= 90) << t.first;
+    EXPECT_EQ(std::isnan(t.o(0, 0)), t.first >= 90) << t.first;
+  }
+}
+
+// Timed inputs are judged in part; which part follows from a buffer that the submission never sees.
+TEST(FlashAttentionForward, SampledTilesFollowFromTheSecret) {
+  const auto tiles = [](std::uint64_t seed) {
+    const Filled f(subject(), "memory_4096", seed);
+    std::vector<std::int64_t> first;
+    for (const TileReference& t : static_cast<const ForwardReference&>(f.reference()).tiles) first.push_back(t.first);
+    return first;
+  };
+  EXPECT_EQ(tiles(1), tiles(1));
+  EXPECT_NE(tiles(1), tiles(2));
+  EXPECT_GT(tiles(1).size(), 1u);
+  const Filled f(subject(), "memory_4096", 1);
+  EXPECT_GE(f.plan().buffers[kSecret].phase, f.plan().phases) << "revealed to the worker";
+}
+
+// --- the baselines, the examples, rejected outputs -------------------------------------------------
+
+TEST(FlashAttentionForward, BaselinesPassEveryCaseThatIsNotTimed) {
+  testing::expect_passes(subject(), "naive.cpp", 2);
+  testing::expect_passes(subject(), "par.cpp", 3);
+}
+
+TEST(FlashAttentionForward, EveryExampleEarnsWhatItsFirstLineSays) {
+  testing::expect_examples_as_announced(subject(), {"causal_64", "nq_gt_nk", "nan_query"});
+}
+
+TEST(FlashAttentionForward, EveryTrapIsInTheListOfAnExample) { testing::expect_traps_covered(subject()); }
+
+TEST(FlashAttentionForward, InputsFollowFromTheSeed) {
+  for (const char* name : {"causal_64", "rising_max", "one_hot", "bf16_causal", "alibi"}) {
+    EXPECT_EQ(Filled(subject(), name, 5).bytes(kQ), Filled(subject(), name, 5).bytes(kQ)) << name;
+    EXPECT_NE(Filled(subject(), name, 5).bytes(kQ), Filled(subject(), name, 6).bytes(kQ)) << name;
+  }
+}
+
+// The reference's own values, as floats, in the buffers of a case with contiguous fp32 output.
+void answer(Filled& f) {
+  const fa_params p = attention::problem_of(f.spec()).p;
+  for (const TileReference& t : static_cast<const ForwardReference&>(f.reference()).tiles) {
+    for (std::int64_t r = 0; r < t.rows; ++r) {
+      const std::int64_t row = (t.b * p.Hq + t.h) * p.Nq + t.first + r;
+      for (std::int64_t d = 0; d < p.Dv; ++d) f.buffer(kO).as<float>()[row * p.Dv + d] = static_cast<float>(t.o(r, d));
+      f.buffer(kLse).as<float>()[row] = static_cast<float>(t.lse[static_cast<std::size_t>(r)]);
+    }
+  }
+}
+
+TEST(FlashAttentionForward, TheRightAnswerPassesAndEachWrongOutputFails) {
+  const auto with = [](auto spoil) {
+    Filled f(subject(), "causal_64", 3);
+    answer(f);
+    spoil(f);
+    return f.check();
+  };
+  EXPECT_TRUE(with([](Filled&) {}).pass);
+  for (const int handle : {int{kO}, int{kLse}}) {
+    for (const int byte : {0x00, 0xff, 0x7f}) {
+      const CheckResult result = with([&](Filled& f) { std::memset(f.buffer(handle).data, byte, f.buffer(handle).bytes); });
+      EXPECT_FALSE(result.pass) << "buffer " << handle << ", bytes " << byte;
+      EXPECT_NE(result.detail, "");
+    }
+  }
+  EXPECT_FALSE(with([](Filled& f) { f.buffer(kO).as<float>()[77] += 1e-4f; }).pass);
+  EXPECT_FALSE(with([](Filled& f) { f.buffer(kLse).as<float>()[9] += 2e-5f; }).pass);
+}
+
+TEST(FlashAttentionForward, GapsBetweenRowsAreNotTheSubmissions) {
+  Filled f(subject(), "padded_rows", 4);
+  const attention::Problem problem = attention::problem_of(f.spec());
+  for (const TileReference& t : static_cast<const ForwardReference&>(f.reference()).tiles) {
+    for (std::int64_t r = 0; r < t.rows; ++r) {
+      const std::int64_t at = t.b * problem.p.so.b + t.h * problem.p.so.h + (t.first + r) * problem.p.so.n;
+      for (std::int64_t d = 0; d < problem.p.Dv; ++d) f.buffer(kO).as<float>()[at + d] = static_cast<float>(t.o(r, d));
+      f.buffer(kLse).as<float>()[(t.b * problem.p.Hq + t.h) * problem.p.Nq + t.first + r] =
+          static_cast<float>(t.lse[static_cast<std::size_t>(r)]);
+    }
+  }
+  EXPECT_TRUE(f.check().pass);
+  f.buffer(kO).as<float>()[problem.p.Dv + 1] = 0;
+  EXPECT_FALSE(f.check().pass);
+}
+
+TEST(FlashAttentionForward, UntouchedOutputsFailEveryCaseThatHasSome) {
+  testing::expect_untouched_outputs_fail(subject(), {kO, kLse});
+}
+
+}  // namespace
+}  // namespace assay::flash_attention_fwd
