@@ -147,7 +147,7 @@ int execute(const Context& context, const SelftestCommand& c) {
       Row& row = rows[i];
       const BuildResult built = runner.build_example(*row.spec, row.example);
       progress.status("checking " + row.example.name);
-      row.cell = runner.check_built(*row.spec, built);
+      row.cell = runner.check_example(*row.spec, row.example, built);
       if (!needs_timing(row)) {
         judge(row);
         progress.finished(row.example.name);
@@ -156,7 +156,7 @@ int execute(const Context& context, const SelftestCommand& c) {
     for (Row& row : rows) {
       if (!needs_timing(row)) continue;
       progress.status("timing " + row.example.name);
-      runner.time(*row.spec, row.cell, row.example.targets);
+      runner.time_example(*row.spec, row.example, row.cell);
       judge(row);
       progress.finished(row.example.name);
     }

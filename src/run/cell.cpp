@@ -204,12 +204,18 @@ BuildResult CellRunner::build_example(const ChallengeSpec& spec, const Example& 
 
 CellResult CellRunner::check(const ChallengeSpec& spec, const Submission& submission) {
   CellResult cell;
-  guard(cell, [&] { cell = check_built(spec, build(spec, submission)); });
+  guard(cell, [&] { cell = check_built(spec, build(spec, submission), options_.filter); });
   cell.key = {submission.model, submission.challenge, submission.attempt, "cpu"};
   return cell;
 }
 
-CellResult CellRunner::check_built(const ChallengeSpec& spec, const BuildResult& built) {
+CellResult CellRunner::check_example(const ChallengeSpec& spec, const Example& example,
+                                     const BuildResult& built) {
+  return check_built(spec, built, {false, "", example.targets});
+}
+
+CellResult CellRunner::check_built(const ChallengeSpec& spec, const BuildResult& built,
+                                   const CaseFilter& filter) {
   CellResult cell;
   cell.key.challenge = spec.name;
   cell.spec_hash = spec.hash;
@@ -224,7 +230,7 @@ CellResult CellRunner::check_built(const ChallengeSpec& spec, const BuildResult&
     guard(cell, [&] {
       TimeAccount account;
       cell.cases = run_correctness(challenge_of(spec), worker_settings(spec, built.library),
-                                   options_.seed, options_.filter, account);
+                                   options_.seed, filter, account);
       add(account);
     });
   }
@@ -232,12 +238,18 @@ CellResult CellRunner::check_built(const ChallengeSpec& spec, const BuildResult&
   return cell;
 }
 
-void CellRunner::time(const ChallengeSpec& spec, CellResult& cell,
-                      const std::vector<std::string>& only) {
+void CellRunner::time(const ChallengeSpec& spec, CellResult& cell) {
+  time(spec, cell, options_.filter);
+}
+
+void CellRunner::time_example(const ChallengeSpec& spec, const Example& example, CellResult& cell) {
+  time(spec, cell, {true, "", example.targets});
+}
+
+void CellRunner::time(const ChallengeSpec& spec, CellResult& cell, const CaseFilter& filter) {
   if (cell.build.verdict != Verdict::ok) return;
   const auto wanted = [&](const CaseSpec& c) {
-    const bool named = only.empty() || std::find(only.begin(), only.end(), c.name) != only.end();
-    return c.group == CaseGroup::timed && options_.filter.takes(c) && named;
+    return c.group == CaseGroup::timed && filter.takes(c);
   };
   if (const auto hopeless = why_not_time(cell)) {
     for (const CaseSpec& c : spec.cases) {
@@ -257,7 +269,7 @@ void CellRunner::time(const ChallengeSpec& spec, CellResult& cell,
       if (!wanted(c)) continue;
       TimeAccount account;
       timed.push_back(run_timed(challenge_of(spec), c, worker_settings(spec, libraries.submission),
-                                libraries, options_.seed, options_.filter.quick, account));
+                                libraries, options_.seed, filter.quick, account));
       add(account);
     }
     cell.cases.insert(cell.cases.end(), timed.begin(), timed.end());

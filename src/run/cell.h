@@ -43,20 +43,23 @@ class CellRunner {
   // of the harness become the verdict harness_error in cell.build.
   CellResult check(const ChallengeSpec&, const Submission&);       // build, untimed cases
   void run_own_tests(const ChallengeSpec&, const Submission&, CellResult&);
-  // `only`: names of the timed cases wanted; empty means all that the filter takes.
-  void time(const ChallengeSpec&, CellResult&, const std::vector<std::string>& only = {});
+  void time(const ChallengeSpec&, CellResult&);
 
   // Builds naive and par so that later cells need not wait. Throws Error if one does not compile.
   TimedLibraries baselines(const ChallengeSpec&);
 
-  // The untimed cases of a library that is built already.
-  CellResult check_built(const ChallengeSpec&, const BuildResult&);
+  // The same steps for an example. It is checked on what makes correctness and on its targets, and timed as in
+  // a quick run on those of them that are timed.
   BuildResult build_example(const ChallengeSpec&, const Example&);
+  CellResult check_example(const ChallengeSpec&, const Example&, const BuildResult&);
+  void time_example(const ChallengeSpec&, const Example&, CellResult&);
 
   TimeAccount account() const;
 
  private:
   BuildResult build(const ChallengeSpec&, const Submission&);
+  CellResult check_built(const ChallengeSpec&, const BuildResult&, const CaseFilter&);
+  void time(const ChallengeSpec&, CellResult&, const CaseFilter&);
   std::filesystem::path baseline(const ChallengeSpec&, const std::string& file);
   CaseResult run_own_tests_on(const ChallengeSpec&, const std::string& name,
                               const SourceFile& implementation, const SourceFile& tests,

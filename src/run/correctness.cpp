@@ -154,6 +154,11 @@ class Session {
 
 bool CaseFilter::takes(const CaseSpec& spec) const {
   if (!only.empty()) return spec.name == only;
+  if (!targets.empty()) {
+    const bool correctness = spec.group == CaseGroup::core || spec.group == CaseGroup::edge ||
+                             spec.group == CaseGroup::trap;
+    return correctness || std::ranges::find(targets, spec.name) != targets.end();
+  }
   return !quick || spec.quick;
 }
 

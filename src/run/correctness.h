@@ -16,10 +16,12 @@ namespace assay::run {
 // After so many cases at their time limit the rest of a cell is not attempted.
 inline constexpr int kPatience = 3;
 
-// Chooses cases: a --quick run or a single case by name.
+// Chooses cases: a --quick run, a single case by name, or what an example is about.
 struct CaseFilter {
   bool quick = false;
   std::string only;  // a case's name; "" means all
+  // Not empty: the cases that make correctness, and these by name.
+  std::vector<std::string> targets;
 
   bool takes(const CaseSpec&) const;
 };
