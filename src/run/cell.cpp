@@ -221,7 +221,7 @@ void CellRunner::time(const ChallengeSpec& spec, CellResult& cell,
   if (cell.build.verdict != Verdict::ok) return;
   const auto wanted = [&](const CaseSpec& c) {
     const bool named = only.empty() || std::find(only.begin(), only.end(), c.name) != only.end();
-    return c.group == CaseGroup::timed && options_.filter.takes(c) && named;
+    return (c.group == CaseGroup::timed || c.exclusive) && options_.filter.takes(c) && named;
   };
   if (const auto hopeless = why_not_time(cell)) {
     for (const CaseSpec& c : spec.cases) {
@@ -240,6 +240,13 @@ void CellRunner::time(const ChallengeSpec& spec, CellResult& cell,
     for (const CaseSpec& c : spec.cases) {
       if (!wanted(c)) continue;
       TimeAccount account;
+      if (c.exclusive) {
+        const auto alone = run_correctness(challenge_of(spec), worker_settings(spec, libraries.submission),
+                                           options_.seed, {false, c.name, true}, account);
+        timed.insert(timed.end(), alone.begin(), alone.end());
+        add(account);
+        continue;
+      }
       timed.push_back(run_timed(challenge_of(spec), c, worker_settings(spec, libraries.submission),
                                 libraries, options_.seed, options_.filter.quick, account));
       add(account);

@@ -43,7 +43,8 @@ class CellRunner {
   // of the harness become the verdict harness_error in cell.build.
   CellResult check(const ChallengeSpec&, const Submission&);       // build, untimed cases
   void run_own_tests(const ChallengeSpec&, const Submission&, CellResult&);
-  // `only`: names of the timed cases wanted; empty means all that the filter takes.
+  // The timed and the exclusive cases. `only`: names of those wanted; empty means all that the filter
+  // takes.
   void time(const ChallengeSpec&, CellResult&, const std::vector<std::string>& only = {});
 
   // Builds naive and par so that later cells need not wait. Throws Error if one does not compile.
