@@ -57,28 +57,29 @@ class Writer {
   std::size_t size_ = 0;
 };
 
-// Words of classes, whose classes form a chain; a definition of uniform words that later marks
-// repeat; brackets that nest. Tokens: 0 starts a document, 1 DEF, 2 REP, opening and closing
-// brackets, words.
+// Words of classes, whose classes form a chain; definitions, a mark and different names, that
+// another mark repeats; brackets that nest. Tokens: 0 starts a document, 1 DEF, 2 REP, opening and
+// closing brackets, words, names.
 class Grammar final : public Language {
  public:
   Grammar(const json& j, const tt_config& config, std::uint64_t seed)
       : classes_(j.value("classes", 8)),
-        words_(j.value("words", 24)),
+        words_(j.value("words", 20)),
+        names_(j.value("names", 64)),
         brackets_(j.value("brackets", 8)),
         defined_(j.value("defined", 8)),
         depth_(j.value("depth", 6)),
         def_(j.value("def", 0.03)),
-        rep_(j.value("rep", 0.05)),
-        open_(j.value("open", 0.07)),
+        rep_(j.value("rep", 0.08)),
+        open_(j.value("open", 0.06)),
         close_(j.value("close", 0.08)) {
-    if (3 + 2 * brackets_ + classes_ * words_ > config.V) {
+    if (first_name() + names_ > config.V || defined_ > names_) {
       throw Error("ternary_training: the corpus has more words than the configuration has tokens");
     }
     Random random(seed);
     double sum = 0;
     for (std::int64_t r = 0; r < words_; ++r) {
-      zipf_.push_back(sum += std::pow(static_cast<double>(r + 1), -j.value("zipf", 1.2)));
+      zipf_.push_back(sum += std::pow(static_cast<double>(r + 1), -j.value("zipf", 1.3)));
     }
     for (std::int64_t c = 0; c < classes_; ++c) {
       std::vector<double> row;
@@ -102,10 +103,12 @@ class Grammar final : public Language {
  private:
   struct State {
     std::int64_t last_class = 0;
-    std::vector<std::int64_t> open, defined;
+    std::vector<std::int64_t> open;
+    std::vector<std::uint16_t> defined;
   };
 
   std::int64_t first_word() const { return 3 + 2 * brackets_; }
+  std::int64_t first_name() const { return first_word() + classes_ * words_; }
 
   void step(Random& random, State& s, Writer& out) const {
     const double rep = s.defined.empty() ? 0 : rep_;
@@ -129,20 +132,17 @@ class Grammar final : public Language {
   }
 
   void define(Random& random, State& s, Writer& out) const {
-    const std::int64_t n = classes_ * words_;
     out.put(1, def_, kMarker);
-    s.defined.clear();
+    const auto names = shuffled(names_, first_name(), random);
+    s.defined.assign(names.begin(), names.begin() + defined_);
     for (std::int64_t i = 0; i < defined_; ++i) {
-      s.defined.push_back(random.below(n));
-      out.put(first_word() + s.defined.back(), 1 / static_cast<double>(n), kWord);
+      out.put(s.defined[static_cast<std::size_t>(i)], 1 / static_cast<double>(names_ - i), kWord);
     }
-    s.last_class = s.defined.back() / words_;
   }
 
-  void repeat(State& s, Writer& out) const {
+  void repeat(const State& s, Writer& out) const {
     out.put(2, rep_, kMarker);
-    for (const std::int64_t w : s.defined) out.put(first_word() + w, 1, kCopy);
-    s.last_class = s.defined.back() / words_;
+    for (const std::uint16_t name : s.defined) out.put(name, 1, kCopy);
   }
 
   void word(Random& random, State& s, double p, Writer& out) const {
@@ -153,7 +153,7 @@ class Grammar final : public Language {
     s.last_class = static_cast<std::int64_t>(to);
   }
 
-  std::int64_t classes_, words_, brackets_, defined_, depth_;
+  std::int64_t classes_, words_, names_, brackets_, defined_, depth_;
   double def_, rep_, open_, close_;
   std::vector<double> zipf_;                        // cumulative
   std::vector<std::vector<double>> next_class_;     // cumulative, by class

@@ -177,25 +177,6 @@ void rms_backward(Index rows, Index n, const float* x, const float* w, const flo
   }
 }
 
-// Turns every head of every row by its position's angles; direction -1 turns back.
-void rope(const tt_config& c, Index heads, float* x, float direction) {
-  const Index half = c.hd / 2;
-  for (Index i = 0; i < half; ++i) {
-    const double frequency =
-        std::pow(static_cast<double>(c.theta), -2.0 * static_cast<double>(i) / c.hd);
-    for (Index t = 0; t < c.T; ++t) {
-      const auto cos = static_cast<float>(std::cos(static_cast<double>(t) * frequency));
-      const auto sin = direction * static_cast<float>(std::sin(static_cast<double>(t) * frequency));
-      for (Index h = 0; h < heads; ++h) {
-        float* v = x + (t * heads + h) * c.hd + i;
-        const float a = v[0], b = v[half];
-        v[0] = a * cos - b * sin;
-        v[half] = a * sin + b * cos;
-      }
-    }
-  }
-}
-
 // What one document leaves behind on its way forward, and the gradients on the way back. All [T,
 // ...].
 class Pass {
@@ -216,6 +197,7 @@ class Pass {
     scores_ = std::exchange(p, p + T_ * T_);
     logits_ = p;
   }
+  virtual ~Pass() = default;
   bool ready() const { return kept_.data != nullptr && work_.data != nullptr; }
 
   // Logits of a document, [T, V].
@@ -237,9 +219,54 @@ class Pass {
     backward_input(T_, c_.V, c_.d, logits_, w + at_.head(), dh_);
     rms_backward(T_, c_.d, x_, w + at_.final_norm(), r_, dh_, dx_, g + at_.final_norm());
     for (Index l = c_.L; l-- > 0;) layer_backward(w, l, g);
-    for (Index t = 0; t < T_; ++t) add_scaled(g + tokens[t] * c_.d, 1, dx_ + t * c_.d, c_.d);
+    embedding_gradient(tokens, g);
     return loss;
   }
+
+ protected:
+  // Single steps of the model, overridable one by one.
+
+  // Turns every head of every row by its position's angles; direction -1 turns back.
+  virtual void rope(Index heads, float* x, float direction) const {
+    const Index half = c_.hd / 2;
+    for (Index i = 0; i < half; ++i) {
+      const double frequency =
+          std::pow(static_cast<double>(c_.theta), -2.0 * static_cast<double>(i) / c_.hd);
+      for (Index t = 0; t < T_; ++t) {
+        const auto cos = static_cast<float>(std::cos(static_cast<double>(t) * frequency));
+        const auto sin =
+            direction * static_cast<float>(std::sin(static_cast<double>(t) * frequency));
+        for (Index h = 0; h < heads; ++h) {
+          float* v = x + (t * heads + h) * c_.hd + i;
+          const float a = v[0], b = v[half];
+          v[0] = a * cos - b * sin;
+          v[half] = a * sin + b * cos;
+        }
+      }
+    }
+  }
+
+  virtual void head_norm(Index heads, const float* x, const float* w, float* y, float* r) const {
+    rms_forward(T_ * heads, c_.hd, c_.eps, x, w, y, r);
+  }
+
+  virtual void head_norm_backward(Index heads, const float* x, const float* w, const float* r,
+                                  const float* dy, float* dx, float* dw) const {
+    rms_backward(T_ * heads, c_.hd, x, w, r, dy, dx, dw);
+  }
+
+  virtual Index key_head(Index head) const { return head / (c_.Hq / c_.Hkv); }
+
+  // The token that the logits at t are to predict; there is none at T - 1.
+  virtual Index target(const std::uint16_t* tokens, Index t) const { return tokens[t + 1]; }
+
+  virtual void embedding_gradient(const std::uint16_t* tokens, float* g) const {
+    for (Index t = 0; t < T_; ++t) add_scaled(g + tokens[t] * c_.d, 1, dx_ + t * c_.d, c_.d);
+  }
+
+  const Layout at_;
+  const tt_config& c_;
+  const Index T_;
 
  private:
   // Kept for the way back: inputs of both halves and their norms, queries and keys before and after
@@ -275,10 +302,10 @@ class Pass {
     forward(T_, at_.wide, d, s.h, w + at.q, s.q);
     forward(T_, at_.narrow, d, s.h, w + at.k, s.k);
     forward(T_, at_.narrow, d, s.h, w + at.v, s.v);
-    rms_forward(T_ * c_.Hq, c_.hd, c_.eps, s.q, w + at.query_norm, s.turned_q, s.rq);
-    rms_forward(T_ * c_.Hkv, c_.hd, c_.eps, s.k, w + at.key_norm, s.turned_k, s.rk);
-    rope(c_, c_.Hq, s.turned_q, 1);
-    rope(c_, c_.Hkv, s.turned_k, 1);
+    head_norm(c_.Hq, s.q, w + at.query_norm, s.turned_q, s.rq);
+    head_norm(c_.Hkv, s.k, w + at.key_norm, s.turned_k, s.rk);
+    rope(c_.Hq, s.turned_q, 1);
+    rope(c_.Hkv, s.turned_k, 1);
     attention_forward(s);
     forward(T_, d, at_.wide, s.a, w + at.o, s.x2);
     add_scaled(s.x2, 1, s.x, T_ * d);
@@ -289,8 +316,6 @@ class Pass {
     forward(T_, d, ff, s.s, w + at.down, x_);
     add_scaled(x_, 1, s.x2, T_ * d);
   }
-
-  Index key_head(Index head) const { return head / (c_.Hq / c_.Hkv); }
 
   void attention_forward(const Kept& s) {
     const Index hd = c_.hd;
@@ -366,12 +391,12 @@ class Pass {
     std::fill_n(da_, T_ * wide, 0.0f);
     backward_input(T_, d, wide, dx_, w + at.o, da_);
     attention_backward(s);
-    rope(c_, c_.Hq, dq_, -1);
-    rope(c_, c_.Hkv, dk_, -1);
+    rope(c_.Hq, dq_, -1);
+    rope(c_.Hkv, dk_, -1);
     std::fill_n(da_, T_ * wide, 0.0f);
-    rms_backward(T_ * c_.Hq, c_.hd, s.q, w + at.query_norm, s.rq, dq_, da_, g + at.query_norm);
+    head_norm_backward(c_.Hq, s.q, w + at.query_norm, s.rq, dq_, da_, g + at.query_norm);
     std::fill_n(dq_, T_ * narrow, 0.0f);
-    rms_backward(T_ * c_.Hkv, c_.hd, s.k, w + at.key_norm, s.rk, dk_, dq_, g + at.key_norm);
+    head_norm_backward(c_.Hkv, s.k, w + at.key_norm, s.rk, dk_, dq_, g + at.key_norm);
     backward_weight(T_, wide, d, da_, s.h, g + at.q);
     backward_weight(T_, narrow, d, dq_, s.h, g + at.k);
     backward_weight(T_, narrow, d, dv_, s.h, g + at.v);
@@ -392,19 +417,18 @@ class Pass {
         std::fill_n(row, c_.V, 0.0f);
         break;
       }
-      const float most = *std::max_element(row, row + c_.V), target = row[tokens[t + 1]];
+      const Index next = target(tokens, t);
+      const float most = *std::max_element(row, row + c_.V), wanted = row[next];
       float sum = 0;
       for (Index v = 0; v < c_.V; ++v) sum += row[v] = std::exp(row[v] - most);
       for (Index v = 0; v < c_.V; ++v) row[v] *= share / sum;
-      row[tokens[t + 1]] -= share;
-      loss += share * (std::log(sum) + most - target);
+      row[next] -= share;
+      loss += share * (std::log(sum) + most - wanted);
     }
     return loss;
   }
 
-  const Layout at_;
-  const tt_config& c_;
-  Index T_, per_layer_;
+  const Index per_layer_;
   Buffer kept_, work_;
   float *x_, *h_, *dx_, *dh_, *r_, *dgate_, *dup_, *ds_, *da_, *dq_, *dk_, *dv_, *scores_, *logits_;
 };
@@ -413,7 +437,7 @@ class Pass {
 // ----------------------------------------------------------------------------------------
 
 constexpr Index kBatch = 8;  // documents
-constexpr float kLearningRate = 4e-3f, kNormRate = 1e-3f, kBeta1 = 0.9f, kBeta2 = 0.98f, kClip = 1,
+constexpr float kLearningRate = 4e-3f, kNormRate = 1e-2f, kBeta1 = 0.9f, kBeta2 = 0.98f, kClip = 1,
                 kInit = 0.02f;
 constexpr double kWarmup = 0.05;
 
@@ -432,6 +456,7 @@ struct Generator {
   }
 };
 
+template <class ModelPass = Pass>
 class Trainer {
  public:
   Trainer(assay_ctx* ctx, const tt_config& c, std::uint64_t seed)
@@ -452,6 +477,8 @@ class Trainer {
            pass_.ready();
   }
 
+  virtual ~Trainer() = default;
+
   void run(const std::uint16_t* docs, Index n_docs, const tt_budget& budget) {
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
@@ -467,20 +494,21 @@ class Trainer {
           tokens_per_step * static_cast<double>(steps) / static_cast<double>(budget.max_tokens);
       if (tokens_per_step * static_cast<double>(steps + 1) > static_cast<double>(budget.max_tokens))
         break;
-      if (elapsed + 1.5 * longest > 0.95 * budget.seconds) break;
-      step(docs, n_docs, ++steps, std::max(by_tokens, elapsed / (0.95 * budget.seconds)));
+      if (elapsed + 1.5 * longest > deadline(budget)) break;
+      step(docs, n_docs, ++steps, std::max(by_tokens, elapsed / deadline(budget)));
     }
   }
 
-  void write(std::uint8_t* blob) const {
+  virtual void write(std::uint8_t* blob) const {
     for (Index i = 0; i < at_.matrices / kBlock; ++i)
       quantize_block(latent_ + i * kBlock, blob + i * kBytes);
     std::memcpy(blob + at_.matrices / kBlock * kBytes, latent_ + at_.matrices,
                 static_cast<std::size_t>(at_.size - at_.matrices) * 4);
   }
 
- private:
-  void round_weights() {
+ protected:
+  // What the model runs with: the latent weights as their blocks would say.
+  virtual void round_weights() {
     std::uint8_t block[kBytes];
     for (Index i = 0; i < at_.matrices; i += kBlock) {
       quantize_block(latent_ + i, block);
@@ -489,6 +517,18 @@ class Trainer {
     std::copy(latent_ + at_.matrices, latent_ + at_.size, used_ + at_.matrices);
   }
 
+  // Documents in order: they are as random as any shuffle of them.
+  virtual Index next_document(Index n_docs) { return next_++ % n_docs; }
+
+  // Seconds after which no step is begun that may not end in time.
+  virtual double deadline(const tt_budget& budget) const { return 0.95 * budget.seconds; }
+
+  const Layout at_;
+  Generator random_;
+  Buffer latent_, used_, gradient_, first_, second_;
+  Index next_ = 0;
+
+ private:
   void step(const std::uint16_t* docs, Index n_docs, Index number, double progress) {
     round_weights();
     std::fill_n(gradient_.data, at_.size, 0.0f);
@@ -505,9 +545,6 @@ class Trainer {
     adam(number, static_cast<float>(rate), factor);
   }
 
-  // Documents in order: they are as random as any shuffle of them.
-  Index next_document(Index n_docs) { return next_++ % n_docs; }
-
   void adam(Index number, float rate, float factor) {
     const auto n = static_cast<float>(number);
     const float correct1 = 1 / (1 - std::pow(kBeta1, n)), correct2 = 1 / (1 - std::pow(kBeta2, n));
@@ -520,12 +557,18 @@ class Trainer {
     }
   }
 
-  const Layout at_;
-  Generator random_;
-  Buffer latent_, used_, gradient_, first_, second_;
-  Pass pass_;
-  Index next_ = 0;
+  ModelPass pass_;
 };
+
+template <class T>
+int train_with(assay_ctx* ctx, const tt_config& c, const std::uint16_t* docs, Index n_docs,
+               const tt_budget& budget, std::uint8_t* blob) {
+  T trainer(ctx, c, budget.seed);
+  if (!trainer.ready()) return ASSAY_ENOMEM;
+  trainer.run(docs, n_docs, budget);
+  trainer.write(blob);
+  return ASSAY_OK;
+}
 
 bool valid(const tt_config* c) {
   if (c == nullptr || c->size != sizeof(tt_config)) return false;
@@ -557,11 +600,7 @@ extern "C" int tt_train(assay_ctx* ctx, const tt_config* c, const uint16_t* docs
       blob == nullptr) {
     return ASSAY_EINVAL;
   }
-  Trainer trainer(ctx, *c, budget->seed);
-  if (!trainer.ready()) return ASSAY_ENOMEM;
-  trainer.run(docs, n_docs, *budget);
-  trainer.write(static_cast<std::uint8_t*>(blob));
-  return ASSAY_OK;
+  return train_with<Trainer<>>(ctx, *c, docs, n_docs, *budget, static_cast<std::uint8_t*>(blob));
 }
 
 extern "C" int tt_quantize(assay_ctx*, int64_t rows, int64_t cols, const float* w,
