@@ -25,6 +25,8 @@ struct CaseSpec {
   bool deterministic = false;   // run twice on the same input; outputs must agree bitwise
   double time_limit_s = 5.0;   // wall clock of one call
   std::string uncaught_reason;  // trap cases that no shipped example fails: why
+  // Run with nothing beside it, among the timed cases: its result depends on the time it gets.
+  bool exclusive = false;
   // Timed cases only.
   int repetitions = 11;         // of par and the submission
   int naive_repetitions = 3;
@@ -35,7 +37,8 @@ struct CaseSpec {
 // logarithmic when both are positive, else linear; full < zero means smaller is better.
 struct ResourceRule {
   std::string name;
-  std::string case_name;  // the case that measures it
+  // The cases that measure it; of several the median counts, and one that fails counts as `zero`.
+  std::vector<std::string> case_names;
   std::string metric;     // a metric the checker or the harness reports for that case
   double full = 0, zero = 0;
   double weight = 1.0;

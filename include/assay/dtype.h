@@ -9,13 +9,14 @@
 
 namespace assay {
 
-enum class Dtype : std::uint8_t { f32, bf16, f16, f64, i32, i64, u8, u64 };
+enum class Dtype : std::uint8_t { f32, bf16, f16, f64, i32, i64, u8, u16, u64 };
 
 constexpr std::size_t size_of(Dtype t) {
   switch (t) {
     case Dtype::u8: return 1;
     case Dtype::bf16:
-    case Dtype::f16: return 2;
+    case Dtype::f16:
+    case Dtype::u16: return 2;
     case Dtype::f32:
     case Dtype::i32: return 4;
     default: return 8;

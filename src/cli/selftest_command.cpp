@@ -47,10 +47,10 @@ bool failed(const CaseResult& c) {
   return c.verdict != Verdict::ok && c.verdict != Verdict::unsupported;
 }
 
-// Examples that name a timed case are timed, the others only checked.
+// Examples that name a timed or an exclusive case are timed, the others only checked.
 bool needs_timing(const Row& row) {
   return std::any_of(row.spec->cases.begin(), row.spec->cases.end(), [&](const CaseSpec& c) {
-    return c.group == CaseGroup::timed && std::find(row.example.targets.begin(), row.example.targets.end(),
+    return (c.group == CaseGroup::timed || c.exclusive) && std::find(row.example.targets.begin(), row.example.targets.end(),
                                                     c.name) != row.example.targets.end();
   });
 }

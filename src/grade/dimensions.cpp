@@ -42,6 +42,34 @@ std::string with_list(std::string text, const char* label, const std::vector<std
   return text;
 }
 
+// A rule's metric on those of its cases that ran.
+struct Measured {
+  std::vector<double> values;
+  std::vector<std::string> failed;
+  std::string unreported;  // a case that passed without reporting it
+};
+
+Measured measure(const ResourceRule& rule, const CaseTable& table) {
+  Measured measured;
+  for (const std::string& name : rule.case_names) {
+    const CaseResult* r = table.ran(name);
+    if (r == nullptr) continue;
+    if (r->verdict != Verdict::ok) {
+      measured.values.push_back(rule.zero);
+      measured.failed.push_back(name);
+      continue;
+    }
+    const auto metric = std::find_if(r->metrics.begin(), r->metrics.end(),
+                                     [&](const Metric& m) { return m.name == rule.metric; });
+    if (metric == r->metrics.end()) {
+      measured.unreported = name;
+    } else {
+      measured.values.push_back(std::isnan(metric->value) ? rule.zero : metric->value);
+    }
+  }
+  return measured;
+}
+
 }  // namespace
 
 CaseTable::CaseTable(const ChallengeSpec& spec, const CellResult& cell) : spec_(spec), cell_(cell) {
@@ -178,7 +206,9 @@ Dimension resources(const CaseTable& table) {
   const ChallengeSpec& spec = table.spec();
   const double max = spec.weights.resources;
   std::vector<std::string> names;
-  for (const ResourceRule& rule : spec.resources) names.push_back(rule.case_name);
+  for (const ResourceRule& rule : spec.resources) {
+    names.insert(names.end(), rule.case_names.begin(), rule.case_names.end());
+  }
   if (names.empty()) return not_run("resources", max, "the challenge bounds no resource");
   if (auto why = table.missing(names); !why.empty()) {
     return not_run("resources", max, std::move(why));
@@ -186,24 +216,24 @@ Dimension resources(const CaseTable& table) {
   Tally tally;
   std::string why;
   for (const ResourceRule& rule : spec.resources) {
-    const CaseResult* r = table.ran(rule.case_name);
-    if (r == nullptr) continue;
+    const Measured measured = measure(rule, table);
+    if (!measured.unreported.empty()) {
+      return not_run("resources", max,
+                     fmt::format("not run: {} reported no {}", measured.unreported, rule.metric));
+    }
+    if (measured.values.empty()) continue;
     why += why.empty() ? "" : "; ";
-    if (r->verdict != Verdict::ok) {
+    if (measured.failed.size() == measured.values.size()) {
       tally.add(rule.weight, 0);
-      why += fmt::format("{}: {} failed", rule.name, rule.case_name);
+      why += fmt::format("{}: {} failed", rule.name, some_of(measured.failed));
       continue;
     }
-    const auto metric = std::find_if(r->metrics.begin(), r->metrics.end(),
-                                     [&](const Metric& m) { return m.name == rule.metric; });
-    if (metric == r->metrics.end()) {
-      return not_run("resources", max,
-                     fmt::format("not run: {} reported no {}", rule.case_name, rule.metric));
-    }
-    const double share = share_on_scale(metric->value, rule.full, rule.zero);
+    const double value = quantile(measured.values, 0.5);
+    const double share = share_on_scale(value, rule.full, rule.zero);
     tally.add(rule.weight, share);
-    why += fmt::format("{} {:.4g}{}{} ({:.0f} %)", rule.name, metric->value,
-                       rule.unit.empty() ? "" : " ", rule.unit, 100 * share);
+    why += fmt::format("{} {:.4g}{}{} ({:.0f} %)", rule.name, value, rule.unit.empty() ? "" : " ",
+                       rule.unit, 100 * share);
+    if (!measured.failed.empty()) why += fmt::format(", {} failed", some_of(measured.failed));
   }
   return scored("resources", max, tally.share(), why);
 }

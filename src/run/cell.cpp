@@ -211,7 +211,7 @@ CellResult CellRunner::check(const ChallengeSpec& spec, const Submission& submis
 
 CellResult CellRunner::check_example(const ChallengeSpec& spec, const Example& example,
                                      const BuildResult& built) {
-  return check_built(spec, built, {false, "", example.targets});
+  return check_built(spec, built, {false, "", false, example.targets});
 }
 
 CellResult CellRunner::check_built(const ChallengeSpec& spec, const BuildResult& built,
@@ -243,13 +243,13 @@ void CellRunner::time(const ChallengeSpec& spec, CellResult& cell) {
 }
 
 void CellRunner::time_example(const ChallengeSpec& spec, const Example& example, CellResult& cell) {
-  time(spec, cell, {true, "", example.targets});
+  time(spec, cell, {true, "", false, example.targets});
 }
 
 void CellRunner::time(const ChallengeSpec& spec, CellResult& cell, const CaseFilter& filter) {
   if (cell.build.verdict != Verdict::ok) return;
   const auto wanted = [&](const CaseSpec& c) {
-    return c.group == CaseGroup::timed && filter.takes(c);
+    return (c.group == CaseGroup::timed || c.exclusive) && filter.takes(c);
   };
   if (const auto hopeless = why_not_time(cell)) {
     for (const CaseSpec& c : spec.cases) {
@@ -268,6 +268,13 @@ void CellRunner::time(const ChallengeSpec& spec, CellResult& cell, const CaseFil
     for (const CaseSpec& c : spec.cases) {
       if (!wanted(c)) continue;
       TimeAccount account;
+      if (c.exclusive) {
+        const auto alone = run_correctness(challenge_of(spec), worker_settings(spec, libraries.submission),
+                                           options_.seed, {false, c.name, true, {}}, account);
+        timed.insert(timed.end(), alone.begin(), alone.end());
+        add(account);
+        continue;
+      }
       timed.push_back(run_timed(challenge_of(spec), c, worker_settings(spec, libraries.submission),
                                 libraries, options_.seed, filter.quick, account));
       add(account);

@@ -43,7 +43,7 @@ class CellRunner {
   // of the harness become the verdict harness_error in cell.build.
   CellResult check(const ChallengeSpec&, const Submission&);       // build, untimed cases
   void run_own_tests(const ChallengeSpec&, const Submission&, CellResult&);
-  void time(const ChallengeSpec&, CellResult&);
+  void time(const ChallengeSpec&, CellResult&);  // the timed and the exclusive cases
 
   // Builds naive and par so that later cells need not wait. Throws Error if one does not compile.
   TimedLibraries baselines(const ChallengeSpec&);

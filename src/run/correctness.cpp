@@ -176,8 +176,10 @@ std::vector<CaseResult> run_correctness(const Challenge& challenge, const Worker
                                         TimeAccount& account) {
   std::vector<PlannedCase> cases;
   for (const CaseSpec& spec : settings.spec->cases) {
-    if (spec.group != CaseGroup::timed && filter.takes(spec)) cases.push_back(plan_case(challenge, spec));
+    const bool wanted = spec.group != CaseGroup::timed && spec.exclusive == filter.exclusive;
+    if (wanted && filter.takes(spec)) cases.push_back(plan_case(challenge, spec));
   }
+  if (cases.empty()) return {};
   const Charge charge(account.total);
   return Session(challenge, settings, run_seed, std::move(cases), account).run();
 }

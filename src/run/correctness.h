@@ -20,6 +20,7 @@ inline constexpr int kPatience = 3;
 struct CaseFilter {
   bool quick = false;
   std::string only;  // a case's name; "" means all
+  bool exclusive = false;  // of the untimed cases, those that run alone instead of the others
   // Not empty: the cases that make correctness, and these by name.
   std::vector<std::string> targets;
 

@@ -45,6 +45,7 @@ CaseSpec parse_case(const json& j) {
   c.deterministic = j.value("deterministic", false);
   c.time_limit_s = j.value("time_limit_s", 5.0);
   c.uncaught_reason = j.value("uncaught_reason", "");
+  c.exclusive = j.value("exclusive", false);
   c.repetitions = j.value("repetitions", 11);
   c.naive_repetitions = j.value("naive_repetitions", 3);
   c.quick = j.value("quick", false);
@@ -52,9 +53,15 @@ CaseSpec parse_case(const json& j) {
 }
 
 ResourceRule parse_resource(const json& j) {
-  return {j.at("name"),           j.at("case"),         j.at("metric"),
-          j.at("full"),           j.at("zero"),         j.value("weight", 1.0),
-          j.value("unit", ""),    j.value("why", "")};
+  const json& cases = j.at("case");
+  return {j.at("name"),
+          cases.is_array() ? cases.get<std::vector<std::string>>() : std::vector<std::string>{cases},
+          j.at("metric"),
+          j.at("full"),
+          j.at("zero"),
+          j.value("weight", 1.0),
+          j.value("unit", ""),
+          j.value("why", "")};
 }
 
 ChallengeSpec parse_spec(const json& j) {
@@ -111,14 +118,18 @@ void check_consistency(const ChallengeSpec& s, const std::string& file) {
     if (c.group == CaseGroup::completeness && !capabilities.contains(c.capability)) {
       reject(at + "/capability", fmt::format("'{}' is not in /capabilities", c.capability));
     }
+    if (c.exclusive && c.group == CaseGroup::timed) {
+      reject(at + "/exclusive", "timed cases run alone anyway");
+    }
     if (c.group == CaseGroup::trap && c.catches.empty()) {
       reject(at, "a trap case needs 'catches': the mistake that fails here");
     }
   }
   for (std::size_t i = 0; i < s.resources.size(); ++i) {
-    if (cases.contains(s.resources[i].case_name)) continue;
-    reject(fmt::format("/resources/{}/case", i),
-           fmt::format("'{}' is not in /cases", s.resources[i].case_name));
+    for (const std::string& name : s.resources[i].case_names) {
+      if (cases.contains(name)) continue;
+      reject(fmt::format("/resources/{}/case", i), fmt::format("'{}' is not in /cases", name));
+    }
   }
 }
 

@@ -262,6 +262,18 @@ TEST(Grade, OwnTestsThatWereNotRunLeaveNoTotal) {
   EXPECT_FALSE(s.total);
 }
 
+TEST(Grade, RuleOverSeveralCasesTakesTheMedian) {
+  ChallengeSpec spec = sample_spec();
+  spec.resources = {{"reads", {"core_a", "core_b", "trap_a"}, "reads", 0, 10, 1, "", ""}};
+  CellResult cell = sample_cell(spec);
+  case_of(cell, "core_a").metrics = {{"reads", 1}};
+  case_of(cell, "core_b").metrics = {{"reads", 9}};
+  case_of(cell, "trap_a").metrics = {{"reads", 4}};
+  EXPECT_NEAR(*dimension(grade(spec, cell), "resources").points, 6, 1e-9);
+  fail_case(cell, "core_a");  // counts as 10
+  EXPECT_NEAR(*dimension(grade(spec, cell), "resources").points, 1, 1e-9);
+}
+
 TEST(Grade, MetricMissingFromAPassedCaseIsNotRun) {
   const Score s = graded([](CellResult& c) { case_of(c, "core_a").metrics.clear(); });
   EXPECT_FALSE(dimension(s, "resources").points);

@@ -43,8 +43,8 @@ inline ChallengeSpec sample_spec(const std::string& name = "layer_norm_backward"
   s.cases[6].capability = s.cases[7].capability = "bf16";
   s.cases[8].capability = "strides";
   s.capabilities = {{"bf16", "half-width data", 3}, {"strides", "rows apart", 1}};
-  ResourceRule scratch{"scratch", "core_a", "scratch_bytes", 1024, 16384, 1, "bytes", ""};
-  ResourceRule reads{"reads", "core_b", "reads", 0, 10, 3, "", ""};
+  ResourceRule scratch{"scratch", {"core_a"}, "scratch_bytes", 1024, 16384, 1, "bytes", ""};
+  ResourceRule reads{"reads", {"core_b"}, "reads", 0, 10, 3, "", ""};
   s.resources = {scratch, reads};
   return s;
 }

@@ -60,7 +60,7 @@ TEST_F(SpecTest, LoadsWhatIsValid) {
   const ChallengeSpec spec = load();
   EXPECT_EQ(spec.cases.size(), 2u);
   EXPECT_EQ(spec.limits.memory_bytes, 64 << 20);
-  EXPECT_EQ(spec.resources[0].case_name, "a");
+  EXPECT_EQ(spec.resources[0].case_names, std::vector<std::string>{"a"});
 }
 
 TEST_F(SpecTest, NamesTheLineOfMalformedJson) {

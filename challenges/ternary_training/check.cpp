@@ -1,0 +1,201 @@
+// Blocks and bytes exactly, sums by the common rule, and trained models by their loss on held-out
+// documents.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "assay/tolerance.h"
+#include "tern.h"
+
+namespace assay::ternary_training {
+namespace {
+
+void check_blocks(std::span<const std::uint8_t> got, std::span<const std::uint8_t> expected,
+                  CheckResult& result) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (got[i] == expected[i]) continue;
+    const std::size_t byte = i % kBlockBytes;
+    return fail(result,
+                fmt::format("block {}: byte {} ({}) is {:#04x}, expected {:#04x}", i / kBlockBytes,
+                            byte, byte < 2 ? "scale" : "codes", got[i], expected[i]));
+  }
+}
+
+// -0 for 0 is as good.
+void check_weights(std::span<const float> got, std::span<const float> expected,
+                   CheckResult& result) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (got[i] == expected[i]) continue;
+    return fail(result, fmt::format("weight {}: got {}, expected {}", i, got[i], expected[i]));
+  }
+}
+
+void check_rows(const char* name, double c, std::span<const float> got,
+                const std::vector<Row>& rows, CheckResult& result) {
+  if (rows.empty() || rows.front().expected.empty()) return;
+  RowJudge judge(name, {4.0, c * kEps32});
+  for (const Row& row : rows) {
+    const auto n = row.expected.size();
+    const auto from = got.subspan(static_cast<std::size_t>(row.index) * n, n);
+    judge.row(row.index, std::vector<double>(from.begin(), from.end()), row.expected, row.plain,
+              row.scale);
+  }
+  judge.add_to(result);
+}
+
+void check_logits(const Shape& s, double c, const TernReference& r, BufferViews buffers,
+                  CheckResult& result) {
+  const auto got = buffers[logits::kLogits].span<float>();
+  const auto V = static_cast<std::size_t>(s.call.config.V);
+  RowJudge judge("logits", {4.0, c * kEps32});
+  for (std::size_t at = 0; at < r.logits.size(); at += V) {
+    const std::span<const double> expected(r.logits.data() + at, V),
+        plain(r.logits32.data() + at, V);
+    double most = 0;
+    for (const double v : expected) most = std::max(most, std::abs(v));
+    const auto from = got.subspan(at, V);
+    judge.row(static_cast<std::int64_t>(at / V), std::vector<double>(from.begin(), from.end()),
+              expected, plain, std::vector<double>(V, most));
+  }
+  judge.add_to(result);
+}
+
+struct Loss {
+  std::array<double, kKinds> kind{};  // mean nats a token
+  double mean = 0;
+};
+
+Loss loss_of(const TernReference& r, const std::vector<double>& cost,
+             std::span<const std::uint8_t> kind, std::size_t T) {
+  Loss loss;
+  double count = 0;
+  for (std::size_t i = 0; i < cost.size(); ++i) {
+    if (i % T != 0) loss.kind[kind[i]] += cost[i];
+  }
+  for (std::size_t k = 0; k < kKinds; ++k) {
+    loss.mean += loss.kind[k];
+    count += r.count[k];
+    loss.kind[k] /= std::max(r.count[k], 1.0);
+  }
+  loss.mean /= std::max(count, 1.0);
+  return loss;
+}
+
+double mean_of(const TernReference& r, const std::array<double, kKinds>& kind) {
+  double sum = 0, count = 0;
+  for (std::size_t k = 0; k < kKinds; ++k) {
+    sum += kind[k] * r.count[k];
+    count += r.count[k];
+  }
+  return sum / std::max(count, 1.0);
+}
+
+// How much of the way from the bigram to the floor, at most all of it.
+double closure(double bigram, double floor, double loss) {
+  return std::min((bigram - loss) / (bigram - floor), 1.0);
+}
+
+void add_metrics(const TernReference& r, const Loss& loss, CheckResult& result) {
+  for (std::size_t k = 0; k < kKinds; ++k) {
+    if (r.count[k] == 0) continue;
+    const std::string name = kKindNames[k];
+    result.metrics.push_back(
+        {"closure_" + name, std::max(closure(r.bigram[k], r.floor[k], loss.kind[k]), 0.0)});
+    result.metrics.push_back({"nats_" + name, loss.kind[k]});
+    result.metrics.push_back({"floor_" + name, r.floor[k]});
+    result.metrics.push_back({"bigram_" + name, r.bigram[k]});
+  }
+  result.metrics.push_back({"perplexity", std::exp(loss.mean)});
+  result.metrics.push_back({"floor_perplexity", std::exp(mean_of(r, r.floor))});
+  result.metrics.push_back({"bigram_perplexity", std::exp(mean_of(r, r.bigram))});
+}
+
+// Another language of the same kind: a model that is as good at it has not learned from the
+// documents.
+void check_foreign(const CaseSpec& spec, const Shape& s, const Model& model, BufferViews buffers,
+                   double own, CheckResult& result) {
+  const auto docs = buffers[train::kForeign].span<std::uint16_t>();
+  if (docs.empty()) return;
+  double sum = 0;
+  for (const double c : token_costs(model, s.call.config, docs)) sum += c;
+  const auto tokens = static_cast<double>(docs.size()) * (1 - 1.0 / s.call.config.T);
+  const double margin = spec.params.at("foreign_margin"), foreign = sum / tokens;
+  result.metrics.push_back({"foreign_minus_own_nats", foreign - own});
+  if (!(foreign - own >= margin)) {
+    fail(result,
+         fmt::format("{:.3f} nats a token on held-out documents and {:.3f} on another language: "
+                     "{} apart at least if it had learned this one",
+                     own, foreign, margin));
+  }
+}
+
+void require_loss(const TernReference& r, double loss, double most, CheckResult& result) {
+  result.error = loss;
+  result.bound = most;
+  if (loss <= most) return;
+  fail(result,
+       fmt::format("held-out loss {:.3f} nats a token, at most {:.3f} is asked (least possible "
+                   "{:.3f}, bigram {:.3f})",
+                   loss, most, mean_of(r, r.floor), mean_of(r, r.bigram)));
+}
+
+void check_train(const CaseSpec& spec, const Shape& s, const TernReference& r, BufferViews buffers,
+                 CheckResult& result) {
+  std::string why_not;
+  const auto model =
+      decode_blob(s.call.config, buffers[train::kBlob].span<std::uint8_t>(), why_not);
+  if (model == nullptr) return fail(result, why_not);
+  const auto held_out = buffers[train::kHeldOut].span<std::uint16_t>();
+  if (held_out.empty()) return;
+  const auto cost = token_costs(*model, s.call.config, held_out);
+  const Loss loss = loss_of(r, cost, buffers[train::kKind].span<std::uint8_t>(),
+                            static_cast<std::size_t>(s.call.config.T));
+  if (!std::isfinite(loss.mean)) return fail(result, "the model's loss is not finite");
+  add_metrics(r, loss, result);
+  const double mean_closure =
+      (mean_of(r, r.bigram) - loss.mean) / (mean_of(r, r.bigram) - mean_of(r, r.floor));
+  result.metrics.push_back({"closure", mean_closure});
+  if (spec.params.contains("most_nats"))
+    require_loss(r, loss.mean, spec.params.at("most_nats"), result);
+  if (spec.params.contains("most_over_floor")) {
+    const double most = mean_of(r, r.floor) + spec.params.at("most_over_floor").get<double>();
+    require_loss(r, loss.mean, most, result);
+  }
+  check_foreign(spec, s, *model, buffers, loss.mean, result);
+}
+
+}  // namespace
+
+CheckResult check_outputs(const CaseSpec& spec, const TernReference& r, BufferViews buffers) {
+  const Shape s = shape_of(spec);
+  CheckResult result;
+  switch (s.entry) {
+    case kQuantize:
+      check_blocks(buffers[quantize::kBlocks].span<std::uint8_t>(), r.bytes, result);
+      break;
+    case kDequantize:
+      check_weights(buffers[dequantize::kW].span<float>(), r.weights, result);
+      break;
+    case kLinear: {
+      const double c = spec.params.value("C", 32.0);
+      check_rows("y", c, buffers[linear::kY].span<float>(), r.y, result);
+      check_rows("dx", c, buffers[linear::kDx].span<float>(), r.dx, result);
+      check_rows("dw_latent", c, buffers[linear::kDw].span<float>(), r.dw, result);
+      break;
+    }
+    case kBlobBytes: {
+      const std::int64_t got = *buffers[blob_bytes::kBytes].as<std::int64_t>();
+      const std::int64_t expected = blob_size(s.call.config);
+      if (got != expected)
+        fail(result, fmt::format("tt_blob_bytes is {}, expected {}", got, expected));
+      break;
+    }
+    case kTrain: check_train(spec, s, r, buffers, result); break;
+    case kLogits: check_logits(s, spec.params.value("C", 2000.0), r, buffers, result); break;
+  }
+  return result;
+}
+
+}  // namespace assay::ternary_training

@@ -1,0 +1,24 @@
+// fails: qk_norm
+// Queries and keys go into attention without their norms.
+#define tt_train naive_tt_train
+#include "naive.cpp"
+#undef tt_train
+
+struct Wrong : Pass {
+  using Pass::Pass;
+  void head_norm(Index heads, const float* x, const float*, float* y, float*) const override {
+    std::copy_n(x, T_ * heads * c_.hd, y);
+  }
+  void head_norm_backward(Index heads, const float*, const float*, const float*, const float* dy,
+                          float* dx, float*) const override {
+    add_scaled(dx, 1, dy, T_ * heads * c_.hd);
+  }
+};
+
+extern "C" int tt_train(assay_ctx* ctx, const tt_config* c, const uint16_t* docs, int64_t n_docs,
+                        const tt_budget* budget, void* blob) {
+  if (!valid(c) || n_docs < 0 || docs == nullptr)
+    return naive_tt_train(ctx, c, docs, n_docs, budget, blob);
+  return train_with<Trainer<Wrong>>(ctx, *c, docs, n_docs, *budget,
+                                    static_cast<std::uint8_t*>(blob));
+}

@@ -1,0 +1,345 @@
+// Inputs: matrices made for single mistakes, random blobs, and corpora whose entropy is known
+// exactly.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "assay/parallel.h"
+#include "tern.h"
+#include "util/files.h"
+
+namespace assay::ternary_training {
+namespace {
+
+using nlohmann::json;
+
+// --- languages
+// -------------------------------------------------------------------------------------
+
+std::vector<std::uint16_t> shuffled(std::int64_t n, std::int64_t first, Random& random) {
+  std::vector<std::uint16_t> v(static_cast<std::size_t>(n));
+  std::iota(v.begin(), v.end(), static_cast<std::uint16_t>(first));
+  for (std::size_t i = v.size(); i > 1; --i) {
+    std::swap(v[i - 1], v[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
+  }
+  return v;
+}
+
+// An index drawn from cumulative probabilities.
+std::size_t draw(const std::vector<double>& cumulative, Random& random) {
+  const double u = random.uniform() * cumulative.back();
+  const auto it = std::upper_bound(cumulative.begin(), cumulative.end(), u);
+  return std::min(static_cast<std::size_t>(it - cumulative.begin()), cumulative.size() - 1);
+}
+
+double probability(const std::vector<double>& cumulative, std::size_t i) {
+  return (cumulative[i] - (i > 0 ? cumulative[i - 1] : 0)) / cumulative.back();
+}
+
+// Appends tokens with their costs.
+class Writer {
+ public:
+  explicit Writer(const Document& document) : document_(document) {}
+  bool full() const { return size_ == document_.tokens.size(); }
+  void put(std::int64_t token, double p, Kind kind) {
+    if (full()) return;
+    document_.tokens[size_] = static_cast<std::uint16_t>(token);
+    if (document_.cost != nullptr) document_.cost[size_] = static_cast<float>(-std::log(p));
+    if (document_.kind != nullptr) document_.kind[size_] = kind;
+    ++size_;
+  }
+
+ private:
+  const Document& document_;
+  std::size_t size_ = 0;
+};
+
+// Words of classes, whose classes form a chain; definitions, a mark and different names, that
+// another mark repeats; brackets that nest. Tokens: 0 starts a document, 1 DEF, 2 REP, opening and
+// closing brackets, words, names.
+class Grammar final : public Language {
+ public:
+  Grammar(const json& j, const tt_config& config, std::uint64_t seed)
+      : classes_(j.value("classes", 8)),
+        words_(j.value("words", 20)),
+        names_(j.value("names", 64)),
+        brackets_(j.value("brackets", 8)),
+        defined_(j.value("defined", 8)),
+        depth_(j.value("depth", 6)),
+        def_(j.value("def", 0.03)),
+        rep_(j.value("rep", 0.08)),
+        open_(j.value("open", 0.06)),
+        close_(j.value("close", 0.08)) {
+    if (first_name() + names_ > config.V || defined_ > names_) {
+      throw Error("ternary_training: the corpus has more words than the configuration has tokens");
+    }
+    Random random(seed);
+    double sum = 0;
+    for (std::int64_t r = 0; r < words_; ++r) {
+      zipf_.push_back(sum += std::pow(static_cast<double>(r + 1), -j.value("zipf", 1.3)));
+    }
+    for (std::int64_t c = 0; c < classes_; ++c) {
+      std::vector<double> row;
+      sum = 0;
+      for (std::int64_t to = 0; to < classes_; ++to)
+        row.push_back(sum += std::exp(1.5 * random.normal()));
+      next_class_.push_back(row);
+      for (std::int64_t to = 0; to < classes_; ++to) {
+        ranked_.push_back(shuffled(words_, first_word() + to * words_, random));
+      }
+    }
+  }
+
+  void write(Random& random, const Document& document) const override {
+    Writer out(document);
+    State state;
+    out.put(0, 1, kMarker);
+    while (!out.full()) step(random, state, out);
+  }
+
+ private:
+  struct State {
+    std::int64_t last_class = 0;
+    std::vector<std::int64_t> open;
+    std::vector<std::uint16_t> defined;
+  };
+
+  std::int64_t first_word() const { return 3 + 2 * brackets_; }
+  std::int64_t first_name() const { return first_word() + classes_ * words_; }
+
+  void step(Random& random, State& s, Writer& out) const {
+    const double rep = s.defined.empty() ? 0 : rep_;
+    const bool deep = static_cast<std::int64_t>(s.open.size()) >= depth_;
+    const double open = deep ? 0 : open_, close = s.open.empty() ? 0 : close_;
+    double u = random.uniform();
+    if (u < def_) return define(random, s, out);
+    u -= def_;
+    if (u < rep) return repeat(s, out);
+    u -= rep;
+    if (u < open) {
+      s.open.push_back(random.below(brackets_));
+      return out.put(3 + s.open.back(), open / static_cast<double>(brackets_), kBracket);
+    }
+    u -= open;
+    if (u < close) {
+      out.put(3 + brackets_ + s.open.back(), close, kBracket);
+      return s.open.pop_back();
+    }
+    word(random, s, 1 - def_ - rep - open - close, out);
+  }
+
+  void define(Random& random, State& s, Writer& out) const {
+    out.put(1, def_, kMarker);
+    const auto names = shuffled(names_, first_name(), random);
+    s.defined.assign(names.begin(), names.begin() + defined_);
+    for (std::int64_t i = 0; i < defined_; ++i) {
+      out.put(s.defined[static_cast<std::size_t>(i)], 1 / static_cast<double>(names_ - i), kWord);
+    }
+  }
+
+  void repeat(const State& s, Writer& out) const {
+    out.put(2, rep_, kMarker);
+    for (const std::uint16_t name : s.defined) out.put(name, 1, kCopy);
+  }
+
+  void word(Random& random, State& s, double p, Writer& out) const {
+    const auto from = static_cast<std::size_t>(s.last_class);
+    const std::size_t to = draw(next_class_[from], random), rank = draw(zipf_, random);
+    p *= probability(next_class_[from], to) * probability(zipf_, rank);
+    out.put(ranked_[from * static_cast<std::size_t>(classes_) + to][rank], p, kWord);
+    s.last_class = static_cast<std::int64_t>(to);
+  }
+
+  std::int64_t classes_, words_, names_, brackets_, defined_, depth_;
+  double def_, rep_, open_, close_;
+  std::vector<double> zipf_;                        // cumulative
+  std::vector<std::vector<double>> next_class_;     // cumulative, by class
+  std::vector<std::vector<std::uint16_t>> ranked_;  // words by rank, by class and class before
+};
+
+// A token is the image of the one `lag` places before it, but for some noise: nothing helps but
+// attention to one place.
+class Lag final : public Language {
+ public:
+  Lag(const json& j, const tt_config& config, std::uint64_t seed)
+      : lag_(j.value("lag", std::size_t{2})), noise_(j.value("noise", 0.05)), V_(config.V) {
+    Random random(seed);
+    image_ = shuffled(V_, 0, random);
+  }
+
+  void write(Random& random, const Document& document) const override {
+    Writer out(document);
+    const double uniform = 1 / static_cast<double>(V_);
+    for (std::size_t i = 0; i < document.tokens.size(); ++i) {
+      const bool free = i < lag_;
+      const std::int64_t image = free ? -1 : image_[document.tokens[i - lag_]];
+      const bool noisy = free || random.uniform() < noise_;
+      const std::int64_t token = noisy ? random.below(V_) : image;
+      const double p = free ? uniform : noise_ * uniform + (token == image ? 1 - noise_ : 0);
+      out.put(token, p, kWord);
+    }
+  }
+
+ private:
+  std::size_t lag_;
+  double noise_;
+  std::int64_t V_;
+  std::vector<std::uint16_t> image_;
+};
+
+// --- training data
+// ---------------------------------------------------------------------------------
+
+void write_documents(const Language& language, std::uint64_t seed, std::int64_t T,
+                     const BufferView& tokens, float* cost, std::uint8_t* kind) {
+  const auto n = static_cast<std::int64_t>(tokens.span<std::uint16_t>().size()) / T;
+  parallel_for(n, 64, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      Random random(substream(seed, static_cast<std::uint64_t>(i)));
+      language.write(random, {{tokens.as<std::uint16_t>() + i * T, static_cast<std::size_t>(T)},
+                              cost != nullptr ? cost + i * T : nullptr,
+                              kind != nullptr ? kind + i * T : nullptr});
+    }
+  });
+}
+
+void fill_train(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
+  using namespace train;
+  if (s.call.config.T < 1 || s.held_out == 0) return;
+  const json corpus = spec.params.value("corpus", json::object());
+  const std::int64_t T = s.call.config.T;
+  const auto language = make_language(corpus, s.call.config, substream(seed, 1));
+  write_documents(*language, substream(seed, 2), T, buffers[kDocs], nullptr, nullptr);
+  write_documents(*language, substream(seed, 3), T, buffers[kHeldOut], buffers[kCost].as<float>(),
+                  buffers[kKind].as<std::uint8_t>());
+  const auto foreign = make_language(corpus, s.call.config, substream(seed, 4));
+  write_documents(*foreign, substream(seed, 5), T, buffers[kForeign], nullptr, nullptr);
+}
+
+// --- matrices for the unit entries
+// -----------------------------------------------------------------
+
+float with_sign(float magnitude, Random& random) {
+  return random.next() & 1 ? magnitude : -magnitude;
+}
+
+// One block per rule; r is a random binary16 in [1, 2), ulp the distance to its neighbour.
+void special_block(const std::string& kind, Random& random, std::span<float> w) {
+  const double r = 1 + static_cast<double>(2 * random.below(500) + 2) / 1024, ulp = 0x1p-10;
+  const auto fill_signed = [&](double magnitude) {
+    for (float& v : w) v = with_sign(static_cast<float>(magnitude), random);
+  };
+  if (kind == "golden") {
+    for (std::size_t j = 0; j < w.size(); ++j)
+      w[j] = static_cast<float>(static_cast<int>((j * j + j / 3) % 3) - 1);
+    w[0] = 1;
+  } else if (kind == "tie") {  // mean exactly 1, half of the weights exactly s / 2
+    for (std::size_t j = 0; j < w.size(); ++j)
+      w[j] = with_sign(random.next() % 2 ? 0.5f : 1.5f, random);
+    for (std::size_t j = 0; j < w.size(); ++j) w[j] = std::copysign(j % 2 == 0 ? 0.5f : 1.5f, w[j]);
+  } else if (kind == "rounded_scale") {  // s is below the mean: 40 weights lie between the halves
+    const double delta = 0.35 * ulp / r, close = r / 2 * (1 + delta / 2);
+    fill_signed((128 * r * (1 + delta) - 40 * close) / 88);
+    for (std::size_t j = 0; j < 40; ++j)
+      w[3 * j] = std::copysign(static_cast<float>(close), w[3 * j]);
+  } else if (kind ==
+             "half_way") {  // just above a tie of binary16, and a tie after rounding to fp32
+    fill_signed(r + ulp / 2);
+    w[5] = std::copysign(static_cast<float>(r + ulp / 2 + 0x1p-23), w[5]);
+  } else if (kind == "zero") {
+    fill_signed(0);
+  } else if (kind == "outlier") {
+    fill_signed(1);
+    w[static_cast<std::size_t>(random.below(128))] = 50;
+  } else {
+    throw Error(fmt::format("ternary_training: unknown weights '{}'", kind));
+  }
+}
+
+void fill_weights(const json& params, std::int64_t cols, std::uint64_t seed, std::span<float> w) {
+  if (w.empty() || cols % kBlockWeights != 0) return;
+  const std::string kind = params.value("weights", "normal");
+  fill_normal(w, seed, 0, params.value("sigma", 1.0f));
+  Random random(substream(seed, 9));
+  for (std::size_t at = 0; at < w.size(); at += kBlockWeights) {
+    const auto block = w.subspan(at, kBlockWeights);
+    if (kind == "graded") {  // every block has a scale of its own
+      const auto factor = static_cast<float>(std::exp2(random.below(16) - 8));
+      for (float& v : block) v *= factor;
+    } else if (kind != "normal") {
+      special_block(kind, random, block);
+    }
+  }
+}
+
+// Random legal blocks whose weights have about the given deviation.
+void random_blocks(Random& random, double sigma, std::span<std::uint8_t> out) {
+  for (std::size_t at = 0; at + kBlockBytes <= out.size(); at += kBlockBytes) {
+    const std::uint16_t s = half_bits(sigma * random.uniform(0.8, 1.6));
+    std::uint8_t* block = out.data() + at;
+    block[0] = static_cast<std::uint8_t>(s);
+    block[1] = static_cast<std::uint8_t>(s >> 8);
+    for (int i = 0; i < 32; ++i) {
+      unsigned byte = 0;
+      for (int k = 0; k < 8; k += 2) byte |= static_cast<unsigned>(random.below(3)) << k;
+      block[2 + i] = static_cast<std::uint8_t>(byte);
+    }
+  }
+}
+
+void fill_linear(const CaseSpec& spec, std::uint64_t seed, BufferViews buffers) {
+  using namespace linear;
+  Random random(substream(seed, 2));
+  random_blocks(random, spec.params.value("sigma", 1.0), buffers[kBlocks].span<std::uint8_t>());
+  fill_normal(buffers[kX].span<float>(), substream(seed, 3));
+  fill_normal(buffers[kDy].span<float>(), substream(seed, 4), 0,
+              spec.params.value("dy_sigma", 1.0f));
+}
+
+void fill_logits(const Shape& s, std::uint64_t seed, BufferViews buffers) {
+  using namespace logits;
+  const tt_config& c = s.call.config;
+  Random random(seed);
+  for (auto& t : buffers[kDocs].span<std::uint16_t>())
+    t = static_cast<std::uint16_t>(random.below(c.V));
+  const auto blob = buffers[kBlob].span<std::uint8_t>();
+  const std::size_t norms =
+      static_cast<std::size_t>(c.L) * static_cast<std::size_t>(2 * c.d + 2 * c.hd) +
+      static_cast<std::size_t>(c.d);
+  const std::size_t matrices = blob.size() - 4 * norms;
+  random_blocks(random, 0.1, blob.first(matrices));
+  for (std::size_t i = 0; i < norms; ++i) {
+    const auto w = static_cast<float>(random.uniform(0.5, 2.0));
+    std::memcpy(blob.data() + matrices + 4 * i, &w, 4);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Language> make_language(const json& corpus, const tt_config& config,
+                                        std::uint64_t seed) {
+  const std::string kind = corpus.value("kind", "grammar");
+  if (kind == "grammar") return std::make_unique<Grammar>(corpus, config, seed);
+  if (kind == "lag") return std::make_unique<Lag>(corpus, config, seed);
+  throw Error(fmt::format("ternary_training: unknown corpus '{}'", kind));
+}
+
+void generate(const CaseSpec& spec, std::uint64_t seed, BufferViews buffers) {
+  const Shape s = shape_of(spec);
+  Random random(substream(seed, 7));
+  switch (s.entry) {
+    case kQuantize:
+      return fill_weights(spec.params, s.call.cols, seed, buffers[quantize::kW].span<float>());
+    case kDequantize:
+      return random_blocks(random, 1.0, buffers[dequantize::kBlocks].span<std::uint8_t>());
+    case kLinear: return fill_linear(spec, seed, buffers);
+    case kBlobBytes: return;
+    case kTrain: return fill_train(spec, s, seed, buffers);
+    case kLogits: return fill_logits(s, seed, buffers);
+  }
+}
+
+}  // namespace assay::ternary_training

@@ -1,0 +1,102 @@
+// The trusted side: corpora, the exact block format, the fp64 model and the references.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "assay/challenge.h"
+#include "assay/random.h"
+#include "call.h"
+
+namespace assay::ternary_training {
+
+inline constexpr std::int64_t kBlockWeights = 128, kBlockBytes = 34;
+
+struct Shape {
+  Entry entry = kQuantize;
+  Params call;                // what the adapter is given
+  std::int64_t held_out = 0;  // documents of the harness
+  std::int64_t foreign = 0;   // documents of another language
+};
+
+Shape shape_of(const CaseSpec&);
+
+// Bytes of rows x cols weights in blocks; cols counts as rounded up to whole blocks.
+std::int64_t block_bytes(std::int64_t rows, std::int64_t cols);
+std::int64_t blob_size(const tt_config&);  // 0 for an invalid configuration
+
+// --- blocks, exactly as the format says
+// ------------------------------------------------------------
+
+std::uint16_t half_bits(double);  // nearest, ties to even, straight from fp64
+double half_value(std::uint16_t bits);
+void quantize_block(const float* w, std::uint8_t* block);
+// False for a forbidden code or scale; writes what is legal.
+bool decode_block(const std::uint8_t* block, double* w);
+
+// --- corpora
+// -----------------------------------------------------------------------------------------
+
+// What a held-out token is; every kind is scored by itself.
+enum Kind : std::uint8_t { kWord, kCopy, kBracket, kMarker, kKinds };
+inline constexpr std::array<const char*, kKinds> kKindNames{"words", "copy", "brackets", "markers"};
+
+// A document's tokens and, if wanted, what each costs a predictor who knows the language (nats).
+struct Document {
+  std::span<std::uint16_t> tokens;
+  float* cost = nullptr;
+  std::uint8_t* kind = nullptr;
+};
+
+// The languages of spec.json's "corpus": every probability is a function of the visible prefix.
+class Language {
+ public:
+  virtual ~Language() = default;
+  virtual void write(Random&, const Document&) const = 0;
+};
+std::unique_ptr<Language> make_language(const nlohmann::json& corpus, const tt_config&,
+                                        std::uint64_t seed);
+
+void generate(const CaseSpec&, std::uint64_t seed, BufferViews);
+
+// --- the model
+// -----------------------------------------------------------------------------------------
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  // Logits [T, V] of one document in fp64.
+  virtual void logits(const std::uint16_t* tokens, double* out) const = 0;
+};
+// Null and a reason if the blob is illegal. The bytes are not trusted.
+std::unique_ptr<Model> decode_blob(const tt_config&, std::span<const std::uint8_t> blob,
+                                   std::string& why_not);
+// -log p of each token; the first of a document costs nothing.
+std::vector<double> token_costs(const Model&, const tt_config&,
+                                std::span<const std::uint16_t> docs);
+
+// --- references
+// ------------------------------------------------------------------------------------------
+
+struct Row {
+  std::int64_t index = 0;
+  std::vector<double> expected, plain, scale;
+};
+
+struct TernReference final : Reference {
+  std::vector<std::uint8_t> bytes;                        // tt_quantize
+  std::vector<float> weights;                             // tt_dequantize
+  std::vector<Row> y, dx, dw;                             // tt_linear: the rows that are judged
+  std::vector<double> logits, logits32;                   // tt_logits: fp64, and its spread in fp32
+  std::array<double, kKinds> floor{}, bigram{}, count{};  // tt_train: mean nats a token
+};
+
+std::unique_ptr<Reference> make_reference(const CaseSpec&, BufferViews);
+CheckResult check_outputs(const CaseSpec&, const TernReference&, BufferViews);
+
+}  // namespace assay::ternary_training
