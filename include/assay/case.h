@@ -43,6 +43,10 @@ struct ResourceRule {
   double full = 0, zero = 0;
   double weight = 1.0;
   std::string unit, why;
+  // Not empty: what counts is the exponent e with which the metric grows from this case, whose problem is
+  // `growth_factor` times smaller: metric = metric there * growth_factor^e.
+  std::string growth_case;
+  double growth_factor = 0;
 };
 
 struct Capability {

@@ -54,6 +54,7 @@ CaseSpec parse_case(const json& j) {
 
 ResourceRule parse_resource(const json& j) {
   const json& cases = j.at("case");
+  const json growth = j.value("growth", json::object());
   return {j.at("name"),
           cases.is_array() ? cases.get<std::vector<std::string>>() : std::vector<std::string>{cases},
           j.at("metric"),
@@ -61,7 +62,9 @@ ResourceRule parse_resource(const json& j) {
           j.at("zero"),
           j.value("weight", 1.0),
           j.value("unit", ""),
-          j.value("why", "")};
+          j.value("why", ""),
+          growth.value("from", ""),
+          growth.value("factor", 0.0)};
 }
 
 ChallengeSpec parse_spec(const json& j) {
@@ -126,9 +129,14 @@ void check_consistency(const ChallengeSpec& s, const std::string& file) {
     }
   }
   for (std::size_t i = 0; i < s.resources.size(); ++i) {
-    for (const std::string& name : s.resources[i].case_names) {
+    const ResourceRule& rule = s.resources[i];
+    for (const std::string& name : rule.case_names) {
       if (cases.contains(name)) continue;
       reject(fmt::format("/resources/{}/case", i), fmt::format("'{}' is not in /cases", name));
+    }
+    if (!rule.growth_case.empty() && !cases.contains(rule.growth_case)) {
+      reject(fmt::format("/resources/{}/growth/from", i),
+             fmt::format("'{}' is not in /cases", rule.growth_case));
     }
   }
 }
