@@ -27,6 +27,9 @@ struct CaseSpec {
   std::string uncaught_reason;  // trap cases that no shipped example fails: why
   // Run with nothing beside it, among the timed cases: its result depends on the time it gets.
   bool exclusive = false;
+  // Not empty: the case runs only when the user names a file, with --corpus for "corpus"; its path then stands in
+  // params["file"]. Nothing is graded by such a case.
+  std::string external;
   // Timed cases only.
   int repetitions = 11;         // of par and the submission
   int naive_repetitions = 3;

@@ -35,7 +35,8 @@ Context find_context(const std::string& root_option) {
   throw Error("no challenges/ here, above here or where assay was built: name assay's folder with --root");
 }
 
-std::vector<ChallengeSpec> load_specs(const Context& context, const std::vector<std::string>& names) {
+std::vector<ChallengeSpec> load_specs(const Context& context, const std::vector<std::string>& names,
+                                      const ExternalFiles& files) {
   std::vector<std::string> known;
   for (const ChallengeRow& row : challenge_rows()) known.emplace_back(row.name);
   std::vector<ChallengeSpec> specs;
@@ -44,6 +45,7 @@ std::vector<ChallengeSpec> load_specs(const Context& context, const std::vector<
       throw Error(unknown_name("challenge", name, known));
     }
     specs.push_back(load_spec(context.challenges() / name));
+    provide_files(specs.back(), files);
   }
   return specs;
 }

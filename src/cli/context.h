@@ -31,7 +31,8 @@ Context find_context(const std::string& root_option);
 
 // Specs of all challenges, or of the named ones in the given order; an unknown name throws Error
 // with the nearest known one.
-std::vector<ChallengeSpec> load_specs(const Context&, const std::vector<std::string>& names = {});
+std::vector<ChallengeSpec> load_specs(const Context&, const std::vector<std::string>& names = {},
+                                      const ExternalFiles& files = {});
 
 // What a subcommand does once the command line is parsed; returns the exit status.
 using Action = std::function<int(const Context&)>;

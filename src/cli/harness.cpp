@@ -20,6 +20,18 @@ void add_harness_options(CLI::App& app, HarnessOptions& options) {
   app.add_option("--cache", options.cache, "folder of built submissions (default ROOT/.cache)");
 }
 
+void add_external_options(CLI::App& app, std::string& corpus) {
+  app.add_option("--corpus", corpus,
+                 "a text of yours: cases that train on real text run too and show their bits per byte\n"
+                 "beside a compressor's; no points hang on them");
+}
+
+ExternalFiles external_files(const std::string& corpus) {
+  if (corpus.empty()) return {};
+  read_file(corpus);  // now, with a message that names it, rather than in the middle of the run
+  return {{"corpus", std::filesystem::absolute(corpus)}};
+}
+
 Harness set_up(const Context& context, const HarnessOptions& options) {
   Harness harness;
   harness.tier = sandbox::find_tier(sandbox::worker_image_fd());

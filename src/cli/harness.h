@@ -10,6 +10,7 @@
 #include "build/builder.h"
 #include "cli/context.h"
 #include "sandbox/probe.h"
+#include "spec/spec.h"
 #include "submission/submission.h"
 
 namespace assay::cli {
@@ -27,6 +28,11 @@ struct Harness {
 
 // Declares --unsafe and --cache.
 void add_harness_options(CLI::App&, HarnessOptions&);
+
+// Declares --corpus.
+void add_external_options(CLI::App&, std::string& corpus);
+// What it names, absolute; throws Error when it cannot be read.
+ExternalFiles external_files(const std::string& corpus);
 
 // Finds the isolation tier, the compiler and the machine's figures. Throws Error when no isolation
 // works and the user did not insist.

@@ -17,7 +17,7 @@ namespace {
 
 struct RerunCommand {
   HarnessOptions harness;
-  std::string model, challenge, attempt, submissions, results, only;
+  std::string model, challenge, attempt, submissions, results, only, corpus;
   std::optional<std::uint64_t> seed;
 
 };
@@ -83,7 +83,7 @@ int replay_case(const Harness& harness, const RerunCommand& c, const ChallengeSp
 }
 
 int execute(const Context& context, const RerunCommand& c) {
-  const std::vector<ChallengeSpec> specs = load_specs(context, {c.challenge});
+  const std::vector<ChallengeSpec> specs = load_specs(context, {c.challenge}, external_files(c.corpus));
   const Submission submission = choose(
       c, select_submissions(
              c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions),
@@ -119,6 +119,7 @@ void add_rerun(CLI::App& app, Action& action) {
   command->add_option("--seed", c->seed, "seed of the run to repeat (default: random)");
   command->add_option("--submissions", c->submissions, "folder of models (default ROOT/submissions)");
   command->add_option("--results", c->results, "folder of the board (default ROOT/results)");
+  add_external_options(*command, c->corpus);
   add_harness_options(*command, c->harness);
   command->callback([&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });
 }

@@ -18,7 +18,7 @@ namespace {
 
 struct RunCommand {
   HarnessOptions harness;
-  std::string submissions, results, device = "auto";
+  std::string submissions, results, corpus, device = "auto";
   std::vector<std::string> models, challenges;
   std::size_t jobs = std::max(1u, std::thread::hardware_concurrency());
   std::optional<std::uint64_t> seed;
@@ -28,7 +28,7 @@ struct RunCommand {
 // What --resume needs to continue with the same work.
 nlohmann::json remembered(const RunCommand& c) {
   return {{"submissions", c.submissions}, {"models", c.models}, {"challenges", c.challenges},
-          {"device", c.device},           {"quick", c.quick}};
+          {"device", c.device},           {"quick", c.quick},   {"corpus", c.corpus}};
 }
 
 void recall(const nlohmann::json& options, RunCommand& c) {
@@ -36,6 +36,7 @@ void recall(const nlohmann::json& options, RunCommand& c) {
   c.models = options.value("models", c.models);
   c.challenges = options.value("challenges", c.challenges);
   c.quick = options.value("quick", c.quick);
+  c.corpus = options.value("corpus", c.corpus);
 }
 
 // Cells of an unfinished run that still describe the present sources and spec.
@@ -47,6 +48,19 @@ bool already_done(const RunFile& run, const ChallengeSpec& spec, const Submissio
            cell.build.source_hash == source_hash(submission) &&
            g.score.verdict != Verdict::harness_error;
   });
+}
+
+// What the cases on the user's own files measured.
+void print_external(const std::vector<BoardEntry>& entries, const std::vector<ChallengeSpec>& specs) {
+  for (const BoardEntry& e : entries) {
+    for (const CaseSpec& spec : spec_named(specs, e.cell.key.challenge).cases) {
+      const auto result = std::ranges::find(e.cell.cases, spec.name, &CaseResult::name);
+      if (spec.external.empty() || result == e.cell.cases.end()) continue;
+      fmt::print("{} {} {}: {}", e.cell.key.model, e.cell.key.challenge, spec.name, code(result->verdict));
+      for (const Metric& m : result->metrics) fmt::print("  {} = {:.4g}", m.name, m.value);
+      fmt::print("{}{}\n", result->detail.empty() ? "" : "  ", result->detail);
+    }
+  }
 }
 
 void print_summary(const RunCommand& c, const ResultStore& store,
@@ -67,6 +81,7 @@ void print_summary(const RunCommand& c, const ResultStore& store,
     return;
   }
   fmt::print("\n{}", summary(entries, specs));
+  print_external(entries, specs);
   fmt::print("\nThis run: {}\nThe board: {}\n", store.run_path().string(), store.board_path().string());
 }
 
@@ -100,7 +115,7 @@ int execute(const Context& context, RunCommand c) {
     recall(unfinished->options, c);
     c.seed = unfinished->seed;
   }
-  const std::vector<ChallengeSpec> specs = load_specs(context, c.challenges);
+  const std::vector<ChallengeSpec> specs = load_specs(context, c.challenges, external_files(c.corpus));
   std::vector<Submission> submissions = select_submissions(
       c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions), specs,
       c.models);
@@ -157,6 +172,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_flag("--quick", c->quick, "a smoke run: few cases, few repetitions");
   command->add_flag("--resume", c->resume, "continue the newest run that did not finish");
   command->add_flag("--json", c->json, "print the summary as JSON");
+  add_external_options(*command, c->corpus);
   add_harness_options(*command, c->harness);
   command->callback([&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });
 }

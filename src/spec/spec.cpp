@@ -46,6 +46,7 @@ CaseSpec parse_case(const json& j) {
   c.time_limit_s = j.value("time_limit_s", 5.0);
   c.uncaught_reason = j.value("uncaught_reason", "");
   c.exclusive = j.value("exclusive", false);
+  c.external = j.value("external", "");
   c.repetitions = j.value("repetitions", 11);
   c.naive_repetitions = j.value("naive_repetitions", 3);
   c.quick = j.value("quick", false);
@@ -110,16 +111,21 @@ void check_consistency(const ChallengeSpec& s, const std::string& file) {
   if (std::abs(shares - 1) > 1e-9) {
     reject("/correctness_shares", fmt::format("shares sum to {}, not 1", shares));
   }
-  std::set<std::string> capabilities, cases;
+  std::set<std::string> capabilities, names;
+  std::set<std::string> cases;  // those that a rule may count
   for (const auto& c : s.capabilities) capabilities.insert(c.name);
   for (std::size_t i = 0; i < s.cases.size(); ++i) {
     const CaseSpec& c = s.cases[i];
     const auto at = fmt::format("/cases/{}", i);
-    if (!cases.insert(c.name).second) {
+    if (!names.insert(c.name).second) {
       reject(at + "/name", fmt::format("case '{}' exists already", c.name));
     }
+    if (c.external.empty()) cases.insert(c.name);
     if (c.group == CaseGroup::completeness && !capabilities.contains(c.capability)) {
       reject(at + "/capability", fmt::format("'{}' is not in /capabilities", c.capability));
+    }
+    if (!c.external.empty() && c.group != CaseGroup::resource) {
+      reject(at + "/external", "only cases of the group 'resource' may need a file of the user's");
     }
     if (c.exclusive && c.group == CaseGroup::timed) {
       reject(at + "/exclusive", "timed cases run alone anyway");
@@ -171,6 +177,16 @@ ChallengeSpec load_spec(const std::filesystem::path& directory) {
   spec.directory = std::filesystem::absolute(directory).lexically_normal();
   spec.hash = sha256_hex(text);
   return spec;
+}
+
+void provide_files(ChallengeSpec& spec, const ExternalFiles& files) {
+  std::erase_if(spec.cases, [&](CaseSpec& c) {
+    if (c.external.empty()) return false;
+    const auto file = files.find(c.external);
+    if (file == files.end()) return true;
+    c.params["file"] = file->second;
+    return false;
+  });
 }
 
 }  // namespace assay

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "assay/case.h"
 
@@ -14,5 +16,11 @@ CaseGroup case_group(const std::string&);  // throws Error on an unknown name
 // against the rules a schema cannot state (unique names, references, sums). Throws Error with the
 // file, the line or JSON pointer, and the cause.
 ChallengeSpec load_spec(const std::filesystem::path& directory);
+
+// Files that users name for cases that need them: CaseSpec::external -> path.
+using ExternalFiles = std::map<std::string, std::string>;
+
+// Gives the cases that need a file its path, and removes those whose file was not named.
+void provide_files(ChallengeSpec&, const ExternalFiles&);
 
 }  // namespace assay
