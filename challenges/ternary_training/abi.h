@@ -71,7 +71,7 @@ int tt_dequantize(assay_ctx*, int64_t rows, int64_t cols, const uint8_t* blocks,
 int tt_linear(assay_ctx*, int64_t M, int64_t rows, int64_t cols, const float* x,
               const uint8_t* blocks, const float* dy, float* y, float* dx, float* dw_latent);
 
-/* Optional. The model's logits [n_docs, T, V] for documents of T tokens, from the packed weights.
+/* The model's logits [n_docs, T, V] for documents of T tokens, from the packed weights.
  */
 int tt_logits(assay_ctx*, const tt_config*, const void* blob, const uint16_t* docs, int64_t n_docs,
               float* logits);

@@ -11,10 +11,9 @@ std::int32_t run_train(worker::Call& call, const Params& p) {
 }
 
 std::int32_t run_logits(worker::Call& call, const Params& p) {
-  auto* f = call.fn<decltype(tt_logits)>("tt_logits");
-  if (f == nullptr) return ASSAY_ENOTSUP;
-  return f(call.ctx(), &p.config, call.buffer(logits::kBlob), call.as<std::uint16_t>(logits::kDocs),
-           p.n_docs, call.as<float>(logits::kLogits));
+  return call.fn<decltype(tt_logits)>("tt_logits")(
+      call.ctx(), &p.config, call.buffer(logits::kBlob), call.as<std::uint16_t>(logits::kDocs),
+      p.n_docs, call.as<float>(logits::kLogits));
 }
 
 std::int32_t run(worker::Call& call) {

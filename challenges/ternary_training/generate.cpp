@@ -69,8 +69,8 @@ class Grammar final : public Language {
         brackets_(j.value("brackets", 8)),
         defined_(j.value("defined", 8)),
         depth_(j.value("depth", 6)),
-        def_(j.value("def", 0.03)),
-        rep_(j.value("rep", 0.08)),
+        def_(j.value("def", 0.04)),
+        rep_(j.value("rep", 0.15)),
         open_(j.value("open", 0.06)),
         close_(j.value("close", 0.08)) {
     if (first_name() + names_ > config.V || defined_ > names_) {

@@ -185,8 +185,8 @@ class Pass {
       : at_(layout),
         c_(at_.c),
         T_(c_.T),
+        kept_(ctx, floats_per_layer() * c_.L),
         per_layer_(floats_per_layer()),
-        kept_(ctx, per_layer_ * c_.L),
         work_(ctx, T_ * (10 * c_.d + 2 * at_.wide + 2 * at_.narrow + 4 * c_.ff + c_.V + c_.T + 1)) {
     float* p = work_;
     for (float** piece : {&x_, &h_, &dx_, &dh_}) *piece = std::exchange(p, p + T_ * c_.d);
@@ -215,7 +215,7 @@ class Pass {
     const double loss = loss_and_its_gradient(tokens);
     std::fill_n(dx_, T_ * c_.d, 0.0f);
     std::fill_n(dh_, T_ * c_.d, 0.0f);
-    backward_weight(T_, c_.V, c_.d, logits_, h_, g + at_.head());
+    head_gradient(g);
     backward_input(T_, c_.V, c_.d, logits_, w + at_.head(), dh_);
     rms_backward(T_, c_.d, x_, w + at_.final_norm(), r_, dh_, dx_, g + at_.final_norm());
     for (Index l = c_.L; l-- > 0;) layer_backward(w, l, g);
@@ -260,6 +260,10 @@ class Pass {
   // The token that the logits at t are to predict; there is none at T - 1.
   virtual Index target(const std::uint16_t* tokens, Index t) const { return tokens[t + 1]; }
 
+  virtual void head_gradient(float* g) const {
+    backward_weight(T_, c_.V, c_.d, logits_, h_, g + at_.head());
+  }
+
   virtual void embedding_gradient(const std::uint16_t* tokens, float* g) const {
     for (Index t = 0; t < T_; ++t) add_scaled(g + tokens[t] * c_.d, 1, dx_ + t * c_.d, c_.d);
   }
@@ -267,6 +271,7 @@ class Pass {
   const Layout at_;
   const tt_config& c_;
   const Index T_;
+  Buffer kept_;
 
  private:
   // Kept for the way back: inputs of both halves and their norms, queries and keys before and after
@@ -429,16 +434,16 @@ class Pass {
   }
 
   const Index per_layer_;
-  Buffer kept_, work_;
+  Buffer work_;
   float *x_, *h_, *dx_, *dh_, *r_, *dgate_, *dup_, *ds_, *da_, *dq_, *dk_, *dv_, *scores_, *logits_;
 };
 
 // --- training
 // ----------------------------------------------------------------------------------------
 
-constexpr Index kBatch = 8;  // documents
-constexpr float kLearningRate = 4e-3f, kNormRate = 1e-2f, kBeta1 = 0.9f, kBeta2 = 0.98f, kClip = 1,
-                kInit = 0.02f;
+constexpr Index kBatch = 4;  // documents
+constexpr float kLearningRate = 2e-3f, kNormRate = 1e-2f, kBeta1 = 0.9f, kBeta2 = 0.98f, kClip = 1;
+constexpr float kInit = 0.1f, kEmbeddingInit = 0.05f;
 constexpr double kWarmup = 0.05;
 
 struct Generator {
@@ -469,7 +474,9 @@ class Trainer {
         second_(ctx, at_.size),
         pass_(ctx, at_) {
     if (!ready()) return;
-    for (Index i = 0; i < at_.matrices; ++i) latent_[i] = kInit * random_.normal();
+    for (Index i = 0; i < at_.matrices; ++i) {
+      latent_[i] = (i < at_.embeddings ? kEmbeddingInit : kInit) * random_.normal();
+    }
     std::fill(latent_ + at_.matrices, latent_ + at_.size, 1.0f);
   }
   bool ready() const {
@@ -570,6 +577,24 @@ int train_with(assay_ctx* ctx, const tt_config& c, const std::uint16_t* docs, In
   return ASSAY_OK;
 }
 
+template <class ModelPass>
+int logits_with(assay_ctx* ctx, const tt_config& c, const std::uint8_t* blob,
+                const std::uint16_t* docs, Index n_docs, float* logits) {
+  const Layout at(c);
+  const Buffer w(ctx, at.size);
+  ModelPass pass(ctx, at);
+  if (w.data == nullptr || !pass.ready()) return ASSAY_ENOMEM;
+  for (Index i = 0; i < at.matrices / kBlock; ++i)
+    dequantize_block(blob + i * kBytes, w + i * kBlock);
+  std::memcpy(w + at.matrices, blob + at.matrices / kBlock * kBytes,
+              static_cast<std::size_t>(at.size - at.matrices) * 4);
+  const Index per_doc = Index{c.T} * c.V;
+  for (Index i = 0; i < n_docs; ++i) {
+    std::copy_n(pass.run(w, docs + i * c.T), per_doc, logits + i * per_doc);
+  }
+  return ASSAY_OK;
+}
+
 bool valid(const tt_config* c) {
   if (c == nullptr || c->size != sizeof(tt_config)) return false;
   for (const std::int32_t n : {c->V, c->d, c->L, c->Hq, c->Hkv, c->hd, c->ff}) {
@@ -642,17 +667,5 @@ extern "C" int tt_logits(assay_ctx* ctx, const tt_config* c, const void* blob, c
       (n_docs > 0 && (docs == nullptr || logits == nullptr))) {
     return ASSAY_EINVAL;
   }
-  const Layout at(*c);
-  const Buffer w(ctx, at.size);
-  Pass pass(ctx, at);
-  if (w.data == nullptr || !pass.ready()) return ASSAY_ENOMEM;
-  const auto* bytes = static_cast<const std::uint8_t*>(blob);
-  for (Index i = 0; i < at.matrices / kBlock; ++i)
-    dequantize_block(bytes + i * kBytes, w + i * kBlock);
-  std::memcpy(w + at.matrices, bytes + at.matrices / kBlock * kBytes,
-              static_cast<std::size_t>(at.size - at.matrices) * 4);
-  const Index per_doc = Index{c->T} * c->V;
-  for (Index i = 0; i < n_docs; ++i)
-    std::copy_n(pass.run(w, docs + i * c->T), per_doc, logits + i * per_doc);
-  return ASSAY_OK;
+  return logits_with<Pass>(ctx, *c, static_cast<const std::uint8_t*>(blob), docs, n_docs, logits);
 }
