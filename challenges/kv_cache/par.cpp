@@ -641,7 +641,6 @@ class Attention {
     for (std::int64_t i = t.begin; i < t.end; ++i) {
       const Tile now = tile(t, i);
       const bool all = all_visible(t, now);
-      fetched_ = 0;
       std::int64_t r = 0;
       for (; r + 4 <= t.rows; r += 4) row_group<4>(t, now, all, r);
       for (; r + 2 <= t.rows; r += 2) row_group<2>(t, now, all, r);
@@ -654,7 +653,6 @@ class Attention {
   void row_group(const Task& t, const Tile& now, bool all, std::int64_t r) {
     constexpr int kKeys = kLanes / kRows;
     for (std::int64_t j = 0; j < kPage; j += kKeys) {
-      fetch(now, (j + kKeys) * D_);
       if (j < now.count) dots<kRows>(now, r, j);
     }
     float corrections[kRows];
@@ -665,26 +663,19 @@ class Attention {
     for (; d < Dv_; d += kLanes) add_values<kRows, 1>(now, corrections, r, d);
   }
 
-  // Asks for the next tile's lines up to the same place of its keys, and as much of its values.
-  void fetch(const Tile& now, std::int64_t floats) {
-    if (now.next == nullptr) return;
-    for (; fetched_ < floats; fetched_ += 16) {
-      __builtin_prefetch(now.next + fetched_ * 4, 0, 2);
-      if (fetched_ < kPage * Dv_) __builtin_prefetch(now.next + (kPage * D_ + fetched_) * 4, 0, 2);
-    }
-  }
-
   // Scores of kRows rows from r on and kLanes / kRows keys from j on; rows behind the last key of
   // the tile hold anything, and so do their scores.
   template <int kRows>
   void dots(const Tile& now, std::int64_t r, std::int64_t j) {
     constexpr int kKeys = kLanes / kRows;
     Vec sums[kLanes] = {};
+    const char* ahead = r == 0 ? now.next : nullptr;  // the first rows fetch for all
     for (std::int64_t d = 0; d < D_; d += kLanes) {
       Vec q[kRows];
       for (int i = 0; i < kRows; ++i) q[i] = load(q_ + (r + i) * D_ + d);
 #pragma GCC unroll 16
       for (int key = 0; key < kKeys; ++key) {
+        if (ahead != nullptr) __builtin_prefetch(ahead + ((j + key) * D_ + d) * 4, 0, 2);
         const Vec k = load(now.k + (j + key) * D_ + d);
 #pragma GCC unroll 4
         for (int i = 0; i < kRows; ++i) sums[i * kKeys + key] += q[i] * k;
@@ -723,6 +714,7 @@ class Attention {
 
   template <int kRows, int kVecs>
   void add_values(const Tile& now, const float* corrections, std::int64_t r, std::int64_t d) {
+    const char* ahead = r == 0 && now.next != nullptr ? now.next + kPage * D_ * 4 : nullptr;
     Vec sums[kRows][kVecs];
     for (int i = 0; i < kRows; ++i) {
       for (int n = 0; n < kVecs; ++n) {
@@ -731,6 +723,9 @@ class Attention {
     }
     for (std::int64_t j = 0; j < now.count; ++j) {
       Vec v[kVecs];
+      for (int n = 0; ahead != nullptr && n < kVecs; ++n) {
+        __builtin_prefetch(ahead + (j * Dv_ + d + n * kLanes) * 4, 0, 2);
+      }
       for (int n = 0; n < kVecs; ++n) v[n] = load(now.v + j * Dv_ + d + n * kLanes);
       for (int i = 0; i < kRows; ++i) {
         const Vec weight = splat(scores_[i * kPage + j]);
@@ -864,7 +859,6 @@ class Attention {
   const kvc_config& c_;
   std::int64_t D_, Dv_;
   float *q_, *o_, *max_, *sum_, *scores_, *keys_, *values_;
-  std::int64_t fetched_ = 0;
 };
 
 // --- plan
