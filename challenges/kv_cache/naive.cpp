@@ -51,6 +51,22 @@ int encode(float x, Scale s, int levels) {
 
 float decode(int code, Scale s) { return static_cast<float>(code) * widen(s.step) + widen(s.low); }
 
+// What a row sees. Examples of mistakes replace parts of it.
+struct Rules {
+  // Of row i of `rows` on top of a history that ends with them.
+  static std::int64_t position(std::int64_t length, std::int64_t rows, std::int64_t i) {
+    return length - rows + i;
+  }
+  static std::int64_t key_head(const kvc_config& c, std::int64_t query_head) {
+    return query_head / (c.n_q / c.n_kv);
+  }
+  static bool visible(const kvc_config& c, std::int64_t key, std::int64_t position) {
+    return key <= position && (c.window < 0 || key > position - c.window || key < c.sinks);
+  }
+  // What is subtracted from the scores before they go into the exponential.
+  static float subtracted(float largest_score) { return largest_score; }
+};
+
 struct Page {
   int holders = 1;
   bool packed = false;
@@ -318,11 +334,6 @@ struct kvc {
 
   // --- attention ---
 
-  bool visible(std::int64_t key, std::int64_t position) const {
-    if (key > position) return false;
-    return c.window < 0 || key > position - c.window || key < c.sinks;
-  }
-
   void put(void* o, std::int64_t at, float x) const {
     if (c.dtype == ASSAY_BF16) {
       static_cast<std::uint16_t*>(o)[at] = narrow(x);
@@ -332,23 +343,25 @@ struct kvc {
   }
 
   // One query head of one row; p has room for a weight per token.
+  template <class R>
   void attend(Layer& layer, std::int64_t position, std::int64_t head, const float* q, float scale,
               float* p, void* o, std::int64_t o_at, float* lse) {
     std::vector<float> row(static_cast<std::size_t>(std::max(c.D, c.Dv))),
         sum_v(static_cast<std::size_t>(c.Dv));
     float max = -std::numeric_limits<float>::infinity();
     for (std::int64_t j = 0; j <= position; ++j) {
-      if (!visible(j, position)) continue;
+      if (!R::visible(c, j, position)) continue;
       load_key(layer.pages[static_cast<std::size_t>(j / kPage)], head, j % kPage, row.data());
       float dot = 0;
       for (std::int64_t d = 0; d < c.D; ++d) dot += q[d] * row[static_cast<std::size_t>(d)];
       p[j] = dot * scale;
       max = std::max(max, p[j]);
     }
+    const float base = R::subtracted(max);
     double sum = 0;
     for (std::int64_t j = 0; j <= position; ++j) {
-      if (!visible(j, position)) continue;
-      const float weight = std::exp(p[j] - max);
+      if (!R::visible(c, j, position)) continue;
+      const float weight = std::exp(p[j] - base);
       sum += static_cast<double>(weight);
       load_value(layer.pages[static_cast<std::size_t>(j / kPage)], head, j % kPage, row.data());
       for (std::size_t d = 0; d < sum_v.size(); ++d) sum_v[d] += weight * row[d];
@@ -357,7 +370,7 @@ struct kvc {
       put(o, o_at + static_cast<std::int64_t>(d),
           sum > 0 ? sum_v[d] / static_cast<float>(sum) : 0.0f);
     }
-    if (lse != nullptr) *lse = max + static_cast<float>(std::log(sum));
+    if (lse != nullptr) *lse = base + static_cast<float>(std::log(sum));
   }
 };
 
@@ -380,6 +393,35 @@ int check_batch(const kvc* cache, std::int32_t layer, std::int32_t n, const std:
     if (!cache->known(slots[b])) return ASSAY_ESTATE;
     if (cu[b + 1] < cu[b] || seen[static_cast<std::size_t>(slots[b])]) return ASSAY_EINVAL;
     seen[static_cast<std::size_t>(slots[b])] = true;
+  }
+  return ASSAY_OK;
+}
+
+template <class R>
+int attend_batch(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_t* slots,
+                 const std::int64_t* cu, const void* q, float scale, void* o, float* lse) {
+  const int status = check_batch(cache, layer, n, slots, cu);
+  if (status != ASSAY_OK || n == 0 || cu[n] == 0) return status;
+  if (q == nullptr || o == nullptr) return ASSAY_EINVAL;
+  const kvc_config& c = cache->c;
+  std::vector<float> query(static_cast<std::size_t>(c.D));
+  for (std::int32_t b = 0; b < n; ++b) {
+    Layer& history = cache->sequence(slots[b]).layers[static_cast<std::size_t>(layer)];
+    const std::int64_t rows = cu[b + 1] - cu[b], length = history.length;
+    const auto bytes = static_cast<std::size_t>(length + 1) * sizeof(float);
+    auto* p = static_cast<float*>(cache->ctx->alloc(cache->ctx, bytes, 64, 0));
+    if (p == nullptr) return ASSAY_ENOMEM;
+    for (std::int64_t i = 0; i < rows * c.n_q; ++i) {
+      const std::int64_t at = cu[b] * c.n_q + i;
+      for (std::int64_t d = 0; d < c.D; ++d) {
+        query[static_cast<std::size_t>(d)] =
+            c.dtype == ASSAY_BF16 ? widen(static_cast<const std::uint16_t*>(q)[at * c.D + d])
+                                  : static_cast<const float*>(q)[at * c.D + d];
+      }
+      cache->attend<R>(history, R::position(length, rows, i / c.n_q), R::key_head(c, i % c.n_q),
+                       query.data(), scale, p, o, at * c.Dv, lse == nullptr ? nullptr : lse + at);
+    }
+    cache->ctx->free(cache->ctx, p);
   }
   return ASSAY_OK;
 }
@@ -476,31 +518,7 @@ int kvc_append(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_
 
 int kvc_attend(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_t* slots,
                const std::int64_t* cu, const void* q, float scale, void* o, float* lse) {
-  const int status = check_batch(cache, layer, n, slots, cu);
-  if (status != ASSAY_OK || n == 0 || cu[n] == 0) return status;
-  if (q == nullptr || o == nullptr) return ASSAY_EINVAL;
-  const kvc_config& c = cache->c;
-  const std::int64_t group = c.n_q / c.n_kv;
-  std::vector<float> query(static_cast<std::size_t>(c.D));
-  for (std::int32_t b = 0; b < n; ++b) {
-    Layer& history = cache->sequence(slots[b]).layers[static_cast<std::size_t>(layer)];
-    const std::int64_t rows = cu[b + 1] - cu[b], length = history.length;
-    const auto bytes = static_cast<std::size_t>(length + 1) * sizeof(float);
-    auto* p = static_cast<float*>(cache->ctx->alloc(cache->ctx, bytes, 64, 0));
-    if (p == nullptr) return ASSAY_ENOMEM;
-    for (std::int64_t i = 0; i < rows * c.n_q; ++i) {
-      const std::int64_t at = cu[b] * c.n_q + i;
-      for (std::int64_t d = 0; d < c.D; ++d) {
-        query[static_cast<std::size_t>(d)] =
-            c.dtype == ASSAY_BF16 ? widen(static_cast<const std::uint16_t*>(q)[at * c.D + d])
-                                  : static_cast<const float*>(q)[at * c.D + d];
-      }
-      cache->attend(history, length - rows + i / c.n_q, i % c.n_q / group, query.data(), scale, p,
-                    o, at * c.Dv, lse == nullptr ? nullptr : lse + at);
-    }
-    cache->ctx->free(cache->ctx, p);
-  }
-  return ASSAY_OK;
+  return attend_batch<Rules>(cache, layer, n, slots, cu, q, scale, o, lse);
 }
 
 std::int64_t kvc_len(kvc* cache, std::int32_t layer, std::int32_t slot) {
