@@ -270,9 +270,9 @@ TEST(KvModel, KnowsWhatIsRefused) {
       statuses({{"max_tokens", 7}},
                "create; new a b; append a:4; append a:1 b:3; append b:3; fork a c"),
       (std::vector<Expect>{success, success, success, success, full, success, full, success}));
-  EXPECT_EQ(
-      statuses({}, "create quant=3; create!nullout; create; new!nullout a; append!nullk #0:0"),
-      (std::vector<Expect>{invalid, invalid, success, invalid, invalid, success}));
+  EXPECT_EQ(statuses(json::object(),
+                     "create quant=3; create!nullout; create; new!nullout a; append!nullk #0:0"),
+            (std::vector<Expect>{invalid, invalid, success, invalid, invalid, success}));
 }
 
 TEST(KvModel, CountsSharedAndVisibleTokensOnce) {
