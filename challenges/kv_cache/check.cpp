@@ -55,10 +55,8 @@ class Checker {
     for (at_ = 0; at_ < r_.ops.size() && result_.pass; ++at_) {
       if (r_.ops[at_].kind != kNothing) check(r_.ops[at_], r_.expected[at_], results_[at_]);
     }
-    if (result_.pass || o_.pass()) {
-      o_.add_to(result_);
-      lse_.add_to(result_);
-    }
+    o_.add_to(result_);
+    lse_.add_to(result_);
     if (!quantised_) return result_;
     result_.error = worst_quantised_;
     result_.bound = 1;
