@@ -94,12 +94,12 @@ extern "C" int assay_self_test(assay_ctx* ctx) {
   std::int32_t forked = -1;
   c.good = c.good && kvc_fork(c.handle, slow, &forked) == ASSAY_OK;
   if (!c.good) return 1;
-  c.append(forked, other_k, other_v, 70, 90);
   c.append(slow, k, v, 70, 100);
-  c.good = c.good && kvc_truncate(c.handle, slow, 61) == ASSAY_OK &&
+  c.append(forked, other_k, other_v, 70, 90);
+  c.good = c.good && kvc_truncate(c.handle, slow, 81) == ASSAY_OK &&
            kvc_seq_free(c.handle, forked) == ASSAY_OK;
   if (!c.good) return 1;
-  c.append(slow, k, v, 61, kTokens);
+  c.append(slow, k, v, 81, kTokens);
   const Vector a = c.attend(other, once, q), b = c.attend(other, slow, q);
   if (!c.good || !near(a, b) || !rows_agree(c, slow, k, v, q, a)) return 1;
   Vector read_k(kTokens * kRow), read_v(kTokens * kRow);
