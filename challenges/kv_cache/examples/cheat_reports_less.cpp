@@ -1,4 +1,4 @@
-// caught: decode fork_shares growth
+// caught: decode growth
 // Says that half of the memory it holds is all it holds.
 #define kvc_bytes naive_kvc_bytes
 #include "naive.cpp"
