@@ -29,6 +29,11 @@ class CountingContext {
 
   assay_ctx* ctx() { return &ctx_; }
 
+  // Bytes that may still be handed out; negative: any number.
+  void allow(std::int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    allowed_ = bytes;
+  }
   std::int64_t held() {
     const std::lock_guard lock(mutex_);
     return held_;
@@ -41,6 +46,7 @@ class CountingContext {
  private:
   static void* allocate(assay_ctx* ctx, std::size_t bytes, std::size_t align, int space) {
     auto& self = *static_cast<CountingContext*>(ctx->priv);
+    if (!self.spend(static_cast<std::int64_t>(bytes))) return nullptr;
     void* p = self.base_->alloc(self.base_, bytes, align, space);
     if (p == nullptr) return nullptr;
     if (self.poison_) std::memset(p, 0xff, bytes);
@@ -49,6 +55,14 @@ class CountingContext {
     self.held_ += static_cast<std::int64_t>(bytes);
     self.total_ += static_cast<std::int64_t>(bytes);
     return p;
+  }
+
+  bool spend(std::int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (allowed_ < 0) return true;
+    if (bytes > allowed_) return false;
+    allowed_ -= bytes;
+    return true;
   }
 
   static void release(assay_ctx* ctx, void* p) {
@@ -69,7 +83,7 @@ class CountingContext {
   bool poison_ = false;
   std::mutex mutex_;
   std::unordered_map<void*, std::size_t> blocks_;
-  std::int64_t held_ = 0, total_ = 0;
+  std::int64_t held_ = 0, total_ = 0, allowed_ = -1;
 };
 
 // What lives from the first operation of a case to its last.
@@ -145,6 +159,7 @@ class Script {
         r.first = fn<decltype(kvc_len)>("kvc_len")(cache, static_cast<std::int32_t>(op.layer),
                                                    slot_of(op.var));
         return ASSAY_OK;
+      case kAllow: state_.context[op.cache].allow(op.a); return ASSAY_OK;
       case kBytes: return fn<decltype(kvc_bytes)>("kvc_bytes")(cache, &r.first, &r.second);
       case kRead:
         return fn<decltype(kvc_read)>("kvc_read")(

@@ -117,6 +117,8 @@ Expect Model::append(const Op& op, const std::int64_t* pool) {
     if (length + cu[b + 1] - cu[b] > c.max_len) return Expect::full;
   }
   if (tokens(op.cache, op.layer) + cu[op.n] > c.max_tokens) return Expect::full;
+  // Scripts append far more than any cache has in stock while there is no memory.
+  if (starved_[op.cache]) return Expect::no_memory;
   for (std::int64_t b = 0; b < op.n; ++b) {
     sequences_[static_cast<std::size_t>(slots[b])].layers[layer].append(
         {op.phase, op.k_at + cu[b] * c.n_kv * c.D, op.v_at + cu[b] * c.n_kv * c.Dv,
@@ -171,6 +173,7 @@ Expect Model::apply(const Op& op, const std::int64_t* pool) {
       return Expect::success;
     }
     case kFork: return fork(op);
+    case kAllow: starved_[op.cache] = op.a == 0; return Expect::success;
     case kAppend: {
       const Expect batch = check_batch(op, pool);
       return batch == Expect::success ? append(op, pool) : batch;

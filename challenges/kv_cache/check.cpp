@@ -17,21 +17,26 @@ namespace assay::kv_cache {
 namespace {
 
 const char* name_of(std::int64_t kind) {
-  constexpr const char* kNames[] = {"nothing",  "create",   "destroy", "seq_new",
-                                    "seq_free", "truncate", "fork",    "append",
-                                    "attend",   "len",      "bytes",   "read"};
+  constexpr const char* kNames[] = {"nothing",  "create", "destroy", "seq_new", "seq_free",
+                                    "truncate", "fork",   "append",  "attend",  "len",
+                                    "bytes",    "read",   "allow"};
   return kNames[kind];
 }
 
 const char* name_of(Expect e) {
-  return e == Expect::success ? "ASSAY_OK"
-         : e == Expect::full  ? "ASSAY_ECAP"
-                              : "ASSAY_EINVAL or ASSAY_ESTATE";
+  switch (e) {
+    case Expect::success: return "ASSAY_OK";
+    case Expect::full: return "ASSAY_ECAP";
+    case Expect::no_memory: return "ASSAY_ENOMEM";
+    case Expect::invalid: break;
+  }
+  return "ASSAY_EINVAL or ASSAY_ESTATE";
 }
 
 bool fits(Expect e, std::int64_t status) {
   if (e == Expect::success) return status == ASSAY_OK;
   if (e == Expect::full) return status == ASSAY_ECAP;
+  if (e == Expect::no_memory) return status == ASSAY_ENOMEM;
   return status == ASSAY_EINVAL || status == ASSAY_ESTATE;
 }
 

@@ -9,6 +9,7 @@
 //   attend a:3 b:1 | attend@1 a:3
 //   step a:3 b:1                      append and attend, layer by layer
 //   read a 0 10 | len a | bytes | destroy
+//   allow 0                           no more memory for the cache; allow -1: as much as it wants
 //   repeat 20 { ... } | phase         phase: the next phase of the case begins
 // `2.` before a verb: on the second cache. `verb!flag!flag`: see kFlags. What a call must give is
 // worked out by the model, never written in the script.
@@ -122,6 +123,11 @@ class Builder {
     Op op = blank(kLen, cache, 0);
     op.layer = layer;
     op.var = variable;
+    emit(op);
+  }
+  void allow(std::int64_t cache, std::int64_t bytes) {
+    Op op = blank(kAllow, cache, 0);
+    op.a = bytes;
     emit(op);
   }
   void bytes(std::int64_t cache, std::int64_t flags) { emit(blank(kBytes, cache, flags)); }
@@ -326,6 +332,7 @@ class Parser {
     }
     if (v.name == "destroy") return builder_.destroy(c);
     if (v.name == "bytes") return builder_.bytes(c, v.flags);
+    if (v.name == "allow") return builder_.allow(c, number(0));
     if (v.name == "phase") return builder_.next_phase();
     if (v.name == "new") {
       for (const auto& s : w) builder_.open(c, variable(s), v.flags);

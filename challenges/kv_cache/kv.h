@@ -9,7 +9,8 @@
 
 namespace assay::kv_cache {
 
-// kNothing, all zeros, fills the script up where its length depends on the seed.
+// kNothing, all zeros, fills the script up where its length depends on the seed. kAllow is no call:
+// from now on the cache gets a more bytes from its context, or any number if a is negative.
 enum Kind : std::int64_t {
   kNothing,
   kCreate,
@@ -22,7 +23,8 @@ enum Kind : std::int64_t {
   kAttend,
   kLen,
   kBytes,
-  kRead
+  kRead,
+  kAllow
 };
 
 // How a call is bent, and what the check asks of it.

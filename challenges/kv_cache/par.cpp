@@ -14,7 +14,7 @@
 //
 // Up to 15 query rows of a key head: lanes are elements of the head; 16 sums, rows times keys,
 // stay in registers and are transposed at the end, so that the horizontal step costs 3 operations a
-// sum. From the cache this does 50 GF/s a core with 4 rows and 28 GF/s, 55 GB/s, with one.
+// sum. From the cache this does 58 GF/s a core with 4 rows and 29 GF/s, 57 GB/s, with one.
 //
 // More rows, as in prefill: lanes are query rows, an element of a key or value is one broadcast,
 // and there is no horizontal step at all; 16 accumulators for 10 loads keep the FMA units busy.
@@ -23,7 +23,8 @@
 //
 // Work is split over threads by sequence, key head, rows and, where these are too few, ranges of
 // keys, whose results are merged in order: L = 32768, one row, 8 heads is 134 MB in 32 parts.
-// Append copies each row once, to where it stays; nothing moves when a sequence grows.
+// Append copies each row once, to where it stays; nothing moves when a sequence grows. Prompts of
+// more than 2 MiB are copied by all threads.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -89,16 +90,30 @@ Vec exp_nonpositive(Vec x) {
   return x > -87.0f ? result : Vec{};
 }
 
+// The lanes of a vector, each with the one `distance` away from it.
+template <int distance>
+Vec exchanged(Vec v) {
+  VecI from{};
+  for (int i = 0; i < kLanes; ++i) from[i] = i ^ distance;
+  return __builtin_shuffle(v, from);
+}
+
 float largest_lane(Vec v) {
-  float m = v[0];
-  for (int i = 1; i < kLanes; ++i) m = std::max(m, v[i]);
-  return m;
+#ifdef __AVX512F__
+  v = larger(v, exchanged<8>(v));
+#endif
+  v = larger(v, exchanged<4>(v));
+  v = larger(v, exchanged<2>(v));
+  return larger(v, exchanged<1>(v))[0];
 }
 
 float sum_of_lanes(Vec v) {
-  float s = 0;
-  for (int i = 0; i < kLanes; ++i) s += v[i];
-  return s;
+#ifdef __AVX512F__
+  v += exchanged<8>(v);
+#endif
+  v += exchanged<4>(v);
+  v += exchanged<2>(v);
+  return (v + exchanged<1>(v))[0];
 }
 
 // Halves the blocks of `width` lanes of two vectors: each block of the result is half as wide, and
@@ -188,6 +203,14 @@ struct Sequence {
   bool alive = false;
   std::vector<Layer> layers;
 };
+
+// Rows to copy to a page, where token `at` and those after it go.
+struct Copy {
+  Page* page;
+  std::int64_t at, n;
+  const unsigned char *k, *v;
+};
+constexpr std::int64_t kSerialCopy = 1 << 21;  // bytes that are not worth another thread
 
 // A function on up to `threads` threads, the caller's among them.
 template <class F>
@@ -433,12 +456,36 @@ struct kvc {
     sequence(slot) = {};
   }
 
+  void copy(const Copy& job) const {
+    const auto k_row = static_cast<std::size_t>(c.D * element),
+               v_row = static_cast<std::size_t>(c.Dv * element);
+    for (std::int64_t head = 0; head < c.n_kv; ++head) {
+      unsigned char* keys = data_of(job.page) + (key_at(head) + job.at * c.D) * element;
+      unsigned char* values = data_of(job.page) + (value_at(head) + job.at * c.Dv) * element;
+      for (std::int64_t t = 0; t < job.n; ++t) {
+        const auto to = static_cast<std::size_t>(t),
+                   from = static_cast<std::size_t>(t * c.n_kv + head);
+        std::memcpy(keys + to * k_row, job.k + from * k_row, k_row);
+        std::memcpy(values + to * v_row, job.v + from * v_row, v_row);
+      }
+    }
+  }
+
+  void copy_all(const std::vector<Copy>& copies) const {
+    const std::int64_t bytes = std::ssize(copies) * page_bytes(false);
+    const int threads = bytes < kSerialCopy ? 1 : std::max(1, ctx->nthreads);
+    std::atomic<std::size_t> next{0};
+    on_threads(threads, [&](int) {
+      for (std::size_t i; (i = next.fetch_add(1)) < copies.size();) copy(copies[i]);
+    });
+  }
+
   // The page that the next token goes to, held by this sequence alone and raw.
   Page* tail(Layer& layer) {
     const std::int64_t used = layer.length % kPage;
     if (used == 0) {
-      layer.pages.push_back(nullptr);
-      layer.pages.back() = new_page(false);
+      Page* page = new_page(false);
+      layer.pages.push_back(page);
     } else if (layer.pages.back()->holders > 1 || layer.pages.back()->packed) {
       Page* copy = raw_copy(layer.pages.back(), used);
       drop(layer.pages.back());
@@ -458,8 +505,10 @@ struct kvc {
     }
   }
 
+  // Makes room for n tokens and counts them; what is to be copied there is added to `copies`, or,
+  // for a page that is to be packed, done at once.
   void append(std::int32_t slot, std::int32_t l, std::int64_t n, const unsigned char* k,
-              const unsigned char* v) {
+              const unsigned char* v, std::vector<Copy>& copies) {
     Layer& layer = layer_of(slot, l);
     release_old(layer);
     const auto k_row = static_cast<std::size_t>(c.D * element),
@@ -467,21 +516,16 @@ struct kvc {
     while (n > 0) {
       Page* page = tail(layer);
       const std::int64_t used = layer.length % kPage, count = std::min(n, kPage - used);
-      for (std::int64_t head = 0; head < c.n_kv; ++head) {
-        unsigned char* keys = data_of(page) + (key_at(head) + used * c.D) * element;
-        unsigned char* values = data_of(page) + (value_at(head) + used * c.Dv) * element;
-        for (std::int64_t t = 0; t < count; ++t) {
-          std::memcpy(keys + static_cast<std::size_t>(t) * k_row,
-                      k + static_cast<std::size_t>(t * c.n_kv + head) * k_row, k_row);
-          std::memcpy(values + static_cast<std::size_t>(t) * v_row,
-                      v + static_cast<std::size_t>(t * c.n_kv + head) * v_row, v_row);
-        }
-      }
+      copies.push_back({page, used, count, k, v});
       layer.length += count;
       tokens[static_cast<std::size_t>(l)] += count;
       n -= count;
       k += static_cast<std::size_t>(count * c.n_kv) * k_row;
       v += static_cast<std::size_t>(count * c.n_kv) * v_row;
+      if (c.quant != 0) {
+        copy(copies.back());
+        copies.pop_back();
+      }
       if (c.quant != 0 && layer.length % kPage == 0) {
         layer.pages.back() = packed_copy(page);
         drop(page);
@@ -1092,12 +1136,15 @@ int kvc_append(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_
     before.push_back(cache->layer_of(slots[b], layer).length);
     if (before.back() + cu[b + 1] - cu[b] > c.max_len) return ASSAY_ECAP;
   }
+  std::vector<Copy> copies;
   try {
     for (std::int32_t b = 0; b < n; ++b) {
       cache->append(slots[b], layer, cu[b + 1] - cu[b],
                     static_cast<const unsigned char*>(k) + cu[b] * c.n_kv * c.D * cache->element,
-                    static_cast<const unsigned char*>(v) + cu[b] * c.n_kv * c.Dv * cache->element);
+                    static_cast<const unsigned char*>(v) + cu[b] * c.n_kv * c.Dv * cache->element,
+                    copies);
     }
+    cache->copy_all(copies);
   } catch (const std::bad_alloc&) {
     for (std::int32_t b = 0; b < n; ++b)
       cache->truncate(slots[b], layer, before[static_cast<std::size_t>(b)]);

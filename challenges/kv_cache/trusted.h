@@ -37,7 +37,7 @@ struct Sequence {
   std::int64_t longest() const;
 };
 
-enum class Expect : std::uint8_t { success, invalid, full };
+enum class Expect : std::uint8_t { success, invalid, full, no_memory };
 
 // A cache without storage: which tokens every sequence holds.
 class Model {
@@ -63,6 +63,7 @@ class Model {
 
   Params params_;
   std::vector<Sequence> sequences_;
+  bool starved_[kCaches] = {};  // the context gives nothing
 };
 
 // A compiled script and the sizes of everything it touches, in elements.

@@ -1,6 +1,6 @@
-// fails: capacity
-// The budget is looked at entry by entry while rows are stored: what comes before the entry that
-// does not fit stays.
+// fails: capacity out_of_memory
+// The budget, and whether there is memory, turn out entry by entry while rows are stored: what
+// comes before the entry that does not fit stays.
 #define kvc_append naive_kvc_append
 #include "naive.cpp"
 #undef kvc_append

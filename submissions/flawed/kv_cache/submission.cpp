@@ -6,6 +6,7 @@
 //   3. A fork shares the arrays, and a truncated side writes its next tokens over the other's.
 //   4. The budget is checked entry by entry while rows are stored.
 //   5. Scores go into the exponential as they are.
+//   6. Nobody asks whether there was memory.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
