@@ -227,8 +227,7 @@ class Builder {
   bool exists_[kCaches] = {};
 };
 
-// --- scripts in text
-// -------------------------------------------------------------------------------
+// --- scripts in text -----------------------------------------------------------------------------
 
 class Parser {
  public:
@@ -386,8 +385,7 @@ Script compile_text(const CaseSpec& spec) {
   return builder.take();
 }
 
-// --- random operations
-// -----------------------------------------------------------------------------
+// --- random operations ---------------------------------------------------------------------------
 
 template <class T>
 void shuffle(std::vector<T>& items, Random& random) {
@@ -574,8 +572,7 @@ class RandomScript {
   std::int64_t used_tokens_ = 0, used_rows_ = 0, read_ = 0;
 };
 
-// --- a ragged batch that decodes
-// -------------------------------------------------------------------
+// --- a ragged batch that decodes -----------------------------------------------------------------
 
 // n sequences with lengths high / rank, in an order that the seed decides, then some decode steps
 // that visit them in ever new order.
@@ -612,8 +609,7 @@ Script compile_ragged(const CaseSpec& spec, std::uint64_t seed) {
   return builder.take();
 }
 
-// --- data
-// ------------------------------------------------------------------------------------------
+// --- data ----------------------------------------------------------------------------------------
 
 void fill_floats(const BufferView& buffer, std::int32_t element_bytes, std::uint64_t seed) {
   if (element_bytes == 2) return fill_normal_bf16(buffer.span<std::uint16_t>(), seed);

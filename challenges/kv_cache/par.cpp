@@ -22,7 +22,8 @@
 // exponentials are a tenth of that.
 //
 // Work is split over threads by sequence, key head, rows and, where these are too few, ranges of
-// keys, whose results are merged in order: L = 32768, one row, 8 heads is 134 MB in 32 parts.
+// keys, whose results are merged in order: L = 32768, one row, 8 heads is 134 MB in 32 parts. Forks
+// that decode together have their common pages read once, as one task for the rows of all.
 // Append copies each row once, to where it stays; nothing moves when a sequence grows. Prompts of
 // more than 2 MiB are copied by all threads.
 #include <algorithm>
@@ -158,8 +159,7 @@ std::uint16_t narrow(float x) {
   return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-// --- packed pages
-// ----------------------------------------------------------------------------------
+// --- packed pages --------------------------------------------------------------------------------
 
 // A range of values as code * step + low. Both are stored as bfloat16, and codes are made with what
 // is stored, so that the rounding of the two costs nothing but a little range.
@@ -223,8 +223,7 @@ void on_threads(int threads, const F& f) {
 
 }  // namespace
 
-// --- storage
-// -----------------------------------------------------------------------------------------
+// --- storage -------------------------------------------------------------------------------------
 
 struct kvc {
   assay_ctx* ctx;
@@ -536,8 +535,7 @@ struct kvc {
 
 namespace {
 
-// --- attention
-// -----------------------------------------------------------------------------------------
+// --- attention -----------------------------------------------------------------------------------
 
 // Some rows of one entry and one key head on some of its tiles (a page's keys each). Row r is query
 // r / group of the entry and head r % group of the key head's group.
@@ -549,6 +547,9 @@ struct Task {
   std::int64_t begin, end;  // of that sequence
   std::int64_t length;      // keys that any row sees end here
   float* partial;  // NULL, or room for rows * (Dv + 2): the rows are shared with other tasks
+  // NULL, or the entries whose rows these are, one after the other, in place of `entry` alone: they
+  // have the pages of these tiles in common, and all rows see all of them.
+  const std::vector<std::int32_t>* members = nullptr;
 };
 
 struct Job {
@@ -564,13 +565,21 @@ struct Job {
   const kvc_config& c() const { return cache->c; }
   std::int64_t group() const { return c().n_q / c().n_kv; }
   const Layer& history(std::int32_t entry) const { return cache->layer_of(slots[entry], layer); }
+  std::int64_t rows(std::int32_t entry) const { return (cu[entry + 1] - cu[entry]) * group(); }
   std::int64_t position(const Task& t, std::int64_t row) const {
+    if (t.members != nullptr) return t.length - 1;
     return history(t.entry).length - (cu[t.entry + 1] - cu[t.entry]) + (t.row + row) / group();
   }
   // Of q and o in rows of heads, and of lse.
   std::int64_t index(const Task& t, std::int64_t row) const {
-    const std::int64_t r = t.row + row;
-    return (cu[t.entry] + r / group()) * c().n_q + t.head * group() + r % group();
+    std::int64_t r = t.row + row;
+    std::int32_t entry = t.entry;
+    for (std::size_t i = 0; t.members != nullptr; ++i) {
+      entry = (*t.members)[i];
+      if (r < rows(entry)) break;
+      r -= rows(entry);
+    }
+    return (cu[entry] + r / group()) * c().n_q + t.head * group() + r % group();
   }
 
   void load_query(const Task& t, std::int64_t row, float* to) const {
@@ -913,17 +922,26 @@ class Attention {
   float *q_, *o_, *max_, *sum_, *scores_, *keys_, *values_;
 };
 
-// --- plan
-// ---------------------------------------------------------------------------------------------
+// --- plan ----------------------------------------------------------------------------------------
 
-// Rows that are split into parts, to be merged.
+// Rows whose parts are to be merged: of tasks of their own, and of tasks for a prefix that they
+// share with others, among whose rows they begin at shared_row.
 struct Merge {
-  std::size_t first_task, tasks;
+  std::size_t first_task, tasks, first_shared = 0, shared_tasks = 0;
+  std::int64_t shared_row = 0;
+};
+
+// Entries whose histories begin with the same pages, as forks have them.
+struct Family {
+  std::vector<std::int32_t> members;
+  std::int64_t tiles = 0;  // in common, and seen by all rows of all members
+  std::int64_t rows = 0;   // of a key head
 };
 
 struct Plan {
   std::vector<Task> tasks;
   std::vector<Merge> merges;
+  std::vector<Family> families;
   std::int64_t partial_floats = 0;
   double work = 0;  // elements of keys times rows
 };
@@ -945,75 +963,186 @@ Task whole_task(const Job& job, std::int32_t b, std::int32_t head, std::int64_t 
   return t;
 }
 
-void split(Plan& plan, const Task& whole, std::int64_t tiles_per_part, std::int64_t row_floats) {
+// Adds a task in parts; returns how many. A task in one part needs no merge of its own.
+std::size_t split(Plan& plan, const Task& whole, std::int64_t tiles_per_part) {
   const std::int64_t tiles = whole.end - whole.begin;
   const std::int64_t parts =
       std::max<std::int64_t>(1, (tiles + tiles_per_part - 1) / tiles_per_part);
-  if (parts > 1) plan.merges.push_back({plan.tasks.size(), static_cast<std::size_t>(parts)});
   for (std::int64_t p = 0; p < parts; ++p) {
     Task part = whole;
-    part.begin = tiles * p / parts;
-    part.end = tiles * (p + 1) / parts;
+    part.begin = whole.begin + tiles * p / parts;
+    part.end = whole.begin + tiles * (p + 1) / parts;
     plan.tasks.push_back(part);
-    if (parts > 1) plan.partial_floats += whole.rows * row_floats;
   }
+  return static_cast<std::size_t>(parts);
 }
 
-Plan make_plan(const Job& job, std::int32_t n) {
-  const kvc_config& c = job.c();
-  std::vector<Task> wholes;
-  std::int64_t tiles = 0;
-  Plan plan;
+// Full pages that two histories begin with in common.
+std::int64_t common_pages(const Layer& a, const Layer& b) {
+  const auto most = std::min(a.pages.size(), b.pages.size());
+  std::size_t n = 0;
+  while (n < most && a.pages[n] == b.pages[n]) ++n;
+  return static_cast<std::int64_t>(n);
+}
+
+std::vector<Family> find_families(const Job& job, std::int32_t n) {
+  std::vector<Family> found;
+  if (job.c().window > 0) return found;
   for (std::int32_t b = 0; b < n; ++b) {
-    const std::int64_t rows = (job.cu[b + 1] - job.cu[b]) * job.group();
-    for (std::int32_t head = 0; head < c.n_kv; ++head) {
+    const Layer& mine = job.history(b);
+    const std::int64_t rows = job.rows(b);
+    // Every row sees the tiles before the first row's position.
+    const std::int64_t seen = (mine.length - (job.cu[b + 1] - job.cu[b]) + 1) / kPage;
+    if (rows == 0 || seen < kLeastTiles) continue;
+    const auto family = std::find_if(found.begin(), found.end(), [&](const Family& f) {
+      const std::int64_t common = common_pages(job.history(f.members[0]), mine);
+      return f.rows + rows <= kTaskRows && std::min({f.tiles, common, seen}) >= kLeastTiles;
+    });
+    if (family == found.end()) {
+      found.push_back({{b}, seen, rows});
+      continue;
+    }
+    family->tiles =
+        std::min({family->tiles, common_pages(job.history(family->members[0]), mine), seen});
+    family->members.push_back(b);
+    family->rows += rows;
+  }
+  std::erase_if(found, [](const Family& f) { return f.members.size() < 2; });
+  return found;
+}
+
+// A plan under construction.
+class Planner {
+ public:
+  Planner(const Job& job, std::int32_t n)
+      : job_(job), n_(n), family_of_(static_cast<std::size_t>(n), -1) {
+    plan_.families = find_families(job, n);
+    for (std::size_t f = 0; f < plan_.families.size(); ++f) {
+      for (const std::int32_t b : plan_.families[f].members)
+        family_of_[static_cast<std::size_t>(b)] = static_cast<int>(f);
+    }
+  }
+
+  Plan run() {
+    std::vector<Task> shared, own;
+    for (const Family& family : plan_.families) {
+      for (std::int32_t head = 0; head < job_.c().n_kv; ++head)
+        shared.push_back(shared_task(family, head));
+    }
+    for (std::int32_t b = 0; b < n_; ++b) add_own(own, b);
+    std::int64_t tiles = 0;
+    for (const auto* tasks : {&shared, &own}) {
+      for (const Task& t : *tasks) {
+        tiles += t.end - t.begin;
+        plan_.work +=
+            static_cast<double>((t.end - t.begin) * kPage * t.rows) * (job_.c().D + job_.c().Dv);
+      }
+    }
+    per_part_ =
+        std::max(kLeastTiles, tiles / (kTasksPerThread * std::max(1, job_.cache->ctx->nthreads)));
+    for (const Task& t : shared) {
+      shared_parts_.emplace_back(plan_.tasks.size(), 0);
+      shared_parts_.back().second = split(plan_, t, per_part_);
+    }
+    for (const Task& t : own) place(t);
+    return std::move(plan_);
+  }
+
+ private:
+  // Tasks point at the members, whose vector moves with the plan but stays where it is on the heap.
+  Task shared_task(const Family& family, std::int32_t head) const {
+    Task t{family.members[0],    head,   0, family.rows, 0, 0, 0, family.tiles,
+           family.tiles * kPage, nullptr};
+    t.members = &family.members;
+    return t;
+  }
+
+  const Family* family_of(std::int32_t b) const {
+    const int f = family_of_[static_cast<std::size_t>(b)];
+    return f < 0 ? nullptr : &plan_.families[static_cast<std::size_t>(f)];
+  }
+
+  void add_own(std::vector<Task>& own, std::int32_t b) const {
+    const Family* family = family_of(b);
+    const std::int64_t rows = job_.rows(b);
+    for (std::int32_t head = 0; head < job_.c().n_kv; ++head) {
       for (std::int64_t row = 0; row < rows; row += kTaskRows) {
-        wholes.push_back(whole_task(job, b, head, row, std::min(kTaskRows, rows - row)));
-        tiles += wholes.back().end;
-        plan.work += static_cast<double>(wholes.back().end * kPage) * (c.D + c.Dv) *
-                     static_cast<double>(wholes.back().rows);
+        own.push_back(whole_task(job_, b, head, row, std::min(kTaskRows, rows - row)));
+        if (family != nullptr) own.back().begin = family->tiles;
       }
     }
   }
-  const std::int64_t per_part =
-      std::max(kLeastTiles, tiles / (kTasksPerThread * std::max(1, job.cache->ctx->nthreads)));
-  for (const Task& whole : wholes) split(plan, whole, per_part, c.Dv + 2);
-  return plan;
-}
 
-void place_partials(Plan& plan, float* room, std::int64_t row_floats) {
-  for (const Merge& merge : plan.merges) {
-    for (std::size_t i = 0; i < merge.tasks; ++i) {
-      Task& t = plan.tasks[merge.first_task + i];
-      t.partial = room;
-      room += t.rows * row_floats;
+  void place(const Task& t) {
+    Merge merge{plan_.tasks.size(), 0};
+    merge.tasks = split(plan_, t, per_part_);
+    if (const Family* family = family_of(t.entry); family != nullptr) {
+      const auto f = static_cast<std::size_t>(family - plan_.families.data());
+      const auto parts = shared_parts_[f * static_cast<std::size_t>(job_.c().n_kv) +
+                                       static_cast<std::size_t>(t.head)];
+      merge.first_shared = parts.first;
+      merge.shared_tasks = parts.second;
+      for (const std::int32_t b : family->members) {
+        if (b == t.entry) break;
+        merge.shared_row += job_.rows(b);
+      }
     }
+    if (merge.tasks + merge.shared_tasks > 1) plan_.merges.push_back(merge);
+  }
+
+  const Job& job_;
+  std::int32_t n_;
+  std::vector<int> family_of_;
+  std::vector<std::pair<std::size_t, std::size_t>> shared_parts_;  // first task and tasks
+  std::int64_t per_part_ = 0;
+  Plan plan_;
+};
+
+// Which tasks hand their rows to a merge, and the room that they need for it.
+void mark_partials(Plan& plan, std::int64_t row_floats, float* room) {
+  std::vector<bool> merged(plan.tasks.size());
+  for (const Merge& m : plan.merges) {
+    for (std::size_t i = 0; i < m.tasks; ++i) merged[m.first_task + i] = true;
+    for (std::size_t i = 0; i < m.shared_tasks; ++i) merged[m.first_shared + i] = true;
+  }
+  plan.partial_floats = 0;
+  for (std::size_t i = 0; i < merged.size(); ++i) {
+    if (!merged[i]) continue;
+    if (room != nullptr) plan.tasks[i].partial = room + plan.partial_floats;
+    plan.partial_floats += plan.tasks[i].rows * row_floats;
   }
 }
 
 // Parts are taken in order, so that the result does not depend on which thread did what.
 void merge_rows(const Job& job, const Plan& plan, const Merge& merge, float* values) {
   const std::int64_t Dv = job.c().Dv, stride = Dv + 2;
-  const Task* tasks = plan.tasks.data() + merge.first_task;
-  for (std::int64_t row = 0; row < tasks->rows; ++row) {
+  const Task& own = plan.tasks[merge.first_task];
+  std::vector<const float*> parts;
+  for (std::size_t i = 0; i < merge.shared_tasks; ++i) {
+    parts.push_back(plan.tasks[merge.first_shared + i].partial +
+                    (merge.shared_row + own.row) * stride);
+  }
+  for (std::size_t i = 0; i < merge.tasks; ++i)
+    parts.push_back(plan.tasks[merge.first_task + i].partial);
+  for (std::int64_t row = 0; row < own.rows; ++row) {
     float max = -kInf, sum = 0;
-    for (std::size_t i = 0; i < merge.tasks; ++i)
-      max = std::max(max, tasks[i].partial[row * stride]);
+    for (const float* part : parts) max = std::max(max, part[0]);
     std::fill(values, values + Dv, 0.0f);
-    for (std::size_t i = 0; i < merge.tasks && max != -kInf; ++i) {
-      const float* part = tasks[i].partial + row * stride;
-      const float factor = std::exp(part[0] - max);
+    for (const float*& part : parts) {
+      const float factor = max == -kInf ? 0 : std::exp(part[0] - max);
       sum += factor * part[1];
       for (std::int64_t d = 0; d < Dv; ++d) values[d] += factor * part[2 + d];
+      part += stride;
     }
-    job.finish(job.index(*tasks, row), max, sum, values, 1);
+    job.finish(job.index(own, row), max, sum, values, 1);
   }
 }
 
 int attend(const Job& job, std::int32_t n) {
   const kvc_config& c = job.c();
   assay_ctx* ctx = job.cache->ctx;
-  Plan plan = make_plan(job, n);
+  Plan plan = Planner(job, n).run();
+  mark_partials(plan, c.Dv + 2, nullptr);
   // Starting a thread costs as much as some hundred thousand multiplications.
   const int most = plan.work < 4e5 ? 1 : std::max(1, ctx->nthreads);
   const int threads =
@@ -1022,7 +1151,7 @@ int attend(const Job& job, std::int32_t n) {
   const auto floats = static_cast<std::size_t>(each * threads + plan.partial_floats);
   auto* room = static_cast<float*>(ctx->alloc(ctx, floats * sizeof(float), 64, 0));
   if (room == nullptr) return ASSAY_ENOMEM;
-  place_partials(plan, room + each * threads, c.Dv + 2);
+  mark_partials(plan, c.Dv + 2, room + each * threads);
   std::atomic<std::size_t> next{0};
   on_threads(threads, [&](int thread) {
     Attention attention(job, room + each * thread);
@@ -1033,8 +1162,7 @@ int attend(const Job& job, std::int32_t n) {
   return ASSAY_OK;
 }
 
-// --- arguments
-// ----------------------------------------------------------------------------------------
+// --- arguments -----------------------------------------------------------------------------------
 
 bool valid(const kvc_config& c) {
   return c.size == sizeof(kvc_config) && (c.dtype == ASSAY_F32 || c.dtype == ASSAY_BF16) &&

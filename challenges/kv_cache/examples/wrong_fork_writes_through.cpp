@@ -1,4 +1,4 @@
-// fails: fork_diverge fork_of_a_fork
+// fails: fork_diverge fork_of_a_fork forks_decode_together
 // A fork shares pages, but nothing is copied before writing: the two sides overwrite each other's
 // tail.
 #define kvc_append naive_kvc_append
