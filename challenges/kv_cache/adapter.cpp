@@ -1,0 +1,306 @@
+// Carries out the script of a case against the submission's cache and writes down what it answers.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "assay/worker.h"
+#include "kv.h"
+
+namespace assay::kv_cache {
+namespace {
+
+using worker::Call;
+
+// A context that counts what one cache holds.
+class CountingContext {
+ public:
+  void attach(assay_ctx* base, bool poison) {
+    base_ = base;
+    poison_ = poison;
+    ctx_ = *base;
+    ctx_.alloc = &allocate;
+    ctx_.free = &release;
+    ctx_.priv = this;
+  }
+
+  assay_ctx* ctx() { return &ctx_; }
+
+  // Bytes that may still be handed out; negative: any number.
+  void allow(std::int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    allowed_ = bytes;
+  }
+  std::int64_t held() {
+    const std::lock_guard lock(mutex_);
+    return held_;
+  }
+  std::int64_t total() {
+    const std::lock_guard lock(mutex_);
+    return total_;
+  }
+
+ private:
+  static void* allocate(assay_ctx* ctx, std::size_t bytes, std::size_t align, int space) {
+    auto& self = *static_cast<CountingContext*>(ctx->priv);
+    if (!self.spend(static_cast<std::int64_t>(bytes))) return nullptr;
+    void* p = self.base_->alloc(self.base_, bytes, align, space);
+    if (p == nullptr) return nullptr;
+    if (self.poison_) std::memset(p, 0xff, bytes);
+    const std::lock_guard lock(self.mutex_);
+    self.blocks_[p] = bytes;
+    self.held_ += static_cast<std::int64_t>(bytes);
+    self.total_ += static_cast<std::int64_t>(bytes);
+    return p;
+  }
+
+  bool spend(std::int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (allowed_ < 0) return true;
+    if (bytes > allowed_) return false;
+    allowed_ -= bytes;
+    return true;
+  }
+
+  static void release(assay_ctx* ctx, void* p) {
+    auto& self = *static_cast<CountingContext*>(ctx->priv);
+    {
+      const std::lock_guard lock(self.mutex_);
+      const auto block = self.blocks_.find(p);
+      if (block == self.blocks_.end()) return;
+      if (self.poison_) std::memset(p, 0xff, block->second);
+      self.held_ -= static_cast<std::int64_t>(block->second);
+      self.blocks_.erase(block);
+    }
+    self.base_->free(self.base_, p);
+  }
+
+  assay_ctx ctx_{};
+  assay_ctx* base_ = nullptr;
+  bool poison_ = false;
+  std::mutex mutex_;
+  std::unordered_map<void*, std::size_t> blocks_;
+  std::int64_t held_ = 0, total_ = 0, allowed_ = -1;
+};
+
+// What lives from the first operation of a case to its last.
+struct State {
+  CountingContext context[kCaches];
+  kvc* cache[kCaches] = {};
+  std::vector<std::int32_t> slots;  // of the variables
+  std::vector<std::vector<std::byte>> scribbled;
+  bool stopped = false;
+};
+
+class Script {
+ public:
+  Script(Call& call, State& state)
+      : call_(call),
+        p_(call.params_as<Params>()),
+        state_(state),
+        results_(call.as<Result>(kResults)) {}
+
+  std::int32_t run() {
+    const auto* ops = call_.as<Op>(kOps);
+    const std::size_t n = call_.bytes(kOps) / sizeof(Op);
+    for (std::size_t i = 0; i < n && !state_.stopped; ++i) {
+      if (ops[i].kind == kNothing || ops[i].phase != call_.phase()) continue;
+      if (carry_out(ops[i], results_[i]) == ASSAY_ENOTSUP) return ASSAY_ENOTSUP;
+    }
+    return ASSAY_OK;
+  }
+
+ private:
+  template <class F>
+  F* fn(const char* name) {
+    return call_.fn<F>(name);
+  }
+
+  std::int32_t carry_out(const Op& op, Result& result) {
+    Result got{-1, -1, -1, 0, 0};
+    got.status = dispatch(op, got);
+    got.held = state_.context[op.cache].held();
+    got.total = state_.context[op.cache].total();
+    result = got;
+    // What follows an unexpected failure means nothing.
+    if (got.status != ASSAY_OK && (op.flags & kMayFail) == 0) state_.stopped = true;
+    return (op.flags & kMayFail) == 0 ? static_cast<std::int32_t>(got.status) : ASSAY_OK;
+  }
+
+  std::int32_t dispatch(const Op& op, Result& r) {
+    kvc*& cache = state_.cache[op.cache];
+    switch (op.kind) {
+      case kCreate: return create(op, cache);
+      case kDestroy:
+        fn<decltype(kvc_destroy)>("kvc_destroy")(cache);
+        cache = nullptr;
+        return ASSAY_OK;
+      case kNew: {
+        std::int32_t slot = -1;
+        const int status = fn<decltype(kvc_seq_new)>("kvc_seq_new")(
+            cache, (op.flags & kNullV) != 0 ? nullptr : &slot);
+        return take_slot(op.var, slot, status, r);
+      }
+      case kFree: return fn<decltype(kvc_seq_free)>("kvc_seq_free")(cache, slot_of(op.var));
+      case kTruncate:
+        return fn<decltype(kvc_truncate)>("kvc_truncate")(cache, slot_of(op.var), op.a);
+      case kFork: {
+        std::int32_t slot = -1;
+        const int status = fn<decltype(kvc_fork)>("kvc_fork")(
+            cache, slot_of(op.var), (op.flags & kNullV) != 0 ? nullptr : &slot);
+        return take_slot(op.other, slot, status, r);
+      }
+      case kAppend: return append(op, cache);
+      case kAttend: return attend(op, cache);
+      case kLen:
+        r.first = fn<decltype(kvc_len)>("kvc_len")(cache, static_cast<std::int32_t>(op.layer),
+                                                   slot_of(op.var));
+        return ASSAY_OK;
+      case kAllow: state_.context[op.cache].allow(op.a); return ASSAY_OK;
+      case kBytes: return fn<decltype(kvc_bytes)>("kvc_bytes")(cache, &r.first, &r.second);
+      case kRead:
+        return fn<decltype(kvc_read)>("kvc_read")(
+            cache, static_cast<std::int32_t>(op.layer), slot_of(op.var), op.a, op.b,
+            (op.flags & kNullK) != 0 ? nullptr : element(kReadK, op.k_at),
+            (op.flags & kNullV) != 0 ? nullptr : element(kReadV, op.v_at));
+    }
+    return ASSAY_EINTERNAL;
+  }
+
+  std::int32_t create(const Op& op, kvc*& cache) {
+    CountingContext& context = state_.context[op.cache];
+    context.attach(call_.ctx(), p_.poison != 0);
+    kvc_config config = p_.config[op.cache];
+    // The first cache leaves the width of values to its default where it can.
+    if (op.cache == 0 && config.Dv == config.D) config.Dv = 0;
+    if (op.var != kFieldNone) bend(config, op.var, op.a);
+    kvc* made = nullptr;
+    const int status = fn<decltype(kvc_create)>("kvc_create")(
+        context.ctx(), (op.flags & kNullK) != 0 ? nullptr : &config,
+        (op.flags & kNullV) != 0 ? nullptr : &made);
+    if (status == ASSAY_OK) cache = made;
+    return status == ASSAY_OK && made == nullptr ? ASSAY_EINTERNAL : status;
+  }
+
+  // A configuration with one field replaced.
+  static void bend(kvc_config& config, std::int64_t field, std::int64_t value) {
+    const auto small = static_cast<std::int32_t>(value);
+    switch (field) {
+      case kFieldSize: config.size = static_cast<std::uint32_t>(value); break;
+      case kFieldDtype: config.dtype = small; break;
+      case kFieldLayers: config.n_layers = small; break;
+      case kFieldQ: config.n_q = small; break;
+      case kFieldKv: config.n_kv = small; break;
+      case kFieldD: config.D = small; break;
+      case kFieldSeqs: config.max_seqs = small; break;
+      case kFieldTokens: config.max_tokens = value; break;
+      case kFieldLen: config.max_len = value; break;
+      case kFieldWindow: config.window = small; break;
+      case kFieldQuant: config.quant = small; break;
+      case kFieldDv: config.Dv = small; break;
+      case kFieldSinks: config.sinks = small; break;
+      default: break;
+    }
+  }
+
+  std::int32_t take_slot(std::int64_t variable, std::int32_t slot, int status, Result& r) {
+    r.first = slot;
+    if (status == ASSAY_OK) state_.slots[static_cast<std::size_t>(variable)] = slot;
+    return status;
+  }
+
+  std::int32_t slot_of(std::int64_t v) const {
+    return v < 0 ? static_cast<std::int32_t>(-v - 2) : state_.slots[static_cast<std::size_t>(v)];
+  }
+
+  void* element(int buffer, std::int64_t at) {
+    auto* base = call_.as<std::byte>(buffer);
+    return base == nullptr ? nullptr : base + at * p_.element_bytes;
+  }
+
+  struct Batch {
+    std::vector<std::int32_t> slots;
+    std::vector<std::int64_t> cu;
+  };
+
+  Batch batch_of(const Op& op) const {
+    Batch batch;
+    const auto* pool = call_.as<std::int64_t>(kPool) + op.pool;
+    for (std::int64_t b = 0; b < op.n; ++b) batch.slots.push_back(slot_of(pool[b]));
+    batch.cu.assign(pool + op.n, pool + 2 * op.n + 1);
+    return batch;
+  }
+
+  static std::int32_t count_of(const Op& op) {
+    return (op.flags & kNegativeBatch) != 0 ? -1 : static_cast<std::int32_t>(op.n);
+  }
+
+  std::int32_t append(const Op& op, kvc* cache) {
+    const Batch batch = batch_of(op);
+    const std::int64_t rows = batch.cu.back();
+    const kvc_config& c = p_.config[op.cache];
+    const bool later = call_.phase() == 1;
+    const void* k = element(later ? kLaterK : kK, op.k_at);
+    const void* v = element(later ? kLaterV : kV, op.v_at);
+    if ((op.flags & kScribble) != 0) {
+      k = copied(k, rows * c.n_kv * c.D);
+      v = copied(v, rows * c.n_kv * c.Dv);
+    }
+    const int status = fn<decltype(kvc_append)>("kvc_append")(
+        cache, static_cast<std::int32_t>(op.layer), count_of(op),
+        (op.flags & kNullSlots) != 0 ? nullptr : batch.slots.data(),
+        (op.flags & kNullCu) != 0 ? nullptr : batch.cu.data(),
+        (op.flags & kNullK) != 0 ? nullptr : k, (op.flags & kNullV) != 0 ? nullptr : v);
+    if ((op.flags & kScribble) != 0) {
+      for (auto& bytes : state_.scribbled) std::fill(bytes.begin(), bytes.end(), std::byte{0xff});
+    }
+    return status;
+  }
+
+  // Alive until the case ends, so that a cache that kept the pointer reads what stands there then.
+  const void* copied(const void* data, std::int64_t elements) {
+    const auto* bytes = static_cast<const std::byte*>(data);
+    return state_.scribbled.emplace_back(bytes, bytes + elements * p_.element_bytes).data();
+  }
+
+  std::int32_t attend(const Op& op, kvc* cache) {
+    const Batch batch = batch_of(op);
+    return fn<decltype(kvc_attend)>("kvc_attend")(
+        cache, static_cast<std::int32_t>(op.layer), count_of(op),
+        (op.flags & kNullSlots) != 0 ? nullptr : batch.slots.data(),
+        (op.flags & kNullCu) != 0 ? nullptr : batch.cu.data(),
+        (op.flags & kNullK) != 0 ? nullptr : element(call_.phase() == 1 ? kLaterQ : kQ, op.q_at),
+        p_.scale, (op.flags & kNullV) != 0 ? nullptr : element(kO, op.o_at),
+        op.lse_at < 0 ? nullptr : call_.as<float>(kLse) + op.lse_at);
+  }
+
+  Call& call_;
+  const Params& p_;
+  State& state_;
+  Result* results_;
+};
+
+std::int32_t run(Call& call) {
+  auto* state = static_cast<State*>(call.state());
+  const Params& p = call.params_as<Params>();
+  if (state == nullptr) {
+    call.state() = state = new State;
+    state->slots.assign(static_cast<std::size_t>(p.variables), -1);
+  }
+  const std::int32_t status = Script(call, *state).run();
+  if (status == ASSAY_OK && call.phase() + 1 < p.phases) return ASSAY_OK;
+  for (kvc* cache : state->cache) {
+    if (cache != nullptr) call.fn<decltype(kvc_destroy)>("kvc_destroy")(cache);
+  }
+  delete state;
+  call.state() = nullptr;
+  return status;
+}
+
+}  // namespace
+}  // namespace assay::kv_cache
+
+ASSAY_ADAPTER(kv_cache, kv_cache::run)

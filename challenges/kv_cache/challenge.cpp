@@ -1,0 +1,260 @@
+// The steps of a case, and the model of what a cache must do.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "trusted.h"
+#include "util/files.h"
+
+namespace assay::kv_cache {
+
+void History::append(const Run& run) {
+  if (run.n == 0) return;
+  runs.push_back(run);
+  length += run.n;
+}
+
+void History::truncate(std::int64_t new_length) {
+  while (length > new_length) {
+    Run& last = runs.back();
+    const std::int64_t cut = std::min(last.n, length - new_length);
+    last.n -= cut;
+    length -= cut;
+    if (last.n == 0) runs.pop_back();
+  }
+}
+
+std::int64_t Sequence::longest() const {
+  std::int64_t most = 0;
+  for (const History& h : layers) most = std::max(most, h.length);
+  return most;
+}
+
+Model::Model(const Params& p) : params_(p), sequences_(static_cast<std::size_t>(p.variables)) {}
+
+bool Model::alive(std::int64_t variable, std::int64_t cache) const {
+  if (variable < 0 || variable >= params_.variables) return false;
+  const Sequence& s = sequence(variable);
+  return s.alive && s.cache == cache;
+}
+
+std::int64_t Model::live_sequences(std::int64_t cache) const {
+  return std::count_if(sequences_.begin(), sequences_.end(),
+                       [&](const Sequence& s) { return s.alive && s.cache == cache; });
+}
+
+std::int64_t Model::tokens(std::int64_t cache, std::int64_t layer) const {
+  std::int64_t sum = 0;
+  for (const Sequence& s : sequences_) {
+    if (s.alive && s.cache == cache) sum += s.layers[static_cast<std::size_t>(layer)].length;
+  }
+  return sum;
+}
+
+std::int64_t Model::needed_bytes(std::int64_t cache) const {
+  const kvc_config& c = config(cache);
+  const std::int64_t row = std::int64_t{c.n_kv} * c.D;
+  std::set<std::pair<std::int64_t, std::int64_t>> tokens;  // phase, k_at
+  for (const Sequence& s : sequences_) {
+    if (!s.alive || s.cache != cache) continue;
+    for (const History& h : s.layers) {
+      const std::int64_t from = c.window > 0 ? std::max<std::int64_t>(0, h.length - c.window) : 0;
+      for (const Run& run : h.slice(from, h.length)) {
+        for (std::int64_t t = 0; t < run.n; ++t) tokens.insert({run.phase, run.k_at + t * row});
+      }
+    }
+  }
+  const auto elements = static_cast<std::int64_t>(tokens.size()) * c.n_kv * (c.D + c.Dv);
+  return c.quant == 0 ? elements * params_.element_bytes : elements * c.quant / 8;
+}
+
+std::vector<Run> History::slice(std::int64_t t0, std::int64_t t1) const {
+  std::vector<Run> out;
+  std::int64_t at = 0;
+  for (const Run& run : runs) {
+    const std::int64_t from = std::max(t0, at), to = std::min(t1, at + run.n);
+    if (from < to) {
+      out.push_back(
+          {run.phase, run.k_at + (from - at) * k_row, run.v_at + (from - at) * v_row, to - from});
+    }
+    at += run.n;
+  }
+  return out;
+}
+
+namespace {
+
+bool well_formed(const kvc_config& c) {
+  return c.size == sizeof(kvc_config) && (c.dtype == ASSAY_F32 || c.dtype == ASSAY_BF16) &&
+         c.n_layers >= 1 && c.n_q >= 1 && c.n_kv >= 1 && c.n_q % c.n_kv == 0 && c.D >= 1 &&
+         c.max_seqs >= 0 && c.max_tokens >= 0 && c.max_len >= 0 &&
+         (c.window == -1 || c.window > 0) && (c.quant == 0 || c.quant == 4 || c.quant == 8) &&
+         c.Dv >= 0 && c.sinks >= 0;
+}
+
+}  // namespace
+
+Expect Model::check_batch(const Op& op, const std::int64_t* pool) const {
+  constexpr std::int64_t kAnyNull = kNullK | kNullV | kNullSlots | kNullCu | kNegativeBatch;
+  if ((op.flags & kAnyNull) != 0) return Expect::invalid;
+  if (op.layer < 0 || op.layer >= config(op.cache).n_layers) return Expect::invalid;
+  const std::int64_t *slots = pool + op.pool, *cu = slots + op.n;
+  std::set<std::int64_t> seen;
+  for (std::int64_t b = 0; b < op.n; ++b) {
+    if (!alive(slots[b], op.cache) || !seen.insert(slots[b]).second) return Expect::invalid;
+    if (cu[b + 1] < cu[b]) return Expect::invalid;
+  }
+  return Expect::success;
+}
+
+Expect Model::append(const Op& op, const std::int64_t* pool) {
+  const kvc_config& c = config(op.cache);
+  const std::int64_t *slots = pool + op.pool, *cu = slots + op.n;
+  const auto layer = static_cast<std::size_t>(op.layer);
+  for (std::int64_t b = 0; b < op.n; ++b) {
+    const std::int64_t length = sequence(slots[b]).layers[layer].length;
+    if (length + cu[b + 1] - cu[b] > c.max_len) return Expect::full;
+  }
+  if (tokens(op.cache, op.layer) + cu[op.n] > c.max_tokens) return Expect::full;
+  // Scripts append far more than any cache has in stock while there is no memory.
+  if (starved_[op.cache]) return Expect::no_memory;
+  for (std::int64_t b = 0; b < op.n; ++b) {
+    sequences_[static_cast<std::size_t>(slots[b])].layers[layer].append(
+        {op.phase, op.k_at + cu[b] * c.n_kv * c.D, op.v_at + cu[b] * c.n_kv * c.Dv,
+         cu[b + 1] - cu[b]});
+  }
+  return Expect::success;
+}
+
+Expect Model::fork(const Op& op) {
+  if (!alive(op.var, op.cache) || (op.flags & kNullV) != 0) return Expect::invalid;
+  const kvc_config& c = config(op.cache);
+  if (live_sequences(op.cache) >= c.max_seqs) return Expect::full;
+  for (std::int64_t l = 0; l < c.n_layers; ++l) {
+    const std::int64_t more = sequence(op.var).layers[static_cast<std::size_t>(l)].length;
+    if (tokens(op.cache, l) + more > c.max_tokens) return Expect::full;
+  }
+  const Sequence copy = sequence(op.var);
+  sequences_[static_cast<std::size_t>(op.other)] = copy;
+  return Expect::success;
+}
+
+Expect Model::apply(const Op& op, const std::int64_t* pool) {
+  const kvc_config& c = config(op.cache);
+  switch (op.kind) {
+    case kCreate:
+      if (op.var != kFieldNone || (op.flags & (kNullK | kNullV)) != 0) return Expect::invalid;
+      if (!well_formed(c)) throw Error("kv_cache: a configuration of spec.json is not well formed");
+      return Expect::success;
+    case kDestroy:
+      for (Sequence& s : sequences_) s.alive = s.alive && s.cache != op.cache;
+      return Expect::success;
+    case kNew: {
+      if ((op.flags & kNullV) != 0) return Expect::invalid;
+      if (live_sequences(op.cache) >= c.max_seqs) return Expect::full;
+      Sequence& s = sequences_[static_cast<std::size_t>(op.var)];
+      s = {};
+      s.alive = true;
+      s.cache = op.cache;
+      const History empty{{}, 0, std::int64_t{c.n_kv} * c.D, std::int64_t{c.n_kv} * c.Dv};
+      s.layers.assign(static_cast<std::size_t>(c.n_layers), empty);
+      return Expect::success;
+    }
+    case kFree:
+      if (!alive(op.var, op.cache)) return Expect::invalid;
+      sequences_[static_cast<std::size_t>(op.var)] = {};
+      return Expect::success;
+    case kTruncate: {
+      if (!alive(op.var, op.cache)) return Expect::invalid;
+      Sequence& s = sequences_[static_cast<std::size_t>(op.var)];
+      if (op.a < 0 || op.a > s.longest()) return Expect::invalid;
+      for (History& h : s.layers) h.truncate(op.a);
+      return Expect::success;
+    }
+    case kFork: return fork(op);
+    case kAllow: starved_[op.cache] = op.a == 0; return Expect::success;
+    case kAppend: {
+      const Expect batch = check_batch(op, pool);
+      return batch == Expect::success ? append(op, pool) : batch;
+    }
+    case kAttend: return check_batch(op, pool);
+    case kRead: {
+      if (!alive(op.var, op.cache) || op.layer < 0 || op.layer >= c.n_layers)
+        return Expect::invalid;
+      const History& h = sequence(op.var).layers[static_cast<std::size_t>(op.layer)];
+      const bool range = op.a >= 0 && op.a <= op.b && op.b <= h.length;
+      return range && (op.flags & (kNullK | kNullV)) == 0 ? Expect::success : Expect::invalid;
+    }
+    default: return Expect::success;
+  }
+}
+
+namespace {
+
+class KvCache final : public Challenge {
+ public:
+  CasePlan plan(const CaseSpec& spec) const override {
+    const Script s = compile_script(spec, 0);
+    const Dtype dtype = s.params.element_bytes == 2 ? Dtype::bf16 : Dtype::f32;
+    constexpr auto kWide = static_cast<std::int64_t>(sizeof(Op) / sizeof(std::int64_t));
+    constexpr auto kResultWide = static_cast<std::int64_t>(sizeof(Result) / sizeof(std::int64_t));
+    const auto n_ops = static_cast<std::int64_t>(s.ops.size());
+    CasePlan plan;
+    plan.set_params(s.params);
+    plan.buffers = {{"ops", Dtype::i64, {n_ops, kWide}},
+                    {"pool", Dtype::i64, {static_cast<std::int64_t>(s.pool.size())}},
+                    {"k", dtype, {s.k[0]}},
+                    {"v", dtype, {s.v[0]}},
+                    {"q", dtype, {s.q[0]}},
+                    {"later_k", dtype, {s.k[1]}, Role::input, 1},
+                    {"later_v", dtype, {s.v[1]}, Role::input, 1},
+                    {"later_q", dtype, {s.q[1]}, Role::input, 1},
+                    {"o", dtype, {s.o}, Role::output},
+                    {"lse", Dtype::f32, {s.lse}, Role::output},
+                    {"read_k", dtype, {s.read_k}, Role::output},
+                    {"read_v", dtype, {s.read_v}, Role::output},
+                    {"results", Dtype::i64, {n_ops, kResultWide}, Role::output}};
+    plan.phases = s.params.phases;
+    plan.timed_phase = s.params.phases > 1 ? 1 : 0;
+    plan.aligned = spec.group == CaseGroup::timed;
+    return plan;
+  }
+
+  void fill(const CaseSpec& spec, const CasePlan&, std::uint64_t seed,
+            BufferViews buffers) const override {
+    generate_inputs(spec, seed, buffers);
+  }
+
+  std::unique_ptr<Reference> reference(const CaseSpec&, const CasePlan& plan,
+                                       BufferViews buffers) const override {
+    return make_reference(params_of(plan), buffers);
+  }
+
+  CheckResult check(const CaseSpec& spec, const CasePlan& plan, const Reference& reference,
+                    BufferViews buffers, const CallbackServer*) const override {
+    return check_outputs(spec, params_of(plan), static_cast<const KvReference&>(reference),
+                         buffers);
+  }
+
+  std::string shape(const CaseSpec& spec) const override {
+    if (spec.params.contains("shape")) return spec.params.at("shape");
+    const Script s = compile_script(spec, 0);
+    const kvc_config& c = s.params.config[0];
+    std::string text = fmt::format("layers={} heads={}/{} D={}", c.n_layers, c.n_q, c.n_kv, c.D);
+    if (c.Dv != c.D) text += fmt::format("/{}", c.Dv);
+    if (c.window > 0) text += fmt::format(" window={}", c.window);
+    if (c.quant != 0) text += fmt::format(" int{}", c.quant);
+    return text + (c.dtype == ASSAY_BF16 ? " bf16" : "");
+  }
+
+ private:
+  static const Params& params_of(const CasePlan& plan) {
+    return *reinterpret_cast<const Params*>(plan.params.data());
+  }
+};
+
+}  // namespace
+}  // namespace assay::kv_cache
+
+ASSAY_CHALLENGE(kv_cache, kv_cache::KvCache)

@@ -1,0 +1,104 @@
+// What both sides of the challenge share: a case is a script of operations on caches. The trusted
+// side compiles it from spec.json and knows what each operation must give; the adapter in the
+// worker carries it out and writes down what it got.
+#pragma once
+
+#include <cstdint>
+
+#include "abi.h"
+
+namespace assay::kv_cache {
+
+// kNothing, all zeros, fills the script up where its length depends on the seed. kAllow is no call:
+// from now on the cache gets a more bytes from its context, or any number if a is negative.
+enum Kind : std::int64_t {
+  kNothing,
+  kCreate,
+  kDestroy,
+  kNew,
+  kFree,
+  kTruncate,
+  kFork,
+  kAppend,
+  kAttend,
+  kLen,
+  kBytes,
+  kRead,
+  kAllow
+};
+
+// How a call is bent, and what the check asks of it.
+enum Flag : std::int64_t {
+  kMayFail = 1,  // the script goes on after a failure, which is expected here
+  kNullK = 2,    // NULL for k, q or the configuration
+  kNullV = 4,    // NULL for v, o or an output pointer
+  kNullSlots = 8,
+  kNullCu = 16,
+  kScribble = 32,        // append from memory that is overwritten when the call has returned
+  kLimit = 64,           // bytes: must keep to the case's limits
+  kNegativeBatch = 128,  // n = -1
+  kMetric = 256,         // bytes: feeds the case's metrics
+};
+
+// Fields of a configuration that kCreate replaces (op.var names it, op.a is the value; 0: none).
+enum Field : std::int64_t {
+  kFieldNone,
+  kFieldSize,
+  kFieldDtype,
+  kFieldLayers,
+  kFieldQ,
+  kFieldKv,
+  kFieldD,
+  kFieldSeqs,
+  kFieldTokens,
+  kFieldLen,
+  kFieldWindow,
+  kFieldQuant,
+  kFieldDv,
+  kFieldSinks
+};
+
+// One operation. Sequences are variables of the script, because slot ids are the submission's
+// choice: v >= 0 is a variable, v < 0 the literal slot -v - 2. Offsets are in elements.
+struct Op {
+  std::int64_t kind, phase, cache, layer;
+  std::int64_t n, pool;  // entries; where the pool has n slots, then n + 1 sums
+  std::int64_t k_at, v_at, q_at, o_at, lse_at;  // lse_at < 0: NULL
+  std::int64_t var, other;                      // the slot, a fork's new slot
+  std::int64_t a, b;                            // new length; t0, t1
+  std::int64_t flags;
+};
+
+// What the adapter writes for each operation.
+struct Result {
+  std::int64_t status, first, second;  // slot; length; live and reserved bytes
+  std::int64_t held,
+      total;  // bytes of the cache's blocks after the call; ever allocated until then
+};
+
+enum Buffer {
+  kOps,
+  kPool,
+  kK,
+  kV,
+  kQ,  // of phase 0
+  kLaterK,
+  kLaterV,
+  kLaterQ,  // of phase 1, unseen until then
+  kO,
+  kLse,
+  kReadK,
+  kReadV,
+  kResults,
+};
+
+inline constexpr std::int64_t kCaches = 2;
+
+struct Params {
+  kvc_config config[kCaches];
+  float scale;
+  std::int32_t element_bytes, variables, phases;
+  std::int32_t poison;  // fill blocks with NaN as they are handed out and taken back
+};
+
+}  // namespace assay::kv_cache
