@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "run/execute.h"
 #include "util/files.h"
@@ -61,6 +62,8 @@ double seconds_of(const std::function<void()>& work) {
 }
 
 void race(std::vector<Contestant>& contestants) {
+  // The libraries' worker threads go on spinning for a while after a call, on the next one's cores.
+  constexpr auto kSpinning = std::chrono::milliseconds(25);
   int rounds = 0;
   for (Contestant& c : contestants) {
     c.seconds();
@@ -69,7 +72,9 @@ void race(std::vector<Contestant>& contestants) {
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < contestants.size(); ++i) {
       Contestant& c = contestants[(i + static_cast<std::size_t>(round)) % contestants.size()];
-      if (round < c.repetitions) c.samples.push_back(c.seconds());
+      if (round >= c.repetitions) continue;
+      std::this_thread::sleep_for(kSpinning);
+      c.samples.push_back(c.seconds());
     }
   }
 }
