@@ -83,9 +83,13 @@ Vec exp2_vector(Vec t) {
 }
 
 float horizontal_max(Vec v) {
+#if defined(__AVX512F__)
+  return _mm512_reduce_max_ps(std::bit_cast<__m512>(v));
+#else
   float m = v[0];
   for (int i = 1; i < kLanes; ++i) m = std::max(m, v[i]);
   return m;
+#endif
 }
 
 // Bit i: lane i of v is greater than f.
@@ -117,15 +121,17 @@ float value_of(Key k) { return from_ordered(static_cast<std::uint32_t>(k >> 32))
 std::int32_t index_of(Key k) { return static_cast<std::int32_t>(~static_cast<std::uint32_t>(k)); }
 
 // A value that at least `wanted` of the lanes exceed, hardly more than that if the values allow; at
-// least `low`, which is returned when fewer exceed it.
+// least `low`, which is returned when fewer exceed it. No lane exceeds `high`.
 float bound_below(const Vec* maxima, std::int64_t n, std::int32_t wanted, float low, float high) {
   const auto exceeding = [&](float f) {
     std::int32_t count = 0;
     for (std::int64_t i = 0; i < n; ++i) count += std::popcount(greater(maxima[i], f));
     return count;
   };
-  std::uint32_t a = ordered(low), b = ordered(high);
-  for (int step = 0; step < 32 && b - a > 1; ++step) {
+  Vec least = -maxima[0];
+  for (std::int64_t i = 1; i < n; ++i) least = larger(-maxima[i], least);
+  std::uint32_t a = std::max(ordered(low), ordered(-horizontal_max(least)) - 1), b = ordered(high);
+  for (int step = 0; step < 32 && b > a + 1; ++step) {
     const std::uint32_t middle = a + (b - a) / 2;
     const std::int32_t count = exceeding(from_ordered(middle));
     (count >= wanted ? a : b) = middle;
@@ -163,19 +169,23 @@ class TopK {
     const std::int64_t subsets = std::min<std::int64_t>(kMost, (2 * k_ + kLanes - 1) / kLanes);
     if (n < subsets || k_ > kMost * kLanes || !(max > threshold_)) return;
     Vec folded[kMost];
-    std::copy(maxima, maxima + subsets, folded);
-    for (std::int64_t i = subsets; i < n; i += subsets) {
-      const std::int64_t m = std::min(subsets, n - i);
-      for (std::int64_t j = 0; j < m; ++j) folded[j] = larger(maxima[i + j], folded[j]);
+    for (std::int64_t j = 0; j < subsets; ++j) {
+      Vec m = maxima[j];
+      for (std::int64_t i = j + subsets; i < n; i += subsets) m = larger(maxima[i], m);
+      folded[j] = m;
     }
     threshold_ = bound_below(folded, subsets, k_, threshold_, max);
   }
 
   void offer_group(const float* x, std::int64_t first) {
-    for (std::int64_t j = 0; j < kGroup; j += kLanes) {
-      std::uint32_t mask = greater(load(x + j), threshold_);
+    constexpr int kPerMask = 64 / kLanes;
+    for (int i = 0; i < kGroupVectors; i += kPerMask) {
+      std::uint64_t mask = 0;
+      for (int k = kPerMask - 1; k >= 0; --k) {
+        mask = mask << kLanes | greater(load(x + (i + k) * kLanes), threshold_);
+      }
       for (; mask != 0; mask &= mask - 1) {
-        const std::int64_t at = j + std::countr_zero(mask);
+        const std::int64_t at = i * kLanes + std::countr_zero(mask);
         buffer_[size_++] = key(x[at], first + at);
       }
     }
