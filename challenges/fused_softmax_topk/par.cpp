@@ -130,7 +130,7 @@ float bound_below(const Vec* maxima, std::int64_t n, std::int32_t wanted, float 
   };
   Vec least = -maxima[0];
   for (std::int64_t i = 1; i < n; ++i) least = larger(-maxima[i], least);
-  // All lanes exceed the least but one (-0 stands below +0 in this order, but does not compare so).
+  // Every lane exceeds what stands two below the least; one below +0 stands -0, which is equal.
   std::uint32_t a = std::max(ordered(low), ordered(-horizontal_max(least)) - 2), b = ordered(high);
   for (int step = 0; step < 32 && b > a + 1; ++step) {
     const std::uint32_t middle = a + (b - a) / 2;
