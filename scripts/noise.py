@@ -30,7 +30,7 @@ def parse_arguments():
 
 
 def grade_once(args):
-    """{model/challenge: score} of one run, whose results are thrown away."""
+    """{model/challenge: (score, cases)} of one run, whose results are thrown away."""
     with tempfile.TemporaryDirectory(prefix="assay-noise-") as results:
         command = [args.assay, "--root", ROOT, "run", "--submissions", args.submissions, "--results", results]
         for model in args.model or ["tuned"]:
@@ -47,7 +47,7 @@ def grade_once(args):
             sys.stderr.write(done.stdout)
             sys.exit(2)
         entries = json.loads(board.read_text())["entries"]
-    return {f"{e['cell']['model']}/{e['cell']['challenge']}": e["score"] for e in entries}
+    return {f"{e['cell']['model']}/{e['cell']['challenge']}": (e["score"], e["cell"]["cases"]) for e in entries}
 
 
 def letter_excused(scores, points):
@@ -56,7 +56,16 @@ def letter_excused(scores, points):
     return any(max(abs(t - b) for t in totals) <= points for b in BOUNDARIES)
 
 
-def report(name, scores, points):
+def changing_cases(cases_of_runs):
+    """{case: verdicts} of cases whose verdict is not the same in every run."""
+    verdicts = {}
+    for cases in cases_of_runs:
+        for case in cases:
+            verdicts.setdefault(case["name"], []).append(case["verdict"])
+    return {name: v for name, v in verdicts.items() if len(set(v)) > 1}
+
+
+def report(name, scores, cases, points):
     if any(s["total"] is None for s in scores):
         print(f"{name}: a run without a total")
         return False
@@ -74,6 +83,8 @@ def report(name, scores, points):
         points_of = [s["dimensions"][i]["points"] or 0 for s in scores]
         if max(points_of) - min(points_of) > 0.05:
             print(f"    {dimension['name']:<20} " + "  ".join(f"{p:7.2f}" for p in points_of))
+    for case, verdicts in changing_cases(cases).items():
+        print(f"    {case}: " + "  ".join(verdicts))
     return not problems
 
 
@@ -82,9 +93,9 @@ def main():
     runs = []
     for i in range(args.runs):
         runs.append(grade_once(args))
-        print(f"run {i + 1}: " + ", ".join(f"{c} {s['total']:.1f} {s['letter']}" for c, s in sorted(runs[-1].items())),
+        print(f"run {i + 1}: " + ", ".join(f"{c} {s['total']:.1f} {s['letter']}" for c, (s, _) in sorted(runs[-1].items())),
               flush=True)
-    good = [report(c, [run[c] for run in runs], args.points) for c in sorted(runs[0])]
+    good = [report(c, [run[c][0] for run in runs], [run[c][1] for run in runs], args.points) for c in sorted(runs[0])]
     return 0 if good and all(good) else 1
 
 
