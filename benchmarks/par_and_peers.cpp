@@ -2,12 +2,13 @@
 //
 //   par / peer      speed of par relative to the fastest other library found at build time
 //   par / roofline  the least time that the machine needs for the case's memory traffic and matrix
-//                   products, by copy and matrix product measured in the same rounds, over par's time
+//                   products, by copy and matrix product measured in the same rounds, over par's
+//                   time
 //   naive / par     time of the plain implementation over par's
 //
-// Medians over rounds in which all contestants run in turn with cold caches; ratios are medians over
-// rounds with their 95 % intervals. Peers: Debian's libtorch-dev, libdnnl-dev and libopenblas-dev.
-// Build: ninja -C build par_and_peers. Usage: par_and_peers --help.
+// Medians over rounds in which all contestants run in turn with cold caches; ratios are medians
+// over rounds with their 95 % intervals. Peers: Debian's libtorch-dev, libdnnl-dev and
+// libopenblas-dev. Build: ninja -C build par_and_peers. Usage: par_and_peers --help.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <malloc.h>
@@ -54,9 +55,11 @@ class CopyProbe {
   static constexpr std::size_t kBytes = 128u << 20;
   double seconds() {
     return seconds_of([&] {
-      parallel_for(static_cast<std::int64_t>(kBytes), 1 << 20, [&](std::int64_t begin, std::int64_t end) {
-        std::memcpy(to_.data() + begin, from_.data() + begin, static_cast<std::size_t>(end - begin));
-      });
+      parallel_for(static_cast<std::int64_t>(kBytes), 1 << 20,
+                   [&](std::int64_t begin, std::int64_t end) {
+                     std::memcpy(to_.data() + begin, from_.data() + begin,
+                                 static_cast<std::size_t>(end - begin));
+                   });
     });
   }
 
@@ -102,7 +105,8 @@ std::optional<MatrixProbe> best_matrix_product(int threads) {
 // --- one case -----------------------------------------------------------------------------------
 
 struct Library {
-  explicit Library(const std::string& path) : handle(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+  explicit Library(const std::string& path)
+      : handle(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (handle == nullptr) throw Error(::dlerror());
   }
   ~Library() { ::dlclose(handle); }
@@ -139,8 +143,8 @@ struct RunningPeer {
 };
 
 // `library` gives the phases before the timed one.
-std::vector<RunningPeer> start_peers(const std::string& challenge, const CaseSpec& spec, TimedCase& timed,
-                                     void* library, int threads) {
+std::vector<RunningPeer> start_peers(const std::string& challenge, const CaseSpec& spec,
+                                     TimedCase& timed, void* library, int threads) {
   std::vector<RunningPeer> running;
   for (const auto& entry : peers::peer_entries()) {
     if (entry.challenge != challenge) continue;
@@ -245,7 +249,8 @@ Row Bench::measure(const ChallengeSpec& challenge, const CaseSpec& spec, void* p
   if (!product.empty()) row.product_flops_per_s = median(divide(MatrixProbe::kFlops, product));
   row.work = work_of(challenge.name, spec, timed.plan());
   if (row.work) {
-    row.roofline = estimate_ratio(roofline(*row.work, copy, product, machine_.fma_flops_per_s), par_samples);
+    row.roofline =
+        estimate_ratio(roofline(*row.work, copy, product, machine_.fma_flops_per_s), par_samples);
   }
   for (std::size_t i = 0; i < running.size(); ++i) {
     const auto& samples = contestants[4 + i].samples;
@@ -255,7 +260,8 @@ Row Bench::measure(const ChallengeSpec& challenge, const CaseSpec& spec, void* p
   return row;
 }
 
-// --- output ----------------------------------------------------------------------------------------
+// --- output
+// ----------------------------------------------------------------------------------------
 
 std::string text(const Estimate& e) {
   return fmt::format("{:.2f} ({:.2f}..{:.2f})", e.value, e.interval.low, e.interval.high);
@@ -274,19 +280,20 @@ double load_average() {
 }
 
 void Bench::print_header() const {
-  fmt::print("{} cores of {}, {}, {}; {}; load {:.1f} at the start\n\n", machine_.cores, machine_.cpu,
-             machine_.os, machine_.compiler, today(), load_average());
+  fmt::print("{} cores of {}, {}, {}; {}; load {:.1f} at the start\n\n", machine_.cores,
+             machine_.cpu, machine_.os, machine_.compiler, today(), load_average());
   fmt::print("copy {:.1f} GB/s (read + written), fp32 multiply-add {:.0f} GFLOP/s",
              machine_.copy_bytes_per_s / 1e9, machine_.fma_flops_per_s / 1e9);
   for (const std::string& version : peers::library_versions()) fmt::print("; {}", version);
-  fmt::print("\n\n| case | shape | par ms | best peer | peer ms | par / peer | par / roofline | "
-             "naive / par |\n|---|---|---:|---|---:|---:|---:|---:|\n");
+  fmt::print(
+      "\n\n| case | shape | par ms | best peer | peer ms | par / peer | par / roofline | "
+      "naive / par |\n|---|---|---:|---|---:|---:|---:|---:|\n");
 }
 
 void Bench::print(const Row& row) {
   const PeerRow* peer = row.best_peer();
-  fmt::print("| {} {} | {} | {:.2f} | {} | {} | {} | {} | {} |\n", row.challenge, row.case_name, row.shape,
-             row.par * 1e3, peer != nullptr ? peer->name : "-",
+  fmt::print("| {} {} | {} | {:.2f} | {} | {} | {} | {} | {} |\n", row.challenge, row.case_name,
+             row.shape, row.par * 1e3, peer != nullptr ? peer->name : "-",
              peer != nullptr ? fmt::format("{:.2f}", peer->seconds * 1e3) : "-",
              peer != nullptr ? text(peer->ratio) : "-", row.roofline ? text(*row.roofline) : "-",
              text(row.naive_ratio));
@@ -298,15 +305,21 @@ json to_json(const Estimate& e) {
 }
 
 json to_json(const Row& row) {
-  json out = {{"challenge", row.challenge},      {"case", row.case_name},
-              {"shape", row.shape},              {"par_s", row.par},
-              {"naive_s", row.naive},            {"naive_over_par", to_json(row.naive_ratio)},
-              {"copy_bytes_per_s", row.copy_bytes_per_s}, {"peers", json::array()}};
+  json out = {{"challenge", row.challenge},
+              {"case", row.case_name},
+              {"shape", row.shape},
+              {"par_s", row.par},
+              {"naive_s", row.naive},
+              {"naive_over_par", to_json(row.naive_ratio)},
+              {"copy_bytes_per_s", row.copy_bytes_per_s},
+              {"peers", json::array()}};
   if (row.product_flops_per_s > 0) out["product_flops_per_s"] = row.product_flops_per_s;
   if (row.work) out["work"] = {{"bytes", row.work->bytes}, {"flops", row.work->flops}};
   if (row.roofline) out["par_over_roofline"] = to_json(*row.roofline);
   for (const PeerRow& p : row.peers) {
-    out["peers"].push_back({{"name", p.name}, {"s", p.seconds}, {"par_over_peer", to_json(p.ratio)},
+    out["peers"].push_back({{"name", p.name},
+                            {"s", p.seconds},
+                            {"par_over_peer", to_json(p.ratio)},
                             {"accepted", p.accepted}});
   }
   return out;
@@ -315,8 +328,11 @@ json to_json(const Row& row) {
 json Bench::to_json() const {
   json out = {{"date", today()},
               {"machine",
-               {{"cpu", machine_.cpu}, {"cores", machine_.cores}, {"os", machine_.os},
-                {"compiler", machine_.compiler}, {"copy_bytes_per_s", machine_.copy_bytes_per_s},
+               {{"cpu", machine_.cpu},
+                {"cores", machine_.cores},
+                {"os", machine_.os},
+                {"compiler", machine_.compiler},
+                {"copy_bytes_per_s", machine_.copy_bytes_per_s},
                 {"fma_flops_per_s", machine_.fma_flops_per_s}}},
               {"libraries", peers::library_versions()},
               {"matrix_product", product_ ? product_->name() : ""},
@@ -337,7 +353,8 @@ void keep_freed_memory() {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app{"Compares the expert implementations with other libraries and with the machine's limits"};
+  CLI::App app{
+      "Compares the expert implementations with other libraries and with the machine's limits"};
   app.add_option("challenges", options.challenges, "Only these (default: all)");
   app.add_option("--case", options.case_name, "Only the timed case of this name");
   app.add_option("--json", options.json_file, "Also write the table to this file");
@@ -350,10 +367,12 @@ int main(int argc, char** argv) {
   try {
     Bench bench(options);
     bench.print_header();
-    for (const ChallengeSpec& spec : cli::load_specs(cli::find_context(ASSAY_SOURCE_DIR), options.challenges)) {
+    for (const ChallengeSpec& spec :
+         cli::load_specs(cli::find_context(ASSAY_SOURCE_DIR), options.challenges)) {
       bench.challenge(spec);
     }
-    if (!options.json_file.empty()) write_file_atomically(options.json_file, bench.to_json().dump(2) + "\n");
+    if (!options.json_file.empty())
+      write_file_atomically(options.json_file, bench.to_json().dump(2) + "\n");
   } catch (const std::exception& e) {
     fmt::print(stderr, "par_and_peers: {}\n", e.what());
     return 2;

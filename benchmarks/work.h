@@ -10,7 +10,8 @@
 namespace assay {
 
 struct Work {
-  double bytes = 0;  // memory traffic with cold caches: every input read and every output written once
+  double bytes =
+      0;  // memory traffic with cold caches: every input read and every output written once
   double flops = 0;  // of matrix products only, each multiplication and each addition
 };
 

@@ -21,8 +21,7 @@ class DnnlLayerNorm final : public Peer {
     const ln::Shape s = ln::shape_of(c.spec);
     const memory::desc matrix({s.rows, s.D}, memory::data_type::f32, memory::format_tag::ab);
     const memory::desc vector({s.D}, memory::data_type::f32, memory::format_tag::a);
-    const auto flags =
-        dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
+    const auto flags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
     const dnnl::layer_normalization_forward::primitive_desc forward(
         {dnnl::prop_kind::forward_training, matrix, s.eps, flags}, engine_);
     const dnnl::layer_normalization_backward::primitive_desc backward(
@@ -32,13 +31,13 @@ class DnnlLayerNorm final : public Peer {
     };
     const memory x = wrap(matrix, ln::kX), gamma = wrap(vector, ln::kGamma);
     const memory mean(forward.mean_desc(), engine_), variance(forward.variance_desc(), engine_);
-    dnnl::layer_normalization_forward(forward).execute(
-        stream_, {{DNNL_ARG_SRC, x},
-                  {DNNL_ARG_SCALE, gamma},
-                  {DNNL_ARG_SHIFT, wrap(vector, ln::kBeta)},
-                  {DNNL_ARG_DST, wrap(matrix, ln::kDx)},
-                  {DNNL_ARG_MEAN, mean},
-                  {DNNL_ARG_VARIANCE, variance}});
+    dnnl::layer_normalization_forward(forward).execute(stream_,
+                                                       {{DNNL_ARG_SRC, x},
+                                                        {DNNL_ARG_SCALE, gamma},
+                                                        {DNNL_ARG_SHIFT, wrap(vector, ln::kBeta)},
+                                                        {DNNL_ARG_DST, wrap(matrix, ln::kDx)},
+                                                        {DNNL_ARG_MEAN, mean},
+                                                        {DNNL_ARG_VARIANCE, variance}});
     stream_.wait();
     primitive_ = dnnl::layer_normalization_backward(backward);
     arguments_ = {{DNNL_ARG_SRC, x},
@@ -78,7 +77,8 @@ std::string version_text() {
 }
 
 const Register version{version_text()};
-const Register entry{PeerEntry{"layer_norm_backward", "oneDNN layer normalization backward", &make}};
+const Register entry{
+    PeerEntry{"layer_norm_backward", "oneDNN layer normalization backward", &make}};
 
 }  // namespace
 }  // namespace assay::peers

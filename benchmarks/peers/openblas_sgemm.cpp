@@ -13,7 +13,8 @@ void multiply(int n, const float* a, const float* b, float* c, int threads) {
 std::string version_text() {
   // "OpenBLAS 0.3.21 DYNAMIC_ARCH ..."
   const std::string config = openblas_get_config();
-  return config.substr(0, config.find(' ', config.find(' ') + 1)) + " (" + openblas_get_corename() + ")";
+  return config.substr(0, config.find(' ', config.find(' ') + 1)) + " (" + openblas_get_corename() +
+         ")";
 }
 
 const Register version{version_text()};

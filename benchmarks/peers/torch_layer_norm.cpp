@@ -4,8 +4,8 @@
 
 #include <tuple>
 
-#include "peers/torch_support.h"
 #include "layer_norm_backward/layer_norm.h"
+#include "peers/torch_support.h"
 
 namespace assay::peers {
 namespace {
@@ -21,7 +21,8 @@ class TorchLayerNorm final : public Peer {
         gamma_(tensor(c, ln::kGamma)),
         beta_(tensor(c, ln::kBeta)) {
     at::set_num_threads(c.threads);
-    const auto forward = at::native_layer_norm(x_, {x_.size(1)}, gamma_, beta_, ln::shape_of(c.spec).eps);
+    const auto forward =
+        at::native_layer_norm(x_, {x_.size(1)}, gamma_, beta_, ln::shape_of(c.spec).eps);
     mean_ = std::get<1>(forward);
     rstd_ = std::get<2>(forward);
   }

@@ -2,8 +2,8 @@
 // the largest logits and the row's logsumexp, which spares writing the probabilities.
 #include <tuple>
 
-#include "peers/torch_support.h"
 #include "fused_softmax_topk/topk.h"
+#include "peers/torch_support.h"
 
 namespace assay::peers {
 namespace {
@@ -51,7 +51,8 @@ std::unique_ptr<Peer> make(const PeerCase& c) {
   return std::make_unique<TorchTopK>(c, kWholeRow);
 }
 
-const Register whole{PeerEntry{"fused_softmax_topk", "torch softmax, topk, logsumexp", &make<true>}};
+const Register whole{
+    PeerEntry{"fused_softmax_topk", "torch softmax, topk, logsumexp", &make<true>}};
 const Register part{PeerEntry{"fused_softmax_topk", "torch topk, logsumexp", &make<false>}};
 
 }  // namespace
