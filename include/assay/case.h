@@ -26,7 +26,7 @@ struct CaseSpec {
   double time_limit_s = 5.0;   // wall clock of one call
   std::string uncaught_reason;  // trap cases that no shipped example fails: why
   // Timed cases only.
-  int repetitions = 11;         // of par and the submission
+  int repetitions = 11;         // of par and the submission; more where the machine is busy
   int naive_repetitions = 3;
   bool quick = false;           // part of a --quick run
 };
