@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -142,7 +143,7 @@ struct RunningPeer {
   bool accepted;
 };
 
-// `library` gives the phases before the timed one.
+// `library` is par, which gives what a peer does not.
 std::vector<RunningPeer> start_peers(const std::string& challenge, const CaseSpec& spec,
                                      TimedCase& timed, void* library, int threads) {
   std::vector<RunningPeer> running;
@@ -150,7 +151,11 @@ std::vector<RunningPeer> start_peers(const std::string& challenge, const CaseSpe
     if (entry.challenge != challenge) continue;
     auto peer = entry.make({spec, timed.plan(), timed.buffers(), threads});
     if (peer == nullptr) continue;
-    timed.set_up(library, threads);
+    timed.run(library, threads);
+    for (const int handle : peer->outputs()) {
+      const BufferView& view = timed.buffers()[static_cast<std::size_t>(handle)];
+      if (view.bytes > 0) std::memset(view.data, 0xff, view.bytes);  // NaN, -1
+    }
     peer->run();
     peer->store();
     const CheckResult check = timed.check();

@@ -19,6 +19,8 @@ class Peer {
   virtual void run() = 0;
   // Copies the results of the last run into the case's output buffers, for the challenge's check.
   virtual void store() = 0;
+  // Handles of the buffers that store() fills; the others are par's.
+  virtual std::vector<int> outputs() const = 0;
 };
 
 struct PeerCase {

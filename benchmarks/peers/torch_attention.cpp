@@ -37,7 +37,7 @@ struct Inputs {
 
 class TorchForward final : public Peer {
  public:
-  explicit TorchForward(const PeerCase& c) : in_(c) {
+  explicit TorchForward(const PeerCase& c) : in_(c), plan_(c.plan) {
     o_ = array(c, "o", in_.p.so, in_.p.B, in_.p.Hq, in_.p.Nq, in_.p.Dv);
     const int lse = handle_of(c.plan, "lse");
     if (lse >= 0 && c.buffers[static_cast<std::size_t>(lse)].bytes > 0) lse_ = tensor(c, lse);
@@ -47,21 +47,25 @@ class TorchForward final : public Peer {
     o_.copy_(result_);
     if (lse_.defined()) lse_.copy_(at::logsumexp(in_.scores(), 3));
   }
+  std::vector<int> outputs() const override {
+    return {handle_of(plan_, "o"), handle_of(plan_, "lse")};
+  }
 
  private:
   Inputs in_;
+  const CasePlan& plan_;
   at::Tensor o_, lse_, result_;
 };
 
 class TorchBackward final : public Peer {
  public:
   // kept: the probabilities are still there from the forward pass, as in torch's autograd.
-  TorchBackward(const PeerCase& c, bool kept) : in_(c) {
+  TorchBackward(const PeerCase& c, bool kept) : in_(c), plan_(c.plan) {
     const fa_params& p = in_.p;
     dout_ = array(c, "dout", p.so, p.B, p.Hq, p.Nq, p.Dv);
     const at::Tensor o = array(c, "o", p.so, p.B, p.Hq, p.Nq, p.Dv);
     lse_ = tensor(c, handle_of(c.plan, "lse")).unsqueeze(3);
-    delta_o_ = o;
+    o_ = o;
     out_[0] = array(c, "dq", p.sq, p.B, p.Hq, p.Nq, p.D);
     out_[1] = array(c, "dk", p.sk, p.B, p.Hkv, p.Nk, p.D);
     out_[2] = array(c, "dv", p.sv, p.B, p.Hkv, p.Nk, p.Dv);
@@ -70,7 +74,7 @@ class TorchBackward final : public Peer {
 
   void run() override {
     const at::Tensor p = kept_.defined() ? kept_ : in_.scores().sub_(lse_).exp_();
-    const at::Tensor delta = (dout_ * delta_o_).sum(3, true);
+    const at::Tensor delta = (dout_ * o_).sum(3, true);
     const at::Tensor ds =
         at::matmul(dout_, in_.v.transpose(2, 3)).sub_(delta).mul_(p).mul_(in_.scale);
     result_[0] = at::matmul(ds, in_.k);
@@ -80,6 +84,9 @@ class TorchBackward final : public Peer {
 
   void store() override {
     for (int i = 0; i < 3; ++i) out_[i].copy_(result_[i]);
+  }
+  std::vector<int> outputs() const override {
+    return {handle_of(plan_, "dq"), handle_of(plan_, "dk"), handle_of(plan_, "dv")};
   }
 
  private:
@@ -91,7 +98,8 @@ class TorchBackward final : public Peer {
   }
 
   Inputs in_;
-  at::Tensor dout_, lse_, delta_o_, kept_;
+  const CasePlan& plan_;
+  at::Tensor dout_, lse_, o_, kept_;
   at::Tensor out_[3], result_[3];
 };
 

@@ -38,8 +38,7 @@ class TorchKvCache final : public Peer {
                        (f.Dv == 0 || f.Dv == f.D);
     return plain && std::all_of(ops.begin(), ops.end(), [](const kv::Op& op) {
              return op.kind == kv::kNothing || op.kind == kv::kCreate || op.kind == kv::kNew ||
-                    op.kind == kv::kAppend || op.kind == kv::kAttend ||
-                    (op.kind == kv::kDestroy && op.phase != 1);
+                    op.kind == kv::kAppend || op.kind == kv::kAttend || op.kind == kv::kDestroy;
            });
   }
 
@@ -49,7 +48,6 @@ class TorchKvCache final : public Peer {
     play(1);
   }
 
-  // Nothing that the script calls itself is checked here: only what attention gave.
   void store() override {
     for (const Result& r : results_) {
       const std::int64_t rows = r.o.size(1);
@@ -58,6 +56,7 @@ class TorchKvCache final : public Peer {
           .copy_(r.o.permute({1, 0, 2}));
     }
   }
+  std::vector<int> outputs() const override { return {kv::kO}; }
 
  private:
   struct Sequence {

@@ -38,6 +38,7 @@ class TorchLayerNorm final : public Peer {
     copy_out(std::get<1>(gradients_), case_.buffers[ln::kDgamma]);
     copy_out(std::get<2>(gradients_), case_.buffers[ln::kDbeta]);
   }
+  std::vector<int> outputs() const override { return {ln::kDx, ln::kDgamma, ln::kDbeta}; }
 
  private:
   PeerCase case_;

@@ -36,6 +36,7 @@ class TorchTopK final : public Peer {
     copy_out(prob_, case_.buffers[stk::kProb]);
     copy_out(lse_, case_.buffers[stk::kLse]);
   }
+  std::vector<int> outputs() const override { return {stk::kIdx, stk::kProb, stk::kLse}; }
 
  private:
   PeerCase case_;

@@ -66,6 +66,7 @@ class TorchTreeAttention final : public Peer {
       lse_.narrow(0, item.first, item.n).copy_(lse.permute({1, 0}));
     }
   }
+  std::vector<int> outputs() const override { return {buffers::kO, buffers::kLse}; }
 
  private:
   struct Item {
