@@ -37,8 +37,9 @@ class TorchKvCache final : public Peer {
     const bool plain = f.dtype == ASSAY_F32 && f.n_layers == 1 && f.window < 0 && f.quant == 0 &&
                        (f.Dv == 0 || f.Dv == f.D);
     return plain && std::all_of(ops.begin(), ops.end(), [](const kv::Op& op) {
-             return op.kind == kv::kNothing || op.kind == kv::kCreate || op.kind == kv::kNew ||
-                    op.kind == kv::kAppend || op.kind == kv::kAttend || op.kind == kv::kDestroy;
+             return op.phase > 1 || op.kind == kv::kNothing || op.kind == kv::kCreate ||
+                    op.kind == kv::kNew || op.kind == kv::kAppend || op.kind == kv::kAttend ||
+                    op.kind == kv::kDestroy;
            });
   }
 
