@@ -45,9 +45,10 @@ void measure_worker_start(const cli::Harness& harness, run::CellRunner& runner,
     worker.load();
     loads.push_back(milliseconds_since(loading));
   }
-  fmt::print("starting a worker ({}): median {:.2f} ms, 90 % below {:.2f} ms; loading a submission: "
-             "median {:.2f} ms\n", to_string(harness.tier.tier), median(starts), quantile(starts, 0.9),
-             median(loads));
+  fmt::print(
+      "starting a worker ({}): median {:.2f} ms, 90 % below {:.2f} ms; loading a submission: "
+      "median {:.2f} ms\n",
+      to_string(harness.tier.tier), median(starts), quantile(starts, 0.9), median(loads));
 }
 
 Submission naive_as_submission(const ChallengeSpec& spec) {
@@ -66,9 +67,11 @@ run::TimeAccount measure_cell(const cli::Harness& harness, const ChallengeSpec& 
   runner.time(spec, cell);
   const run::TimeAccount all = runner.account();
   const double overhead = untimed.total - untimed.submission - untimed.reference - untimed.timing;
-  fmt::print("{:<22} {:>4} untimed cases: overhead {:.2f} ms per case; useful share with timing "
-             "{:.1f} % of {:.1f} s\n", spec.name, untimed.cases, 1e3 * overhead / untimed.cases,
-             100 * (all.submission + all.reference + all.timing) / all.total, all.total);
+  fmt::print(
+      "{:<22} {:>4} untimed cases: overhead {:.2f} ms per case; useful share with timing "
+      "{:.1f} % of {:.1f} s\n",
+      spec.name, untimed.cases, 1e3 * overhead / untimed.cases,
+      100 * (all.submission + all.reference + all.timing) / all.total, all.total);
   return all;
 }
 
@@ -82,13 +85,15 @@ int main(int argc, char** argv) {
   measure_worker_start(harness, runner, specs.front());
   run::TimeAccount sum;
   for (const ChallengeSpec& spec : specs) sum.add(measure_cell(harness, spec));
-  fmt::print("all: submissions {:.1f} %, references and checks {:.1f} %, calibrated timing {:.1f} %, "
-             "worker starts {:.1f} %, rest {:.1f} % of {:.1f} s\n",
-             100 * sum.submission / sum.total, 100 * sum.reference / sum.total,
-             100 * sum.timing / sum.total, 100 * sum.workers / sum.total,
-             100 * (sum.total - sum.submission - sum.reference - sum.timing - sum.workers) / sum.total,
-             sum.total);
+  fmt::print(
+      "all: submissions {:.1f} %, references and checks {:.1f} %, calibrated timing {:.1f} %, "
+      "worker starts {:.1f} %, rest {:.1f} % of {:.1f} s\n",
+      100 * sum.submission / sum.total, 100 * sum.reference / sum.total,
+      100 * sum.timing / sum.total, 100 * sum.workers / sum.total,
+      100 * (sum.total - sum.submission - sum.reference - sum.timing - sum.workers) / sum.total,
+      sum.total);
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  fmt::print("peak memory of the harness: {:.0f} MiB\n", static_cast<double>(usage.ru_maxrss) / 1024);
+  fmt::print("peak memory of the harness: {:.0f} MiB\n",
+             static_cast<double>(usage.ru_maxrss) / 1024);
 }

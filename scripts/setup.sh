@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(g++ cmake ninja-build pkg-config git python3
-  libcli11-dev nlohmann-json3-dev libfmt-dev libeigen3-dev libseccomp-dev libssl-dev libvalijson-dev
+  libcli11-dev nlohmann-json3-dev libfmt-dev libeigen3-dev libseccomp-dev libssl-dev liblzma-dev libvalijson-dev
   libgtest-dev libgmock-dev)
 
 missing=()

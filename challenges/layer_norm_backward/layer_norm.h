@@ -36,13 +36,14 @@ std::unique_ptr<Gradients> make_reference(const Shape&, BufferViews);
 
 // One row of dx and y, fp64 and fp32, with condition scales; all of length D.
 struct RowResult {
-  std::vector<double> x, dy, dres, got;                 // widened inputs and the submission's row
-  std::vector<double> expected, plain, scale;
+  std::vector<float> x, dy, dres;                       // room for widened bf16 inputs
+  std::vector<double> got, expected, plain, scale;      // got: the submission's row
   explicit RowResult(std::int64_t D);
 };
 
-// Widens row r of buffer `handle` into `out`.
-void load_row(const Shape&, BufferViews, int handle, std::int64_t r, std::vector<double>& out);
+// Row r of buffer `handle`; bf16 is widened into `scratch`, which has room for it.
+const float* row_values(const Shape&, BufferViews, int handle, std::int64_t r,
+                        std::vector<float>& scratch);
 
 void dx_row(const Shape&, const Gradients&, BufferViews, std::int64_t r, RowResult&);
 void y_row(const Shape&, const Gradients&, BufferViews, std::int64_t r, RowResult&);

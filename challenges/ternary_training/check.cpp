@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numbers>
+#include <numeric>
 
 #include "assay/tolerance.h"
+#include "real_text.h"
 #include "tern.h"
 
 namespace assay::ternary_training {
@@ -141,6 +144,16 @@ void require_loss(const TernReference& r, double loss, double most, CheckResult&
                    loss, most, mean_of(r, r.floor), mean_of(r, r.bigram)));
 }
 
+// Nothing is asked of a model of real text; what it needs stands beside what xz does.
+void check_text(const Shape& s, const std::vector<double>& cost, BufferViews buffers, CheckResult& result) {
+  const double bytes = static_cast<double>(cost.size()) * (1 - 1.0 / s.call.config.T);  // the first of a document is given
+  const double bits = std::accumulate(cost.begin(), cost.end(), 0.0) / bytes / std::numbers::ln2;
+  if (!std::isfinite(bits)) return fail(result, "the model's loss is not finite");
+  result.metrics.push_back({"bits_per_byte", bits});
+  result.metrics.push_back(
+      {"xz_bits_per_byte", static_cast<double>(buffers[train::kCost].as<float>()[0]) / std::numbers::ln2});
+}
+
 void check_train(const CaseSpec& spec, const Shape& s, const TernReference& r, BufferViews buffers,
                  CheckResult& result) {
   std::string why_not;
@@ -150,6 +163,7 @@ void check_train(const CaseSpec& spec, const Shape& s, const TernReference& r, B
   const auto held_out = buffers[train::kHeldOut].span<std::uint16_t>();
   if (held_out.empty()) return;
   const auto cost = token_costs(*model, s.call.config, held_out);
+  if (!text_file(spec).empty()) return check_text(s, cost, buffers, result);
   const Loss loss = loss_of(r, cost, buffers[train::kKind].span<std::uint8_t>(),
                             static_cast<std::size_t>(s.call.config.T));
   if (!std::isfinite(loss.mean)) return fail(result, "the model's loss is not finite");

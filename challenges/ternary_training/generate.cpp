@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "assay/parallel.h"
+#include "real_text.h"
 #include "tern.h"
 #include "util/files.h"
 
@@ -209,6 +210,7 @@ void write_documents(const Language& language, std::uint64_t seed, std::int64_t 
 void fill_train(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
   using namespace train;
   if (s.call.config.T < 1 || s.held_out == 0) return;
+  if (!text_file(spec).empty()) return fill_text(spec, s, seed, buffers);
   const json corpus = spec.params.value("corpus", json::object());
   const std::int64_t T = s.call.config.T;
   const auto language = make_language(corpus, s.call.config, substream(seed, 1));

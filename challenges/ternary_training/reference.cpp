@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "assay/parallel.h"
+#include "real_text.h"
 #include "tern.h"
 
 namespace assay::ternary_training {
@@ -445,7 +446,9 @@ std::unique_ptr<Reference> make_reference(const CaseSpec& spec, BufferViews buff
     }
     case kLinear: reference_linear(spec, s, buffers, *r); break;
     case kBlobBytes: break;
-    case kTrain: reference_train(s, buffers, *r); break;
+    case kTrain:
+      if (text_file(spec).empty()) reference_train(s, buffers, *r);
+      break;
     case kLogits:
       r->logits = all_logits<double>(s, buffers);
       r->logits32 = all_logits<float>(s, buffers);

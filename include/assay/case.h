@@ -31,7 +31,7 @@ struct CaseSpec {
   // params["file"]. Nothing is graded by such a case.
   std::string external;
   // Timed cases only.
-  int repetitions = 11;         // of par and the submission
+  int repetitions = 11;         // of par and the submission; more where the machine is busy
   int naive_repetitions = 3;
   bool quick = false;           // part of a --quick run
 };

@@ -43,6 +43,9 @@ class RowJudge {
   bool pass() const { return pass_; }
 
  private:
+  // Whether non-finite values stand where they should; records the first that does not.
+  bool same_kinds(std::int64_t row, std::span<const double> got, std::span<const double> expected);
+
   std::string tensor_;
   ToleranceRule rule_;
   bool pass_ = true;

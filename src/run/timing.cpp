@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <memory>
 #include <vector>
 
 #include "assay/random.h"
+#include "measure/statistics.h"
 #include "run/case_input.h"
 #include "run/execute.h"
 #include "util/files.h"
@@ -19,6 +21,11 @@ namespace {
 // but not before kLeastRepetitions.
 constexpr double kSubmissionBudget = 8;
 constexpr int kLeastRepetitions = 3, kQuickRepetitions = 3;
+// Where the machine is busy the repetitions go on, up to so many times those of the spec and for so
+// long, until the interval of the submission's speed relative to par is this narrow.
+constexpr double kNarrow = 1.06;  // high / low
+constexpr int kMostTimes = 4;
+constexpr double kExtensionBudget = 10;
 constexpr int kPings = 7;
 
 struct Entrant {
@@ -37,6 +44,7 @@ class TimedCase {
         input_(challenge, planned_, input_arena_.data()),
         seed_(seed),
         random_(substream(seed, 0x04de4)),
+        quick_(quick),
         account_(account) {
     const int repetitions = quick ? kQuickRepetitions : spec.repetitions;
     const int naive = quick ? 1 : spec.naive_repetitions;
@@ -53,7 +61,7 @@ class TimedCase {
   CaseResult run() {
     if (!load_all()) return result_;
     measure_protocol();
-    for (int round = -1; round < entrants_.back().repetitions; ++round) {  // -1: warm-up
+    for (int round = -1; wants(round); ++round) {  // -1: warm-up
       if (!run_round(round)) break;
       if (round + 1 >= kLeastRepetitions && result_.seconds > kSubmissionBudget) break;
     }
@@ -61,6 +69,34 @@ class TimedCase {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  // Whether a further round is due. Naive keeps to its repetitions: it only sets the scale.
+  bool wants(int round) {
+    const int planned = entrants_.back().repetitions;
+    if (round < planned) return true;
+    if (quick_ || round >= kMostTimes * planned) return false;
+    const auto now = Clock::now();
+    if (round == planned) extended_since_ = now;
+    if (std::chrono::duration<double>(now - extended_since_).count() > kExtensionBudget) return false;
+    return !settled();
+  }
+
+  bool settled() const {
+    std::vector<double> par, submission;
+    for (const TimingSample& s : result_.samples) {
+      par.push_back(*s.par);
+      submission.push_back(*s.submission);
+    }
+    const Interval interval = estimate_ratio(par, submission).interval;
+    return interval.high <= kNarrow * interval.low;
+  }
+
+  // Whether the entrant takes part in a round.
+  bool takes_part(const Entrant& entrant, int round) const {
+    return round < entrant.repetitions || entrant.seconds != &TimingSample::naive;
+  }
+
   bool load_all() {
     const Charge charge(account_.workers);
     for (Entrant& entrant : entrants_) {
@@ -120,7 +156,7 @@ class TimedCase {
       // Scratch is poisoned while the old input still stands; the new one must stay unseen.
       const Charge charge(account_.timing);
       for (Entrant& e : entrants_) {
-        if (round >= e.repetitions) continue;
+        if (!takes_part(e, round)) continue;
         const Outcome outcome = e.worker->prepare();
         if (outcome.verdict != Verdict::ok && !blame(e, outcome.verdict, outcome.detail)) return false;
       }
@@ -131,7 +167,7 @@ class TimedCase {
     }
     TimingSample sample;
     for (Entrant* entrant : random_order()) {
-      if (round >= entrant->repetitions) continue;
+      if (!takes_part(*entrant, round)) continue;
       if (!run_entrant(*entrant, round, sample)) return false;
     }
     if (round >= 0) result_.samples.push_back(sample);
@@ -173,6 +209,8 @@ class TimedCase {
   CaseInput input_;
   std::uint64_t seed_;
   Random random_;
+  bool quick_;
+  Clock::time_point extended_since_;
   TimeAccount& account_;
   std::vector<Entrant> entrants_;  // naive, par, submission
   double protocol_seconds_ = 0;

@@ -15,7 +15,8 @@ struct TimedLibraries {
 };
 
 // Times one case. In every repetition the three implementations run on the same fresh input, in
-// random order, each in a worker of its own, with cold caches, and every output is checked. A wrong
+// random order, each in a worker of its own, with cold caches, and every output is checked. Unless
+// the run is quick, repetitions beyond those of the spec follow while the ratio to par is unsteady. A wrong
 // output of the submission ends the case with that verdict. Throws Error when naive or par fails:
 // that is the harness's fault. Nothing else may run meanwhile.
 CaseResult run_timed(const Challenge&, const CaseSpec&, const WorkerSettings&,

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "assay/dtype.h"
+#include "assay/random.h"
 
 namespace assay {
 namespace {
@@ -73,6 +75,60 @@ TEST(RowJudge, CancelledRowsAreJudgedByTheirScale) {
 TEST(RowJudge, APlainResultThatOverflowsSetsNoStandard) {
   EXPECT_FALSE(judge({2, 1}, {1, 1}, {kNan, 1}, {1, 1}).pass);
   EXPECT_TRUE(judge({1, 1}, {1, 1}, {kInf, 1}, {1, 1}).pass);
+}
+
+// The definition, element by element.
+double worst_error(const Row& got, const Row& expected, const Row& scale) {
+  double squares = 0, norm = 0, scale_norm = 0, most = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double d = std::abs(got[i] - expected[i]);
+    squares += d * d;
+    norm += expected[i] * expected[i];
+    scale_norm += scale[i] * scale[i];
+    most = std::max(most, d / scale[i]);
+  }
+  return std::max(most, std::sqrt(squares / std::max(norm, scale_norm / 16)));
+}
+
+TEST(RowJudge, RowsOfAnyLengthAndMagnitudeFollowTheDefinition) {
+  Random random(3);
+  for (const double unit : {1e-30, 1.0, 1e30}) {
+    for (std::size_t n = 1; n <= 40; ++n) {
+      Row got(n), expected(n), scale(n);
+      for (std::size_t i = 0; i < n; ++i) {
+        scale[i] = unit * random.uniform(0.5, 2);
+        expected[i] = scale[i] * random.uniform(-1, 1) / 8;
+        got[i] = expected[i] + scale[i] * random.uniform(-1e-7, 1e-7);
+      }
+      const CheckResult r = judge(got, expected, expected, scale);
+      EXPECT_TRUE(r.pass);
+      EXPECT_NEAR(*r.error, worst_error(got, expected, scale), 1e-9 * *r.error);
+    }
+  }
+}
+
+TEST(RowJudge, NamesTheWorstColumnWhereverItStands) {
+  const Row expected(21, 1.0);
+  for (std::size_t column = 0; column < expected.size(); ++column) {
+    Row got(expected.size(), 1.0 + 2e-6);
+    got[column] = 1.1;
+    const CheckResult r = judge(got, expected, expected, expected);
+    EXPECT_FALSE(r.pass);
+    EXPECT_EQ(r.detail.rfind("y[0," + std::to_string(column) + "]", 0), 0u) << r.detail;
+  }
+}
+
+TEST(RowJudge, ANanInALongRowIsSeenInEveryColumn) {
+  const Row expected(19, 1.0);
+  for (std::size_t column = 0; column < expected.size(); ++column) {
+    Row got = expected;
+    got[column] = kNan;
+    EXPECT_FALSE(judge(got, expected, expected, expected).pass);
+    Row wanted = expected;
+    wanted[column] = kNan;
+    EXPECT_FALSE(judge(expected, wanted, wanted, expected).pass);
+    EXPECT_TRUE(judge(got, wanted, wanted, expected).pass);
+  }
 }
 
 TEST(RowJudge, MergeKeepsTheFirstFailure) {

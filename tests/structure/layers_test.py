@@ -15,7 +15,7 @@ ALLOWED = {
     "sandbox": set(),
     "worker": {"run/wire.h", "run/adapter_registry.h"},
     "build": {"sandbox", "submission"},
-    "run": {"sandbox", "build", "submission", "spec"},
+    "run": {"sandbox", "build", "submission", "spec", "measure"},
     "grade": {"measure", "spec", "results"},
     "report": {"grade", "measure", "spec"},
 }

@@ -2,93 +2,21 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
 #include <vector>
 
-#include "run/adapter_registry.h"
-#include "run/challenge_registry.h"
 #include "run/judge.h"
 #include "run/layout.h"
+#include "support/direct_call.h"
 #include "util/files.h"
 #include "util/sha256.h"
 
 namespace assay::testing {
-namespace {
-
-// Anonymous memory the size of an arena.
-struct Arena {
-  explicit Arena(std::size_t n)
-      : bytes(n), data(::mmap(nullptr, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
-    if (data == MAP_FAILED) throw std::bad_alloc();
-  }
-  ~Arena() { ::munmap(data, bytes); }
-  Arena(const Arena&) = delete;
-  std::size_t bytes;
-  void* data;
-};
-
-void* plain_alloc(assay_ctx*, std::size_t bytes, std::size_t align, int space) {
-  if (space != 0) return nullptr;
-  align = std::max(align, sizeof(void*));
-  return std::aligned_alloc(align, (bytes + align - 1) / align * align);
-}
-void plain_free(assay_ctx*, void* p) { std::free(p); }
-
-class DirectCall final : public worker::Call {
- public:
-  DirectCall(const CasePlan& plan, std::span<const BufferView> buffers, CallbackServer* server,
-             void* library)
-      : plan_(plan), buffers_(buffers), server_(server), library_(library) {
-    ctx_ = {1, -1, nullptr, 2, &plain_alloc, &plain_free, nullptr};
-  }
-  assay_ctx* ctx() override { return &ctx_; }
-  std::int32_t entry() const override { return plan_.entry; }
-  int phase() const override { return phase_; }
-  const void* params() const override { return plan_.params.data(); }
-  void* buffer(int h) override { return buffers_[static_cast<std::size_t>(h)].data; }
-  std::size_t bytes(int h) const override { return buffers_[static_cast<std::size_t>(h)].bytes; }
-  void* symbol(const char* name) override { return ::dlsym(library_, name); }
-  void*& state() override { return state_; }
-  std::int32_t callback(std::uint32_t kind, const void* request, std::size_t request_bytes,
-                        void* response, std::size_t response_bytes, void* bulk,
-                        std::size_t bulk_bytes) override {
-    if (server_ == nullptr) return ASSAY_EINTERNAL;
-    answer_.resize(response_bytes + bulk_bytes);
-    const std::int32_t status =
-        server_->serve(kind, {static_cast<const std::byte*>(request), request_bytes}, answer_);
-    std::copy_n(answer_.data(), response_bytes, static_cast<std::byte*>(response));
-    std::copy_n(answer_.data() + response_bytes, bulk_bytes, static_cast<std::byte*>(bulk));
-    return status;
-  }
-  void set_phase(int phase) { phase_ = phase; }
-
- private:
-  const CasePlan& plan_;
-  std::span<const BufferView> buffers_;
-  CallbackServer* server_;
-  void* library_;
-  assay_ctx ctx_{};
-  std::vector<std::byte> answer_;
-  int phase_ = 0;
-  void* state_ = nullptr;
-};
-
-template <class Row>
-const Row& row_named(std::span<const Row> rows, const std::string& name) {
-  for (const Row& row : rows) {
-    if (row.name == name) return row;
-  }
-  throw Error("no challenge " + name);
-}
-
-}  // namespace
 
 DirectRunner::DirectRunner(std::string challenge, std::string library)
     : challenge_(std::move(challenge)), handle_(::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) {
@@ -98,17 +26,17 @@ DirectRunner::DirectRunner(std::string challenge, std::string library)
 DirectRunner::~DirectRunner() { ::dlclose(handle_); }
 
 CaseResult DirectRunner::run(const CaseSpec& spec, std::uint64_t seed) {
-  const Challenge& challenge = row_named(challenge_rows(), challenge_).get();
-  const worker::Adapter adapter = row_named(worker::adapter_rows(), challenge_).run;
+  const Challenge& challenge = challenge_named(challenge_);
+  const worker::Adapter adapter = adapter_named(challenge_);
 
   const CasePlan plan = challenge.plan(spec);
   const run::Layout layout = run::make_layout(plan, challenge.has_callbacks(spec));
   Arena input(layout.input_bytes), output(layout.output_bytes);
-  const std::vector<BufferView> buffers = run::views(layout, input.data, output.data);
+  const std::vector<BufferView> buffers = run::views(layout, input.data(), output.data());
   challenge.fill(spec, plan, seed, buffers);
   const auto reference = challenge.reference(spec, plan, buffers);
   const auto server = challenge.callbacks(spec, plan, buffers);
-  run::poison(plan, layout, output.data, seed);
+  run::poison(plan, layout, output.data(), seed);
 
   DirectCall call(plan, buffers, server.get(), handle_);
   std::int32_t status = ASSAY_OK;
@@ -123,7 +51,7 @@ CaseResult DirectRunner::run(const CaseSpec& spec, std::uint64_t seed) {
   result.seed = seed;
   result.shape = challenge.shape(spec);
   run::judge(challenge,
-             {&spec, &plan, &layout, reference.get(), buffers, output.data, seed, status,
+             {&spec, &plan, &layout, reference.get(), buffers, output.data(), seed, status,
               server.get()},
              result);
   return result;

@@ -1,0 +1,82 @@
+#include "timed_case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "run/execute.h"
+#include "util/files.h"
+
+namespace assay {
+
+TimedCase::TimedCase(const ChallengeSpec& challenge, const CaseSpec& spec, std::uint64_t seed)
+    : challenge_(testing::challenge_named(challenge.name)),
+      adapter_(testing::adapter_named(challenge.name)),
+      spec_(spec),
+      plan_(challenge_.plan(spec)),
+      layout_(run::make_layout(plan_, challenge_.has_callbacks(spec))),
+      input_(layout_.input_bytes),
+      output_(layout_.output_bytes),
+      buffers_(run::views(layout_, input_.data(), output_.data())) {
+  challenge_.fill(spec_, plan_, seed, buffers_);
+  reference_ = challenge_.reference(spec_, plan_, buffers_);
+  server_ = challenge_.callbacks(spec_, plan_, buffers_);
+}
+
+void TimedCase::run_phase(testing::DirectCall& call, int phase) {
+  call.set_phase(phase);
+  const std::int32_t status = adapter_(call);
+  if (status != spec_.expect_status) throw Error(fmt::format("{}: status {}", spec_.name, status));
+}
+
+void TimedCase::set_up(void* library, int threads) {
+  run::poison(plan_, layout_, output_.data(), 1);
+  testing::DirectCall call(plan_, buffers_, server_.get(), library, threads);
+  for (int phase = 0; phase < plan_.timed_phase; ++phase) run_phase(call, phase);
+}
+
+double TimedCase::run(void* library, int threads) {
+  testing::DirectCall call(plan_, buffers_, server_.get(), library, threads);
+  double seconds = 0;
+  for (int phase = 0; phase < plan_.phases; ++phase) {
+    if (phase != plan_.timed_phase) {
+      run_phase(call, phase);
+      continue;
+    }
+    run::flush_caches();
+    seconds = seconds_of([&] { run_phase(call, phase); });
+  }
+  return seconds;
+}
+
+CheckResult TimedCase::check() const {
+  return challenge_.check(spec_, plan_, *reference_, buffers_, server_.get());
+}
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void race(std::vector<Contestant>& contestants) {
+  // The libraries' worker threads go on spinning for a while after a call, on the next one's cores.
+  constexpr auto kSpinning = std::chrono::milliseconds(25);
+  int rounds = 0;
+  for (Contestant& c : contestants) {
+    c.seconds();
+    rounds = std::max(rounds, c.repetitions);
+  }
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < contestants.size(); ++i) {
+      Contestant& c = contestants[(i + static_cast<std::size_t>(round)) % contestants.size()];
+      if (round >= c.repetitions) continue;
+      std::this_thread::sleep_for(kSpinning);
+      c.samples.push_back(c.seconds());
+    }
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,70 @@
+#include "support/direct_call.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+#include "run/adapter_registry.h"
+#include "run/challenge_registry.h"
+#include "util/files.h"
+
+namespace assay::testing {
+namespace {
+
+void* plain_alloc(assay_ctx*, std::size_t bytes, std::size_t align, int space) {
+  if (space != 0) return nullptr;
+  align = std::max(align, sizeof(void*));
+  return std::aligned_alloc(align, (bytes + align - 1) / align * align);
+}
+void plain_free(assay_ctx*, void* p) { std::free(p); }
+
+template <class Row>
+const Row& row_named(std::span<const Row> rows, const std::string& name) {
+  for (const Row& row : rows) {
+    if (row.name == name) return row;
+  }
+  throw Error("no challenge " + name);
+}
+
+}  // namespace
+
+Arena::Arena(std::size_t bytes)
+    : bytes_(std::max<std::size_t>(bytes, 1)),
+      data_(::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+  if (data_ == MAP_FAILED) throw std::bad_alloc();
+}
+
+Arena::~Arena() { ::munmap(data_, bytes_); }
+
+const Challenge& challenge_named(const std::string& name) {
+  return row_named(challenge_rows(), name).get();
+}
+
+worker::Adapter adapter_named(const std::string& name) {
+  return row_named(worker::adapter_rows(), name).run;
+}
+
+DirectCall::DirectCall(const CasePlan& plan, std::span<const BufferView> buffers,
+                       CallbackServer* server, void* library, int threads)
+    : plan_(plan), buffers_(buffers), server_(server), library_(library) {
+  ctx_ = {1, -1, nullptr, threads, &plain_alloc, &plain_free, nullptr};
+}
+
+void* DirectCall::symbol(const char* name) { return ::dlsym(library_, name); }
+
+std::int32_t DirectCall::callback(std::uint32_t kind, const void* request, std::size_t request_bytes,
+                                  void* response, std::size_t response_bytes, void* bulk,
+                                  std::size_t bulk_bytes) {
+  if (server_ == nullptr) return ASSAY_EINTERNAL;
+  answer_.resize(response_bytes + bulk_bytes);
+  const std::int32_t status =
+      server_->serve(kind, {static_cast<const std::byte*>(request), request_bytes}, answer_);
+  std::copy_n(answer_.data(), response_bytes, static_cast<std::byte*>(response));
+  std::copy_n(answer_.data() + response_bytes, bulk_bytes, static_cast<std::byte*>(bulk));
+  return status;
+}
+
+}  // namespace assay::testing

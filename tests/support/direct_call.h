@@ -1,0 +1,64 @@
+// A case in this process: its memory, and calls of the challenge's adapter with a loaded library.
+// No sandbox, no clock. For tests and benchmarks, with trusted code only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "assay/challenge.h"
+#include "assay/worker.h"
+#include "run/layout.h"
+
+namespace assay::testing {
+
+// Anonymous memory the size of an arena.
+class Arena {
+ public:
+  explicit Arena(std::size_t bytes);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  std::size_t bytes_;
+  void* data_;
+};
+
+const Challenge& challenge_named(const std::string& name);
+worker::Adapter adapter_named(const std::string& name);
+
+class DirectCall final : public worker::Call {
+ public:
+  // library: a handle of dlopen. Everything must outlive the call.
+  DirectCall(const CasePlan& plan, std::span<const BufferView> buffers, CallbackServer* server,
+             void* library, int threads = 2);
+
+  assay_ctx* ctx() override { return &ctx_; }
+  std::int32_t entry() const override { return plan_.entry; }
+  int phase() const override { return phase_; }
+  const void* params() const override { return plan_.params.data(); }
+  void* buffer(int h) override { return buffers_[static_cast<std::size_t>(h)].data; }
+  std::size_t bytes(int h) const override { return buffers_[static_cast<std::size_t>(h)].bytes; }
+  void* symbol(const char* name) override;
+  void*& state() override { return state_; }
+  std::int32_t callback(std::uint32_t kind, const void* request, std::size_t request_bytes,
+                        void* response, std::size_t response_bytes, void* bulk,
+                        std::size_t bulk_bytes) override;
+  void set_phase(int phase) { phase_ = phase; }
+
+ private:
+  const CasePlan& plan_;
+  std::span<const BufferView> buffers_;
+  CallbackServer* server_;
+  void* library_;
+  assay_ctx ctx_{};
+  std::vector<std::byte> answer_;
+  int phase_ = 0;
+  void* state_ = nullptr;
+};
+
+}  // namespace assay::testing

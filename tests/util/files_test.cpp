@@ -1,0 +1,89 @@
+#include "util/files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "util/sha256.h"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class FilesTest : public ::testing::Test {
+ protected:
+  FilesTest()
+      : folder_(fs::temp_directory_path() / ("assay_files_test." + std::to_string(::getpid()))) {
+    fs::create_directories(folder_);
+  }
+  ~FilesTest() override { fs::remove_all(folder_); }
+  std::string message_of(auto action) {
+    try {
+      action();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  }
+  fs::path folder_;
+};
+
+TEST_F(FilesTest, ContentsComeBackByteForByte) {
+  std::string bytes;
+  for (int i = 0; i < 70000; ++i) bytes.push_back(static_cast<char>(i * 31));
+  write_file_atomically(folder_ / "a", bytes);
+  EXPECT_EQ(read_file(folder_ / "a"), bytes);
+  write_file_atomically(folder_ / "a", "");
+  EXPECT_EQ(read_file(folder_ / "a"), "");
+}
+
+TEST_F(FilesTest, WritingReplacesTheFileAndLeavesNothingElse) {
+  write_file_atomically(folder_ / "a", "old");
+  write_file_atomically(folder_ / "a", "new");
+  EXPECT_EQ(read_file(folder_ / "a"), "new");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+TEST_F(FilesTest, AReaderOfTheOldFileKeepsIt) {
+  write_file_atomically(folder_ / "a", "old");
+  fs::create_hard_link(folder_ / "a", folder_ / "b");
+  write_file_atomically(folder_ / "a", "new");
+  EXPECT_EQ(read_file(folder_ / "b"), "old");
+}
+
+TEST_F(FilesTest, ErrorsNameThePath) {
+  const fs::path missing = folder_ / "missing";
+  EXPECT_THAT(message_of([&] { read_file(missing); }), HasSubstr(missing.string()));
+  EXPECT_THAT(message_of([&] { write_file_atomically(missing / "a", "x"); }),
+              HasSubstr(missing.string()));
+}
+
+TEST_F(FilesTest, AWritableFolderIsMadeWhereThereIsNone) {
+  require_writable_directory(folder_ / "x" / "y");
+  EXPECT_TRUE(fs::is_directory(folder_ / "x" / "y"));
+  EXPECT_TRUE(fs::is_empty(folder_ / "x" / "y"));
+}
+
+TEST_F(FilesTest, AFileIsNoFolder) {
+  write_file_atomically(folder_ / "a", "x");
+  EXPECT_THROW(require_writable_directory(folder_ / "a"), Error);
+  EXPECT_THROW(require_writable_directory(folder_ / "a" / "b"), Error);
+}
+
+TEST(Sha256, AgreesWithThePublishedExamples) {
+  EXPECT_EQ(sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256_hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(sha256_hex(std::string(1000000, 'a')),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(Sha256, ZeroBytesCount) { EXPECT_NE(sha256_hex(std::string("a\0", 2)), sha256_hex("a")); }
+
+}  // namespace
+}  // namespace assay
