@@ -1,8 +1,6 @@
-// Sample entrant of assay, not a model's answer: what a careful textbook would print. Layers with a forward
-// and a backward each, one document at a time, one thread, loops that the compiler can vectorise. Latent
-// fp32 weights, rounded at every step; Adam with warm-up and linear decay.
-#include "abi.h"
-
+// Sample entrant of assay, not a model's answer: what a careful textbook would print. Layers with a
+// forward and a backward each, one document at a time, one thread, loops that the compiler can
+// vectorise. Latent fp32 weights, rounded at every step; Adam with warm-up and linear decay.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -11,12 +9,15 @@
 #include <limits>
 #include <vector>
 
+#include "abi.h"
+
 namespace {
 
 using Values = std::vector<float>;
 constexpr std::size_t kBlock = 128, kBytes = 34;
 
-// --- blocks ------------------------------------------------------------------------------------------
+// --- blocks
+// ------------------------------------------------------------------------------------------
 
 double half_value(unsigned bits) {
   const int exponent = static_cast<int>(bits >> 10), fraction = static_cast<int>(bits & 1023);
@@ -60,7 +61,8 @@ void unpack_block(const std::uint8_t* block, float* w) {
   }
 }
 
-// --- loops -------------------------------------------------------------------------------------------
+// --- loops
+// -------------------------------------------------------------------------------------------
 
 float dot(const float* a, const float* b, std::size_t n) {
   float part[16] = {};
@@ -78,7 +80,8 @@ void add_times(float* y, float a, const float* x, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) y[i] += a * x[i];
 }
 
-// --- layers ------------------------------------------------------------------------------------------
+// --- layers
+// ------------------------------------------------------------------------------------------
 
 struct Schedule {
   float rate = 0, factor = 1;  // learning rate; factor of the gradients
@@ -175,7 +178,8 @@ struct Norm {
         p.gradient[j] += dy[i + j] * x[i + j] * r;
       }
       projection *= r * r / static_cast<float>(n);
-      for (std::size_t j = 0; j < n; ++j) dx[i + j] += r * (dy[i + j] * p.value[j] - x[i + j] * projection);
+      for (std::size_t j = 0; j < n; ++j)
+        dx[i + j] += r * (dy[i + j] * p.value[j] - x[i + j] * projection);
     }
   }
 };
@@ -187,7 +191,8 @@ struct Heads {
   // Turns rows of heads; direction -1 turns back.
   void rotate(Values& x, std::size_t heads, float direction) const {
     for (std::size_t i = 0; i < hd / 2; ++i) {
-      const double frequency = std::pow(static_cast<double>(theta), -2.0 * static_cast<double>(i) / static_cast<double>(hd));
+      const double frequency = std::pow(static_cast<double>(theta),
+                                        -2.0 * static_cast<double>(i) / static_cast<double>(hd));
       for (std::size_t t = 0; t < T; ++t) {
         const auto c = static_cast<float>(std::cos(static_cast<double>(t) * frequency));
         const auto s = direction * static_cast<float>(std::sin(static_cast<double>(t) * frequency));
@@ -201,8 +206,12 @@ struct Heads {
     }
   }
 
-  const float* at(const Values& x, std::size_t heads, std::size_t t, std::size_t h) const { return &x[(t * heads + h) * hd]; }
-  float* at(Values& x, std::size_t heads, std::size_t t, std::size_t h) const { return &x[(t * heads + h) * hd]; }
+  const float* at(const Values& x, std::size_t heads, std::size_t t, std::size_t h) const {
+    return &x[(t * heads + h) * hd];
+  }
+  float* at(Values& x, std::size_t heads, std::size_t t, std::size_t h) const {
+    return &x[(t * heads + h) * hd];
+  }
 
   // Probabilities [Hq, T, T] and what the heads return.
   Values attend(const Values& q, const Values& k, const Values& v, Values& p) const {
@@ -228,8 +237,8 @@ struct Heads {
     return a;
   }
 
-  void attend_back(const Values& q, const Values& k, const Values& v, const Values& p, const Values& da, Values& dq,
-                   Values& dk, Values& dv) const {
+  void attend_back(const Values& q, const Values& k, const Values& v, const Values& p,
+                   const Values& da, Values& dq, Values& dk, Values& dv) const {
     const float scale = 1 / std::sqrt(static_cast<float>(hd));
     Values dp(T);
     for (std::size_t h = 0; h < Hq; ++h) {
@@ -258,11 +267,14 @@ struct Layer {
   Norm attention_norm, query_norm, key_norm, ff_norm;
 
   void resize(const tt_config& c) {
-    const auto d = static_cast<std::size_t>(c.d), ff = static_cast<std::size_t>(c.ff), hd = static_cast<std::size_t>(c.hd);
-    const std::size_t wide = static_cast<std::size_t>(c.Hq) * hd, narrow = static_cast<std::size_t>(c.Hkv) * hd;
+    const auto d = static_cast<std::size_t>(c.d), ff = static_cast<std::size_t>(c.ff),
+               hd = static_cast<std::size_t>(c.hd);
+    const std::size_t wide = static_cast<std::size_t>(c.Hq) * hd,
+                      narrow = static_cast<std::size_t>(c.Hkv) * hd;
     q.resize(wide, d), k.resize(narrow, d), v.resize(narrow, d), o.resize(d, wide);
     gate.resize(ff, d), up.resize(ff, d), down.resize(d, ff);
-    attention_norm.resize(d, c.eps), ff_norm.resize(d, c.eps), query_norm.resize(hd, c.eps), key_norm.resize(hd, c.eps);
+    attention_norm.resize(d, c.eps), ff_norm.resize(d, c.eps), query_norm.resize(hd, c.eps),
+        key_norm.resize(hd, c.eps);
   }
 
   void forward(const Heads& heads, Values& x) {
@@ -292,7 +304,8 @@ struct Layer {
     gate.backward(h2, dg, dh);
     up.backward(h2, du, dh);
     ff_norm.backward(x2, dh, dx);
-    Values da(a.size()), dq(query.size()), dk(key.size()), dv(value.size()), draw_q(query.size()), draw_k(key.size());
+    Values da(a.size()), dq(query.size()), dk(key.size()), dv(value.size()), draw_q(query.size()),
+        draw_k(key.size());
     o.backward(a, dx, da);
     heads.attend_back(query, key, value, p, da, dq, dk, dv);
     heads.rotate(dq, heads.Hq, -1), heads.rotate(dk, heads.Hkv, -1);
@@ -313,8 +326,12 @@ struct Layer {
 class Model {
  public:
   explicit Model(const tt_config& c)
-      : c_(c), T_(static_cast<std::size_t>(c.T)), d_(static_cast<std::size_t>(c.d)), V_(static_cast<std::size_t>(c.V)),
-        heads_{T_, static_cast<std::size_t>(c.Hq), static_cast<std::size_t>(c.Hkv), static_cast<std::size_t>(c.hd), c.theta},
+      : c_(c),
+        T_(static_cast<std::size_t>(c.T)),
+        d_(static_cast<std::size_t>(c.d)),
+        V_(static_cast<std::size_t>(c.V)),
+        heads_{T_, static_cast<std::size_t>(c.Hq), static_cast<std::size_t>(c.Hkv),
+               static_cast<std::size_t>(c.hd), c.theta},
         layers_(static_cast<std::size_t>(c.L)) {
     embedding_.resize(V_, d_);
     for (Layer& l : layers_) l.resize(c);
@@ -339,11 +356,14 @@ class Model {
       for (float& w : m.p.value) w = scale * normal(seed);
     });
   }
-  void round() { each_matrix([](Linear& m) { m.round(); }); }
+  void round() {
+    each_matrix([](Linear& m) { m.round(); });
+  }
 
   Values logits(const std::uint16_t* tokens) {
     x_.resize(T_ * d_);
-    for (std::size_t t = 0; t < T_; ++t) std::copy_n(&embedding_.used[tokens[t] * d_], d_, &x_[t * d_]);
+    for (std::size_t t = 0; t < T_; ++t)
+      std::copy_n(&embedding_.used[tokens[t] * d_], d_, &x_[t * d_]);
     for (Layer& l : layers_) l.forward(heads_, x_);
     h_ = final_norm_.forward(x_);
     return embedding_.forward(h_);
@@ -368,7 +388,8 @@ class Model {
     embedding_.backward(h_, y, dh);
     final_norm_.backward(x_, dh, dx);
     for (std::size_t l = layers_.size(); l-- > 0;) layers_[l].backward(heads_, dx);
-    for (std::size_t t = 0; t < T_; ++t) add_times(&embedding_.p.gradient[tokens[t] * d_], 1, &dx[t * d_], d_);
+    for (std::size_t t = 0; t < T_; ++t)
+      add_times(&embedding_.p.gradient[tokens[t] * d_], 1, &dx[t * d_], d_);
   }
 
   double gradient_norm() {
@@ -388,7 +409,8 @@ class Model {
 
   void write(std::uint8_t* blob) {
     each_matrix([&](Linear& m) {
-      for (std::size_t i = 0; i < m.used.size(); i += kBlock, blob += kBytes) pack_block(&m.p.value[i], blob);
+      for (std::size_t i = 0; i < m.used.size(); i += kBlock, blob += kBytes)
+        pack_block(&m.p.value[i], blob);
     });
     each_norm([&](Norm& n) {
       std::memcpy(blob, n.p.value.data(), n.p.value.size() * 4);
@@ -398,7 +420,8 @@ class Model {
 
   void read(const std::uint8_t* blob) {
     each_matrix([&](Linear& m) {
-      for (std::size_t i = 0; i < m.used.size(); i += kBlock, blob += kBytes) unpack_block(blob, &m.used[i]);
+      for (std::size_t i = 0; i < m.used.size(); i += kBlock, blob += kBytes)
+        unpack_block(blob, &m.used[i]);
     });
     each_norm([&](Norm& n) {
       std::memcpy(n.p.value.data(), blob, n.p.value.size() * 4);
@@ -429,19 +452,25 @@ class Model {
   Values x_, h_;
 };
 
-void train(Model& model, const tt_config& c, const std::uint16_t* docs, std::int64_t n_docs, const tt_budget& budget) {
+void train(Model& model, const tt_config& c, const std::uint16_t* docs, std::int64_t n_docs,
+           const tt_budget& budget) {
   constexpr std::int64_t kBatch = 4;
   const auto start = std::chrono::steady_clock::now();
-  const double per_step = static_cast<double>(kBatch) * c.T, most = static_cast<double>(budget.max_tokens);
+  const double per_step = static_cast<double>(kBatch) * c.T,
+               most = static_cast<double>(budget.max_tokens);
   double last = 0, longest = 0;
-  for (std::int64_t step = 0; n_docs > 0 && per_step * static_cast<double>(step + 1) <= most; ++step) {
-    const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  for (std::int64_t step = 0; n_docs > 0 && per_step * static_cast<double>(step + 1) <= most;
+       ++step) {
+    const double elapsed =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     longest = std::max(longest, elapsed - last);
     last = elapsed;
     if (elapsed + 2 * longest > 0.95 * budget.seconds) break;
-    const double progress = std::max(per_step * static_cast<double>(step) / most, elapsed / (0.95 * budget.seconds));
+    const double progress =
+        std::max(per_step * static_cast<double>(step) / most, elapsed / (0.95 * budget.seconds));
     model.round();
-    for (std::int64_t i = 0; i < kBatch; ++i) model.learn(docs + (step * kBatch + i) % n_docs * c.T);
+    for (std::int64_t i = 0; i < kBatch; ++i)
+      model.learn(docs + (step * kBatch + i) % n_docs * c.T);
     Schedule s;
     s.step = static_cast<int>(step + 1);
     s.rate = static_cast<float>(progress < 0.05 ? progress / 0.05 + 0.02 : (1 - progress) / 0.95);
@@ -451,31 +480,39 @@ void train(Model& model, const tt_config& c, const std::uint16_t* docs, std::int
 }
 
 bool valid(const tt_config* c) {
-  if (c == nullptr || c->V <= 0 || c->V > 65536 || c->d <= 0 || c->L <= 0 || c->Hq <= 0 || c->Hkv <= 0) return false;
+  if (c == nullptr || c->V <= 0 || c->V > 65536 || c->d <= 0 || c->L <= 0 || c->Hq <= 0 ||
+      c->Hkv <= 0)
+    return false;
   if (c->hd <= 0 || c->hd % 2 != 0 || c->ff <= 0 || c->T < 2 || c->Hq % c->Hkv != 0) return false;
-  return c->d % 128 == 0 && static_cast<std::int64_t>(c->Hq) * c->hd % 128 == 0 && c->ff % 128 == 0 &&
-         (c->tied == 0 || c->tied == 1);
+  return c->d % 128 == 0 && static_cast<std::int64_t>(c->Hq) * c->hd % 128 == 0 &&
+         c->ff % 128 == 0 && (c->tied == 0 || c->tied == 1);
 }
 
 bool valid_matrix(std::int64_t rows, std::int64_t cols, const void* a, const void* b) {
-  return rows >= 0 && cols >= 0 && cols % 128 == 0 && (rows * cols == 0 || (a != nullptr && b != nullptr));
+  return rows >= 0 && cols >= 0 && cols % 128 == 0 &&
+         (rows * cols == 0 || (a != nullptr && b != nullptr));
 }
 
 }  // namespace
 
 extern "C" std::size_t tt_blob_bytes(const tt_config* c) {
   if (!valid(c)) return 0;
-  const auto n = [](std::int64_t rows, std::int64_t cols) { return static_cast<std::size_t>(rows * cols) / kBlock * kBytes; };
+  const auto n = [](std::int64_t rows, std::int64_t cols) {
+    return static_cast<std::size_t>(rows * cols) / kBlock * kBytes;
+  };
   const std::int64_t wide = std::int64_t{c->Hq} * c->hd, narrow = std::int64_t{c->Hkv} * c->hd;
-  const std::size_t layer = n(wide, c->d) + 2 * n(narrow, c->d) + n(c->d, wide) + 2 * n(c->ff, c->d) + n(c->d, c->ff);
+  const std::size_t layer =
+      n(wide, c->d) + 2 * n(narrow, c->d) + n(c->d, wide) + 2 * n(c->ff, c->d) + n(c->d, c->ff);
   const std::int64_t norms = std::int64_t{c->L} * (2 * c->d + 2 * c->hd) + c->d;
-  return static_cast<std::size_t>(2 - c->tied) * n(c->V, c->d) + static_cast<std::size_t>(c->L) * layer +
-         static_cast<std::size_t>(norms) * 4;
+  return static_cast<std::size_t>(2 - c->tied) * n(c->V, c->d) +
+         static_cast<std::size_t>(c->L) * layer + static_cast<std::size_t>(norms) * 4;
 }
 
-extern "C" int tt_train(assay_ctx*, const tt_config* c, const std::uint16_t* docs, std::int64_t n_docs,
-                        const tt_budget* budget, void* blob) {
-  if (!valid(c) || n_docs < 0 || (n_docs > 0 && docs == nullptr) || budget == nullptr || blob == nullptr) return ASSAY_EINVAL;
+extern "C" int tt_train(assay_ctx*, const tt_config* c, const std::uint16_t* docs,
+                        std::int64_t n_docs, const tt_budget* budget, void* blob) {
+  if (!valid(c) || n_docs < 0 || (n_docs > 0 && docs == nullptr) || budget == nullptr ||
+      blob == nullptr)
+    return ASSAY_EINVAL;
   if (c->tied == 0) return ASSAY_ENOTSUP;
   Model model(*c);
   model.randomise(budget->seed + 0x9e3779b97f4a7c15ull);
@@ -484,20 +521,23 @@ extern "C" int tt_train(assay_ctx*, const tt_config* c, const std::uint16_t* doc
   return ASSAY_OK;
 }
 
-extern "C" int tt_quantize(assay_ctx*, std::int64_t rows, std::int64_t cols, const float* w, std::uint8_t* blocks) {
+extern "C" int tt_quantize(assay_ctx*, std::int64_t rows, std::int64_t cols, const float* w,
+                           std::uint8_t* blocks) {
   if (!valid_matrix(rows, cols, w, blocks)) return ASSAY_EINVAL;
   for (std::int64_t i = 0; i < rows * cols; i += 128, blocks += kBytes) pack_block(w + i, blocks);
   return ASSAY_OK;
 }
 
-extern "C" int tt_dequantize(assay_ctx*, std::int64_t rows, std::int64_t cols, const std::uint8_t* blocks, float* w) {
+extern "C" int tt_dequantize(assay_ctx*, std::int64_t rows, std::int64_t cols,
+                             const std::uint8_t* blocks, float* w) {
   if (!valid_matrix(rows, cols, w, blocks)) return ASSAY_EINVAL;
   for (std::int64_t i = 0; i < rows * cols; i += 128, blocks += kBytes) unpack_block(blocks, w + i);
   return ASSAY_OK;
 }
 
-extern "C" int tt_linear(assay_ctx* ctx, std::int64_t M, std::int64_t rows, std::int64_t cols, const float* x,
-                         const std::uint8_t* blocks, const float* dy, float* y, float* dx, float* dw_latent) {
+extern "C" int tt_linear(assay_ctx* ctx, std::int64_t M, std::int64_t rows, std::int64_t cols,
+                         const float* x, const std::uint8_t* blocks, const float* dy, float* y,
+                         float* dx, float* dw_latent) {
   if (M < 0 || !valid_matrix(rows, cols, blocks, dw_latent)) return ASSAY_EINVAL;
   if (M * cols > 0 && (x == nullptr || dx == nullptr)) return ASSAY_EINVAL;
   if (M * rows > 0 && (dy == nullptr || y == nullptr)) return ASSAY_EINVAL;
@@ -516,9 +556,11 @@ extern "C" int tt_linear(assay_ctx* ctx, std::int64_t M, std::int64_t rows, std:
   return ASSAY_OK;
 }
 
-extern "C" int tt_logits(assay_ctx*, const tt_config* c, const void* blob, const std::uint16_t* docs, std::int64_t n_docs,
-                         float* logits) {
-  if (!valid(c) || n_docs < 0 || blob == nullptr || (n_docs > 0 && (docs == nullptr || logits == nullptr))) return ASSAY_EINVAL;
+extern "C" int tt_logits(assay_ctx*, const tt_config* c, const void* blob,
+                         const std::uint16_t* docs, std::int64_t n_docs, float* logits) {
+  if (!valid(c) || n_docs < 0 || blob == nullptr ||
+      (n_docs > 0 && (docs == nullptr || logits == nullptr)))
+    return ASSAY_EINVAL;
   if (c->tied == 0) return ASSAY_ENOTSUP;
   Model model(*c);
   model.read(static_cast<const std::uint8_t*>(blob));
