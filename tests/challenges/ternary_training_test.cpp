@@ -263,7 +263,7 @@ Vector decode(const std::uint8_t* block) {
 }
 
 TEST(TernaryModel, AgreesWithTheWitness) {
-  for (const char* name : {"logits", "gqa_tile", "logits_odd"}) {
+  for (const char* name : {"logits", "gqa_tile", "logits_odd", "logits_untied"}) {
     const CaseSpec& c = case_named(name);
     const tt_config config = shape_of(c).call.config;
     Drawn drawn(c, 21);
