@@ -105,17 +105,23 @@ class Checker {
   // A call that fails leaves its outputs alone.
   void check_untouched(const Op& op) {
     const kvc_config& c = p_.config[op.cache];
-    bool clean = true;
+    const auto clean = [&](int buffer, std::int64_t at, std::int64_t elements) {
+      return untouched(element(buffer, at), elements * p_.element_bytes);
+    };
     if (op.kind == kAttend) {
       const std::int64_t rows =
           std::max<std::int64_t>(0, r_.pool[static_cast<std::size_t>(op.pool + 2 * op.n)]);
-      clean = untouched(element(kO, op.o_at), rows * c.n_q * c.Dv * p_.element_bytes);
+      const auto* lse = buffers_[kLse].as<float>() + std::max<std::int64_t>(0, op.lse_at);
+      const bool lse_clean = op.lse_at < 0 || untouched(lse, rows * c.n_q * 4);
+      if (!lse_clean || !clean(kO, op.o_at, rows * c.n_q * c.Dv)) return reject_touched(op);
     } else if (op.kind == kRead) {
-      const std::int64_t rows = std::max<std::int64_t>(0, op.b - op.a);
-      clean = untouched(element(kReadK, op.k_at), rows * c.n_kv * c.D * p_.element_bytes);
+      const std::int64_t rows = std::max<std::int64_t>(0, op.b - op.a) * c.n_kv;
+      if (!clean(kReadK, op.k_at, rows * c.D) || !clean(kReadV, op.v_at, rows * c.Dv))
+        return reject_touched(op);
     }
-    if (!clean) reject(op, "failed as it should, but wrote to its output");
   }
+
+  void reject_touched(const Op& op) { reject(op, "failed as it should, but wrote to its output"); }
 
   void check_destroy(const Op& op, const Result& got) {
     used_[op.cache].clear();

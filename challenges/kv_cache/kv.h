@@ -71,9 +71,9 @@ struct Op {
 
 // What the adapter writes for each operation.
 struct Result {
-  std::int64_t status, first, second;  // slot; length; live and reserved bytes
-  std::int64_t held,
-      total;  // bytes of the cache's blocks after the call; ever allocated until then
+  std::int64_t status;
+  std::int64_t first, second;  // slot; length; live and reserved bytes
+  std::int64_t held, total;  // bytes of the cache's blocks after the call; ever allocated till then
 };
 
 enum Buffer {

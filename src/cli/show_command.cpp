@@ -131,9 +131,9 @@ void add_show(CLI::App& app, Action& action) {
       "\nNothing is run: the stored measurements are shown, and for each failed case the command\n"
       "that replays it alone.\n"
       "\nExamples:\n"
-      "  assay show textbook kv_cache\n"
-      "  assay show textbook kv_cache --attempt 2\n"
-      "  assay show textbook kv_cache --json | python3 -m json.tool\n");
+      "  assay show textbook CHALLENGE\n"
+      "  assay show textbook CHALLENGE --attempt 2\n"
+      "  assay show textbook CHALLENGE --json | python3 -m json.tool\n");
   command->callback([options, &action] {
     action = [options](const Context& context) { return show(context, *options); };
   });
