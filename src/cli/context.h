@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "assay/case.h"
+#include "spec/spec.h"
 
 namespace CLI {
 class App;
