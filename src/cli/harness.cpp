@@ -8,6 +8,7 @@
 #include <set>
 
 #include "measure/machine.h"
+#include "run/challenge_registry.h"
 #include "sandbox/worker_image.h"
 #include "util/files.h"
 #include "util/text.h"
@@ -65,9 +66,12 @@ std::vector<Submission> select_submissions(const std::filesystem::path& folder,
                             "one per challenge, or name another with --submissions", folder.string()));
   }
   std::vector<std::string> challenges, warnings;
-  for (const auto& spec : specs) challenges.push_back(spec.name);
+  for (const ChallengeRow& row : challenge_rows()) challenges.emplace_back(row.name);
   std::vector<Submission> all = find_submissions(folder, challenges, warnings);
   for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
+  std::erase_if(all, [&](const Submission& s) {
+    return std::ranges::find(specs, s.challenge, &ChallengeSpec::name) == specs.end();
+  });
   if (models.empty()) return all;
   std::set<std::string> known;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
