@@ -88,46 +88,23 @@ inline void expect_passes(const ChallengeUnderTest& subject, const std::string& 
   }
 }
 
-struct ListedExample {
-  std::string path;
-  bool slow = false;
-  std::vector<std::string> cases;
-};
-
-inline std::vector<ListedExample> listed_examples(const ChallengeUnderTest& subject) {
-  std::vector<ListedExample> found;
+// The cases on the first lines of the examples.
+inline std::vector<std::string> cases_of_examples(const ChallengeUnderTest& subject) {
+  std::vector<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator(subject.file("examples"))) {
     if (entry.path().extension() != ".cpp") continue;
-    const std::string name = entry.path().filename(), text = read_file(entry.path());
-    ListedExample e{entry.path(), name.starts_with("slow_"), {}};
+    const std::string text = read_file(entry.path());
     std::istringstream words(text.substr(0, text.find('\n')));
     std::string slashes, verb;
     words >> slashes >> verb;
-    for (std::string word; words >> word;) e.cases.push_back(word);
-    found.push_back(std::move(e));
+    for (std::string word; words >> word;) found.push_back(word);
   }
   return found;
 }
 
-// Wrong and cheating examples fail the cases of their first line; slow ones pass `sound`.
-inline void expect_examples_as_announced(const ChallengeUnderTest& subject, const std::vector<std::string>& sound) {
-  for (const ListedExample& e : listed_examples(subject)) {
-    DirectRunner runner(subject.name, compile(e.path, subject.name));
-    ASSERT_FALSE(e.cases.empty()) << e.path;
-    for (const std::string& name : e.slow ? sound : e.cases) {
-      const CaseSpec& c = subject.case_named(name);
-      if (c.group == CaseGroup::timed) continue;  // needs the harness's repetitions
-      for (std::uint64_t seed = 1; seed <= (c.group == CaseGroup::resource ? 1 : 2); ++seed) {
-        const Verdict expected = e.slow ? Verdict::ok : Verdict::wrong_answer;
-        EXPECT_EQ(runner.run(c, seed).verdict, expected) << e.path << ", " << name << " seed " << seed;
-      }
-    }
-  }
-}
-
+// What the examples do is for `assay selftest`; here only that none is missing.
 inline void expect_traps_covered(const ChallengeUnderTest& subject) {
-  std::vector<std::string> listed;
-  for (const ListedExample& e : listed_examples(subject)) listed.insert(listed.end(), e.cases.begin(), e.cases.end());
+  const std::vector<std::string> listed = cases_of_examples(subject);
   for (const CaseSpec& c : subject.spec.cases) {
     if (c.group != CaseGroup::trap || !c.uncaught_reason.empty()) continue;
     EXPECT_THAT(listed, ::testing::Contains(c.name));

@@ -178,23 +178,6 @@ std::vector<ListedExample> examples() {
   return found;
 }
 
-TEST(FusedSoftmaxTopK, EveryExampleEarnsWhatItsFirstLineSays) {
-  for (const ListedExample& e : examples()) {
-    testing::DirectRunner runner(kName, testing::compile(e.path, kName));
-    ASSERT_FALSE(e.cases.empty()) << e.path;
-    for (const std::string& name :
-         e.slow ? std::vector<std::string>{"basic", "ties_boundary", "nan_row_between"} : e.cases) {
-      const CaseSpec& c = case_named(name);
-      if (c.group == CaseGroup::timed) continue;  // needs the harness's repetitions
-      for (std::uint64_t seed = 1; seed <= 2; ++seed) {
-        const Verdict expected = e.slow ? Verdict::ok : Verdict::wrong_answer;
-        EXPECT_EQ(runner.run(c, seed).verdict, expected)
-            << e.path << ", " << name << " seed " << seed;
-      }
-    }
-  }
-}
-
 TEST(FusedSoftmaxTopK, EveryTrapIsInTheListOfAnExample) {
   std::vector<std::string> listed;
   for (const ListedExample& e : examples())

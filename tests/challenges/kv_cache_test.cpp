@@ -438,33 +438,5 @@ TEST_P(KvBaseline, PassesEveryUntimedCase) {
 
 INSTANTIATE_TEST_SUITE_P(Both, KvBaseline, ::testing::Values("naive.cpp", "par.cpp"));
 
-// The cases on the first line of an example, after its keyword.
-std::vector<std::string> announced(const fs::path& example) {
-  const std::string text = read_file(example);
-  std::istringstream first(text.substr(0, text.find('\n')));
-  std::vector<std::string> words;
-  for (std::string word; first >> word;) words.push_back(word);
-  words.erase(words.begin(), words.begin() + 2);
-  return words;
-}
-
-TEST(KvExamples, FailTheCasesTheyName) {
-  std::set<std::string> caught;
-  for (const auto& entry : fs::directory_iterator(file("examples"))) {
-    const std::string name = entry.path().stem();
-    if (name.starts_with("slow_")) continue;
-    testing::DirectRunner runner(kName, testing::compile(entry.path(), kName));
-    for (const std::string& word : announced(entry.path())) {
-      EXPECT_EQ(runner.run(case_named(word), 4).verdict, Verdict::wrong_answer)
-          << name << " passed " << word;
-      caught.insert(word);
-    }
-  }
-  for (const CaseSpec& c : spec().cases) {
-    const bool named = !c.catches.empty();
-    EXPECT_TRUE(!named || caught.contains(c.name)) << c.name << " catches no example";
-  }
-}
-
 }  // namespace
 }  // namespace assay::kv_cache

@@ -451,22 +451,5 @@ TEST_P(TernaryBaseline, PassesEveryUntimedCase) {
 
 INSTANTIATE_TEST_SUITE_P(Both, TernaryBaseline, ::testing::Values("naive.cpp", "par.cpp"));
 
-TEST(TernaryExamples, WrongOnesFailTheCasesTheyName) {
-  for (const auto& entry : fs::directory_iterator(file("examples"))) {
-    const std::string name = entry.path().stem();
-    if (!name.starts_with("wrong_")) continue;
-    const std::string text = read_file(entry.path());
-    std::istringstream first(text.substr(0, text.find('\n')));
-    std::string word;
-    first >> word >> word;
-    testing::DirectRunner runner(kName, testing::compile(entry.path(), kName));
-    while (first >> word) {
-      if (word == "budget") continue;  // nothing measures time here
-      EXPECT_EQ(runner.run(case_named(word), 4).verdict, Verdict::wrong_answer)
-          << name << " passed " << word;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace assay::ternary_training
