@@ -81,7 +81,9 @@ CaseResult execute(WorkerProcess& worker, CaseInput& input, const ExecuteOptions
     scratch = std::max(scratch, outcome.scratch_peak);
     if (phase == planned.plan.timed_phase) result.seconds = outcome.seconds;
   }
-  {
+  if (!options.judge) {
+    result.verdict = outcome.status == ASSAY_OK ? Verdict::ok : Verdict::wrong_answer;
+  } else {
     const Charge charge(account.reference);
     judge(input.challenge(),
           {planned.spec, &planned.plan, &planned.layout, &input.reference(), buffers,
