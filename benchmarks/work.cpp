@@ -1,11 +1,13 @@
 #include "work.h"
 
+#include <cstring>
 #include <functional>
 #include <initializer_list>
 #include <map>
 #include <string_view>
 
 #include "peers/attention_case.h"
+#include "ternary_training/call.h"
 #if __has_include("kv_cache/trusted.h")
 #include "kv_cache/trusted.h"
 #endif
@@ -64,6 +66,32 @@ std::optional<Work> attention_backward(const CaseSpec&, const CasePlan& plan) {
               2.0 * static_cast<double>(3 * p->D + 2 * p->Dv) * heads * visible_pairs(*p)};
 }
 
+// Each step reads the logits of every beam once; the first has one beam an item. Where beams may end early
+// there is no simple count.
+std::optional<Work> beam(const CaseSpec& spec, const CasePlan&) {
+  if (spec.params.at("eos").get<int>() >= 0) return {};
+  const double steps = spec.params.at("max_new").get<double>();
+  const double rows = spec.params.at("B").get<double>() * (1 + (steps - 1) * spec.params.at("K").get<double>());
+  return Work{rows * spec.params.at("V").get<double>() * sizeof(float), 0};
+}
+
+// A linear layer and both its gradients; of training, those of every matrix for every token, and causal
+// attention with its gradients.
+std::optional<Work> ternary(const CaseSpec& spec, const CasePlan& plan) {
+  namespace tern = ternary_training;
+  tern::Params p;
+  std::memcpy(&p, plan.params.data(), sizeof p);
+  if (plan.entry == tern::kLinear) {
+    return Work{0, 6.0 * static_cast<double>(p.M * p.rows * p.cols)};
+  }
+  if (plan.entry != tern::kTrain) return {};
+  const tt_config& c = p.config;
+  const double heads = c.hd * (2.0 * c.Hq + 2.0 * c.Hkv) * c.d, ff = 3.0 * c.ff * c.d;
+  const double weights = c.L * (heads + ff) + static_cast<double>(c.V) * c.d;
+  const double attention = 12.0 * c.L * c.Hq * c.hd * c.T / 2;
+  return Work{0, spec.params.at("max_tokens").get<double>() * (6 * weights + attention)};
+}
+
 #if __has_include("kv_cache/trusted.h")
 // Each attention reads the keys and values of its sequences once; nothing else moves much.
 std::optional<Work> kv_cache_attention(const CaseSpec& spec, const CasePlan& plan) {
@@ -98,11 +126,13 @@ std::optional<Work> work_of(const std::string& challenge, const CaseSpec& spec,
                             const CasePlan& plan) {
   using Function = std::optional<Work> (*)(const CaseSpec&, const CasePlan&);
   static const std::map<std::string, Function> functions = {
+    {"beam_search", &beam},
     {"layer_norm_backward", &layer_norm},
     {"fused_softmax_topk", &topk},
     {"dflash_verify", &dflash},
     {"flash_attention_fwd", &attention_forward},
     {"flash_attention_bwd", &attention_backward},
+    {"ternary_training", &ternary},
 #if __has_include("kv_cache/trusted.h")
     {"kv_cache", &kv_cache_attention},
 #endif

@@ -10,8 +10,7 @@
 namespace assay {
 
 struct Work {
-  double bytes =
-      0;  // memory traffic with cold caches: every input read and every output written once
+  double bytes = 0;  // memory traffic with cold caches: inputs read once, outputs written once
   double flops = 0;  // of matrix products only, each multiplication and each addition
 };
 
