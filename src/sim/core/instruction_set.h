@@ -10,12 +10,17 @@
 
 namespace assay::sim {
 
-// How an operand reaches the handler.
+// How an operand reaches the handler. Where a register is wider or narrower than the form, the decoder
+// adds the conversion; a negated source predicate (!p) arrives already complemented, and an integer
+// literal in place of a predicate as a constant mask. Sources and destinations may be the same slot only
+// for families of select_alu with one destination: all others may write before they have read.
 enum class OperandForm : std::uint8_t {
   dst32, dst64, dst_pred,   // written; _ (sink) gives a scratch slot
   src32, src64, src_pred,   // read; an immediate or special register becomes a slot. A 16-bit literal,
                             // or a real literal of f32 type, is converted to the slot's bits
   dst32_list, src32_list, dst64_list, src64_list,  // {a, b, ...}: offsets in Code::extra
+  dst128, src128,           // two Lanes64 one after the other, the low halves first
+  ignored,                  // not read: a cache policy
   immediate,                // must be a literal: goes to Instr::imm
   address32, address64,     // [reg + offset]: the register's slot; the offset goes to Instr::imm
 };

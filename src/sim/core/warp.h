@@ -16,12 +16,13 @@ struct BlockRun;  // the block in execution: shared memory, barriers, checker
 struct Warp {
   std::byte* regs = nullptr;         // the current frame
   std::uint32_t* preds = nullptr;    // the current frame's predicate masks
+  const std::uint32_t* extra = nullptr;  // Code::extra of the current function
   std::uint32_t active = 0;          // lanes that execute the current instruction: fragment and guard
   Lanes32 lane_mask{};               // active, expanded: ~0u or 0 a lane
   Lanes32 carry{};                   // CC.CF of add.cc and the like: 0 or 1
   std::uint32_t index = 0;           // within the block
   std::uint32_t live = 0;            // lanes that exist and have not exited
-  std::uint32_t pc = 0;              // of the instruction in execution
+  std::uint32_t pc = 0;              // of the instruction in execution, unique within the program
   BlockRun* block = nullptr;
 
   Lanes32& r32(std::uint32_t offset) { return *reinterpret_cast<Lanes32*>(regs + offset); }
