@@ -1,7 +1,4 @@
 // 8-bit, 4-bit and 1-bit integers with s32 accumulators.
-#include <algorithm>
-#include <limits>
-
 #include "sim/math/tensor_tiles.h"
 
 namespace assay::sim {
@@ -10,97 +7,85 @@ Mma32 find_float_mma(TensorType, MmaShape);  // tensor_float.cpp
 
 namespace {
 
-// Multiplicands become floats: every product and sum of one instruction is an integer below 2^24
-// (32 * 255^2 of u8), which f32 adds exactly and at twice the speed of 32-bit integers.
-struct Bytes {
-  static constexpr int width = 16;
-  static void tile(TensorType type, const Lanes32& from, float* to, int cols) {
-    std::uint8_t bytes[128];
-    std::memcpy(bytes, &from, sizeof bytes);
-    const int flip = type == TensorType::s8 ? 0x80 : 0;
-    for (int g = 0; g < 8; ++g) {
-      for (int c = 0; c < width; ++c) {
-        to[g * cols + c] = static_cast<float>((bytes[g * width + c] ^ flip) - flip);
-      }
-    }
-  }
-};
-
-struct Nibbles {
-  static constexpr int width = 32;
-  static void tile(TensorType type, const Lanes32& from, float* to, int cols) {
-    const int flip = type == TensorType::s4 ? 8 : 0;
-    for (int lane = 0; lane < 32; ++lane) {
-      float* eight = to + lane / 4 * cols + lane % 4 * 8;
-      for (int e = 0; e < 8; ++e) {
-        const int nibble = static_cast<int>(from.v[lane] >> (4 * e) & 15u);
-        eight[e] = static_cast<float>((nibble ^ flip) - flip);
-      }
-    }
-  }
-};
-
-std::uint32_t add_clamped(std::int32_t c, std::int32_t sum) {
-  const std::int64_t exact = std::int64_t{c} + sum;
-  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(
-      exact, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()));
-}
-
-// D = C + sum.
+// D = C + sum, modulo 2^32 or clamped.
 template <int m, int n>
-void accumulate(const MmaRegisters<Lanes32>& x, const std::int32_t (&sum)[m][n], bool saturate) {
-  std::int32_t c[m][n];
-  unpack_pairs(x.c, c, [](std::uint32_t v) { return static_cast<std::int32_t>(v); });
-  std::uint32_t d[m][n];
-  for (int i = 0; i < m; ++i) {
-    for (int j = 0; j < n; ++j) {
-      d[i][j] = saturate
-                    ? add_clamped(c[i][j], sum[i][j])
-                    : static_cast<std::uint32_t>(c[i][j]) + static_cast<std::uint32_t>(sum[i][j]);
-    }
+void accumulate(const MmaRegisters<Lanes32>& x, const std::int32_t (&sum)[m * n], bool saturate) {
+  using Word = std::uint32_t;
+  Word c[m * n];
+  unpack_pairs<m, n>(x.c, c, [](Eight<Word> v) { return v; });
+  for (int e = 0; e < m * n; ++e) {
+    const Word before = c[e], addend = static_cast<Word>(sum[e]), after = before + addend;
+    // The sum overflows where its sign is neither that of C nor that of the addend.
+    const bool overflow = (((before ^ after) & (addend ^ after)) >> 31) != 0;
+    const Word limit = 0x7fffffffu + (before >> 31);
+    c[e] = saturate && overflow ? limit : after;
   }
-  pack_pairs(d, x.d, [](std::uint32_t v) { return v; });
+  pack_pairs<m, n>(c, x.d, [](Eight<Word> v) { return v; });
 }
 
-template <class Type, int m, int n, int k>
+// Multiplicands become floats: every product and sum of one instruction is an integer below 2^24
+// (32 * 255^2 of u8), which f32 adds exactly and faster than integers of 32 bits.
+template <int bits, int m, int n, int k>
 void mma(const MmaRegisters<Lanes32>& x, const MmaMode& mode) {
-  float a[m][k], bt[n][k], b[k][n], d[m][n] = {};
-  unpack<m, k, m == 8 ? 8 : 16, Type::width>(x.a, a, [&](const Lanes32& from, float* to, int cols) {
-    Type::tile(mode.a, from, to, cols);
-  });
-  unpack<n, k, 8, Type::width>(x.b, bt, [&](const Lanes32& from, float* to, int cols) {
-    Type::tile(mode.b, from, to, cols);
-  });
-  transpose(bt, b);
-  multiply<true>(a, b, d);
-  std::int32_t sum[m][n];
-  for (int i = 0; i < m; ++i) {
-    for (int j = 0; j < n; ++j) sum[i][j] = static_cast<std::int32_t>(d[i][j]);
+  // Complement the sign bit and take its weight off.
+  constexpr int sign = 1 << (bits - 1);
+  const auto flip = [](TensorType t) {
+    return t == TensorType::s8 || t == TensorType::s4 ? sign : 0;
+  };
+  const int flip_a = flip(mode.a), flip_b = flip(mode.b);
+
+  std::uint8_t elements_a[m * k];
+  if constexpr (bits == 8) {
+    concatenate<std::uint8_t, m * k / 128>(x.a, elements_a);
+  } else {
+    std::uint8_t pairs[m * k / 2];
+    concatenate<std::uint8_t, m * k / 256>(x.a, pairs);
+    for (int e = 0; e < m * k / 2; ++e) {
+      elements_a[2 * e] = pairs[e] & 15;
+      elements_a[2 * e + 1] = pairs[e] >> 4;
+    }
   }
-  accumulate(x, sum, mode.saturate);
+  float a[m * k];
+  for (int e = 0; e < m * k; ++e) a[e] = static_cast<float>((elements_a[e] ^ flip_a) - flip_a);
+
+  std::uint32_t elements_b[n * k];
+  unpack_b<n, k, bits>(x.b, elements_b);
+  float b[n * k];
+  for (int e = 0; e < n * k; ++e) {
+    b[e] = static_cast<float>((static_cast<int>(elements_b[e]) ^ flip_b) - flip_b);
+  }
+
+  float d[m * n] = {};
+  multiply<ExactProducts, m, n, k, tile_width(bits)>(a, b, d);
+  std::int32_t sum[m * n];
+  for (int e = 0; e < m * n; ++e) sum[e] = static_cast<std::int32_t>(d[e]);
+  accumulate<m, n>(x, sum, mode.saturate);
 }
 
 // Rows of bits as words of 64.
 template <int m, int n, int k>
 void mma_b1(const MmaRegisters<Lanes32>& x, const MmaMode& mode) {
-  const auto tile = [](const Lanes32& from, std::uint64_t* to, int words) {
-    for (int g = 0; g < 8; ++g) std::memcpy(to + g * words, &from.v[4 * g], 16);
-  };
-  // A tile is 128 bits wide: two words.
   std::uint64_t a[m][k / 64], b[n][k / 64];
-  unpack<m, k / 64, m == 8 ? 8 : 16, 2>(x.a, a, tile);
-  unpack<n, k / 64, 8, 2>(x.b, b, tile);
-  std::int32_t sum[m][n];
+  const auto read = [](const Lanes32* const* registers, int block_rows, auto& rows) {
+    for (int t = 0; t < static_cast<int>(sizeof rows / sizeof(Lanes32)); ++t) {
+      const TileOrigin at = tile_origin(t, block_rows, k, 128);
+      for (int g = 0; g < 8; ++g)
+        std::memcpy(&rows[at.row + g][at.col / 64], &registers[t]->v[4 * g], 16);
+    }
+  };
+  read(x.a, m == 8 ? 8 : 16, a);
+  read(x.b, 8, b);
+  std::int32_t sum[m * n];
   for (int i = 0; i < m; ++i) {
     for (int j = 0; j < n; ++j) {
       int count = 0;
       for (int w = 0; w < k / 64; ++w) {
         count += std::popcount(mode.conjunction ? a[i][w] & b[j][w] : a[i][w] ^ b[j][w]);
       }
-      sum[i][j] = count;
+      sum[i * n + j] = count;
     }
   }
-  accumulate(x, sum, false);
+  accumulate<m, n>(x, sum, false);
 }
 
 }  // namespace
@@ -109,17 +94,17 @@ Mma32 find_mma32(TensorType type, MmaShape s) {
   switch (type) {
     case TensorType::s8:
     case TensorType::u8:
-      if (s == MmaShape{8, 8, 16}) return mma<Bytes, 8, 8, 16>;
-      if (s == MmaShape{16, 8, 16}) return mma<Bytes, 16, 8, 16>;
-      if (s == MmaShape{16, 8, 32}) return mma<Bytes, 16, 8, 32>;
-      if (s == MmaShape{16, 16, 16}) return mma<Bytes, 16, 16, 16>;
-      if (s == MmaShape{32, 8, 16}) return mma<Bytes, 32, 8, 16>;
+      if (s == MmaShape{8, 8, 16}) return mma<8, 8, 8, 16>;
+      if (s == MmaShape{16, 8, 16}) return mma<8, 16, 8, 16>;
+      if (s == MmaShape{16, 8, 32}) return mma<8, 16, 8, 32>;
+      if (s == MmaShape{16, 16, 16}) return mma<8, 16, 16, 16>;
+      if (s == MmaShape{32, 8, 16}) return mma<8, 32, 8, 16>;
       return nullptr;
     case TensorType::s4:
     case TensorType::u4:
-      if (s == MmaShape{8, 8, 32}) return mma<Nibbles, 8, 8, 32>;
-      if (s == MmaShape{16, 8, 32}) return mma<Nibbles, 16, 8, 32>;
-      if (s == MmaShape{16, 8, 64}) return mma<Nibbles, 16, 8, 64>;
+      if (s == MmaShape{8, 8, 32}) return mma<4, 8, 8, 32>;
+      if (s == MmaShape{16, 8, 32}) return mma<4, 16, 8, 32>;
+      if (s == MmaShape{16, 8, 64}) return mma<4, 16, 8, 64>;
       return nullptr;
     case TensorType::b1:
       if (s == MmaShape{8, 8, 128}) return mma_b1<8, 8, 128>;
