@@ -173,6 +173,7 @@ void store(Warp& warp, const Instr& in) {
   const std::uint32_t* slots = kVector == 1 ? &in.b : w.extra + in.aux + 1;
   Lanes64 address;
   lane_addresses(w, kVector == 1 ? in.a : slots[-1], in.imm, f.narrow_address, address);
+  if (f.releases) w.block->checker.fence();
   if (f.space == Space::local && store_local<kBytes, kVector>(w, address, slots)) return;
   if constexpr (kVector == 1 && kBytes >= 4) {
     store_lanes<kBytes>(w, f.space, address.v, w.active, store_kind(f), w.regs + in.b);
@@ -280,6 +281,7 @@ std::optional<CoreSelection> select_memory(const ptx::Instruction& in, const Nam
   // warps in lockstep would not be seen.
   flags.atomic = (m->ordered && beyond_warp) ||
                  (m->is_volatile && (m->space == Space::global || m->space == Space::generic));
+  flags.releases = !loads && m->releases && m->beyond_block && m->space != Space::shared;
   CoreSelection s;
   if (loads && is_signed(m->type) && bytes < 4) {
     const unsigned to = bits_of(destination_type(value, names));
