@@ -1,7 +1,7 @@
 // How fast the simulator executes kernels of three kinds, on one host thread, with its checks and
 // without: warp instructions per second.
 //
-//   ninja -C build sim_speed && build/benchmarks/sim_speed [rounds]
+//   ninja -C build sim_speed && build/benchmarks/sim_speed [rounds [name]]
 #include <fmt/format.h>
 #include <time.h>
 
@@ -200,6 +200,7 @@ int main(int argc, char** argv) {
   fmt::print("{:<24} {:>12} {:>12} {:>8}   M warp instructions/s, one thread\n", "", "checks",
              "none", "ratio");
   for (const Workload& work : workloads) {
+    if (argc > 2 && std::strstr(work.name, argv[2]) == nullptr) continue;
     const double with = measure(work, true, rounds), without = measure(work, false, rounds);
     fmt::print("{:<24} {:>12.1f} {:>12.1f} {:>8.2f}\n", work.name, with, without, with / without);
   }

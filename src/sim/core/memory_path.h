@@ -67,6 +67,20 @@ template <unsigned kBytes>
 void store_lanes(WarpRun&, ptx::Space, const std::uint64_t* address, std::uint32_t mask, AccessKind,
                  const std::byte* data);
 
+// Whether all lanes have the same address.
+inline bool uniform(const std::uint64_t* address) {
+  if (address[0] != address[kLanes - 1]) return false;
+  std::uint64_t differ = 0;
+  for (unsigned l = 0; l < kLanes; ++l) differ |= address[l] ^ address[0];
+  return differ == 0;
+}
+
+// Checks and counts the load of one address by all active lanes, and returns where its bytes are.
+// Null, with nothing done, where only load_lanes() can tell: of spaces other than global and
+// shared.
+const std::byte* load_uniform(WarpRun&, ptx::Space, const std::uint64_t* address,
+                              std::uint32_t bytes, AccessKind);
+
 // Where each lane's operand of a read-modify-write lies in host memory, after the checks.
 void locate_atomic(WarpRun&, ptx::Space, const std::uint64_t* address, std::uint32_t mask,
                    AccessKind, std::uint32_t bytes, std::byte** host);
