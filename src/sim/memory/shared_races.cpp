@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <bit>
 
+#include "sim/memory/any_bits.h"
+
 namespace assay::sim {
 namespace {
 
 // An entry, from the lowest bit: lanes (last 5, first 5 bits), warp 5, flag 1, shared 1, pc 20,
-// time 27. The lanes are those that accessed the unit in one instruction, or since the warp last
+// time 26. The lanes are those that accessed the unit in one instruction, or since the warp last
 // met.
 using Entry = std::uint64_t;
 constexpr unsigned kFirstShift = 5, kWarpShift = 10, kFlagShift = 15, kSharedShift = 16,
@@ -16,7 +18,7 @@ constexpr Entry kThreadMask = 0x7fff, kWarpMask = Entry{31} << kWarpShift;
 constexpr Entry kFlag = Entry{1} << kFlagShift;      // a read or write by an atomic load or store
 constexpr Entry kShared = Entry{1} << kSharedShift;  // see by_warp; the time is the latest of all
 constexpr Entry kLane = 1 + (Entry{1} << kFirstShift);  // from a lane's entry to the next lane's
-constexpr std::uint32_t kMaxTime = (1u << 27) - 2;
+constexpr std::uint32_t kMaxTime = (1u << 26) - 2;
 constexpr std::uint32_t kMaxPc = (1u << 20) - 1;
 
 constexpr std::uint32_t time_of(Entry e) { return static_cast<std::uint32_t>(e >> kTimeShift); }
@@ -36,6 +38,21 @@ constexpr Entry with_lanes_of(Entry e, Entry old) {
   return (e & ~(kFirst | kLast)) | first | last;
 }
 
+// Calls f(i, entry) for consecutive units, 2^shift to a lane; `own` is the entry of the first. A
+// unit a lane is the usual number, of which compilers make straight code.
+template <class F>
+void for_units(std::size_t count, Entry own, unsigned shift, F&& f) {
+  if (shift == 0 && count == kLanes) {
+    for (std::size_t i = 0; i < kLanes; ++i) f(i, own + i * kLane);
+  } else {
+    for (std::size_t i = 0; i < count; ++i) f(i, own + (i >> shift) * kLane);
+  }
+}
+
+void fill(Entry* to, std::size_t count, Entry own, unsigned shift) {
+  for_units(count, own, shift, [=](std::size_t i, Entry e) { to[i] = e; });
+}
+
 }  // namespace
 
 SharedRaces::SharedRaces(std::uint32_t bytes, std::uint32_t warps)
@@ -50,7 +67,7 @@ SharedRaces::SharedRaces(std::uint32_t bytes, std::uint32_t warps)
   restart();
 }
 
-// Time begins anew. Also when it has run out within a block, after 2^27 meetings with accesses
+// Time begins anew. Also when it has run out within a block, after 2^26 meetings with accesses
 // between them: races across that moment are not seen.
 void SharedRaces::restart() {
   std::fill(writes_.begin(), writes_.end(), 0);
@@ -156,19 +173,25 @@ std::optional<SharedRaces::Pair> SharedRaces::unordered(Entry e, const Run& r) c
   return std::nullopt;
 }
 
-// Likewise for entries of consecutive units, by 2^shift to a lane; `own` is the entry of the first.
-// True for those that are certainly ordered.
+// Whether all entries are of a time that everybody knows, as behind a barrier of the block.
+bool SharedRaces::all_past(const Entry* e, std::size_t count) const {
+  const Entry floor = floor_limit_;
+  return e[0] < floor && any_bits(e, count, [=](Entry x) { return not_below(x, floor); }) == 0;
+}
+
+// Whether entries of consecutive units, 2^shift to a lane, are all ordered before an access by
+// these lanes; `own` is the entry of the first. False may also mean that it takes a closer look.
 bool SharedRaces::all_ordered(const Entry* e, std::size_t count, Entry own, unsigned shift) const {
+  if (all_past(e, count)) return true;
   const Entry floor = floor_limit_, lane_floor = lane_limit_;
-  const Entry thread = own & kThreadMask, warp = own & kWarpMask;
-  std::uint64_t others = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Entry x = e[i];
-    const bool own_warp = (x & (kWarpMask | kShared)) == warp;
-    const bool own_thread = (x & (kThreadMask | kShared)) == thread + (i >> shift) * kLane;
-    others += (x < floor) | (own_warp & (x < lane_floor)) | own_thread ? 0u : 1u;
-  }
-  return others == 0;
+  Entry unordered = 0;
+  for_units(count, own, shift, [&](std::size_t i, Entry own_i) {
+    const Entry differs = e[i] ^ own_i;
+    const Entry other_warp = is_nonzero(differs & (kWarpMask | kShared));
+    const Entry other_thread = is_nonzero(differs & (kThreadMask | kShared));
+    unordered |= not_below(e[i], floor) & (other_warp | not_below(e[i], lane_floor)) & other_thread;
+  });
+  return unordered == 0;
 }
 
 const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& a,
@@ -198,7 +221,7 @@ const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& 
   };
   if (p.uniform) {
     run(p.first, last_lane(a.mask), p.low);
-  } else if (a.kind == AccessKind::store && !p.ascending) {
+  } else if (a.kind == AccessKind::store && !p.distinct) {
     // Lanes of one store do not conflict here: those of one address must come together.
     for_addresses(a, [&](std::uint32_t lanes_there, std::uint64_t address) {
       run(static_cast<std::uint32_t>(std::countr_zero(lanes_there)), last_lane(lanes_there),
@@ -220,24 +243,26 @@ bool SharedRaces::contiguous(const WarpAccess& a, const LanePattern& p, Entry ow
   if (atomics_.used && !all_ordered(&atomics_.unit[begin], count, own, shift)) return false;
   if (a.kind == AccessKind::load) return add_contiguous(readers_, begin, count, own, shift);
   if (!all_ordered(&readers_.unit[begin], count, own, shift)) return false;
-  for (std::size_t i = 0; i < count; ++i) writes_[begin + i] = own + (i >> shift) * kLane;
+  fill(&writes_[begin], count, own, shift);
   return true;
 }
 
 // Puts plain reads into `to`: true if its entries are all ordered or of this warp.
 bool SharedRaces::hold_contiguous(Entry* to, std::size_t count, Entry own, unsigned shift) const {
+  if (all_past(to, count)) {
+    fill(to, count, own, shift);
+    return true;
+  }
   const Entry floor = floor_limit_, warp = own & kWarpMask;
-  std::uint64_t others = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    others += (to[i] < floor) | ((to[i] & (kWarpMask | kShared)) == warp) ? 0u : 1u;
-  }
-  if (others != 0) return false;
+  const auto is_foreign = [=](Entry x) {
+    return not_below(x, floor) & is_nonzero((x ^ warp) & (kWarpMask | kShared));
+  };
+  if (any_bits(to, count, is_foreign) != 0) return false;
   const Entry now = (own >> kTimeShift) << kTimeShift;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Entry e = own + (i >> shift) * kLane, joined = with_lanes_of(e, to[i]);
+  for_units(count, own, shift, [=](std::size_t i, Entry e) {
     const bool join = (to[i] >= now) & ((to[i] & (kWarpMask | kShared | kFlag)) == warp);
-    to[i] = join ? joined : e;
-  }
+    to[i] = join ? with_lanes_of(e, to[i]) : e;
+  });
   return true;
 }
 
@@ -285,14 +310,14 @@ void SharedRaces::check(const WarpAccess& a, const Run& r, Entry e, AccessKind p
 
 void SharedRaces::check_holders(const WarpAccess& a, const Run& r, const Holders& h,
                                 std::size_t unit, bool readers) {
-  const AccessKind plain = readers ? AccessKind::load : AccessKind::atomic;
-  const AccessKind flagged = readers ? AccessKind::atomic_load : AccessKind::atomic_store;
-  const auto one = [&](Entry e) {
-    const bool both_atomic = readers && is_atomic(a.kind) && (e & kFlag) != 0;
-    if (!both_atomic) check(a, r, e, plain, flagged);
-  };
   const Entry e = h.unit[unit];
   if (e < floor_limit_) return;
+  const AccessKind plain = readers ? AccessKind::load : AccessKind::atomic;
+  const AccessKind flagged = readers ? AccessKind::atomic_load : AccessKind::atomic_store;
+  const auto one = [&](Entry held) {
+    const bool both_atomic = readers && is_atomic(a.kind) && (held & kFlag) != 0;
+    if (!both_atomic) check(a, r, held, plain, flagged);
+  };
   if ((e & kShared) == 0) return one(e);
   for (std::uint32_t w = 0; w < warps_count_; ++w) one(h.of_warp(w)[unit]);
 }
@@ -329,18 +354,23 @@ void SharedRaces::add_holder(const Run& r, Holders& h, std::size_t unit) {
 
 // The lanes of one address.
 void SharedRaces::single(const WarpAccess& a, const Run& r) {
+  const Entry floor = floor_limit_;
   for (std::size_t u = r.begin; u < r.end; ++u) {
-    check(a, r, writes_[u], AccessKind::store, AccessKind::store);
-    const bool reads_only = !writes(a.kind);
-    if (!reads_only) check_holders(a, r, readers_, u, true);
+    if (writes_[u] >= floor) check(a, r, writes_[u], AccessKind::store, AccessKind::store);
+    if (writes(a.kind)) check_holders(a, r, readers_, u, true);
     if (atomics_.used && !is_atomic(a.kind)) check_holders(a, r, atomics_, u, false);
     switch (a.kind) {
-      case AccessKind::load: add_holder(r, readers_, u); break;
+      case AccessKind::load:
+        if (Entry& e = readers_.unit[u]; e < floor) {
+          e = r.entry;
+        } else {
+          add_holder(r, readers_, u);
+        }
+        break;
       case AccessKind::store: writes_[u] = r.entry; break;
       case AccessKind::atomic_load:
         // Unless it would hide a plain read.
-        if (const Entry e = readers_.unit[u];
-            e < floor_limit_ || (e & (kFlag | kShared)) == kFlag) {
+        if (const Entry e = readers_.unit[u]; e < floor || (e & (kFlag | kShared)) == kFlag) {
           add_holder(r, readers_, u);
         }
         break;
