@@ -233,5 +233,31 @@ loop:
   EXPECT_EQ(run(), each_lane(32, [](std::uint32_t l) { return 4 * (l + 100) + 10; }));
 }
 
+// The value is read in the middle of the loop; what comes after it there must not take its slot.
+TEST_F(Move, SlotsOutliveLoopsOfSeveralBlocks) {
+  load_kernel(R"(
+  add.u32 %r1, %t, 100;
+  mov.u32 %r2, 0;
+  mov.u32 %r3, 0;
+head:
+  setp.ge.u32 %p1, %r3, 4;
+  @%p1 bra done;
+  setp.eq.u32 %p2, %r3, 77;
+  @%p2 bra latch;
+  add.u32 %r2, %r2, %r1;
+latch:
+  mul.lo.u32 %r10, %r3, 5;
+  mul.lo.u32 %r11, %r3, 7;
+  mul.lo.u32 %r12, %r3, 9;
+  add.u32 %r10, %r10, %r11;
+  add.u32 %r10, %r10, %r12;
+  add.u32 %r2, %r2, %r10;
+  add.u32 %r3, %r3, 1;
+  bra head;
+done:
+  st.global.u32 [%out], %r2;)");
+  EXPECT_EQ(run(), each_lane(32, [](std::uint32_t l) { return 4 * (l + 100) + 21 * 6; }));
+}
+
 }  // namespace
 }  // namespace assay::sim
