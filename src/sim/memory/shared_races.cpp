@@ -3,57 +3,10 @@
 #include <algorithm>
 #include <bit>
 
-#include "sim/memory/any_bits.h"
+#include "sim/memory/shared_entry.h"
 
 namespace assay::sim {
-namespace {
-
-// An entry, from the lowest bit: lanes (last 5, first 5 bits), warp 5, flag 1, shared 1, pc 20,
-// time 26. The lanes are those that accessed the unit in one instruction, or since the warp last
-// met.
-using Entry = std::uint64_t;
-constexpr unsigned kFirstShift = 5, kWarpShift = 10, kFlagShift = 15, kSharedShift = 16,
-                   kPcShift = 17, kTimeShift = 37;
-constexpr Entry kThreadMask = 0x7fff, kWarpMask = Entry{31} << kWarpShift;
-constexpr Entry kFlag = Entry{1} << kFlagShift;      // a read or write by an atomic load or store
-constexpr Entry kShared = Entry{1} << kSharedShift;  // see by_warp; the time is the latest of all
-constexpr Entry kLane = 1 + (Entry{1} << kFirstShift);  // from a lane's entry to the next lane's
-constexpr std::uint32_t kMaxTime = (1u << 26) - 2;
-constexpr std::uint32_t kMaxPc = (1u << 20) - 1;
-
-constexpr std::uint32_t time_of(Entry e) { return static_cast<std::uint32_t>(e >> kTimeShift); }
-constexpr std::uint32_t warp_of(Entry e) { return (e >> kWarpShift) & 31; }
-constexpr std::uint32_t first_of(Entry e) { return (e >> kFirstShift) & 31; }
-constexpr std::uint32_t last_of(Entry e) { return e & 31; }
-constexpr Entry lanes(std::uint32_t first, std::uint32_t last) {
-  return Entry{last} | (Entry{first} << kFirstShift);
-}
-// Entries below it are of a time up to `time`.
-constexpr Entry limit(std::uint32_t time) { return (Entry{time} + 1) << kTimeShift; }
-
-// `e` with the lanes of `old`, an entry of the same warp and time, too.
-constexpr Entry with_lanes_of(Entry e, Entry old) {
-  constexpr Entry kFirst = Entry{31} << kFirstShift, kLast = 31;
-  const Entry first = std::min(e & kFirst, old & kFirst), last = std::max(e & kLast, old & kLast);
-  return (e & ~(kFirst | kLast)) | first | last;
-}
-
-// Calls f(i, entry) for consecutive units, 2^shift to a lane; `own` is the entry of the first. A
-// unit a lane is the usual number, of which compilers make straight code.
-template <class F>
-void for_units(std::size_t count, Entry own, unsigned shift, F&& f) {
-  if (shift == 0 && count == kLanes) {
-    for (std::size_t i = 0; i < kLanes; ++i) f(i, own + i * kLane);
-  } else {
-    for (std::size_t i = 0; i < count; ++i) f(i, own + (i >> shift) * kLane);
-  }
-}
-
-void fill(Entry* to, std::size_t count, Entry own, unsigned shift) {
-  for_units(count, own, shift, [=](std::size_t i, Entry e) { to[i] = e; });
-}
-
-}  // namespace
+using namespace shared_entry;
 
 SharedRaces::SharedRaces(std::uint32_t bytes, std::uint32_t warps)
     : bytes_((bytes + 31) / 32 * 32),
@@ -173,27 +126,6 @@ std::optional<SharedRaces::Pair> SharedRaces::unordered(Entry e, const Run& r) c
   return std::nullopt;
 }
 
-// Whether all entries are of a time that everybody knows, as behind a barrier of the block.
-bool SharedRaces::all_past(const Entry* e, std::size_t count) const {
-  const Entry floor = floor_limit_;
-  return e[0] < floor && any_bits(e, count, [=](Entry x) { return not_below(x, floor); }) == 0;
-}
-
-// Whether entries of consecutive units, 2^shift to a lane, are all ordered before an access by
-// these lanes; `own` is the entry of the first. False may also mean that it takes a closer look.
-bool SharedRaces::all_ordered(const Entry* e, std::size_t count, Entry own, unsigned shift) const {
-  if (all_past(e, count)) return true;
-  const Entry floor = floor_limit_, lane_floor = lane_limit_;
-  Entry unordered = 0;
-  for_units(count, own, shift, [&](std::size_t i, Entry own_i) {
-    const Entry differs = e[i] ^ own_i;
-    const Entry other_warp = is_nonzero(differs & (kWarpMask | kShared));
-    const Entry other_thread = is_nonzero(differs & (kThreadMask | kShared));
-    unordered |= not_below(e[i], floor) & (other_warp | not_below(e[i], lane_floor)) & other_thread;
-  });
-  return unordered == 0;
-}
-
 const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& a,
                                                               const LanePattern& p) {
   conflicts_.clear();
@@ -214,6 +146,14 @@ const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& 
                     (Entry{std::min(a.pc, kMaxPc)} << kPcShift) | (flag ? kFlag : 0) |
                     (Entry{warp_} << kWarpShift);
   if (p.contiguous && contiguous(a, p, own)) return conflicts_;
+  // Not where neighbours share an address: those go together below.
+  const bool single_units = size == unit_shift_ && !p.uniform && !p.contiguous &&
+                            a.address[0] != a.address[1] && a.address[30] != a.address[31];
+  if (single_units && !atomics_.used &&
+      (a.kind == AccessKind::load || (a.kind == AccessKind::store && p.distinct)) &&
+      scattered(a, p, own)) {
+    return conflicts_;
+  }
   const auto run = [&](std::uint32_t first, std::uint32_t last, std::uint64_t address) {
     const std::size_t begin = address >> unit_shift_;
     single(a, {first, last, begin, begin + (std::size_t{a.bytes} >> unit_shift_),
@@ -231,59 +171,6 @@ const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& 
     for_runs(a, run);
   }
   return conflicts_;
-}
-
-// Plain loads and stores that conflict with nothing; false: look at each lane.
-bool SharedRaces::contiguous(const WarpAccess& a, const LanePattern& p, Entry own) {
-  if (is_atomic(a.kind)) return false;
-  const unsigned shift = static_cast<unsigned>(std::countr_zero(a.bytes)) - unit_shift_;
-  const std::size_t begin = p.low >> unit_shift_, count = std::size_t{p.lanes} << shift;
-  own |= lanes(p.first, p.first);
-  if (!all_ordered(&writes_[begin], count, own, shift)) return false;
-  if (atomics_.used && !all_ordered(&atomics_.unit[begin], count, own, shift)) return false;
-  if (a.kind == AccessKind::load) return add_contiguous(readers_, begin, count, own, shift);
-  if (!all_ordered(&readers_.unit[begin], count, own, shift)) return false;
-  fill(&writes_[begin], count, own, shift);
-  return true;
-}
-
-// Puts plain reads into `to`: true if its entries are all ordered or of this warp.
-bool SharedRaces::hold_contiguous(Entry* to, std::size_t count, Entry own, unsigned shift) const {
-  if (all_past(to, count)) {
-    fill(to, count, own, shift);
-    return true;
-  }
-  const Entry floor = floor_limit_, warp = own & kWarpMask;
-  const auto is_foreign = [=](Entry x) {
-    return not_below(x, floor) & is_nonzero((x ^ warp) & (kWarpMask | kShared));
-  };
-  if (any_bits(to, count, is_foreign) != 0) return false;
-  const Entry now = (own >> kTimeShift) << kTimeShift;
-  for_units(count, own, shift, [=](std::size_t i, Entry e) {
-    const bool join = (to[i] >= now) & ((to[i] & (kWarpMask | kShared | kFlag)) == warp);
-    to[i] = join ? with_lanes_of(e, to[i]) : e;
-  });
-  return true;
-}
-
-bool SharedRaces::add_contiguous(Holders& h, std::size_t begin, std::size_t count, Entry own,
-                                 unsigned shift) {
-  Entry* const unit = &h.unit[begin];
-  if (hold_contiguous(unit, count, own, shift)) return true;
-  // All shared already, or all of one other warp that this one knows nothing of.
-  const Entry like = unit[0] & (kShared | kWarpMask);
-  const bool shared = (like & kShared) != 0;
-  const Entry mask = shared ? kShared : kShared | kWarpMask;
-  std::uint64_t others = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    others += (unit[i] < floor_limit_) | ((unit[i] & mask) != (like & mask)) ? 1u : 0u;
-  }
-  if (others != 0 || h.by_warp.bytes() == 0 || (!shared && !warps_.simple())) return false;
-  if (!shared) std::copy_n(unit, count, h.of_warp(warp_of(like)) + begin);
-  if (!hold_contiguous(h.of_warp(warp_) + begin, count, own, shift)) return false;
-  const Entry latest = (own & ~kThreadMask) | kShared;
-  for (std::size_t i = 0; i < count; ++i) unit[i] = std::max(unit[i], latest) | kShared;
-  return true;
 }
 
 void SharedRaces::check(const WarpAccess& a, const Run& r, Entry e, AccessKind plain,
