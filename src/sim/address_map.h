@@ -1,0 +1,24 @@
+// Where the memories of the simulated GPU lie in its generic 64-bit address space. The ranges are
+// reserved without access rights in every process that holds device pointers, so that a host
+// dereference of one faults as on hardware; the bytes live elsewhere.
+#pragma once
+
+#include <cstdint>
+
+namespace assay::sim {
+
+struct AddressRange {
+  std::uint64_t begin = 0, bytes = 0;
+  constexpr bool contains(std::uint64_t a) const { return a - begin < bytes; }
+};
+
+// Global memory, device globals and constants.
+inline constexpr AddressRange kGlobalRange{0x2000'0000'0000, std::uint64_t{1} << 37};
+// Shared memory of the block that executes; offset 0 of the window is offset 0 of .shared.
+inline constexpr AddressRange kSharedRange{0x1000'0000'0000, std::uint64_t{1} << 24};
+// Local memory of the thread that executes, likewise.
+inline constexpr AddressRange kLocalRange{0x1100'0000'0000, std::uint64_t{1} << 24};
+// Kernel parameters, likewise (cvta.param).
+inline constexpr AddressRange kParamRange{0x1200'0000'0000, std::uint64_t{1} << 16};
+
+}  // namespace assay::sim

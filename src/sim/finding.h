@@ -1,0 +1,50 @@
+// What the checks of the simulator found wrong with a kernel.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace assay::sim {
+
+enum class FindingKind : std::uint8_t {
+  out_of_bounds,      // an access outside every allocation of its memory
+  misaligned,
+  use_after_free,
+  uninitialised,      // a read of global or shared memory that nothing wrote
+  shared_race,        // two threads of a block, one of them writing, nothing between that orders them
+  global_race,        // likewise two blocks
+  barrier_divergence, // threads wait at different barriers, or some never arrive
+  deadlock,           // no thread can go on
+  warp_sync,          // a .sync operation whose mask names lanes that never come, or not the executing one
+  assertion,          // __assertfail
+  trap,
+  instruction_limit,
+  read_only,          // a write to constant memory
+  order_dependence,   // the result changed with the order of blocks or warps
+};
+
+const char* to_string(FindingKind);
+
+struct ThreadId {
+  std::uint32_t block[3] = {0, 0, 0};
+  std::uint32_t thread[3] = {0, 0, 0};
+};
+
+// "softmax(float*): block (3,0,0), thread (33,0,0), topk.cu:41: reads 4 bytes at ..."
+struct Finding {
+  FindingKind kind{};
+  std::string kernel;   // demangled
+  ThreadId thread;
+  std::string where;    // "topk.cu:41"
+  std::string text;     // one sentence: what was accessed, and how far outside which allocation
+  std::string other;    // races: the other access, with its thread and place
+  std::uint64_t count = 1;  // how often at this place; only the first is described
+
+  std::string describe() const;
+};
+
+// Whether execution cannot go on after it (the launch ends with an error, as on hardware).
+bool is_fatal(FindingKind);
+
+}  // namespace assay::sim

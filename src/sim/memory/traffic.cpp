@@ -1,0 +1,116 @@
+#include "sim/memory/traffic.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "sim/memory/distinct.h"
+
+namespace assay::sim {
+std::uint32_t sectors(const WarpAccess& a, const LanePattern& p) {
+  if (p.uniform) return 1;
+  const std::uint64_t base = p.low / kSectorBytes;
+  // Without gaps between lanes there are none between sectors.
+  const bool dense = p.contiguous || (p.stride != 0 && p.stride <= kSectorBytes);
+  if (dense) return static_cast<std::uint32_t>(p.high / kSectorBytes - base + 1);
+  if (p.stride != 0) return kLanes;
+  const LaneAddresses all(a);
+  if (p.ascending) {
+    std::uint32_t count = 1;
+    for (unsigned i = 1; i < kLanes; ++i) {
+      count += all.v[i] / kSectorBytes != all.v[i - 1] / kSectorBytes ? 1u : 0u;
+    }
+    return count;
+  }
+  std::uint64_t offsets[kLanes];
+  for (unsigned i = 0; i < kLanes; ++i) offsets[i] = all.v[i] - base * kSectorBytes;
+  return count_distinct(offsets, std::countr_zero(kSectorBytes), p.high - base * kSectorBytes);
+}
+
+BankPasses bank_passes(const WarpAccess& a, const LanePattern& p) {
+  const unsigned words = std::max(1u, a.bytes / kBankBytes);  // of a lane
+  const unsigned group = kLanes / words;                      // lanes that go together
+  BankPasses result;
+  unsigned groups = 0;
+  for (unsigned begin = 0; begin < kLanes; begin += group) {
+    groups += ((a.mask >> begin) & low_lanes(group)) != 0 ? 1u : 0u;
+  }
+  if (p.contiguous || p.uniform) {
+    result.passes = groups;
+  } else if (words == 1 && p.stride % kBankBytes == 0 && p.stride != 0) {
+    // 32 distinct words, so many of them in each of the banks that are met.
+    const std::uint64_t step = p.stride / kBankBytes;
+    result.passes = static_cast<std::uint32_t>(std::gcd(step, std::uint64_t{kBanks}));
+  } else {
+    // Lanes of a group have all words in common or none. A place is the first word of a lane
+    // relative to the lowest, by lane size, with the group above it.
+    const auto unit = static_cast<unsigned>(std::countr_zero(words * kBankBytes));
+    const auto group_shift = static_cast<unsigned>(std::countr_zero(group));
+    const std::uint64_t low = p.low >> unit;
+    const LaneAddresses all(a);
+    const auto passes = [&]<class T>(T, unsigned place_bits) {
+      T place[kLanes], repeated[kLanes];
+      for (unsigned i = 0; i < kLanes; ++i) {
+        const unsigned lane = ((a.mask >> i) & 1u) != 0 ? i : p.first;
+        place[i] = static_cast<T>(((all.v[i] >> unit) - low) |
+                                  (std::uint64_t{lane >> group_shift} << place_bits));
+      }
+      find_repeated(place, repeated);
+      std::uint8_t in_bank[8][kBanks] = {};
+      for (unsigned i = 0; i < kLanes; ++i) {
+        auto& banks = in_bank[place[i] >> place_bits];
+        const std::uint64_t word = (low + (place[i] & ((T{1} << place_bits) - 1))) * words;
+        for (unsigned w = 0; w < words; ++w) {
+          banks[(word + w) % kBanks] += repeated[i] == 0 ? 1u : 0u;
+        }
+      }
+      for (unsigned g = 0; g < words; ++g) {
+        result.passes += *std::max_element(in_bank[g], in_bank[g] + kBanks);
+      }
+    };
+    // 3 bits for the group; the window of shared memory has 2^24 bytes.
+    if (words == 1 && p.high - p.low < 0x3fff0) {
+      passes(std::uint16_t{}, 16);
+    } else {
+      passes(std::uint32_t{}, 24);
+    }
+  }
+  result.replays = result.passes - groups;
+  return result;
+}
+
+void count_global(Counters& c, const WarpAccess& a, const LanePattern& p, bool constant) {
+  const std::uint64_t bytes = std::uint64_t{p.lanes} * a.bytes;
+  if (is_read_modify_write(a.kind)) {
+    c.global_atomics += p.lanes;
+  } else if (constant) {
+    c.constant_load_bytes += bytes;
+  } else if (writes(a.kind)) {
+    c.global_store_bytes += bytes;
+    c.global_store_sectors += sectors(a, p);
+  } else {
+    c.global_load_bytes += bytes;
+    c.global_load_sectors += sectors(a, p);
+  }
+}
+
+void count_shared(Counters& c, const WarpAccess& a, const LanePattern& p) {
+  if (is_read_modify_write(a.kind)) {
+    ++c.shared_atomics;
+  } else if (writes(a.kind)) {
+    ++c.shared_stores;
+  } else {
+    ++c.shared_loads;
+  }
+  const BankPasses b = bank_passes(a, p);
+  c.shared_passes += b.passes;
+  c.shared_replays += b.replays;
+  c.shared_bytes += std::uint64_t{p.lanes} * a.bytes;
+}
+
+void count_local(Counters& c, const WarpAccess& a) {
+  const std::uint64_t bytes = std::uint64_t(std::popcount(a.mask)) * a.bytes;
+  (writes(a.kind) ? c.local_store_bytes : c.local_load_bytes) += bytes;
+}
+
+}  // namespace assay::sim
