@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "sim/core/calls.h"
+#include "sim/core/describe.h"
 #include "sim/core/function_decoder.h"
 
 namespace assay::sim {
@@ -47,6 +48,7 @@ std::vector<const ptx::Function*> reachable(const ptx::Module& module, const ptx
 }
 
 KernelInfo kernel_info(const ptx::Function& entry) {
+  if (entry.clusters) throw Unsupported("kernel " + demangled(entry.name) + ": clusters of thread blocks");
   KernelInfo info;
   info.name = entry.name;
   place_kernel_params(entry, info);

@@ -156,6 +156,7 @@ struct Device::State {
                         ", which is not in this module");
     }
     value += static_cast<std::uint64_t>(r.addend);
+    value >>= r.shift;
     std::byte* const at = memory.data(m.variables.at(v.name).address + r.at, r.bytes);
     std::memcpy(at, &value, std::min<std::size_t>(r.bytes, sizeof value));
   }

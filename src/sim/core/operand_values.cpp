@@ -33,6 +33,7 @@ Type first_type(const ptx::Instruction& in) {
 
 // The type that a literal at this place has.
 Type literal_type(const ptx::Instruction& in, std::size_t index) {
+  if (in.opcode == "wmma") return Type::b32;  // the stride is the only literal
   const Type t = last_type(in);
   // The addend of mad.wide is twice as wide.
   if (in.opcode == "mad" && index == 3 && has(in, "wide")) {
