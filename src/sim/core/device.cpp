@@ -135,7 +135,7 @@ struct Device::State {
       memory.mark_initialised(*address, bytes);
       std::byte* const data = memory.data(*address, bytes);
       std::memset(data, 0, bytes);
-      std::memcpy(data, v.initial.data(), v.initial.size());
+      if (!v.initial.empty()) std::memcpy(data, v.initial.data(), v.initial.size());
     }
     SymbolTable functions;
     add_functions(m.ptx, functions);
