@@ -7,6 +7,7 @@ ROOT = pathlib.Path(sys.argv[1])
 # Folder of src -> folders it may include from, besides its own, util/ and include/assay.
 ALLOWED = {
     "util": set(),
+    "sim": set(),
     "results": set(),
     "numerics": set(),
     "spec": set(),

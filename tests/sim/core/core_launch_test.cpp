@@ -317,5 +317,25 @@ TEST_F(Launch, MemoryOfTheHost) {
   EXPECT_EQ(device.high_water(), 200u);
 }
 
+TEST_F(Launch, ClustersAreRefusedByName) {
+  load(".visible .entry k()\n.explicitcluster\n.reqnctapercluster 2, 1, 1\n{\n  ret;\n}\n");
+  try {
+    launch(shape(2, 32), "k");
+    ADD_FAILURE() << "ran";
+  } catch (const Unsupported& e) {
+    EXPECT_THAT(e.what(), testing::HasSubstr("clusters"));
+  }
+}
+
+TEST_F(Launch, InitialValuesThatAreBytesOfAddresses) {
+  load_kernel("mov.u64 %rd1, table; ld.global.u8 %r1, [%rd1]; st.global.u32 [%out], %r1; mov.u64 %rd2, datum;"
+              "shr.u64 %rd2, %rd2, 8; cvt.u32.u64 %r2, %rd2; and.b32 %r2, %r2, 255; st.global.u32 [%out+4], %r2;",
+              ".global .align 8 .b8 datum[300];\n.global .align 1 .b8 table[1] = {0xff00(datum)};\n");
+  const std::uint64_t out = upload(std::vector<std::uint32_t>(2));
+  ASSERT_EQ(launch(shape(1, 1), "k", out, std::uint64_t{0}).status, LaunchStatus::ok);
+  const auto got = download<std::uint32_t>(out, 2);
+  EXPECT_EQ(got[0], got[1]);
+}
+
 }  // namespace
 }  // namespace assay::sim
