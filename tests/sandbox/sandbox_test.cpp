@@ -45,7 +45,7 @@ class SandboxTest : public ::testing::Test {
 
   Exit run(const Program& program) {
     Process process = spawn(Tier::namespaces, program);
-    const auto exit = process.wait(10s);
+    const auto exit = process.wait(60s);
     EXPECT_TRUE(exit.has_value()) << "hung";
     return exit.value_or(Exit{});
   }
@@ -94,7 +94,7 @@ TEST_F(SandboxTest, KillsDescendantsWithTheSandbox) {
   {
     Process process = spawn(Tier::namespaces, program);
     ::close(fds[1]);
-    ASSERT_TRUE(process.wait(10s).has_value());
+    ASSERT_TRUE(process.wait(60s).has_value());
   }
   char byte;
   EXPECT_EQ(::read(fds[0], &byte, 1), 0);
@@ -172,7 +172,7 @@ TEST(LandlockTier, ContainsWhatItCanWithoutNamespaces) {
     program.argv = {"worker", "--probe", attempt};
     program.fds.assign(8, null.get());
     Process process = spawn(Tier::landlock, program);
-    const auto exit = process.wait(10s);
+    const auto exit = process.wait(60s);
     ASSERT_TRUE(exit.has_value()) << attempt;
     const bool killed = WIFSIGNALED(exit->status) && WTERMSIG(exit->status) == SIGSYS;
     EXPECT_TRUE(killed || exit->status == 0) << attempt << " status " << exit->status;
@@ -186,7 +186,7 @@ TEST(UnsafeTier, DoesNotContain) {
   program.argv = {"worker", "--probe", "read_etc"};
   program.fds.assign(8, null.get());
   Process process = spawn(Tier::none, program);
-  const auto exit = process.wait(10s);
+  const auto exit = process.wait(60s);
   ASSERT_TRUE(exit.has_value());
   EXPECT_EQ(exit->status, 1 << 8) << "the probe itself no longer detects an escape";
 }
