@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -72,10 +74,43 @@ std::string demangled(const std::string& name) {
   return status == 0 ? text.get() : name;
 }
 
-std::string shortened(std::string name) {
+// A message with the mangled names in it made readable.
+std::string demangled_within(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t at = std::min(text.find("_Z"), text.size());
+    std::size_t end = at;
+    while (end < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_')) {
+      ++end;
+    }
+    out += text.substr(0, at);
+    if (end > at) out += demangled(std::string(text.substr(at, end - at)));
+    text.remove_prefix(end);
+  }
+  return out;
+}
+
+// Without the last bracket and what it encloses, if the name ends with one.
+std::string_view without_last(std::string_view name, char open, char close) {
+  if (name.empty() || name.back() != close) return name;
+  int depth = 0;
+  for (std::size_t i = name.size(); i-- > 0;) {
+    if (name[i] == close) ++depth;
+    if (name[i] == open && --depth == 0) return name.substr(0, i);
+  }
+  return name;
+}
+
+// For the table: the end of a long name says more than its namespaces and arguments.
+std::string shortened(const std::string& full) {
   constexpr std::size_t kColumns = 56;
-  name = printable(name, 1, 4 * kColumns);
-  return name.size() <= kColumns ? name : name.substr(0, kColumns - 3) + "...";
+  const std::string safe = printable(full, 1, 1 << 16);
+  if (safe.size() <= kColumns) return safe;
+  std::string_view name = without_last(safe, '(', ')');
+  if (name.size() > kColumns) name = without_last(name, '<', '>');
+  if (name.size() <= kColumns) return std::string(name);
+  return fmt::format("...{}", name.substr(name.size() - (kColumns - 3)));
 }
 
 std::string kernel_table(const std::vector<sim::KernelSummary>& kernels) {
@@ -132,7 +167,8 @@ std::string sim_text(const SimulatedRun& run) {
   std::string text = fmt::format("\n{}", how_it_ended(run.status));
   text += s.kernels.empty() ? "no kernel ran\n" : kernel_table(s.kernels);
   for (const auto& what : s.unsupported) {
-    text += fmt::format("not supported by the simulator: {}\n", printable(what, 6, 600));
+    text += fmt::format("not supported by the simulator: {}\n",
+                        printable(demangled_within(what), 6, 4000));
   }
   for (const auto& note : s.notes) text += fmt::format("note: {}\n", note);
   if (s.findings.empty()) return text + "no findings\n";

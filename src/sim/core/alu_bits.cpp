@@ -200,12 +200,12 @@ struct Szext {
 // Each nibble of `selectors` names one of the eight bytes of b:a; its top bit asks for copies of
 // the byte's sign.
 [[gnu::always_inline]] inline uint32_t permute(uint32_t a, uint32_t b, uint32_t selectors) {
-  const uint64_t bytes = funnel(a, b);
-  const auto byte = [bytes, selectors](int i) {
-    const uint32_t selector = selectors >> 4 * i & 15;
-    const auto value = static_cast<uint32_t>(bytes >> 8 * (selector & 7) & 0xff);
+  const auto byte = [a, b, selectors](int i) {
+    const uint32_t selector = selectors >> 4 * i;
+    const uint32_t word = select((selector & 4) != 0, b, a);
+    const uint32_t value = word >> 8 * (selector & 3) & 0xff;
     const uint32_t sign = (value >> 7) * 0xff;
-    return ((selector & 8) != 0 ? sign : value) << 8 * i;
+    return select((selector & 8) != 0, sign, value) << 8 * i;
   };
   return byte(0) | byte(1) | byte(2) | byte(3);
 }

@@ -60,7 +60,7 @@ void run(Warp& w, const Instr& in) {
   if constexpr (kOut) {
 #pragma omp simd
     for (int l = 0; l < 32; ++l) {
-      w.carry.v[l] = w.lane_mask.v[l] != 0 ? carry_out.v[l] : w.carry.v[l];
+      w.carry.v[l] = blend(w.lane_mask.v[l], carry_out.v[l], w.carry.v[l]);
     }
   }
 }

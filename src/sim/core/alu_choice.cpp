@@ -7,7 +7,7 @@ namespace {
 
 template <class T>
 struct Selp {
-  static T apply(T a, T b, bool c) { return c ? a : b; }
+  static T apply(T a, T b, bool c) { return blend<T>(-static_cast<std::uint32_t>(c), a, b); }
 };
 template <class T>
 struct SlctInteger {

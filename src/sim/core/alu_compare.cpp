@@ -128,7 +128,7 @@ struct Scalar {
     const uint32_t is = combine(w, in, holds<T, kRelation, kFtz>(w, in));
     const auto one = static_cast<uint32_t>(in.imm >> 32);
     Lanes32 out;
-    for (int l = 0; l < 32; ++l) out.v[l] = (is >> l & 1) != 0 ? one : 0;
+    for (int l = 0; l < 32; ++l) out.v[l] = one & (0 - (is >> l & 1));
     write_active(w, in.d, out);
   }
 };
@@ -150,8 +150,8 @@ struct Halves {
     const auto one = static_cast<uint32_t>(in.imm >> 32);
     Lanes32 out;
     for (int l = 0; l < 32; ++l) {
-      out.v[l] = ((first >> l & 1) != 0 ? one & 0xffff : 0) |
-                 ((second >> l & 1) != 0 ? one & 0xffff0000 : 0);
+      out.v[l] =
+          (one & 0xffff & (0 - (first >> l & 1))) | (one & 0xffff0000 & (0 - (second >> l & 1)));
     }
     write_active(w, in.d, out);
   }

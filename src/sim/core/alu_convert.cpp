@@ -8,12 +8,12 @@ using std::uint32_t, std::uint64_t;
 
 // The operand after .ftz, .sat and .relu. The bounds are values of every type: clamping before or
 // after rounding is the same.
-template <class From>
-[[gnu::always_inline]] inline auto prepare(From value, ConvertFlags flags) {
+template <class From, class Flags>
+[[gnu::always_inline]] inline auto prepare(From value, Flags flags) {
   auto x = real_of(value);
-  if constexpr (std::is_same_v<From, float>) x = flags.ftz ? flush(x) : x;
-  x = flags.sat ? saturate(x) : x;
-  return flags.relu ? relu(x) : x;
+  if constexpr (std::is_same_v<From, float>) x = select(flags.ftz, flush(x), x);
+  x = select(flags.sat, saturate(x), x);
+  return select(flags.relu, relu(x), x);
 }
 
 // Exact. A NaN stays one: sign and payload are kept, and it becomes quiet.
@@ -21,7 +21,7 @@ template <class From>
   const auto bits = std::bit_cast<uint32_t>(x);
   const uint64_t nan = uint64_t{bits & F32::sign} << 32 | F64::infinity | uint64_t{1} << 51 |
                        uint64_t{bits & (F32::min_normal - 1)} << 29;
-  return x != x ? std::bit_cast<double>(nan) : static_cast<double>(x);
+  return select(x != x, std::bit_cast<double>(nan), static_cast<double>(x));
 }
 
 template <Rounding R>
@@ -32,30 +32,30 @@ template <Rounding R>
 }
 
 // To a type with fewer bits of precision or of range, in rounding mode R.
-template <class From, class To, Rounding R>
+template <class From, class To, Rounding R, class Flags>
 struct Narrow {
   [[gnu::always_inline]] static To apply(From value, Fixed fixed) {
-    const ConvertFlags flags(fixed);
+    const Flags flags(fixed);
     const auto x = prepare(value, flags);
     if constexpr (is_half<To>) {
       return to_half<To, R>(x);
     } else {
       const float out = to_float<R>(x);
-      return flags.ftz ? flush(out) : out;
+      return select(flags.ftz, flush(out), out);
     }
   }
 };
 
 // To a type that holds every value.
-template <class From, class To>
+template <class From, class To, class Flags>
 struct Widen {
   [[gnu::always_inline]] static To apply(From value, Fixed fixed) {
-    const ConvertFlags flags(fixed);
+    const Flags flags(fixed);
     const auto x = prepare(value, flags);
     if constexpr (std::is_same_v<To, double>) {
       return to_double(x);
     } else {
-      return flags.ftz ? flush(x) : x;
+      return select(flags.ftz, flush(x), x);
     }
   }
 };
@@ -69,34 +69,35 @@ template <class T, class Real>
     return canonical(x);
   }
 }
-template <class T>
+template <class T, class Flags>
 struct Same {
   [[gnu::always_inline]] static T apply(T value, Fixed fixed) {
-    return same_type<T>(prepare(value, fixed));
+    return same_type<T>(prepare(value, Flags(fixed)));
   }
 };
-template <class T, Rounding R>
+template <class T, Rounding R, class Flags>
 struct Integral {
   [[gnu::always_inline]] static T apply(T value, Fixed fixed) {
-    const ConvertFlags flags(fixed);
+    const Flags flags(fixed);
     auto x = real_of(value);
-    if constexpr (std::is_same_v<T, float>) x = flags.ftz ? flush(x) : x;
+    if constexpr (std::is_same_v<T, float>) x = select(flags.ftz, flush(x), x);
     x = round_integral<R>(x);
-    return same_type<T>(flags.sat ? saturate(x) : x);
+    return same_type<T>(select(flags.sat, saturate(x), x));
   }
 };
 
-template <Rounding R>
+template <Rounding R, class Flags>
 struct ToTf32 {
   [[gnu::always_inline]] static uint32_t apply(float value, Fixed fixed) {
-    return to_tf32<R>(prepare(value, fixed));
+    return to_tf32<R>(prepare(value, Flags(fixed)));
   }
 };
 // The first operand goes to the upper half.
-template <class T, Rounding R>
+template <class T, Rounding R, class Flags>
 struct PackHalves {
   [[gnu::always_inline]] static Pair<T> apply(float a, float b, Fixed fixed) {
-    return pair_of(to_half<T, R>(prepare(b, fixed)), to_half<T, R>(prepare(a, fixed)));
+    const Flags flags(fixed);
+    return pair_of(to_half<T, R>(prepare(b, flags)), to_half<T, R>(prepare(a, flags)));
   }
 };
 
@@ -107,45 +108,37 @@ bool is_real(AluType type) {
          type == AluType::f64;
 }
 
-bool is_exact(AluType to, AluType from) {
-  return bits_of(to) > bits_of(from) && from != AluType::none;
+// A handler of an operation that takes Flags last.
+template <template <class...> class Op, class... T>
+Selection flagged(uint64_t flags) {
+  return with_flags(
+      flags, [&]<class Flags>(Flags*) { return lanewise<Op<T..., Flags>>(kClass, 0, flags); });
+}
+template <class From, class To, class R, class Flags>
+using NarrowOp = Narrow<From, To, R::value, Flags>;
+template <class T, class R, class Flags>
+using IntegralOp = Integral<T, R::value, Flags>;
+template <class R, class Flags>
+using ToTf32Op = ToTf32<R::value, Flags>;
+template <class T, class R, class Flags>
+using PackHalvesOp = PackHalves<T, R::value, Flags>;
+
+Selection convert_same(Modifiers& m, AluType type, uint64_t flags) {
+  const std::optional<Rounding> rounding = m.take_integer_rounding();
+  return with_real(type, [&]<class T>(T) {
+    if (!rounding) return flagged<Same, T>(flags);
+    return with_rounding(*rounding, [&]<class R>(R) { return flagged<IntegralOp, T, R>(flags); });
+  });
 }
 
-Selection convert_reals(Modifiers& m, AluType to, AluType from, uint64_t flags) {
-  if (to == from) {
-    if (const std::optional<Rounding> rounding = m.take_integer_rounding()) {
-      return with_real(to, [&]<class T>(T) {
-        return with_rounding(*rounding, [&](auto r) {
-          return lanewise<Integral<T, decltype(r)::value>>(kClass, 0, flags);
-        });
-      });
-    }
-    return with_real(to, [&]<class T>(T) { return lanewise<Same<T>>(kClass, 0, flags); });
-  }
-  if (is_exact(to, from)) {
-    return with_real(to, [&]<class To>(To) {
-      return with_real(from, [&]<class From>(From) {
-        if constexpr (sizeof(LaneWord<To>) > sizeof(LaneWord<From>) ||
-                      (is_half<From> && std::is_same_v<To, float>)) {
-          return lanewise<Widen<From, To>>(kClass, 0, flags);
-        } else {
-          return Selection{};
-        }
-      });
-    });
-  }
-  const std::optional<Rounding> rounding = m.take_rounding();
-  if (!rounding) return {};
+Selection convert_exactly(AluType to, AluType from, uint64_t flags) {
   return with_real(to, [&]<class To>(To) {
     return with_real(from, [&]<class From>(From) {
-      // f16 and bf16 to each other too: neither holds the other's values.
-      constexpr bool kNarrow = std::is_same_v<From, double>
-                                   ? !std::is_same_v<To, double>
-                                   : is_half<To> && !std::is_same_v<To, From>;
-      if constexpr (kNarrow) {
-        return with_rounding(*rounding, [&](auto r) {
-          return lanewise<Narrow<From, To, decltype(r)::value>>(kClass, 0, flags);
-        });
+      constexpr bool kWider = std::is_same_v<To, double>
+                                  ? !std::is_same_v<From, double>
+                                  : std::is_same_v<To, float> && is_half<From>;
+      if constexpr (kWider) {
+        return flagged<Widen, From, To>(flags);
       } else {
         return Selection{};
       }
@@ -153,17 +146,44 @@ Selection convert_reals(Modifiers& m, AluType to, AluType from, uint64_t flags) 
   });
 }
 
+Selection convert_rounding(Modifiers& m, AluType to, AluType from, uint64_t flags) {
+  const std::optional<Rounding> rounding = m.take_rounding();
+  if (!rounding) return {};
+  return with_real(to, [&]<class To>(To) {
+    return with_real(from, [&]<class From>(From) {
+      // f16 and bf16 to each other too: neither holds the other's values.
+      constexpr bool kNarrow = std::is_same_v<To, float> ? std::is_same_v<From, double>
+                                                         : is_half<To> && !std::is_same_v<To, From>;
+      if constexpr (kNarrow) {
+        return with_rounding(*rounding,
+                             [&]<class R>(R) { return flagged<NarrowOp, From, To, R>(flags); });
+      } else {
+        return Selection{};
+      }
+    });
+  });
+}
+
+Selection convert_reals(Modifiers& m, AluType to, AluType from, uint64_t flags) {
+  if (to == from) return convert_same(m, to, flags);
+  if (bits_of(to) > bits_of(from)) return convert_exactly(to, from, flags);
+  return convert_rounding(m, to, from, flags);
+}
+
+using Nearest = RoundingConstant<Rounding::nearest_even>;
+using TowardZero = RoundingConstant<Rounding::toward_zero>;
+
 Selection convert_to_tf32(Modifiers& m, uint64_t flags) {
-  if (m.take("rna")) return lanewise<ToTf32<Rounding::nearest_away>>(kClass, 0, flags);
-  if (m.take("rn")) return lanewise<ToTf32<Rounding::nearest_even>>(kClass, 0, flags);
-  if (m.take("rz")) return lanewise<ToTf32<Rounding::toward_zero>>(kClass, 0, flags);
+  if (m.take("rna")) return flagged<ToTf32Op, RoundingConstant<Rounding::nearest_away>>(flags);
+  if (m.take("rn")) return flagged<ToTf32Op, Nearest>(flags);
+  if (m.take("rz")) return flagged<ToTf32Op, TowardZero>(flags);
   return {};
 }
 
 template <class T>
 Selection convert_packed(Modifiers& m, uint64_t flags) {
-  if (m.take("rn")) return lanewise<PackHalves<T, Rounding::nearest_even>>(kClass, 0, flags);
-  if (m.take("rz")) return lanewise<PackHalves<T, Rounding::toward_zero>>(kClass, 0, flags);
+  if (m.take("rn")) return flagged<PackHalvesOp, T, Nearest>(flags);
+  if (m.take("rz")) return flagged<PackHalvesOp, T, TowardZero>(flags);
   return {};
 }
 

@@ -11,9 +11,20 @@ namespace assay::sim {
 struct ConvertFlags {
   static constexpr std::uint64_t kFtz = 1, kSat = 2, kRelu = 4;
   bool ftz, sat, relu;
-  [[gnu::always_inline]] ConvertFlags(Fixed f)
+  [[gnu::always_inline]] explicit ConvertFlags(Fixed f)
       : ftz((f.value & kFtz) != 0), sat((f.value & kSat) != 0), relu((f.value & kRelu) != 0) {}
 };
+// None of them: the usual case has handlers of its own.
+struct NoFlags {
+  static constexpr bool ftz = false, sat = false, relu = false;
+  explicit NoFlags(Fixed) {}
+};
+// Calls f with a pointer (null) to the type of flags that the handler needs.
+template <class F>
+Selection with_flags(std::uint64_t flags, F f) {
+  if (flags == 0) return f(static_cast<NoFlags*>(nullptr));
+  return f(static_cast<ConvertFlags*>(nullptr));
+}
 
 // A floating-point operand as float or double, exactly.
 [[gnu::always_inline]] inline float real_of(Half x) { return widen(x); }

@@ -24,11 +24,11 @@ struct Clamp {
   static Stored<To> apply(From x) { return clamp_integer<To>(x); }
 };
 
-template <class To, class From, Rounding R>
+template <class To, class From, Rounding R, class Flags>
 struct ToInteger {
   [[gnu::always_inline]] static Stored<To> apply(From value, Fixed fixed) {
     auto x = real_of(value);
-    if constexpr (std::is_same_v<From, float>) x = ConvertFlags(fixed).ftz ? flush(x) : x;
+    if constexpr (std::is_same_v<From, float>) x = select(Flags(fixed).ftz, flush(x), x);
     return to_integer<To, R>(x);
   }
 };
@@ -123,7 +123,14 @@ Selection convert_to_integer(AluType to, AluType from, Rounding rounding, uint64
   return with_integer(to, [&]<class To>(To) {
     return with_real(from, [&]<class From>(From) {
       return with_rounding(rounding, [&](auto r) {
-        return lanewise<ToInteger<To, From, decltype(r)::value>>(kClass, 0, flags);
+        // Only .ftz of f32 matters: .sat says what happens anyhow.
+        if constexpr (std::is_same_v<From, float>) {
+          if ((flags & ConvertFlags::kFtz) != 0) {
+            return lanewise<ToInteger<To, From, decltype(r)::value, ConvertFlags>>(kClass, 0,
+                                                                                   flags);
+          }
+        }
+        return lanewise<ToInteger<To, From, decltype(r)::value, NoFlags>>(kClass);
       });
     });
   });

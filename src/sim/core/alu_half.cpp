@@ -57,10 +57,10 @@ struct Mul {
   const float cc = s - p;
   const float error = (p - (s - cc)) + (c - cc);
   const auto bits = std::bit_cast<std::uint32_t>(s);
-  const bool inexact = error < 0 || error > 0;  // not where the sum is infinite or NaN
-  const bool beyond = (error < 0) == (s < 0);   // the exact sum is of larger magnitude
-  const std::uint32_t moved = beyond ? bits + 1 : bits - 1;
-  return std::bit_cast<float>(inexact && (bits & 1) == 0 ? moved : bits);
+  // One pattern up or down where s is even; none where it is odd, infinite or NaN.
+  const std::uint32_t up = ((0 - (bits >> 31)) | 1) & ((bits & 1) - 1);
+  return std::bit_cast<float>(bits + select<std::uint32_t>(error > 0, up, 0) -
+                              select<std::uint32_t>(error < 0, up, 0));
 }
 template <class T, Mode kMode>
 struct Fma {
@@ -92,7 +92,7 @@ struct Extreme {
     // The signs of NaN operands count as well; x and y have lost them.
     const T magnitude = to_half<T>(extreme<float, kMax, kNan>(std::fabs(x), std::fabs(y)));
     const std::uint32_t sign = (a.bits ^ b.bits) & 0x8000;
-    return {magnitude.bits > T::Bits::infinity ? magnitude.bits : magnitude.bits | sign};
+    return {select(magnitude.bits > T::Bits::infinity, magnitude.bits, magnitude.bits | sign)};
   }
 };
 

@@ -142,13 +142,13 @@ struct Sad {
 template <class T>
 struct Div {
   [[gnu::always_inline]] static T apply(T a, T b) {
-    const T divisor = b == 0 ? 1 : b;
+    const T divisor = select<T>(b == 0, 1, b);
     if constexpr (sizeof(T) < 8) {
       // A quotient below an integer is below it by at least 2^-32 of itself: double's rounding
       // cannot reach it. Adding 1.5 * 2^52 leaves the integer in the low bits, in two's complement.
       const double quotient = std::trunc(static_cast<double>(a) / static_cast<double>(divisor));
       const auto low = static_cast<uint32_t>(std::bit_cast<uint64_t>(quotient + 0x1.8p52));
-      return static_cast<T>(b == 0 ? ~uint32_t{0} : low);
+      return static_cast<T>(select(b == 0, ~uint32_t{0}, low));
     } else if constexpr (std::is_signed_v<T>) {
       if (b == -1) return static_cast<T>(-static_cast<uint64_t>(a));
       return b == 0 ? T{-1} : a / divisor;
@@ -162,7 +162,7 @@ struct Rem {
   [[gnu::always_inline]] static T apply(T a, T b) {
     const T quotient = Div<T>::apply(a, b);
     const T rest = static_cast<T>(Wrap<T>(a) - Wrap<T>(quotient) * Wrap<T>(b));
-    return b == 0 ? static_cast<T>(-1) : rest;
+    return select<T>(b == 0, static_cast<T>(-1), rest);
   }
 };
 
@@ -198,15 +198,15 @@ template <class T>
 template <class A, class B>
 struct Dp4a {
   static uint32_t apply(uint32_t a, uint32_t b, uint32_t c) {
-    for (int i = 0; i < 4; ++i) c += element<A>(a, i) * element<B>(b, i);
-    return c;
+    return c + element<A>(a, 0) * element<B>(b, 0) + element<A>(a, 1) * element<B>(b, 1) +
+           element<A>(a, 2) * element<B>(b, 2) + element<A>(a, 3) * element<B>(b, 3);
   }
 };
 template <class A, class B, int kFirst>
 struct Dp2a {
   static uint32_t apply(uint32_t a, uint32_t b, uint32_t c) {
-    for (int i = 0; i < 2; ++i) c += element<A>(a, i) * element<B>(b, kFirst + i);
-    return c;
+    return c + element<A>(a, 0) * element<B>(b, kFirst) +
+           element<A>(a, 1) * element<B>(b, kFirst + 1);
   }
 };
 

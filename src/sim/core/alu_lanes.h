@@ -9,6 +9,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <iterator>
 #include <type_traits>
 #include <utility>
 
@@ -52,18 +53,25 @@ struct Source<Fixed> {
   [[gnu::always_inline]] Fixed operator[](int) const { return {value}; }
 };
 
+// One of two by a mask of all ones or zeros. No condition: compilers would turn it into a branch.
+template <class Word>
+[[gnu::always_inline]] inline Word blend(std::uint32_t mask, Word ones, Word zeros) {
+  const auto wide = static_cast<Word>(static_cast<std::int64_t>(static_cast<std::int32_t>(mask)));
+  return (ones & wide) | (zeros & ~wide);
+}
+
 // Moves the active lanes of `from` to a destination register.
 inline void write_active(Warp& w, std::uint32_t slot, const Lanes32& from) {
   std::uint32_t* out = w.r32(slot).v;
   const std::uint32_t* mask = w.lane_mask.v;
 #pragma omp simd
-  for (int l = 0; l < 32; ++l) out[l] = mask[l] != 0 ? from.v[l] : out[l];
+  for (int l = 0; l < 32; ++l) out[l] = blend(mask[l], from.v[l], out[l]);
 }
 inline void write_active(Warp& w, std::uint32_t slot, const Lanes64& from) {
   std::uint64_t* out = w.r64(slot).v;
   const std::uint32_t* mask = w.lane_mask.v;
 #pragma omp simd
-  for (int l = 0; l < 32; ++l) out[l] = mask[l] != 0 ? from.v[l] : out[l];
+  for (int l = 0; l < 32; ++l) out[l] = blend(mask[l], from.v[l], out[l]);
 }
 
 namespace detail {
@@ -79,15 +87,15 @@ struct Lanewise {
   // that such results are complete before any is stored.
   static constexpr bool kAlike = ((!is_register<A> || sizeof(LaneWord<A>) == sizeof(Word)) && ...);
 
-  [[gnu::always_inline]] static void compute(Word* out, Source<A>... a) {
+  [[gnu::always_inline]] static void store_all(Word* out, Source<A>... a) {
 #pragma omp simd
     for (int l = 0; l < 32; ++l) out[l] = to_lane<R>(Op::apply(a[l]...));
   }
-  [[gnu::always_inline]] static void blend(Word* out, const std::uint32_t* mask, Source<A>... a) {
+  [[gnu::always_inline]] static void store_active(Word* out, const std::uint32_t* mask,
+                                                  Source<A>... a) {
 #pragma omp simd
     for (int l = 0; l < 32; ++l) {
-      const Word result = to_lane<R>(Op::apply(a[l]...));
-      out[l] = mask[l] != 0 ? result : out[l];
+      out[l] = blend<Word>(mask[l], to_lane<R>(Op::apply(a[l]...)), out[l]);
     }
   }
 
@@ -102,13 +110,13 @@ struct Lanewise {
         out = w.r32(in.d).v;
       }
       if (w.full()) {
-        compute(out, Source<A>(w, in, slots[I])...);
+        store_all(out, Source<A>(w, in, slots[I])...);
       } else {
-        blend(out, w.lane_mask.v, Source<A>(w, in, slots[I])...);
+        store_active(out, w.lane_mask.v, Source<A>(w, in, slots[I])...);
       }
     } else {
       std::conditional_t<sizeof(Word) == 8, Lanes64, Lanes32> out;
-      compute(out.v, Source<A>(w, in, slots[I])...);
+      store_all(out.v, Source<A>(w, in, slots[I])...);
       write_active(w, in.d, out);
     }
   }
@@ -116,26 +124,19 @@ struct Lanewise {
 };
 
 template <class T>
-void add_form(std::vector<OperandForm>& forms) {
-  if constexpr (std::is_same_v<T, bool>) {
-    forms.push_back(OperandForm::src_pred);
-  } else if constexpr (std::is_same_v<T, Immediate>) {
-    forms.push_back(OperandForm::immediate);
-  } else if constexpr (!std::is_same_v<T, Fixed>) {
-    forms.push_back(sizeof(LaneWord<T>) == 8 ? OperandForm::src64 : OperandForm::src32);
-  }
+constexpr OperandForm form_of() {
+  if (std::is_same_v<T, bool>) return OperandForm::src_pred;
+  if (std::is_same_v<T, Immediate>) return OperandForm::immediate;
+  return sizeof(LaneWord<T>) == 8 ? OperandForm::src64 : OperandForm::src32;
 }
 
 template <class Op, class R, class... A>
 Selection select_lanewise(R (*)(A...), InstrClass cls, int flops, std::uint64_t fixed) {
-  Selection selection;
-  selection.run = &Lanewise<Op, R, A...>::run;
-  selection.cls = cls;
-  selection.flops = static_cast<std::uint8_t>(flops);
-  selection.imm = fixed;
-  selection.operands.push_back(sizeof(LaneWord<R>) == 8 ? OperandForm::dst64 : OperandForm::dst32);
-  (add_form<A>(selection.operands), ...);
-  return selection;
+  static constexpr OperandForm kForms[] = {
+      sizeof(LaneWord<R>) == 8 ? OperandForm::dst64 : OperandForm::dst32, form_of<A>()...};
+  // A Fixed parameter comes last and is no operand.
+  constexpr std::size_t kOperands = std::size(kForms) - (std::is_same_v<A, Fixed> + ... + 0);
+  return make_selection(&Lanewise<Op, R, A...>::run, {kForms, kOperands}, cls, flops, fixed);
 }
 
 }  // namespace detail

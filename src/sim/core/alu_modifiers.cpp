@@ -96,4 +96,15 @@ Selection Modifiers::finish(Selection selection, std::size_t types) const {
   return selection;
 }
 
+Selection make_selection(Handler run, std::span<const OperandForm> operands, InstrClass cls,
+                         int flops, std::uint64_t imm) {
+  Selection selection;
+  selection.run = run;
+  selection.cls = cls;
+  selection.flops = static_cast<std::uint8_t>(flops);
+  selection.imm = imm;
+  selection.operands.assign(operands.begin(), operands.end());
+  return selection;
+}
+
 }  // namespace assay::sim

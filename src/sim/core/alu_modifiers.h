@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -74,6 +75,9 @@ class Modifiers {
   std::vector<AluType> types_;
   std::vector<std::string_view> words_;  // the others, not yet understood
 };
+
+Selection make_selection(Handler, std::span<const OperandForm>, InstrClass, int flops,
+                         std::uint64_t imm);
 
 // The families. nullopt: not an instruction of the family.
 std::optional<Selection> select_integer(Modifiers&);  // add ... dp4a of integers

@@ -18,8 +18,8 @@ namespace assay::sim::approx {
 // 2^x. Relative error at most 2^-23 (documented: 2^-22.5); subnormal results are rounded once.
 [[gnu::always_inline]] inline float ex2(float x) {
   // Beyond these bounds the result is 0 or infinity anyhow. NaN goes to the lower one.
-  const float low = x > -160.0f ? x : -160.0f;
-  const float clamped = low < 130.0f ? low : 130.0f;
+  const float low = select(x > -160.0f, x, -160.0f);
+  const float clamped = select(low < 130.0f, low, 130.0f);
   const float n = std::nearbyint(clamped);
   const float r = clamped - n;  // exact, in [-1/2, 1/2]
   // Powers of ln 2 over factorials.
@@ -36,14 +36,14 @@ namespace assay::sim::approx {
   const std::int32_t half = exponent >> 1;
   const auto power = [](std::int32_t e) { return std::bit_cast<float>((e + 127) << 23); };
   const float y = p * power(half) * power(exponent - half);
-  return x != x ? std::bit_cast<float>(kNan32) : y;
+  return select(x != x, std::bit_cast<float>(kNan32), y);
 }
 
 // log2(x). Absolute error at most 2^-22.5 in (1/2, 2), relative error at most 2^-22.5 elsewhere
 // (documented: 2^-22).
 [[gnu::always_inline]] inline float lg2(float x) {
   const bool subnormal = x < 0x1p-126f;
-  const auto bits = std::bit_cast<std::uint32_t>(subnormal ? x * 0x1p24f : x);
+  const auto bits = std::bit_cast<std::uint32_t>(select(subnormal, x * 0x1p24f, x));
   // x = 2^e m with m in [sqrt(1/2), sqrt(2)); log(m) = 2 artanh(s).
   constexpr std::uint32_t kRootHalf = 0x3f3504f3;
   const std::int32_t e = static_cast<std::int32_t>(bits - kRootHalf) >> 23;
@@ -56,10 +56,10 @@ namespace assay::sim::approx {
   p = p * z + 0.57707802f;
   p = p * z + 0.96179669f;
   const float fraction = s * 2.8853901f + s * (z * p);
-  float y = (static_cast<float>(e) - (subnormal ? 24.0f : 0.0f)) + fraction;
-  y = x == 0 ? -std::numeric_limits<float>::infinity() : y;
-  y = x == std::numeric_limits<float>::infinity() ? x : y;
-  return x < 0 || x != x ? std::bit_cast<float>(kNan32) : y;
+  float y = (static_cast<float>(e) - select(subnormal, 24.0f, 0.0f)) + fraction;
+  y = select(x == 0, -std::numeric_limits<float>::infinity(), y);
+  y = select(x == std::numeric_limits<float>::infinity(), x, y);
+  return select(!(x >= 0), std::bit_cast<float>(kNan32), y);
 }
 
 // sin(x), or cos(x). Absolute error at most 2^-23 for |x| <= 2^20 (documented: 2^-20.5 in [-2 pi, 2
@@ -82,10 +82,13 @@ template <bool kCosine>
   c = c * z + 4.1666667e-2f;
   c = c * z - 0.5f;
   c = 1.0f + z * c;
-  const bool cosine = quadrant == 1.0 || quadrant == 3.0;
-  const float magnitude = cosine ? c : s;
-  const bool minus = (quadrant == 2.0 || quadrant == 3.0) != (!kCosine && std::signbit(x));
-  return canonical(minus ? -magnitude : magnitude);
+  // Quadrants as bits: the lower one exchanges sine and cosine, the upper one the sign. The sum
+  // leaves them lowest in the fraction.
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(quadrant) + 0x1p23f);
+  const float magnitude = select((bits & 1) != 0, c, s);
+  const std::uint32_t own = kCosine ? 0 : std::bit_cast<std::uint32_t>(x) & F32::sign;
+  const std::uint32_t sign = (bits & 2) << 30 ^ own;
+  return canonical(std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) ^ sign));
 }
 [[gnu::always_inline]] inline float sin(float x) { return sine<false>(x); }
 [[gnu::always_inline]] inline float cos(float x) { return sine<true>(x); }
@@ -98,10 +101,10 @@ template <bool kCosine>
   const float small_over = a * (945.0f + z * (105.0f + z));
   const float small_under = 945.0f + z * (420.0f + z * 15.0f);
   // Others: by e^2a; beyond 10 the result rounds to 1.
-  const float e = ex2((a < 10.0f ? a : 10.0f) * 2.8853901f);
+  const float e = ex2(select(a < 10.0f, a, 10.0f) * 2.8853901f);
   const bool small = a < 0.625f;
-  const float y = (small ? small_over : e - 1.0f) / (small ? small_under : e + 1.0f);
-  return x != x ? std::bit_cast<float>(kNan32) : std::copysign(y, x);
+  const float y = select(small, small_over, e - 1.0f) / select(small, small_under, e + 1.0f);
+  return select(x != x, std::bit_cast<float>(kNan32), std::copysign(y, x));
 }
 
 // Correctly rounded (documented: 1 ulp).
@@ -116,7 +119,7 @@ template <bool kCosine>
 // div.approx: the same but for |b| above 2^126, where the reciprocal underflows: 0, or NaN if a is
 // infinite.
 [[gnu::always_inline]] inline float div(float a, float b) {
-  return canonical(std::fabs(b) > 0x1p126f ? a * std::copysign(0.0f, b) : a / b);
+  return canonical(select(std::fabs(b) > 0x1p126f, a * std::copysign(0.0f, b), a / b));
 }
 
 // rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 see and give only the upper 32 bits of a double.
@@ -124,7 +127,7 @@ template <bool kCosine>
   constexpr std::uint64_t kUpper = 0xffffffff00000000;
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(x) & kUpper;
   const std::uint64_t sign = bits & F64::sign;
-  return std::bit_cast<double>((bits ^ sign) < F64::min_normal ? sign : bits);
+  return std::bit_cast<double>(select((bits ^ sign) < F64::min_normal, sign, bits));
 }
 [[gnu::always_inline]] inline double rcp_upper(double x) {
   return canonical(upper_half(1.0 / upper_half(x)));

@@ -37,10 +37,10 @@ template <class To, Rounding R, class Real>
   const Real r = round_integral<R>(x);
   const bool low = r < kLow, high = r >= kHigh, nan = r != r;
   // Only values in range reach the conversion: others would be undefined.
-  To out = static_cast<To>(static_cast<Wide>(low || high || nan ? Real{0} : r));
-  out = low ? std::numeric_limits<To>::min() : out;
-  out = high ? std::numeric_limits<To>::max() : out;
-  return nan ? kIntegerOfNan<To, Real> : out;
+  To out = static_cast<To>(static_cast<Wide>(select(low || high || nan, Real{0}, r)));
+  out = select<To>(low, std::numeric_limits<To>::min(), out);
+  out = select<To>(high, std::numeric_limits<To>::max(), out);
+  return select<To>(nan, kIntegerOfNan<To, Real>, out);
 }
 
 // Clamps an integer of any type to the range of To: .sat of integer conversions.

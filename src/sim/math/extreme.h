@@ -20,13 +20,13 @@ template <class Real, bool kMax, bool kNan>
   // Integers in the order of the values, with -0 below +0.
   const auto key = [](Real x) {
     const auto bits = std::bit_cast<Signed>(x);
-    return bits < 0 ? bits ^ kMagnitude : bits;
+    return bits ^ (bits >> (sizeof(Signed) * 8 - 1) & kMagnitude);
   };
   const bool first = kMax ? key(a) > key(b) : key(a) < key(b);
-  Real out = first ? a : b;
-  out = b != b ? a : out;
-  out = a != a ? b : out;
-  if constexpr (kNan) out = a != a ? a : b != b ? b : out;
+  Real out = select(first, a, b);
+  out = select(b != b, a, out);
+  out = select(a != a, b, out);
+  if constexpr (kNan) out = select(a != a, a, select(b != b, b, out));
   return canonical(out);
 }
 
@@ -36,7 +36,7 @@ template <bool kMax, bool kNan>
   const auto signs = std::bit_cast<std::uint32_t>(a) ^ std::bit_cast<std::uint32_t>(b);
   const float magnitude = extreme<float, kMax, kNan>(std::fabs(a), std::fabs(b));
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(magnitude);
-  return std::bit_cast<float>(magnitude != magnitude ? bits : bits | (signs & F32::sign));
+  return std::bit_cast<float>(select(magnitude != magnitude, bits, bits | (signs & F32::sign)));
 }
 
 }  // namespace assay::sim

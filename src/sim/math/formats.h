@@ -43,6 +43,21 @@ inline constexpr std::uint32_t kNan32 = 0x7fffffff;
 inline constexpr std::uint64_t kNan64 = 0xfff8000000000000;
 inline constexpr std::uint32_t kNan16 = 0x7fff;  // of f16 and bf16
 
+// yes or no, without a condition: compilers would turn some into branches, and then not vectorise.
+template <class Word>
+[[gnu::always_inline]] constexpr Word select(bool condition, Word yes, Word no) {
+  const Word mask = Word{0} - static_cast<Word>(condition);
+  return (yes & mask) | (no & ~mask);
+}
+[[gnu::always_inline]] inline float select(bool condition, float yes, float no) {
+  return std::bit_cast<float>(
+      select(condition, std::bit_cast<std::uint32_t>(yes), std::bit_cast<std::uint32_t>(no)));
+}
+[[gnu::always_inline]] inline double select(bool condition, double yes, double no) {
+  return std::bit_cast<double>(
+      select(condition, std::bit_cast<std::uint64_t>(yes), std::bit_cast<std::uint64_t>(no)));
+}
+
 // What to add below the last kept bit so that dropping `drop` >= 1 bits rounds; `odd` is that bit.
 template <Rounding R, class Word>
 [[gnu::always_inline]] constexpr Word rounding_increment(bool negative, Word odd, Word drop) {
@@ -52,8 +67,8 @@ template <Rounding R, class Word>
     case Rounding::nearest_even: return half - 1 + odd;
     case Rounding::nearest_away: return half;
     case Rounding::toward_zero: return 0;
-    case Rounding::down: return negative ? rest : 0;
-    case Rounding::up: return negative ? 0 : rest;
+    case Rounding::down: return select<Word>(negative, rest, 0);
+    case Rounding::up: return select<Word>(negative, 0, rest);
   }
   return 0;
 }
@@ -88,20 +103,35 @@ template <class From, class To, Rounding R>
     constexpr Word kMaxDrop = sizeof(Word) * 8 - 2;
     const Word exponent = magnitude >> From::fraction_bits;
     const Word fraction = magnitude & (From::min_normal - 1);
-    const Word significand = fraction | (exponent == 0 ? 0 : From::min_normal);
-    const Word subnormal = exponent < kMinExponent ? kMinExponent - exponent : 0;
+    const Word significand = fraction | select<Word>(exponent == 0, 0, From::min_normal);
+    const bool below = exponent < kMinExponent;
+    const Word subnormal = select<Word>(below, kMinExponent - exponent, 0);
     const Word wanted = kDrop + subnormal;
-    const Word drop = wanted < kMaxDrop ? wanted : kMaxDrop;
-    const Word base = exponent < kMinExponent ? 0 : (exponent - kMinExponent) << To::fraction_bits;
+    const Word drop = select(wanted < kMaxDrop, wanted, kMaxDrop);
+    const Word base = select<Word>(below, 0, (exponent - kMinExponent) << To::fraction_bits);
     const Word odd = (significand >> drop) & 1;
     // The significand's leading bit adds the one that `base` lacks in its exponent.
     out = base + ((significand + rounding_increment<R, Word>(negative, odd, drop)) >> drop);
-    const Word limit = overflows_to_infinity<R>(negative) ? kInfinity : Word{To::max_finite};
-    out = out >= kInfinity ? limit : out;
+    const Word limit = select<Word>(overflows_to_infinity<R>(negative), kInfinity, To::max_finite);
+    out = select(out >= kInfinity, limit, out);
   }
-  out = magnitude == From::infinity ? kInfinity : out;
-  out |= negative ? Word{To::sign} : 0;
-  return magnitude > From::infinity ? Word{To::nan} : out;
+  out = select(magnitude == From::infinity, kInfinity, out);
+  out |= select<Word>(negative, To::sign, 0);
+  return select<Word>(magnitude > From::infinity, To::nan, out);
+}
+
+// narrow() from f32 to f16 to nearest even, faster: the host rounds subnormal results.
+[[gnu::always_inline]] inline std::uint32_t nearest_f16(std::uint32_t bits) {
+  const std::uint32_t magnitude = bits & (F32::sign - 1);
+  // Adding 1/2 leaves the value in units of 2^-24, rounded, in the low bits.
+  const std::uint32_t subnormal =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000;
+  const std::uint32_t odd = (magnitude >> 13) & 1;
+  const std::uint32_t normal = (magnitude - ((127 - 15) << 23) + 0xfff + odd) >> 13;
+  std::uint32_t out = select(magnitude < 0x38800000, subnormal, normal);
+  // From half a unit above the largest finite value, 65504, on.
+  out = select(magnitude >= 0x477ff000, F16::infinity, out) | (bits >> 16 & F16::sign);
+  return select(magnitude > F32::infinity, F16::nan, out);
 }
 
 // Rounds an integer, given as sign and magnitude, once to any format.
@@ -145,9 +175,9 @@ inline constexpr bool is_half = std::is_same_v<T, Half> || std::is_same_v<T, Bfl
   // A subnormal is the fraction of a float of exponent -14, less that float's leading bit.
   const float above = std::bit_cast<float>((magnitude << 13) + (113u << 23));
   const auto subnormal = std::bit_cast<std::uint32_t>(above - 0x1p-14f);
-  std::uint32_t bits = magnitude < F16::min_normal ? subnormal : normal;
-  bits = magnitude == F16::infinity ? F32::infinity : bits;
-  bits = magnitude > F16::infinity ? kNan32 : bits | sign;
+  std::uint32_t bits = select(magnitude < F16::min_normal, subnormal, normal);
+  bits = select(magnitude == F16::infinity, F32::infinity, bits) | sign;
+  bits = select(magnitude > F16::infinity, kNan32, bits);
   return std::bit_cast<float>(bits);
 }
 
@@ -156,6 +186,9 @@ inline constexpr bool is_half = std::is_same_v<T, Half> || std::is_same_v<T, Bfl
 
 template <class T, Rounding R = Rounding::nearest_even>
 [[gnu::always_inline]] inline T to_half(float x) {
+  if constexpr (std::is_same_v<T, Half> && R == Rounding::nearest_even) {
+    return {nearest_f16(std::bit_cast<std::uint32_t>(x))};
+  }
   return {narrow<F32, typename T::Bits, R>(std::bit_cast<std::uint32_t>(x))};
 }
 
@@ -169,40 +202,40 @@ template <class T, Rounding R = Rounding::nearest_even>
 template <Rounding R>
 [[gnu::always_inline]] inline std::uint32_t to_tf32(float x) {
   const std::uint32_t bits = narrow<F32, Tf32, R>(std::bit_cast<std::uint32_t>(x));
-  return (bits & (Tf32::sign - 1)) > Tf32::infinity ? kNan32 : bits << 13;
+  return select((bits & (Tf32::sign - 1)) > Tf32::infinity, kNan32, bits << 13);
 }
 
 // NaN to the canonical one.
 [[gnu::always_inline]] inline float canonical(float x) {
-  return x != x ? std::bit_cast<float>(kNan32) : x;
+  return select(x != x, std::bit_cast<float>(kNan32), x);
 }
 [[gnu::always_inline]] inline double canonical(double x) {
-  return x != x ? std::bit_cast<double>(kNan64) : x;
+  return select(x != x, std::bit_cast<double>(kNan64), x);
 }
 
 // .ftz: a subnormal becomes a zero of its sign.
 [[gnu::always_inline]] inline float flush(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
-  const std::uint32_t sign = bits & F32::sign;
-  return std::bit_cast<float>((bits ^ sign) < F32::min_normal ? sign : bits);
+  const bool keep = (bits & (F32::sign - 1)) >= F32::min_normal;
+  return std::bit_cast<float>(bits & (F32::sign | (0 - static_cast<std::uint32_t>(keep))));
 }
 template <class T>
 [[gnu::always_inline]] inline T flush_half(T h) {
   const std::uint32_t sign = h.bits & 0x8000;
-  return {(h.bits ^ sign) < T::Bits::min_normal ? sign : h.bits};
+  return {select<std::uint32_t>((h.bits ^ sign) < T::Bits::min_normal, sign, h.bits)};
 }
 
 // .sat: to [0, 1], NaN and -0 to +0.
 template <class Real>
 [[gnu::always_inline]] inline Real saturate(Real x) {
-  const Real low = x > 0 ? x : 0;
-  return low < 1 ? low : 1;
+  const Real low = select(x > 0, x, Real{0});
+  return select(low < 1, low, Real{1});
 }
 
 // .relu: negative values and -0 to +0; NaN stays.
 template <class Real>
 [[gnu::always_inline]] inline Real relu(Real x) {
-  return x > 0 || x != x ? x : 0;
+  return select(!(x <= 0), x, Real{0});
 }
 
 }  // namespace assay::sim

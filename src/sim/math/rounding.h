@@ -21,17 +21,18 @@ namespace assay::sim {
 // Moves `f`, which is above (below) the exact result where the flags say so.
 template <Rounding R>
 [[gnu::always_inline]] inline float step(float f, bool above, bool below) {
-  const auto bits = std::bit_cast<std::uint32_t>(f);
-  const bool negative = bits >> 31 != 0;
   // A larger pattern is a larger magnitude; overflow and underflow need no care.
-  const std::uint32_t toward_zero = bits - 1, away = bits + 1;
+  const auto bits = std::bit_cast<std::uint32_t>(f);
+  const std::uint32_t negative = 0 - (bits >> 31);
+  const std::uint32_t up = negative | 1;  // the next larger float's pattern, less this one's
   std::uint32_t out = bits;
   if constexpr (R == Rounding::toward_zero) {
-    out = (negative ? below : above) ? toward_zero : bits;
+    out = bits - (select<std::uint32_t>(above, 1, 0) & ~negative) -
+          (select<std::uint32_t>(below, 1, 0) & negative);
   } else if constexpr (R == Rounding::down) {
-    out = above ? (negative ? away : toward_zero) : bits;
+    out = bits - select<std::uint32_t>(above, up, 0);
   } else if constexpr (R == Rounding::up) {
-    out = below ? (negative ? toward_zero : away) : bits;
+    out = bits + select<std::uint32_t>(below, up, 0);
   }
   return std::bit_cast<float>(out);
 }
@@ -46,13 +47,16 @@ struct ExactSum {
   return {s, (a - (s - bb)) + (b - bb)};
 }
 
+// How far f, the nearest float to x.value, is above x: of the right sign, or zero. NaN where x is.
+[[gnu::always_inline]] inline double excess(float f, ExactSum x) {
+  return (static_cast<double>(f) - x.value) - x.error;
+}
+
 template <Rounding R>
 [[gnu::always_inline]] inline float round_sum(ExactSum x) {
   const float f = static_cast<float>(x.value);
-  const double wide = f;
-  const bool equal = wide == x.value;
-  return step<R>(f, wide > x.value || (equal && x.error < 0),
-                 wide < x.value || (equal && x.error > 0));
+  const double e = excess(f, x);
+  return step<R>(f, e > 0, e < 0);
 }
 
 // a * b + c, rounded to odd: the exact result if a float is, else of the two floats around it the
@@ -61,21 +65,18 @@ template <Rounding R>
 [[gnu::always_inline]] inline float fma_to_odd(float a, float b, float c) {
   const ExactSum x = two_sum(static_cast<double>(a) * b, c);
   const float f = static_cast<float>(x.value);
-  const double wide = f;
-  const bool equal = wide == x.value;
-  const bool above = wide > x.value || (equal && x.error < 0);
-  const bool below = wide < x.value || (equal && x.error > 0);
+  const double e = excess(f, x);
   const auto bits = std::bit_cast<std::uint32_t>(f);
-  const bool negative = bits >> 31 != 0;
-  const std::uint32_t moved = above != negative ? bits - 1 : bits + 1;
-  const bool move = (above || below) && (bits & 1) == 0;
-  return std::bit_cast<float>(move ? moved : bits);
+  // One pattern up or down where f is even; none where it is odd.
+  const std::uint32_t up = ((0 - (bits >> 31)) | 1) & ((bits & 1) - 1);
+  return std::bit_cast<float>(bits - select<std::uint32_t>(e > 0, up, 0) +
+                              select<std::uint32_t>(e < 0, up, 0));
 }
 
-// The sign that an exactly zero sum has when rounding down: negative unless both are positive.
-[[gnu::always_inline]] inline float zero_sum_down(double a, double b) {
-  const auto signs = std::bit_cast<std::uint64_t>(a) | std::bit_cast<std::uint64_t>(b);
-  return signs >> 63 != 0 ? -0.0f : 0.0f;
+// The zero that an exactly zero sum is when rounding down: negative unless both terms, given by
+// patterns of their sign, are positive.
+[[gnu::always_inline]] inline float zero_sum_down(std::uint32_t term, std::uint32_t other) {
+  return std::bit_cast<float>((term | other) & F32::sign);
 }
 
 template <Rounding R>
@@ -85,8 +86,10 @@ template <Rounding R>
   } else {
     const ExactSum x = two_sum(a, b);
     const float f = round_sum<R>(x);
-    if constexpr (R == Rounding::down) return x.value == 0 ? zero_sum_down(a, b) : f;
-    return f;
+    if constexpr (R != Rounding::down) return f;
+    const auto zero =
+        zero_sum_down(std::bit_cast<std::uint32_t>(a), std::bit_cast<std::uint32_t>(b));
+    return select(x.value == 0, zero, f);
   }
 }
 
@@ -104,11 +107,13 @@ template <Rounding R>
   if constexpr (R == Rounding::nearest_even) {
     return std::fma(a, b, c);
   } else {
-    const double product = static_cast<double>(a) * b;
-    const ExactSum x = two_sum(product, c);
+    const ExactSum x = two_sum(static_cast<double>(a) * b, c);
     const float f = round_sum<R>(x);
-    if constexpr (R == Rounding::down) return x.value == 0 ? zero_sum_down(product, c) : f;
-    return f;
+    if constexpr (R != Rounding::down) return f;
+    const auto zero =
+        zero_sum_down(std::bit_cast<std::uint32_t>(a) ^ std::bit_cast<std::uint32_t>(b),
+                      std::bit_cast<std::uint32_t>(c));
+    return select(x.value == 0, zero, f);
   }
 }
 
@@ -120,7 +125,9 @@ template <Rounding R>
   } else {
     const double back = static_cast<double>(f) * b, exact = a;
     const bool more = back > exact, less = back < exact;
-    return step<R>(f, b < 0 ? less : more, b < 0 ? more : less);
+    const bool negative = b < 0;
+    return step<R>(f, (more & !negative) | (less & negative),
+                   (less & !negative) | (more & negative));
   }
 }
 

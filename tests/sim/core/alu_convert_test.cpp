@@ -249,7 +249,7 @@ TEST(AluConvert, NarrowingReals) {
     const auto one = [&]<class To, class From>(To, From) {
       const std::string s = suffix(r);
       check(
-          name<To, From>(s), [=](From x) { return convert<To>(x, r); }, 1500);
+          name<To, From>(s), [=](From x) { return convert<To>(x, r); }, 700);
       check(
           name<To, From>(s + ".sat"), [=](From x) { return convert<To>(x, r, false, true); }, 100);
       if (is_half<To>) {
