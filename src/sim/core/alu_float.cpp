@@ -54,6 +54,54 @@ struct Fma {
     return result<kMode>(fma<kMode.rounding>(input<kMode>(a), input<kMode>(b), input<kMode>(c)));
   }
 };
+
+// Whether std::fma is an instruction, not a function.
+#if defined(__FMA__) || defined(__aarch64__)
+constexpr bool kHostFma = true;
+#else
+constexpr bool kHostFma = false;
+#endif
+
+// The directed modes. expf() adds a large constant to round by fma.rm: there c minus the nearest
+// result is a float, and one fma more gives the exact error of that result; all lanes are done like
+// that, and once more in double if one of them is of another kind.
+template <Mode kMode>
+requires(kHostFma&& kMode.rounding != Rounding::nearest_even) struct Fma<kMode> {
+  [[gnu::always_inline]] static float apply(float a, float b, float c) {
+    return result<kMode>(fma<kMode.rounding>(input<kMode>(a), input<kMode>(b), input<kMode>(c)));
+  }
+
+  static void run(Warp& w, const Instr& in) {
+    const Source<float> a(w, in, in.a), b(w, in, in.b), c(w, in, in.c);
+    Lanes32 out;
+    std::uint32_t others = 0;
+#pragma omp simd reduction(| : others)
+    for (int l = 0; l < 32; ++l) {
+      const float x = input<kMode>(a[l]), y = input<kMode>(b[l]), z = input<kMode>(c[l]);
+      const float nearest = std::fma(x, y, z), product = x * y;
+      const float rest = z - nearest;
+      // Exactly, if both hold: an error of `rest` would be a unit of z or of `nearest` at least.
+      const bool exact = (rest + nearest == z) & (z - rest == nearest);
+      // Far from where the last bits of the product underflow.
+      const bool normal = (std::fabs(product) >= 0x1p-60f) | (x == 0) | (y == 0);
+      others |= select<std::uint32_t>(exact & normal, 0, w.lane_mask.v[l]);
+      const float error = std::fma(x, y, rest);
+      const bool above = error<0, below = error> 0;  // where `nearest` lies
+      float r = step<kMode.rounding>(nearest, above, below);
+      if constexpr (kMode.rounding == Rounding::down) {
+        const auto sign = [](float f) { return std::bit_cast<std::uint32_t>(f); };
+        r = select(nearest == 0, zero_sum_down(sign(x) ^ sign(y), sign(z)), r);
+      }
+      out.v[l] = to_lane(result<kMode>(r));
+    }
+    if (others != 0) {
+#pragma omp simd
+      for (int l = 0; l < 32; ++l) out.v[l] = to_lane(apply(a[l], b[l], c[l]));
+    }
+    write_active(w, in.d, out);
+  }
+};
+
 template <Mode kMode>
 struct Div {
   [[gnu::always_inline]] static float apply(float a, float b) {

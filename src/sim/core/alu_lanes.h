@@ -3,8 +3,9 @@
 //   template <class T> struct Add { static T apply(T a, T b) { return a + b; } };
 //
 // and lanewise<Add<float>>() is a handler that applies it to the lanes of a warp, with the operand
-// forms that its parameter types imply. The loops have no branches, so that they vectorise; lanes
-// outside the active mask are blended away, and their (stale) operands must therefore be harmless.
+// forms that its parameter types imply (an operation may have a handler of its own, run). The loops
+// have no branches, so that they vectorise; lanes outside the active mask are blended away, and
+// their (stale) operands must therefore be harmless.
 #pragma once
 
 #include <bit>
@@ -136,7 +137,13 @@ Selection select_lanewise(R (*)(A...), InstrClass cls, int flops, std::uint64_t 
       sizeof(LaneWord<R>) == 8 ? OperandForm::dst64 : OperandForm::dst32, form_of<A>()...};
   // A Fixed parameter comes last and is no operand.
   constexpr std::size_t kOperands = std::size(kForms) - (std::is_same_v<A, Fixed> + ... + 0);
-  return make_selection(&Lanewise<Op, R, A...>::run, {kForms, kOperands}, cls, flops, fixed);
+  Handler run;
+  if constexpr (requires { &Op::run; }) {
+    run = &Op::run;
+  } else {
+    run = &Lanewise<Op, R, A...>::run;
+  }
+  return make_selection(run, {kForms, kOperands}, cls, flops, fixed);
 }
 
 }  // namespace detail

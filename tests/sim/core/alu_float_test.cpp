@@ -58,6 +58,39 @@ TEST(AluFloat, SinglePrecision) {
   check_f32<F>("sqrt", "d, a", false, [](F a) { return std::sqrt(a); });
 }
 
+// As in expf(): the sum keeps few bits of the product, and the larger term differs from it by a
+// float.
+TEST(AluFloat, FmaWithALargeTerm) {
+  const auto bits = [](float x) { return std::bit_cast<std::uint32_t>(x); };
+  reference::Operands operands(37);
+  for (const Rounding r : reference::kRoundings) {
+    Alu fma(std::string("fma") + suffix(r) + ".f32 d, a, b, c");
+    for (int batch = 0; batch < 6000; ++batch) {
+      for (int l = 0; l < 32; ++l) {
+        const float unit = static_cast<float>(operands.bits() >> 40) * 0x1p-24f;
+        const float c = std::ldexp(1.0f + static_cast<float>(operands.bits() % 64) / 64,
+                                   static_cast<int>(operands.bits() % 12) + 18);
+        fma.set(1, l, operands.coin() ? unit : -unit), fma.set(2, l, 252.0f);
+        fma.set(3, l, operands.coin() ? c : -c);
+        if (batch % 8 == 1 && l % 4 == 0) fma.set(1, l, 0.0f);
+        if (batch % 8 == 2) fma.set(3, l, -252.0f * unit);  // cancels
+        if (batch % 8 == 3 && l == 7) fma.set(1, l, operands.next<float>());
+        if (batch % 8 == 4 && l == 9) fma.set(1, l, 0x1p-149f);
+      }
+      fma.run();
+      for (int l = 0; l < 32; ++l) {
+        const auto source = [&](int i) { return std::bit_cast<float>(fma.r32(i).v[l]); };
+        const float want = reference::in_mode(
+            r, [](float x, float y, float z) { return std::fma(x, y, z); }, source(1), source(2),
+            source(3));
+        ASSERT_EQ(fma.r32(0).v[l], bits(canonical_nan(want)))
+            << suffix(r) << std::hexfloat << " " << source(1) << " * " << source(2) << " + "
+            << source(3);
+      }
+    }
+  }
+}
+
 TEST(AluFloat, RoundsToNearestByDefault) {
   check("add.f32 d, a, b", [](float a, float b) { return canonical_nan(a + b); });
   check("sub.ftz.f32 d, a, b",

@@ -124,7 +124,7 @@ void check_arithmetic() {
   check_sum<T>("mul", Times());
   check_3<T>(
       "fma.rn.", [](T a, T b, T c) { return rounded<T>(TimesPlus(), false, false, a, b, c); },
-      10000);
+      4000);
   check_3<T>("fma.rn.relu.",
              [](T a, T b, T c) { return rounded<T>(TimesPlus(), false, true, a, b, c); });
 }
