@@ -1,0 +1,71 @@
+#include "build/nvcc.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <set>
+#include <string_view>
+
+#include "build/tool.h"
+#include "util/files.h"
+
+namespace assay {
+namespace fs = std::filesystem;
+namespace {
+
+std::optional<fs::path> executable(const fs::path& path) {
+  std::error_code ec;
+  if (::access(path.c_str(), X_OK) != 0 || fs::is_directory(path, ec)) return std::nullopt;
+  return fs::canonical(path);
+}
+
+std::optional<fs::path> find_nvcc() {
+  if (const char* chosen = std::getenv("ASSAY_NVCC")) {
+    if (const auto path = executable(chosen)) return path;
+    throw Error(fmt::format("ASSAY_NVCC names {}, which cannot be executed", chosen));
+  }
+  if (const auto path = find_in_path("nvcc")) return executable(*path);
+  const char* home = std::getenv("CUDA_HOME");
+  for (const char* root : {home, "/usr/local/cuda"}) {
+    if (root == nullptr) continue;
+    if (const auto path = executable(fs::path(root) / "bin" / "nvcc")) return path;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<CudaToolkit> find_cuda_toolkit() {
+  const auto nvcc = find_nvcc();
+  if (!nvcc) return std::nullopt;
+  const std::string version =
+      first_line_of(fmt::format("'{}' --version 2>/dev/null | grep release", nvcc->string()));
+  return CudaToolkit{*nvcc, nvcc->parent_path().parent_path(), version};
+}
+
+const std::vector<std::string>& cuda_flags() {
+  // Undefined symbols are warnings of the linker, so that those of the CUDA runtime can be told from others.
+  static const std::vector<std::string> flags{
+      "-std=c++20", "-O3", "-lineinfo", "-gencode", "arch=compute_90,code=compute_90", "--no-compress",
+      "-cudart", "none", "-shared", "-Xcompiler", "-fPIC,-pthread,-fdiagnostics-color=never",
+      "-Xlinker", "-z,defs,-z,now,-z,noexecstack,--warn-unresolved-symbols"};
+  return flags;
+}
+
+std::string foreign_symbols(const std::string& log) {
+  constexpr std::string_view kMark = "undefined reference to `";
+  std::set<std::string> seen;
+  std::string found;
+  for (std::size_t at = log.find(kMark); at != std::string::npos; at = log.find(kMark, at)) {
+    at += kMark.size();
+    const std::size_t end = log.find_first_of("'\n", at);
+    if (end == std::string::npos) break;
+    const std::string symbol = log.substr(at, end - at);
+    if (symbol.starts_with("cuda") || symbol.starts_with("__cuda")) continue;
+    if (seen.insert(symbol).second) found += fmt::format("undefined reference to `{}'\n", symbol);
+  }
+  return found;
+}
+
+}  // namespace assay
