@@ -22,6 +22,7 @@ std::optional<fs::path> executable(const fs::path& path) {
 
 std::optional<fs::path> find_nvcc() {
   if (const char* chosen = std::getenv("ASSAY_NVCC")) {
+    if (*chosen == '\0') return std::nullopt;
     if (const auto path = executable(chosen)) return path;
     throw Error(fmt::format("ASSAY_NVCC names {}, which cannot be executed", chosen));
   }

@@ -14,8 +14,8 @@ struct CudaToolkit {
   std::string version;         // "Cuda compilation tools, release 13.0, V13.0.88"
 };
 
-// nvcc from the environment variable ASSAY_NVCC, PATH, CUDA_HOME or /usr/local/cuda, in this order. Throws Error
-// when ASSAY_NVCC names what cannot be executed.
+// nvcc from the environment variable ASSAY_NVCC (empty: none), PATH, CUDA_HOME or /usr/local/cuda, in this order.
+// Throws Error when ASSAY_NVCC names what cannot be executed.
 std::optional<CudaToolkit> find_cuda_toolkit();
 
 // What is said where there is none.
