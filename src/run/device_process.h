@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "assay/challenge.h"
 #include "device/protocol.h"
