@@ -70,7 +70,7 @@ int replay_case(const Harness& harness, const RerunCommand& c, const ChallengeSp
   if (std::find(names.begin(), names.end(), c.only) == names.end()) {
     throw Error(unknown_name("case", c.only, names));
   }
-  run::CellRunner runner(*harness.builder, {harness.tier.tier, seed, {false, c.only}, simulator_threads(1)});
+  run::CellRunner runner(*harness.builder, {harness.tier.tier, seed, {false, c.only, false, {}}, simulator_threads(1)});
   CellResult cell = runner.check(spec, submission);
   runner.time(spec, cell);
   if (cell.build.verdict != Verdict::ok) {

@@ -134,7 +134,7 @@ int execute(const Context& context, RunCommand c) {
 
   Harness harness = set_up(context, c.harness);
   calibrate(harness.machine);
-  run::RunOptions options{harness.tier.tier, c.seed.value_or(random_seed()), {c.quick, ""}};
+  run::RunOptions options{harness.tier.tier, c.seed.value_or(random_seed()), {c.quick, "", false, {}}};
   options.simulator_threads = simulator_threads(std::min(c.jobs, submissions.size()));
   run::CellRunner runner(*harness.builder, options);
   store.start(unfinished ? *unfinished : new_run(harness, options.seed, remembered(c)));

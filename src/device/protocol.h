@@ -109,7 +109,8 @@ enum class CallKind : std::uint32_t {
   module_begin,  // bytes: of the PTX that follows
   module_part,   // payload: the next piece
   module_load,   // -> code: ModuleReply::Status, id, payload: message
-  kernel,        // id: module; payload: name -> ok, id, payload: KernelWire ...
+  kernel,        // id: module; payload: name -> code: KernelReply::Status, id, payload: KernelWire ...
+                 // or, where it is not supported, the reason
   variable,      // id: module; payload: name -> address, bytes
   allocate,      // bytes -> address
   free,          // address -> ok

@@ -87,15 +87,19 @@ sim::ModuleReply RemoteDevice::load_module(std::string_view ptx) {
   return {static_cast<Status>(std::min(answer.code, 2u)), payload.text(answer.payload), answer.id};
 }
 
-std::optional<sim::KernelReply> RemoteDevice::kernel(sim::ModuleId module, std::string_view name) {
+sim::KernelReply RemoteDevice::kernel(sim::ModuleId module, std::string_view name) {
   Call call = call_of(CallKind::kernel);
   call.id = module;
   const Answer answer = ask(call, bytes_of(name));
-  if (answer.ok == 0) return std::nullopt;
   Payload payload(window_, answer.payload);
-  const auto wire = payload.value<KernelWire>();
   sim::KernelReply reply;
+  reply.status = static_cast<sim::KernelReply::Status>(std::min(answer.code, 2u));
   reply.id = answer.id;
+  if (reply.status != sim::KernelReply::Status::ok) {
+    reply.message = payload.text(answer.payload);
+    return reply;
+  }
+  const auto wire = payload.value<KernelWire>();
   sim::KernelInfo& info = reply.info;
   info.name = payload.text(wire.name_bytes);
   for (std::uint32_t i = 0; i < wire.params; ++i) {

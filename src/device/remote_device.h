@@ -12,7 +12,7 @@ class RemoteDevice final : public sim::DeviceLink {
   RemoteDevice(std::byte* link, int call_fd, int answer_fd);
 
   sim::ModuleReply load_module(std::string_view ptx) override;
-  std::optional<sim::KernelReply> kernel(sim::ModuleId, std::string_view name) override;
+  sim::KernelReply kernel(sim::ModuleId, std::string_view name) override;
   sim::VariableInfo variable(sim::ModuleId, std::string_view name) override;
   std::uint64_t allocate(std::uint64_t bytes) override;
   bool free(std::uint64_t address) override;

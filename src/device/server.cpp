@@ -1,5 +1,7 @@
 #include "device/server.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -50,11 +52,10 @@ class Payload {
 
 // What CUDA prints on stderr when an assertion fails.
 std::string assertion_line(const sim::Finding& f) {
-  const auto triple = [](const std::uint32_t (&v)[3]) {
-    return "[" + std::to_string(v[0]) + "," + std::to_string(v[1]) + "," + std::to_string(v[2]) + "]";
-  };
-  return f.where + ": " + f.kernel + ": block: " + triple(f.thread.block) + ", thread: " +
-         triple(f.thread.thread) + " " + f.text + "\n";
+  const auto& b = f.thread.block;
+  const auto& t = f.thread.thread;
+  return fmt::format("{}: {}: block: [{},{},{}], thread: [{},{},{}] {}\n", f.where, f.kernel, b[0], b[1],
+                     b[2], t[0], t[1], t[2], f.text);
 }
 
 sim::LaunchConfig config_of(const LaunchShape& s) {
@@ -234,8 +235,7 @@ void Server::load_module(Answer& answer) {
   try {
     answer.id = device_.load_module(ptx_);
   } catch (const sim::ptx::ParseError& e) {
-    const std::string why =
-        "PTX line " + std::to_string(e.line) + ", column " + std::to_string(e.column) + ": " + e.what();
+    const std::string why = fmt::format("PTX line {}, column {}: {}", e.line, e.column, e.what());
     set_text(report_.invalid_ptx, why);
     fail(kInvalid, why);
   } catch (const std::exception& e) {
@@ -247,13 +247,23 @@ void Server::load_module(Answer& answer) {
 }
 
 void Server::find_kernel(const Call& call, Answer& answer) {
+  constexpr std::uint32_t kOk = 0, kUnknown = 1, kUnsupported = 2;
+  Payload payload(window_);
   sim::KernelId id = 0;
+  sim::KernelInfo info;
   try {
     id = device_.kernel(call.id, text_payload(call));
+    info = device_.info(id);
   } catch (const std::out_of_range&) {
+    answer.code = kUnknown;
+    return;
+  } catch (const std::exception& e) {
+    note_missing(e.what());
+    answer.code = kUnsupported;
+    payload.bytes(e.what());
+    answer.payload = payload.size();
     return;
   }
-  const sim::KernelInfo& info = device_.info(id);
   if (id >= kernel_params_.size()) kernel_params_.resize(id + 1);
   kernel_params_[id] = info.params_bytes;
   KernelWire wire;
@@ -264,14 +274,13 @@ void Server::find_kernel(const Call& call, Answer& answer) {
   wire.local_bytes = info.local_bytes;
   wire.registers = info.registers;
   wire.max_threads = info.max_threads;
-  Payload payload(window_);
   payload.value(wire);
   payload.bytes(info.name);
   for (std::size_t i = 0; i < info.param_bytes.size(); ++i) {
     payload.value(info.param_bytes[i]);
     payload.value(info.param_offset[i]);
   }
-  answer.ok = 1;
+  answer.code = kOk;
   answer.id = id;
   answer.payload = payload.size();
 }

@@ -4,7 +4,7 @@
     .global \name\()_end
     .balign 16
 \name:
-    .incbin \path
+    .incbin "\path"
 \name\()_end:
     .endm
 

@@ -48,8 +48,8 @@ void* device_allocate(std::size_t bytes, std::size_t align) {
   const std::size_t extra = align > kAlignment ? align - kAlignment : 0;
   void* base = nullptr;
   if (bytes + extra < bytes) return nullptr;
-  if (cudaMalloc(&base, std::max<std::size_t>(bytes + extra, 1)) != cuda::cudaSuccess) {
-    cudaGetLastError();  // a full device is no error of the submission's CUDA calls
+  if (cuda::cudaMalloc(&base, std::max<std::size_t>(bytes + extra, 1)) != cuda::cudaSuccess) {
+    cuda::cudaGetLastError();  // a full device is no error of the submission's CUDA calls
     return nullptr;
   }
   const std::size_t step = std::max(align, kAlignment);
@@ -68,13 +68,13 @@ bool device_release(void* p) {
     base = block->second;
     blocks().allocation.erase(block);
   }
-  cudaFree(base);
+  cuda::cudaFree(base);
   return true;
 }
 
 void device_aware_copy(void* to, const void* from, std::size_t bytes) {
   if (cuda::is_device(to) || cuda::is_device(from)) {
-    cudaMemcpy(to, from, bytes, cuda::cudaMemcpyDefault);
+    cuda::cudaMemcpy(to, from, bytes, cuda::cudaMemcpyDefault);
   } else {
     std::memcpy(to, from, bytes);
   }
@@ -82,7 +82,7 @@ void device_aware_copy(void* to, const void* from, std::size_t bytes) {
 
 void device_aware_fill(void* to, unsigned char value, std::size_t bytes) {
   if (cuda::is_device(to)) {
-    cudaMemset(to, value, bytes);
+    cuda::cudaMemset(to, value, bytes);
   } else {
     std::memset(to, value, bytes);
   }

@@ -48,15 +48,15 @@ class RemoteDeviceTest : public ::testing::Test {
 TEST_F(RemoteDeviceTest, LaunchesAKernel) {
   const sim::ModuleReply module = remote_.load_module(kPtx);
   ASSERT_EQ(module.status, Status::ok) << module.message;
-  EXPECT_FALSE(remote_.kernel(module.module, "nothing of the kind"));
-  const auto kernel = remote_.kernel(module.module, "put");
-  ASSERT_TRUE(kernel);
-  EXPECT_EQ(kernel->info.name, "put");
-  EXPECT_EQ(kernel->info.param_bytes, (std::vector<std::uint32_t>{8, 4}));
-  EXPECT_EQ(kernel->info.param_offset, (std::vector<std::uint32_t>{0, 8}));
+  EXPECT_EQ(remote_.kernel(module.module, "nothing of the kind").status, sim::KernelReply::Status::unknown);
+  const sim::KernelReply kernel = remote_.kernel(module.module, "put");
+  ASSERT_EQ(kernel.status, sim::KernelReply::Status::ok);
+  EXPECT_EQ(kernel.info.name, "put");
+  EXPECT_EQ(kernel.info.param_bytes, (std::vector<std::uint32_t>{8, 4}));
+  EXPECT_EQ(kernel.info.param_offset, (std::vector<std::uint32_t>{0, 8}));
   const std::uint64_t memory = remote_.allocate(64);
   const std::string params = put_params(memory, 0xabcd);
-  const sim::LaunchReply reply = remote_.launch(kernel->id, {}, std::as_bytes(std::span(params)));
+  const sim::LaunchReply reply = remote_.launch(kernel.id, {}, std::as_bytes(std::span(params)));
   EXPECT_EQ(reply.status, sim::LaunchStatus::ok) << reply.message;
   EXPECT_GT(reply.instructions, 0u);
   std::uint32_t value = 0;

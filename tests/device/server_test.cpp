@@ -134,7 +134,9 @@ TEST(DeviceServer, EndlessKernelsReachTheLimit) {
 TEST(DeviceServer, SaysWhatTheSimulatorLacks) {
   ServerFixture f;
   f.start();
-  f.load(".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() { wgmma.fence.sync.aligned; ret; }\n");
+  const auto module =
+      f.load(".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() { wgmma.fence.sync.aligned; ret; }\n");
+  f.kernel(module, "k");
   EXPECT_THAT(f.stop().unsupported, HasSubstr("wgmma.fence"));
   f.start();
   f.load(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k( {\n");
