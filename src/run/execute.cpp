@@ -104,7 +104,7 @@ CaseResult execute(WorkerProcess& worker, CaseInput& input, const ExecuteOptions
       if (options.flush_caches && phase == planned.plan.timed_phase) flush_caches();
     }
     outcome = worker.run(phase, *planned.spec, server.get());
-    account.submission += outcome.seconds;
+    account.submission += outcome.seconds + outcome.device_seconds;
     if (outcome.device) device.add(*outcome.device, phase == planned.plan.timed_phase);
     if (outcome.verdict != Verdict::ok) {
       take_failure(result, outcome);
@@ -112,7 +112,9 @@ CaseResult execute(WorkerProcess& worker, CaseInput& input, const ExecuteOptions
       return result;
     }
     scratch = std::max(scratch, outcome.scratch_peak);
-    if (phase == planned.plan.timed_phase) result.seconds = outcome.seconds;
+    if (phase == planned.plan.timed_phase) {
+      result.seconds = outcome.seconds + outcome.device_seconds;
+    }
   }
   if (const Outcome collected = worker.collect(planned.plan); collected.verdict != Verdict::ok) {
     take_failure(result, collected);

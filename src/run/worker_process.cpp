@@ -236,7 +236,9 @@ Outcome WorkerProcess::request_with_device(Command command, double time_limit_s,
     if (command == Command::load) throw Error(device_->how_it_ended());
     return device_died();
   }
+  const double before = device_->busy_seconds();
   Outcome outcome = request(command, time_limit_s, server);
+  outcome.device_seconds = device_->busy_seconds() - before;
   take_report(outcome);
   return outcome;
 }

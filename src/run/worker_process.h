@@ -46,7 +46,8 @@ struct Outcome {
   Verdict verdict = Verdict::ok;  // ok: the reply arrived; says nothing about the outputs
   std::string detail;             // why not ok
   std::int32_t status = 0;        // ASSAY_* of the call, as the worker reports it
-  double seconds = 0;             // the call's time, without callbacks
+  double seconds = 0;             // the call's time, without callbacks and without the device's
+  double device_seconds = 0;      // simulating for it
   std::uint64_t scratch_peak = 0; // as the worker reports it
   std::optional<DeviceReport> device;  // of load() and run(), where there is a device that still answers
 };

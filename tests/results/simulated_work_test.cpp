@@ -14,7 +14,7 @@ SimulatedWork sample() {
   SimulatedWork work;
   std::vector<std::uint64_t> values(sizeof work / sizeof(std::uint64_t));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1000 + i;
-  std::memcpy(&work, values.data(), sizeof work);
+  std::memcpy(static_cast<void*>(&work), values.data(), sizeof work);
   return work;
 }
 
