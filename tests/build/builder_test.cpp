@@ -111,7 +111,7 @@ TEST(CudaFlags, ForeignSymbolsAreToldFromThoseOfTheRuntime) {
                             "x.o: warning: undefined reference to `__cudaRegisterFatBinary'\n"), "");
   EXPECT_EQ(foreign_symbols("undefined reference to `cudaFree'\nundefined reference to `g()'\n"
                             "undefined reference to `g()'\nundefined reference to `cublas'\n"),
-            "undefined reference to `cublas'\nundefined reference to `g()'\n");
+            "undefined reference to `g()'\nundefined reference to `cublas'\n");
   EXPECT_EQ(foreign_symbols("undefined reference to `never closed\n"), "");
 }
 
