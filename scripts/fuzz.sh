@@ -41,7 +41,7 @@ status=0
 "$build/ptx_parser_fuzzer" -max_total_time="$seconds" -dict="$build/ptx.dict" -max_len=16384 -timeout=10 \
   -rss_limit_mb=2048 -print_final_stats=1 -verbosity=1 -artifact_prefix="$build/crashes/" "$build/corpus" \
   >"$build/log" 2>&1 || status=$?
-grep -E '^stat::(number_of_executed_units|average_exec_per_sec|peak_rss_mb)|^#[0-9]+.*DONE' "$build/log" || true
+grep -E '^stat::(number_of_executed_units|average_exec_per_sec|peak_rss_mb)|^#[0-9]+[[:space:]]+DONE' "$build/log" || true
 if [ "$status" -ne 0 ]; then
   echo "A finding; see $build/log. Inputs that break the parser:" >&2
   ls "$build/crashes" >&2

@@ -3,7 +3,9 @@
 #include <sys/prctl.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
+#include <string_view>
 
 #include "cli/context.h"
 #include "util/files.h"
@@ -22,8 +24,15 @@ constexpr const char* kFooter =
     "  assay run --model textbook --quick         a smoke run of one model\n"
     "  assay show textbook CHALLENGE              why this score\n"
     "  assay report                               write the rankings into README.md\n"
+    "  assay sim softmax.cu                       run a CUDA program on a simulated GPU\n"
     "\nExit status: 0 done (whatever the grades), 1 a --check or selftest failed, 2 usage or harness "
     "error.\n";
+
+// `assay sim PROGRAM -- ARGS`: how many arguments come before the `--`.
+int own_arguments(int argc, char** argv) {
+  const std::string_view sim = "sim", mark = "--";
+  return static_cast<int>(std::find(std::find(argv + 1, argv + argc, sim), argv + argc, mark) - argv);
+}
 
 }  // namespace
 
@@ -45,8 +54,10 @@ int main(int argc, char** argv) {
   cli::add_list(app, action);
   cli::add_doctor(app, action);
   cli::add_selftest(app, action);
+  const int own = own_arguments(argc, argv);
+  cli::add_sim(app, action, {argv + std::min(own + 1, argc), argv + argc});
   try {
-    app.parse(argc, argv);
+    app.parse(own, argv);
     return action(cli::find_context(root));
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? cli::kDone : cli::kUsageOrHarnessError;

@@ -45,5 +45,7 @@ void add_show(CLI::App&, Action&);
 void add_list(CLI::App&, Action&);
 void add_doctor(CLI::App&, Action&);
 void add_selftest(CLI::App&, Action&);
+// The arguments are those after `--`: they belong to the simulated program.
+void add_sim(CLI::App&, Action&, std::vector<std::string> program_arguments);
 
 }  // namespace assay::cli

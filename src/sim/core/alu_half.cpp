@@ -1,5 +1,7 @@
 // f16 and bf16 arithmetic, scalar and packed (PTX ISA, "Half Precision Floating Point
 // Instructions"), rounded once to nearest even.
+#include <cmath>
+
 #include "sim/core/alu_lanes.h"
 #include "sim/core/alu_modifiers.h"
 #include "sim/math/approx.h"
@@ -86,8 +88,11 @@ template <class T, bool kMax, bool kNan, bool kXorSign, bool kFtz>
 struct Extreme {
   [[gnu::always_inline]] static T apply(T a, T b) {
     const float x = widen(kFtz ? flush_half(a) : a), y = widen(kFtz ? flush_half(b) : b);
-    return to_half<T>(kXorSign ? extreme_xorsign<kMax, kNan>(x, y)
-                               : extreme<float, kMax, kNan>(x, y));
+    if constexpr (!kXorSign) return to_half<T>(extreme<float, kMax, kNan>(x, y));
+    // The signs of NaN operands count as well; x and y have lost them.
+    const T magnitude = to_half<T>(extreme<float, kMax, kNan>(std::fabs(x), std::fabs(y)));
+    const std::uint32_t sign = (a.bits ^ b.bits) & 0x8000;
+    return {magnitude.bits > T::Bits::infinity ? magnitude.bits : magnitude.bits | sign};
   }
 };
 

@@ -173,6 +173,7 @@ void locate(Warp& warp, const Instr& in, std::uint32_t base, std::uint32_t bytes
   out.flags = MemoryFlags::decode(in.e);
   Lanes64 address;
   lane_addresses(w, base, in.imm, out.flags.narrow_address, address);
+  if (out.flags.releases) w.block->checker.fence();
   const AccessKind kind = out.flags.returns ? AccessKind::atomic : AccessKind::reduction;
   locate_atomic(w, out.flags.space, address.v, w.active, kind, bytes, out.host.data());
   out.shared_with_host_threads = w.block->grid->parallel && out.flags.space != Space::shared;
@@ -412,6 +413,7 @@ std::optional<CoreSelection> select_atomic(const ptx::Instruction& in, const Nam
   if (in.operands.size() != wanted) throw_unsupported(in, "this number of operands");
   flags.narrow_address = narrow_base(in.operands[address_at], names);
   flags.returns = returns;
+  flags.releases = m->releases && m->beyond_block && m->space != Space::shared;
   s.e = flags.encode();
   s.cls = InstrClass::memory;
   const Forms forms = forms_of(m->type, vector);

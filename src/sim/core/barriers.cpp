@@ -79,7 +79,7 @@ bool Barriers::arrive(BlockRun& block, WarpRun& w, Fragment& f, const Instr& in)
   const auto lane = static_cast<unsigned>(std::countr_zero(f.mask));
   const std::uint32_t id = w.r32(in.a).v[lane];
   Barrier& b = barriers_[id];
-  b.in_use = true;
+  in_use_ |= 1u << id;
   b.aligned |= op.aligned;
   if (op.counted) {
     b.expected = w.r32(in.b).v[lane];
@@ -115,9 +115,9 @@ bool Barriers::arrive(BlockRun& block, WarpRun& w, Fragment& f, const Instr& in)
 }
 
 void Barriers::lanes_exited(BlockRun& block) {
-  for (unsigned id = 0; id < kBarriers; ++id) {
+  for (std::uint32_t rest = in_use_; rest != 0; rest &= rest - 1) {
+    const auto id = static_cast<unsigned>(std::countr_zero(rest));
     Barrier& b = barriers_[id];
-    if (!b.in_use) continue;
     for (WarpRun& w : block.warps) {
       std::uint32_t& arrived = b.arrived[w.index];
       if (arrived == 0 || (w.live & ~arrived) != 0) continue;
@@ -163,6 +163,7 @@ void Barriers::complete(BlockRun& block, unsigned id) {
     ++block.counters->barriers;
   }
   b = Barrier{};
+  in_use_ &= ~(1u << id);
 }
 
 }  // namespace assay::sim

@@ -42,12 +42,15 @@ struct Barrier {
   std::uint32_t expected = 0;               // 0: all
   std::uint32_t true_threads = 0;           // with a true predicate, of .red
   std::uint32_t false_threads = 0;
-  bool aligned = false, in_use = false;
+  bool aligned = false;
 };
 
 class Barriers {
  public:
-  void reset() { barriers_ = {}; }
+  void reset() {
+    if (in_use_ != 0) barriers_ = {};
+    in_use_ = 0;
+  }
 
   // The fragment has reached the barrier instruction `in` with `lanes` of its lanes, all of which
   // name the same barrier; it is at the end of block `f.block`. False: it waits.
@@ -62,6 +65,7 @@ class Barriers {
   void complete(BlockRun&, unsigned id);
 
   std::array<Barrier, kBarriers> barriers_{};
+  std::uint32_t in_use_ = 0;  // those at which somebody has arrived
 };
 
 }  // namespace assay::sim

@@ -57,6 +57,11 @@ void begin_warp(BlockRun& block, WarpRun& w) {
 
 }  // namespace
 
+void WarpRun::expand_active(std::uint32_t mask) {
+  active = mask;
+  for (unsigned l = 0; l < kLanes; ++l) lane_mask.v[l] = 0u - ((mask >> l) & 1u);
+}
+
 BlockRun::BlockRun(GridRun& g, BlockCounts& c)
     : grid(&g),
       counts(&c),

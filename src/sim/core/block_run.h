@@ -84,10 +84,10 @@ struct WarpRun : Warp {
 
   // Sets the lanes that the next handler works on.
   void set_active(std::uint32_t mask) {
-    if (mask == active) return;
-    active = mask;
-    for (unsigned l = 0; l < kLanes; ++l) lane_mask.v[l] = 0u - ((mask >> l) & 1u);
+    if (mask != active) expand_active(mask);
   }
+  // Not inline: the interpreter's loop would carry vector constants across every call of a handler.
+  void expand_active(std::uint32_t mask);
   // Makes `f` the current frame.
   void enter_frame(Frame* f) {
     frame = f;

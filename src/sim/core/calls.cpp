@@ -50,7 +50,8 @@ void push_local(WarpRun& w, Frame& frame, std::uint32_t lanes) {
          fmt::format("the call stack exceeds {} calls or {} KiB of local memory", kMaxCallDepth,
                      kMaxLocalBytes >> 10));
   }
-  w.local.grow(std::size_t{top} * kLanes);
+  const std::size_t bytes = std::size_t{top} * kLanes;
+  if (bytes > w.local.size()) w.local.grow(std::max(bytes, 2 * w.local.size()));
   w.local_bytes = std::max(w.local_bytes, top);
   // The stack of other lanes may lie between: only these lanes' words become undefined.
   for (std::uint32_t word = frame.local_base / 4; word < (top + 3) / 4; ++word) {

@@ -148,6 +148,7 @@ std::string other_party(const GridRun& grid, const RawFinding& f) {
 }  // namespace
 
 std::string demangled(const std::string& name) {
+  if (!name.starts_with("_Z")) return name;  // "c" would be the type char
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);

@@ -109,7 +109,7 @@ void run_fragment(WarpRun& w, Fragment& f) {
   const Code* code = nullptr;
   std::uint64_t *executions = nullptr, *lanes = nullptr;
   do {
-    if (w.frame != f.frame || code == nullptr) {
+    if (w.frame != f.frame || f.frame->code != code) {
       w.enter_frame(f.frame);
       code = f.frame->code;
       executions = counts.executions.data() + code->first_block;

@@ -65,6 +65,23 @@ void unpack(Warp& w, const MemoryFlags& f, const std::byte* data, unsigned v, st
   }
 }
 
+// One element to every lane.
+template <unsigned kBytes>
+void broadcast(Warp& w, const MemoryFlags& f, const std::byte* from, std::uint32_t slot) {
+  typename Element<kBytes>::type element;
+  std::memcpy(&element, from, kBytes);
+  if constexpr (kBytes == 8) {
+    each64(w, slot, [&](unsigned) { return element; });
+  } else if constexpr (kBytes == 4) {
+    each32(w, slot, [&](unsigned) { return element; });
+  } else {
+    alignas(64) std::uint32_t value[kLanes];
+    for (std::uint32_t& x : value) x = element;
+    extend(f, value);
+    put32(w, slot, value);
+  }
+}
+
 template <unsigned kBytes, unsigned kVector>
 void pack(Warp& w, std::byte* data, unsigned v, std::uint32_t slot) {
   using T = typename Element<kBytes>::type;
@@ -158,6 +175,13 @@ void load(Warp& warp, const Instr& in) {
   lane_addresses(w, kVector == 1 ? in.a : slots[kVector], in.imm, f.narrow_address, address);
   if (f.space == Space::local && load_local<kBytes, kVector>(w, in, address, slots)) return;
   alignas(64) std::byte data[kLanes * kBytes * kVector];
+  if (w.full() && uniform(address.v)) {
+    const std::byte* one = load_uniform(w, f.space, address.v, kBytes * kVector, load_kind(f));
+    if (one != nullptr) {
+      for (unsigned v = 0; v < kVector; ++v) broadcast<kBytes>(w, f, one + v * kBytes, slots[v]);
+      return;
+    }
+  }
   if (kVector == 1 && kBytes >= 4 && w.full()) {
     load_lanes<kBytes>(w, f.space, address.v, w.active, load_kind(f), w.regs + in.d);
     return;
@@ -173,6 +197,7 @@ void store(Warp& warp, const Instr& in) {
   const std::uint32_t* slots = kVector == 1 ? &in.b : w.extra + in.aux + 1;
   Lanes64 address;
   lane_addresses(w, kVector == 1 ? in.a : slots[-1], in.imm, f.narrow_address, address);
+  if (f.releases) w.block->checker.fence();
   if (f.space == Space::local && store_local<kBytes, kVector>(w, address, slots)) return;
   if constexpr (kVector == 1 && kBytes >= 4) {
     store_lanes<kBytes>(w, f.space, address.v, w.active, store_kind(f), w.regs + in.b);
@@ -280,6 +305,7 @@ std::optional<CoreSelection> select_memory(const ptx::Instruction& in, const Nam
   // warps in lockstep would not be seen.
   flags.atomic = (m->ordered && beyond_warp) ||
                  (m->is_volatile && (m->space == Space::global || m->space == Space::generic));
+  flags.releases = !loads && m->releases && m->beyond_block && m->space != Space::shared;
   CoreSelection s;
   if (loads && is_signed(m->type) && bytes < 4) {
     const unsigned to = bits_of(destination_type(value, names));

@@ -172,6 +172,18 @@ ASSAY_INSTANTIATE(16)
 ASSAY_INSTANTIATE(32)
 #undef ASSAY_INSTANTIATE
 
+const std::byte* load_uniform(WarpRun& w, Space space, const std::uint64_t* address,
+                              std::uint32_t bytes, AccessKind kind) {
+  const WarpAccess access = access_of(w, kind, bytes, address, w.active, nullptr);
+  if (space == Space::shared) {
+    if (!w.block->checker.shared(access)) fail_recorded(w);
+    return w.block->shared.data() + address[0];
+  }
+  if (space != Space::global) return nullptr;
+  if (!w.block->checker.global(access)) fail_recorded(w);
+  return reinterpret_cast<const std::byte*>(w.block->global_zero + address[0]);
+}
+
 void locate_atomic(WarpRun& w, Space space, const std::uint64_t* address, std::uint32_t mask,
                    AccessKind kind, std::uint32_t bytes, std::byte** host) {
   if (space == Space::generic) {

@@ -17,12 +17,13 @@ struct MemoryFlags {
   bool narrow_address = false;   // the address is a Lanes32
   bool atomic = false;           // of loads and stores: atomic_load, atomic_store
   bool returns = false;          // atomics: d is written
+  bool releases = false;         // beyond the block: a fence comes first
   std::uint8_t extend_from = 0;  // loads: bits to extend with their sign, 0: none ...
   std::uint8_t extend_to = 0;    // ... to these bits
 
   std::uint32_t encode() const {
     return static_cast<std::uint32_t>(space) | (narrow_address ? 8u : 0u) | (atomic ? 16u : 0u) |
-           (returns ? 32u : 0u) | (std::uint32_t{extend_from} << 8) |
+           (returns ? 32u : 0u) | (releases ? 64u : 0u) | (std::uint32_t{extend_from} << 8) |
            (std::uint32_t{extend_to} << 16);
   }
   static MemoryFlags decode(std::uint32_t e) {
@@ -30,6 +31,7 @@ struct MemoryFlags {
             (e & 8) != 0,
             (e & 16) != 0,
             (e & 32) != 0,
+            (e & 64) != 0,
             static_cast<std::uint8_t>(e >> 8),
             static_cast<std::uint8_t>(e >> 16)};
   }
@@ -64,6 +66,20 @@ void load_lanes(WarpRun&, ptx::Space, const std::uint64_t* address, std::uint32_
 template <unsigned kBytes>
 void store_lanes(WarpRun&, ptx::Space, const std::uint64_t* address, std::uint32_t mask, AccessKind,
                  const std::byte* data);
+
+// Whether all lanes have the same address.
+inline bool uniform(const std::uint64_t* address) {
+  if (address[0] != address[kLanes - 1]) return false;
+  std::uint64_t differ = 0;
+  for (unsigned l = 0; l < kLanes; ++l) differ |= address[l] ^ address[0];
+  return differ == 0;
+}
+
+// Checks and counts the load of one address by all active lanes, and returns where its bytes are.
+// Null, with nothing done, where only load_lanes() can tell: of spaces other than global and
+// shared.
+const std::byte* load_uniform(WarpRun&, ptx::Space, const std::uint64_t* address,
+                              std::uint32_t bytes, AccessKind);
 
 // Where each lane's operand of a read-modify-write lies in host memory, after the checks.
 void locate_atomic(WarpRun&, ptx::Space, const std::uint64_t* address, std::uint32_t mask,

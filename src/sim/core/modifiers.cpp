@@ -69,6 +69,7 @@ bool apply(MemoryModifiers& out, const std::string& m) {
     out.is_volatile = true;
   } else if (m == "relaxed" || m == "acquire" || m == "release" || m == "acq_rel" || m == "mmio") {
     out.ordered = true;
+    out.releases |= m == "release" || m == "acq_rel";
   } else if (m == "cv") {
     out.uncached = true;
   } else if (m == "L2::cache_hint") {

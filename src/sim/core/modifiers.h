@@ -28,6 +28,7 @@ struct MemoryModifiers {
   unsigned vector = 1;
   bool is_volatile = false;
   bool ordered = false;       // .relaxed, .acquire, .release, .acq_rel or .mmio: not .weak
+  bool releases = false;      // .release, .acq_rel: what came before is published with it
   bool beyond_block = false;  // .cluster, .gpu or .sys, or no scope given
   bool cache_policy = false;  // .L2::cache_hint: one operand more
   bool uncached = false;      // .cv: read anew each time

@@ -7,6 +7,7 @@
 // group): lanes of one mask are one group, and only lanes of one group see each other.
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -26,7 +27,8 @@ std::uint32_t lanes_equal(const Lanes& from, Value value) {
   return to_mask(equal);
 }
 
-// body(lanes) once for each member mask.
+// body(lanes) once for each member mask. No group reads the lanes of another, so that the
+// destination may be any of the sources, the masks included.
 template <class Body>
 void for_each_group(const Warp& warp, const Lanes32& members, Body body) {
   for (std::uint32_t rest = warp.active; rest != 0;) {
@@ -40,6 +42,24 @@ void broadcast(Lanes32& to, std::uint32_t lanes, std::uint32_t value) {
   for (std::uint32_t lane = 0; lane < 32; ++lane) {
     to.v[lane] = (lanes >> lane & 1u) != 0 ? value : to.v[lane];
   }
+}
+
+// to[l] = from[source[l]], sources below 32: a permutation of registers where the machine has one,
+// since gathering from memory is several times slower.
+void permute(const Lanes32& from, const Lanes32& source, Lanes32& to) {
+#if __has_builtin(__builtin_shuffle)
+  typedef std::uint32_t Half __attribute__((vector_size(64)));
+  Half low, high, index;
+  std::memcpy(&low, from.v, sizeof low);
+  std::memcpy(&high, from.v + 16, sizeof high);
+  for (int half = 0; half < 2; ++half) {
+    std::memcpy(&index, source.v + 16 * half, sizeof index);
+    const Half result = __builtin_shuffle(low, high, index);
+    std::memcpy(to.v + 16 * half, &result, sizeof result);
+  }
+#else
+  for (int lane = 0; lane < 32; ++lane) to.v[lane] = from.v[source.v[lane]];
+#endif
 }
 
 enum class Shuffle : std::uint8_t { up, down, bfly, idx };
@@ -66,7 +86,7 @@ std::uint32_t shuffle(Warp& warp, const Lanes32& a, const Lanes32& b, const Lane
     source.v[lane] = valid && (present >> (from & 31u) & 1u) != 0 ? from & 31u : lane;
     in_range.v[lane] = valid ? ~0u : 0;
   }
-  for (std::uint32_t lane = 0; lane < 32; ++lane) result.v[lane] = a.v[source.v[lane]];
+  permute(a, source, result);
   for (std::uint32_t lane = 0; lane < 32; ++lane) {
     const std::uint32_t mask = warp.lane_mask.v[lane];
     d.v[lane] = (result.v[lane] & mask) | (d.v[lane] & ~mask);
@@ -103,8 +123,7 @@ void run_vote(Warp& w, const Instr& i) {
 
 void run_ballot(Warp& w, const Instr& i) {
   const std::uint32_t votes = w.preds[i.a];
-  const Lanes32 members = w.r32(i.b);  // d may be the same slot
-  for_each_group(w, members,
+  for_each_group(w, w.r32(i.b),
                  [&](std::uint32_t group) { broadcast(w.r32(i.d), group, votes & group); });
 }
 
@@ -114,29 +133,25 @@ Lanes64& lanes_of(Warp& w, std::uint32_t slot, const Lanes64*) { return w.r64(sl
 template <class Lanes>
 void run_match_any(Warp& w, const Instr& i) {
   const Lanes& a = lanes_of(w, i.a, static_cast<const Lanes*>(nullptr));
-  Lanes32 result = w.r32(i.d);
   for_each_group(w, w.r32(i.b), [&](std::uint32_t group) {
     for (std::uint32_t rest = group; rest != 0;) {
       const std::uint32_t same = lanes_equal(a, a.v[std::countr_zero(rest)]) & rest;
-      broadcast(result, same, same);
+      broadcast(w.r32(i.d), same, same);
       rest &= ~same;
     }
   });
-  w.r32(i.d) = result;
 }
 
 // d|p, a, members: the group if all its values are equal, else 0.
 template <class Lanes, bool with_pred>
 void run_match_all(Warp& w, const Instr& i) {
   const Lanes& a = lanes_of(w, i.a, static_cast<const Lanes*>(nullptr));
-  Lanes32 result = w.r32(i.d);
   std::uint32_t equal = 0;
   for_each_group(w, w.r32(i.b), [&](std::uint32_t group) {
     const bool all = (lanes_equal(a, a.v[std::countr_zero(group)]) & group) == group;
-    broadcast(result, group, all ? group : 0);
+    broadcast(w.r32(i.d), group, all ? group : 0);
     if (all) equal |= group;
   });
-  w.r32(i.d) = result;
   if (with_pred) w.set_pred(i.e, equal);
 }
 
@@ -174,24 +189,21 @@ struct Max {
 template <class Op>
 void run_redux(Warp& w, const Instr& i) {
   const Lanes32& a = w.r32(i.a);
-  Lanes32 result = w.r32(i.d);
   for_each_group(w, w.r32(i.b), [&](std::uint32_t group) {
     std::uint32_t sum = Op::identity;
     for (std::uint32_t lane = 0; lane < 32; ++lane) {
       sum = Op::of(sum, (group >> lane & 1u) != 0 ? a.v[lane] : Op::identity);
     }
-    broadcast(result, group, sum);
+    broadcast(w.r32(i.d), group, sum);
   });
-  w.r32(i.d) = result;
 }
 
 void run_activemask(Warp& w, const Instr& i) { broadcast(w.r32(i.d), w.active, w.active); }
 
 // d|p, members: the lowest member leads.
 void run_elect(Warp& w, const Instr& i) {
-  const Lanes32 members = w.r32(i.a);
   std::uint32_t leaders = 0;
-  for_each_group(w, members, [&](std::uint32_t group) {
+  for_each_group(w, w.r32(i.a), [&](std::uint32_t group) {
     const auto leader = static_cast<std::uint32_t>(std::countr_zero(group));
     broadcast(w.r32(i.d), group, leader);
     leaders |= 1u << leader;
@@ -199,8 +211,7 @@ void run_elect(Warp& w, const Instr& i) {
   w.set_pred(i.e, leaders);
 }
 
-// ---- Selection
-// -----------------------------------------------------------------------------------
+// Selection.
 
 [[noreturn]] void refuse(const ptx::Instruction& i, const char* why) {
   throw Unsupported(i.full_name() + ": " + why);

@@ -12,6 +12,9 @@
 
 #include "sim/math/tensor.h"
 
+// Vectors longer than the machine's are passed in memory; all functions that take one are inlined.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 namespace assay::sim {
 
 static_assert(std::endian::native == std::endian::little,

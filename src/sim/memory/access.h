@@ -14,8 +14,7 @@ enum class AccessKind : std::uint8_t {
   load,
   store,
   atomic,     // atom: a read-modify-write whose result is used
-  reduction,  // red: without result, so nothing is learned from it (it releases, but never
-              // acquires)
+  reduction,  // red: without result, so nothing is learned from it: it releases, never acquires
   atomic_load,
   atomic_store,
 };

@@ -58,6 +58,46 @@ void BlockRaces::release(const WarpAccess& a) {
   });
 }
 
+// Whether there is nothing to do. Looks without the lock: entries are aligned words, which are
+// never torn, and what appears later is seen by whoever puts it there.
+bool BlockRaces::quick(const Current& c, const Range& r) const {
+  ShadowEntry* const* const pair = c.write ? shadow_.words().write : shadow_.words().other;
+  const ShadowEntry *low = pair[0] + r.word, *high = pair[1] + r.word;
+  const auto not_mine = [=](ShadowEntry e) { return c.not_mine(e); };
+  const auto not_lower = [=](ShadowEntry e) { return c.not_lower(e); };
+  // The first word tells which it can be.
+  if (not_mine(low[0]) == 0) return any_bits(low, r.count, not_mine) == 0;
+  if (c.write || low[0] < c.past) return false;
+  if (not_mine(high[0]) == 0) return any_bits(high, r.count, not_mine) == 0;
+  return c.may_skip_lower && not_lower(low[0]) == 0 && not_lower(high[0]) == 0 &&
+         (any_bits(low, r.count, not_lower) | any_bits(high, r.count, not_lower)) == 0;
+}
+
+// Likewise for lanes that access one word each.
+bool BlockRaces::quick_scattered(const Current& c, const LaneAddresses& lanes) const {
+  ShadowEntry* const* const pair = c.write ? shadow_.words().write : shadow_.words().other;
+  ShadowEntry low[kLanes], high[kLanes];
+  for (unsigned i = 0; i < kLanes; ++i) low[i] = pair[0][RaceShadow::word_of(lanes.v[i])];
+  const auto not_mine = [=](ShadowEntry e) { return c.not_mine(e); };
+  const auto not_lower = [=](ShadowEntry e) { return c.not_lower(e); };
+  if (not_mine(low[0]) == 0) return any_bits(low, kLanes, not_mine) == 0;
+  if (!c.may_skip_lower || any_bits(low, kLanes, not_lower) != 0) return false;
+  for (unsigned i = 0; i < kLanes; ++i) high[i] = pair[1][RaceShadow::word_of(lanes.v[i])];
+  return any_bits(high, kLanes, not_lower) == 0;
+}
+
+void BlockRaces::range(const Current& c, const Range& r) {
+  if (quick(c, r)) return;
+  const ChunkLock lock(shadow_.chunk(r.word), grid_.concurrent_);
+  if (c.ordered ? follow_range(c, r) : collect_range(c, r)) {
+    mark(c, r.word);
+    return;
+  }
+  for (std::size_t i = 0; i < r.count; ++i) {
+    word(c, r.word + i, c.entry | kAllBytes | r.thread_of(i));
+  }
+}
+
 bool BlockRaces::access(const WarpAccess& a, const LanePattern& p, std::uint32_t uninitialised) {
   const bool atomic = is_atomic(a.kind);
   if (a.kind == AccessKind::atomic || a.kind == AccessKind::atomic_load) acquire(a);
@@ -67,6 +107,9 @@ bool BlockRaces::access(const WarpAccess& a, const LanePattern& p, std::uint32_t
   c.access = &a;
   c.write = a.kind == AccessKind::store;
   c.ordered = grid_.ordered_.load(std::memory_order_acquire);
+  c.may_skip_lower = !c.write && !c.ordered;
+  c.past = grid_.past_;
+  c.here = at_segment(grid_.first_ + block_);
   // An atomic write that releases is itself known to those who acquire there: with a counter of
   // those who are done, the last may set it back.
   c.entry = at_segment(releases ? closed_segment_ : segment_) | kind_bits(a.kind) |
@@ -87,22 +130,14 @@ bool BlockRaces::access(const WarpAccess& a, const LanePattern& p, std::uint32_t
       r.word += r.count;
     }
   } else {
-    lanes(c, c.ordered ? 0 : uninitialised);
+    if (c.ordered) uninitialised = 0;
+    const bool words = a.bytes == RaceShadow::kWordBytes && uninitialised == 0 && !p.uniform;
+    if (!words || !quick_scattered(c, LaneAddresses(a))) {
+      lanes(c, p.uniform ? a.mask & -a.mask : a.mask, uninitialised);
+    }
   }
   if (releases) release(a);
   return !c.ordered;
-}
-
-void BlockRaces::range(const Current& c, const Range& r) {
-  if (quick(c, r)) return;
-  const ChunkLock lock(shadow_.chunk(r.word), grid_.concurrent_);
-  if (c.ordered ? follow_range(c, r) : collect_range(c, r)) {
-    mark(c, r.word);
-    return;
-  }
-  for (std::size_t i = 0; i < r.count; ++i) {
-    word(c, r.word + i, c.entry | kAllBytes | r.thread_of(i));
-  }
 }
 
 // In the chunk: for those who need not look at its words.
@@ -112,23 +147,28 @@ void BlockRaces::mark(const Current& c, std::uint64_t word) {
 }
 
 // Lane by lane. Neighbours that access one word come together.
-void BlockRaces::lanes(const Current& c, std::uint32_t uninitialised) {
+void BlockRaces::lanes(const Current& c, std::uint32_t mask, std::uint32_t uninitialised) {
   const WarpAccess& a = *c.access;
   std::uint64_t held = ~std::uint64_t{0};  // word
   ShadowEntry entry = 0;
+  ShadowEntry* const* const pair = c.write ? shadow_.words().write : shadow_.words().other;
+  const auto covered_by = [&](ShadowEntry e) { return (entry & ~e & kAllBytes) == 0; };
+  // As quick() does.
+  const auto is_known = [&] {
+    const ShadowEntry low = pair[0][held], high = pair[1][held];
+    if ((entry & kUninitialised) != 0 || !covered_by(low)) return false;
+    if ((low ^ entry) >> kSegmentShift == 0) return true;
+    return c.may_skip_lower && c.not_lower(low | kAllBytes) == 0 &&
+           c.not_lower(high | kAllBytes) == 0 && covered_by(high);
+  };
   const auto flush = [&] {
-    if (entry == 0) return;
-    const ShadowEntry* const mine = (c.write ? shadow_.words().write : shadow_.words().other)[0];
-    const ShadowEntry same = mine[held] ^ entry;
-    const bool known = (same >> kSegmentShift) == 0 && (entry & kUninitialised) == 0 &&
-                       (entry & ~mine[held] & kAllBytes) == 0;
-    if (!known) {
+    if (entry != 0 && !is_known()) {
       const ChunkLock lock(shadow_.chunk(held), grid_.concurrent_);
       word(c, held, entry);
     }
     entry = 0;
   };
-  for_lanes(a.mask, [&](std::uint32_t lane) {
+  for_lanes(mask, [&](std::uint32_t lane) {
     const std::uint64_t address = a.address[lane], first = RaceShadow::word_of(address);
     const std::uint64_t words = std::max<std::uint64_t>(1, a.bytes / RaceShadow::kWordBytes);
     const ShadowEntry bytes =

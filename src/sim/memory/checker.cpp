@@ -89,12 +89,17 @@ struct BlockChecker::State {
     f.count = static_cast<std::uint64_t>(std::popcount(lanes));
     launch.findings.add(f);
   }
-  void report_store_conflict(const WarpAccess& a, const StoreConflict& c, bool shared) {
-    RawFinding f = finding(shared ? FindingKind::shared_race : FindingKind::global_race, a, c.lane);
+  // Lanes of one store against one another.
+  void check_store(const WarpAccess& a, const LanePattern& p, bool shared) {
+    if (p.distinct || a.kind != AccessKind::store) return;
+    const auto conflict = find_store_conflict(a);
+    if (!conflict) return;
+    RawFinding f =
+        finding(shared ? FindingKind::shared_race : FindingKind::global_race, a, conflict->lane);
     f.shared = shared;
     f.other_pc = a.pc;
     f.other_block = block;
-    f.other_thread = a.warp * kLanes + c.other_lane;
+    f.other_thread = a.warp * kLanes + conflict->other_lane;
     f.other_access = a.kind;
     launch.findings.add(f);
   }
@@ -192,9 +197,7 @@ bool BlockChecker::global(const WarpAccess& a) {
   }
   bool kept = false;
   if (s.races && !allocation->read_only) {
-    if (const auto conflict = find_store_conflict(a, p)) {
-      s.report_store_conflict(a, *conflict, false);
-    }
+    s.check_store(a, p, false);
     kept = s.races->access(a, p, uninitialised);
   }
   if (uninitialised != 0 && !kept) s.report_uninitialised(a, uninitialised, false);
@@ -214,7 +217,7 @@ bool BlockChecker::shared(const WarpAccess& a) {
     if (writes(a.kind)) initialise_lanes(s.shared_bits.data(), 0, a, p);
   }
   if (!s.shared_races) return true;
-  if (const auto conflict = find_store_conflict(a, p)) s.report_store_conflict(a, *conflict, true);
+  s.check_store(a, p, true);
   for (const SharedRaces::Conflict& c : s.shared_races->access(a, p)) {
     RawFinding f = s.finding(FindingKind::shared_race, a, c.lane);
     f.shared = true;

@@ -1,21 +1,24 @@
 // The checks and counters of memory accesses during one launch.
 //
 // Races in shared memory. Two accesses of one byte by two threads of a block, at least one a write,
-// not both atomic, race unless a barrier or (within a warp) a warp-wide .sync operation orders
-// them. A barrier joins what the warps that took part know of one another (a vector clock per warp,
+// not both atomic, race unless a barrier or (within a warp) a .sync operation orders them. A
+// barrier joins what the warps that took part know of one another (a vector clock per warp, after
 // Flanagan and Freund, "FastTrack", PLDI 2009), so named barriers of part of a block order only
-// those. Barriers and .sync operations of all threads involved are exact. Of .sync operations of
-// part of a warp two things are not remembered: which lanes read a word before its last read by the
-// warp, and a read before an atomic load; a race with those alone is missed. Nothing ordered is
-// ever reported.
+// those. The first race of each byte is found, and nothing that is ordered is reported; but for two
+// things that are not remembered, so that a race with them alone is missed: where only part of a
+// warp takes part in a .sync operation, reads of a word by the warp before its last one; and atomic
+// loads where there is a plain read too. A lane may read what it stored together with other lanes,
+// the same value.
 //
 // Races in global memory. Two accesses of one byte by two blocks (threads of one block are not told
 // apart), at least one a plain write, race unless ordered. Order: fence() closes what the block did
 // so far, a later atomic write of the block releases that at its address, and an atomic read of the
-// address by another block acquires it. An atomic and a plain read do not race: a compare-and-swap
-// loop begins with such a read (CUDA C++ Programming Guide, "Atomic Functions"), and words are not
-// torn. Each 4-byte word remembers two writing and two other blocks with the bytes they touched, so
-// that where more than two share a word, some pairs go unreported.
+// address by another block acquires it. An atomic write and a plain read do not race: a
+// compare-and-swap loop begins with such a read (CUDA C++ Programming Guide, "Atomic Functions"),
+// and words are not torn. Each 4-byte word remembers two writing and two other blocks with the
+// bytes they touched. Between unordered blocks that suffices to find every racy word (of blocks
+// that share a word without sharing bytes, if they are two); once some are ordered, a race with a
+// third reader may be missed.
 //
 // Two lanes of one store that write different values to one address race; equal values do not.
 //
@@ -58,7 +61,7 @@ struct RawFinding {
 // Instruction indices from here on are not told apart as `other_pc`.
 inline constexpr std::uint32_t kLastPlace = (1u << 20) - 1;
 // Blocks of one launch that races can be told of.
-inline constexpr std::uint64_t kMaxCheckedBlocks = std::uint64_t{1} << 26;
+inline constexpr std::uint64_t kMaxCheckedBlocks = std::uint64_t{1} << 25;
 
 struct CheckOptions {
   bool races = true;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/memory/access.h"
+#include "sim/memory/any_bits.h"
 #include "sim/memory/finding_table.h"
 #include "sim/memory/global_order.h"
 #include "sim/memory/lane_pattern.h"
@@ -65,9 +66,21 @@ class BlockRaces {
   // The access in work.
   struct Current {
     const WarpAccess* access = nullptr;
-    ShadowEntry entry = 0;  // without thread, bytes and uninitialised
-    bool write = false;     // a plain one
-    bool ordered = false;   // the grid is
+    ShadowEntry entry = 0;           // without thread, bytes and uninitialised
+    bool write = false;              // a plain one
+    bool ordered = false;            // the grid is
+    bool may_skip_lower = false;     // two other accesses by lower blocks say all there is to say
+    ShadowEntry past = 0, here = 0;  // entries of lower blocks, before any fence, lie between
+
+    // 0 if all bytes were accessed before in this segment: conflicts since were seen by the other
+    // side.
+    ShadowEntry not_mine(ShadowEntry e) const {
+      return ((e ^ entry) & shadow::kSegmentMask) | (~e & shadow::kAllBytes);
+    }
+    // 0 if a lower block accessed all bytes, in this launch and before any fence.
+    ShadowEntry not_lower(ShadowEntry e) const {
+      return not_below(past, e + 1) | not_below(e, here) | (~e & shadow::kAllBytes);
+    }
   };
 
   // Consecutive words of one chunk that consecutive threads access, all bytes of them.
@@ -84,10 +97,11 @@ class BlockRaces {
 
   void acquire(const WarpAccess&);
   void release(const WarpAccess&);
-  void lanes(const Current&, std::uint32_t uninitialised);
+  void lanes(const Current&, std::uint32_t mask, std::uint32_t uninitialised);
   void range(const Current&, const Range&);
   void mark(const Current&, std::uint64_t word);
   bool quick(const Current&, const Range&) const;
+  bool quick_scattered(const Current&, const LaneAddresses&) const;
   bool collect_range(const Current&, const Range&);
   bool follow_range(const Current&, const Range&);
   static void fill(ShadowEntry* list, const Range&, ShadowEntry);

@@ -15,14 +15,19 @@ inline std::uint32_t uninitialised_lanes(std::uint64_t* bits, std::uint64_t orig
                                          const WarpAccess& a, const LanePattern& p) {
   if (p.contiguous && all_bits(bits, p.low - origin, p.end(a) - p.low)) return 0;
   const std::uint64_t bytes = low_bits(a.bytes);
-  const auto lane_is_fresh = [&](std::uint32_t lane) {
-    const std::uint64_t at = a.address[lane] - origin;
-    const std::atomic_ref<std::uint64_t> word(bits[at / 64]);
-    return (~(word.load(std::memory_order_relaxed) >> at % 64) & bytes) != 0;
+  // Plain reads, which the compiler gathers: words are not torn, and bits only become set.
+  const auto is_fresh = [=](std::uint64_t address) {
+    const std::uint64_t at = address - origin;
+    return (~(bits[at / 64] >> at % 64) & bytes) != 0;
   };
-  if (p.uniform) return lane_is_fresh(p.first) ? a.mask : 0;
+  if (p.uniform) return is_fresh(p.low) ? a.mask : 0;
+  const LaneAddresses all(a);
+  std::uint64_t any = 0;
+  for (unsigned i = 0; i < kLanes; ++i) any |= is_fresh(all.v[i]) ? 1u : 0u;
+  if (any == 0) return 0;
   std::uint32_t fresh = 0;
-  for_lanes(a.mask, [&](std::uint32_t lane) { fresh |= (lane_is_fresh(lane) ? 1u : 0u) << lane; });
+  for_lanes(a.mask,
+            [&](std::uint32_t lane) { fresh |= (is_fresh(a.address[lane]) ? 1u : 0u) << lane; });
   return fresh;
 }
 

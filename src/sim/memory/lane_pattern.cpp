@@ -2,21 +2,16 @@
 
 #include <algorithm>
 
+#include "sim/memory/distinct.h"
+
 namespace assay::sim {
 namespace {
 
-// All ones where the lane is active. `full` is known when the code is compiled, so that the mask
-// costs nothing then.
-template <bool full>
-std::uint64_t select(std::uint32_t mask, unsigned lane) {
-  return full ? ~std::uint64_t{0} : 0 - std::uint64_t{(mask >> lane) & 1u};
-}
-
-template <bool full>
-bool is_linear(const WarpAccess& a, std::uint64_t origin, std::uint64_t stride) {
+bool is_contiguous(const WarpAccess& a, std::uint64_t origin) {
   std::uint64_t difference = 0;
   for (unsigned i = 0; i < kLanes; ++i) {
-    difference |= (a.address[i] ^ (origin + i * stride)) & select<full>(a.mask, i);
+    const std::uint64_t active = 0 - std::uint64_t{(a.mask >> i) & 1u};
+    difference |= (a.address[i] ^ (origin + i * std::uint64_t{a.bytes})) & active;
   }
   return difference == 0;
 }
@@ -28,37 +23,20 @@ bool is_run(std::uint32_t mask) {
 
 }  // namespace
 
-LanePattern find_pattern(const WarpAccess& a) {
+LanePattern find_other_pattern(const WarpAccess& a) {
   LanePattern p;
   p.first = static_cast<std::uint32_t>(std::countr_zero(a.mask));
   p.lanes = static_cast<std::uint32_t>(std::popcount(a.mask));
   const bool full = a.mask == ~std::uint32_t{0};
   const std::uint64_t low = a.address[p.first], align = a.bytes - 1;
-
-  if (full) {
-    const std::uint64_t stride = a.address[1] - low;
-    const bool forward = static_cast<std::int64_t>(stride) >= 0;
-    if (forward && is_linear<true>(a, low, stride)) {
-      p.stride = stride;
-      p.low = low;
-      p.high = low + (kLanes - 1) * stride;
-      p.contiguous = stride == a.bytes;
-      p.uniform = stride == 0;
-      p.ascending = !p.uniform;
-      p.aligned = ((low | stride) & align) == 0;
-      return p;
-    }
-  } else {
-    const std::uint64_t origin = low - p.first * std::uint64_t{a.bytes};
-    if (is_run(a.mask) && is_linear<false>(a, origin, a.bytes)) {
-      p.low = low;
-      p.high = low + (p.lanes - 1) * std::uint64_t{a.bytes};
-      p.contiguous = true;
-      p.uniform = p.lanes == 1;
-      p.ascending = !p.uniform;
-      p.aligned = (low & align) == 0;
-      return p;
-    }
+  if (!full && is_run(a.mask) && is_contiguous(a, low - p.first * std::uint64_t{a.bytes})) {
+    p.low = low;
+    p.high = low + (p.lanes - 1) * std::uint64_t{a.bytes};
+    p.contiguous = true;
+    p.uniform = p.lanes == 1;
+    p.ascending = p.distinct = true;
+    p.aligned = (low & align) == 0;
+    return p;
   }
 
   const LaneAddresses all(a);
@@ -76,6 +54,12 @@ LanePattern find_pattern(const WarpAccess& a) {
     std::uint32_t descents = 0;
     for (unsigned i = 1; i < kLanes; ++i) descents += all.v[i] <= all.v[i - 1] ? 1u : 0u;
     p.ascending = descents == 0;
+  }
+  p.distinct = p.ascending || p.lanes == 1;
+  if (a.kind == AccessKind::store && !p.distinct && !p.uniform) {
+    std::uint64_t offsets[kLanes];
+    for (unsigned i = 0; i < kLanes; ++i) offsets[i] = all.v[i] - lowest;
+    p.distinct = count_distinct(offsets, 0, highest - lowest) == p.lanes;
   }
   return p;
 }

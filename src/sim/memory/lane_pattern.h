@@ -16,14 +16,34 @@ struct LanePattern {
   // Consecutive lanes, and the address of each is that of the one before plus the access size.
   bool contiguous = false;
   bool uniform = false;      // one address (also of one lane)
+  bool distinct = false;     // no two lanes have one address; of stores only
   bool ascending = false;    // with the lane, each above the one before
   std::uint64_t stride = 0;  // if full: address of lane i = low + i * stride; else 0
 
   std::uint64_t end(const WarpAccess& a) const { return high + a.bytes; }
 };
 
+// Of accesses for which it takes a closer look than find_pattern() does.
+LanePattern find_other_pattern(const WarpAccess&);
+
 // REQUIRES: mask not 0.
-LanePattern find_pattern(const WarpAccess&);
+inline LanePattern find_pattern(const WarpAccess& a) {
+  if (a.mask != ~std::uint32_t{0}) return find_other_pattern(a);
+  const std::uint64_t low = a.address[0], stride = a.address[1] - low;
+  std::uint64_t difference = 0;
+  for (unsigned i = 0; i < kLanes; ++i) difference |= a.address[i] ^ (low + i * stride);
+  if (difference != 0 || static_cast<std::int64_t>(stride) < 0) return find_other_pattern(a);
+  LanePattern p;
+  p.lanes = kLanes;
+  p.low = low;
+  p.high = low + (kLanes - 1) * stride;
+  p.aligned = ((low | stride) & (a.bytes - 1)) == 0;
+  p.contiguous = stride == a.bytes;
+  p.uniform = stride == 0;
+  p.distinct = p.ascending = stride != 0;
+  p.stride = stride;
+  return p;
+}
 
 constexpr std::uint32_t low_lanes(unsigned n) {
   return n >= kLanes ? ~std::uint32_t{0} : (std::uint32_t{1} << n) - 1;

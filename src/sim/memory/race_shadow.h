@@ -13,7 +13,7 @@
 namespace assay::sim {
 
 // An access of a word. From the lowest bit: thread 10, bytes of the word 4, kind 2, uninitialised
-// 1, pc 20, segment 27. 0: none.
+// 1, pc 20, segment 26. 0: none.
 using ShadowEntry = std::uint64_t;
 
 namespace shadow {
@@ -21,7 +21,9 @@ namespace shadow {
 inline constexpr unsigned kBytesShift = 10, kKindShift = 14, kPcShift = 17, kSegmentShift = 37;
 inline constexpr ShadowEntry kAllBytes = ShadowEntry{15} << kBytesShift;
 inline constexpr ShadowEntry kUninitialised = ShadowEntry{1} << 16;
-inline constexpr std::uint32_t kMaxSegment = (1u << 27) - 1, kMaxPc = (1u << 20) - 1;
+inline constexpr std::uint32_t kMaxSegment = (1u << 26) - 1, kMaxPc = (1u << 20) - 1;
+
+inline constexpr ShadowEntry kSegmentMask = ~ShadowEntry{0} << kSegmentShift;
 
 constexpr ShadowEntry at_segment(std::uint32_t s) { return ShadowEntry{s} << kSegmentShift; }
 constexpr std::uint32_t segment_of(ShadowEntry e) {
@@ -74,7 +76,7 @@ class RaceShadow {
   // Begins a launch: the segments of its blocks are first, first + 1, ...; what is below is past.
   std::uint32_t open(std::uint64_t blocks);
   // The end of block `block`'s segment: what follows is of the result, a segment with that clock.
-  // Without numbers left (after 2^26 fences in a launch) the segment stays the same, which hides
+  // Without numbers left (after 2^25 fences in a launch) the segment stays the same, which hides
   // races only.
   std::uint32_t next_segment(std::uint32_t current, std::uint32_t block, std::uint32_t clock);
 

@@ -3,40 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "sim/memory/shared_entry.h"
+
 namespace assay::sim {
-namespace {
-
-// An entry, from the lowest bit: lanes (last 5, first 5 bits), warp 5, flag 1, shared 1, pc 20,
-// time 27. The lanes are those that accessed the unit in one instruction, or since the warp last
-// met.
-using Entry = std::uint64_t;
-constexpr unsigned kFirstShift = 5, kWarpShift = 10, kFlagShift = 15, kSharedShift = 16,
-                   kPcShift = 17, kTimeShift = 37;
-constexpr Entry kThreadMask = 0x7fff, kWarpMask = Entry{31} << kWarpShift;
-constexpr Entry kFlag = Entry{1} << kFlagShift;      // a read or write by an atomic load or store
-constexpr Entry kShared = Entry{1} << kSharedShift;  // see by_warp; the time is the latest of all
-constexpr Entry kLane = 1 + (Entry{1} << kFirstShift);  // from a lane's entry to the next lane's
-constexpr std::uint32_t kMaxTime = (1u << 27) - 2;
-constexpr std::uint32_t kMaxPc = (1u << 20) - 1;
-
-constexpr std::uint32_t time_of(Entry e) { return static_cast<std::uint32_t>(e >> kTimeShift); }
-constexpr std::uint32_t warp_of(Entry e) { return (e >> kWarpShift) & 31; }
-constexpr std::uint32_t first_of(Entry e) { return (e >> kFirstShift) & 31; }
-constexpr std::uint32_t last_of(Entry e) { return e & 31; }
-constexpr Entry lanes(std::uint32_t first, std::uint32_t last) {
-  return Entry{last} | (Entry{first} << kFirstShift);
-}
-// Entries below it are of a time up to `time`.
-constexpr Entry limit(std::uint32_t time) { return (Entry{time} + 1) << kTimeShift; }
-
-// `e` with the lanes of `old`, an entry of the same warp and time, too.
-constexpr Entry with_lanes_of(Entry e, Entry old) {
-  constexpr Entry kFirst = Entry{31} << kFirstShift, kLast = 31;
-  const Entry first = std::min(e & kFirst, old & kFirst), last = std::max(e & kLast, old & kLast);
-  return (e & ~(kFirst | kLast)) | first | last;
-}
-
-}  // namespace
+using namespace shared_entry;
 
 SharedRaces::SharedRaces(std::uint32_t bytes, std::uint32_t warps)
     : bytes_((bytes + 31) / 32 * 32),
@@ -50,7 +20,7 @@ SharedRaces::SharedRaces(std::uint32_t bytes, std::uint32_t warps)
   restart();
 }
 
-// Time begins anew. Also when it has run out within a block, after 2^27 meetings with accesses
+// Time begins anew. Also when it has run out within a block, after 2^26 meetings with accesses
 // between them: races across that moment are not seen.
 void SharedRaces::restart() {
   std::fill(writes_.begin(), writes_.end(), 0);
@@ -156,21 +126,6 @@ std::optional<SharedRaces::Pair> SharedRaces::unordered(Entry e, const Run& r) c
   return std::nullopt;
 }
 
-// Likewise for entries of consecutive units, by 2^shift to a lane; `own` is the entry of the first.
-// True for those that are certainly ordered.
-bool SharedRaces::all_ordered(const Entry* e, std::size_t count, Entry own, unsigned shift) const {
-  const Entry floor = floor_limit_, lane_floor = lane_limit_;
-  const Entry thread = own & kThreadMask, warp = own & kWarpMask;
-  std::uint64_t others = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Entry x = e[i];
-    const bool own_warp = (x & (kWarpMask | kShared)) == warp;
-    const bool own_thread = (x & (kThreadMask | kShared)) == thread + (i >> shift) * kLane;
-    others += (x < floor) | (own_warp & (x < lane_floor)) | own_thread ? 0u : 1u;
-  }
-  return others == 0;
-}
-
 const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& a,
                                                               const LanePattern& p) {
   conflicts_.clear();
@@ -191,6 +146,14 @@ const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& 
                     (Entry{std::min(a.pc, kMaxPc)} << kPcShift) | (flag ? kFlag : 0) |
                     (Entry{warp_} << kWarpShift);
   if (p.contiguous && contiguous(a, p, own)) return conflicts_;
+  // Not where neighbours share an address: those go together below.
+  const bool single_units = size == unit_shift_ && !p.uniform && !p.contiguous &&
+                            a.address[0] != a.address[1] && a.address[30] != a.address[31];
+  if (single_units && !atomics_.used &&
+      (a.kind == AccessKind::load || (a.kind == AccessKind::store && p.distinct)) &&
+      scattered(a, p, own)) {
+    return conflicts_;
+  }
   const auto run = [&](std::uint32_t first, std::uint32_t last, std::uint64_t address) {
     const std::size_t begin = address >> unit_shift_;
     single(a, {first, last, begin, begin + (std::size_t{a.bytes} >> unit_shift_),
@@ -198,7 +161,7 @@ const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& 
   };
   if (p.uniform) {
     run(p.first, last_lane(a.mask), p.low);
-  } else if (a.kind == AccessKind::store && !p.ascending) {
+  } else if (a.kind == AccessKind::store && !p.distinct) {
     // Lanes of one store do not conflict here: those of one address must come together.
     for_addresses(a, [&](std::uint32_t lanes_there, std::uint64_t address) {
       run(static_cast<std::uint32_t>(std::countr_zero(lanes_there)), last_lane(lanes_there),
@@ -208,57 +171,6 @@ const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& 
     for_runs(a, run);
   }
   return conflicts_;
-}
-
-// Plain loads and stores that conflict with nothing; false: look at each lane.
-bool SharedRaces::contiguous(const WarpAccess& a, const LanePattern& p, Entry own) {
-  if (is_atomic(a.kind)) return false;
-  const unsigned shift = static_cast<unsigned>(std::countr_zero(a.bytes)) - unit_shift_;
-  const std::size_t begin = p.low >> unit_shift_, count = std::size_t{p.lanes} << shift;
-  own |= lanes(p.first, p.first);
-  if (!all_ordered(&writes_[begin], count, own, shift)) return false;
-  if (atomics_.used && !all_ordered(&atomics_.unit[begin], count, own, shift)) return false;
-  if (a.kind == AccessKind::load) return add_contiguous(readers_, begin, count, own, shift);
-  if (!all_ordered(&readers_.unit[begin], count, own, shift)) return false;
-  for (std::size_t i = 0; i < count; ++i) writes_[begin + i] = own + (i >> shift) * kLane;
-  return true;
-}
-
-// Puts plain reads into `to`: true if its entries are all ordered or of this warp.
-bool SharedRaces::hold_contiguous(Entry* to, std::size_t count, Entry own, unsigned shift) const {
-  const Entry floor = floor_limit_, warp = own & kWarpMask;
-  std::uint64_t others = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    others += (to[i] < floor) | ((to[i] & (kWarpMask | kShared)) == warp) ? 0u : 1u;
-  }
-  if (others != 0) return false;
-  const Entry now = (own >> kTimeShift) << kTimeShift;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Entry e = own + (i >> shift) * kLane, joined = with_lanes_of(e, to[i]);
-    const bool join = (to[i] >= now) & ((to[i] & (kWarpMask | kShared | kFlag)) == warp);
-    to[i] = join ? joined : e;
-  }
-  return true;
-}
-
-bool SharedRaces::add_contiguous(Holders& h, std::size_t begin, std::size_t count, Entry own,
-                                 unsigned shift) {
-  Entry* const unit = &h.unit[begin];
-  if (hold_contiguous(unit, count, own, shift)) return true;
-  // All shared already, or all of one other warp that this one knows nothing of.
-  const Entry like = unit[0] & (kShared | kWarpMask);
-  const bool shared = (like & kShared) != 0;
-  const Entry mask = shared ? kShared : kShared | kWarpMask;
-  std::uint64_t others = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    others += (unit[i] < floor_limit_) | ((unit[i] & mask) != (like & mask)) ? 1u : 0u;
-  }
-  if (others != 0 || h.by_warp.bytes() == 0 || (!shared && !warps_.simple())) return false;
-  if (!shared) std::copy_n(unit, count, h.of_warp(warp_of(like)) + begin);
-  if (!hold_contiguous(h.of_warp(warp_) + begin, count, own, shift)) return false;
-  const Entry latest = (own & ~kThreadMask) | kShared;
-  for (std::size_t i = 0; i < count; ++i) unit[i] = std::max(unit[i], latest) | kShared;
-  return true;
 }
 
 void SharedRaces::check(const WarpAccess& a, const Run& r, Entry e, AccessKind plain,
@@ -285,14 +197,14 @@ void SharedRaces::check(const WarpAccess& a, const Run& r, Entry e, AccessKind p
 
 void SharedRaces::check_holders(const WarpAccess& a, const Run& r, const Holders& h,
                                 std::size_t unit, bool readers) {
-  const AccessKind plain = readers ? AccessKind::load : AccessKind::atomic;
-  const AccessKind flagged = readers ? AccessKind::atomic_load : AccessKind::atomic_store;
-  const auto one = [&](Entry e) {
-    const bool both_atomic = readers && is_atomic(a.kind) && (e & kFlag) != 0;
-    if (!both_atomic) check(a, r, e, plain, flagged);
-  };
   const Entry e = h.unit[unit];
   if (e < floor_limit_) return;
+  const AccessKind plain = readers ? AccessKind::load : AccessKind::atomic;
+  const AccessKind flagged = readers ? AccessKind::atomic_load : AccessKind::atomic_store;
+  const auto one = [&](Entry held) {
+    const bool both_atomic = readers && is_atomic(a.kind) && (held & kFlag) != 0;
+    if (!both_atomic) check(a, r, held, plain, flagged);
+  };
   if ((e & kShared) == 0) return one(e);
   for (std::uint32_t w = 0; w < warps_count_; ++w) one(h.of_warp(w)[unit]);
 }
@@ -329,18 +241,23 @@ void SharedRaces::add_holder(const Run& r, Holders& h, std::size_t unit) {
 
 // The lanes of one address.
 void SharedRaces::single(const WarpAccess& a, const Run& r) {
+  const Entry floor = floor_limit_;
   for (std::size_t u = r.begin; u < r.end; ++u) {
-    check(a, r, writes_[u], AccessKind::store, AccessKind::store);
-    const bool reads_only = !writes(a.kind);
-    if (!reads_only) check_holders(a, r, readers_, u, true);
+    if (writes_[u] >= floor) check(a, r, writes_[u], AccessKind::store, AccessKind::store);
+    if (writes(a.kind)) check_holders(a, r, readers_, u, true);
     if (atomics_.used && !is_atomic(a.kind)) check_holders(a, r, atomics_, u, false);
     switch (a.kind) {
-      case AccessKind::load: add_holder(r, readers_, u); break;
+      case AccessKind::load:
+        if (Entry& e = readers_.unit[u]; e < floor) {
+          e = r.entry;
+        } else {
+          add_holder(r, readers_, u);
+        }
+        break;
       case AccessKind::store: writes_[u] = r.entry; break;
       case AccessKind::atomic_load:
         // Unless it would hide a plain read.
-        if (const Entry e = readers_.unit[u];
-            e < floor_limit_ || (e & (kFlag | kShared)) == kFlag) {
+        if (const Entry e = readers_.unit[u]; e < floor || (e & (kFlag | kShared)) == kFlag) {
           add_holder(r, readers_, u);
         }
         break;

@@ -68,8 +68,10 @@ class SharedRaces {
   void refine(unsigned unit_shift);
   void make_holders(Holders&);
   std::optional<Pair> unordered(Entry, const Run&) const;
+  bool all_past(const Entry*, std::size_t count) const;
   bool all_ordered(const Entry*, std::size_t count, Entry own, unsigned shift) const;
   bool contiguous(const WarpAccess&, const LanePattern&, Entry own);
+  bool scattered(const WarpAccess&, const LanePattern&, Entry own);
   bool hold_contiguous(Entry* to, std::size_t count, Entry own, unsigned shift) const;
   bool add_contiguous(Holders&, std::size_t begin, std::size_t count, Entry own, unsigned shift);
   void single(const WarpAccess&, const Run&);

@@ -2,26 +2,11 @@
 
 #include <cstring>
 
-#include "sim/memory/traffic.h"
+#include "sim/memory/lane_pattern.h"
 
 namespace assay::sim {
-namespace {
-
-// Whether the addresses can be told to differ without comparing values.
-bool all_differ(const WarpAccess& a, const LanePattern& p) {
-  if (p.ascending) return true;
-  if (p.uniform || p.high - p.low > 0xffffffffu) return false;
-  const LaneAddresses all(a);
-  std::uint32_t offset[kLanes];
-  for (unsigned i = 0; i < kLanes; ++i) offset[i] = static_cast<std::uint32_t>(all.v[i] - p.low);
-  return distinct(offset) == p.lanes;
-}
-
-}  // namespace
-
-std::optional<StoreConflict> find_store_conflict(const WarpAccess& a, const LanePattern& p) {
-  if (a.kind != AccessKind::store || a.value == nullptr || p.lanes == 1) return std::nullopt;
-  if (all_differ(a, p)) return std::nullopt;
+std::optional<StoreConflict> find_store_conflict(const WarpAccess& a) {
+  if (a.value == nullptr) return std::nullopt;
   const auto* const values = static_cast<const std::byte*>(a.value);
   std::optional<StoreConflict> found;
   for_addresses(a, [&](std::uint32_t lanes, std::uint64_t) {

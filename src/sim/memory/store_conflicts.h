@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "sim/memory/access.h"
-#include "sim/memory/lane_pattern.h"
 
 namespace assay::sim {
 
@@ -13,7 +12,7 @@ struct StoreConflict {
   std::uint32_t lane = 0, other_lane = 0;  // other_lane < lane
 };
 
-// Of plain stores whose values are known; the conflict at the address of the lowest lane.
-std::optional<StoreConflict> find_store_conflict(const WarpAccess&, const LanePattern&);
+// Of a plain store; none if its values are unknown. The conflict at the address of the lowest lane.
+std::optional<StoreConflict> find_store_conflict(const WarpAccess&);
 
 }  // namespace assay::sim

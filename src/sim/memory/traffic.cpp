@@ -1,34 +1,12 @@
 #include "sim/memory/traffic.h"
 
 #include <algorithm>
-#include <iterator>
+#include <bit>
 #include <numeric>
 
+#include "sim/memory/distinct.h"
+
 namespace assay::sim {
-namespace {
-
-// Which lanes hold a value that no later lane holds: the compiler makes each distance d one
-// comparison of vectors.
-void last_of_value(const std::uint32_t (&values)[kLanes], std::uint8_t (&last)[kLanes]) {
-  std::uint32_t padded[2 * kLanes] = {};
-  std::copy(std::begin(values), std::end(values), padded);
-  std::uint32_t repeated[kLanes] = {};
-  for (unsigned d = 1; d < kLanes; ++d) {
-    for (unsigned i = 0; i < kLanes; ++i) {
-      repeated[i] |= i + d < kLanes && padded[i] == padded[i + d] ? 1u : 0u;
-    }
-  }
-  for (unsigned i = 0; i < kLanes; ++i) last[i] = repeated[i] == 0;
-}
-
-}  // namespace
-
-std::uint32_t distinct(const std::uint32_t (&values)[kLanes]) {
-  std::uint8_t last[kLanes];
-  last_of_value(values, last);
-  return static_cast<std::uint32_t>(std::accumulate(std::begin(last), std::end(last), 0u));
-}
-
 std::uint32_t sectors(const WarpAccess& a, const LanePattern& p) {
   if (p.uniform) return 1;
   const std::uint64_t base = p.low / kSectorBytes;
@@ -44,11 +22,9 @@ std::uint32_t sectors(const WarpAccess& a, const LanePattern& p) {
     }
     return count;
   }
-  std::uint32_t sector[kLanes];
-  for (unsigned i = 0; i < kLanes; ++i) {
-    sector[i] = static_cast<std::uint32_t>(all.v[i] / kSectorBytes - base);
-  }
-  return distinct(sector);
+  std::uint64_t offsets[kLanes];
+  for (unsigned i = 0; i < kLanes; ++i) offsets[i] = all.v[i] - base * kSectorBytes;
+  return count_distinct(offsets, std::countr_zero(kSectorBytes), p.high - base * kSectorBytes);
 }
 
 BankPasses bank_passes(const WarpAccess& a, const LanePattern& p) {
@@ -66,26 +42,37 @@ BankPasses bank_passes(const WarpAccess& a, const LanePattern& p) {
     const std::uint64_t step = p.stride / kBankBytes;
     result.passes = static_cast<std::uint32_t>(std::gcd(step, std::uint64_t{kBanks}));
   } else {
-    // Lanes of a group have all words in common or none.
+    // Lanes of a group have all words in common or none. A place is the first word of a lane
+    // relative to the lowest, by lane size, with the group above it.
     const auto unit = static_cast<unsigned>(std::countr_zero(words * kBankBytes));
     const auto group_shift = static_cast<unsigned>(std::countr_zero(group));
-    constexpr unsigned kGroupShift = 24;  // the window of shared memory is smaller
+    const std::uint64_t low = p.low >> unit;
     const LaneAddresses all(a);
-    std::uint32_t place[kLanes];
-    for (unsigned i = 0; i < kLanes; ++i) {
-      const unsigned lane = ((a.mask >> i) & 1u) != 0 ? i : p.first;
-      place[i] =
-          static_cast<std::uint32_t>(all.v[i] >> unit) | ((lane >> group_shift) << kGroupShift);
-    }
-    std::uint8_t last[kLanes];
-    last_of_value(place, last);
-    std::uint8_t in_bank[8][kBanks] = {};
-    for (unsigned i = 0; i < kLanes; ++i) {
-      auto& banks = in_bank[place[i] >> kGroupShift];
-      for (unsigned w = 0; w < words; ++w) banks[(place[i] * words + w) % kBanks] += last[i];
-    }
-    for (unsigned g = 0; g < words; ++g) {
-      result.passes += *std::max_element(std::begin(in_bank[g]), std::end(in_bank[g]));
+    const auto passes = [&]<class T>(T, unsigned place_bits) {
+      T place[kLanes], repeated[kLanes];
+      for (unsigned i = 0; i < kLanes; ++i) {
+        const unsigned lane = ((a.mask >> i) & 1u) != 0 ? i : p.first;
+        place[i] = static_cast<T>(((all.v[i] >> unit) - low) |
+                                  (std::uint64_t{lane >> group_shift} << place_bits));
+      }
+      find_repeated(place, repeated);
+      std::uint8_t in_bank[8][kBanks] = {};
+      for (unsigned i = 0; i < kLanes; ++i) {
+        auto& banks = in_bank[place[i] >> place_bits];
+        const std::uint64_t word = (low + (place[i] & ((T{1} << place_bits) - 1))) * words;
+        for (unsigned w = 0; w < words; ++w) {
+          banks[(word + w) % kBanks] += repeated[i] == 0 ? 1u : 0u;
+        }
+      }
+      for (unsigned g = 0; g < words; ++g) {
+        result.passes += *std::max_element(in_bank[g], in_bank[g] + kBanks);
+      }
+    };
+    // 3 bits for the group; the window of shared memory has 2^24 bytes.
+    if (words == 1 && p.high - p.low < 0x3fff0) {
+      passes(std::uint16_t{}, 16);
+    } else {
+      passes(std::uint32_t{}, 24);
     }
   }
   result.replays = result.passes - groups;

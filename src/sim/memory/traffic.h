@@ -13,9 +13,6 @@ namespace assay::sim {
 inline constexpr std::uint64_t kSectorBytes = 32;
 inline constexpr unsigned kBanks = 32, kBankBytes = 4;
 
-// Distinct values; the others of the array must repeat one of them.
-std::uint32_t distinct(const std::uint32_t (&values)[kLanes]);
-
 // Sectors that the lanes touch together. REQUIRES: aligned.
 std::uint32_t sectors(const WarpAccess&, const LanePattern&);
 

@@ -20,9 +20,9 @@ class ParseError : public std::runtime_error {
 };
 
 // Accepts any bytes (NULs at the end are no part of the text): throws ParseError for what is not
-// PTX, for a name that nothing declares and for a directive that is not known. Bounded in time and
-// memory by a small multiple of the text. Unknown opcodes parse: whether an instruction is
-// supported is the decoder's question.
+// PTX, for a name that nothing declares and for a directive that is not known. Time and memory are
+// in proportion to the text: at most some 100 bytes of memory for each of its bytes. Unknown
+// opcodes parse: whether an instruction is supported is the decoder's question.
 //
 // Names that are declared more than once in a function (in nested scopes, or one that hides a name
 // of the module) become unique by "#1", "#2" and so on at their end, which no PTX name has. Aliases

@@ -33,6 +33,8 @@ void Scopes::close() {
     }
     references_.erase(kept, references_.end());
   }
+  for (Name* name : scope.declared) name->binding = name->binding->outer;
+  if (!range_depths_.empty() && range_depths_.back() == depth()) range_depths_.pop_back();
   scopes_.pop_back();
   if (!scopes_.empty()) return;
   for (const Reference& reference : references_) {
@@ -43,16 +45,24 @@ void Scopes::close() {
   references_.clear();
 }
 
-std::string_view Scopes::unique(std::string_view name) {
-  const auto [use, first] = uses_.try_emplace(name, 0);
-  if (first && !module_has(name)) return name;
-  return renamed_.emplace_back(fmt::format("{}#{}", name, ++use->second));
+std::string_view Scopes::unique(std::string_view text, Name& name) {
+  if (name.uses == 0 && module_has(text)) name.uses = 1;
+  if (name.uses++ == 0) return text;
+  return renamed_.emplace_back(fmt::format("{}#{}", text, name.uses - 1));
 }
 
-void Scopes::declare(const Token& name, const Symbol& symbol) {
-  if (!scopes_.back().symbols.emplace(name.text, symbol).second) {
-    Cursor::fail(name, fmt::format("{} is declared twice in one scope", describe(name)));
+const Symbol& Scopes::bind(Name& name, const Symbol& symbol, std::size_t depth) {
+  name.binding = &bindings_.emplace_back(Binding{symbol, depth, name.binding});
+  scopes_[depth - 1].declared.push_back(&name);
+  return name.binding->symbol;
+}
+
+Scopes::Name& Scopes::new_name(const Token& text) {
+  Name& name = names_[text.text];
+  if (name.binding != nullptr && name.binding->depth == depth()) {
+    Cursor::fail(text, fmt::format("{} is declared twice in one scope", describe(text)));
   }
+  return name;
 }
 
 void Scopes::count_registers(const Token& at, std::uint64_t count) {
@@ -62,11 +72,11 @@ void Scopes::count_registers(const Token& at, std::uint64_t count) {
   registers_ += count;
 }
 
-void Scopes::declare_register(const Token& name, Type type) {
-  count_registers(name, 1);
-  const std::string_view unique_name = unique(name.text);
-  declare(name, {true, unique_name});
-  function_.registers.push_back({std::string(unique_name), type});
+void Scopes::declare_register(const Token& text, Type type) {
+  count_registers(text, 1);
+  Name& name = new_name(text);
+  const Symbol& symbol = bind(name, {true, unique(text.text, name)}, depth());
+  function_.registers.push_back({std::string(symbol.name), type});
 }
 
 void Scopes::declare_registers(const Token& prefix, Type type, std::uint64_t count) {
@@ -74,53 +84,56 @@ void Scopes::declare_registers(const Token& prefix, Type type, std::uint64_t cou
   if (!scopes_.back().ranges.try_emplace(prefix.text, Range{type, count}).second) {
     Cursor::fail(prefix, fmt::format("{} is declared twice in one scope", describe(prefix)));
   }
+  if (range_depths_.empty() || range_depths_.back() != depth()) range_depths_.push_back(depth());
 }
 
-std::string_view Scopes::declare_variable(const Token& name) {
-  const std::string_view unique_name = unique(name.text);
-  declare(name, {false, unique_name});
-  return unique_name;
+std::string_view Scopes::declare_variable(const Token& text) {
+  Name& name = new_name(text);
+  return bind(name, {false, unique(text.text, name)}, depth()).name;
 }
 
-std::string_view Scopes::declare_static(const Token& name) {
+std::string_view Scopes::declare_static(const Token& text) {
+  Name& name = new_name(text);
   const std::string_view unique_name =
-      renamed_.emplace_back(fmt::format("{}#{}", function_.name, unique(name.text)));
-  declare(name, {false, unique_name});
-  return unique_name;
+      renamed_.emplace_back(fmt::format("{}#{}", function_.name, unique(text.text, name)));
+  return bind(name, {false, unique_name}, depth()).name;
 }
 
-std::string_view Scopes::declare_label(const Token& name) {
-  const auto [label, fresh] = scopes_.back().labels.try_emplace(name.text);
-  if (!fresh)
-    Cursor::fail(name, fmt::format("label {} is declared twice in one scope", describe(name)));
-  return label->second = unique(name.text);
-}
-
-const Symbol* Scopes::find(std::string_view name) {
-  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-    if (const auto symbol = scope->symbols.find(name); symbol != scope->symbols.end()) {
-      return &symbol->second;
-    }
-    if (scope->ranges.empty()) continue;
-    if (const Symbol* symbol = find_in_ranges(*scope, name)) return symbol;
+std::string_view Scopes::declare_label(const Token& text) {
+  const auto [label, fresh] = scopes_.back().labels.try_emplace(text.text);
+  if (!fresh) {
+    Cursor::fail(text, fmt::format("label {} is declared twice in one scope", describe(text)));
   }
-  return nullptr;
+  return label->second = unique(text.text, names_[text.text]);
+}
+
+const Symbol* Scopes::find(std::string_view text) {
+  const auto name = names_.find(text);
+  const Binding* const binding = name == names_.end() ? nullptr : name->second.binding;
+  // Ranges of scopes further in hide the binding.
+  for (auto depth = range_depths_.rbegin(); depth != range_depths_.rend(); ++depth) {
+    if (binding != nullptr && binding->depth >= *depth) break;
+    if (const Symbol* symbol = find_in_ranges(*depth, text)) return symbol;
+  }
+  return binding == nullptr ? nullptr : &binding->symbol;
 }
 
 // Registers of ranges come into being when they are first mentioned. A prefix may end in digits
 // itself.
-const Symbol* Scopes::find_in_ranges(Scope& scope, std::string_view name) {
+const Symbol* Scopes::find_in_ranges(std::size_t depth, std::string_view text) {
+  const auto& ranges = scopes_[depth - 1].ranges;
   std::uint64_t number = 0, power = 1;
-  for (std::size_t split = name.size(); split-- > 1 && power <= kMaxRegisters; power *= 10) {
-    if (name[split] < '0' || name[split] > '9') break;
-    number += power * static_cast<std::uint64_t>(name[split] - '0');
+  for (std::size_t split = text.size(); split-- > 1 && power <= kMaxRegisters; power *= 10) {
+    if (text[split] < '0' || text[split] > '9') break;
+    number += power * static_cast<std::uint64_t>(text[split] - '0');
     // %r07 is no register of %r<8>.
-    if (name[split] == '0' && split + 1 != name.size()) continue;
-    const auto range = scope.ranges.find(name.substr(0, split));
-    if (range == scope.ranges.end() || number >= range->second.count) continue;
-    const std::string_view unique_name = unique(name);
-    function_.registers.push_back({std::string(unique_name), range->second.type});
-    return &scope.symbols.emplace(name, Symbol{true, unique_name}).first->second;
+    if (text[split] == '0' && split + 1 != text.size()) continue;
+    const auto range = ranges.find(text.substr(0, split));
+    if (range == ranges.end() || number >= range->second.count) continue;
+    Name& name = names_[text];
+    const Symbol& symbol = bind(name, {true, unique(text, name)}, depth);
+    function_.registers.push_back({std::string(symbol.name), range->second.type});
+    return &symbol;
   }
   return nullptr;
 }

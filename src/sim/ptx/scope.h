@@ -54,8 +54,17 @@ class Scopes {
     Type type = Type::none;
     std::uint64_t count = 0;
   };
+  struct Binding {
+    Symbol symbol;
+    std::size_t depth = 0;           // of the scope that declares it
+    const Binding* outer = nullptr;  // that it hides
+  };
+  struct Name {
+    const Binding* binding = nullptr;  // the innermost
+    std::uint32_t uses = 0;            // declarations so far, ended ones too
+  };
   struct Scope {
-    std::unordered_map<std::string_view, Symbol> symbols;
+    std::vector<Name*> declared;
     std::unordered_map<std::string_view, Range> ranges;             // by prefix
     std::unordered_map<std::string_view, std::string_view> labels;  // -> unique name
     std::size_t first_reference = 0;
@@ -65,18 +74,21 @@ class Scopes {
     Token at;
   };
 
-  std::string_view unique(std::string_view name);
-  void declare(const Token& name, const Symbol&);
+  std::string_view unique(std::string_view name, Name&);
+  const Symbol& bind(Name&, const Symbol&, std::size_t depth);
+  Name& new_name(const Token& name);
   void count_registers(const Token& at, std::uint64_t count);
-  const Symbol* find_in_ranges(Scope&, std::string_view name);
+  const Symbol* find_in_ranges(std::size_t depth, std::string_view name);
 
   Function& function_;
   const ModuleNames& module_;
   std::vector<Scope> scopes_;
-  std::vector<Reference> references_;  // not resolved yet, in the order of the text
-  std::unordered_map<std::string_view, std::uint32_t> uses_;  // declarations of each name so far
+  std::unordered_map<std::string_view, Name> names_;
+  std::deque<Binding> bindings_;
   std::deque<std::string> renamed_;
-  std::uint64_t registers_ = 0;  // declared
+  std::vector<Reference> references_;      // not resolved yet, in the order of the text
+  std::vector<std::size_t> range_depths_;  // of open scopes that declare %r<count>, ascending
+  std::uint64_t registers_ = 0;            // declared
 };
 
 }  // namespace assay::sim::ptx

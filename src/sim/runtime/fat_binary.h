@@ -4,7 +4,8 @@
 // data is a container: a header {u32 0xba55ed50, u16 version, u16 header bytes, u64 payload bytes},
 // then entries up to the end of the payload. An entry has a header {u16 kind (1: PTX, 2: ELF), u16
 // version, u32 header bytes, u64 payload bytes, ..., at 28: u32 architecture (80 for compute_80),
-// at 40: u64 flags} and its payload. Observed of nvcc 13.0; NVIDIA documents no format.
+// at 40: u64 flags (0x2000: compressed with LZ4, 0x8000: with Zstandard)} and its payload. Observed
+// of nvcc 13.0; NVIDIA documents no format.
 #pragma once
 
 #include <cstddef>

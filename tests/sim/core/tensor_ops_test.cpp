@@ -91,8 +91,7 @@ void fill_random(const InMemory& m, std::mt19937& random) {
   }
 }
 
-// ---- wmma
-// ----------------------------------------------------------------------------------------
+// wmma.
 
 struct Wmma {
   std::string shape;
@@ -292,8 +291,7 @@ TEST(Wmma, LanesMustAgreeOnTheMatrix) {
   EXPECT_THROW(w.run(load), Failed);
 }
 
-// ---- ldmatrix, stmatrix, movmatrix
-// ---------------------------------------------------------------
+// ldmatrix, stmatrix, movmatrix.
 
 // 32 rows of 8 elements, in a scattered order: row r at row_address(r).
 std::uint32_t row_address(std::uint32_t row) { return 0x2000 + (row * 13 % 32) * 48; }
@@ -388,8 +386,7 @@ TEST(Movmatrix, Transposes) {
   }
 }
 
-// ---- mma.sync
-// ------------------------------------------------------------------------------------
+// mma.sync.
 
 // C = A B, row-major f16 with f32 sums, as a kernel does it: rows through ldmatrix, B by .trans.
 TEST(Mma, MultipliesWhatLdmatrixLoads) {

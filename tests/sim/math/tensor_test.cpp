@@ -290,9 +290,13 @@ class Products : public testing::TestWithParam<Product> {
            std::vector<std::uint32_t>(static_cast<std::size_t>(p.shape.n)));
     for (auto& row : c) {
       for (auto& v : row) {
-        v = is_float(p.a) ? std::bit_cast<std::uint32_t>(std::ldexp(
-                                static_cast<float>(between(random, -8000000, 8000000)), -16))
-                          : static_cast<std::uint32_t>(random());
+        v = is_float(p.a)
+                ? std::bit_cast<std::uint32_t>(
+                      std::ldexp(static_cast<float>(between(random, -8000000, 8000000)), -16))
+                : static_cast<std::uint32_t>(
+                      random() % 2 == 0
+                          ? random()  // or near the ends of s32
+                          : 0x80000000u + static_cast<unsigned>(between(random, -999, 999)));
       }
     }
     return c;

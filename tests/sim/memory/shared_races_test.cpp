@@ -176,6 +176,14 @@ TEST_F(SharedRacesTest, AReductionWithinAWarpWithoutSync) {
   EXPECT_EQ(races(), 1u);
 }
 
+TEST_F(SharedRacesTest, LanesOfOneLoadThatAreNoNeighbours) {
+  // Lanes 1 and 5 read one word.
+  does(0, lanes(kLoad, 4, [](unsigned i) { return (i == 5 ? 1 : i) * 8; }));
+  does(0, one(kStore, 8, 5));
+  ASSERT_EQ(races(), 1u);
+  EXPECT_EQ(launch.findings()[0].other_thread, 1u);
+}
+
 TEST_F(SharedRacesTest, BroadcastThenWrite) {
   does(0, strided(kLoad, 4, 0, 0));
   does(0, one(kStore, 0, 0));

@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "sim/memory/distinct.h"
 #include "sim/memory/warp_support.h"
 
 namespace assay::sim {
@@ -113,13 +114,20 @@ TEST(Traffic, AgreesWithTheRulesOnAnyPattern) {
   }
 }
 
-TEST(Traffic, Distinct) {
-  std::uint32_t values[kLanes] = {};
-  EXPECT_EQ(distinct(values), 1u);
-  for (unsigned i = 0; i < kLanes; ++i) values[i] = i * 7 % 32;
-  EXPECT_EQ(distinct(values), 32u);
-  for (unsigned i = 0; i < kLanes; ++i) values[i] = i % 5;
-  EXPECT_EQ(distinct(values), 5u);
+TEST(Traffic, DistinctValues) {
+  for (const std::uint64_t scale : {1u, 1u << 20, ~0u}) {
+    const auto count = [&](auto&& f) {
+      std::uint64_t values[kLanes], highest = 0;
+      for (unsigned i = 0; i < kLanes; ++i) {
+        values[i] = f(i) * scale;
+        highest = std::max(highest, values[i]);
+      }
+      return count_distinct(values, 0, highest);
+    };
+    EXPECT_EQ(count([](unsigned) { return 0; }), 1u);
+    EXPECT_EQ(count([](unsigned i) { return i * 7 % 32; }), 32u);
+    EXPECT_EQ(count([](unsigned i) { return i % 5; }), 5u);
+  }
 }
 
 TEST(Traffic, PatternsAreTold) {

@@ -98,6 +98,7 @@ TEST(PtxModule, DeclarationsPrecedeUse) {
             3u);
   EXPECT_EQ(error_in_module(".func g() { call f; } .func f() {}"), "4:18: nothing declares 'f'");
   EXPECT_EQ(error_in_module(".func f() {} .func f() {}"), "4:20: 'f' is declared twice");
+  EXPECT_EQ(error_in_module(".func f(); .func f() {} .func f() {}"), "4:31: 'f' is declared twice");
   EXPECT_EQ(parse_module(".func f() { call f; }").functions.size(), 1u);
 }
 

@@ -127,6 +127,14 @@ TEST(PtxVariable, BytesOfAddressesJoin) {
   EXPECT_EQ(static_cast<int>(v.initial[7]), 7);
 }
 
+TEST(PtxVariable, BytesOfAddressesJoinOnlyInOrder) {
+  const Variable v = variable(".global .b8 t[4] = {0xFF(g), 0xFF0000(g), 0xFF000000(g), 0xFF(g)};");
+  ASSERT_EQ(v.relocations.size(), 3u);
+  EXPECT_EQ(v.relocations[1].shift, 16u);
+  EXPECT_EQ(v.relocations[1].bytes, 2u);
+  EXPECT_EQ(v.relocations[2].at, 3u);
+}
+
 TEST(PtxVariable, MayReferToItself) {
   EXPECT_EQ(variable(".global .u64 x = x;").relocations.at(0).symbol, "x");
 }

@@ -1,0 +1,168 @@
+#include "cli/nvcc.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <regex>
+
+#include "util/fd.h"
+#include "util/files.h"
+
+namespace assay::cli {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kHowToGet =
+    "install NVIDIA's CUDA Toolkit 13 (packages cuda-nvcc-13-0, cuda-cudart-dev-13-0 and "
+    "cuda-cccl-13-0 "
+    "of NVIDIA's repository are enough; no GPU or driver is needed) and put its bin/ into PATH or "
+    "set "
+    "CUDA_HOME";
+
+std::vector<fs::path> candidates() {
+  std::vector<fs::path> found;
+  const char* path = std::getenv("PATH");
+  const std::string folders = path != nullptr ? path : "";
+  for (std::size_t begin = 0; begin <= folders.size();) {
+    const std::size_t end = std::min(folders.find(':', begin), folders.size());
+    if (end > begin) found.push_back(fs::path(folders.substr(begin, end - begin)) / "nvcc");
+    begin = end + 1;
+  }
+  if (const char* home = std::getenv("CUDA_HOME")) found.push_back(fs::path(home) / "bin" / "nvcc");
+  found.emplace_back("/usr/local/cuda/bin/nvcc");
+  return found;
+}
+
+struct Spawned {
+  int status = 0;      // of waitpid
+  std::string output;  // of stdout, if it was captured
+};
+
+// Runs a command to its end. Its stdout is captured, or goes where stderr goes.
+Spawned spawn(const std::vector<std::string>& command, bool capture, const fs::path& temporary) {
+  int pipe[2];
+  if (::pipe2(pipe, O_CLOEXEC) != 0)
+    throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  const Fd read_end(pipe[0]);
+  Fd write_end(pipe[1]);
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  const std::string tmpdir = "TMPDIR=" + temporary.string();
+  std::vector<char*> env{const_cast<char*>(tmpdir.c_str())};
+  for (char** e = environ; *e != nullptr; ++e) {
+    if (std::strncmp(*e, "TMPDIR=", 7) != 0) env.push_back(*e);
+  }
+  env.push_back(nullptr);
+
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, capture ? write_end.get() : STDERR_FILENO,
+                                     STDOUT_FILENO);
+  pid_t pid = 0;
+  const int failed = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), env.data());
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0)
+    throw Error(fmt::format("cannot start {}: {}", command[0], std::strerror(failed)));
+  write_end.reset();
+
+  Spawned result;
+  char chunk[4096];
+  ssize_t n;
+  while ((n = ::read(read_end.get(), chunk, sizeof chunk)) > 0)
+    result.output.append(chunk, static_cast<std::size_t>(n));
+  while (::waitpid(pid, &result.status, 0) < 0 && errno == EINTR) {
+  }
+  return result;
+}
+
+std::string release_of(const fs::path& nvcc) {
+  const Spawned version = spawn({nvcc.string(), "--version"}, true, fs::temp_directory_path());
+  std::smatch match;
+  static const std::regex release("release ([0-9]+\\.[0-9]+)");
+  if (!std::regex_search(version.output, match, release)) {
+    throw Error(
+        fmt::format("{} --version names no release: is it NVIDIA's compiler?", nvcc.string()));
+  }
+  return match[1];
+}
+
+void check_source(const fs::path& source) {
+  const std::string suffix = source.extension();
+  if (suffix == ".ptx") {
+    throw Error(
+        fmt::format("{}: PTX has kernels but no host program to launch them; give the .cu file "
+                    "that it was compiled from",
+                    source.string()));
+  }
+  const std::vector<std::string> known{".cu", ".cpp", ".cc", ".cxx", ".c"};
+  if (std::find(known.begin(), known.end(), suffix) == known.end()) {
+    throw Error(fmt::format("{}: not a source file that nvcc compiles ({})", source.string(),
+                            fmt::join(known, ", ")));
+  }
+  if (!fs::is_regular_file(source)) throw Error(fmt::format("{}: no such file", source.string()));
+  if (::access(source.c_str(), R_OK) != 0) {
+    throw Error(fmt::format("{}: {}", source.string(), std::strerror(errno)));
+  }
+}
+
+std::string how_it_failed(int status) {
+  if (WIFSIGNALED(status)) return fmt::format("ended by signal {}", WTERMSIG(status));
+  return fmt::format("exit status {}", WEXITSTATUS(status));
+}
+
+}  // namespace
+
+Nvcc find_nvcc() {
+  for (const fs::path& path : candidates()) {
+    if (::access(path.c_str(), X_OK) != 0 || fs::is_directory(path)) continue;
+    Nvcc nvcc{path, release_of(path)};
+    if (nvcc.release.starts_with("13.")) return nvcc;
+    throw Error(
+        fmt::format("{} is of release {}; the simulator stands in for the runtime of CUDA 13: {}",
+                    path.string(), nvcc.release, kHowToGet));
+  }
+  throw Error(fmt::format("no nvcc in PATH, $CUDA_HOME/bin or /usr/local/cuda/bin: {}", kHowToGet));
+}
+
+fs::path compile(const Nvcc& nvcc, const CudaBuild& build, const fs::path& folder) {
+  for (const fs::path& source : build.sources) check_source(source);
+  const std::string compute = "compute_" + build.architecture.substr(3);
+  const fs::path library = folder / "program.so";
+  // Only PTX is embedded, uncompressed, and no runtime is linked: assay itself exports one.
+  std::vector<std::string> command{nvcc.path.string(),
+                                   "-std=c++17",
+                                   "-O3",
+                                   "-lineinfo",
+                                   "-arch=" + compute,
+                                   "-code=" + compute,
+                                   "--no-compress",
+                                   "-cudart",
+                                   "none",
+                                   "-Xcompiler",
+                                   "-fPIC",
+                                   "-shared",
+                                   "-o",
+                                   library.string()};
+  for (const fs::path& source : build.sources) command.push_back(fs::absolute(source).string());
+  command.insert(command.end(), build.flags.begin(), build.flags.end());
+  const Spawned run = spawn(command, false, folder);
+  if (run.status != 0) {
+    std::vector<std::string> names;
+    for (const fs::path& source : build.sources) names.push_back(source.string());
+    throw Error(
+        fmt::format("nvcc could not compile {} ({}): its messages are above; the command was\n  {}",
+                    fmt::join(names, ", "), how_it_failed(run.status), fmt::join(command, " ")));
+  }
+  return library;
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,137 @@
+// assay sim: a CUDA program on the simulated device.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <thread>
+
+#include "cli/context.h"
+#include "cli/nvcc.h"
+#include "cli/sim_report.h"
+#include "util/files.h"
+
+namespace assay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::vector<std::string> programs, arguments, nvcc_flags;
+  std::string arch = "sm_80";
+  unsigned threads = std::max(1u, std::thread::hardware_concurrency());
+  std::uint64_t seed = 0;
+  bool no_races = false, json = false;
+};
+
+// A folder of our own below the system's temporary one, removed at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "assay-sim-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) {
+      throw Error(fmt::format("cannot make a folder in {}: set TMPDIR to one that is writable",
+                              fs::temp_directory_path().string()));
+    }
+    path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+SimulatedProgram program_of(const Options& o, fs::path library) {
+  SimulatedProgram program;
+  program.library = std::move(library);
+  program.arguments = {fs::path(o.programs.front()).replace_extension().string()};
+  program.arguments.insert(program.arguments.end(), o.arguments.begin(), o.arguments.end());
+  program.device.threads = o.threads;
+  program.device.shuffle_seed = o.seed;
+  program.device.check_races = !o.no_races;
+  program.stdout_to_stderr = o.json;
+  return program;
+}
+
+int simulate(const Options& o) {
+  const TemporaryFolder folder;
+  CudaBuild build;
+  build.sources.assign(o.programs.begin(), o.programs.end());
+  build.architecture = o.arch;
+  build.flags = o.nvcc_flags;
+  const fs::path library = compile(find_nvcc(), build, folder.path());
+  const SimulatedRun run = run_simulated(program_of(o, library));
+  if (o.json) {
+    fmt::print("{}", sim_json(run));
+  } else {
+    fmt::print(stderr, "{}", sim_text(run));
+  }
+  return exit_status(run);
+}
+
+}  // namespace
+
+void add_sim(CLI::App& app, Action& action, std::vector<std::string> program_arguments) {
+  auto* command = app.add_subcommand("sim", "run a CUDA program on a simulated GPU");
+  auto options = std::make_shared<Options>();
+  options->arguments = std::move(program_arguments);
+  command
+      ->add_option("PROGRAM", options->programs,
+                   ".cu files with a main, and C++ files that go with them")
+      ->required();
+  command
+      ->add_option("--arch", options->arch,
+                   "what nvcc compiles for: sm_80 or sm_90; the device is an sm_90 either way")
+      ->check(CLI::IsMember({"sm_80", "sm_90"}))
+      ->capture_default_str();
+  command
+      ->add_option("--threads", options->threads,
+                   "host threads; results and counters do not depend on it (default: one a core)")
+      ->check(CLI::Range(1, 1024));
+  command->add_option(
+      "--seed", options->seed,
+      "run blocks and warps in an order drawn from this number; 0: in their own order");
+  command->add_flag("--no-races", options->no_races, "do not look for races; faster");
+  command->add_flag(
+      "--json", options->json,
+      "print counters and findings as JSON on stdout; the program's own output goes to stderr");
+  command->add_option("--nvcc-flag", options->nvcc_flags, "a further argument for nvcc; repeatable")
+      ->allow_extra_args(false);
+  command->footer(
+      "\nThe program is compiled with nvcc (release 13; no GPU or driver is needed) and runs with "
+      "your\n"
+      "rights, like any program that you start. Its kernels' PTX is executed exactly, thread by "
+      "thread:\n"
+      "every access is checked for bounds, alignment, initialised memory and races, and counted. "
+      "At the\n"
+      "end a table on stderr shows for each kernel\n"
+      "  instructions     of warps; one that no lane executes counts too\n"
+      "  lanes active     of 32, on average: below 100 % the warps diverged\n"
+      "  sectors          pieces of 32 bytes that were moved: 32 sectors for 1024 bytes is "
+      "perfect\n"
+      "  shared passes    over shared memory; replays are those due to bank conflicts\n"
+      "and every finding. A fault ends its kernel, and the program sees CUDA's error code.\n"
+      "\nTimes are not simulated: cudaEventElapsedTime is derived from counted work, and says "
+      "nothing\n"
+      "about a GPU. Not simulated either: managed and mapped memory, textures, graphs, clusters, "
+      "wgmma,\n"
+      "TMA, cuBLAS and other libraries with kernels of their own, -rdc=true.\n"
+      "\nExit status: the program's own (128 + N if signal N ended it); 3 if there are findings; 2 "
+      "if it\n"
+      "did not compile or start, or needs what is not simulated.\n"
+      "\nExamples:\n"
+      "  assay sim softmax.cu\n"
+      "  assay sim --seed 7 softmax.cu           races and order: does the result depend on it?\n"
+      "  assay sim --nvcc-flag=-Iinclude main.cu kernels.cu -- --size 1024\n"
+      "  assay sim --json softmax.cu 2>/dev/null | python3 -m json.tool\n");
+  command->callback(
+      [options, &action] { action = [options](const Context&) { return simulate(*options); }; });
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,159 @@
+#include "cli/sim_process.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "cli/context.h"
+#include "sim/address_map.h"
+#include "sim/runtime/local_device.h"
+#include "sim/runtime/runtime.h"
+#include "util/fd.h"
+#include "util/files.h"
+
+namespace assay::cli {
+namespace {
+
+using Main = int (*)(int, char**, char**);
+
+// Of the child, for its exit handler.
+sim::RunLog* g_log = nullptr;
+
+void note_lost_output() {
+  const std::size_t bytes = sim::cuda::Runtime::instance().pending_output();
+  if (bytes == 0) return;
+  g_log->note(
+      fmt::format("{} bytes of kernel printf were lost, as on a GPU, since nothing waited for the "
+                  "device before the "
+                  "program ended: call cudaDeviceSynchronize",
+                  bytes));
+}
+
+// Writes what a signal handler may.
+void say(const char* text) { (void)!::write(STDERR_FILENO, text, std::strlen(text)); }
+
+void on_segmentation_fault(int, siginfo_t* info, void*) {
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  if (sim::kGlobalRange.contains(address)) {
+    char digits[19] = "0x0000000000000000";
+    for (int i = 17, shift = 0; i > 1; --i, shift += 4)
+      digits[i] = "0123456789abcdef"[address >> shift & 15];
+    say("assay: host code accessed device memory at ");
+    say(digits);
+    say(": copy it with cudaMemcpy first\n");
+  }
+  ::signal(SIGSEGV, SIG_DFL);  // returning repeats the access, and ends the process
+}
+
+void catch_segmentation_faults() {
+  static char stack[64 << 10];
+  const stack_t alternative{stack, 0, sizeof stack};
+  ::sigaltstack(&alternative, nullptr);
+  struct sigaction action {};
+  action.sa_sigaction = on_segmentation_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  ::sigaction(SIGSEGV, &action, nullptr);
+}
+
+// "undefined symbol: cublasCreate_v2" is all that people need of dlerror's text.
+std::string why_not_loaded(const std::string& error) {
+  constexpr std::string_view kUndefined = "undefined symbol: ";
+  const std::size_t at = error.find(kUndefined);
+  if (at == std::string::npos) return "the compiled program cannot be loaded: " + error;
+  return fmt::format(
+      "the program needs {}, which the simulator does not have: libraries with kernels of their "
+      "own "
+      "(cuBLAS, cuDNN, NCCL), the driver API and -rdc=true cannot be simulated",
+      error.substr(at + kUndefined.size()));
+}
+
+Main load_main(const std::filesystem::path& library, sim::RunLog& log) {
+  void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    log.not_loaded(why_not_loaded(::dlerror()));
+    return nullptr;
+  }
+  auto* found = reinterpret_cast<Main>(::dlsym(handle, "main"));
+  if (found == nullptr) {
+    log.not_loaded(
+        "the program has no main: give the file that has it too, or write a host program that "
+        "launches the kernels");
+  }
+  return found;
+}
+
+// Undoes what assay arranged for itself.
+void prepare_child(const SimulatedProgram& program) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::prctl(PR_SET_DUMPABLE, 1);  // debuggers may attach
+  ::signal(SIGPIPE, SIG_DFL);
+  if (program.stdout_to_stderr) ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  catch_segmentation_faults();
+}
+
+// What the program throws must end it here, not in the caller.
+[[noreturn]] void child(const SimulatedProgram& program, int log_fd) noexcept {
+  prepare_child(program);
+  static sim::RunLog log(log_fd);
+  g_log = &log;
+  try {
+    sim::cuda::Runtime::instance().attach(std::make_unique<sim::LocalDevice>(program.device, log),
+                                          log);
+  } catch (const std::exception& e) {
+    log.not_loaded(fmt::format("the simulated device cannot be set up: {}", e.what()));
+    ::_exit(kUsageOrHarnessError);
+  }
+  std::atexit(note_lost_output);  // before the program's handlers are registered, so after they ran
+  const Main main = load_main(program.library, log);
+  if (main == nullptr) ::_exit(kUsageOrHarnessError);
+  std::vector<char*> argv;
+  for (const std::string& word : program.arguments) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  std::exit(main(static_cast<int>(program.arguments.size()), argv.data(), environ));
+}
+
+std::string contents_of(int fd) {
+  const auto size = static_cast<std::size_t>(::lseek(fd, 0, SEEK_END));
+  std::string bytes(size, '\0');
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t n = ::pread(fd, bytes.data() + done, size - done, static_cast<off_t>(done));
+    if (n <= 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+}  // namespace
+
+SimulatedRun run_simulated(const SimulatedProgram& program) {
+  const Fd log(::memfd_create("assay-sim-log", MFD_CLOEXEC));
+  if (!log) throw Error(fmt::format("cannot make a memory file: {}", std::strerror(errno)));
+  std::fflush(nullptr);
+  const pid_t pid = ::fork();
+  if (pid < 0) throw Error(fmt::format("cannot start a process: {}", std::strerror(errno)));
+  if (pid == 0) child(program, log.get());
+
+  // Ctrl-C is the program's; the report on what it did until then still comes.
+  const auto interrupt = ::signal(SIGINT, SIG_IGN), quit = ::signal(SIGQUIT, SIG_IGN);
+  SimulatedRun run;
+  while (::waitpid(pid, &run.status, 0) < 0 && errno == EINTR) {
+  }
+  ::signal(SIGINT, interrupt);
+  ::signal(SIGQUIT, quit);
+  run.summary = sim::summarise(contents_of(log.get()));
+  return run;
+}
+
+}  // namespace assay::cli

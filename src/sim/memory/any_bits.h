@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "sim/memory/access.h"
+
+namespace assay::sim {
+
+// The bits that any f(value) has: tests of many shadow entries become loops of vectors without
+// comparisons, and a word a lane is the usual number.
+template <class F>
+inline std::uint64_t any_bits(const std::uint64_t* values, std::size_t count, F&& f) {
+  std::uint64_t bits = 0;
+  if (count == kLanes) {
+    for (std::size_t i = 0; i < kLanes; ++i) bits |= f(values[i]);
+  } else {
+    for (std::size_t i = 0; i < count; ++i) bits |= f(values[i]);
+  }
+  return bits;
+}
+
+// 0 if a < b, otherwise the highest bit. REQUIRES: both below 2^63, b > 0.
+constexpr std::uint64_t not_below(std::uint64_t a, std::uint64_t b) {
+  return (b - 1 - a) & (std::uint64_t{1} << 63);
+}
+
+// The highest bit if v is not 0. REQUIRES: v below 2^63.
+constexpr std::uint64_t is_nonzero(std::uint64_t v) { return (0 - v) & (std::uint64_t{1} << 63); }
+
+}  // namespace assay::sim

@@ -1,0 +1,350 @@
+"""`assay sim` from outside: CUDA programs, their output, exit status, counters and findings.
+
+Usage: sim_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library. What needs NVIDIA's
+compiler is skipped without it; the rest compiles a program that was made by hand with g++.
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ASSAY, ROOT = pathlib.Path(sys.argv.pop(1)).resolve(), pathlib.Path(sys.argv.pop(1)).resolve()
+PROGRAMS = ROOT / "tests" / "sim" / "runtime" / "programs"
+
+
+def find_nvcc():
+    for folder in [*os.environ.get("PATH", "").split(":"), os.environ.get("CUDA_HOME", "") + "/bin", "/usr/local/cuda/bin"]:
+        path = pathlib.Path(folder) / "nvcc"
+        if folder and os.access(path, os.X_OK):
+            release = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
+            return path if "release 13." in release else None
+    return None
+
+
+NVCC = find_nvcc()
+
+# Compiles each program once, however often it is run: the last two of its arguments before the sources
+# are -o LIBRARY, and the key is everything else.
+CACHING_NVCC = """#!{python}
+import hashlib, os, pathlib, shutil, subprocess, sys
+nvcc, cache, args = "{nvcc}", pathlib.Path("{cache}"), sys.argv[1:]
+if "--version" in args:
+    os.execv(nvcc, [nvcc, *args])
+at = args.index("-o") + 1
+key = hashlib.sha256("\\n".join(args[:at] + args[at + 1:]).encode()).hexdigest()
+if not (cache / key).exists():
+    status = subprocess.run([nvcc, *args]).returncode
+    if status != 0:
+        sys.exit(status)
+    shutil.copy(args[at], cache / key)
+shutil.copy(cache / key, args[at])
+"""
+
+# In nvcc's place: C++ without CUDA.
+GCC_AS_NVCC = """#!{python}
+import subprocess, sys
+if "--version" in sys.argv:
+    print("Cuda compilation tools, release {release}, V{release}.1")
+    sys.exit(0)
+at = sys.argv.index("-o") + 1
+sources = [a for a in sys.argv[at + 1:] if not a.startswith("-")]
+sys.exit(subprocess.run(["g++", "-std=c++20", "-shared", "-fPIC", "-o", sys.argv[at], *sources]).returncode)
+"""
+
+
+class Run:
+    def __init__(self, done):
+        self.status, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    def json(self):
+        return json.loads(self.out)
+
+
+class Case(unittest.TestCase):
+    compiler, release = GCC_AS_NVCC, "13.0"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="assay-sim-test-"))
+        cls.use_compiler(cls.compiler, cls.release)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    @classmethod
+    def use_compiler(cls, text, release="13.0"):
+        cls.bin = cls.folder / "bin"
+        cls.bin.mkdir(exist_ok=True)
+        (cls.folder / "cache").mkdir(exist_ok=True)
+        nvcc = cls.bin / "nvcc"
+        nvcc.write_text(text.format(python=sys.executable, nvcc=NVCC, cache=cls.folder / "cache", release=release))
+        nvcc.chmod(0o755)
+
+    def sim(self, *args):
+        env = dict(os.environ, PATH=f"{self.bin}:{os.environ['PATH']}", TMPDIR=str(self.folder))
+        done = subprocess.run([ASSAY, "--root", ROOT, "sim", *map(str, args)], capture_output=True, text=True,
+                              timeout=120, env=env)
+        run = Run(done)
+        run.description = f"{args}\nstatus {run.status}\n{run.out}\n{run.err}"
+        return run
+
+    def assertRun(self, run, status, out=None):
+        self.assertEqual(run.status, status, run.description)
+        if out is not None:
+            self.assertEqual(run.out, out, run.description)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+
+class Handmade(Case):
+    """A program that registers its own PTX: needs no CUDA Toolkit."""
+
+    def run_with(self, *arguments, options=()):
+        return self.sim(*options, PROGRAMS / "handmade.cpp", "--", *arguments)
+
+    def test_a_kernel_runs_and_is_counted(self):
+        run = self.run_with("", "an argument", "--json", "--", "-x")
+        self.assertRun(run, 0, "cudaSuccess cudaSuccess cudaSuccess 3 297\n[an argument]\n[--json]\n[--]\n[-x]\n")
+        self.assertIn("triple", run.err)
+        self.assertIn("no findings", run.err)
+
+    def test_json_goes_to_stdout_and_the_program_to_stderr(self):
+        run = self.run_with(options=["--json"])
+        self.assertRun(run, 0)
+        self.assertIn("cudaSuccess cudaSuccess cudaSuccess 3 297\n", run.err)
+        report = run.json()
+        self.assertEqual(report["program"], {"exit_status": 0})
+        [kernel] = report["kernels"]
+        self.assertEqual((kernel["name"], kernel["launches"]), ("triple", 1))
+        counters = kernel["counters"]
+        self.assertEqual(counters["global_store_bytes"], 400)
+        self.assertEqual(counters["global_store_sectors"], 13)  # 12.5 of 32 bytes
+        self.assertEqual(counters["global_load_bytes"], 0)
+        self.assertEqual(counters["warps"], 4)
+
+    def test_results_do_not_depend_on_threads_or_order(self):
+        reports = [self.run_with(options=["--json", *o]).json()["kernels"]
+                   for o in ([], ["--threads", 1], ["--threads", 3], ["--seed", 5])]
+        for report in reports:
+            self.assertEqual(report, reports[0])
+
+    def test_a_finding_gives_status_3(self):
+        run = self.run_with("bounds")
+        self.assertRun(run, 3)
+        self.assertIn("cudaErrorIllegalAddress", run.out)
+        self.assertIn("1 finding:", run.err)
+        [finding] = self.run_with("bounds", options=["--json"]).json()["findings"]
+        self.assertEqual((finding["block"], finding["thread"]), ([3, 0, 0], [4, 0, 0]))
+
+    def test_the_program_s_own_status(self):
+        self.assertRun(self.run_with("status"), 41)
+
+    def test_host_access_to_device_memory_ends_the_program(self):
+        run = self.run_with("host")
+        self.assertRun(run, 128 + 11)
+        self.assertIn("host code accessed device memory at 0x00002", run.err)
+        self.assertIn("ended by signal 11", run.err)
+
+    def test_what_is_not_simulated_is_named(self):
+        run = self.run_with("graph")
+        self.assertRun(run, 2, "cudaErrorNotSupported\n")
+        self.assertIn("not supported by the simulator: cudaGraphCreate", run.err)
+
+
+class Programs(Case):
+    """What surrounds the simulation."""
+
+    def test_what_cannot_be_loaded_is_explained(self):
+        needs = self.write("needs.cpp", 'extern "C" int cublasCreate_v2(void**);\nint main() { return cublasCreate_v2(nullptr); }\n')
+        run = self.sim(needs)
+        self.assertRun(run, 2)
+        self.assertIn("the program needs cublasCreate_v2", run.err)
+        run = self.sim(self.write("empty.cpp", "int x;\n"))
+        self.assertRun(run, 2)
+        self.assertIn("no main", run.err)
+
+    def test_a_program_without_kernels(self):
+        run = self.sim(self.write("plain.cpp", "#include <cstdio>\nint main() { std::puts(\"hello\"); }\n"))
+        self.assertRun(run, 0, "hello\n")
+        self.assertIn("no kernel ran", run.err)
+
+    def test_sources_that_cannot_be_used(self):
+        for name, words in (("kernel.ptx", "no host program"), ("x.txt", "not a source file"), ("gone.cu", "no such file")):
+            if name != "gone.cu":
+                self.write(name, "")
+            run = self.sim(self.folder / name)
+            self.assertRun(run, 2, "")
+            self.assertIn(name, run.err)
+            self.assertIn(words, run.err)
+
+    def test_a_program_that_does_not_compile(self):
+        run = self.sim(self.write("wrong.cpp", "int main( { }\n"))
+        self.assertRun(run, 2, "")
+        self.assertIn("nvcc could not compile", run.err)
+        self.assertIn("wrong.cpp:1", run.err)  # the compiler's own message
+
+    def test_nothing_is_left_behind(self):
+        before = set(self.folder.iterdir())
+        self.sim(PROGRAMS / "handmade.cpp")
+        self.assertEqual(set(self.folder.iterdir()), before)
+
+    def test_usage(self):
+        self.assertRun(self.sim(), 2)
+        self.assertRun(self.sim("--arch", "sm_70", "x.cu"), 2)
+        run = self.sim("--help")
+        self.assertRun(run, 0)
+        for word in ("--nvcc-flag", "Exit status", "cudaEventElapsedTime"):
+            self.assertIn(word, run.out)
+
+
+class OldCompiler(Case):
+    release = "12.4"
+
+    def test_is_refused(self):
+        run = self.sim(PROGRAMS / "handmade.cpp")
+        self.assertRun(run, 2, "")
+        self.assertIn("is of release 12.4", run.err)
+        self.assertIn("cuda-nvcc-13-0", run.err)
+
+
+@unittest.skipIf(NVCC, "nvcc is installed")
+class NoCompiler(unittest.TestCase):
+    def test_says_how_to_get_one(self):
+        done = subprocess.run([ASSAY, "--root", ROOT, "sim", PROGRAMS / "basics.cu"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no nvcc in PATH", done.stderr)
+
+
+@unittest.skipUnless(NVCC, "no nvcc of release 13: the CUDA programs are not run")
+class Cuda(Case):
+    compiler = CACHING_NVCC
+
+    def kernel(self, report, part):
+        [found] = [k for k in report["kernels"] if part in k["name"]]
+        return found
+
+    def test_basics(self):
+        run = self.sim(PROGRAMS / "basics.cu")
+        self.assertRun(run, 0)
+        self.assertNotIn("WRONG", run.out)
+        self.assertEqual(run.out.count(" good\n"), 13, run.description)
+        self.assertTrue(run.out.endswith("before the kernel's output\nthread 0 of 4 says 12.35%\nthread 2 of 4 says 12.35%\n"),
+                        run.description)
+        self.assertIn("no findings", run.err)
+
+    def test_counters(self):
+        report = self.sim("--json", PROGRAMS / "basics.cu").json()
+        add = self.kernel(report, "add(")
+        self.assertEqual(add["name"], "add(float const*, float const*, float*, int)")
+        self.assertEqual(add["launches"], 1)
+        self.assertEqual(add["counters"]["global_load_bytes"], 8000)
+        self.assertEqual(add["counters"]["global_load_sectors"], 250)
+        self.assertEqual(add["counters"]["global_store_bytes"], 4000)
+        self.assertEqual(add["counters"]["global_store_sectors"], 125)
+        self.assertEqual(add["counters"]["warps"], 32)
+        self.assertEqual(add["counters"]["fp32_flops"], 1000)
+        self.assertIn("(anonymous namespace)::use_symbols(int*)", [k["name"] for k in report["kernels"]])
+        self.assertEqual(self.kernel(report, "increment")["launches"], 2)
+
+    def test_basics_for_sm_90(self):
+        run = self.sim("--arch", "sm_90", PROGRAMS / "basics.cu")
+        self.assertRun(run, 0)
+        self.assertEqual(run.out.count(" good\n"), 13, run.description)
+
+    def test_cooperative_groups(self):
+        run = self.sim(PROGRAMS / "cooperative.cu")
+        self.assertRun(run, 0, "cudaSuccess good\ncudaSuccess good\ncudaErrorCooperativeLaunchTooLarge\n")
+
+    def test_several_files_with_kernels_of_one_name(self):
+        run = self.sim(PROGRAMS / "two_files.cu", PROGRAMS / "two_files_kernel.cu")
+        self.assertRun(run, 0, "42 100\n")
+
+    def line_of(self, text):
+        lines = (PROGRAMS / "faults.cu").read_text().splitlines()
+        return next(i for i, line in enumerate(lines, 1) if text in line)
+
+    def fault(self, name, error, kind, *words):
+        run = self.sim(PROGRAMS / "faults.cu", "--", name)
+        self.assertRun(run, 3, f"{error} {error} {error}\n")
+        for word in (kind, "faults.cu", *words):
+            self.assertIn(word, run.err, run.description)
+        report = self.sim("--json", PROGRAMS / "faults.cu", "--", name).json()
+        self.assertEqual(len(report["findings"]), 1, report)
+        return report["findings"][0]
+
+    def test_out_of_bounds(self):
+        line = self.line_of("void store")
+        finding = self.fault("bounds", "cudaErrorIllegalAddress", "store(int*, int)", f"faults.cu:{line}")
+        self.assertEqual((finding["block"], finding["thread"]), ([0, 0, 0], [0, 0, 0]))
+
+    def test_use_after_free(self):
+        self.fault("freed", "cudaErrorIllegalAddress", "free")
+
+    def test_misaligned(self):
+        self.fault("misaligned", "cudaErrorMisalignedAddress", "align")
+
+    def test_assert(self):
+        self.fault("assert", "cudaErrorAssert", "assertion `threadIdx.x < limit` failed")
+
+    def test_trap(self):
+        run = self.sim(PROGRAMS / "faults.cu", "--", "trap")
+        self.assertRun(run, 3)
+        self.assertIn("trap", run.err)
+
+    def test_races_are_found_and_the_kernel_goes_on(self):
+        run = self.sim(PROGRAMS / "faults.cu", "--", "race")
+        self.assertRun(run, 3, "cudaSuccess cudaSuccess cudaSuccess\n")
+        self.assertIn(f"faults.cu:{self.line_of('slots[threadIdx.x] = threadIdx')}", run.err)
+        self.assertIn(f"faults.cu:{self.line_of('slots[63 -')}", run.err)
+        run = self.sim("--no-races", PROGRAMS / "faults.cu", "--", "race")
+        self.assertRun(run, 0)
+
+    def test_a_host_dereference_dies_by_sigsegv(self):
+        run = self.sim(PROGRAMS / "faults.cu", "--", "host")
+        self.assertRun(run, 139, "about to\n")
+        self.assertIn("host code accessed device memory", run.err)
+
+    def test_managed_memory_is_refused_by_name(self):
+        run = self.sim(PROGRAMS / "faults.cu", "--", "managed")
+        self.assertRun(run, 2, "cudaErrorNotSupported\n")
+        self.assertIn("cudaMallocManaged", run.err)
+
+    def test_how_programs_end(self):
+        for name, status in (("status", 41), ("exit", 42), ("abort", 128 + 6)):
+            self.assertRun(self.sim(PROGRAMS / "faults.cu", "--", name), status, "")
+
+    def test_lost_printf_is_noted(self):
+        run = self.sim(PROGRAMS / "faults.cu", "--", "lost")
+        self.assertRun(run, 0, "")
+        self.assertIn("9 bytes of kernel printf were lost", run.err)
+
+    def test_arguments_and_streams(self):
+        run = self.sim(PROGRAMS / "faults.cu", "--", "arguments", "a b", "--seed", "")
+        self.assertRun(run, 0, "[a b]\n[--seed]\n[]\n")
+        self.assertIn("on stderr\n", run.err)
+
+    def test_nvcc_flags_and_messages(self):
+        source = self.write("flag.cu", "#ifndef VALUE\n#error VALUE is missing\n#endif\nint main() { return VALUE; }\n")
+        run = self.sim(source)
+        self.assertRun(run, 2)
+        self.assertIn("VALUE is missing", run.err)
+        self.assertRun(self.sim("--nvcc-flag=-DVALUE=5", "--nvcc-flag", "-DOTHER", source), 5)
+
+    def test_the_interface_is_nvidia_s(self):
+        """api.h and abi.h against NVIDIA's headers."""
+        include = NVCC.resolve().parent.parent / "include"
+        done = subprocess.run(["g++", "-std=c++20", "-fsyntax-only", "-w", f"-I{ROOT}/src", f"-isystem{include}",
+                               ROOT / "tests" / "sim" / "runtime" / "abi_check.cpp"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
