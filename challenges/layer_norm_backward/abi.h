@@ -4,7 +4,8 @@
  * rstd = 1 / sqrt(var + eps), xhat = (x - mu) rstd, y = xhat gamma + beta.
  * Backward, g = dy gamma: dx = rstd (g - mean(g) - xhat mean(g xhat)),
  * dgamma = sum over rows of dy xhat, dbeta = sum over rows of dy.
- * On a device: every array and the cache are device memory, ln_params is host memory. */
+ * On a device: every array and the cache, which is aligned to 256 bytes, are device memory; ln_params is host
+ * memory. */
 #ifndef LAYER_NORM_BACKWARD_ABI_H
 #define LAYER_NORM_BACKWARD_ABI_H
 

@@ -279,7 +279,8 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
   log_write.reset();
   const CompilerRun run = watch(process, log_read.get(), request.time_limit_s);
   result.record.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  result.record.log = printable(run.log, 30);
+  const bool cuda = request.language == Language::cuda;
+  result.record.log = printable(cuda ? without_linker_warnings(run.log) : run.log, 30);
 
   if (run.timed_out) {
     result.record.verdict = Verdict::build_limit;
@@ -295,7 +296,7 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
                        run.log.find("Killed signal terminated program") != std::string::npos ||
                        run.log.find("CPU time limit exceeded") != std::string::npos;
     result.record.verdict = limit ? Verdict::build_limit : Verdict::build_error;
-  } else if (const std::string foreign = request.language == Language::cuda ? foreign_symbols(run.log) : "";
+  } else if (const std::string foreign = cuda ? foreign_symbols(run.log) : "";
              !foreign.empty()) {
     result.record.verdict = Verdict::build_error;
     result.record.log = printable(foreign, 30);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 #include <string_view>
@@ -42,6 +43,7 @@ std::optional<CudaToolkit> find_cuda_toolkit() {
   if (!nvcc) return std::nullopt;
   const std::string version =
       first_line_of(fmt::format("'{}' --version 2>/dev/null | grep release", nvcc->string()));
+  if (version.find("release 13.") == std::string::npos) return std::nullopt;
   return CudaToolkit{*nvcc, nvcc->parent_path().parent_path(), version};
 }
 
@@ -56,6 +58,19 @@ std::vector<std::string> cuda_flags(const std::string& architecture) {
 bool lacks_features(const std::string& log) {
   return log.find("not supported on .target") != std::string::npos ||
          log.find("requires .target") != std::string::npos;
+}
+
+std::string without_linker_warnings(const std::string& log) {
+  std::string kept;
+  for (std::size_t at = 0; at < log.size();) {
+    const std::size_t end = std::min(log.find('\n', at), log.size() - 1) + 1;
+    const std::string_view line = std::string_view(log).substr(at, end - at);
+    const bool warning = line.find("warning: undefined reference to ") != std::string_view::npos ||
+                         (line.find("ld: ") != std::string_view::npos && line.find(": in function `") != std::string_view::npos);
+    if (!warning) kept += line;
+    at = end;
+  }
+  return kept;
 }
 
 std::string foreign_symbols(const std::string& log) {

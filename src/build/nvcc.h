@@ -14,8 +14,9 @@ struct CudaToolkit {
   std::string version;         // "Cuda compilation tools, release 13.0, V13.0.88"
 };
 
-// nvcc from the environment variable ASSAY_NVCC (empty: none), PATH, CUDA_HOME or /usr/local/cuda, in this order.
-// Throws Error when ASSAY_NVCC names what cannot be executed.
+// nvcc from the environment variable ASSAY_NVCC (empty: none), PATH, CUDA_HOME or /usr/local/cuda, in this order,
+// of release 13: the simulated device stands in for the runtime of that one. Throws Error when ASSAY_NVCC names what
+// cannot be executed.
 std::optional<CudaToolkit> find_cuda_toolkit();
 
 // What is said where there is none.
@@ -35,5 +36,8 @@ bool lacks_features(const std::string& log);
 // Symbols that the linker found nowhere, of those that the CUDA runtime does not have: "" or one line each. `log` is
 // what the linker printed under cuda_flags().
 std::string foreign_symbols(const std::string& log);
+
+// The log without the linker's warnings about undefined symbols.
+std::string without_linker_warnings(const std::string& log);
 
 }  // namespace assay

@@ -100,7 +100,7 @@ DeviceProcess::Placed DeviceProcess::place(const CasePlan& plan, Layout& layout)
     const wire::BufferSlot& slot = layout.slots[i];
     const BufferPlan& buffer = plan.buffers[i];
     device::Buffer& to = control().buffer[handles_.size()];
-    to = {slot.offset, slot.bytes, static_cast<std::uint32_t>(misalignment(plan, buffer)), buffer.phase,
+    to = {slot.offset, slot.bytes, static_cast<std::uint32_t>(misalignment(plan, buffer, Memory::device)), buffer.phase,
           buffer.role != Role::input, 0};
     handles_.push_back(i);
   }

@@ -14,9 +14,6 @@
 namespace assay::run {
 namespace {
 
-// Thread stacks, lazily bound symbols and allocator bookkeeping, which are not scratch.
-constexpr std::uint64_t kUncountedGrowth = 1 << 20;
-
 CaseResult describe(const CaseInput& input) {
   CaseResult result;
   const CaseSpec& spec = *input.planned().spec;
@@ -133,7 +130,8 @@ CaseResult execute(WorkerProcess& worker, CaseInput& input, const ExecuteOptions
     // The context allocator's count, unless the process grew by more than it explains.
     const std::uint64_t peak = worker.peak_bytes();
     const std::uint64_t growth = peak > before ? peak - before : 0;
-    const std::uint64_t unexplained = growth > kUncountedGrowth ? growth - kUncountedGrowth : 0;
+    const std::uint64_t uncounted = worker.uncounted_growth();
+    const std::uint64_t unexplained = growth > uncounted ? growth - uncounted : 0;
     const std::uint64_t host = std::max(scratch, unexplained);
     result.metrics.push_back({"scratch_bytes", static_cast<double>(host + device.work.device_bytes)});
   }

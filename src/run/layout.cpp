@@ -54,8 +54,9 @@ std::size_t first_difference(const std::byte* arena, std::size_t begin, std::siz
 
 }  // namespace
 
-std::size_t misalignment(const CasePlan& plan, const BufferPlan& buffer) {
-  return plan.aligned ? 0 : size_of(buffer.dtype);
+std::size_t misalignment(const CasePlan& plan, const BufferPlan& buffer, Memory memory) {
+  const bool storage = memory == Memory::device && buffer.dtype == Dtype::u8;
+  return plan.aligned || storage ? 0 : size_of(buffer.dtype);
 }
 
 Layout make_layout(const CasePlan& plan, bool callbacks, Memory memory) {
@@ -74,7 +75,7 @@ Layout make_layout(const CasePlan& plan, bool callbacks, Memory memory) {
     if (!b.null) {
       std::size_t& cursor = on_device ? layout.device_bytes : slot.in_output ? output : input;
       // Unaligned cases put every base one element behind a 256-byte boundary.
-      slot.offset = cursor + kAlign + misalignment(plan, b);
+      slot.offset = cursor + kAlign + misalignment(plan, b, on_device ? Memory::device : Memory::host);
       cursor = round_up(slot.offset + slot.bytes + kCanaryBytes);
     }
     layout.slots.push_back(slot);

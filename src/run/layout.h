@@ -46,7 +46,9 @@ std::string find_overrun(const CasePlan&, const Layout&, const void* output, std
 std::string find_touched(const CasePlan&, const Layout&, const void* output, std::uint64_t seed,
                          const void* device = nullptr);
 
-// Bytes between a multiple of 256 and the start of the buffer, as `plan.aligned` has it.
-std::size_t misalignment(const CasePlan&, const BufferPlan&);
+// Bytes between a multiple of 256 and the start of the buffer: one element, unless the plan is aligned. Plain bytes on
+// a device are aligned in any case: they stand for storage of the submission's own making, and a GPU, unlike the CPU,
+// cannot access a float that is not.
+std::size_t misalignment(const CasePlan&, const BufferPlan&, Memory);
 
 }  // namespace assay::run

@@ -434,6 +434,14 @@ std::uint64_t WorkerProcess::resident_bytes() const { return status_field(proces
 
 std::uint64_t WorkerProcess::peak_bytes() const { return status_field(process_.pid(), "VmHWM:"); }
 
+std::uint64_t WorkerProcess::uncounted_growth() const {
+  constexpr std::uint64_t kAny = 1 << 20, kRuntime = 4 << 20;
+  if (device_ == nullptr) return kAny;
+  std::error_code ec;
+  const std::uintmax_t library = std::filesystem::file_size(settings_.library, ec);
+  return kAny + kRuntime + (ec ? 0 : 2 * library);
+}
+
 void WorkerProcess::reset_peak() const {
   std::ofstream(fmt::format("/proc/{}/clear_refs", process_.pid())) << "5";
 }

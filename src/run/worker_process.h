@@ -83,6 +83,9 @@ class WorkerProcess {
   std::uint64_t resident_bytes() const;
   std::uint64_t peak_bytes() const;
   void reset_peak() const;
+  // Of that, what is no scratch of the submission's: thread stacks, lazily bound symbols, allocator bookkeeping; in
+  // CUDA also the library's pages and what the runtime keeps of them when it loads their kernels.
+  std::uint64_t uncounted_growth() const;
 
  private:
   Outcome request(wire::Command, double time_limit_s, CallbackServer* server);

@@ -113,6 +113,9 @@ TEST(CudaFlags, ForeignSymbolsAreToldFromThoseOfTheRuntime) {
                             "undefined reference to `g()'\nundefined reference to `cublas'\n"),
             "undefined reference to `g()'\nundefined reference to `cublas'\n");
   EXPECT_EQ(foreign_symbols("undefined reference to `never closed\n"), "");
+  EXPECT_EQ(without_linker_warnings("a warning of nvcc\n/usr/bin/ld: x.o: in function `f':\n"
+                                    "x.cpp:(.text+0x79): warning: undefined reference to `cudaFree'\nlast"),
+            "a warning of nvcc\nlast");
 }
 
 // With a CUDA Toolkit; nvcc takes seconds.
@@ -132,6 +135,7 @@ TEST_F(CudaBuilderTest, EmbedsPtxAndLeavesTheRuntimeOpen) {
       "extern \"C\" void f(int* p) { k<<<1, 1>>>(p); std::puts(\"x\"); }\n";
   const BuildResult first = build_cuda(source), second = build_cuda(source);
   ASSERT_EQ(first.record.verdict, Verdict::ok) << first.record.log;
+  EXPECT_EQ(first.record.log, "");
   EXPECT_TRUE(second.record.cached);
   EXPECT_THAT(first.record.command, HasSubstr("compute_90"));
   const std::string library = read_file(first.library);

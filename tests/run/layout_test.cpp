@@ -86,6 +86,9 @@ TEST(Layout, ADevicesBuffersHaveAnArenaOfTheirOwn) {
   EXPECT_EQ(seen[0].data, device.data() + layout.slots[0].offset);
   EXPECT_EQ(seen[2].data, output.data() + layout.slots[2].offset);
   EXPECT_EQ(layout.slots[1].offset % 256, 4u);
+  EXPECT_EQ(layout.slots[2].offset % 256, 1u);
+  const Layout all = make_layout(sample_plan(false), false, Memory::device);
+  EXPECT_EQ(all.slots[2].offset % 256, 0u) << "bytes on a device are storage";
   poison(plan, layout, output.data(), 42, device.data());
   EXPECT_EQ(find_overrun(plan, layout, output.data(), 42, device.data()), "");
   EXPECT_EQ(find_touched(plan, layout, output.data(), 42, device.data()), "");
