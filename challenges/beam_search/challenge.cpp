@@ -77,6 +77,7 @@ class BeamSearch final : public Challenge {
     CasePlan plan;
     plan.set_params(params_of(spec, s));
     plan.buffers = buffers_of(s);
+    for (BufferPlan& buffer : plan.buffers) buffer.host = true;
     for (const json& name : spec.params.value("null", json::array())) {
       for (BufferPlan& buffer : plan.buffers) buffer.null |= buffer.name == name;
     }

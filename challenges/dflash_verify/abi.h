@@ -8,7 +8,11 @@
  *
  * An invalid tree is a parent < -1 or >= its node's index, or a cu that does not start at 0 or
  * decreases. ASSAY_EINVAL everywhere, outputs untouched: an invalid tree, B < 0, P[b] < 1, a NULL
- * array that should hold something, or a parameter outside its range. n_b = 0 and B = 0 are legal. */
+ * array that should hold something, or a parameter outside its range. n_b = 0 and B = 0 are legal.
+ *
+ * On a device: logits, distributions, uniform, q, o, lse, caches, and what dv_mask and dv_full_mask write are device
+ * memory; trees, lengths, tokens, arrays of pointers, structs, and what dv_accept and dv_generate write are host
+ * memory, as is what a dv_model is given and gives, but for the logits of verify, which may be either. */
 #ifndef DFLASH_VERIFY_ABI_H
 #define DFLASH_VERIFY_ABI_H
 

@@ -130,7 +130,7 @@ std::int32_t verify(void* user, std::int64_t n, const std::int32_t* token, const
   model.append(token, n);
   const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(n * model.V);
   const std::int32_t status = model.ask(kVerify, bytes);
-  if (status == ASSAY_OK) std::memcpy(logits, model.response.data(), bytes);
+  if (status == ASSAY_OK) model.call->copy(logits, model.response.data(), bytes);
   return status;
 }
 

@@ -204,6 +204,8 @@ class DflashVerify final : public Challenge {
     plan.entry = s.entry;
     plan.set_params(params_of(spec, s));
     plan.buffers = buffers_of(spec, s);
+    plan.keep_on_host({"P", "cu", "parent", "rows", "token", "eos", "budget", "acc_node", "n_acc", "bonus", "prompt",
+                       "model_seed", "out", "n_out"});
     for (const json& name : spec.params.value("null", json::array())) {
       for (BufferPlan& buffer : plan.buffers) buffer.null |= buffer.name == name;
     }

@@ -18,10 +18,11 @@ using worker::Call;
 // A context that counts what one cache holds.
 class CountingContext {
  public:
-  void attach(assay_ctx* base, bool poison) {
-    base_ = base;
+  void attach(Call& call, bool poison) {
+    call_ = &call;
+    base_ = call.ctx();
     poison_ = poison;
-    ctx_ = *base;
+    ctx_ = *base_;
     ctx_.alloc = &allocate;
     ctx_.free = &release;
     ctx_.priv = this;
@@ -49,7 +50,7 @@ class CountingContext {
     if (!self.spend(static_cast<std::int64_t>(bytes))) return nullptr;
     void* p = self.base_->alloc(self.base_, bytes, align, space);
     if (p == nullptr) return nullptr;
-    if (self.poison_) std::memset(p, 0xff, bytes);
+    if (self.poison_) self.call_->fill(p, 0xff, bytes);
     const std::lock_guard lock(self.mutex_);
     self.blocks_[p] = bytes;
     self.held_ += static_cast<std::int64_t>(bytes);
@@ -71,7 +72,7 @@ class CountingContext {
       const std::lock_guard lock(self.mutex_);
       const auto block = self.blocks_.find(p);
       if (block == self.blocks_.end()) return;
-      if (self.poison_) std::memset(p, 0xff, block->second);
+      if (self.poison_) self.call_->fill(p, 0xff, block->second);
       self.held_ -= static_cast<std::int64_t>(block->second);
       self.blocks_.erase(block);
     }
@@ -79,6 +80,7 @@ class CountingContext {
   }
 
   assay_ctx ctx_{};
+  Call* call_ = nullptr;
   assay_ctx* base_ = nullptr;
   bool poison_ = false;
   std::mutex mutex_;
@@ -86,12 +88,18 @@ class CountingContext {
   std::int64_t held_ = 0, total_ = 0, allowed_ = -1;
 };
 
+// A copy of rows that a cache must not keep a pointer to, in the memory that rows are in.
+struct Scribbled {
+  void* data;
+  std::size_t bytes;
+};
+
 // What lives from the first operation of a case to its last.
 struct State {
   CountingContext context[kCaches];
   kvc* cache[kCaches] = {};
   std::vector<std::int32_t> slots;  // of the variables
-  std::vector<std::vector<std::byte>> scribbled;
+  std::vector<Scribbled> scribbled;
   bool stopped = false;
 };
 
@@ -172,7 +180,7 @@ class Script {
 
   std::int32_t create(const Op& op, kvc*& cache) {
     CountingContext& context = state_.context[op.cache];
-    context.attach(call_.ctx(), p_.poison != 0);
+    context.attach(call_, p_.poison != 0);
     kvc_config config = p_.config[op.cache];
     // The first cache leaves the width of values to its default where it can.
     if (op.cache == 0 && config.Dv == config.D) config.Dv = 0;
@@ -255,15 +263,20 @@ class Script {
         (op.flags & kNullCu) != 0 ? nullptr : batch.cu.data(),
         (op.flags & kNullK) != 0 ? nullptr : k, (op.flags & kNullV) != 0 ? nullptr : v);
     if ((op.flags & kScribble) != 0) {
-      for (auto& bytes : state_.scribbled) std::fill(bytes.begin(), bytes.end(), std::byte{0xff});
+      for (const Scribbled& s : state_.scribbled) call_.fill(s.data, 0xff, s.bytes);
     }
     return status;
   }
 
   // Alive until the case ends, so that a cache that kept the pointer reads what stands there then.
   const void* copied(const void* data, std::int64_t elements) {
-    const auto* bytes = static_cast<const std::byte*>(data);
-    return state_.scribbled.emplace_back(bytes, bytes + elements * p_.element_bytes).data();
+    assay_ctx* ctx = call_.ctx();
+    const auto bytes = static_cast<std::size_t>(elements * p_.element_bytes);
+    void* copy = ctx->alloc(ctx, bytes, 64, ctx->device >= 0 ? 1 : 0);
+    if (copy == nullptr) return data;
+    call_.copy(copy, data, bytes);
+    state_.scribbled.push_back({copy, bytes});
+    return copy;
   }
 
   std::int32_t attend(const Op& op, kvc* cache) {
@@ -295,6 +308,7 @@ std::int32_t run(Call& call) {
   for (kvc* cache : state->cache) {
     if (cache != nullptr) call.fn<decltype(kvc_destroy)>("kvc_destroy")(cache);
   }
+  for (const Scribbled& s : state->scribbled) call.ctx()->free(call.ctx(), s.data);
   delete state;
   call.state() = nullptr;
   return status;

@@ -215,6 +215,7 @@ class KvCache final : public Challenge {
                     {"read_k", dtype, {s.read_k}, Role::output},
                     {"read_v", dtype, {s.read_v}, Role::output},
                     {"results", Dtype::i64, {n_ops, kResultWide}, Role::output}};
+    plan.keep_on_host({"ops", "pool", "results"});
     plan.phases = s.params.phases;
     plan.timed_phase = s.params.phases > 1 ? 1 : 0;
     plan.aligned = spec.group == CaseGroup::timed;

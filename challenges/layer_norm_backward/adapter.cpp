@@ -18,7 +18,7 @@ std::int32_t backward(worker::Call& call, const ln_params& p) {
 // A forward of another input with a cache of its own must not disturb the first one's.
 std::int32_t interpose(worker::Call& call, const ln_params& p, std::size_t cache_bytes) {
   assay_ctx* ctx = call.ctx();
-  void* cache = ctx->alloc(ctx, cache_bytes + 1, 256, 0);
+  void* cache = ctx->alloc(ctx, cache_bytes + 1, 256, ctx->device >= 0 ? 1 : 0);
   if (cache == nullptr) return ASSAY_ENOMEM;
   const std::int32_t status = forward(call, p, call.buffer(kOtherX), cache);
   ctx->free(ctx, cache);

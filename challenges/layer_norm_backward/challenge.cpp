@@ -70,6 +70,7 @@ class LayerNormBackward final : public Challenge {
         {"dbeta", Dtype::f32, vector, Role::output, 0, !forward || is_null(spec, "dbeta")},
         {"other_x", type, matrix, Role::input, 0, s.mode != kOlderCache},
         {"dres", type, matrix, Role::input, 1, s.mode != kResidual}};
+    plan.keep_on_host({"cache_bytes"});
     return plan;
   }
 

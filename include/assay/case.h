@@ -14,6 +14,8 @@ namespace assay {
 // make the performance score and must be correct on every repetition.
 enum class CaseGroup : std::uint8_t { core, edge, trap, completeness, resource, timed };
 
+inline constexpr std::uint64_t kInstructionLimit = 1'000'000'000;
+
 struct CaseSpec {
   std::string name;
   CaseGroup group = CaseGroup::core;
@@ -34,6 +36,11 @@ struct CaseSpec {
   int repetitions = 11;         // of par and the submission; more where the machine is busy
   int naive_repetitions = 3;
   bool quick = false;           // part of a --quick run
+  // On the simulated GPU: whether the case runs there, what replaces some of its params (a merge patch, RFC 7396),
+  // and how many warp instructions its kernels may execute in one phase.
+  bool on_simulator = true;
+  nlohmann::json simulator_params = nlohmann::json::object();
+  std::uint64_t instruction_limit = kInstructionLimit;
 };
 
 // A measured quantity and the two values between which its points go from all to none. The scale is

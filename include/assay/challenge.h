@@ -8,10 +8,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "assay/case.h"
@@ -34,6 +36,7 @@ struct BufferPlan {
   bool null = false;      // the worker sees NULL
   bool canary = true;     // outputs: bytes around the buffer must survive
   bool compared = true;   // outputs: must agree bitwise between two runs of a deterministic case
+  bool host = false;      // stays in host memory when the submission runs on a device
 
   std::int64_t elements() const {
     std::int64_t n = 1;
@@ -51,6 +54,13 @@ struct CasePlan {
   int phases = 1;                   // the adapter is called once per phase, in order
   int timed_phase = 0;              // the one whose time counts
   bool aligned = false;             // base pointers on 256 bytes; else only on the element size
+
+  // Marks buffers that stay in host memory; those that the plan does not have are no matter.
+  void keep_on_host(std::initializer_list<std::string_view> names) {
+    for (BufferPlan& buffer : buffers) {
+      for (const std::string_view name : names) buffer.host |= buffer.name == name;
+    }
+  }
 
   template <class T>
   void set_params(const T& value) {

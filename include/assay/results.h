@@ -24,6 +24,7 @@ enum class Verdict : std::uint8_t {
   time_limit,          // TLE: busy until the limit
   idle_limit,          // TLE-wall: asleep until the limit
   runtime_error,       // RE: signal, exit or exception during a call
+  device_error,        // DE: a kernel ran into a finding of the simulator's checks: a race, an access out of bounds
   output_limit,        // OLE: too much on stdout or stderr
   wrong_answer,        // WA
   unsupported,         // returned ASSAY_ENOTSUP: costs only its capability
@@ -49,7 +50,8 @@ struct CaseResult {
   std::string shape;
   std::optional<double> error, bound, accuracy;
   std::string detail;               // first mismatch, signal, or why it was skipped
-  double seconds = 0;               // wall clock inside the submission, correctness cases
+  // Wall clock inside the submission, correctness cases. On a simulated device it says nothing about speed.
+  double seconds = 0;
   std::vector<Metric> metrics;
   std::vector<TimingSample> samples;  // timed cases
 };

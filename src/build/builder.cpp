@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -15,7 +16,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 
+#include "build/tool.h"
 #include "sandbox/probe.h"
 #include "util/fd.h"
 #include "util/files.h"
@@ -61,7 +64,8 @@ void write_source(const fs::path& folder, const SourceFile& file) {
   if (!out) throw Error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
 }
 
-bool is_translation_unit(const std::string& name) {
+bool is_translation_unit(const std::string& name, Language language) {
+  if (language == Language::cuda) return name.ends_with(".cu");
   return name.ends_with(".cpp") || name.ends_with(".cc");
 }
 
@@ -119,17 +123,6 @@ bool fetch(const fs::path& from, const fs::path& to) {
   return true;
 }
 
-std::string first_line_of(const std::string& command) {
-  std::string line;
-  if (FILE* pipe = ::popen(command.c_str(), "r")) {
-    char buffer[256];
-    if (std::fgets(buffer, sizeof buffer, pipe) != nullptr) line = buffer;
-    ::pclose(pipe);
-  }
-  while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
-  return line;
-}
-
 // What -march=native depends on.
 std::string cpu_identity() {
   std::ifstream in("/proc/cpuinfo");
@@ -149,63 +142,115 @@ std::string find_compiler() {
     if (::access(chosen, X_OK) == 0) return fs::canonical(chosen);
     throw Error(fmt::format("ASSAY_CXX names {}, which cannot be executed", chosen));
   }
-  std::string path = std::getenv("PATH") != nullptr ? std::getenv("PATH") : "/usr/bin:/bin";
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find(':', begin), path.size());
-    const fs::path candidate = fs::path(path.substr(begin, end - begin)) / "g++";
-    if (::access(candidate.c_str(), X_OK) == 0) {
-      const fs::path real = fs::canonical(candidate);
-      if (real.string().starts_with("/usr/")) return real;  // the build sandbox shows only /usr
-    }
-    begin = end + 1;
-  }
-  throw Error("no g++ below /usr in PATH: install it (apt-get install g++) or set ASSAY_CXX");
+  // The build sandbox shows only /usr.
+  const auto found = find_in_path(
+      "g++", [](const fs::path& path) { return fs::canonical(path).string().starts_with("/usr/"); });
+  if (!found) throw Error("no g++ below /usr in PATH: install it (apt-get install g++) or set ASSAY_CXX");
+  return fs::canonical(*found);
 }
 
 Builder::Builder(sandbox::Tier tier, fs::path root, fs::path cache)
     : tier_(tier), root_(std::move(root)), cache_(fs::absolute(cache)), compiler_(find_compiler()),
-      version_(first_line_of(compiler_ + " --version 2>/dev/null")), cpu_(cpu_identity()) {
+      version_(first_line_of(compiler_ + " --version 2>/dev/null")), cpu_(cpu_identity()),
+      toolkit_(find_cuda_toolkit()) {
   require_writable_directory(cache_);
   for (const char* name : {"assay/abi.h", "assay/attention.h"}) {
     public_headers_.push_back({name, read_file(root_ / "include" / name)});
   }
 }
 
-std::string Builder::cache_key(const BuildRequest& request) const {
-  std::string text = version_ + "\n" + cpu_;
-  for (const auto& flag : kFlags) text += flag + "\n";
+namespace {
+
+std::vector<std::string> flags_of(Language language, const std::string& architecture) {
+  return language == Language::cuda ? cuda_flags(architecture) : kFlags;
+}
+
+}  // namespace
+
+fs::path Builder::library_path(const BuildRequest& request, const std::string& architecture) const {
+  std::string text = version_ + "\n" + (request.language == Language::cuda ? toolkit_->version : cpu_);
+  for (const auto& flag : flags_of(request.language, architecture)) text += flag + "\n";
   for (const auto* files : {&request.sources, &request.headers, &public_headers_}) {
     for (const SourceFile& file : *files) {
       text += fmt::format("{} {}\n", file.name, file.contents.size()) + file.contents;
     }
   }
-  return sha256_hex(text);
+  return cache_ / (sha256_hex(text) + ".so");
 }
 
 BuildResult Builder::build(const BuildRequest& request) {
-  const fs::path library = cache_ / (cache_key(request) + ".so");
-  if (fs::exists(library)) {
-    BuildResult result;
+  BuildResult result;
+  std::vector<std::string> architectures{""};
+  if (request.language == Language::cuda) {
+    if (!toolkit_) {
+      result.record.verdict = Verdict::skipped;
+      result.record.log = kNoToolkit;
+      return result;
+    }
+    architectures.assign(std::begin(kCudaArchitectures), std::end(kCudaArchitectures));
+  }
+  for (const std::string& architecture : architectures) {
+    const fs::path library = library_path(request, architecture);
+    if (!fs::exists(library)) continue;
     result.library = library;
     result.record.cached = true;
-    result.record.command = fmt::format("{}", fmt::join(arguments(request, "/src", "/abi", "/out"), " "));
+    result.record.command =
+        fmt::format("{}", fmt::join(arguments(request, architecture, "/src", "/abi", "/out"), " "));
     return result;
   }
-  return compile(request, library);
+  for (const std::string& architecture : architectures) {
+    result = compile(request, architecture);
+    if (result.record.verdict != Verdict::build_error || !lacks_features(result.record.log)) break;
+  }
+  return result;
 }
 
-std::vector<std::string> Builder::arguments(const BuildRequest& request, const std::string& source,
-                                            const std::string& abi, const std::string& out) const {
-  std::vector<std::string> argv{compiler_};
-  argv.insert(argv.end(), kFlags.begin(), kFlags.end());
+std::vector<std::string> Builder::arguments(const BuildRequest& request, const std::string& architecture,
+                                            const std::string& source, const std::string& abi,
+                                            const std::string& out) const {
+  const bool cuda = request.language == Language::cuda;
+  std::vector<std::string> argv{cuda ? toolkit_->nvcc.string() : compiler_};
+  const std::vector<std::string> flags = flags_of(request.language, architecture);
+  argv.insert(argv.end(), flags.begin(), flags.end());
+  if (cuda) argv.insert(argv.end(), {"-ccbin", compiler_});
   argv.insert(argv.end(), {"-I" + abi, "-o", out + "/submission.so"});
   for (const SourceFile& file : request.sources) {
-    if (is_translation_unit(file.name)) argv.push_back(source + "/" + file.name);
+    if (is_translation_unit(file.name, request.language)) argv.push_back(source + "/" + file.name);
   }
   return argv;
 }
 
-BuildResult Builder::compile(const BuildRequest& request, const fs::path& library) {
+// The compiler without its command line: what it may see and use.
+sandbox::Program Builder::compiler_program(const BuildRequest& request) const {
+  const bool cuda = request.language == Language::cuda;
+  sandbox::Program program;
+  program.policy = sandbox::Policy::compiler;
+  program.mounts = sandbox::library_mounts();
+  for (const char* tool : {"/usr/bin", "/usr/include", "/usr/libexec"}) {
+    if (fs::exists(tool)) program.mounts.push_back({tool, tool, false});
+  }
+  program.limits.cpu_seconds = static_cast<std::uint64_t>(request.time_limit_s) + 1;
+  program.limits.address_space = 4ull << 30;
+  program.limits.file_size = 256u << 20;
+  program.limits.processes = 64;
+  program.limits.open_files = 256;
+  program.exec_path = compiler_;
+  program.env = {"PATH=/usr/bin", "LC_ALL=C"};
+  if (!cuda) return program;
+  program.exec_path = toolkit_->nvcc;
+  program.env.front() += ":" + toolkit_->nvcc.parent_path().string();
+  program.mounts.push_back({"/bin", "/bin", false});  // nvcc starts its tools through /bin/sh
+  const std::string root = toolkit_->root;
+  const bool seen = std::ranges::any_of(program.mounts, [&](const sandbox::Mount& m) {
+    return (root + "/").starts_with(m.inside + "/");
+  });
+  if (!seen) program.mounts.push_back({root, root, false});
+  program.limits.address_space = 16ull << 30;
+  return program;
+}
+
+BuildResult Builder::compile(const BuildRequest& request, const std::string& architecture) {
+  const fs::path library = library_path(request, architecture);
   const TemporaryFolder folder(cache_);
   for (const char* part : {"src", "abi", "out"}) fs::create_directories(folder.path / part);
   for (const SourceFile& file : request.sources) write_source(folder.path / "src", file);
@@ -215,21 +260,10 @@ BuildResult Builder::compile(const BuildRequest& request, const fs::path& librar
   const sandbox::Mount source{folder.path / "src", "/src", false};
   const sandbox::Mount abi{folder.path / "abi", "/abi", false};
   const sandbox::Mount out{folder.path / "out", "/out", true};
-  sandbox::Program program;
-  program.policy = sandbox::Policy::compiler;
-  program.mounts = sandbox::library_mounts();
-  for (const char* tool : {"/usr/bin", "/usr/include", "/usr/libexec"}) {
-    if (fs::exists(tool)) program.mounts.push_back({tool, tool, false});
-  }
+  sandbox::Program program = compiler_program(request);
   program.mounts.insert(program.mounts.end(), {source, abi, out});
-  program.exec_path = compiler_;
-  program.argv = arguments(request, visible(tier_, source), visible(tier_, abi), visible(tier_, out));
-  program.env = {"PATH=/usr/bin", "LC_ALL=C", "TMPDIR=" + visible(tier_, out)};
-  program.limits.address_space = 4ull << 30;
-  program.limits.cpu_seconds = static_cast<std::uint64_t>(request.time_limit_s) + 1;
-  program.limits.file_size = 256u << 20;
-  program.limits.processes = 64;
-  program.limits.open_files = 256;
+  program.argv = arguments(request, architecture, visible(tier_, source), visible(tier_, abi), visible(tier_, out));
+  program.env.push_back("TMPDIR=" + visible(tier_, out));
 
   int pipe[2];
   if (::pipe2(pipe, O_CLOEXEC | O_NONBLOCK) != 0) throw Error("cannot make a pipe");
@@ -245,7 +279,8 @@ BuildResult Builder::compile(const BuildRequest& request, const fs::path& librar
   log_write.reset();
   const CompilerRun run = watch(process, log_read.get(), request.time_limit_s);
   result.record.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  result.record.log = printable(run.log, 30);
+  const bool cuda = request.language == Language::cuda;
+  result.record.log = printable(cuda ? without_linker_warnings(run.log) : run.log, 30);
 
   if (run.timed_out) {
     result.record.verdict = Verdict::build_limit;
@@ -261,6 +296,10 @@ BuildResult Builder::compile(const BuildRequest& request, const fs::path& librar
                        run.log.find("Killed signal terminated program") != std::string::npos ||
                        run.log.find("CPU time limit exceeded") != std::string::npos;
     result.record.verdict = limit ? Verdict::build_limit : Verdict::build_error;
+  } else if (const std::string foreign = cuda ? foreign_symbols(run.log) : "";
+             !foreign.empty()) {
+    result.record.verdict = Verdict::build_error;
+    result.record.log = printable(foreign, 30);
   } else if (!fetch(folder.path / "out" / "submission.so", library)) {
     result.record.verdict = Verdict::build_error;
     result.record.log = "the compiler left no usable shared object\n" + result.record.log;

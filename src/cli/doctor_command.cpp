@@ -51,6 +51,28 @@ void examine_compiler(const Context& context, sandbox::Tier tier, std::vector<Fi
   }
 }
 
+void examine_cuda(const Context& context, sandbox::Tier tier, std::vector<Finding>& findings) {
+  try {
+    Builder builder(tier, context.root, context.root / ".cache");
+    const auto& toolkit = builder.cuda_toolkit();
+    if (!toolkit) {
+      findings.push_back({"CUDA", "no CUDA Toolkit (nvcc): submissions in CUDA are not run"});
+      return;
+    }
+    findings.push_back({"CUDA", fmt::format("{} ({})", toolkit->version, toolkit->nvcc.string())});
+    BuildRequest request;
+    request.sources = {{"submission.cu", "__global__ void k() {}\nextern \"C\" void f() { k<<<1, 1>>>(); }\n"}};
+    request.language = Language::cuda;
+    request.time_limit_s = 120;
+    const BuildResult result = builder.build(request);
+    const bool works = result.record.verdict == Verdict::ok;
+    findings.push_back({"nvcc in the sandbox", works ? "works" : result.record.log, works});
+    findings.push_back({"CUDA device", "simulated: kernels run on the processor, exactly but not fast"});
+  } catch (const Error& e) {
+    findings.push_back({"CUDA", e.what(), false});
+  }
+}
+
 void examine_machine(std::vector<Finding>& findings) {
   Machine machine = describe_machine("");
   calibrate(machine);
@@ -78,7 +100,7 @@ void add_doctor(CLI::App& app, Action& action) {
       examine_isolation(tier, findings);
       examine_compiler(context, tier.tier, findings);
       examine_machine(findings);
-      findings.push_back({"CUDA", "submissions in CUDA are not graded by this version", true});
+      examine_cuda(context, tier.tier, findings);
       if (*json) {
         nlohmann::ordered_json document = nlohmann::ordered_json::array();
         for (const auto& f : findings) {

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <set>
+#include <thread>
 
 #include "measure/machine.h"
 #include "run/challenge_registry.h"
@@ -25,6 +26,13 @@ void add_external_options(CLI::App& app, std::string& corpus) {
   app.add_option("--corpus", corpus,
                  "a text of yours: cases that train on real text run too and show their bits per byte\n"
                  "beside a compressor's; no points hang on them");
+}
+
+void add_device_option(CLI::App& app, std::string& device) {
+  app.add_option("--device", device,
+                 "where kernels run: submission.cpp on the cpu, submission.cu on a simulated GPU (sim)")
+      ->check(CLI::IsMember({"auto", "cpu", "sim"}))
+      ->capture_default_str();
 }
 
 ExternalFiles external_files(const std::string& corpus) {
@@ -52,6 +60,11 @@ Harness set_up(const Context& context, const HarnessOptions& options) {
   return harness;
 }
 
+unsigned simulator_threads(std::size_t devices) {
+  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  return static_cast<unsigned>(std::max<std::size_t>(1, cores / std::max<std::size_t>(1, devices)));
+}
+
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;
   if (::getrandom(&seed, sizeof seed, 0) != sizeof seed) throw Error("the kernel gives no random seed");
@@ -60,7 +73,8 @@ std::uint64_t random_seed() {
 
 std::vector<Submission> select_submissions(const std::filesystem::path& folder,
                                            const std::vector<ChallengeSpec>& specs,
-                                           const std::vector<std::string>& models) {
+                                           const std::vector<std::string>& models,
+                                           const std::string& device) {
   if (!std::filesystem::is_directory(folder)) {
     throw Error(fmt::format("no submissions folder {}: create it, with one folder per model and in it "
                             "one per challenge, or name another with --submissions", folder.string()));
@@ -70,7 +84,8 @@ std::vector<Submission> select_submissions(const std::filesystem::path& folder,
   std::vector<Submission> all = find_submissions(folder, challenges, warnings);
   for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
   std::erase_if(all, [&](const Submission& s) {
-    return std::ranges::find(specs, s.challenge, &ChallengeSpec::name) == specs.end();
+    return std::ranges::find(specs, s.challenge, &ChallengeSpec::name) == specs.end() ||
+           (device != "auto" && device != s.device());
   });
   if (models.empty()) return all;
   std::set<std::string> known;

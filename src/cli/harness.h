@@ -38,13 +38,20 @@ ExternalFiles external_files(const std::string& corpus);
 // works and the user did not insist.
 Harness set_up(const Context&, const HarnessOptions&);
 
+// Threads for each simulated device when so many run beside each other.
+unsigned simulator_threads(std::size_t devices);
+
 // 64 bits from the kernel.
 std::uint64_t random_seed();
 
-// The submissions to run, all or those of the named models; an unknown name throws Error with the
-// nearest one. Warnings go to stderr.
+// Declares --device: auto, or one of Submission::device().
+void add_device_option(CLI::App&, std::string& device);
+
+// The submissions to run, all or those of the named models, of every device (auto) or of one; an unknown name throws
+// Error with the nearest one. Warnings go to stderr.
 std::vector<Submission> select_submissions(const std::filesystem::path& folder,
                                            const std::vector<ChallengeSpec>& specs,
-                                           const std::vector<std::string>& models);
+                                           const std::vector<std::string>& models,
+                                           const std::string& device);
 
 }  // namespace assay::cli

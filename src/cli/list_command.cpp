@@ -26,17 +26,18 @@ std::size_t count_timed(const ChallengeSpec& spec) {
 }
 
 std::string challenge_table(const std::vector<ChallengeSpec>& specs) {
-  TextTable table({"challenge", "difficulty", "cases", "timed", "in one line"});
+  TextTable table({"challenge", "difficulty", "cases", "timed", "simulated", "in one line"});
   for (const ChallengeSpec& s : specs) {
-    table.add({s.name, s.difficulty, std::to_string(s.cases.size()), std::to_string(count_timed(s)), s.summary});
+    table.add({s.name, s.difficulty, std::to_string(s.cases.size()), std::to_string(count_timed(s)),
+               std::to_string(spec_for("sim", s).cases.size()), s.summary});
   }
   return table.str();
 }
 
 std::string model_table(const std::vector<Submission>& submissions) {
-  TextTable table({"model", "challenge", "attempt", "files"});
+  TextTable table({"model", "challenge", "attempt", "device", "files"});
   for (const Submission& s : submissions) {
-    table.add({s.model, s.challenge, s.attempt.empty() ? "-" : s.attempt,
+    table.add({s.model, s.challenge, s.attempt.empty() ? "-" : s.attempt, s.device(),
                s.rejected.empty() ? std::to_string(s.sources.size()) : "rejected: " + s.rejected});
   }
   return table.str();
@@ -48,11 +49,13 @@ nlohmann::ordered_json as_json(const std::vector<ChallengeSpec>& specs,
                                   {"submissions", nlohmann::ordered_json::array()}};
   for (const ChallengeSpec& s : specs) {
     document["challenges"].push_back({{"name", s.name}, {"difficulty", s.difficulty},
-                                      {"cases", s.cases.size()}, {"timed", count_timed(s)}});
+                                      {"cases", s.cases.size()}, {"timed", count_timed(s)},
+                                      {"simulated", spec_for("sim", s).cases.size()}});
   }
   for (const Submission& s : submissions) {
     document["submissions"].push_back({{"model", s.model}, {"challenge", s.challenge},
-                                       {"attempt", s.attempt}, {"rejected", s.rejected}});
+                                       {"attempt", s.attempt}, {"device", s.device()},
+                                       {"rejected", s.rejected}});
   }
   return document;
 }

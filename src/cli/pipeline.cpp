@@ -8,6 +8,7 @@
 #include "cli/jobs.h"
 #include "grade/grade.h"
 #include "measure/machine.h"
+#include "spec/spec.h"
 #include "util/files.h"
 #include "version.h"
 
@@ -26,7 +27,7 @@ std::string utc(const char* format) {
 
 BoardEntry graded(const Harness& harness, const ChallengeSpec& spec, CellResult cell) {
   BoardEntry entry;
-  entry.score = grade(spec, cell);
+  entry.score = grade(spec_for(cell.key.device, spec), cell);
   entry.cell = std::move(cell);
   entry.assay_version = kVersion;
   entry.assay_commit = kCommit;
@@ -105,7 +106,8 @@ const ChallengeSpec& spec_named(const std::vector<ChallengeSpec>& specs, const s
 
 std::string cell_name(const CellKey& key) {
   std::string name = key.model + "/" + key.challenge;
-  return key.attempt.empty() ? name : name + "/" + key.attempt;
+  if (!key.attempt.empty()) name += "/" + key.attempt;
+  return key.device == "cpu" ? name : fmt::format("{} ({})", name, key.device);
 }
 
 std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runner,
@@ -120,13 +122,13 @@ std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runne
     for_each_job(n, jobs, [&](std::size_t i) {
       const Submission& submission = submissions[begin + i];
       const ChallengeSpec& spec = spec_named(specs, submission.challenge);
-      progress.status("checking " + submission.model + "/" + submission.challenge);
+      progress.status("checking " + cell_name({submission.model, submission.challenge, "", submission.device()}));
       cells[i] = runner.check(spec, submission);
       runner.run_own_tests(spec, submission, cells[i]);
     });
     for (CellResult& cell : cells) {
       const ChallengeSpec& spec = spec_named(specs, cell.key.challenge);
-      progress.status("timing " + cell_name(cell.key));
+      if (cell.key.device == "cpu") progress.status("timing " + cell_name(cell.key));
       runner.time(spec, cell);
       entries.push_back(graded(harness, spec, std::move(cell)));
       store.add(entries.back());

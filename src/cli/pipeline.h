@@ -50,7 +50,7 @@ std::vector<BoardEntry> run_cells(const Harness&, run::CellRunner&, const std::v
 
 const ChallengeSpec& spec_named(const std::vector<ChallengeSpec>&, const std::string& name);
 
-// "model/challenge", with "/2" for attempt 2.
+// "model/challenge", with "/2" for attempt 2 and " (sim)" for another device than the CPU.
 std::string cell_name(const CellKey&);
 
 }  // namespace assay::cli

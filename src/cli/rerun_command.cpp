@@ -17,9 +17,8 @@ namespace {
 
 struct RerunCommand {
   HarnessOptions harness;
-  std::string model, challenge, attempt, submissions, results, only, corpus;
+  std::string model, challenge, attempt, submissions, results, only, corpus, device = "auto";
   std::optional<std::uint64_t> seed;
-
 };
 
 std::vector<std::string> case_names(const ChallengeSpec& spec) {
@@ -32,17 +31,16 @@ Submission choose(const RerunCommand& c, std::vector<Submission> found) {
   if (found.empty()) {
     throw Error(fmt::format("{} has no submission for {}", c.model, c.challenge));
   }
-  if (c.attempt.empty()) {
-    if (found.size() == 1) return found.front();
-    std::string attempts;
-    for (const auto& s : found) attempts += " " + s.attempt;
-    throw Error(fmt::format("{} answered {} several times: choose with --attempt, one of{}", c.model,
-                            c.challenge, attempts));
+  if (!c.attempt.empty()) {
+    std::erase_if(found, [&](const Submission& s) { return s.attempt != c.attempt; });
+    if (found.empty()) throw Error(fmt::format("{}/{} has no attempt {}", c.model, c.challenge, c.attempt));
   }
+  if (found.size() == 1) return found.front();
+  std::string ways;
   for (const Submission& s : found) {
-    if (s.attempt == c.attempt) return s;
+    ways += fmt::format("\n  {}--device {}", s.attempt.empty() ? "" : "--attempt " + s.attempt + " ", s.device());
   }
-  throw Error(fmt::format("{}/{} has no attempt {}", c.model, c.challenge, c.attempt));
+  throw Error(fmt::format("{} answered {} several times: choose with{}", c.model, c.challenge, ways));
 }
 
 std::string milliseconds(const std::optional<double>& seconds) {
@@ -72,11 +70,14 @@ int replay_case(const Harness& harness, const RerunCommand& c, const ChallengeSp
   if (std::find(names.begin(), names.end(), c.only) == names.end()) {
     throw Error(unknown_name("case", c.only, names));
   }
-  run::CellRunner runner(*harness.builder, {harness.tier.tier, seed, {false, c.only}});
+  run::CellRunner runner(*harness.builder, {harness.tier.tier, seed, {false, c.only, false, {}}, simulator_threads(1)});
   CellResult cell = runner.check(spec, submission);
   runner.time(spec, cell);
   if (cell.build.verdict != Verdict::ok) {
     fmt::print("{}: {}\n{}\n", code(cell.build.verdict), description(cell.build.verdict), cell.build.log);
+  }
+  if (cell.build.verdict == Verdict::ok && cell.cases.empty()) {
+    fmt::print("{} is not run on the {}\n", c.only, submission.language == Language::cuda ? "simulated GPU" : "CPU");
   }
   for (const CaseResult& result : cell.cases) print_case(result, spec);
   return kDone;
@@ -87,14 +88,14 @@ int execute(const Context& context, const RerunCommand& c) {
   const Submission submission = choose(
       c, select_submissions(
              c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions),
-             specs, {c.model}));
+             specs, {c.model}, c.device));
   Harness harness = set_up(context, c.harness);
   const std::uint64_t seed = c.seed.value_or(random_seed());
   if (!c.only.empty()) return replay_case(harness, c, specs.front(), submission, seed);
 
   calibrate(harness.machine);
   ResultStore store(c.results.empty() ? context.results() : std::filesystem::path(c.results));
-  run::CellRunner runner(*harness.builder, {harness.tier.tier, seed, {}});
+  run::CellRunner runner(*harness.builder, {harness.tier.tier, seed, {}, simulator_threads(1)});
   store.start(new_run(harness, seed, {{"models", {c.model}}, {"challenges", {c.challenge}}}));
   std::vector<BoardEntry> entries;
   {
@@ -115,6 +116,7 @@ void add_rerun(CLI::App& app, Action& action) {
   command->add_option("MODEL", c->model, "folder name in submissions/")->required();
   command->add_option("CHALLENGE", c->challenge, "challenge name")->required();
   command->add_option("--attempt", c->attempt, "numbered attempt, when there are several");
+  add_device_option(*command, c->device);
   command->add_option("--case", c->only, "only this case; the board is left alone");
   command->add_option("--seed", c->seed, "seed of the run to repeat (default: random)");
   command->add_option("--submissions", c->submissions, "folder of models (default ROOT/submissions)");

@@ -35,6 +35,7 @@ void recall(const nlohmann::json& options, RunCommand& c) {
   c.submissions = options.value("submissions", c.submissions);
   c.models = options.value("models", c.models);
   c.challenges = options.value("challenges", c.challenges);
+  c.device = options.value("device", c.device);
   c.quick = options.value("quick", c.quick);
   c.corpus = options.value("corpus", c.corpus);
 }
@@ -44,7 +45,7 @@ bool already_done(const RunFile& run, const ChallengeSpec& spec, const Submissio
   return std::any_of(run.cells.begin(), run.cells.end(), [&](const GradedCell& g) {
     const CellResult& cell = g.cell;
     return cell.key.model == submission.model && cell.key.challenge == submission.challenge &&
-           cell.key.attempt == submission.attempt && cell.spec_hash == spec.hash &&
+           cell.key.attempt == submission.attempt && cell.key.device == submission.device() && cell.spec_hash == spec.hash &&
            cell.build.source_hash == source_hash(submission) &&
            g.score.verdict != Verdict::harness_error;
   });
@@ -72,6 +73,7 @@ void print_summary(const RunCommand& c, const ResultStore& store,
       rows.push_back({{"model", e.cell.key.model},
                       {"challenge", e.cell.key.challenge},
                       {"attempt", e.cell.key.attempt},
+                      {"device", e.cell.key.device},
                       {"verdict", code(e.score.verdict)},
                       {"total", e.score.total ? nlohmann::ordered_json(*e.score.total) : nullptr},
                       {"letter", e.score.letter}});
@@ -100,7 +102,9 @@ void build_baselines(run::CellRunner& runner, const std::vector<ChallengeSpec>& 
   std::vector<const ChallengeSpec*> needed;
   for (const ChallengeSpec& spec : specs) {
     const bool used = std::any_of(submissions.begin(), submissions.end(),
-                                  [&](const Submission& s) { return s.challenge == spec.name; });
+                                  [&](const Submission& s) {
+                                    return s.challenge == spec.name && s.language == Language::cpp;
+                                  });
     if (used) needed.push_back(&spec);
   }
   for_each_job(needed.size(), jobs, [&](std::size_t i) { runner.baselines(*needed[i]); });
@@ -118,7 +122,7 @@ int execute(const Context& context, RunCommand c) {
   const std::vector<ChallengeSpec> specs = load_specs(context, c.challenges, external_files(c.corpus));
   std::vector<Submission> submissions = select_submissions(
       c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions), specs,
-      c.models);
+      c.models, c.device);
   if (unfinished) {
     std::erase_if(submissions, [&](const Submission& s) {
       return already_done(*unfinished, spec_named(specs, s.challenge), s);
@@ -130,7 +134,8 @@ int execute(const Context& context, RunCommand c) {
 
   Harness harness = set_up(context, c.harness);
   calibrate(harness.machine);
-  run::RunOptions options{harness.tier.tier, c.seed.value_or(random_seed()), {c.quick, ""}};
+  run::RunOptions options{harness.tier.tier, c.seed.value_or(random_seed()), {c.quick, "", false, {}}};
+  options.simulator_threads = simulator_threads(std::min(c.jobs, submissions.size()));
   run::CellRunner runner(*harness.builder, options);
   store.start(unfinished ? *unfinished : new_run(harness, options.seed, remembered(c)));
 
@@ -155,15 +160,13 @@ int execute(const Context& context, RunCommand c) {
 void add_run(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("run", "Build, check, time and grade submissions");
   command->footer(
-      "\nSubmissions lie in DIR/<model>/<challenge>/submission.cpp, or one numbered folder deeper.\n"
+      "\nSubmissions lie in DIR/<model>/<challenge>/submission.cpp or .cu, or one numbered folder deeper.\n"
       "Every finished cell is stored at once; a run that was killed goes on with --resume.");
   auto c = std::make_shared<RunCommand>();
   command->add_option("--submissions", c->submissions, "folder of models (default ROOT/submissions)");
   command->add_option("--model,-m", c->models, "only this model; may be repeated");
   command->add_option("--challenge,-c", c->challenges, "only this challenge; may be repeated");
-  command->add_option("--device", c->device, "where kernels run")
-      ->check(CLI::IsMember({"auto", "cpu"}))
-      ->capture_default_str();
+  add_device_option(*command, c->device);
   command->add_option("--results", c->results, "folder of the board and runs (default ROOT/results)");
   command->add_option("--jobs,-j", c->jobs, "threads for builds and correctness; timing is always alone")
       ->check(CLI::Range(1, 256))

@@ -190,6 +190,7 @@ std::string replay_command(const CellResult& cell, const std::string& case_name)
   std::string text =
       fmt::format("assay rerun {} {}", quoted(cell.key.model), quoted(cell.key.challenge));
   if (!cell.key.attempt.empty()) text += " --attempt " + quoted(cell.key.attempt);
+  if (cell.key.device != "cpu") text += " --device " + quoted(cell.key.device);
   return one_line(text + fmt::format(" --case {} --seed {}", quoted(case_name), cell.seed));
 }
 

@@ -22,6 +22,7 @@ constexpr std::array kRows{
     Row{Verdict::time_limit, "TLE", "time limit exceeded"},
     Row{Verdict::idle_limit, "TLE-idle", "asleep at the time limit"},
     Row{Verdict::runtime_error, "RE", "runtime error"},
+    Row{Verdict::device_error, "DE", "error on the device"},
     Row{Verdict::output_limit, "OLE", "output limit exceeded"},
     Row{Verdict::wrong_answer, "WA", "wrong answer"},
     Row{Verdict::unsupported, "NS", "not supported"},

@@ -4,14 +4,15 @@
 
 namespace assay::run {
 
-PlannedCase plan_case(const Challenge& challenge, const CaseSpec& spec) {
+PlannedCase plan_case(const Challenge& challenge, const CaseSpec& spec, Memory memory) {
   PlannedCase planned{&spec, challenge.plan(spec), {}};
-  planned.layout = make_layout(planned.plan, challenge.has_callbacks(spec));
+  planned.layout = make_layout(planned.plan, challenge.has_callbacks(spec), memory);
   return planned;
 }
 
-CaseInput::CaseInput(const Challenge& challenge, const PlannedCase& planned, std::byte* arena)
-    : challenge_(challenge), planned_(planned), arena_(arena) {
+CaseInput::CaseInput(const Challenge& challenge, const PlannedCase& planned, std::byte* arena,
+                     std::byte* device)
+    : challenge_(challenge), planned_(planned), arena_(arena), device_(device) {
   for (std::size_t i = 0; i < planned_.plan.buffers.size(); ++i) {
     staging_.push_back(staged(i) ? std::make_unique_for_overwrite<std::byte[]>(
                                        planned_.layout.slots[i].bytes)
@@ -25,6 +26,11 @@ bool CaseInput::staged(std::size_t i) const {
   return buffer.role == Role::inout || (buffer.role == Role::input && buffer.phase > 0);
 }
 
+std::byte* CaseInput::base(std::size_t i, std::byte* output) const {
+  if (planned_.layout.on_device[i]) return device_;
+  return planned_.layout.slots[i].in_output != 0 ? output : arena_;
+}
+
 void CaseInput::draw(std::uint64_t seed) {
   // No output arena exists yet; fill() and reference() do not look at outputs.
   const std::vector<BufferView> buffers = views(nullptr);
@@ -33,14 +39,14 @@ void CaseInput::draw(std::uint64_t seed) {
 }
 
 void CaseInput::begin(std::byte* output, std::uint64_t poison_seed) const {
-  poison(planned_.plan, planned_.layout, output, poison_seed);
+  poison(planned_.plan, planned_.layout, output, poison_seed, device_);
   for (std::size_t i = 0; i < staging_.size(); ++i) {
     if (staging_[i] == nullptr) continue;
     const wire::BufferSlot& slot = planned_.layout.slots[i];
     if (slot.in_output != 0) {
-      std::memcpy(output + slot.offset, staging_[i].get(), slot.bytes);
+      std::memcpy(base(i, output) + slot.offset, staging_[i].get(), slot.bytes);
     } else {
-      std::memset(arena_ + slot.offset, 0, slot.bytes);
+      std::memset(base(i, output) + slot.offset, 0, slot.bytes);
     }
   }
 }
@@ -50,7 +56,7 @@ void CaseInput::reveal(int phase) const {
     const wire::BufferSlot& slot = planned_.layout.slots[i];
     if (staging_[i] == nullptr || slot.in_output != 0) continue;
     if (planned_.plan.buffers[i].phase == phase) {
-      std::memcpy(arena_ + slot.offset, staging_[i].get(), slot.bytes);
+      std::memcpy(base(i, nullptr) + slot.offset, staging_[i].get(), slot.bytes);
     }
   }
 }
@@ -62,9 +68,9 @@ std::vector<BufferView> CaseInput::views(std::byte* output) const {
     if (slot.null != 0) {
       result.push_back({});
     } else if (slot.in_output == 0) {
-      result.push_back({staging_[i] ? staging_[i].get() : arena_ + slot.offset, slot.bytes});
+      result.push_back({staging_[i] ? staging_[i].get() : base(i, output) + slot.offset, slot.bytes});
     } else if (output != nullptr) {
-      result.push_back({output + slot.offset, slot.bytes});
+      result.push_back({base(i, output) + slot.offset, slot.bytes});
     } else {
       result.push_back({staging_[i].get(), staging_[i] ? slot.bytes : 0});
     }

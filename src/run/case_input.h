@@ -19,24 +19,26 @@ struct PlannedCase {
   Layout layout;
 };
 
-PlannedCase plan_case(const Challenge&, const CaseSpec&);
+PlannedCase plan_case(const Challenge&, const CaseSpec&, Memory = Memory::host);
 
 class CaseInput {
  public:
-  // References stay valid for the life of the object. `arena` holds at least layout.input_bytes.
-  CaseInput(const Challenge&, const PlannedCase&, std::byte* arena);
+  // References stay valid for the life of the object. `arena` holds at least layout.input_bytes, `device` at least
+  // layout.device_bytes.
+  CaseInput(const Challenge&, const PlannedCase&, std::byte* arena, std::byte* device = nullptr);
 
   // Writes the inputs and computes the reference. No worker may be running.
   void draw(std::uint64_t seed);
 
-  // Readies one worker's output arena: fresh poison, first contents of inout buffers; inputs of
-  // later phases are hidden again.
+  // Readies one worker's output arena and the device's: fresh poison, first contents of inout buffers;
+  // inputs of later phases are hidden again.
   void begin(std::byte* output, std::uint64_t poison_seed) const;
   // Shows the inputs of `phase`.
   void reveal(int phase) const;
 
   // Views for check() and callbacks(): true inputs, and outputs in the given arena.
   std::vector<BufferView> views(std::byte* output) const;
+  std::byte* device() const { return device_; }
 
   const Challenge& challenge() const { return challenge_; }
   const PlannedCase& planned() const { return planned_; }
@@ -45,10 +47,12 @@ class CaseInput {
  private:
   // Buffers whose contents are not in the arena from the start: inputs of later phases and inouts.
   bool staged(std::size_t i) const;
+  // The arena of a buffer, given that of outputs.
+  std::byte* base(std::size_t i, std::byte* output) const;
 
   const Challenge& challenge_;
   const PlannedCase& planned_;
-  std::byte* arena_;
+  std::byte *arena_, *device_;
   std::vector<std::unique_ptr<std::byte[]>> staging_;  // per buffer, null when not staged
   std::unique_ptr<Reference> reference_;
 };

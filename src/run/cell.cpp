@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "run/challenge_registry.h"
+#include "spec/spec.h"
 #include "util/files.h"
 #include "util/sha256.h"
 #include "util/text.h"
@@ -150,6 +151,16 @@ WorkerSettings CellRunner::worker_settings(const ChallengeSpec& spec, const fs::
   return settings;
 }
 
+namespace {
+
+// nvcc takes a minute for templates that it unrolls.
+double build_limit(const ChallengeSpec& spec, Language language) {
+  constexpr double kCudaBuildTime = 300;
+  return language == Language::cuda ? std::max(kCudaBuildTime, spec.limits.build_time_s) : spec.limits.build_time_s;
+}
+
+}  // namespace
+
 BuildResult CellRunner::build(const ChallengeSpec& spec, const Submission& submission) {
   BuildResult result;
   if (!submission.rejected.empty()) {
@@ -157,16 +168,16 @@ BuildResult CellRunner::build(const ChallengeSpec& spec, const Submission& submi
     result.record.log = submission.rejected;
   } else {
     result = builder_.build({submission.sources, {challenge_file(spec, "abi.h")},
-                             spec.limits.build_time_s});
+                             build_limit(spec, submission.language), submission.language});
   }
   result.record.source_hash = source_hash(submission);
   return result;
 }
 
 fs::path CellRunner::baseline(const ChallengeSpec& spec, const std::string& file) {
-  const BuildResult result = builder_.build({{challenge_file(spec, file)},
-                                             {challenge_file(spec, "abi.h")},
-                                             spec.limits.build_time_s});
+  const Language language = file.ends_with(".cu") ? Language::cuda : Language::cpp;
+  const BuildResult result = builder_.build(
+      {{challenge_file(spec, file)}, {challenge_file(spec, "abi.h")}, build_limit(spec, language), language});
   if (result.record.verdict != Verdict::ok) {
     throw Error(fmt::format("{}/{} does not compile:\n{}", spec.directory, file, result.record.log));
   }
@@ -204,8 +215,12 @@ BuildResult CellRunner::build_example(const ChallengeSpec& spec, const Example& 
 
 CellResult CellRunner::check(const ChallengeSpec& spec, const Submission& submission) {
   CellResult cell;
-  guard(cell, [&] { cell = check_built(spec, build(spec, submission), options_.filter); });
-  cell.key = {submission.model, submission.challenge, submission.attempt, "cpu"};
+  guard(cell, [&] {
+    const BuildResult built = build(spec, submission);
+    cell = submission.language == Language::cuda ? simulate_built(spec, built)
+                                                 : check_built(spec, built, options_.filter);
+  });
+  cell.key = {submission.model, submission.challenge, submission.attempt, submission.device()};
   return cell;
 }
 
@@ -214,14 +229,19 @@ CellResult CellRunner::check_example(const ChallengeSpec& spec, const Example& e
   return check_built(spec, built, {false, "", false, example.targets});
 }
 
-CellResult CellRunner::check_built(const ChallengeSpec& spec, const BuildResult& built,
-                                   const CaseFilter& filter) {
+CellResult CellRunner::new_cell(const ChallengeSpec& spec, const BuildResult& built) const {
   CellResult cell;
   cell.key.challenge = spec.name;
   cell.spec_hash = spec.hash;
   cell.isolation = sandbox::to_string(options_.tier);
   cell.seed = options_.seed;
   cell.build = built.record;
+  return cell;
+}
+
+CellResult CellRunner::check_built(const ChallengeSpec& spec, const BuildResult& built,
+                                   const CaseFilter& filter) {
+  CellResult cell = new_cell(spec, built);
   if (built.record.verdict == Verdict::ok) {
     {
       const std::lock_guard lock(mutex_);
@@ -238,6 +258,54 @@ CellResult CellRunner::check_built(const ChallengeSpec& spec, const BuildResult&
   return cell;
 }
 
+WorkerSettings CellRunner::simulator_settings(const ChallengeSpec& spec, const fs::path& library) const {
+  WorkerSettings settings = worker_settings(spec, library);
+  settings.device.emplace();
+  settings.device->threads = options_.simulator_threads;
+  return settings;
+}
+
+CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildResult& built) {
+  CellResult cell = new_cell(whole, built);
+  if (built.record.verdict == Verdict::ok) {
+    const ChallengeSpec spec = spec_for("sim", whole);
+    guard(cell, [&] {
+      TimeAccount account;
+      cell.cases = run_simulated(challenge_of(spec), simulator_settings(spec, built.library),
+                                 options_.seed, options_.filter, account);
+      add(account);
+      for (CaseResult& c : cell.cases) {
+        if (c.group != CaseGroup::timed || c.verdict != Verdict::ok) continue;
+        if (const auto work = baseline_work(spec, "naive.cu", c.name)) add_metrics(c.metrics, *work, kNaivePrefix);
+        if (const auto work = baseline_work(spec, "par.cu", c.name)) add_metrics(c.metrics, *work, kParPrefix);
+      }
+    });
+  }
+  cell.finished_at = utc_now();
+  return cell;
+}
+
+// What the challenge's own kernels do in a case; nothing where it has none. They meet the same input as every
+// submission of the run, so once is enough.
+std::optional<SimulatedWork> CellRunner::baseline_work(const ChallengeSpec& spec, const std::string& file,
+                                                       const std::string& case_name) {
+  if (!fs::exists(fs::path(spec.directory) / file)) return std::nullopt;
+  const std::lock_guard lock(baselines_mutex_);
+  const std::string key = fmt::format("{}/{}/{}", spec.name, file, case_name);
+  if (const auto known = baselines_.find(key); known != baselines_.end()) return known->second;
+  TimeAccount account;
+  const CaseFilter only{false, case_name, false, {}};
+  const std::vector<CaseResult> results = run_simulated(
+      challenge_of(spec), simulator_settings(spec, baseline(spec, file)), options_.seed, only, account);
+  add(account);
+  const auto work = results.empty() ? std::nullopt : simulated_work(results.front().metrics);
+  if (!work || results.front().verdict != Verdict::ok) {
+    throw Error(fmt::format("{}/{} failed the case {}: {}", spec.directory, file, case_name,
+                            results.empty() ? "it was not run" : results.front().detail));
+  }
+  return baselines_[key] = *work;
+}
+
 void CellRunner::time(const ChallengeSpec& spec, CellResult& cell) {
   time(spec, cell, options_.filter);
 }
@@ -247,7 +315,7 @@ void CellRunner::time_example(const ChallengeSpec& spec, const Example& example,
 }
 
 void CellRunner::time(const ChallengeSpec& spec, CellResult& cell, const CaseFilter& filter) {
-  if (cell.build.verdict != Verdict::ok) return;
+  if (cell.build.verdict != Verdict::ok || cell.key.device == "sim") return;
   const auto wanted = [&](const CaseSpec& c) {
     return (c.group == CaseGroup::timed || c.exclusive) && filter.takes(c);
   };
@@ -320,6 +388,10 @@ CaseResult CellRunner::run_own_tests_on(const ChallengeSpec& spec, const std::st
 
 void CellRunner::run_own_tests(const ChallengeSpec& spec, const Submission& submission,
                                CellResult& cell) {
+  if (submission.language == Language::cuda) {
+    cell.tests_note = "not run: what tests must accept and reject is written in C++";
+    return;
+  }
   if (submission.test_source.empty()) {
     cell.tests_note = "ships no test.cpp";
     return;

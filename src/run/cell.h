@@ -1,15 +1,17 @@
-// One cell of the board: a submission built, checked and timed. Grading comes after and is pure.
+// One cell of the board: a submission built, checked and timed, or in CUDA simulated. Grading comes after and is pure.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "assay/results.h"
 #include "build/builder.h"
+#include "results/simulated_work.h"
 #include "run/correctness.h"
 #include "run/timing.h"
 #include "submission/submission.h"
@@ -20,6 +22,7 @@ struct RunOptions {
   sandbox::Tier tier = sandbox::Tier::none;
   std::uint64_t seed = 0;
   CaseFilter filter;
+  unsigned simulator_threads = 1;  // of each simulated device
 };
 
 // A file of examples/ and the verdict its name states.
@@ -41,7 +44,9 @@ class CellRunner {
 
   // Steps of a cell. The first two may run in several threads at once, timing must be alone. Faults
   // of the harness become the verdict harness_error in cell.build.
-  CellResult check(const ChallengeSpec&, const Submission&);       // build, untimed cases
+  // Build, untimed cases; of a submission in CUDA all cases, on a simulated device. The timed ones then hold what its
+  // kernels do and, where the challenge has them, what those of naive.cu and par.cu do on the same input.
+  CellResult check(const ChallengeSpec&, const Submission&);
   void run_own_tests(const ChallengeSpec&, const Submission&, CellResult&);
   void time(const ChallengeSpec&, CellResult&);  // the timed and the exclusive cases
 
@@ -58,7 +63,12 @@ class CellRunner {
 
  private:
   BuildResult build(const ChallengeSpec&, const Submission&);
+  CellResult new_cell(const ChallengeSpec&, const BuildResult&) const;
   CellResult check_built(const ChallengeSpec&, const BuildResult&, const CaseFilter&);
+  CellResult simulate_built(const ChallengeSpec&, const BuildResult&);
+  WorkerSettings simulator_settings(const ChallengeSpec&, const std::filesystem::path& library) const;
+  std::optional<SimulatedWork> baseline_work(const ChallengeSpec&, const std::string& file,
+                                             const std::string& case_name);
   void time(const ChallengeSpec&, CellResult&, const CaseFilter&);
   std::filesystem::path baseline(const ChallengeSpec&, const std::string& file);
   CaseResult run_own_tests_on(const ChallengeSpec&, const std::string& name,
@@ -72,6 +82,8 @@ class CellRunner {
   mutable std::mutex mutex_;
   TimeAccount account_;
   std::map<std::string, std::filesystem::path> libraries_;  // of checked cells, by source hash
+  std::mutex baselines_mutex_;
+  std::map<std::string, SimulatedWork> baselines_;  // by challenge, file and case
 };
 
 }  // namespace assay::run

@@ -26,13 +26,27 @@ class Session {
         run_seed_(run_seed),
         cases_(std::move(cases)),
         account_(account),
-        input_("input", capacity(&Layout::input_bytes), Arena::Access::worker_reads) {}
+        input_("input", capacity(&Layout::input_bytes), Arena::Access::worker_reads) {
+    if (!settings_.device) return;
+    const std::size_t bytes = capacity(&Layout::device_bytes);
+    device_.emplace("device arena", bytes + kCallbackPayload, Arena::Access::worker_writes);
+    // The submission's share comes on top of the largest case's buffers.
+    settings_.device->memory_bytes = bytes + static_cast<std::uint64_t>(settings_.spec->limits.memory_bytes);
+    for (const PlannedCase& c : cases_) {
+      settings_.device->launch_limit = std::max(settings_.device->launch_limit, c.spec->instruction_limit);
+    }
+  }
 
   std::vector<CaseResult> run() {
     std::vector<CaseResult> results(cases_.size());
     for (const std::size_t i : shuffled_order()) {
       results[i] = run_case(cases_[i]);
       ++account_.cases;
+    }
+    if (!needs_gpu_.empty()) {
+      for (std::size_t i = 0; i < cases_.size(); ++i) {
+        results[i] = not_run(cases_[i], Verdict::skipped, needs_gpu_);
+      }
     }
     return results;
   }
@@ -68,7 +82,8 @@ class Session {
   std::optional<Outcome> start_worker() {
     const Charge charge(account_.workers);
     ++account_.workers_started;
-    worker_ = std::make_unique<WorkerProcess>(settings_, input_, capacity(&Layout::output_bytes));
+    worker_ = std::make_unique<WorkerProcess>(settings_, input_, capacity(&Layout::output_bytes),
+                                              device_ ? &*device_ : nullptr);
     const Outcome outcome = worker_->load();
     if (outcome.verdict == Verdict::ok) return std::nullopt;
     worker_.reset();
@@ -83,10 +98,21 @@ class Session {
       last_timeout_ = result.verdict;
     }
     if (worker_ != nullptr && !worker_->alive()) worker_.reset();
+    if (settings_.device) after_simulation(result);
     return result;
   }
 
+  void after_simulation(const CaseResult& result) {
+    // An error on the device stays with the process, as on hardware.
+    if (result.verdict == Verdict::device_error || result.verdict == Verdict::time_limit) worker_.reset();
+    if (result.verdict == Verdict::skipped) needs_gpu_ = result.detail;
+  }
+
   CaseResult attempt_case(const PlannedCase& planned) {
+    if (!needs_gpu_.empty()) return not_run(planned, Verdict::skipped, needs_gpu_);
+    const CaseGroup group = planned.spec->group;
+    const bool fresh = group == CaseGroup::resource || group == CaseGroup::timed;
+    if (settings_.device && fresh) worker_.reset();
     if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
     if (timeouts_ >= kPatience) {
       return not_run(planned, last_timeout_,
@@ -96,7 +122,7 @@ class Session {
       load_failure_ = start_worker();
       if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
     }
-    CaseInput input(challenge_, planned, input_.data());
+    CaseInput input(challenge_, planned, input_.data(), device_ ? device_->data() : nullptr);
     {
       const Charge charge(account_.reference);
       input.draw(case_seed(run_seed_, settings_.spec->name, planned.spec->name));
@@ -131,19 +157,22 @@ class Session {
     for (std::size_t i = 0; i < planned.plan.buffers.size(); ++i) {
       const wire::BufferSlot& slot = planned.layout.slots[i];
       if (slot.in_output == 0 || slot.null != 0 || !planned.plan.buffers[i].compared) continue;
-      const std::byte* begin = worker_->output() + slot.offset;
+      const bool on_device = planned.layout.on_device[i];
+      const std::byte* begin = (on_device ? input.device() : worker_->output()) + slot.offset;
       bytes.insert(bytes.end(), begin, begin + slot.bytes);
     }
     return bytes;
   }
 
   const Challenge& challenge_;
-  const WorkerSettings& settings_;
+  WorkerSettings settings_;
   const std::uint64_t run_seed_;
   const std::vector<PlannedCase> cases_;
   TimeAccount& account_;
   Arena input_;
+  std::optional<Arena> device_;
   std::unique_ptr<WorkerProcess> worker_;
+  std::string needs_gpu_;
   std::optional<Outcome> load_failure_;
   std::uint64_t runs_ = 0;
   int timeouts_ = 0;
@@ -178,6 +207,18 @@ std::vector<CaseResult> run_correctness(const Challenge& challenge, const Worker
   for (const CaseSpec& spec : settings.spec->cases) {
     const bool wanted = spec.group != CaseGroup::timed && spec.exclusive == filter.exclusive;
     if (wanted && filter.takes(spec)) cases.push_back(plan_case(challenge, spec));
+  }
+  if (cases.empty()) return {};
+  const Charge charge(account.total);
+  return Session(challenge, settings, run_seed, std::move(cases), account).run();
+}
+
+std::vector<CaseResult> run_simulated(const Challenge& challenge, const WorkerSettings& settings,
+                                      std::uint64_t run_seed, const CaseFilter& filter,
+                                      TimeAccount& account) {
+  std::vector<PlannedCase> cases;
+  for (const CaseSpec& spec : settings.spec->cases) {
+    if (filter.takes(spec)) cases.push_back(plan_case(challenge, spec, Memory::device));
   }
   if (cases.empty()) return {};
   const Charge charge(account.total);

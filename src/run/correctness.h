@@ -1,4 +1,4 @@
-// All untimed cases of one challenge against one built submission.
+// Cases of one challenge against one built submission, without a clock.
 #pragma once
 
 #include <cstdint>
@@ -37,5 +37,11 @@ std::uint64_t case_seed(std::uint64_t run_seed, const std::string& challenge,
 std::vector<CaseResult> run_correctness(const Challenge&, const WorkerSettings&,
                                         std::uint64_t run_seed, const CaseFilter&,
                                         TimeAccount&);
+
+// The same on the simulated device that the settings ask for, where the spec's timed cases run like others: what they
+// do is counted. A resource or timed case starts on a fresh device, so that its figures do not depend on what ran before. Once a
+// case turns out to need what the simulator lacks, every case is skipped and says so.
+std::vector<CaseResult> run_simulated(const Challenge&, const WorkerSettings&, std::uint64_t run_seed,
+                                      const CaseFilter&, TimeAccount&);
 
 }  // namespace assay::run

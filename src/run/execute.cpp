@@ -1,5 +1,6 @@
 #include "run/execute.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,9 +14,6 @@
 namespace assay::run {
 namespace {
 
-// Thread stacks, lazily bound symbols and allocator bookkeeping, which are not scratch.
-constexpr std::uint64_t kUncountedGrowth = 1 << 20;
-
 CaseResult describe(const CaseInput& input) {
   CaseResult result;
   const CaseSpec& spec = *input.planned().spec;
@@ -28,6 +26,35 @@ CaseResult describe(const CaseInput& input) {
 void take_failure(CaseResult& result, const Outcome& outcome) {
   result.verdict = outcome.verdict;
   result.detail = outcome.detail;
+}
+
+// What the device found counts beside how the call ended: the stronger verdict stands, both are told.
+void take_device_failure(CaseResult& result, const DeviceReport& device) {
+  if (!device.unsupported.empty()) {
+    result.verdict = Verdict::skipped;
+    result.detail = fmt::format("needs a GPU ({})", device.unsupported);
+    return;
+  }
+  Verdict verdict = Verdict::ok;
+  std::string why;
+  if (!device.invalid_ptx.empty()) {
+    verdict = Verdict::device_error;
+    why = "the device rejects the program: " + device.invalid_ptx;
+  } else if (device.findings > 0) {
+    verdict = Verdict::device_error;
+    why = device.first_finding;
+    if (device.findings > 1) why += fmt::format(" (and findings at {} more places)", device.findings - 1);
+  } else if (device.over_limit) {
+    verdict = Verdict::time_limit;
+    why = "its kernels executed more instructions than the case allows";
+  }
+  if (verdict == Verdict::ok) return;
+  if (result.verdict < verdict) {
+    result.detail += "; on the device: " + why;
+    return;
+  }
+  result.verdict = verdict;
+  result.detail = why;
 }
 
 }  // namespace
@@ -51,8 +78,8 @@ CaseResult execute(WorkerProcess& worker, CaseInput& input, const ExecuteOptions
   {
     const Charge charge(account.timing);
     input.begin(worker.output(), options.poison_seed);
-    worker.set_case(planned.plan, planned.layout, options.case_id);
-    const Outcome outcome = options.make_resident ? worker.prepare() : Outcome{};
+    Outcome outcome = worker.set_case(planned.plan, planned.layout, options.case_id);
+    if (outcome.verdict == Verdict::ok && options.make_resident) outcome = worker.prepare();
     if (outcome.verdict != Verdict::ok) {
       take_failure(result, outcome);
       return result;
@@ -66,20 +93,30 @@ CaseResult execute(WorkerProcess& worker, CaseInput& input, const ExecuteOptions
     before = worker.resident_bytes();
   }
   Outcome outcome;
+  DeviceReport device;
   for (int phase = 0; phase < planned.plan.phases && outcome.status == ASSAY_OK; ++phase) {
     {
       const Charge charge(account.timing);
       input.reveal(phase);
       if (options.flush_caches && phase == planned.plan.timed_phase) flush_caches();
     }
-    outcome = worker.run(phase, planned.spec->time_limit_s, server.get());
-    account.submission += outcome.seconds;
+    outcome = worker.run(phase, *planned.spec, server.get());
+    account.submission += outcome.seconds + outcome.device_seconds;
+    if (outcome.device) device.add(*outcome.device, phase == planned.plan.timed_phase);
     if (outcome.verdict != Verdict::ok) {
       take_failure(result, outcome);
+      take_device_failure(result, device);
       return result;
     }
     scratch = std::max(scratch, outcome.scratch_peak);
-    if (phase == planned.plan.timed_phase) result.seconds = outcome.seconds;
+    if (phase == planned.plan.timed_phase) {
+      result.seconds = outcome.seconds + outcome.device_seconds;
+    }
+  }
+  if (const Outcome collected = worker.collect(planned.plan); collected.verdict != Verdict::ok) {
+    take_failure(result, collected);
+    take_device_failure(result, device);
+    return result;
   }
   if (!options.judge) {
     result.verdict = outcome.status == ASSAY_OK ? Verdict::ok : Verdict::wrong_answer;
@@ -87,16 +124,20 @@ CaseResult execute(WorkerProcess& worker, CaseInput& input, const ExecuteOptions
     const Charge charge(account.reference);
     judge(input.challenge(),
           {planned.spec, &planned.plan, &planned.layout, &input.reference(), buffers,
-           worker.output(), options.poison_seed, outcome.status, server.get()},
+           worker.output(), options.poison_seed, outcome.status, server.get(), input.device()},
           result);
   }
+  take_device_failure(result, device);
   if (options.measure_memory) {
     // The context allocator's count, unless the process grew by more than it explains.
     const std::uint64_t peak = worker.peak_bytes();
     const std::uint64_t growth = peak > before ? peak - before : 0;
-    const std::uint64_t unexplained = growth > kUncountedGrowth ? growth - kUncountedGrowth : 0;
-    result.metrics.push_back({"scratch_bytes", static_cast<double>(std::max(scratch, unexplained))});
+    const std::uint64_t uncounted = worker.uncounted_growth();
+    const std::uint64_t unexplained = growth > uncounted ? growth - uncounted : 0;
+    const std::uint64_t host = std::max(scratch, unexplained);
+    result.metrics.push_back({"scratch_bytes", static_cast<double>(host + device.work.device_bytes)});
   }
+  if (outcome.device) add_metrics(result.metrics, device.work);
   return result;
 }
 

@@ -29,10 +29,10 @@ void judge(const Challenge& challenge, const FinishedRun& run, CaseResult& resul
                                 status_name(expected));
     return;
   }
-  result.detail = find_overrun(*run.plan, *run.layout, run.output, run.poison_seed);
+  result.detail = find_overrun(*run.plan, *run.layout, run.output, run.poison_seed, run.device);
   if (!result.detail.empty()) return;
   if (expected != ASSAY_OK) {
-    result.detail = find_touched(*run.plan, *run.layout, run.output, run.poison_seed);
+    result.detail = find_touched(*run.plan, *run.layout, run.output, run.poison_seed, run.device);
     if (result.detail.empty()) result.verdict = Verdict::ok;
     return;
   }

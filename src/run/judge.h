@@ -19,6 +19,7 @@ struct FinishedRun {
   std::uint64_t poison_seed = 0;
   std::int32_t status = 0;          // what the call returned
   const CallbackServer* server = nullptr;
+  const void* device = nullptr;     // base of the device arena, where the case has one
 };
 
 // Status, canaries, untouched outputs where the call had to fail, then the challenge's check. Fills

@@ -54,7 +54,12 @@ std::size_t first_difference(const std::byte* arena, std::size_t begin, std::siz
 
 }  // namespace
 
-Layout make_layout(const CasePlan& plan, bool callbacks) {
+std::size_t misalignment(const CasePlan& plan, const BufferPlan& buffer, Memory memory) {
+  const bool storage = memory == Memory::device && buffer.dtype == Dtype::u8;
+  return plan.aligned || storage ? 0 : size_of(buffer.dtype);
+}
+
+Layout make_layout(const CasePlan& plan, bool callbacks, Memory memory) {
   Layout layout;
   layout.slots_offset = round_up(sizeof(wire::Header));
   layout.params_offset =
@@ -62,17 +67,19 @@ Layout make_layout(const CasePlan& plan, bool callbacks) {
   std::size_t input = round_up(layout.params_offset + plan.params.size());
   std::size_t output = 0;
   for (const BufferPlan& b : plan.buffers) {
+    const bool on_device = memory == Memory::device && !b.host && !b.null;
     wire::BufferSlot slot;
     slot.null = b.null;
     slot.in_output = b.role != Role::input;
     slot.bytes = b.null ? 0 : b.bytes();
     if (!b.null) {
-      std::size_t& cursor = slot.in_output ? output : input;
+      std::size_t& cursor = on_device ? layout.device_bytes : slot.in_output ? output : input;
       // Unaligned cases put every base one element behind a 256-byte boundary.
-      slot.offset = cursor + kAlign + (plan.aligned ? 0 : size_of(b.dtype));
+      slot.offset = cursor + kAlign + misalignment(plan, b, on_device ? Memory::device : Memory::host);
       cursor = round_up(slot.offset + slot.bytes + kCanaryBytes);
     }
     layout.slots.push_back(slot);
+    layout.on_device.push_back(on_device);
   }
   if (callbacks) {
     layout.callback_response_offset = input;
@@ -85,22 +92,23 @@ Layout make_layout(const CasePlan& plan, bool callbacks) {
   return layout;
 }
 
-std::vector<BufferView> views(const Layout& layout, void* input, void* output) {
+std::vector<BufferView> views(const Layout& layout, void* input, void* output, void* device) {
   std::vector<BufferView> result;
-  for (const auto& slot : layout.slots) {
+  for (std::size_t i = 0; i < layout.slots.size(); ++i) {
+    const auto& slot = layout.slots[i];
     if (slot.null) {
       result.push_back({});
     } else {
-      auto* base = static_cast<std::byte*>(slot.in_output ? output : input);
+      auto* base = static_cast<std::byte*>(layout.on_device[i] ? device : slot.in_output ? output : input);
       result.push_back({base + slot.offset, slot.bytes});
     }
   }
   return result;
 }
 
-void poison(const CasePlan& plan, const Layout& layout, void* output, std::uint64_t seed) {
-  auto* arena = static_cast<std::byte*>(output);
+void poison(const CasePlan& plan, const Layout& layout, void* output, std::uint64_t seed, void* device) {
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    auto* arena = static_cast<std::byte*>(layout.on_device[i] ? device : output);
     const auto& slot = layout.slots[i];
     if (slot.null || !slot.in_output) continue;
     const std::size_t end = slot.offset + slot.bytes;
@@ -114,9 +122,9 @@ void poison(const CasePlan& plan, const Layout& layout, void* output, std::uint6
 }
 
 std::string find_overrun(const CasePlan& plan, const Layout& layout, const void* output,
-                         std::uint64_t seed) {
-  const auto* arena = static_cast<const std::byte*>(output);
+                         std::uint64_t seed, const void* device) {
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    const auto* arena = static_cast<const std::byte*>(layout.on_device[i] ? device : output);
     const auto& slot = layout.slots[i];
     if (slot.null || !slot.in_output || !plan.buffers[i].canary) continue;
     const std::size_t begin = slot.offset, end = begin + slot.bytes;
@@ -135,9 +143,9 @@ std::string find_overrun(const CasePlan& plan, const Layout& layout, const void*
 }
 
 std::string find_touched(const CasePlan& plan, const Layout& layout, const void* output,
-                         std::uint64_t seed) {
-  const auto* arena = static_cast<const std::byte*>(output);
+                         std::uint64_t seed, const void* device) {
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    const auto* arena = static_cast<const std::byte*>(layout.on_device[i] ? device : output);
     const auto& slot = layout.slots[i];
     if (slot.null || plan.buffers[i].role != Role::output) continue;
     const std::size_t end = slot.offset + slot.bytes;

@@ -1,4 +1,5 @@
-// Where the buffers of a case lie in the two arenas, their poison and their canaries.
+// Where the buffers of a case lie in the arenas, their poison and their canaries. Buffers that go to device memory
+// have an arena of their own, which the worker does not see: what they hold before and after the case.
 #pragma once
 
 #include <cstddef>
@@ -17,25 +18,37 @@ inline constexpr std::size_t kCallbackPayload = std::size_t{16} << 20;
 
 struct Layout {
   std::vector<wire::BufferSlot> slots;  // one per buffer of the plan
+  std::vector<bool> on_device;          // likewise; its offset is then in the device arena
   std::size_t params_offset = 0, slots_offset = 0;
-  std::size_t input_bytes = 0, output_bytes = 0;  // capacity that the case needs
+  std::size_t input_bytes = 0, output_bytes = 0, device_bytes = 0;  // capacity that the case needs
   std::size_t callback_response_offset = 0, callback_request_offset = 0;
 };
 
-// `callbacks`: reserve room for callback payloads.
-Layout make_layout(const CasePlan&, bool callbacks);
+enum class Memory : std::uint8_t { host, device };
 
-// Views of every buffer: inputs in `input`, outputs and inouts in `output` (arena bases).
-std::vector<BufferView> views(const Layout&, void* input, void* output);
+// `callbacks`: reserve room for callback payloads. With Memory::device all buffers but those that the plan keeps on
+// the host go to the device.
+Layout make_layout(const CasePlan&, bool callbacks, Memory = Memory::host);
+
+// Views of every buffer: inputs in `input`, outputs and inouts in `output`, those of the device in `device` (arena
+// bases).
+std::vector<BufferView> views(const Layout&, void* input, void* output, void* device = nullptr);
 
 // Fills output buffers and all canaries with a pattern derived from `seed` that is a NaN in every
 // float format and never a valid index. inout contents are left alone.
-void poison(const CasePlan&, const Layout&, void* output, std::uint64_t seed);
+void poison(const CasePlan&, const Layout&, void* output, std::uint64_t seed, void* device = nullptr);
 
 // Empty when every canary stands as poison() left it, else which buffer was overrun.
-std::string find_overrun(const CasePlan&, const Layout&, const void* output, std::uint64_t seed);
+std::string find_overrun(const CasePlan&, const Layout&, const void* output, std::uint64_t seed,
+                         const void* device = nullptr);
 
 // Empty when every output still holds its poison (for calls that must not touch their outputs).
-std::string find_touched(const CasePlan&, const Layout&, const void* output, std::uint64_t seed);
+std::string find_touched(const CasePlan&, const Layout&, const void* output, std::uint64_t seed,
+                         const void* device = nullptr);
+
+// Bytes between a multiple of 256 and the start of the buffer: one element, unless the plan is aligned. Plain bytes on
+// a device are aligned in any case: they stand for storage of the submission's own making, and a GPU, unlike the CPU,
+// cannot access a float that is not.
+std::size_t misalignment(const CasePlan&, const BufferPlan&, Memory);
 
 }  // namespace assay::run

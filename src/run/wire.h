@@ -4,7 +4,8 @@
 //   input    written by the harness only (sealed against the worker): header, descriptors, inputs.
 //   output   written by both: outputs, inouts, callback payloads.
 //
-// Requests and replies are counts on two eventfds; see worker_process.h for the protocol.
+// Requests and replies are counts on two eventfds; see worker_process.h for the protocol. A worker whose submission
+// is in CUDA has besides them a link to a device process: device/protocol.h.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +15,8 @@ namespace assay::wire {
 
 // File descriptors of the worker. 0 is unreadable, 1 and 2 are pipes drained by the harness.
 inline constexpr int kControlFd = 3, kInputFd = 4, kOutputFd = 5, kRequestFd = 6, kReplyFd = 7;
+// Of CUDA workers: the link's memory and its two eventfds, and a pipe for the log of the CUDA runtime.
+inline constexpr int kLinkFd = 8, kCallFd = 9, kAnswerFd = 10, kLogFd = 11;
 
 enum class Command : std::uint32_t {
   ping,     // nothing; measures the protocol
@@ -26,6 +29,7 @@ enum class Command : std::uint32_t {
 struct BufferSlot {
   std::uint64_t offset = 0, bytes = 0;
   std::uint32_t in_output = 0, null = 0;
+  std::uint64_t device = 0;  // not 0: the buffer is device memory at this address, and in no memfd of the worker's
 };
 
 inline constexpr std::uint32_t kMagic = 0x59415341;  // "ASAY"

@@ -14,6 +14,8 @@
 
 #include "sandbox/probe.h"
 #include "sandbox/worker_image.h"
+#include "sim/address_map.h"
+#include "sim/runtime/run_log.h"
 #include "util/files.h"
 #include "util/text.h"
 
@@ -25,6 +27,7 @@ using wire::Command, wire::Reply;
 
 constexpr std::size_t kTextLimit = 64 << 10;
 constexpr double kControlTimeLimit = 30;  // of ping and prepare
+constexpr double kSimulationLimit = 300;  // of the device in one call, beside the limit on instructions
 
 double seconds_between(Clock::time_point a, Clock::time_point b) {
   return std::chrono::duration<double>(b - a).count();
@@ -73,9 +76,34 @@ bool write_into(pid_t pid, std::uint64_t address, const std::byte* from, std::si
   return true;
 }
 
+// The function of the CUDA runtime that a submission asks for and the simulator does not know, from dlopen's message.
+std::string missing_cuda_function(std::string_view message) {
+  constexpr std::string_view kMark = "undefined symbol: ";
+  const std::size_t at = message.find(kMark);
+  if (at == std::string_view::npos) return {};
+  const std::string_view name = message.substr(at + kMark.size(), message.find_first_of(" ,;\n", at + kMark.size()) -
+                                                                      (at + kMark.size()));
+  const bool cuda = name.starts_with("cuda") || name.starts_with("__cuda");
+  return cuda ? printable(name, 1) : "";
+}
+
+// The functions of the CUDA runtime that the worker says were called and refused.
+std::string refused_functions(int log) {
+  constexpr std::size_t kMostBytes = 64 << 10;
+  std::string bytes;
+  char chunk[4096];
+  ssize_t n;
+  while (bytes.size() < kMostBytes && (n = ::read(log, chunk, sizeof chunk)) > 0) {
+    bytes.append(chunk, static_cast<std::size_t>(n));
+  }
+  const std::vector<std::string> names = sim::summarise(bytes).unsupported;
+  return names.empty() ? "" : printable(names.front(), 1);
+}
+
 }  // namespace
 
-WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::size_t output_bytes)
+WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::size_t output_bytes,
+                             Arena* device)
     : settings_(settings),
       input_(input),
       output_("output", output_bytes, Arena::Access::worker_writes),
@@ -98,11 +126,21 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
   program.mounts = sandbox::library_mounts();
   const sandbox::Mount library{settings_.library.string(), "/submission.so", false};
   program.mounts.push_back(library);
-  program.exec_fd = sandbox::worker_image_fd();
+  program.exec_fd = device == nullptr ? sandbox::worker_image_fd() : sandbox::cuda_worker_image_fd();
   program.argv = {"worker", sandbox::visible(settings_.tier, library)};
   // In descriptor order 0..7; see wire.h.
   program.fds = {null.get(),   text_write.get(), text_write.get(), control_.fd(),
                  input_.fd(),  output_.fd(),     request_.get(),   reply_.get()};
+  Fd log_write;
+  if (device != nullptr) {
+    device_ = std::make_unique<DeviceProcess>(settings_.tier, *settings_.device, *device);
+    int log[2];
+    if (::pipe2(log, O_CLOEXEC | O_NONBLOCK) != 0) throw Error("cannot make a pipe");
+    log_ = Fd(log[0]);
+    log_write = Fd(log[1]);
+    program.fds.insert(program.fds.end(),
+                       {device_->link_fd(), device_->call_fd(), device_->answer_fd(), log_write.get()});
+  }
   constexpr std::uint64_t kRuntime = 512u << 20;  // libraries, stacks
   program.limits.address_space = input_.bytes() + output_.bytes() + kRuntime +
                                  2 * static_cast<std::uint64_t>(spec.limits.memory_bytes);
@@ -123,12 +161,18 @@ Outcome WorkerProcess::load() {
     std::memcpy(header().symbols[n++], symbol.c_str(), symbol.size() + 1);
   }
   header().required_symbols = static_cast<std::uint32_t>(n);
-  Outcome outcome = request(Command::load, spec.limits.load_time_s, nullptr);
+  Outcome outcome =
+      request_with_device(Command::load, spec.limits.load_time_s, nullptr, device::kLoading, kInstructionLimit);
   if (outcome.verdict == Verdict::ok && control().reply == Reply::load_failed) {
     char message[sizeof control().message];
     std::memcpy(message, control().message, sizeof message);
     message[sizeof message - 1] = '\0';
+    const std::string missing = device_ == nullptr ? "" : missing_cuda_function(message);
+    if (!missing.empty()) return ended(Verdict::skipped, fmt::format("needs a GPU ({})", missing));
     return ended(Verdict::load_error, printable(message, 3));
+  }
+  if (outcome.device && !outcome.device->unsupported.empty()) {
+    return ended(Verdict::skipped, fmt::format("needs a GPU ({})", outcome.device->unsupported));
   }
   // Any way to end while loading is a load error, except a forbidden system call.
   const bool dead = outcome.verdict != Verdict::ok;
@@ -139,8 +183,16 @@ Outcome WorkerProcess::load() {
   return outcome;
 }
 
-void WorkerProcess::set_case(const CasePlan& plan, const Layout& layout, std::uint64_t case_id) {
+Outcome WorkerProcess::set_case(const CasePlan& plan, const Layout& layout, std::uint64_t case_id) {
   layout_ = layout;
+  if (device_ != nullptr) {
+    switch (device_->place(plan, layout_)) {
+      case DeviceProcess::Placed::yes: break;
+      case DeviceProcess::Placed::no_room:
+        return ended(Verdict::memory_limit, "what the submission keeps in device memory leaves no room for the case");
+      case DeviceProcess::Placed::dead: return device_died();
+    }
+  }
   wire::Header& h = header();
   h.case_id = case_id;
   h.entry = plan.entry;
@@ -151,18 +203,57 @@ void WorkerProcess::set_case(const CasePlan& plan, const Layout& layout, std::ui
   h.params_offset = static_cast<std::uint32_t>(layout.params_offset);
   h.callback_offset = layout.callback_request_offset;
   h.callback_response_offset = layout.callback_response_offset;
-  std::copy(layout.slots.begin(), layout.slots.end(),
+  std::copy(layout_.slots.begin(), layout_.slots.end(),
             reinterpret_cast<wire::BufferSlot*>(input_.data() + layout.slots_offset));
   std::copy(plan.params.begin(), plan.params.end(), input_.data() + layout.params_offset);
+  return {};
 }
 
 Outcome WorkerProcess::ping() { return request(Command::ping, kControlTimeLimit, nullptr); }
 
 Outcome WorkerProcess::prepare() { return request(Command::prepare, kControlTimeLimit, nullptr); }
 
-Outcome WorkerProcess::run(int phase, double time_limit_s, CallbackServer* server) {
+Outcome WorkerProcess::run(int phase, const CaseSpec& spec, CallbackServer* server) {
   header().phase = phase;
-  return request(Command::run, time_limit_s, server);
+  return request_with_device(Command::run, spec.time_limit_s, server, phase, spec.instruction_limit);
+}
+
+Outcome WorkerProcess::collect(const CasePlan& plan) {
+  if (device_ == nullptr) return {};
+  std::string changed;
+  if (!device_->collect(plan, changed)) return device_died();
+  Outcome outcome;
+  outcome.detail = changed;
+  if (!changed.empty()) outcome.verdict = Verdict::device_error;
+  return outcome;
+}
+
+Outcome WorkerProcess::request_with_device(Command command, double time_limit_s, CallbackServer* server,
+                                           int phase, std::uint64_t instruction_limit) {
+  if (device_ == nullptr) return request(command, time_limit_s, server);
+  if (!device_->start(phase, instruction_limit)) {
+    // Nothing of the submission has reached it before it is loaded.
+    if (command == Command::load) throw Error(device_->how_it_ended());
+    return device_died();
+  }
+  const double before = device_->busy_seconds();
+  Outcome outcome = request(command, time_limit_s, server);
+  outcome.device_seconds = device_->busy_seconds() - before;
+  take_report(outcome);
+  return outcome;
+}
+
+// What the device saw counts however the request ended, unless the device ended with it.
+void WorkerProcess::take_report(Outcome& outcome) {
+  constexpr std::chrono::milliseconds kPatienceAfterFailure{2000};
+  outcome.device = outcome.verdict == Verdict::ok ? device_->stop() : device_->stop(kPatienceAfterFailure);
+  if (!outcome.device) {
+    if (outcome.verdict == Verdict::ok) outcome = device_died();
+    return;
+  }
+  if (const std::string refused = refused_functions(log_.get()); !refused.empty()) {
+    outcome.device->unsupported = refused;
+  }
 }
 
 Outcome WorkerProcess::self_test(double time_limit_s) {
@@ -181,13 +272,15 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackSer
     const auto t0 = Clock::now();
     if (::write(request_.get(), &one, sizeof one) != sizeof one) throw Error("cannot reach a worker");
     process_.resume();
+    const double device_before = device_seconds();
     if (auto failure = await_reply(time_limit_s - outcome.seconds)) return *failure;
     const auto t1 = Clock::now();
     if (!process_.stop()) return died();
     const auto t2 = Clock::now();
     // A reply may be forged; what happens until the stop is then still running. A long stop is
     // charged, so nothing is gained by it.
-    const double called = seconds_between(t0, t1), stopping = seconds_between(t1, t2);
+    const double called = std::max(0.0, seconds_between(t0, t1) - (device_seconds() - device_before));
+    const double stopping = seconds_between(t1, t2);
     outcome.seconds += called + (stopping > 0.01 * called + 50e-6 ? stopping : 0);
     if (take_count(reply_.get()) != 1) {
       return ended(Verdict::protocol_violation, "answered more than once");
@@ -206,18 +299,26 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackSer
 
 // Waits until the reply eventfd is readable; an outcome when the worker ended or must end instead.
 std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s) {
-  const auto deadline = Clock::now() + nanoseconds(time_limit_s);
+  const auto start = Clock::now();
+  const double device_before = device_seconds();
   for (;;) {
     pollfd entries[] = {{reply_.get(), POLLIN, 0},
                         {process_.pidfd(), POLLIN, 0},
-                        {text_.get(), POLLIN, 0}};
+                        {text_.get(), POLLIN, 0},
+                        {device_ == nullptr ? -1 : device_->pidfd(), POLLIN, 0}};
+    const double device_spent = device_seconds() - device_before;
+    if (device_spent > kSimulationLimit) {
+      return ended(Verdict::time_limit, fmt::format("its kernels took more than {:.0f} s to simulate", kSimulationLimit));
+    }
+    const auto deadline = start + nanoseconds(time_limit_s + device_spent);
     const auto left = std::max<std::chrono::nanoseconds>(deadline - Clock::now(), {});
     const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
-    const int ready = ::ppoll(entries, 3, &timeout, nullptr);
+    const int ready = ::ppoll(entries, device_ == nullptr ? 3 : 4, &timeout, nullptr);
     if (ready < 0 && errno == EINTR) continue;
     if (entries[0].revents != 0) return std::nullopt;
     if (entries[1].revents != 0) return died();
-    if (ready == 0) return timed_out(time_limit_s);
+    if (entries[3].revents != 0) return device_died();
+    if (ready == 0 && device_seconds() - device_before <= device_spent) return timed_out(time_limit_s);
     if (entries[2].revents != 0 && drain_text()) {
       return ended(Verdict::output_limit, "more than 64 KiB on stdout and stderr");
     }
@@ -240,7 +341,10 @@ void WorkerProcess::answer(CallbackServer* server) {
       server->serve(control().callback_kind,
                     {output_.data() + layout_.callback_request_offset, request_bytes},
                     {response, response_bytes + bulk_bytes});
-  const bool written = bulk_bytes > 0 && write_into(process_.pid(), address, response + response_bytes, bulk_bytes);
+  const bool to_device = device_ != nullptr && sim::kGlobalRange.contains(address);
+  const bool written =
+      bulk_bytes > 0 && (to_device ? device_->write(address, {response + response_bytes, bulk_bytes})
+                                   : write_into(process_.pid(), address, response + response_bytes, bulk_bytes));
   header().callback_bulk_written = written ? 1 : 0;
 }
 
@@ -281,6 +385,9 @@ Outcome WorkerProcess::died() {
                            memory ? fmt::format(" (memory suspected: the limit is {:.0f} MiB)", limit_mib)
                                   : ""));
 }
+
+// The device serves nobody but this worker and the harness, so what ends it came over the link or was a kernel.
+Outcome WorkerProcess::device_died() { return ended(Verdict::runtime_error, device_->how_it_ended()); }
 
 Outcome WorkerProcess::ended(Verdict verdict, std::string detail) {
   process_.kill();
@@ -326,6 +433,14 @@ std::uint64_t status_field(pid_t pid, std::string_view field) {
 std::uint64_t WorkerProcess::resident_bytes() const { return status_field(process_.pid(), "VmRSS:"); }
 
 std::uint64_t WorkerProcess::peak_bytes() const { return status_field(process_.pid(), "VmHWM:"); }
+
+std::uint64_t WorkerProcess::uncounted_growth() const {
+  constexpr std::uint64_t kAny = 1 << 20, kRuntime = 4 << 20;
+  if (device_ == nullptr) return kAny;
+  std::error_code ec;
+  const std::uintmax_t library = std::filesystem::file_size(settings_.library, ec);
+  return kAny + kRuntime + (ec ? 0 : 2 * library);
+}
 
 void WorkerProcess::reset_peak() const {
   std::ofstream(fmt::format("/proc/{}/clear_refs", process_.pid())) << "5";

@@ -10,16 +10,21 @@
 // harness sleeps between, leaving every core to the submission. A reply that nobody asked for is a
 // protocol violation. Callbacks arrive as replies; the worker is stopped and its clock stands still
 // while the harness answers.
+//
+// A submission in CUDA runs in a worker with a CUDA runtime, beside a simulated GPU in a process of its own
+// (device/protocol.h). The device serves it while a request is in progress; that time is not the worker's.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "assay/challenge.h"
 #include "assay/results.h"
 #include "run/arena.h"
+#include "run/device_process.h"
 #include "run/layout.h"
 #include "run/wire.h"
 #include "sandbox/sandbox.h"
@@ -33,6 +38,7 @@ struct WorkerSettings {
   const ChallengeSpec* spec = nullptr;
   int threads = 1;              // the submission's cap
   double cpu_limit_s = 3600;    // of the whole process, a backstop
+  std::optional<DeviceSettings> device;  // the submission is in CUDA
 };
 
 // What became of one request.
@@ -40,28 +46,34 @@ struct Outcome {
   Verdict verdict = Verdict::ok;  // ok: the reply arrived; says nothing about the outputs
   std::string detail;             // why not ok
   std::int32_t status = 0;        // ASSAY_* of the call, as the worker reports it
-  double seconds = 0;             // the call's time, without callbacks
+  double seconds = 0;             // the call's time, without callbacks and without the device's
+  double device_seconds = 0;      // simulating for it
   std::uint64_t scratch_peak = 0; // as the worker reports it
+  std::optional<DeviceReport> device;  // of load() and run(), where there is a device that still answers
 };
 
 class WorkerProcess {
  public:
-  // `input` may be shared by several workers, of which one at a time runs. Throws Error when no
-  // process can be made.
-  WorkerProcess(const WorkerSettings&, Arena& input, std::size_t output_bytes);
+  // `input` may be shared by several workers, of which one at a time runs. `device` is the arena of a device, see
+  // DeviceProcess; null without one. Throws Error when no process can be made.
+  WorkerProcess(const WorkerSettings&, Arena& input, std::size_t output_bytes, Arena* device = nullptr);
 
   // Loads the submission; ok, load_error, or how the process died.
   Outcome load();
 
   // The case whose buffers the next requests are about. Writes the header into the input arena;
-  // with a shared arena, call it again after another worker's turn.
-  void set_case(const CasePlan&, const Layout&, std::uint64_t case_id);
+  // with a shared arena, call it again after another worker's turn. Puts the buffers of the device
+  // into its memory.
+  Outcome set_case(const CasePlan&, const Layout&, std::uint64_t case_id);
 
   Outcome ping();
   Outcome prepare();
   // The tests that a submission ships, linked with some implementation; status 0 accepts it.
   Outcome self_test(double time_limit_s);
-  Outcome run(int phase, double time_limit_s, CallbackServer* server);
+  Outcome run(int phase, const CaseSpec&, CallbackServer* server);
+  // After the last phase: brings the outputs back from the device, if there is one. Fails too when the submission
+  // changed an input there.
+  Outcome collect(const CasePlan&);
 
   std::byte* output() const { return output_.data(); }
   bool alive() const { return alive_; }
@@ -71,12 +83,21 @@ class WorkerProcess {
   std::uint64_t resident_bytes() const;
   std::uint64_t peak_bytes() const;
   void reset_peak() const;
+  // Of that, what is no scratch of the submission's: thread stacks, lazily bound symbols, allocator bookkeeping; in
+  // CUDA also the library's pages and what the runtime keeps of them when it loads their kernels.
+  std::uint64_t uncounted_growth() const;
 
  private:
   Outcome request(wire::Command, double time_limit_s, CallbackServer* server);
   std::optional<Outcome> await_reply(double time_limit_s);
+  // A request during which the device, if there is one, serves the worker.
+  Outcome request_with_device(wire::Command, double time_limit_s, CallbackServer* server, int phase,
+                              std::uint64_t instruction_limit);
+  void take_report(Outcome&);
+  double device_seconds() const { return device_ == nullptr ? 0 : device_->busy_seconds(); }
   Outcome timed_out(double time_limit_s);
   Outcome died();
+  Outcome device_died();
   Outcome ended(Verdict, std::string detail);
   void answer(CallbackServer* server);
   bool drain_text();
@@ -91,6 +112,8 @@ class WorkerProcess {
   Arena output_, control_;
   Fd request_, reply_, text_;
   std::string captured_;  // stdout and stderr
+  std::unique_ptr<DeviceProcess> device_;
+  Fd log_;                // what the CUDA runtime refused
   sandbox::Process process_;
   Layout layout_;
   bool alive_ = true;

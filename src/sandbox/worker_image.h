@@ -1,11 +1,13 @@
-// The embedded worker executable.
+// The embedded executables that run in sandboxes.
 #pragma once
 
 #include "util/fd.h"
 
 namespace assay::sandbox {
 
-// A sealed memfd with the worker's ELF image, made on first use and kept.
-int worker_image_fd();
+// Sealed memfds with ELF images, made on first use and kept.
+int worker_image_fd();       // loads submissions in C++
+int cuda_worker_image_fd();  // loads submissions in CUDA: with a CUDA runtime
+int device_image_fd();       // the simulated GPU behind it
 
 }  // namespace assay::sandbox

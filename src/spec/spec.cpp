@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <set>
@@ -50,6 +51,14 @@ CaseSpec parse_case(const json& j) {
   c.repetitions = j.value("repetitions", 11);
   c.naive_repetitions = j.value("naive_repetitions", 3);
   c.quick = j.value("quick", false);
+  // What takes long, depends on the time it gets or needs a file runs on the simulator only where the spec says so.
+  const bool usual = c.group != CaseGroup::timed && !c.exclusive && c.external.empty();
+  const json sim = j.value("sim", json(usual));
+  c.on_simulator = sim.is_object() || sim.get<bool>();
+  if (sim.is_object()) {
+    c.simulator_params = sim.value("params", json::object());
+    c.instruction_limit = sim.value("instructions", kInstructionLimit);
+  }
   return c;
 }
 
@@ -176,6 +185,23 @@ ChallengeSpec load_spec(const std::filesystem::path& directory) {
   check_consistency(spec, file);
   spec.directory = std::filesystem::absolute(directory).lexically_normal();
   spec.hash = sha256_hex(text);
+  return spec;
+}
+
+ChallengeSpec spec_for(const std::string& device, const ChallengeSpec& whole) {
+  ChallengeSpec spec = whole;
+  if (device != "sim") return spec;
+  std::erase_if(spec.cases, [](const CaseSpec& c) { return !c.on_simulator; });
+  for (CaseSpec& c : spec.cases) c.params.merge_patch(c.simulator_params);
+  const auto is_left = [&](const std::string& name) {
+    return std::ranges::find(spec.cases, name, &CaseSpec::name) != spec.cases.end();
+  };
+  for (ResourceRule& rule : spec.resources) {
+    std::erase_if(rule.case_names, [&](const std::string& name) { return !is_left(name); });
+  }
+  std::erase_if(spec.resources, [&](const ResourceRule& rule) {
+    return rule.case_names.empty() || (!rule.growth_case.empty() && !is_left(rule.growth_case));
+  });
   return spec;
 }
 

@@ -17,6 +17,10 @@ CaseGroup case_group(const std::string&);  // throws Error on an unknown name
 // file, the line or JSON pointer, and the cause.
 ChallengeSpec load_spec(const std::filesystem::path& directory);
 
+// The same challenge as it is put to a submission on `device`, which is that of CellKey: on "sim" only the cases that
+// run there, with their params for it; elsewhere nothing changes. Rules keep those of their cases that are left.
+ChallengeSpec spec_for(const std::string& device, const ChallengeSpec&);
+
 // Files that users name for cases that need them: CaseSpec::external -> path.
 using ExternalFiles = std::map<std::string, std::string>;
 

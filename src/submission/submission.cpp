@@ -10,6 +10,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 #include "util/fd.h"
@@ -23,8 +24,10 @@ namespace {
 
 constexpr std::size_t kFileLimit = 4u << 20;
 constexpr std::size_t kFileCount = 64;
-constexpr std::array kSourceEndings{".cpp", ".cc", ".h", ".hpp", ".inl"};
+constexpr std::array kSourceEndings{".cpp", ".cc", ".cu", ".cuh", ".h", ".hpp", ".inl"};
 constexpr std::array kIgnoredEndings{".md", ".txt"};
+constexpr std::array kOnlyCpp{".cpp", ".cc"};
+constexpr std::array kOnlyCuda{".cu", ".cuh"};
 
 template <class Endings>
 bool has_ending(const std::string& name, const Endings& endings) {
@@ -41,7 +44,7 @@ std::string objection_to_name(const std::string& name) {
   });
   if (!plain) return "names consist of letters, digits, '_', '-' and '.'";
   if (!has_ending(name, kSourceEndings) && !has_ending(name, kIgnoredEndings)) {
-    return "only .cpp, .cc, .h, .hpp, .inl, .md and .txt files may be submitted";
+    return "only .cpp, .cc, .cu, .cuh, .h, .hpp, .inl, .md and .txt files may be submitted";
   }
   return {};
 }
@@ -86,12 +89,6 @@ bool is_number(const std::string& text) {
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// Puts submission.cpp first; the order of the others is by name already.
-void put_main_first(std::vector<SourceFile>& sources) {
-  std::stable_partition(sources.begin(), sources.end(),
-                        [](const SourceFile& f) { return f.name == "submission.cpp"; });
-}
-
 bool is_real_directory(const fs::path& path) {
   return fs::symlink_status(path).type() == fs::file_type::directory;
 }
@@ -108,44 +105,92 @@ std::vector<std::string> attempts_in(const fs::path& folder) {
   return attempts;
 }
 
-}  // namespace
+// The files of a folder, or why it is rejected.
+struct Folder {
+  std::vector<std::string> names;
+  std::vector<SourceFile> sources;  // by name
+  std::string test_source, rejected;
 
-Submission read_submission(const fs::path& directory, std::string model, std::string challenge,
-                           std::string attempt) {
-  Submission s{std::move(model), std::move(challenge), std::move(attempt), directory, {}, {}, {}};
-  const Fd folder(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!folder) {
-    s.rejected = fmt::format("cannot open {}: {}", directory.string(), std::strerror(errno));
-    return s;
+  bool has(const char* name) const { return std::ranges::find(names, name) != names.end(); }
+  void reject(const std::string& name, const std::string& why) {
+    rejected = fmt::format("{}: {}", printable(name, 1), why);
+    sources.clear();
   }
-  const auto reject = [&](const std::string& name, const std::string& why) {
-    s.rejected = fmt::format("{}: {}", printable(name, 1), why);
-    s.sources.clear();
-    return s;
-  };
-  const std::vector<std::string> names = names_in(directory);
-  if (names.size() > kFileCount) return reject(directory.filename(), "more than 64 files");
-  for (const std::string& name : names) {
-    if (const std::string objection = objection_to_name(name); !objection.empty()) {
-      return reject(name, objection);
+};
+
+Folder read_folder(const fs::path& directory) {
+  Folder folder;
+  const Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) {
+    folder.rejected = fmt::format("cannot open {}: {}", directory.string(), std::strerror(errno));
+    return folder;
+  }
+  folder.names = names_in(directory);
+  if (folder.names.size() > kFileCount) {
+    folder.reject(directory.filename(), "more than 64 files");
+    return folder;
+  }
+  for (const std::string& name : folder.names) {
+    std::string objection = objection_to_name(name);
+    Contents contents;
+    if (objection.empty()) {
+      contents = read_plain_file(fd.get(), name);
+      objection = contents.objection;
     }
-    Contents contents = read_plain_file(folder.get(), name);
-    if (!contents.objection.empty()) return reject(name, contents.objection);
+    if (!objection.empty()) {
+      folder.reject(name, objection);
+      return folder;
+    }
     if (has_ending(name, kIgnoredEndings)) continue;
     if (name == "test.cpp") {
-      s.test_source = std::move(contents.text);
+      folder.test_source = std::move(contents.text);
     } else {
-      s.sources.push_back({name, std::move(contents.text)});
+      folder.sources.push_back({name, std::move(contents.text)});
     }
   }
-  put_main_first(s.sources);
-  if (s.sources.empty()) {
-    s.rejected = fmt::format("no source files in {}", directory.string());
-  } else if (s.sources.front().name != "submission.cpp") {
-    s.sources.clear();
-    s.rejected = "submission.cpp is missing";
-  }
+  if (folder.sources.empty()) folder.rejected = fmt::format("no source files in {}", directory.string());
+  return folder;
+}
+
+Submission submission_of(const Folder& folder, Language language) {
+  Submission s;
+  s.language = language;
+  s.rejected = folder.rejected;
+  if (language == Language::cpp) s.test_source = folder.test_source;
+  const auto belongs = [&](const SourceFile& f) {
+    return language == Language::cpp ? !has_ending(f.name, kOnlyCuda) : !has_ending(f.name, kOnlyCpp);
+  };
+  std::ranges::copy_if(folder.sources, std::back_inserter(s.sources), belongs);
+  std::ranges::stable_partition(s.sources,
+                                [&](const SourceFile& f) { return f.name == main_file(language); });
   return s;
+}
+
+}  // namespace
+
+const char* main_file(Language language) {
+  return language == Language::cpp ? "submission.cpp" : "submission.cu";
+}
+
+std::vector<Submission> read_submissions(const fs::path& directory, const std::string& model,
+                                         const std::string& challenge, const std::string& attempt) {
+  Folder folder = read_folder(directory);
+  std::vector<Submission> found;
+  for (const Language language : {Language::cpp, Language::cuda}) {
+    if (folder.has(main_file(language))) found.push_back(submission_of(folder, language));
+  }
+  if (found.empty()) {
+    folder.sources.clear();
+    if (folder.rejected.empty()) folder.rejected = "submission.cpp or submission.cu is missing";
+    found.push_back(submission_of(folder, Language::cpp));
+  }
+  for (Submission& s : found) {
+    s.model = model;
+    s.challenge = challenge;
+    s.attempt = attempt;
+    s.directory = directory;
+  }
+  return found;
 }
 
 std::vector<Submission> find_submissions(const fs::path& root, const std::vector<std::string>& challenges,
@@ -163,11 +208,12 @@ std::vector<Submission> find_submissions(const fs::path& root, const std::vector
       }
       ++answered;
       for (const std::string& attempt : attempts_in(folder)) {
-        found.push_back(read_submission(attempt.empty() ? folder : folder / attempt, model, challenge, attempt));
+        std::ranges::move(read_submissions(attempt.empty() ? folder : folder / attempt, model, challenge, attempt),
+                          std::back_inserter(found));
       }
     }
     if (answered == 0) {
-      warnings.push_back(fmt::format("{} answers no challenge: expected {}/<challenge>/submission.cpp", model,
+      warnings.push_back(fmt::format("{} answers no challenge: expected {}/<challenge>/submission.cpp or .cu", model,
                                      (root / model).string()));
     }
   }

@@ -1,4 +1,5 @@
-// submissions/<model>/<challenge>/[<attempt>/] -> Submission.
+// submissions/<model>/<challenge>/[<attempt>/] -> Submission. A folder may hold an answer in C++
+// (submission.cpp), one in CUDA (submission.cu), or both; each is a submission of its own.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +16,32 @@ struct SourceFile {
   std::string contents;  // at most 4 MiB
 };
 
+enum class Language : std::uint8_t { cpp, cuda };
+
+const char* main_file(Language);  // "submission.cpp"
+
 struct Submission {
   std::string model, challenge, attempt;  // attempt "" when the folder is not numbered
   std::filesystem::path directory;
-  // submission.cpp first, then the other files by name. Empty when `rejected` says why.
+  // The main file first, then the others by name: of CUDA every .cu, .cuh and header, of C++ all but .cu and .cuh.
+  // Empty when `rejected` says why.
   std::vector<SourceFile> sources;
   std::string test_source;   // contents of test.cpp, the submission's own tests; "" when absent
   std::string rejected;      // a file that may not be there, by name and reason; the build's verdict
+  Language language = Language::cpp;
+
+  // What the cell is measured on, as in CellKey.
+  const char* device() const { return language == Language::cpp ? "cpu" : "sim"; }
 };
 
 // Reads every file of the folder: only plain regular files (opened without following links), names
-// of letters, digits, '_', '-' and '.', not starting with '-', '.' or '@', endings .cpp .cc .h .hpp
-// .inl .md .txt (the last two are ignored). Anything else sets `rejected`, never throws.
-Submission read_submission(const std::filesystem::path& directory, std::string model,
-                           std::string challenge, std::string attempt);
+// of letters, digits, '_', '-' and '.', not starting with '-', '.' or '@', endings .cpp .cc .cu .cuh .h
+// .hpp .inl .md .txt (the last two are ignored). Anything else sets `rejected`, never throws. At least
+// one submission, C++ before CUDA.
+std::vector<Submission> read_submissions(const std::filesystem::path& directory, const std::string& model,
+                                         const std::string& challenge, const std::string& attempt);
 
-// Every submission below `root` for the given challenges, sorted by (model, challenge, attempt).
+// Every submission below `root` for the given challenges, sorted by (model, challenge, attempt, language).
 // A model folder without any known challenge is reported in `warnings`, as is a challenge folder
 // whose name is unknown ("did you mean ...").
 std::vector<Submission> find_submissions(const std::filesystem::path& root,

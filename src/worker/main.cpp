@@ -1,5 +1,5 @@
 // The worker: the process inside the sandbox that loads one submission and runs its cases. Its
-// image is embedded in assay. Everything here shares an address space with hostile code, so nothing
+// image is embedded in assay, once for C++ and once, with a CUDA runtime, for CUDA (device.h). Everything here shares an address space with hostile code, so nothing
 // that it reports is believed without a check; it holds no reference, no seed and no clock.
 //
 // argv: worker LIBRARY. Descriptors and messages: run/wire.h.
@@ -16,6 +16,7 @@
 
 #include "run/adapter_registry.h"
 #include "run/wire.h"
+#include "worker/device.h"
 #include "worker/probe.h"
 #include "worker/scratch.h"
 
@@ -38,10 +39,13 @@ Mapping map_descriptor(int fd, int protection) {
 }
 
 void* scratch_alloc(assay_ctx* ctx, std::size_t bytes, std::size_t align, int space) {
+  if (space == 1) return device_allocate(bytes, align);
   return space == 0 ? static_cast<Scratch*>(ctx->priv)->allocate(bytes, align) : nullptr;
 }
 
-void scratch_free(assay_ctx* ctx, void* p) { static_cast<Scratch*>(ctx->priv)->release(p); }
+void scratch_free(assay_ctx* ctx, void* p) {
+  if (!device_release(p)) static_cast<Scratch*>(ctx->priv)->release(p);
+}
 
 // Floating-point control and direction flag as the ABI expects them, whatever an earlier call left.
 void reset_processor_state() {
@@ -60,7 +64,7 @@ class Worker final : public Call {
         input_(map_descriptor(wire::kInputFd, PROT_READ)),
         output_(map_descriptor(wire::kOutputFd, PROT_READ | PROT_WRITE)),
         scratch_(header().scratch_capacity) {
-    ctx_ = {1, -1, nullptr, header().nthreads, &scratch_alloc, &scratch_free, &scratch_};
+    ctx_ = {1, attach_device(), nullptr, header().nthreads, &scratch_alloc, &scratch_free, &scratch_};
   }
 
   [[noreturn]] void serve() {
@@ -84,11 +88,14 @@ class Worker final : public Call {
   void* buffer(int handle) override {
     const wire::BufferSlot& s = slot(handle);
     if (s.null != 0) return nullptr;
+    if (s.device != 0) return reinterpret_cast<void*>(s.device);
     return (s.in_output != 0 ? output_ : input_).data + s.offset;
   }
   std::size_t bytes(int handle) const override { return slot(handle).bytes; }
   void* symbol(const char* name) override { return ::dlsym(library_, name); }
   void*& state() override { return state_; }
+  void copy(void* to, const void* from, std::size_t n) override { device_aware_copy(to, from, n); }
+  void fill(void* to, unsigned char value, std::size_t n) override { device_aware_fill(to, value, n); }
 
   std::int32_t callback(std::uint32_t kind, const void* request, std::size_t request_bytes,
                         void* response, std::size_t response_bytes, void* bulk,
@@ -106,7 +113,7 @@ class Worker final : public Call {
     const std::byte* answer = input_.data + header().callback_response_offset;
     std::memcpy(response, answer, response_bytes);
     if (bulk_bytes > 0 && header().callback_bulk_written == 0) {
-      std::memcpy(bulk, answer + response_bytes, bulk_bytes);
+      copy(bulk, answer + response_bytes, bulk_bytes);
     }
     return header().callback_status;
   }
@@ -152,7 +159,7 @@ class Worker final : public Call {
   void prepare() {
     for (std::uint32_t i = 0; i < header().buffers; ++i) {
       const wire::BufferSlot& s = slot(static_cast<int>(i));
-      if (s.null == 0 && s.bytes > 0) make_resident(s);
+      if (s.null == 0 && s.device == 0 && s.bytes > 0) make_resident(s);
     }
     scratch_.poison();
   }

@@ -9,6 +9,7 @@
 
 #include "sandbox/probe.h"
 #include "sandbox/worker_image.h"
+#include "util/files.h"
 
 namespace assay {
 namespace {
@@ -102,6 +103,67 @@ TEST_F(BuilderTest, AnEndlessCompilationIsCutOff) {
 TEST_F(BuilderTest, AHugeObjectIsCutOff) {
   const BuildResult result = build("int x[1u << 29] = {1}; extern \"C\" int f() { return x[5]; }");
   EXPECT_EQ(result.record.verdict, Verdict::build_limit) << result.record.log;
+}
+
+TEST(CudaFlags, ForeignSymbolsAreToldFromThoseOfTheRuntime) {
+  EXPECT_EQ(foreign_symbols(""), "");
+  EXPECT_EQ(foreign_symbols("x.o: warning: undefined reference to `cudaMalloc'\n"
+                            "x.o: warning: undefined reference to `__cudaRegisterFatBinary'\n"), "");
+  EXPECT_EQ(foreign_symbols("undefined reference to `cudaFree'\nundefined reference to `g()'\n"
+                            "undefined reference to `g()'\nundefined reference to `cublas'\n"),
+            "undefined reference to `g()'\nundefined reference to `cublas'\n");
+  EXPECT_EQ(foreign_symbols("undefined reference to `never closed\n"), "");
+  EXPECT_EQ(without_linker_warnings("a warning of nvcc\n/usr/bin/ld: x.o: in function `f':\n"
+                                    "x.cpp:(.text+0x79): warning: undefined reference to `cudaFree'\nlast"),
+            "a warning of nvcc\nlast");
+}
+
+// With a CUDA Toolkit; nvcc takes seconds.
+class CudaBuilderTest : public BuilderTest {
+ protected:
+  void SetUp() override {
+    if (!builder_.cuda_toolkit()) GTEST_SKIP() << kNoToolkit;
+  }
+  BuildResult build_cuda(const std::string& source) {
+    return builder_.build({{{"submission.cu", source}}, {}, 120, Language::cuda});
+  }
+};
+
+TEST_F(CudaBuilderTest, EmbedsPtxAndLeavesTheRuntimeOpen) {
+  const std::string source =
+      "#include <cstdio>\n#include <assay/abi.h>\n__global__ void k(int* p) { *p = 1; }\n"
+      "extern \"C\" void f(int* p) { k<<<1, 1>>>(p); std::puts(\"x\"); }\n";
+  const BuildResult first = build_cuda(source), second = build_cuda(source);
+  ASSERT_EQ(first.record.verdict, Verdict::ok) << first.record.log;
+  EXPECT_EQ(first.record.log, "");
+  EXPECT_TRUE(second.record.cached);
+  EXPECT_THAT(first.record.command, HasSubstr("compute_90"));
+  const std::string library = read_file(first.library);
+  EXPECT_THAT(library, HasSubstr(".visible .entry _Z1kPi"));
+  EXPECT_EQ(::dlopen(first.library.c_str(), RTLD_NOW), nullptr);
+  EXPECT_THAT(::dlerror(), HasSubstr("undefined symbol: "));
+}
+
+TEST_F(CudaBuilderTest, WhatOnlyOneGenerationHasIsCompiledForIt) {
+  const std::string source = "__global__ void k() { asm volatile(\"wgmma.fence.sync.aligned;\"); }\n";
+  for (const bool cached : {false, true}) {
+    const BuildResult result = build_cuda(source);
+    ASSERT_EQ(result.record.verdict, Verdict::ok) << result.record.log;
+    EXPECT_EQ(result.record.cached, cached);
+    EXPECT_THAT(result.record.command, HasSubstr("compute_90a"));
+  }
+}
+
+TEST_F(CudaBuilderTest, ErrorsAreTheSubmissions) {
+  const BuildResult syntax = build_cuda("__global__ void k( { }\n");
+  EXPECT_EQ(syntax.record.verdict, Verdict::build_error);
+  EXPECT_THAT(syntax.record.log, HasSubstr("submission.cu(1)"));
+  const BuildResult foreign = build_cuda("int g(); extern \"C\" int f() { return g(); }\n");
+  EXPECT_EQ(foreign.record.verdict, Verdict::build_error);
+  EXPECT_THAT(foreign.record.log, HasSubstr("undefined reference to `g()'"));
+  const BuildResult host = build_cuda("#include \"/etc/passwd\"\n");
+  EXPECT_EQ(host.record.verdict, Verdict::build_error);
+  EXPECT_THAT(host.record.log, Not(HasSubstr("root:")));
 }
 
 TEST_F(BuilderTest, LeavesNothingBehindInTheCacheButLibraries) {

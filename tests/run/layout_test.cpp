@@ -73,6 +73,31 @@ TEST(Layout, BasesAreMisalignedUnlessAskedFor) {
   EXPECT_EQ(views(even, nullptr, nullptr)[3].bytes, 0u);
 }
 
+TEST(Layout, ADevicesBuffersHaveAnArenaOfTheirOwn) {
+  CasePlan plan = sample_plan(false);
+  plan.keep_on_host({"kv", "unknown"});
+  const Layout layout = make_layout(plan, false, Memory::device), host = make_layout(plan, false);
+  EXPECT_EQ(layout.on_device, (std::vector<bool>{true, true, false, false}));
+  EXPECT_EQ(host.on_device, std::vector<bool>(4, false));
+  EXPECT_EQ(host.device_bytes, 0u);
+  EXPECT_LT(layout.input_bytes, host.input_bytes);
+  std::vector<std::byte> output(layout.output_bytes), device(layout.device_bytes);
+  const std::vector<BufferView> seen = views(layout, nullptr, output.data(), device.data());
+  EXPECT_EQ(seen[0].data, device.data() + layout.slots[0].offset);
+  EXPECT_EQ(seen[2].data, output.data() + layout.slots[2].offset);
+  EXPECT_EQ(layout.slots[1].offset % 256, 4u);
+  EXPECT_EQ(layout.slots[2].offset % 256, 1u);
+  const Layout all = make_layout(sample_plan(false), false, Memory::device);
+  EXPECT_EQ(all.slots[2].offset % 256, 0u) << "bytes on a device are storage";
+  poison(plan, layout, output.data(), 42, device.data());
+  EXPECT_EQ(find_overrun(plan, layout, output.data(), 42, device.data()), "");
+  EXPECT_EQ(find_touched(plan, layout, output.data(), 42, device.data()), "");
+  static_cast<std::byte*>(seen[1].data)[-1] ^= std::byte{1};
+  EXPECT_THAT(find_overrun(plan, layout, output.data(), 42, device.data()), HasSubstr("before the start of y"));
+  static_cast<std::byte*>(seen[1].data)[3] ^= std::byte{1};
+  EXPECT_THAT(find_touched(plan, layout, output.data(), 42, device.data()), HasSubstr("y was written at byte 3"));
+}
+
 TEST(Layout, CallbacksGetRoomOfTheirOwn) {
   const Layout without = make_layout(sample_plan(true), false), with = make_layout(sample_plan(true), true);
   EXPECT_GE(with.input_bytes, without.input_bytes + kCallbackPayload);

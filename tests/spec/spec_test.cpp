@@ -63,6 +63,34 @@ TEST_F(SpecTest, LoadsWhatIsValid) {
   EXPECT_EQ(spec.resources[0].case_names, std::vector<std::string>{"a"});
 }
 
+TEST_F(SpecTest, TheSimulatorGetsTheCasesAndShapesMeantForIt) {
+  document_["cases"] = json::parse(R"([
+    {"name": "a", "group": "core", "params": {"n": 4096, "x": {"mean": 1, "sigma": 2}},
+     "sim": {"params": {"n": 64, "x": {"sigma": null}}, "instructions": 5000}},
+    {"name": "b", "group": "completeness", "capability": "extra", "params": {}, "sim": false},
+    {"name": "c", "group": "timed", "params": {}},
+    {"name": "d", "group": "timed", "params": {"n": 8}, "sim": {}},
+    {"name": "e", "group": "edge", "params": {}},
+    {"name": "f", "group": "edge", "params": {}, "exclusive": true}])");
+  document_["resources"] = json::parse(R"([
+    {"name": "r", "case": ["a", "b"], "metric": "m", "full": 1, "zero": 2},
+    {"name": "s", "case": "b", "metric": "m", "full": 1, "zero": 2},
+    {"name": "t", "case": "a", "metric": "m", "full": 1, "zero": 2, "growth": {"from": "b", "factor": 2}}])");
+  write(document_.dump());
+  const ChallengeSpec whole = load(), sim = spec_for("sim", whole);
+  std::string names;
+  for (const CaseSpec& c : sim.cases) names += c.name;
+  EXPECT_EQ(names, "ade");
+  EXPECT_EQ(sim.cases[0].params, json::parse(R"({"n": 64, "x": {"mean": 1}})"));
+  EXPECT_EQ(sim.cases[0].instruction_limit, 5000u);
+  EXPECT_EQ(sim.cases[1].instruction_limit, kInstructionLimit);
+  ASSERT_EQ(sim.resources.size(), 1u);
+  EXPECT_EQ(sim.resources[0].case_names, std::vector<std::string>{"a"});
+  EXPECT_EQ(spec_for("cpu", whole).cases.size(), 6u);
+  EXPECT_EQ(spec_for("cpu", whole).cases[0].params.at("n"), 4096);
+  EXPECT_THAT(error_after([](json& j) { j["cases"][0]["sim"] = "yes"; }), HasSubstr("/cases/0/sim"));
+}
+
 TEST_F(SpecTest, NamesTheLineOfMalformedJson) {
   EXPECT_THAT(error_of("{\n  \"schema\": 1,\n  oops\n}"), HasSubstr("spec.json:3: not valid JSON"));
 }

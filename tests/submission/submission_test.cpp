@@ -22,7 +22,8 @@ class SubmissionTest : public ::testing::Test {
 
   fs::path folder() const { return root_ / "m" / "challenge_a"; }
   void put(const std::string& name, const std::string& text = "int x;") const { std::ofstream(folder() / name) << text; }
-  Submission read() const { return read_submission(folder(), "m", "challenge_a", ""); }
+  std::vector<Submission> read_all() const { return read_submissions(folder(), "m", "challenge_a", ""); }
+  Submission read() const { return read_all().front(); }
   std::vector<Submission> find(std::vector<std::string>& warnings) const {
     return find_submissions(root_, {"challenge_a", "challenge_b"}, warnings);
   }
@@ -75,7 +76,41 @@ TEST_F(SubmissionTest, RejectsHugeFiles) {
 TEST_F(SubmissionTest, SaysWhatIsMissing) {
   EXPECT_THAT(read().rejected, HasSubstr("no source files in"));
   put("other.cpp");
-  EXPECT_THAT(read().rejected, HasSubstr("submission.cpp is missing"));
+  EXPECT_THAT(read().rejected, HasSubstr("submission.cpp or submission.cu is missing"));
+}
+
+std::vector<std::string> names_of(const Submission& s) {
+  std::vector<std::string> names;
+  for (const SourceFile& file : s.sources) names.push_back(file.name);
+  return names;
+}
+
+TEST_F(SubmissionTest, AFolderMayHoldAnAnswerInEachLanguage) {
+  for (const char* name : {"helper.cpp", "helper.cu", "part.cuh", "part.h", "submission.cpp", "submission.cu", "test.cpp"}) {
+    put(name);
+  }
+  const std::vector<Submission> all = read_all();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_STREQ(all[0].device(), "cpu");
+  EXPECT_EQ(names_of(all[0]), (std::vector<std::string>{"submission.cpp", "helper.cpp", "part.h"}));
+  EXPECT_EQ(all[0].test_source, "int x;");
+  EXPECT_STREQ(all[1].device(), "sim");
+  EXPECT_EQ(names_of(all[1]), (std::vector<std::string>{"submission.cu", "helper.cu", "part.cuh", "part.h"}));
+  EXPECT_EQ(all[1].test_source, "");
+  EXPECT_EQ(all[1].model, "m");
+}
+
+TEST_F(SubmissionTest, CudaAloneIsOneSubmission) {
+  put("submission.cu");
+  put("other.cpp");
+  ASSERT_EQ(read_all().size(), 1u);
+  EXPECT_EQ(read().language, Language::cuda);
+  EXPECT_EQ(names_of(read()), std::vector<std::string>{"submission.cu"});
+  put("bad name.h");
+  ASSERT_EQ(read_all().size(), 1u);
+  EXPECT_EQ(read().language, Language::cuda);
+  EXPECT_THAT(read().rejected, HasSubstr("bad name.h"));
+  EXPECT_TRUE(read().sources.empty());
 }
 
 TEST_F(SubmissionTest, NumberedAttemptsComeInNumericOrder) {

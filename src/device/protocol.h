@@ -1,0 +1,166 @@
+// The simulated GPU of a submission that is graded: a process of its own between harness and worker.
+//
+//   harness ──private channel──> device process ──link──> worker (submission, CUDA runtime)
+//
+// Why a process. The host code of a submission shares the worker's address space with everything there, so a
+// simulator in the worker would keep device memory, counters and findings where the code that they judge can write
+// them. Here they live in sim::Device behind a process boundary. The worker holds addresses, which it cannot read or
+// write through, and asks for copies and launches; kernels are interpreted, access by access, so they reach the
+// memory of the device and nothing else.
+//
+// Who believes whom.
+//   - The device believes nothing that comes over the link: a message is read once, sizes are bounded, addresses and
+//     identifiers are checked by sim::Device, text is copied before it is parsed. Worse than a refusal cannot
+//     follow from a message; should the process die of one all the same, that is the submission's fault.
+//   - The device executes hostile PTX, so it is sandboxed exactly as the worker is, and the harness reads its reports
+//     as it reads the worker's: once, bounded. Unlike the worker's they count.
+//   - The device listens to the worker only from `start` to `stop`, that is while a phase of a case runs and the clock
+//     of the worker's host time with it. A call that was left waiting is served in the next phase and counted there.
+//     What the kernels of a phase do is therefore counted in that phase, and inputs of a phase reach the device
+//     memory with its start.
+//   - Outputs leave device memory with `collect`, after the last phase: into the device arena, which the worker does
+//     not map. The inputs of device memory never lie in memory of the worker's either, so host code cannot compute
+//     with them but by copies, which are counted.
+//
+// Private channel: Control, a page-aligned shared memory of harness and device, and an eventfd each way. One order at a
+// time: harness fills Control, counts on the order eventfd, waits for the done eventfd. The device arena holds the
+// contents of buffers.
+//
+//   place     buffers[]: frees those of the last case, allocates these, writes their contents from the arena (inputs of
+//             later phases are zeros then); answers with addresses
+//   start     phase: writes the inputs of the phase if it is not the first, resets the report, listens to the worker.
+//             kLoading while the submission is loaded
+//   stop      stops listening; `report` says what happened since start
+//   write     a callback's bulk from the arena to device memory
+//   collect   outputs back into the arena; says which input a kernel wrote to
+//
+// Link: LinkPage and a window for payloads behind it, shared by device and worker, and an eventfd each way. The worker
+// writes a call and its payload, counts, and waits for the answer. Larger payloads than the window travel in pieces.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "sim/counters.h"
+
+namespace assay::device {
+
+// --- the private channel ---------------------------------------------------------------------------------------------
+
+// File descriptors of the device process. 0 is unreadable, 1 and 2 are a pipe drained by the harness.
+inline constexpr int kControlFd = 3, kArenaFd = 4, kOrderFd = 5, kDoneFd = 6, kLinkFd = 7, kCallFd = 8,
+                     kAnswerFd = 9;
+
+inline constexpr std::size_t kMaxBuffers = 64;
+inline constexpr std::int32_t kLoading = -1;
+
+enum class Order : std::uint32_t { none, place, start, stop, write, collect };
+
+struct Buffer {
+  std::uint64_t offset = 0, bytes = 0;  // in the arena
+  std::uint32_t skew = 0;               // bytes between a multiple of 256 and the first
+  std::int32_t phase = 0;               // inputs: with which phase the contents come
+  bool output = false;                  // its contents go back at the end; else they must not change
+  std::uint64_t address = 0;            // answer
+};
+
+// What happened from start to stop. Text ends with a NUL within its array.
+struct Report {
+  sim::Counters counters;
+  // By the runtime's copies and fills: bytes from host to device, back, and written within the device; and how many
+  // there were, of which one between host and device counts once for every kWindowBytes.
+  std::uint64_t to_device_bytes = 0, to_host_bytes = 0, within_bytes = 0, transfers = 0;
+  std::uint64_t peak_bytes = 0;     // of global memory, without the placed buffers
+  std::uint64_t findings = 0;       // places with a finding
+  std::uint32_t over_limit = 0;     // the instruction limit was reached
+  char first_finding[2048] = {};
+  char unsupported[512] = {};       // what the simulator lacks, "" if nothing was missing
+  char invalid_ptx[512] = {};       // a module that is not PTX, and why
+};
+
+struct Control {
+  Order order = Order::none;
+  std::int32_t phase = 0;
+  std::uint64_t instruction_limit = 0;          // start: warp instructions of the phase
+  std::uint32_t buffers = 0;                    // place
+  Buffer buffer[kMaxBuffers];
+  std::uint64_t address = 0, offset = 0, bytes = 0;  // write
+
+  // Answers.
+  std::uint32_t ok = 0;                         // 0: no room (place), not device memory (write)
+  std::int32_t changed = -1;                    // collect: an input that was written to, and where
+  std::uint64_t changed_at = 0;
+  Report report;                                // stop
+
+  // Monotonic time of the calls served for the worker, in ns; busy_since is 0 while none is. The harness subtracts it
+  // from the worker's wall clock, so that the speed of the simulator fails nobody.
+  std::atomic<std::uint64_t> busy_ns{0}, busy_since{0};
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+// --- the link --------------------------------------------------------------------------------------------------------
+
+inline constexpr std::size_t kWindowOffset = 4096, kWindowBytes = std::size_t{4} << 20,
+                             kLinkBytes = kWindowOffset + kWindowBytes;
+inline constexpr std::size_t kMaxPtxBytes = std::size_t{64} << 20, kMaxNameBytes = 8192;
+
+enum class CallKind : std::uint32_t {
+  module_begin,  // bytes: of the PTX that follows
+  module_part,   // payload: the next piece
+  module_load,   // -> code: ModuleReply::Status, id, payload: message
+  kernel,        // id: module; payload: name -> code: KernelReply::Status, id, payload: KernelWire ...
+                 // or, where it is not supported, the reason
+  variable,      // id: module; payload: name -> address, bytes
+  allocate,      // bytes -> address
+  free,          // address -> ok
+  write,         // address; payload -> ok
+  read,          // address, bytes -> payload, ok
+  copy,          // address, from, bytes -> ok
+  fill,          // address, bytes, value -> ok
+  allocation,    // address -> address, bytes
+  memory,        // -> address: capacity, bytes: live
+  launch,        // id: kernel, shape; payload: params -> payload: LaunchWire ...
+};
+
+// sim::LaunchConfig of plain numbers.
+struct LaunchShape {
+  std::uint32_t grid[3] = {}, block[3] = {};
+  std::uint64_t dynamic_shared_bytes = 0;
+  std::uint32_t cooperative = 0;
+};
+
+struct Call {
+  CallKind kind{};
+  std::uint32_t id = 0, value = 0;
+  std::uint64_t address = 0, from = 0, bytes = 0;
+  std::uint64_t payload = 0;  // bytes in the window
+  LaunchShape shape;
+};
+
+struct Answer {
+  std::uint32_t ok = 0, id = 0, code = 0;
+  std::uint64_t address = 0, bytes = 0;
+  std::uint64_t payload = 0;
+};
+
+// The payload of kernel's answer begins with it; name_bytes of the name and `params` pairs {bytes, offset} follow.
+struct KernelWire {
+  std::uint32_t name_bytes = 0, params = 0, params_bytes = 0, static_shared_bytes = 0, local_bytes = 0,
+                registers = 0, max_threads = 0;
+};
+
+// Likewise of launch's: three texts follow, cut where the window ends.
+struct LaunchWire {
+  std::uint32_t status = 0, unsupported = 0;
+  std::uint64_t instructions = 0;
+  std::uint32_t message_bytes = 0, output_bytes = 0, error_bytes = 0;
+};
+
+struct LinkPage {
+  Call call;
+  Answer answer;
+};
+static_assert(sizeof(LinkPage) <= kWindowOffset);
+
+}  // namespace assay::device

@@ -1,0 +1,202 @@
+#include "device/remote_device.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace assay::device {
+namespace {
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+Call call_of(CallKind kind, std::uint64_t address = 0, std::uint64_t bytes = 0) {
+  Call call;
+  call.kind = kind;
+  call.address = address;
+  call.bytes = bytes;
+  return call;
+}
+
+// Reads values from an answer's payload, which is as long as the device says, within the window.
+class Payload {
+ public:
+  Payload(const std::byte* window, std::uint64_t bytes)
+      : at_(window), end_(window + std::min<std::uint64_t>(bytes, kWindowBytes)) {}
+
+  template <class T>
+  T value() {
+    T v{};
+    if (static_cast<std::size_t>(end_ - at_) >= sizeof v) std::memcpy(&v, at_, sizeof v);
+    at_ += std::min<std::ptrdiff_t>(sizeof v, end_ - at_);
+    return v;
+  }
+  std::string text(std::size_t bytes) {
+    const auto n = std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(bytes), end_ - at_);
+    std::string s(reinterpret_cast<const char*>(at_), static_cast<std::size_t>(n));
+    at_ += n;
+    return s;
+  }
+
+ private:
+  const std::byte *at_, *end_;
+};
+
+}  // namespace
+
+RemoteDevice::RemoteDevice(std::byte* link, int call_fd, int answer_fd)
+    : page_(*reinterpret_cast<LinkPage*>(link)),
+      window_(link + kWindowOffset),
+      call_fd_(call_fd),
+      answer_fd_(answer_fd) {}
+
+Answer RemoteDevice::ask(const Call& call) {
+  std::memcpy(&page_.call, &call, sizeof call);
+  const std::uint64_t one = 1;
+  std::uint64_t count;
+  if (::write(call_fd_, &one, sizeof one) != sizeof one) std::_Exit(80);
+  while (::read(answer_fd_, &count, sizeof count) != sizeof count) {
+    if (errno != EINTR) std::_Exit(81);
+  }
+  Answer answer;
+  std::memcpy(&answer, &page_.answer, sizeof answer);
+  return answer;
+}
+
+Answer RemoteDevice::ask(Call call, std::span<const std::byte> payload) {
+  if (payload.size() > kWindowBytes) return {};
+  std::memcpy(window_, payload.data(), payload.size());
+  call.payload = payload.size();
+  return ask(call);
+}
+
+sim::ModuleReply RemoteDevice::load_module(std::string_view ptx) {
+  using Status = sim::ModuleReply::Status;
+  if (ask(call_of(CallKind::module_begin, 0, ptx.size())).ok == 0) {
+    return {Status::unsupported, "a module larger than 64 MiB", 0};
+  }
+  for (std::size_t at = 0; at < ptx.size(); at += kWindowBytes) {
+    ask(call_of(CallKind::module_part), bytes_of(ptx.substr(at, kWindowBytes)));
+  }
+  const Answer answer = ask(call_of(CallKind::module_load));
+  Payload payload(window_, answer.payload);
+  return {static_cast<Status>(std::min(answer.code, 2u)), payload.text(answer.payload), answer.id};
+}
+
+sim::KernelReply RemoteDevice::kernel(sim::ModuleId module, std::string_view name) {
+  Call call = call_of(CallKind::kernel);
+  call.id = module;
+  const Answer answer = ask(call, bytes_of(name));
+  Payload payload(window_, answer.payload);
+  sim::KernelReply reply;
+  reply.status = static_cast<sim::KernelReply::Status>(std::min(answer.code, 2u));
+  reply.id = answer.id;
+  if (reply.status != sim::KernelReply::Status::ok) {
+    reply.message = payload.text(answer.payload);
+    return reply;
+  }
+  const auto wire = payload.value<KernelWire>();
+  sim::KernelInfo& info = reply.info;
+  info.name = payload.text(wire.name_bytes);
+  for (std::uint32_t i = 0; i < wire.params; ++i) {
+    info.param_bytes.push_back(payload.value<std::uint32_t>());
+    info.param_offset.push_back(payload.value<std::uint32_t>());
+  }
+  info.params_bytes = wire.params_bytes;
+  info.static_shared_bytes = wire.static_shared_bytes;
+  info.local_bytes = wire.local_bytes;
+  info.registers = wire.registers;
+  info.max_threads = wire.max_threads;
+  return reply;
+}
+
+sim::VariableInfo RemoteDevice::variable(sim::ModuleId module, std::string_view name) {
+  Call call = call_of(CallKind::variable);
+  call.id = module;
+  const Answer answer = ask(call, bytes_of(name));
+  return {answer.address, answer.bytes};
+}
+
+std::uint64_t RemoteDevice::allocate(std::uint64_t bytes) {
+  return ask(call_of(CallKind::allocate, 0, bytes)).address;
+}
+
+bool RemoteDevice::free(std::uint64_t address) { return ask(call_of(CallKind::free, address)).ok != 0; }
+
+// Whether the range lies in one live allocation.
+bool RemoteDevice::inside(std::uint64_t address, std::uint64_t bytes) {
+  const sim::VariableInfo a = allocation(address);
+  return a.bytes > 0 && address - a.address <= a.bytes && bytes <= a.bytes - (address - a.address);
+}
+
+bool RemoteDevice::write(std::uint64_t to, std::span<const std::byte> from) {
+  if (from.size() > kWindowBytes && !inside(to, from.size())) return false;
+  do {
+    const std::size_t n = std::min(from.size(), kWindowBytes);
+    if (ask(call_of(CallKind::write, to), from.first(n)).ok == 0) return false;
+    to += n;
+    from = from.subspan(n);
+  } while (!from.empty());
+  return true;
+}
+
+bool RemoteDevice::read(std::span<std::byte> to, std::uint64_t from) {
+  if (to.size() > kWindowBytes && !inside(from, to.size())) return false;
+  do {
+    const std::size_t n = std::min(to.size(), kWindowBytes);
+    if (ask(call_of(CallKind::read, from, n)).ok == 0) return false;
+    std::memcpy(to.data(), window_, n);
+    from += n;
+    to = to.subspan(n);
+  } while (!to.empty());
+  return true;
+}
+
+bool RemoteDevice::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+  Call call = call_of(CallKind::copy, to, bytes);
+  call.from = from;
+  return ask(call).ok != 0;
+}
+
+bool RemoteDevice::fill(std::uint64_t to, std::byte value, std::uint64_t bytes) {
+  Call call = call_of(CallKind::fill, to, bytes);
+  call.value = static_cast<std::uint32_t>(value);
+  return ask(call).ok != 0;
+}
+
+sim::VariableInfo RemoteDevice::allocation(std::uint64_t address) {
+  const Answer answer = ask(call_of(CallKind::allocation, address));
+  return {answer.address, answer.bytes};
+}
+
+sim::MemoryInfo RemoteDevice::memory() {
+  const Answer answer = ask(call_of(CallKind::memory));
+  return {answer.address, answer.bytes};
+}
+
+sim::LaunchReply RemoteDevice::launch(sim::KernelId kernel, const sim::LaunchConfig& config,
+                                      std::span<const std::byte> params) {
+  Call call = call_of(CallKind::launch);
+  call.id = kernel;
+  call.shape = {{config.grid.x, config.grid.y, config.grid.z},
+                {config.block.x, config.block.y, config.block.z},
+                config.dynamic_shared_bytes,
+                config.cooperative ? 1u : 0u};
+  const Answer answer = ask(call, params);
+  Payload payload(window_, answer.payload);
+  const auto wire = payload.value<LaunchWire>();
+  sim::LaunchReply reply;
+  reply.status = static_cast<sim::LaunchStatus>(wire.status);
+  reply.unsupported = wire.unsupported != 0;
+  reply.instructions = wire.instructions;
+  reply.message = payload.text(wire.message_bytes);
+  reply.output = payload.text(wire.output_bytes);
+  reply.error_output = payload.text(wire.error_bytes);
+  return reply;
+}
+
+}  // namespace assay::device

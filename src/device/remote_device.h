@@ -1,0 +1,38 @@
+// The worker's end of the link to the device process: see protocol.h.
+#pragma once
+
+#include "device/protocol.h"
+#include "sim/runtime/device_link.h"
+
+namespace assay::device {
+
+class RemoteDevice final : public sim::DeviceLink {
+ public:
+  // `link` is kLinkBytes of shared memory. A call counts on call_fd and waits for answer_fd.
+  RemoteDevice(std::byte* link, int call_fd, int answer_fd);
+
+  sim::ModuleReply load_module(std::string_view ptx) override;
+  sim::KernelReply kernel(sim::ModuleId, std::string_view name) override;
+  sim::VariableInfo variable(sim::ModuleId, std::string_view name) override;
+  std::uint64_t allocate(std::uint64_t bytes) override;
+  bool free(std::uint64_t address) override;
+  bool write(std::uint64_t to, std::span<const std::byte> from) override;
+  bool read(std::span<std::byte> to, std::uint64_t from) override;
+  bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) override;
+  bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes) override;
+  sim::VariableInfo allocation(std::uint64_t address) override;
+  sim::MemoryInfo memory() override;
+  sim::LaunchReply launch(sim::KernelId, const sim::LaunchConfig&,
+                          std::span<const std::byte> params) override;
+
+ private:
+  Answer ask(const Call&);
+  Answer ask(Call, std::span<const std::byte> payload);
+  bool inside(std::uint64_t address, std::uint64_t bytes);
+
+  LinkPage& page_;
+  std::byte* window_;
+  int call_fd_, answer_fd_;
+};
+
+}  // namespace assay::device

@@ -1,0 +1,376 @@
+#include "device/server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <string_view>
+
+#include "sim/ptx/parser.h"
+
+namespace assay::device {
+namespace {
+
+constexpr std::size_t kMaxModules = 256;
+
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
+}
+
+template <std::size_t n>
+void set_text(char (&to)[n], std::string_view from) {
+  const std::size_t bytes = std::min(from.size(), n - 1);
+  std::memcpy(to, from.data(), bytes);
+  to[bytes] = '\0';
+}
+
+// Fills the window from its begin, as far as there is room.
+class Payload {
+ public:
+  explicit Payload(std::byte* window) : window_(window) {}
+
+  template <class T>
+  void value(const T& v) {
+    bytes({reinterpret_cast<const char*>(&v), sizeof v});
+  }
+  std::uint32_t bytes(std::string_view text) {
+    const std::size_t n = std::min(text.size(), kWindowBytes - size_);
+    std::memcpy(window_ + size_, text.data(), n);
+    size_ += n;
+    return static_cast<std::uint32_t>(n);
+  }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::byte* window_;
+  std::size_t size_ = 0;
+};
+
+// What CUDA prints on stderr when an assertion fails.
+std::string assertion_line(const sim::Finding& f) {
+  const auto& b = f.thread.block;
+  const auto& t = f.thread.thread;
+  return fmt::format("{}: {}: block: [{},{},{}], thread: [{},{},{}] {}\n", f.where, f.kernel, b[0], b[1],
+                     b[2], t[0], t[1], t[2], f.text);
+}
+
+sim::LaunchConfig config_of(const LaunchShape& s) {
+  return {{s.grid[0], s.grid[1], s.grid[2]},
+          {s.block[0], s.block[1], s.block[2]},
+          s.dynamic_shared_bytes,
+          s.cooperative != 0};
+}
+
+}  // namespace
+
+Server::Server(Control& control, std::span<std::byte> arena, std::byte* link,
+               const sim::DeviceOptions& options)
+    : control_(control),
+      arena_(arena),
+      page_(*reinterpret_cast<LinkPage*>(link)),
+      window_(link + kWindowOffset),
+      device_(options) {}
+
+// --- orders ----------------------------------------------------------------------------------------------------------
+
+void Server::obey() {
+  control_.ok = 1;
+  switch (control_.order) {
+    case Order::none: break;
+    case Order::place: place(); break;
+    case Order::start: start(); break;
+    case Order::stop: stop(); break;
+    case Order::write: write_bulk(); break;
+    case Order::collect: collect(); break;
+  }
+}
+
+std::span<std::byte> Server::contents(const Buffer& b) const {
+  return arena_.subspan(b.offset, b.bytes);
+}
+
+// Of outputs the bytes before the buffer go along: they hold a canary.
+void Server::place() {
+  for (const Buffer& b : placed_) device_.free(b.address - b.skew);
+  placed_.clear();
+  placed_bytes_ = 0;
+  for (std::uint32_t i = 0; i < control_.buffers; ++i) {
+    Buffer& b = control_.buffer[i];
+    const std::uint64_t base = device_.allocate(std::max<std::uint64_t>(b.skew + b.bytes, 1));
+    if (base == 0) {
+      control_.ok = 0;
+      return;
+    }
+    b.address = base + b.skew;
+    placed_.push_back(b);
+    placed_bytes_ += std::max<std::uint64_t>(b.skew + b.bytes, 1);
+    const std::uint64_t before = b.output ? b.skew : 0;
+    device_.write(b.address - before, arena_.subspan(b.offset - before, before + b.bytes));
+  }
+}
+
+void Server::start() {
+  for (const Buffer& b : placed_) {
+    if (!b.output && b.phase > 0 && b.phase == control_.phase) device_.write(b.address, contents(b));
+  }
+  report_ = {};
+  device_.reset_high_water();
+  listening_ = true;
+}
+
+void Server::stop() {
+  listening_ = false;
+  const std::uint64_t peak = device_.high_water();
+  report_.peak_bytes = peak > placed_bytes_ ? peak - placed_bytes_ : 0;
+  control_.report = report_;
+}
+
+void Server::write_bulk() {
+  control_.ok = device_.write(control_.address, arena_.subspan(control_.offset, control_.bytes)) ? 1 : 0;
+}
+
+void Server::collect() {
+  control_.changed = -1;
+  std::vector<std::byte> now;
+  for (std::size_t i = 0; i < placed_.size(); ++i) {
+    const Buffer& b = placed_[i];
+    if (b.output) {
+      device_.read(arena_.subspan(b.offset - b.skew, b.skew + b.bytes), b.address - b.skew);
+      continue;
+    }
+    const std::span<const std::byte> before = contents(b);
+    now.resize(b.bytes);
+    device_.read(now, b.address);
+    const auto at = std::mismatch(now.begin(), now.end(), before.begin()).first;
+    if (at == now.end() || control_.changed >= 0) continue;
+    control_.changed = static_cast<std::int32_t>(i);
+    control_.changed_at = static_cast<std::uint64_t>(at - now.begin());
+  }
+}
+
+// --- calls -----------------------------------------------------------------------------------------------------------
+
+void Server::serve() {
+  const std::uint64_t begin = now_ns();
+  control_.busy_since.store(begin);
+  // Read once: the worker may write while this runs.
+  Call call;
+  std::memcpy(&call, &page_.call, sizeof call);
+  Answer answer;
+  try {
+    if (call.payload <= kWindowBytes) dispatch(call, answer);
+  } catch (const sim::Unsupported& e) {
+    note_missing(e.what());
+  } catch (const std::exception& e) {  // no memory left on the host
+    note_missing(e.what());
+  }
+  std::memcpy(&page_.answer, &answer, sizeof answer);
+  control_.busy_ns.fetch_add(now_ns() - begin);
+  control_.busy_since.store(0);
+}
+
+std::string Server::text_payload(const Call& call) const {
+  return {reinterpret_cast<const char*>(window_),
+          static_cast<std::size_t>(std::min<std::uint64_t>(call.payload, kMaxNameBytes))};
+}
+
+bool Server::is_placed(std::uint64_t address) const {
+  return std::ranges::any_of(placed_, [&](const Buffer& b) { return b.address - b.skew == address; });
+}
+
+void Server::dispatch(const Call& call, Answer& answer) {
+  switch (call.kind) {
+    case CallKind::module_begin:
+      ptx_.clear();
+      ptx_bytes_ = call.bytes <= kMaxPtxBytes ? call.bytes : 0;
+      answer.ok = ptx_bytes_ > 0 ? 1 : 0;
+      return;
+    case CallKind::module_part:
+      if (call.payload > ptx_bytes_ - ptx_.size()) return;
+      ptx_.append(reinterpret_cast<const char*>(window_), call.payload);
+      answer.ok = 1;
+      return;
+    case CallKind::module_load: return load_module(answer);
+    case CallKind::kernel: return find_kernel(call, answer);
+    case CallKind::variable: return find_variable(call, answer);
+    case CallKind::allocate:
+      if (call.bytes > 0) answer.address = device_.allocate(call.bytes);
+      return;
+    case CallKind::free:
+      answer.ok = !is_placed(call.address) && device_.free(call.address) ? 1 : 0;
+      return;
+    case CallKind::write: return write(call, answer);
+    case CallKind::read: return read(call, answer);
+    case CallKind::copy:
+    case CallKind::fill: return move_within(call, answer);
+    case CallKind::allocation: {
+      const sim::VariableInfo found = device_.allocation(call.address);
+      answer.address = found.address;
+      answer.bytes = found.bytes;
+      return;
+    }
+    case CallKind::memory:
+      answer.address = device_.capacity();
+      answer.bytes = device_.live_bytes();
+      return;
+    case CallKind::launch: return launch(call, answer);
+  }
+}
+
+void Server::load_module(Answer& answer) {
+  Payload payload(window_);
+  const auto fail = [&](std::uint32_t code, std::string_view why) {
+    answer.code = code;
+    payload.bytes(why);
+    answer.payload = payload.size();
+  };
+  constexpr std::uint32_t kInvalid = 1, kUnsupported = 2;
+  if (ptx_.size() != ptx_bytes_ || ptx_.empty() || ++modules_ > kMaxModules) {
+    return fail(kInvalid, "the module is incomplete, or one too many");
+  }
+  try {
+    answer.id = device_.load_module(ptx_);
+  } catch (const sim::ptx::ParseError& e) {
+    const std::string why = fmt::format("PTX line {}, column {}: {}", e.line, e.column, e.what());
+    set_text(report_.invalid_ptx, why);
+    fail(kInvalid, why);
+  } catch (const std::exception& e) {
+    note_missing(e.what());
+    fail(kUnsupported, e.what());
+  }
+  ptx_.clear();
+  ptx_bytes_ = 0;
+}
+
+void Server::find_kernel(const Call& call, Answer& answer) {
+  constexpr std::uint32_t kOk = 0, kUnknown = 1, kUnsupported = 2;
+  Payload payload(window_);
+  sim::KernelId id = 0;
+  sim::KernelInfo info;
+  try {
+    id = device_.kernel(call.id, text_payload(call));
+    info = device_.info(id);
+  } catch (const std::out_of_range&) {
+    answer.code = kUnknown;
+    return;
+  } catch (const std::exception& e) {
+    note_missing(e.what());
+    answer.code = kUnsupported;
+    payload.bytes(e.what());
+    answer.payload = payload.size();
+    return;
+  }
+  if (id >= kernel_params_.size()) kernel_params_.resize(id + 1);
+  kernel_params_[id] = info.params_bytes;
+  KernelWire wire;
+  wire.name_bytes = static_cast<std::uint32_t>(info.name.size());
+  wire.params = static_cast<std::uint32_t>(info.param_bytes.size());
+  wire.params_bytes = info.params_bytes;
+  wire.static_shared_bytes = info.static_shared_bytes;
+  wire.local_bytes = info.local_bytes;
+  wire.registers = info.registers;
+  wire.max_threads = info.max_threads;
+  payload.value(wire);
+  payload.bytes(info.name);
+  for (std::size_t i = 0; i < info.param_bytes.size(); ++i) {
+    payload.value(info.param_bytes[i]);
+    payload.value(info.param_offset[i]);
+  }
+  answer.code = kOk;
+  answer.id = id;
+  answer.payload = payload.size();
+}
+
+void Server::find_variable(const Call& call, Answer& answer) {
+  try {
+    const sim::VariableInfo found = device_.variable(call.id, text_payload(call));
+    answer.address = found.address;
+    answer.bytes = found.bytes;
+  } catch (const std::out_of_range&) {
+  }
+}
+
+void Server::write(const Call& call, Answer& answer) {
+  if (!device_.write(call.address, {window_, call.payload})) return;
+  answer.ok = 1;
+  report_.to_device_bytes += call.payload;
+  ++report_.transfers;
+}
+
+void Server::read(const Call& call, Answer& answer) {
+  if (call.bytes > kWindowBytes || !device_.read({window_, call.bytes}, call.address)) return;
+  answer.ok = 1;
+  answer.payload = call.bytes;
+  report_.to_host_bytes += call.bytes;
+  ++report_.transfers;
+}
+
+void Server::move_within(const Call& call, Answer& answer) {
+  const bool done = call.kind == CallKind::copy
+                        ? device_.copy(call.address, call.from, call.bytes)
+                        : device_.fill(call.address, static_cast<std::byte>(call.value), call.bytes);
+  if (!done) return;
+  answer.ok = 1;
+  report_.within_bytes += call.bytes;
+  ++report_.transfers;
+}
+
+void Server::launch(const Call& call, Answer& answer) {
+  LaunchWire wire;
+  std::string message, output, error_output;
+  const bool known = call.id < kernel_params_.size() && kernel_params_[call.id] == call.payload;
+  if (!known) {
+    wire.status = static_cast<std::uint32_t>(sim::LaunchStatus::invalid_configuration);
+  } else if (report_.counters.instructions >= control_.instruction_limit) {
+    report_.over_limit = 1;
+    wire.status = static_cast<std::uint32_t>(sim::LaunchStatus::timeout);
+  } else {
+    const std::vector<std::byte> params(window_, window_ + call.payload);
+    try {
+      const sim::LaunchResult result = device_.launch(call.id, config_of(call.shape), params);
+      take(result);
+      for (const sim::Finding& f : result.findings) {
+        if (f.kind == sim::FindingKind::assertion) error_output += assertion_line(f);
+      }
+      output = result.output;
+      wire.status = static_cast<std::uint32_t>(result.status);
+      wire.instructions = result.counters.instructions;
+    } catch (const std::exception& e) {
+      note_missing(e.what());
+      wire.unsupported = 1;
+      message = e.what();
+    }
+  }
+  constexpr std::size_t kMostText = (kWindowBytes - sizeof wire) / 3;
+  for (std::string* text : {&message, &output, &error_output}) text->resize(std::min(text->size(), kMostText));
+  wire.message_bytes = static_cast<std::uint32_t>(message.size());
+  wire.output_bytes = static_cast<std::uint32_t>(output.size());
+  wire.error_bytes = static_cast<std::uint32_t>(error_output.size());
+  Payload payload(window_);
+  payload.value(wire);
+  for (const std::string* text : {&message, &output, &error_output}) payload.bytes(*text);
+  answer.ok = 1;
+  answer.payload = payload.size();
+}
+
+void Server::take(const sim::LaunchResult& result) {
+  report_.counters += result.counters;
+  if (report_.counters.instructions > control_.instruction_limit) report_.over_limit = 1;
+  for (const sim::Finding& f : result.findings) {
+    if (f.kind == sim::FindingKind::instruction_limit) {
+      report_.over_limit = 1;
+      continue;
+    }
+    if (report_.findings++ == 0) set_text(report_.first_finding, f.describe());
+  }
+}
+
+void Server::note_missing(const char* what) {
+  if (report_.unsupported[0] == '\0') set_text(report_.unsupported, what);
+}
+
+}  // namespace assay::device

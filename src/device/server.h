@@ -1,0 +1,60 @@
+// What the device process does with orders and calls: see protocol.h. Needs nothing but memory, so that tests can
+// drive it without a process.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/protocol.h"
+#include "sim/device.h"
+
+namespace assay::device {
+
+class Server {
+ public:
+  // All must outlive the server. `link` is kLinkBytes long and hostile, `control` and `arena` are the harness's.
+  Server(Control& control, std::span<std::byte> arena, std::byte* link, const sim::DeviceOptions& options);
+
+  void obey();           // carries out the order in control
+  bool listening() const { return listening_; }
+  void serve();          // answers the call in the link page; never throws
+
+ private:
+  void place();
+  void start();
+  void stop();
+  void write_bulk();
+  void collect();
+  std::span<std::byte> contents(const Buffer&) const;
+
+  void dispatch(const Call&, Answer&);
+  void load_module(Answer&);
+  void find_kernel(const Call&, Answer&);
+  void find_variable(const Call&, Answer&);
+  void write(const Call&, Answer&);
+  void read(const Call&, Answer&);
+  void move_within(const Call&, Answer&);
+  void launch(const Call&, Answer&);
+  void take(const sim::LaunchResult&);
+  void note_missing(const char* what);
+  bool is_placed(std::uint64_t address) const;
+  std::string text_payload(const Call&) const;
+
+  Control& control_;
+  std::span<std::byte> arena_;
+  LinkPage& page_;
+  std::byte* window_;
+  sim::Device device_;
+  std::vector<Buffer> placed_;
+  std::uint64_t placed_bytes_ = 0;
+  bool listening_ = false;
+  std::string ptx_;                // of the module that is being sent
+  std::size_t ptx_bytes_ = 0;      // that it will have
+  std::size_t modules_ = 0;
+  std::vector<std::uint32_t> kernel_params_;  // bytes of the parameter block, by KernelId
+  Report report_;
+};
+
+}  // namespace assay::device

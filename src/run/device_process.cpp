@@ -1,0 +1,182 @@
+#include "run/device_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "sandbox/probe.h"
+#include "sandbox/worker_image.h"
+#include "util/files.h"
+#include "util/text.h"
+
+namespace assay::run {
+namespace {
+
+using device::Order;
+
+Fd make_eventfd() {
+  Fd fd(::eventfd(0, EFD_CLOEXEC));
+  if (!fd) throw Error("cannot make an eventfd");
+  return fd;
+}
+
+// Text that the device process wrote, whatever it is.
+template <std::size_t n>
+std::string text_of(const char (&text)[n]) {
+  return printable(std::string_view(text, ::strnlen(text, n)), 4, 600);
+}
+
+}  // namespace
+
+void DeviceReport::add(const DeviceReport& later, bool counts) {
+  const std::uint64_t most = std::max(work.device_bytes, later.work.device_bytes);
+  if (counts) work = later.work;
+  work.device_bytes = most;
+  if (findings == 0) first_finding = later.first_finding;
+  findings += later.findings;
+  if (unsupported.empty()) unsupported = later.unsupported;
+  if (invalid_ptx.empty()) invalid_ptx = later.invalid_ptx;
+  over_limit = over_limit || later.over_limit;
+}
+
+DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings, Arena& arena)
+    : arena_(arena),
+      control_("device control", sizeof(device::Control), Arena::Access::worker_writes),
+      link_("device link", device::kLinkBytes, Arena::Access::worker_writes),
+      order_(make_eventfd()),
+      done_(make_eventfd()),
+      call_(make_eventfd()),
+      answer_(make_eventfd()) {
+  new (control_.data()) device::Control;
+  int text[2];
+  if (::pipe2(text, O_CLOEXEC | O_NONBLOCK) != 0) throw Error("cannot make a pipe");
+  text_ = Fd(text[0]);
+  const Fd text_write(text[1]);
+  const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  sandbox::Program program;
+  program.policy = sandbox::Policy::worker;
+  program.mounts = sandbox::library_mounts();
+  program.exec_fd = sandbox::device_image_fd();
+  program.argv = {"device", std::to_string(settings.memory_bytes), std::to_string(settings.launch_limit),
+                  std::to_string(settings.threads)};
+  // In descriptor order 0..9; see device/protocol.h.
+  program.fds = {null.get(),   text_write.get(), text_write.get(), control_.fd(), arena_.fd(),
+                 order_.get(), done_.get(),      link_.fd(),       call_.get(),   answer_.get()};
+  // No limit on address space: the simulator reserves far more than it touches. What it touches is bounded by
+  // memory_bytes and by what a message may carry.
+  program.limits.processes = settings.threads + 8;
+  process_ = sandbox::spawn(tier, program);
+}
+
+bool DeviceProcess::order(Order order, std::chrono::milliseconds patience) {
+  if (!usable_) return false;
+  control().order = order;
+  const std::uint64_t one = 1;
+  std::uint64_t count = 0;
+  usable_ = false;
+  if (::write(order_.get(), &one, sizeof one) != sizeof one) throw Error("cannot reach a device process");
+  for (;;) {
+    pollfd entries[] = {{done_.get(), POLLIN, 0}, {process_.pidfd(), POLLIN, 0}};
+    const int ready = ::poll(entries, 2, static_cast<int>(patience.count()));
+    if (ready < 0 && errno == EINTR) continue;
+    if (entries[0].revents == 0) return false;
+    usable_ = ::read(done_.get(), &count, sizeof count) == sizeof count && count == 1;
+    return usable_;
+  }
+}
+
+DeviceProcess::Placed DeviceProcess::place(const CasePlan& plan, Layout& layout) {
+  handles_.clear();
+  for (std::size_t i = 0; i < layout.slots.size(); ++i) {
+    if (!layout.on_device[i]) continue;
+    if (handles_.size() == device::kMaxBuffers) throw Error("a case has too many buffers for the device");
+    const wire::BufferSlot& slot = layout.slots[i];
+    const BufferPlan& buffer = plan.buffers[i];
+    device::Buffer& to = control().buffer[handles_.size()];
+    to = {slot.offset, slot.bytes, static_cast<std::uint32_t>(misalignment(plan, buffer, Memory::device)), buffer.phase,
+          buffer.role != Role::input, 0};
+    handles_.push_back(i);
+  }
+  control().buffers = static_cast<std::uint32_t>(handles_.size());
+  if (!order(Order::place)) return Placed::dead;
+  if (control().ok == 0) return Placed::no_room;
+  for (std::size_t n = 0; n < handles_.size(); ++n) {
+    layout.slots[handles_[n]].device = control().buffer[n].address;
+  }
+  return Placed::yes;
+}
+
+bool DeviceProcess::start(int phase, std::uint64_t instruction_limit) {
+  control().phase = phase;
+  control().instruction_limit = instruction_limit;
+  return order(Order::start);
+}
+
+std::optional<DeviceReport> DeviceProcess::stop(std::chrono::milliseconds patience) {
+  if (!order(Order::stop, patience)) return std::nullopt;
+  device::Report said;
+  std::memcpy(&said, &control().report, sizeof said);
+  DeviceReport report;
+  report.work = {said.counters,        said.to_device_bytes, said.to_host_bytes,
+                 said.within_bytes,    said.transfers,       said.peak_bytes};
+  report.findings = said.findings;
+  report.first_finding = text_of(said.first_finding);
+  report.unsupported = text_of(said.unsupported);
+  report.invalid_ptx = text_of(said.invalid_ptx);
+  report.over_limit = said.over_limit != 0;
+  return report;
+}
+
+bool DeviceProcess::collect(const CasePlan& plan, std::string& changed) {
+  changed.clear();
+  if (!order(Order::collect)) return false;
+  const std::int32_t n = control().changed;
+  if (n >= 0 && static_cast<std::size_t>(n) < handles_.size()) {
+    changed = fmt::format("wrote to the input {} (byte {})", plan.buffers[handles_[static_cast<std::size_t>(n)]].name,
+                          control().changed_at);
+  }
+  return true;
+}
+
+bool DeviceProcess::write(std::uint64_t address, std::span<const std::byte> bytes) {
+  if (bytes.size() > kCallbackPayload) return false;
+  const std::size_t offset = arena_.bytes() - kCallbackPayload;
+  std::memcpy(arena_.data() + offset, bytes.data(), bytes.size());
+  control().address = address;
+  control().offset = offset;
+  control().bytes = bytes.size();
+  return order(Order::write) && control().ok != 0;
+}
+
+double DeviceProcess::busy_seconds() const {
+  const auto now = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
+  const std::uint64_t since = control().busy_since.load(), done = control().busy_ns.load();
+  const std::uint64_t present = since != 0 && since < now ? now - since : 0;
+  return static_cast<double>(done + present) * 1e-9;
+}
+
+std::string DeviceProcess::how_it_ended() {
+  std::string said(512, '\0');
+  const ssize_t n = ::read(text_.get(), said.data(), said.size());
+  said.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  const auto exit = process_.wait(std::chrono::seconds(1));
+  usable_ = false;
+  std::string text = "the simulated device does not answer";
+  if (exit && WIFSIGNALED(exit->status)) {
+    text = fmt::format("the simulated device was ended by {}", strsignal(WTERMSIG(exit->status)));
+  } else if (exit) {
+    text = fmt::format("the simulated device ended with status {}", WEXITSTATUS(exit->status));
+  }
+  return said.empty() ? text : text + ": " + printable(said, 3);
+}
+
+}  // namespace assay::run

@@ -1,0 +1,81 @@
+// The simulated GPU behind a worker, as the harness drives it; device/protocol.h says how and why.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "assay/challenge.h"
+#include "device/protocol.h"
+#include "results/simulated_work.h"
+#include "run/arena.h"
+#include "run/layout.h"
+#include "sandbox/sandbox.h"
+
+namespace assay::run {
+
+struct DeviceSettings {
+  std::uint64_t memory_bytes = std::uint64_t{1} << 30;
+  std::uint64_t launch_limit = kInstructionLimit;  // warp instructions of one launch
+  unsigned threads = 1;                            // that simulate blocks; results do not depend on it
+};
+
+// What happened on the device in one phase or more.
+struct DeviceReport {
+  SimulatedWork work;
+  std::uint64_t findings = 0;    // places where a check found something
+  std::string first_finding;     // in words, made printable
+  std::string unsupported;       // what needs a GPU, "" if nothing does
+  std::string invalid_ptx;
+  bool over_limit = false;       // too many instructions
+
+  // A later phase. Its work takes the place of what stood here if it is the one that counts; most memory stays.
+  void add(const DeviceReport& later, bool counts);
+};
+
+class DeviceProcess {
+ public:
+  // `arena` holds what the layouts of cases have in device_bytes, and kCallbackPayload behind it. Throws Error when
+  // no process can be made.
+  DeviceProcess(sandbox::Tier, const DeviceSettings&, Arena& arena);
+
+  // For the worker.
+  int link_fd() const { return link_.fd(); }
+  int call_fd() const { return call_.get(); }
+  int answer_fd() const { return answer_.get(); }
+
+  // Orders. Nothing, or false, when the process has ended or does not answer; then it is of no further use.
+  enum class Placed : std::uint8_t { yes, no_room, dead };
+  // Writes the addresses into the layout's slots.
+  Placed place(const CasePlan&, Layout&);
+  bool start(int phase, std::uint64_t instruction_limit);
+  std::optional<DeviceReport> stop(std::chrono::milliseconds patience = kPatience);
+  // Puts outputs into the arena. `changed`: the input that was written to, in words, or "".
+  bool collect(const CasePlan&, std::string& changed);
+  // False also when the address is no device memory.
+  bool write(std::uint64_t address, std::span<const std::byte>);
+
+  int pidfd() const { return process_.pidfd(); }
+  // Seconds spent on the worker's calls so far, the present one included.
+  double busy_seconds() const;
+  std::string how_it_ended();
+
+ private:
+  // An order waits at most for the launch in progress, which the instruction limit ends.
+  static constexpr std::chrono::milliseconds kPatience{300'000};
+
+  bool order(device::Order, std::chrono::milliseconds patience = kPatience);
+  device::Control& control() const { return *reinterpret_cast<device::Control*>(control_.data()); }
+
+  Arena& arena_;
+  Arena control_, link_;
+  Fd order_, done_, call_, answer_, text_;
+  sandbox::Process process_;
+  std::vector<std::size_t> handles_;  // of the placed buffers
+  bool usable_ = true;
+};
+
+}  // namespace assay::run

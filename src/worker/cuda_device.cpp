@@ -1,0 +1,91 @@
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "device/remote_device.h"
+#include "run/wire.h"
+#include "sim/runtime/api.h"
+#include "sim/runtime/runtime.h"
+#include "worker/device.h"
+
+namespace assay::worker {
+namespace {
+
+namespace cuda = sim::cuda;
+
+constexpr std::size_t kAlignment = 256;  // of cudaMalloc
+
+// Blocks by the address that was handed out; where it was aligned further it is not the allocation's own.
+struct Blocks {
+  std::mutex mutex;
+  std::map<void*, void*> allocation;
+};
+
+Blocks& blocks() {
+  static Blocks& instance = *new Blocks;
+  return instance;
+}
+
+}  // namespace
+
+// The link's memory is resident from the start, so that it does not count as memory of the submission.
+std::int32_t attach_device() {
+  void* link = ::mmap(nullptr, device::kLinkBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                      wire::kLinkFd, 0);
+  if (link == MAP_FAILED) std::_Exit(75);
+  auto remote = std::make_unique<device::RemoteDevice>(static_cast<std::byte*>(link), wire::kCallFd,
+                                                       wire::kAnswerFd);
+  cuda::Runtime::instance().attach(std::move(remote), sim::RunLog(wire::kLogFd));
+  return 0;
+}
+
+void* device_allocate(std::size_t bytes, std::size_t align) {
+  const std::size_t extra = align > kAlignment ? align - kAlignment : 0;
+  void* base = nullptr;
+  if (bytes + extra < bytes) return nullptr;
+  if (cuda::cudaMalloc(&base, std::max<std::size_t>(bytes + extra, 1)) != cuda::cudaSuccess) {
+    cuda::cudaGetLastError();  // a full device is no error of the submission's CUDA calls
+    return nullptr;
+  }
+  const std::size_t step = std::max(align, kAlignment);
+  void* p = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(base) + step - 1) & ~(step - 1));
+  const std::lock_guard lock(blocks().mutex);
+  blocks().allocation[p] = base;
+  return p;
+}
+
+bool device_release(void* p) {
+  void* base = nullptr;
+  {
+    const std::lock_guard lock(blocks().mutex);
+    const auto block = blocks().allocation.find(p);
+    if (block == blocks().allocation.end()) return cuda::is_device(p);
+    base = block->second;
+    blocks().allocation.erase(block);
+  }
+  cuda::cudaFree(base);
+  return true;
+}
+
+void device_aware_copy(void* to, const void* from, std::size_t bytes) {
+  if (cuda::is_device(to) || cuda::is_device(from)) {
+    cuda::cudaMemcpy(to, from, bytes, cuda::cudaMemcpyDefault);
+  } else {
+    std::memcpy(to, from, bytes);
+  }
+}
+
+void device_aware_fill(void* to, unsigned char value, std::size_t bytes) {
+  if (cuda::is_device(to)) {
+    cuda::cudaMemset(to, value, bytes);
+  } else {
+    std::memset(to, value, bytes);
+  }
+}
+
+}  // namespace assay::worker

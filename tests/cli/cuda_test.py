@@ -1,0 +1,317 @@
+"""Submissions in CUDA on the simulated GPU: right, wrong in the ways of GPU code, hostile. Skipped without nvcc.
+
+Usage: cuda_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ASSAY, ROOT = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1))
+CHALLENGE = "layer_norm_backward"
+
+# A warp for each row, a thread for each column of the sums; statistics in double, 16 bytes a row.
+SOURCE = r"""
+#include "abi.h"
+
+#include <cuda_runtime.h>
+
+namespace {
+
+constexpr int kBlock = 32;
+
+__device__ double row_sum(double v) {
+  for (int step = 16; step > 0; step /= 2) v += __shfl_xor_sync(0xffffffffu, v, step);
+  return v;
+}
+
+__global__ void forward(ln_params p, const float* x, const float* gamma, const float* beta, float* y,
+                        double2* cache) {
+  x += blockIdx.x * p.D;
+  y += blockIdx.x * p.D;
+  double sum = 0, squares = 0;
+  for (int64_t i = threadIdx.x; i < p.D; i += kBlock) sum += x[i];
+  const double mean = row_sum(sum) / double(p.D);
+  for (int64_t i = threadIdx.x; i < p.D; i += kBlock) squares += (x[i] - mean) * (x[i] - mean);
+  const double rstd = 1 / sqrt(row_sum(squares) / double(p.D) + double(p.eps));
+  for (int64_t i = threadIdx.x; i < p.D; i += kBlock) {
+    y[i] = float((x[i] - mean) * rstd * gamma[i] + beta[i]);
+  }
+  if (threadIdx.x == 0) cache[blockIdx.x] = {mean, rstd};
+}
+
+__global__ void rows(ln_params p, const float* dy, const float* x, const float* gamma, const double2* cache,
+                     float* dx) {
+  const double mean = cache[blockIdx.x].x, rstd = cache[blockIdx.x].y;
+  dy += blockIdx.x * p.D;
+  x += blockIdx.x * p.D;
+  dx += blockIdx.x * p.D;
+  double g = 0, gx = 0;
+  for (int64_t i = threadIdx.x; i < p.D; i += kBlock) {
+    g += double(dy[i]) * gamma[i];
+    gx += double(dy[i]) * gamma[i] * ((x[i] - mean) * rstd);
+  }
+  g = row_sum(g) / double(p.D);
+  gx = row_sum(gx) / double(p.D);
+  for (int64_t i = threadIdx.x; i < p.D; i += kBlock) {
+    dx[i] = float(rstd * (double(dy[i]) * gamma[i] - g - (x[i] - mean) * rstd * gx));
+  }
+  /*IN_ROWS*/
+}
+
+__global__ void columns(ln_params p, const float* dy, const float* x, const double2* cache, float* dgamma,
+                        float* dbeta) {
+  const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (i >= p.D) return;
+  double a = 0, b = 0;
+  for (int64_t r = 0; r < p.rows; ++r) {
+    a += dy[r * p.D + i] * ((x[r * p.D + i] - cache[r].x) * cache[r].y);
+    b += dy[r * p.D + i];
+  }
+  /*IN_COLUMNS*/
+  if (dgamma != nullptr) dgamma[i] = float(a);
+  if (dbeta != nullptr) dbeta[i] = float(b);
+}
+
+double2* aligned(const void* cache) {
+  return reinterpret_cast<double2*>((reinterpret_cast<uintptr_t>(cache) + 15) / 16 * 16);
+}
+
+bool invalid(const ln_params* p) { return p->rows < 0 || p->D < 0 || !(p->eps >= 0); }
+
+}  // namespace
+
+extern "C" size_t ln_cache_bytes(const ln_params* p) { return 16 * p->rows + 16; }
+
+extern "C" int ln_forward(assay_ctx* ctx, const ln_params* p, const void* x, const float* gamma,
+                          const float* beta, void* y, void* cache) {
+  if (invalid(p)) return ASSAY_EINVAL;
+  if (p->dtype != ASSAY_F32) return ASSAY_ENOTSUP;
+  if (p->rows * p->D == 0) return ASSAY_OK;
+  if (x == nullptr) return ASSAY_EINVAL;
+  const auto stream = static_cast<cudaStream_t>(ctx->stream);
+  forward<<<unsigned(p->rows), kBlock, 0, stream>>>(*p, static_cast<const float*>(x), gamma, beta,
+                                                    static_cast<float*>(y), aligned(cache));
+  return cudaStreamSynchronize(stream) == cudaSuccess ? ASSAY_OK : ASSAY_EINTERNAL;
+}
+
+extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x,
+                           const float* gamma, const void* cache, void* dx, float* dgamma, float* dbeta) {
+  if (invalid(p)) return ASSAY_EINVAL;
+  if (p->dtype != ASSAY_F32) return ASSAY_ENOTSUP;
+  if (p->D == 0) return ASSAY_OK;
+  if (p->rows > 0 && (x == nullptr || dy == nullptr)) return ASSAY_EINVAL;
+  /*IN_HOST*/
+  const auto stream = static_cast<cudaStream_t>(ctx->stream);
+  if (p->rows > 0 && dx != nullptr) {
+    rows<<<unsigned(p->rows), kBlock, 0, stream>>>(*p, static_cast<const float*>(dy),
+                                                   static_cast<const float*>(x), gamma, aligned(cache),
+                                                   static_cast<float*>(dx));
+  }
+  columns<<<unsigned((p->D + 127) / 128), 128, 0, stream>>>(
+      *p, static_cast<const float*>(dy), static_cast<const float*>(x), aligned(cache), dgamma, dbeta);
+  return cudaStreamSynchronize(stream) == cudaSuccess ? ASSAY_OK : ASSAY_EINTERNAL;
+}
+"""
+
+# Reads what another warp wrote, with nothing between; the value is not used.
+RACE = r"""
+  __shared__ float sums[128];
+  sums[threadIdx.x] = float(a);
+  if (sums[(threadIdx.x + 64) % 128] == 1e30f) a = 0;
+"""
+
+TAMPER = r"""
+  // The worker's descriptors: 8 the link, 9 its calls, 3 the control page.
+  volatile unsigned char* page = (volatile unsigned char*)mmap(0, 4096 + (4 << 20), PROT_READ | PROT_WRITE,
+                                                               MAP_SHARED, 8, 0);
+  const unsigned long long one = 1;
+  for (int round = 0; round < 200; ++round) {
+    for (int i = 0; i < 512; ++i) page[i] = (unsigned char)(37 * i + 11 * round);
+    if (round % 3 == 0) page[0] = round % 15, page[1] = page[2] = page[3] = 0;
+    if (write(9, &one, sizeof one) != sizeof one) break;
+  }
+"""
+
+INCLUDES = "#include <sys/mman.h>\n#include <unistd.h>\n#include <cstdlib>\n"
+
+
+def source(in_rows="", in_columns="", in_host=""):
+    text = SOURCE.replace("/*IN_ROWS*/", in_rows).replace("/*IN_COLUMNS*/", in_columns)
+    return INCLUDES + text.replace("/*IN_HOST*/", in_host)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="assay-cuda-"))
+        self.submissions = self.folder / "submissions"
+        self.results = self.folder / "results"
+
+    def tearDown(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def submit(self, model, text, name="submission.cu"):
+        path = self.submissions / model / CHALLENGE
+        path.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text(text)
+
+    def assay(self, *args, expect=0, env=None):
+        done = subprocess.run([ASSAY, "--root", ROOT, *map(str, args)], capture_output=True, text=True,
+                              timeout=600, env={**os.environ, **(env or {})})
+        self.assertEqual(done.returncode, expect, f"{args}\n{done.stdout}\n{done.stderr}")
+        return done.stdout + done.stderr
+
+    def run_all(self, *args, **kwargs):
+        return self.assay("run", "--submissions", self.submissions, "--results", self.results, *args, **kwargs)
+
+    def replay(self, case, *args, **kwargs):
+        """One case of the model 'm', as text."""
+        return self.assay("rerun", "m", CHALLENGE, "--case", case, "--seed", 5, "--submissions",
+                          self.submissions, *args, **kwargs)
+
+    def cells(self):
+        board = json.loads((self.results / "scoreboard.json").read_text())
+        return {(e["cell"]["model"], e["cell"]["device"]): e for e in board["entries"]}
+
+
+class GoodSubmission(Case):
+    def test_every_case_passes_and_leaves_its_counters(self):
+        self.submit("m", source())
+        self.run_all("--seed", 5)
+        entry = self.cells()["m", "sim"]
+        cases = {c["name"]: c for c in entry["cell"]["cases"]}
+        wrong = {n: (c["verdict"], c.get("detail")) for n, c in cases.items() if c["verdict"] not in ("OK", "NS")}
+        self.assertEqual(wrong, {})
+        self.assertEqual(cases["bf16_basic"]["verdict"], "NS")
+        timed = [c for c in cases.values() if c["group"] == "timed"]
+        self.assertTrue(timed)
+        for case in timed:
+            metrics = {m["name"]: m["value"] for m in case["metrics"]}
+            self.assertNotIn("samples", case)
+            self.assertEqual(metrics["sim_launches"], 2)
+            self.assertGreater(metrics["sim_global_load_bytes"], 0)
+            self.assertEqual(metrics["sim_to_host_bytes"], 0)
+            self.assertEqual(metrics["sim_device_bytes"], 0)
+        self.assertTrue(entry["cell"]["tests_note"].startswith("not run"))
+
+    def test_counters_are_the_same_on_every_run(self):
+        self.submit("m", source())
+        first, second = (self.replay("memory") for _ in range(2))
+        strip = lambda text: [line for line in text.splitlines() if "metric    sim_" in line]
+        self.assertTrue(strip(first))
+        self.assertEqual(strip(first), strip(second))
+
+    def test_both_languages_are_cells_of_their_own(self):
+        self.submit("m", source())
+        self.submit("m", (ROOT / "challenges" / CHALLENGE / "naive.cpp").read_text(), "submission.cpp")
+        listed = self.assay("list", "models", "--submissions", self.submissions)
+        self.assertIn("cpu", listed)
+        self.assertIn("sim", listed)
+        self.assertIn("choose with", self.replay("eps_1e_12", expect=2))
+        self.assertIn("OK, correct", self.replay("eps_1e_12", "--device", "sim"))
+        self.assertIn("OK, correct", self.replay("eps_1e_12", "--device", "cpu"))
+        self.run_all("--quick", "--device", "sim")
+        self.assertEqual(list(self.cells()), [("m", "sim")])
+
+    def test_without_a_toolkit_nothing_is_run_and_nothing_is_lost(self):
+        self.submit("m", source())
+        self.run_all("--quick", env={"ASSAY_NVCC": ""})
+        score = self.cells()["m", "sim"]["score"]
+        self.assertEqual(score["verdict"], "SKIP")
+        self.assertIsNone(score["total"])
+        shown = self.assay("show", "m", CHALLENGE, "--results", self.results)
+        self.assertIn("no CUDA Toolkit (nvcc) found", shown)
+
+
+class BadSubmission(Case):
+    def check(self, text, verdict, *messages, case="eps_1e_12"):
+        self.submit("m", text)
+        output = self.replay(case)
+        self.assertRegex(output, rf"\): {verdict}(-idle)?, ")
+        for message in messages:
+            self.assertIn(message, output)
+
+    def test_race(self):
+        self.check(source(in_columns=RACE), "DE", "submission.cu:", "columns")
+
+    def test_out_of_bounds(self):
+        self.check(source(in_rows="dx[p.rows * p.D] = 0;"), "DE", "submission.cu:", "rows")
+
+    def test_writing_to_an_input(self):
+        self.check(source(in_rows="if (threadIdx.x == 0) const_cast<float*>(x)[0] += 1;"), "DE", "wrote to the input x")
+
+    def test_host_dereference_of_a_device_pointer(self):
+        self.check(source(in_host="static_cast<volatile float*>(dx)[0] = 1;"), "RE", "Segmentation fault")
+
+    def test_what_needs_a_gpu_skips_the_whole_cell(self):
+        text = source(in_rows='asm volatile("wgmma.fence.sync.aligned;");')
+        self.check(text, "SKIP", "needs a GPU (", "wgmma.fence")
+        self.run_all("--quick")
+        entry = self.cells()["m", "sim"]
+        self.assertEqual({c["verdict"] for c in entry["cell"]["cases"]}, {"SKIP"})
+        self.assertIsNone(entry["score"]["total"])
+
+    def test_an_api_that_the_simulator_lacks(self):
+        self.check(source(in_host="cudaGraph_t graph; if (cudaGraphCreate(&graph, 0) != cudaSuccess) abort();"), "SKIP",
+                   "needs a GPU (", "cudaGraphCreate")
+
+    def test_does_not_compile(self):
+        self.submit("m", source(in_host="int x = ;"))
+        output = self.replay("eps_1e_12")
+        self.assertIn("CE: does not compile", output)
+        self.assertIn("submission.cu(", output)
+
+    def test_calls_what_is_nowhere(self):
+        self.submit("m", 'extern "C" int cublasCreate_v2(void*);\n' + source(in_host="cublasCreate_v2(nullptr);"))
+        output = self.replay("eps_1e_12")
+        self.assertIn("CE: does not compile", output)
+        self.assertIn("cublasCreate_v2", output)
+
+    def test_an_endless_kernel(self):
+        self.check(source(in_rows="while (g == g) g += 1e-30;"), "TLE", "instructions")
+
+    def test_an_endless_host(self):
+        self.check(source(in_host="for (volatile int i = 0;; ++i) {}"), "TLE", "no reply within")
+
+    def test_keeping_all_of_device_memory(self):
+        self.check(source(in_host="""
+  void* block;
+  for (size_t bytes = 1 << 20; bytes >= 256; bytes /= 64) {
+    while (cudaMalloc(&block, bytes) == cudaSuccess) {}
+  }
+  cudaGetLastError();"""), "OK")
+        self.run_all("--quick", "--device", "sim")
+        verdicts = {c["verdict"] for c in self.cells()["m", "sim"]["cell"]["cases"]}
+        self.assertIn("MLE", verdicts)
+        self.assertNotIn("JE", verdicts)
+
+    def test_a_wrong_result(self):
+        self.check(source(in_rows="if (threadIdx.x == 0) dx[0] += 1;"), "WA", "dx")
+
+    def test_tampering_with_the_link_harms_nobody_else(self):
+        self.submit("m", source(in_host=TAMPER))
+        self.submit("n", source())
+        self.run_all("--quick", "--device", "sim")
+        cells = self.cells()
+        self.assertNotEqual(cells["m", "sim"]["score"]["verdict"], "JE")
+        self.assertEqual(cells["n", "sim"]["score"]["verdict"], "OK")
+
+
+class Doctor(Case):
+    def test_doctor_tries_nvcc(self):
+        output = self.assay("doctor")
+        self.assertIn("release", output)
+        self.assertIn("nvcc in the sandbox", output)
+        self.assertIn("no CUDA Toolkit", self.assay("doctor", env={"ASSAY_NVCC": ""}))
+
+
+if __name__ == "__main__":
+    found = subprocess.run([ASSAY, "--root", ROOT, "doctor"], capture_output=True, text=True).stdout
+    if "nvcc in the sandbox" not in found:
+        print("no nvcc: skipped")
+        sys.exit(77)
+    unittest.main(verbosity=2)

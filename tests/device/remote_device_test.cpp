@@ -1,0 +1,110 @@
+#include "device/remote_device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "device/device_fixture.h"
+
+namespace assay::device {
+namespace {
+
+using ::testing::HasSubstr;
+using Status = sim::ModuleReply::Status;
+
+// The server answers in a thread of its own until the end.
+class RemoteDeviceTest : public ::testing::Test {
+ protected:
+  RemoteDeviceTest()
+      : call_(::eventfd(0, 0)), answer_(::eventfd(0, 0)), remote_(fixture_.link(), call_, answer_) {
+    fixture_.start();
+    thread_ = std::jthread([this](const std::stop_token& stop) {
+      std::uint64_t count = 0;
+      while (::read(call_, &count, sizeof count) == sizeof count && !stop.stop_requested()) {
+        fixture_.server().serve();
+        count = 1;
+        if (::write(answer_, &count, sizeof count) != sizeof count) return;
+      }
+    });
+  }
+  ~RemoteDeviceTest() override {
+    thread_.request_stop();
+    const std::uint64_t one = 1;
+    EXPECT_EQ(::write(call_, &one, sizeof one), static_cast<ssize_t>(sizeof one));
+    thread_.join();
+    ::close(call_);
+    ::close(answer_);
+  }
+
+  ServerFixture fixture_;
+  int call_, answer_;
+  RemoteDevice remote_;
+  std::jthread thread_;
+};
+
+TEST_F(RemoteDeviceTest, LaunchesAKernel) {
+  const sim::ModuleReply module = remote_.load_module(kPtx);
+  ASSERT_EQ(module.status, Status::ok) << module.message;
+  EXPECT_EQ(remote_.kernel(module.module, "nothing of the kind").status, sim::KernelReply::Status::unknown);
+  const sim::KernelReply kernel = remote_.kernel(module.module, "put");
+  ASSERT_EQ(kernel.status, sim::KernelReply::Status::ok);
+  EXPECT_EQ(kernel.info.name, "put");
+  EXPECT_EQ(kernel.info.param_bytes, (std::vector<std::uint32_t>{8, 4}));
+  EXPECT_EQ(kernel.info.param_offset, (std::vector<std::uint32_t>{0, 8}));
+  const std::uint64_t memory = remote_.allocate(64);
+  const std::string params = put_params(memory, 0xabcd);
+  const sim::LaunchReply reply = remote_.launch(kernel.id, {}, std::as_bytes(std::span(params)));
+  EXPECT_EQ(reply.status, sim::LaunchStatus::ok) << reply.message;
+  EXPECT_GT(reply.instructions, 0u);
+  std::uint32_t value = 0;
+  EXPECT_TRUE(remote_.read(std::as_writable_bytes(std::span(&value, 1)), memory));
+  EXPECT_EQ(value, 0xabcdu);
+}
+
+TEST_F(RemoteDeviceTest, LargeCopiesTravelInPieces) {
+  const std::size_t bytes = 2 * kWindowBytes + 12345;
+  std::vector<std::byte> out(bytes), back(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) out[i] = static_cast<std::byte>(i * 7 >> 3);
+  const std::uint64_t a = remote_.allocate(bytes), b = remote_.allocate(bytes);
+  EXPECT_TRUE(remote_.write(a, out));
+  EXPECT_TRUE(remote_.copy(b, a, bytes));
+  EXPECT_TRUE(remote_.read(back, b));
+  EXPECT_EQ(out, back);
+  EXPECT_TRUE(remote_.fill(b + 1, std::byte{5}, bytes - 1));
+  EXPECT_TRUE(remote_.read(back, b));
+  EXPECT_EQ(back[0], out[0]);
+  EXPECT_EQ(back[bytes - 1], std::byte{5});
+}
+
+TEST_F(RemoteDeviceTest, ACopyThatDoesNotFitChangesNothing) {
+  const std::size_t bytes = 2 * kWindowBytes;
+  const std::uint64_t a = remote_.allocate(bytes);
+  std::vector<std::byte> out(bytes + 1, std::byte{1}), back(bytes);
+  EXPECT_FALSE(remote_.write(a, out));
+  EXPECT_TRUE(remote_.read(back, a));
+  EXPECT_EQ(back, std::vector<std::byte>(bytes));
+  EXPECT_FALSE(remote_.read(out, a));
+}
+
+TEST_F(RemoteDeviceTest, KnowsAllocations) {
+  const std::uint64_t a = remote_.allocate(1000);
+  const sim::VariableInfo found = remote_.allocation(a + 500);
+  EXPECT_EQ(found.address, a);
+  EXPECT_EQ(found.bytes, 1000u);
+  EXPECT_EQ(remote_.memory().live, 1000u);
+  EXPECT_TRUE(remote_.free(a));
+  EXPECT_FALSE(remote_.free(a));
+  EXPECT_EQ(remote_.allocation(a).bytes, 0u);
+}
+
+TEST_F(RemoteDeviceTest, SaysWhyAModuleIsRefused) {
+  const sim::ModuleReply bad = remote_.load_module("no PTX at all");
+  EXPECT_EQ(bad.status, Status::invalid_ptx);
+  EXPECT_THAT(bad.message, HasSubstr("line 1"));
+}
+
+}  // namespace
+}  // namespace assay::device

@@ -1,0 +1,225 @@
+#include "device/server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "assay/random.h"
+#include "device/device_fixture.h"
+
+namespace assay::device {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::uint32_t word(const std::byte* at) {
+  std::uint32_t value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+TEST(DeviceServer, BuffersGoInAndOutputsComeBack) {
+  ServerFixture f;
+  std::memset(f.arena() + 256, 7, 16);
+  std::memset(f.arena() + 500, 9, 64);
+  f.place();
+  EXPECT_EQ(f.input() % 256, 0u);
+  EXPECT_EQ(f.output() % 256, 4u);
+  f.start();
+  ASSERT_EQ(f.call(CallKind::read, f.input(), 16).ok, 1u);
+  EXPECT_EQ(word(f.window()), 0x07070707u);
+  EXPECT_EQ(f.launch(f.kernel(f.load(), "put"), put_params(f.output() + 4, 0x12345678)).ok, 1u);
+  f.stop();
+  std::memset(f.arena() + 500, 0, 64);
+  f.order(Order::collect);
+  EXPECT_EQ(word(f.arena() + 520), 0x12345678u);
+  EXPECT_EQ(word(f.arena() + 516), 0x09090909u);
+  EXPECT_EQ(word(f.arena() + 512), 0x09090909u) << "what stands before the output comes along";
+  EXPECT_EQ(word(f.arena() + 508), 0u);
+  EXPECT_EQ(f.control.changed, -1);
+}
+
+TEST(DeviceServer, AnInputThatWasWrittenToIsNamed) {
+  ServerFixture f;
+  f.place();
+  f.start();
+  f.launch(f.kernel(f.load(), "put"), put_params(f.input() + 8, 1));
+  f.stop();
+  f.order(Order::collect);
+  EXPECT_EQ(f.control.changed, 0);
+  EXPECT_EQ(f.control.changed_at, 8u);
+}
+
+TEST(DeviceServer, InputsOfALaterPhaseComeWithIt) {
+  ServerFixture f;
+  f.place(1);
+  std::memset(f.arena() + 256, 7, 16);
+  f.start(0);
+  f.call(CallKind::read, f.input(), 4);
+  EXPECT_EQ(word(f.window()), 0u);
+  f.stop();
+  f.start(1);
+  f.call(CallKind::read, f.input(), 4);
+  EXPECT_EQ(word(f.window()), 0x07070707u);
+}
+
+TEST(DeviceServer, ListensOnlyFromStartToStop) {
+  ServerFixture f;
+  EXPECT_FALSE(f.server().listening());
+  f.start();
+  EXPECT_TRUE(f.server().listening());
+  f.stop();
+  EXPECT_FALSE(f.server().listening());
+}
+
+TEST(DeviceServer, TheReportCountsOnePhase) {
+  ServerFixture f;
+  f.place();
+  f.start();
+  const auto put = f.kernel(f.load(), "put");
+  f.launch(put, put_params(f.output(), 1));
+  f.launch(put, put_params(f.output(), 2));
+  f.call(CallKind::write, f.output(), 0, "abcd");
+  f.call(CallKind::read, f.output(), 8);
+  f.call(CallKind::fill, f.output(), 12);
+  const Report first = f.stop();
+  EXPECT_EQ(first.counters.launches, 2u);
+  EXPECT_EQ(first.counters.global_store_bytes, 8u);
+  EXPECT_EQ(first.to_device_bytes, 4u);
+  EXPECT_EQ(first.to_host_bytes, 8u);
+  EXPECT_EQ(first.within_bytes, 12u);
+  EXPECT_EQ(first.transfers, 3u);
+  EXPECT_EQ(first.findings, 0u);
+  f.start(1);
+  EXPECT_EQ(f.stop().counters.launches, 0u);
+}
+
+TEST(DeviceServer, MemoryBesideTheBuffersIsMeasured) {
+  ServerFixture f;
+  f.place();
+  f.start();
+  const std::uint64_t a = f.call(CallKind::allocate, 0, 5000).address;
+  ASSERT_NE(a, 0u);
+  EXPECT_EQ(f.call(CallKind::free, a).ok, 1u);
+  f.call(CallKind::allocate, 0, 3000);
+  EXPECT_EQ(f.stop().peak_bytes, 5000u);
+  f.start(1);
+  EXPECT_EQ(f.stop().peak_bytes, 3000u) << "what is kept counts in every phase";
+}
+
+TEST(DeviceServer, FindingsAreToldInWords) {
+  ServerFixture f;
+  f.place();
+  f.start();
+  f.launch(f.kernel(f.load(), "put"), put_params(f.output() + 16, 1));
+  const Report& report = f.stop();
+  EXPECT_EQ(report.findings, 1u);
+  EXPECT_THAT(report.first_finding, HasSubstr("put"));
+  EXPECT_EQ(f.launched().status, static_cast<std::uint32_t>(sim::LaunchStatus::illegal_address));
+}
+
+TEST(DeviceServer, EndlessKernelsReachTheLimit) {
+  ServerFixture f;
+  f.start();
+  const auto forever = f.kernel(f.load(), "forever");
+  f.launch(forever, "");
+  EXPECT_EQ(f.launched().status, static_cast<std::uint32_t>(sim::LaunchStatus::timeout));
+  f.launch(forever, "");
+  const Report& report = f.stop();
+  EXPECT_EQ(report.over_limit, 1u);
+  EXPECT_EQ(report.findings, 0u) << "a limit is no finding";
+}
+
+TEST(DeviceServer, SaysWhatTheSimulatorLacks) {
+  ServerFixture f;
+  f.start();
+  const auto module =
+      f.load(".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() { wgmma.fence.sync.aligned; ret; }\n");
+  f.kernel(module, "k");
+  EXPECT_THAT(f.stop().unsupported, HasSubstr("wgmma.fence"));
+  f.start();
+  f.load(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k( {\n");
+  EXPECT_THAT(f.stop().invalid_ptx, HasSubstr("line"));
+}
+
+TEST(DeviceServer, PlacedBuffersBelongToTheHarness) {
+  ServerFixture f;
+  f.place();
+  f.start();
+  EXPECT_EQ(f.call(CallKind::free, f.input()).ok, 0u);
+  EXPECT_EQ(f.call(CallKind::free, f.output() - 4).ok, 0u);
+  EXPECT_EQ(f.call(CallKind::free, f.output()).ok, 0u);
+}
+
+TEST(DeviceServer, PlacingNeedsRoom) {
+  ServerFixture f;
+  f.start();
+  ASSERT_NE(f.call(CallKind::allocate, 0, ServerFixture::kMemory - 8).address, 0u);
+  f.stop();
+  f.place();
+  EXPECT_EQ(f.control.ok, 0u);
+}
+
+TEST(DeviceServer, WrongMessagesAreRefused) {
+  ServerFixture f;
+  f.place();
+  f.start();
+  const auto put = f.kernel(f.load(), "put");
+  EXPECT_EQ(f.call(CallKind::read, f.input(), kWindowBytes + 1).ok, 0u);
+  EXPECT_EQ(f.call(CallKind::read, f.input(), 17).ok, 0u);
+  EXPECT_EQ(f.call(CallKind::read, ~0ull, 16).ok, 0u);
+  EXPECT_EQ(f.call(CallKind::write, f.output() + 14, 0, "abcd").ok, 0u);
+  EXPECT_EQ(f.call(CallKind::fill, f.output(), ~0ull).ok, 0u);
+  EXPECT_EQ(f.call(CallKind::allocate, 0, ~0ull).address, 0u);
+  EXPECT_EQ(f.call(CallKind::allocate, 0, 0).address, 0u);
+  EXPECT_EQ(f.call(CallKind::module_begin, 0, kMaxPtxBytes + 1).ok, 0u);
+  EXPECT_EQ(f.call(CallKind::module_part, 0, 0, "more than was announced").ok, 0u);
+  EXPECT_EQ(f.call(CallKind::module_load).code, 1u);
+  Call call;
+  call.kind = static_cast<CallKind>(77);
+  EXPECT_EQ(f.call(call).ok, 0u);
+  f.launch(put + 1000, "");
+  EXPECT_NE(f.launched().status, 0u);
+  f.launch(put, "short");
+  EXPECT_NE(f.launched().status, 0u);
+  call.kind = CallKind::read;
+  f.page().call = call;
+  f.page().call.payload = ~0ull;
+  f.server().serve();
+  EXPECT_EQ(f.page().answer.ok, 0u);
+}
+
+// Whatever comes over the link, the server answers and the buffers of the case stay readable.
+TEST(DeviceServer, SurvivesAnyMessage) {
+  ServerFixture f(20'000);
+  f.place();
+  f.start();
+  f.load();
+  Random random(3);
+  const std::uint64_t addresses[] = {0, f.input(), f.output(), f.input() + 4096, ~0ull, 1};
+  const std::uint64_t sizes[] = {0, 1, 16, 100, 4096, kWindowBytes, kWindowBytes + 1, std::uint64_t{1} << 40, ~0ull};
+  const auto any_of = [&](const auto& list) { return list[random.below(std::ssize(list))]; };
+  for (int i = 0; i < 20'000; ++i) {
+    Call c;
+    c.kind = static_cast<CallKind>(random.below(15));
+    c.id = static_cast<std::uint32_t>(random.below(4));
+    c.address = any_of(addresses);
+    c.from = any_of(addresses);
+    c.bytes = any_of(sizes);
+    c.payload = any_of(sizes);
+    for (auto* side : {c.shape.grid, c.shape.block}) {
+      for (int d = 0; d < 3; ++d) side[d] = static_cast<std::uint32_t>(random.below(3));
+    }
+    c.shape.dynamic_shared_bytes = any_of(sizes);
+    for (int b = 0; b < 64; ++b) f.window()[b] = static_cast<std::byte>(random.next());
+    f.page().call = c;
+    f.server().serve();
+  }
+  f.stop();
+  f.order(Order::collect);
+  EXPECT_EQ(f.control.ok, 1u);
+}
+
+}  // namespace
+}  // namespace assay::device
