@@ -23,7 +23,9 @@
  * active ones by their place in the list. With keep_finished the finished beams that the search
  * dropped from its list on the way take part as well, and the best K of all are the answer.
  *
- * All sums, penalties and comparisons are in double. */
+ * All sums, penalties and comparisons are in double.
+ *
+ * On a device: step writes out to device memory; all else is host memory. */
 #ifndef BEAM_SEARCH_ABI_H
 #define BEAM_SEARCH_ABI_H
 

@@ -8,7 +8,11 @@
  *
  * An invalid tree is a parent < -1 or >= its node's index, or a cu that does not start at 0 or
  * decreases. ASSAY_EINVAL everywhere, outputs untouched: an invalid tree, B < 0, P[b] < 1, a NULL
- * array that should hold something, or a parameter outside its range. n_b = 0 and B = 0 are legal. */
+ * array that should hold something, or a parameter outside its range. n_b = 0 and B = 0 are legal.
+ *
+ * On a device: bits, depth, pos, M, q, o, lse, all logits, uniform, root_q, node_q and what kc, vc and kv
+ * point to are device memory; all else is host memory, acc_node, n_acc, bonus and what the functions of
+ * dv_model take included, and a result in host memory is there on return. */
 #ifndef DFLASH_VERIFY_ABI_H
 #define DFLASH_VERIFY_ABI_H
 

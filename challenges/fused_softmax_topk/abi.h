@@ -1,5 +1,7 @@
 /* fused_softmax_topk: the K largest probabilities of each row's softmax, without materialising it.
- * Plain C; includes and conventions as in assay/abi.h. */
+ * Plain C; includes and conventions as in assay/abi.h.
+ *
+ * On a device: all arrays are device memory, params host memory. */
 #ifndef FUSED_SOFTMAX_TOPK_ABI_H
 #define FUSED_SOFTMAX_TOPK_ABI_H
 

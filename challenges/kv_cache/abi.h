@@ -7,6 +7,9 @@
  * element. Nothing that a call is given may be referred to after the call returns, except the
  * context, which outlives the handle.
  *
+ * On a device: k, v, q, o, lse and the cached tokens are device memory; slots, cu, configuration and
+ * all other results are host memory.
+ *
  * Batches are ragged: n entries; entry b stands for slot slots[b] and for the rows cu[b] ..
  * cu[b+1]-1 of the arrays, T = cu[n] rows in all; cu[0] = 0. Slots come in any order, a subset of
  * those that exist. An entry may have no rows.

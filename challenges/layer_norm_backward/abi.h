@@ -3,7 +3,9 @@
  * Forward, per row of D elements: mu = mean(x), var = mean((x - mu)^2) (biased),
  * rstd = 1 / sqrt(var + eps), xhat = (x - mu) rstd, y = xhat gamma + beta.
  * Backward, g = dy gamma: dx = rstd (g - mean(g) - xhat mean(g xhat)),
- * dgamma = sum over rows of dy xhat, dbeta = sum over rows of dy. */
+ * dgamma = sum over rows of dy xhat, dbeta = sum over rows of dy.
+ *
+ * On a device: all arrays and the cache are device memory, params host memory. */
 #ifndef LAYER_NORM_BACKWARD_ABI_H
 #define LAYER_NORM_BACKWARD_ABI_H
 

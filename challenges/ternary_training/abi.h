@@ -22,7 +22,10 @@
  *     q.k / sqrt(hd); x += o times the heads' results
  *     h = rms(x, feed-forward norm); x += down (silu(gate h) * up h), silu(z) = z / (1 + exp(-z))
  *   logits = head times rms(x, final norm); the head is the embedding if tied
- * Logits at position p predict the token at p + 1. */
+ * Logits at position p predict the token at p + 1.
+ *
+ * On a device: blob, blocks, logits and all matrices are device memory; docs, configuration and budget
+ * are host memory. */
 #ifndef TERNARY_TRAINING_ABI_H
 #define TERNARY_TRAINING_ABI_H
 
