@@ -58,7 +58,7 @@ struct RawFinding {
 // Instruction indices from here on are not told apart as `other_pc`.
 inline constexpr std::uint32_t kLastPlace = (1u << 20) - 1;
 // Blocks of one launch that races can be told of.
-inline constexpr std::uint64_t kMaxCheckedBlocks = std::uint64_t{1} << 27;
+inline constexpr std::uint64_t kMaxCheckedBlocks = std::uint64_t{1} << 26;
 
 struct CheckOptions {
   bool races = true;
