@@ -43,21 +43,32 @@ __device__ bool better(const Entry& a, const Entry& b) {
 
 __device__ Entry worst() { return {-INFINITY, INT_MAX}; }
 
+// The list in shared memory: two arrays, which have fewer bank conflicts than one of entries.
+struct List {
+  double keys[kEntries];
+  std::int32_t tokens[kEntries];
+  __device__ Entry get(int i) const { return {keys[i], tokens[i]}; }
+  __device__ void set(int i, const Entry& entry) {
+    keys[i] = entry.key;
+    tokens[i] = entry.token;
+  }
+};
+
 // Sorts the first n entries, best first. All threads call it; it begins and ends with a barrier.
-__device__ void sort(Entry* entries, int n) {
+__device__ void sort(List& list, int n) {
   int size = kWarp;
   while (size < n) size *= 2;
-  for (int i = n + static_cast<int>(threadIdx.x); i < size; i += kThreads) entries[i] = worst();
+  for (int i = n + static_cast<int>(threadIdx.x); i < size; i += kThreads) list.set(i, worst());
   __syncthreads();
   for (int run = 2; run <= size; run *= 2) {
     for (int step = run / 2; step > 0; step /= 2) {
       for (int pair = threadIdx.x; pair < size / 2; pair += kThreads) {
         const int low = pair / step * 2 * step + pair % step, high = low + step;
         const bool descending = (low & run) == 0;
-        if (better(entries[high], entries[low]) == descending) {
-          const Entry swapped = entries[low];
-          entries[low] = entries[high];
-          entries[high] = swapped;
+        const Entry a = list.get(low), b = list.get(high);
+        if (better(b, a) == descending) {
+          list.set(low, b);
+          list.set(high, a);
         }
       }
       __syncthreads();
@@ -94,7 +105,7 @@ __device__ double log_sum(std::int32_t V, const float* x) {
 // from.
 __global__ void __launch_bounds__(kThreads)
     best_of_row(Rows rows, const float* values, const double* acc, Extension* out) {
-  __shared__ Entry entries[kEntries];
+  __shared__ List list;
   __shared__ int candidates;  // entries behind the best
   const float* x = values + static_cast<std::int64_t>(blockIdx.x) * rows.V;
   const double base = acc[blockIdx.x], shift = rows.logits ? log_sum(rows.V, x) : 0.0;
@@ -106,7 +117,7 @@ __global__ void __launch_bounds__(kThreads)
   Entry previous{INFINITY, -1};  // the last of those that are done
   for (std::int32_t done = 0; done < rows.K; done += kChunk) {
     const int n = min(rows.K - done, kChunk);
-    for (int k = threadIdx.x; k < n; k += kThreads) entries[k] = worst();
+    for (int k = threadIdx.x; k < n; k += kThreads) list.set(k, worst());
     if (threadIdx.x == 0) candidates = 0;
     __syncthreads();
     for (std::int32_t first = 0; first < rows.V; first += kThreads) {
@@ -114,8 +125,8 @@ __global__ void __launch_bounds__(kThreads)
       if (token < rows.V && token != rows.excluded) {
         const double sum = sum_with(token);
         const Entry entry{rows.by_score ? sum / rows.divisor : sum, token};
-        if (sum > -INFINITY && better(previous, entry) && better(entry, entries[n - 1])) {
-          entries[n + atomicAdd(&candidates, 1)] = entry;
+        if (sum > -INFINITY && better(previous, entry) && better(entry, list.get(n - 1))) {
+          list.set(n + atomicAdd(&candidates, 1), entry);
         }
       }
       __syncthreads();
@@ -124,15 +135,15 @@ __global__ void __launch_bounds__(kThreads)
       const bool last = first + kThreads >= rows.V;
       if (pending > 0 && (last || pending > kEntries - n - kThreads)) {  // no room for another tile
         if (threadIdx.x == 0) candidates = 0;
-        sort(entries, n + pending);
+        sort(list, n + pending);
       }
     }
     for (int k = threadIdx.x; k < n; k += kThreads) {
-      const std::int32_t token = entries[k].token;
+      const std::int32_t token = list.get(k).token;
       out[done + k] = token == INT_MAX ? Extension{0, -1} : Extension{sum_with(token), token};
     }
-    previous = entries[n - 1];
-    __syncthreads();  // the entries have been used
+    previous = list.get(n - 1);
+    __syncthreads();  // the list has been used
   }
 }
 
