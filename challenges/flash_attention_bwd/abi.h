@@ -5,7 +5,7 @@
  *   delta_i = sum_d do_id o_id        dP_ij = do_i.v_j        dS_ij = P_ij (dP_ij - delta_i)
  *   dq_i = scale sum_j dS_ij k_j      dk_j = scale sum_i dS_ij q_i      dv_j = sum_i P_ij do_i
  * where dk_j and dv_j also sum over the query heads h with h / (Hq / Hkv) equal to the key head.
- * On a device: every array but kv_len is device memory; kv_len and the parameter structs are host memory. */
+ * On a device: all arrays, those of fa_extra too, are device memory; params and fa_extra are host memory. */
 #ifndef FLASH_ATTENTION_BWD_ABI_H
 #define FLASH_ATTENTION_BWD_ABI_H
 

@@ -4,7 +4,7 @@
  * s_ij = scale q_i.k_j. Key j < Nk is visible to query i if (not causal, or j <= i + Nk - Nq) and (window
  * <= 0, or j > i + Nk - Nq - window). lse_i = log of the sum of e^s_ij over visible j (natural logarithm),
  * o_i = sum of e^(s_ij - lse_i) v_j. A query that sees no key has o = 0 and lse = -inf.
- * On a device: q, k, v, o, lse, alibi and sink are device memory; the parameter structs and kv_len are host memory. */
+ * On a device: all arrays, those of fa_extra too, are device memory; params and fa_extra are host memory. */
 #ifndef FLASH_ATTENTION_FWD_ABI_H
 #define FLASH_ATTENTION_FWD_ABI_H
 

@@ -24,7 +24,8 @@
  *   logits = head times rms(x, final norm); the head is the embedding if tied
  * Logits at position p predict the token at p + 1.
  *
- * On a device: every array, docs and blobs included, is device memory; tt_config and tt_budget are host memory. */
+ * On a device: blobs, blocks, logits and all matrices are device memory; docs, tt_config and tt_budget are host
+ * memory. */
 #ifndef TERNARY_TRAINING_ABI_H
 #define TERNARY_TRAINING_ABI_H
 

@@ -7,7 +7,6 @@ ROOT = pathlib.Path(sys.argv[1])
 # Folder of src -> folders it may include from, besides its own, util/ and include/assay.
 ALLOWED = {
     "util": set(),
-    "sim": set(),
     "results": {"sim/counters.h"},
     "numerics": set(),
     "spec": set(),
