@@ -49,8 +49,10 @@ void check_head(const Shape& s, const DflashReference& r, BufferViews buffers, s
   const auto D = static_cast<std::size_t>(s.D);
   const auto keys = static_cast<double>(r.keys[row / static_cast<std::size_t>(s.Hq)]);
   const double conditioning = std::isfinite(r.conditioning[row]) ? r.conditioning[row] : 0;
-  // The root admits plain sums over all keys, one after the other.
-  const double c = 16 + 4 * std::log2(keys) + std::sqrt(keys) / 2 + 4 * conditioning;
+  // Scores may be in units of log 2 and dot products plain sums of D terms; the root admits plain sums over
+  // all keys, one after the other.
+  const double c = 16 + 4 * std::log2(keys) + std::sqrt(keys) / 2 +
+                   (6 + static_cast<double>(s.D) / 16) * conditioning;
   const bool f32 = s.dtype == ASSAY_F32;
   std::vector<double> got(D);
   for (std::size_t d = 0; d < D; ++d) got[d] = widened(s, buffers[attention::kO], row * D + d);

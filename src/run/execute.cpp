@@ -119,7 +119,9 @@ CaseResult execute(WorkerProcess& worker, CaseInput& input, const ExecuteOptions
     take_device_failure(result, device);
     return result;
   }
-  {
+  if (!options.judge) {
+    result.verdict = outcome.status == ASSAY_OK ? Verdict::ok : Verdict::wrong_answer;
+  } else {
     const Charge charge(account.reference);
     judge(input.challenge(),
           {planned.spec, &planned.plan, &planned.layout, &input.reference(), buffers,

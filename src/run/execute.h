@@ -16,6 +16,7 @@ struct ExecuteOptions {
   bool make_resident = true;      // untimed; must be off when the input must stay unseen
   bool measure_memory = false;    // adds the metric scratch_bytes
   bool flush_caches = false;      // before each phase
+  bool judge = true;              // off: only that the call succeeded; for trusted code
 };
 
 // Runs every phase and judges the outputs. `result.seconds` is the time of the timed phase. The

@@ -180,8 +180,9 @@ class TimedCase {
     options.poison_seed = substream(seed_, random_.next());
     options.make_resident = round < 0;
     options.flush_caches = true;
-    const CaseResult run = execute(*entrant.worker, input_, options, account_);
     const bool submission = entrant.seconds == &TimingSample::submission;
+    options.judge = submission || round < 0;  // the baselines are ours: once is enough
+    const CaseResult run = execute(*entrant.worker, input_, options, account_);
     if (submission) {
       result_.metrics = run.metrics;
       take_worst(run);

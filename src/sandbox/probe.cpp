@@ -15,8 +15,7 @@ namespace {
 
 constexpr const char* kAttempts[] = {"none",      "read_etc",     "read_root_home", "read_proc",
                                      "write_tmp", "write_usr",    "environment",    "inherited_fd",
-                                     "be_root",   "affinity",     "fork",           "socket",
-                                     "signal_others"};
+                                     "be_root",   "fork",         "socket",         "signal_others"};
 
 ProbeResult attempt_escape(Tier tier, int worker_image, const std::string& attempt) {
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));

@@ -56,6 +56,8 @@ Context worker_filter(Tier tier) {
   add(filter, SCMP_ACT_ALLOW, "clone",
       {SCMP_A0(SCMP_CMP_MASKED_EQ, kThreadFlags | kNamespaceFlags, kThreadFlags)});
   add(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3");  // glibc falls back to clone
+  // Own threads on cores of their choice. Without a pid namespace other processes could be named.
+  add(filter, tier == Tier::namespaces ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM), "sched_setaffinity");
   // raise() and abort() signal the own process, which is pid 2 in its namespace. Without a pid
   // namespace the id is not known here, and signalling others must not be possible.
   if (tier == Tier::namespaces) {
@@ -70,7 +72,7 @@ Context worker_filter(Tier tier) {
   add(filter, SCMP_ACT_ALLOW, "execveat", {SCMP_A4(SCMP_CMP_EQ, AT_EMPTY_PATH)});
   // Harmless requests that runtimes make and can live without.
   add_all(filter, SCMP_ACT_ERRNO(EPERM),
-          {"sched_setaffinity", "sched_setscheduler", "sched_setparam", "setpriority",
+          {"sched_setscheduler", "sched_setparam", "setpriority",
            "getpriority", "mbind", "set_mempolicy", "get_mempolicy", "mlock", "mlock2", "mlockall",
            "munlock", "munlockall", "fcntl", "memfd_create", "ioctl", "setrlimit", "prctl",
            "alarm", "setitimer", "timer_create", "pipe", "pipe2", "eventfd2",

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <new>
 
@@ -59,11 +60,13 @@ std::int32_t DirectCall::callback(std::uint32_t kind, const void* request, std::
                                   void* response, std::size_t response_bytes, void* bulk,
                                   std::size_t bulk_bytes) {
   if (server_ == nullptr) return ASSAY_EINTERNAL;
+  const auto start = std::chrono::steady_clock::now();
   answer_.resize(response_bytes + bulk_bytes);
   const std::int32_t status =
       server_->serve(kind, {static_cast<const std::byte*>(request), request_bytes}, answer_);
   std::copy_n(answer_.data(), response_bytes, static_cast<std::byte*>(response));
   std::copy_n(answer_.data() + response_bytes, bulk_bytes, static_cast<std::byte*>(bulk));
+  callback_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return status;
 }
 

@@ -49,6 +49,7 @@ class DirectCall final : public worker::Call {
                         void* response, std::size_t response_bytes, void* bulk,
                         std::size_t bulk_bytes) override;
   void set_phase(int phase) { phase_ = phase; }
+  double callback_seconds() const { return callback_seconds_; }  // spent in the harness's half
 
  private:
   const CasePlan& plan_;
@@ -58,6 +59,7 @@ class DirectCall final : public worker::Call {
   assay_ctx ctx_{};
   std::vector<std::byte> answer_;
   int phase_ = 0;
+  double callback_seconds_ = 0;
   void* state_ = nullptr;
 };
 
