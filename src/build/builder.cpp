@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 
 #include "build/tool.h"
 #include "sandbox/probe.h"
@@ -158,41 +159,58 @@ Builder::Builder(sandbox::Tier tier, fs::path root, fs::path cache)
   }
 }
 
-std::string Builder::cache_key(const BuildRequest& request) const {
-  const bool cuda = request.language == Language::cuda;
-  std::string text = version_ + "\n" + (cuda ? toolkit_->version : cpu_);
-  for (const auto& flag : cuda ? cuda_flags() : kFlags) text += flag + "\n";
+namespace {
+
+std::vector<std::string> flags_of(Language language, const std::string& architecture) {
+  return language == Language::cuda ? cuda_flags(architecture) : kFlags;
+}
+
+}  // namespace
+
+fs::path Builder::library_path(const BuildRequest& request, const std::string& architecture) const {
+  std::string text = version_ + "\n" + (request.language == Language::cuda ? toolkit_->version : cpu_);
+  for (const auto& flag : flags_of(request.language, architecture)) text += flag + "\n";
   for (const auto* files : {&request.sources, &request.headers, &public_headers_}) {
     for (const SourceFile& file : *files) {
       text += fmt::format("{} {}\n", file.name, file.contents.size()) + file.contents;
     }
   }
-  return sha256_hex(text);
+  return cache_ / (sha256_hex(text) + ".so");
 }
 
 BuildResult Builder::build(const BuildRequest& request) {
-  if (request.language == Language::cuda && !toolkit_) {
-    BuildResult result;
-    result.record.verdict = Verdict::skipped;
-    result.record.log = kNoToolkit;
-    return result;
+  BuildResult result;
+  std::vector<std::string> architectures{""};
+  if (request.language == Language::cuda) {
+    if (!toolkit_) {
+      result.record.verdict = Verdict::skipped;
+      result.record.log = kNoToolkit;
+      return result;
+    }
+    architectures.assign(std::begin(kCudaArchitectures), std::end(kCudaArchitectures));
   }
-  const fs::path library = cache_ / (cache_key(request) + ".so");
-  if (fs::exists(library)) {
-    BuildResult result;
+  for (const std::string& architecture : architectures) {
+    const fs::path library = library_path(request, architecture);
+    if (!fs::exists(library)) continue;
     result.library = library;
     result.record.cached = true;
-    result.record.command = fmt::format("{}", fmt::join(arguments(request, "/src", "/abi", "/out"), " "));
+    result.record.command =
+        fmt::format("{}", fmt::join(arguments(request, architecture, "/src", "/abi", "/out"), " "));
     return result;
   }
-  return compile(request, library);
+  for (const std::string& architecture : architectures) {
+    result = compile(request, architecture);
+    if (result.record.verdict != Verdict::build_error || !lacks_features(result.record.log)) break;
+  }
+  return result;
 }
 
-std::vector<std::string> Builder::arguments(const BuildRequest& request, const std::string& source,
-                                            const std::string& abi, const std::string& out) const {
+std::vector<std::string> Builder::arguments(const BuildRequest& request, const std::string& architecture,
+                                            const std::string& source, const std::string& abi,
+                                            const std::string& out) const {
   const bool cuda = request.language == Language::cuda;
   std::vector<std::string> argv{cuda ? toolkit_->nvcc.string() : compiler_};
-  const std::vector<std::string>& flags = cuda ? cuda_flags() : kFlags;
+  const std::vector<std::string> flags = flags_of(request.language, architecture);
   argv.insert(argv.end(), flags.begin(), flags.end());
   if (cuda) argv.insert(argv.end(), {"-ccbin", compiler_});
   argv.insert(argv.end(), {"-I" + abi, "-o", out + "/submission.so"});
@@ -231,7 +249,8 @@ sandbox::Program Builder::compiler_program(const BuildRequest& request) const {
   return program;
 }
 
-BuildResult Builder::compile(const BuildRequest& request, const fs::path& library) {
+BuildResult Builder::compile(const BuildRequest& request, const std::string& architecture) {
+  const fs::path library = library_path(request, architecture);
   const TemporaryFolder folder(cache_);
   for (const char* part : {"src", "abi", "out"}) fs::create_directories(folder.path / part);
   for (const SourceFile& file : request.sources) write_source(folder.path / "src", file);
@@ -243,7 +262,7 @@ BuildResult Builder::compile(const BuildRequest& request, const fs::path& librar
   const sandbox::Mount out{folder.path / "out", "/out", true};
   sandbox::Program program = compiler_program(request);
   program.mounts.insert(program.mounts.end(), {source, abi, out});
-  program.argv = arguments(request, visible(tier_, source), visible(tier_, abi), visible(tier_, out));
+  program.argv = arguments(request, architecture, visible(tier_, source), visible(tier_, abi), visible(tier_, out));
   program.env.push_back("TMPDIR=" + visible(tier_, out));
 
   int pipe[2];

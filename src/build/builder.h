@@ -39,12 +39,14 @@ class Builder {
   const std::optional<CudaToolkit>& cuda_toolkit() const { return toolkit_; }
 
  private:
-  std::string cache_key(const BuildRequest&) const;
+  // `architecture` is that of PTX, "" for C++.
+  std::filesystem::path library_path(const BuildRequest&, const std::string& architecture) const;
   // The compiler's command line with the folders as it sees them.
-  std::vector<std::string> arguments(const BuildRequest&, const std::string& source,
-                                     const std::string& abi, const std::string& out) const;
+  std::vector<std::string> arguments(const BuildRequest&, const std::string& architecture,
+                                     const std::string& source, const std::string& abi,
+                                     const std::string& out) const;
   sandbox::Program compiler_program(const BuildRequest&) const;
-  BuildResult compile(const BuildRequest&, const std::filesystem::path& library);
+  BuildResult compile(const BuildRequest&, const std::string& architecture);
 
   sandbox::Tier tier_;
   std::filesystem::path root_, cache_;

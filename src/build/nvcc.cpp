@@ -45,13 +45,17 @@ std::optional<CudaToolkit> find_cuda_toolkit() {
   return CudaToolkit{*nvcc, nvcc->parent_path().parent_path(), version};
 }
 
-const std::vector<std::string>& cuda_flags() {
+std::vector<std::string> cuda_flags(const std::string& architecture) {
   // Undefined symbols are warnings of the linker, so that those of the CUDA runtime can be told from others.
-  static const std::vector<std::string> flags{
-      "-std=c++20", "-O3", "-lineinfo", "-gencode", "arch=compute_90,code=compute_90", "--no-compress",
-      "-cudart", "none", "-shared", "-Xcompiler", "-fPIC,-pthread,-fdiagnostics-color=never",
-      "-Xlinker", "-z,defs,-z,now,-z,noexecstack,--warn-unresolved-symbols"};
-  return flags;
+  return {"-std=c++20", "-O3", "-lineinfo", "-gencode", fmt::format("arch={0},code={0}", architecture),
+          "--no-compress", "-cudart", "none", "-shared", "-Xcompiler",
+          "-fPIC,-pthread,-fdiagnostics-color=never", "-Xlinker",
+          "-z,defs,-z,now,-z,noexecstack,--warn-unresolved-symbols"};
+}
+
+bool lacks_features(const std::string& log) {
+  return log.find("not supported on .target") != std::string::npos ||
+         log.find("requires .target") != std::string::npos;
 }
 
 std::string foreign_symbols(const std::string& log) {

@@ -21,10 +21,16 @@ std::optional<CudaToolkit> find_cuda_toolkit();
 // What is said where there is none.
 inline constexpr const char* kNoToolkit = "not run: no CUDA Toolkit (nvcc) found";
 
-// nvcc's options for a shared object with embedded PTX and no machine code. PTX of compute_90 is what a GPU of that
-// generation would be given, and what the simulated one reports to be. The CUDA runtime is left out: the process that
-// loads the object brings its own.
-const std::vector<std::string>& cuda_flags();
+// What the PTX is for, in the order of trying: the generation that the simulated device reports to be, then the same
+// with its features that no other generation has (wgmma), for sources that ptxas refuses otherwise.
+inline constexpr const char* kCudaArchitectures[] = {"compute_90", "compute_90a"};
+
+// nvcc's options for a shared object with embedded PTX and no machine code. The CUDA runtime is left out: the process
+// that loads the object brings its own.
+std::vector<std::string> cuda_flags(const std::string& architecture);
+
+// Whether ptxas found that the sources need more than the architecture has.
+bool lacks_features(const std::string& log);
 
 // Symbols that the linker found nowhere, of those that the CUDA runtime does not have: "" or one line each. `log` is
 // what the linker printed under cuda_flags().

@@ -42,10 +42,10 @@ struct KernelInfo {
   std::string name;                        // mangled
   std::vector<std::uint32_t> param_bytes;  // of each parameter
   std::vector<std::uint32_t> param_offset;
-  std::uint32_t params_bytes = 0;          // of the whole block
+  std::uint32_t params_bytes = 0;  // of the whole block
   std::uint32_t static_shared_bytes = 0, local_bytes = 0 /* a thread */;
-  std::uint32_t registers = 0;             // 4-byte slots a thread after allocation: an estimate
-  std::uint32_t max_threads = 1024;        // per block
+  std::uint32_t registers = 0;       // 4-byte slots a thread after allocation: an estimate
+  std::uint32_t max_threads = 1024;  // per block
 };
 
 struct VariableInfo {
@@ -56,26 +56,26 @@ enum class LaunchStatus : std::uint8_t {
   ok,
   invalid_configuration,  // a zero or too large dimension, too much shared memory
   too_large_cooperative,
-  illegal_address,        // and the other fatal findings, as CUDA names them
+  illegal_address,  // and the other fatal findings, as CUDA names them
   misaligned_address,
   illegal_instruction,
   assertion,
-  timeout,                // the instruction limit, a deadlock
+  timeout,  // the instruction limit, a deadlock
 };
 
 struct LaunchResult {
   LaunchStatus status = LaunchStatus::ok;
   Counters counters;
   std::vector<Finding> findings;
-  std::string output;      // of printf, in order of blocks
+  std::string output;  // of printf, in order of blocks
 };
 
 struct DeviceOptions {
   std::uint64_t memory_bytes = std::uint64_t{8} << 30;
   std::uint64_t instruction_limit = 20'000'000'000;  // warp instructions of one launch
-  unsigned threads = 1;               // host threads; results and counters do not depend on it
+  unsigned threads = 1;  // host threads; results and counters do not depend on it
   bool check_races = true, check_uninitialised = true;
-  std::uint64_t shuffle_seed = 0;     // not 0: the order of blocks and warps is drawn from it
+  std::uint64_t shuffle_seed = 0;  // not 0: the order of blocks and warps is drawn from it
   std::uint64_t max_output_bytes = 1 << 20;  // of printf per launch
 };
 
@@ -88,13 +88,22 @@ class Device {
  public:
   explicit Device(const DeviceOptions& = {});
   ~Device();
+  Device(Device&&) noexcept;
+  Device& operator=(Device&&) noexcept;
 
-  // Parses, decodes and places the variables. Throws ptx::ParseError or Unsupported.
+  // Parses and places the variables. Throws ptx::ParseError, or Unsupported when they do not fit.
   ModuleId load_module(std::string_view ptx);
-  // Throws std::out_of_range when the module has no such entry.
+  // Throws std::out_of_range when the module has no such entry. A kernel is decoded when it is
+  // first asked about or launched, so that a module may hold others that are not supported: info(),
+  // resident_blocks() and launch() throw Unsupported.
   KernelId kernel(ModuleId, std::string_view name);
   const KernelInfo& info(KernelId) const;
+  // Throws std::out_of_range when the module has no such variable.
   VariableInfo variable(ModuleId, std::string_view name) const;
+  // How many blocks of so many threads one multiprocessor holds at a time, as far as threads and
+  // shared memory decide: registers are not those of hardware. 0: the block is too large.
+  std::uint32_t resident_blocks(KernelId, std::uint64_t threads,
+                                std::uint64_t dynamic_shared_bytes) const;
 
   // Global memory. 0 when there is no room.
   std::uint64_t allocate(std::uint64_t bytes);
@@ -111,7 +120,10 @@ class Device {
   // The live allocation around an address: {begin, bytes}, {0, 0} if none.
   VariableInfo allocation(std::uint64_t address) const;
 
-  // `params` is the parameter block, laid out as info().param_offset says.
+  // `params` is the parameter block, laid out as info().param_offset says. A launch that fails
+  // reports no counters but `launches`; what its blocks wrote until then stays. The findings'
+  // places, threads and texts do not depend on DeviceOptions::threads, but for where the
+  // instruction limit struck.
   LaunchResult launch(KernelId, const LaunchConfig&, std::span<const std::byte> params);
 
  private:

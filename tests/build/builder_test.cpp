@@ -140,6 +140,16 @@ TEST_F(CudaBuilderTest, EmbedsPtxAndLeavesTheRuntimeOpen) {
   EXPECT_THAT(::dlerror(), HasSubstr("undefined symbol: "));
 }
 
+TEST_F(CudaBuilderTest, WhatOnlyOneGenerationHasIsCompiledForIt) {
+  const std::string source = "__global__ void k() { asm volatile(\"wgmma.fence.sync.aligned;\"); }\n";
+  for (const bool cached : {false, true}) {
+    const BuildResult result = build_cuda(source);
+    ASSERT_EQ(result.record.verdict, Verdict::ok) << result.record.log;
+    EXPECT_EQ(result.record.cached, cached);
+    EXPECT_THAT(result.record.command, HasSubstr("compute_90a"));
+  }
+}
+
 TEST_F(CudaBuilderTest, ErrorsAreTheSubmissions) {
   const BuildResult syntax = build_cuda("__global__ void k( { }\n");
   EXPECT_EQ(syntax.record.verdict, Verdict::build_error);

@@ -1,9 +1,10 @@
-// A module decoded for execution: operands are offsets into a warp's register file, handlers do the work.
+// A module decoded for execution: operands are offsets into a warp's register file, handlers do the
+// work.
 //
-// Register file. A frame of Lanes32 and Lanes64 slots; values of 8 and 16 bits live in Lanes32 with the
-// upper bits zero (s8 and s16 too: handlers sign-extend when they read). Immediates and special
-// registers that do not change are slots as well, filled in when a warp starts, so that every source
-// operand is a slot. Predicates are 32-bit masks, one bit a lane, in a file of their own.
+// Register file. A frame of Lanes32 and Lanes64 slots; values of 8 and 16 bits live in Lanes32 with
+// the upper bits zero (s8 and s16 too: handlers sign-extend when they read). Immediates and special
+// registers that do not change are slots as well, filled in when a warp starts, so that every
+// source operand is a slot. Predicates are 32-bit masks, one bit a lane, in a file of their own.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +21,22 @@ namespace assay::sim {
 struct Warp;
 struct Instr;
 
-// Executes one instruction for the lanes in warp.active (never 0). Lanes outside keep every register.
+// Executes one instruction for the lanes in warp.active (never 0). Lanes outside keep every
+// register.
 using Handler = void (*)(Warp&, const Instr&);
 
 enum class InstrClass : std::uint8_t {
-  integer, fp32, fp16, fp64, conversion, special, memory, control, warp, tensor, other,
+  integer,
+  fp32,
+  fp16,
+  fp64,
+  conversion,
+  special,
+  memory,
+  control,
+  warp,
+  tensor,
+  other,
 };
 
 // Hot: what the interpreter reads for each instruction.
@@ -33,33 +45,40 @@ struct Instr {
   std::uint32_t d = 0, a = 0, b = 0, c = 0;  // byte offsets in the frame, or predicate indices
   std::uint64_t imm = 0;                     // by instruction
   std::uint32_t e = 0;                       // a further operand, or
-  std::uint32_t aux = 0;                     // by instruction: branch target, index into Code::extra
-  std::int32_t guard = -1;                   // predicate index, -1: none
+  std::uint32_t aux = 0;    // by instruction: branch target, index into Code::extra
+  std::int32_t guard = -1;  // predicate index, -1: none
   bool guard_negated = false;
 };
 
 // Cold: the same index as the instruction.
 struct InstrInfo {
   InstrClass cls = InstrClass::other;
-  std::uint8_t flops = 0;      // per lane, fp32 only: 1, 2 (fma)
-  bool counted = true;         // false: added by the decoder, no instruction of the program
+  std::uint8_t flops = 0;          // per lane, fp32 only: 1, 2 (fma)
+  bool counted = true;             // false: added by the decoder, no instruction of the program
   std::uint32_t tensor_flops = 0;  // per warp
   ptx::Location where;
-  std::string text;            // "ld.global.v4.f32", for messages
+  std::string text;  // "ld.global.v4.f32", for messages
 };
 
 // Constants and special registers to put into slots when a warp starts.
 struct SlotInit {
   enum class Kind : std::uint8_t {
-    value32, value64,
-    tid_x, tid_y, tid_z, lane_id, warp_id,
+    value32,
+    value64,
+    tid_x,
+    tid_y,
+    tid_z,
+    lane_id,
+    warp_id,
     other,
     local_address,  // value + where the frame's local memory begins; 64 bits
     predicate,      // offset is a predicate index, value its mask
-    undefined32, undefined64,  // may be read before it is written: 0
+    undefined32,
+    undefined64,
+    undefined_predicate,  // may be read before it is written: 0
   } kind{};
   std::uint32_t offset = 0;
-  std::uint64_t value = 0;     // the value; of `other` the id of a special register, see special.h
+  std::uint64_t value = 0;  // the value; of `other` the id of a special register, see special.h
 };
 
 // What happens at the end of a basic block.
@@ -72,20 +91,20 @@ enum class Flow : std::uint8_t {
   call_indirect,
   ret,
   exit,
-  barrier,         // see barriers.h
+  barrier,  // see barriers.h
 };
 
 inline constexpr std::uint32_t kFullWarp = 0xffffffffu;  // Block::mask_offset: a constant full mask
 
-// A basic block: instructions [begin, end) run by their handlers; the terminator, where flow is one of
-// branch, ..., barrier, is code[end].
+// A basic block: instructions [begin, end) run by their handlers; the terminator, where flow is one
+// of branch, ..., barrier, is code[end].
 struct Block {
   std::uint32_t begin = 0, end = 0;
-  std::uint32_t instructions = 0;          // counted ones, terminator included
-  std::uint32_t mask_offset = kFullWarp;   // slot of the member mask, of a rendezvous
+  std::uint32_t instructions = 0;         // counted ones, terminator included
+  std::uint32_t mask_offset = kFullWarp;  // slot of the member mask, of a rendezvous
   Flow flow = Flow::next;
-  bool rendezvous = false;                 // the first instruction waits for the lanes of its mask
-  bool any_place = false;                  // for lanes at any such instruction: bar.warp.sync
+  bool rendezvous = false;  // the first instruction waits for the lanes of its mask
+  bool any_place = false;   // for lanes at any such instruction: bar.warp.sync
 };
 
 // Rows of a .param variable in a frame: 32-bit words, each a Lanes32.
@@ -93,27 +112,28 @@ struct ParamRows {
   std::uint32_t offset = 0, words = 0;
 };
 
-struct Code {                  // of an entry or a .func
+struct Code {  // of an entry or a .func
   std::string name;
   std::vector<Instr> code;
   std::vector<InstrInfo> info;
-  std::vector<Block> blocks;               // ascending; the last never falls through
-  std::vector<std::uint32_t> extra;        // operand lists
+  std::vector<Block> blocks;         // ascending; the last never falls through
+  std::vector<std::uint32_t> extra;  // operand lists
   std::vector<SlotInit> slots;
   std::vector<ParamRows> results, parameters;  // of a .func
   std::uint32_t frame_bytes = 0, predicates = 0;
-  std::uint32_t local_bytes = 0;           // .local variables and depot, a thread
-  std::uint32_t first_pc = 0;              // pc of code[0]; pcs are unique within a program
-  std::uint32_t first_block = 0;           // likewise of blocks
+  std::uint32_t local_bytes = 0;  // .local variables and depot, a thread
+  std::uint32_t first_pc = 0;     // pc of code[0]; pcs are unique within a program
+  std::uint32_t first_block = 0;  // likewise of blocks
 };
 
 // A kernel with every function that it may call.
 struct Program {
-  std::vector<std::unique_ptr<Code>> codes;      // the entry first
+  const ptx::Module* module = nullptr;
+  std::vector<std::unique_ptr<Code>> codes;         // the entry first
   std::map<std::uint64_t, const Code*> by_address;  // targets of indirect calls
   KernelInfo info;
-  std::uint32_t dynamic_shared_offset = 0;       // where extern .shared arrays begin
-  std::uint32_t instructions = 0, blocks = 0;    // of all codes
+  std::uint32_t dynamic_shared_offset = 0;        // where extern .shared arrays begin
+  std::uint32_t instructions = 0, blocks = 0;     // of all codes
   std::uint32_t required_threads[3] = {0, 0, 0};  // .reqntid; 0: none
   bool ordered = false;  // its result may depend on the order of blocks: they run one after another
   bool polls = false;    // threads may wait for those of other blocks
@@ -121,6 +141,7 @@ struct Program {
   const Code& entry() const { return *codes.front(); }
   const Code& code_of(std::uint32_t pc) const;
   const InstrInfo& info_of(std::uint32_t pc) const;
+  std::string place(std::uint32_t pc) const;  // "topk.cu:41"
 };
 
 }  // namespace assay::sim

@@ -7,20 +7,40 @@ namespace assay::sim {
 
 inline constexpr unsigned kLanes = 32;
 
+// Accesses of the last four kinds never race with one another. "Atomic" loads and stores are those
+// that are volatile, .relaxed, .acquire or .release at gpu scope or wider (PTX ISA, "Memory
+// Consistency Model": strong operations).
 enum class AccessKind : std::uint8_t {
   load,
   store,
-  atomic,     // read-modify-write, or a load or store that is .relaxed, .acquire, .release at gpu scope
+  atomic,     // atom: a read-modify-write whose result is used
+  reduction,  // red: without result, so nothing is learned from it (it releases, but never
+              // acquires)
+  atomic_load,
+  atomic_store,
 };
+
+constexpr bool is_atomic(AccessKind kind) { return kind >= AccessKind::atomic; }
+constexpr bool is_read_modify_write(AccessKind kind) {
+  return kind == AccessKind::atomic || kind == AccessKind::reduction;
+}
+constexpr bool reads(AccessKind kind) {
+  return kind != AccessKind::store && kind != AccessKind::atomic_store;
+}
+constexpr bool writes(AccessKind kind) {
+  return kind != AccessKind::load && kind != AccessKind::atomic_load;
+}
 
 struct WarpAccess {
   AccessKind kind = AccessKind::load;
-  std::uint32_t bytes = 4;                 // a lane, all elements of a vector: 1, 2, 4, 8, 16 (32)
-  std::uint32_t mask = 0;                  // lanes that take part; never 0
-  const std::uint64_t* address = nullptr;  // [kLanes]; of global: generic; of shared: offset in the window
-  const void* value = nullptr;             // of stores: [kLanes] elements of `bytes`, lane-major; null: unknown
-  std::uint32_t pc = 0;                    // instruction index in the program, for findings
-  std::uint32_t warp = 0;                  // within the block
+  std::uint32_t bytes = 4;  // a lane, all elements of a vector: 1, 2, 4, 8, 16, 32
+  std::uint32_t mask = 0;   // lanes that take part; never 0
+  const std::uint64_t* address =
+      nullptr;  // [kLanes]; of global: generic; of shared: offset in the window
+  const void* value =
+      nullptr;             // of stores: [kLanes] elements of `bytes`, lane-major; null: unknown
+  std::uint32_t pc = 0;    // instruction index in the program, for findings
+  std::uint32_t warp = 0;  // within the block
 };
 
 }  // namespace assay::sim

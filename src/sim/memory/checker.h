@@ -1,13 +1,23 @@
 // The checks and counters of memory accesses during one launch.
 //
-// Races. Shared memory: two accesses of one word by two threads of a block, at least one a write, not
-// both atomic, race unless a barrier or (within a warp) a warp-wide .sync operation orders them. The
-// clock of a warp advances at each barrier it completes, and a barrier joins the clocks of the warps that
-// took part (a vector clock per warp, Flanagan and Freund 2009), so named barriers of part of a block
-// order only those. Global memory: likewise two blocks (threads of one block are not told apart), ordered
-// by what a fence and an atomic operation release and an atomic operation on the same address, by another
-// block, acquires. Two lanes of one store that write different values to one address race; equal
-// values do not.
+// Races in shared memory. Two accesses of one byte by two threads of a block, at least one a write,
+// not both atomic, race unless a barrier or (within a warp) a warp-wide .sync operation orders
+// them. A barrier joins what the warps that took part know of one another (a vector clock per warp,
+// Flanagan and Freund, "FastTrack", PLDI 2009), so named barriers of part of a block order only
+// those. Barriers and .sync operations of all threads involved are exact. Of .sync operations of
+// part of a warp two things are not remembered: which lanes read a word before its last read by the
+// warp, and a read before an atomic load; a race with those alone is missed. Nothing ordered is
+// ever reported.
+//
+// Races in global memory. Two accesses of one byte by two blocks (threads of one block are not told
+// apart), at least one a plain write, race unless ordered. Order: fence() closes what the block did
+// so far, a later atomic write of the block releases that at its address, and an atomic read of the
+// address by another block acquires it. An atomic and a plain read do not race: a compare-and-swap
+// loop begins with such a read (CUDA C++ Programming Guide, "Atomic Functions"), and words are not
+// torn. Each 4-byte word remembers two writing and two other blocks with the bytes they touched, so
+// that where more than two share a word, some pairs go unreported.
+//
+// Two lanes of one store that write different values to one address race; equal values do not.
 //
 // Nothing here changes a value: the interpreter moves the data.
 #pragma once
@@ -27,10 +37,10 @@ namespace assay::sim {
 struct RawFinding {
   FindingKind kind{};
   std::uint32_t pc = 0;
-  std::uint64_t block = 0;           // linear
-  std::uint32_t thread = 0;          // linear within the block
+  std::uint64_t block = 0;   // linear
+  std::uint32_t thread = 0;  // linear within the block
   AccessKind access{};
-  std::uint64_t address = 0;         // of the offending lane; of shared: offset
+  std::uint64_t address = 0;  // of the offending lane; of shared: offset
   std::uint32_t bytes = 0;
   bool shared = false;
   // Races: the earlier access.
@@ -38,22 +48,36 @@ struct RawFinding {
   std::uint64_t other_block = 0;
   std::uint32_t other_thread = 0;
   AccessKind other_access{};
+  // How often. Of races and uninitialised reads of global memory: how many words, as far as no
+  // block has acquired anything yet (every word counts once, whatever the order of blocks).
   std::uint64_t count = 1;
+
+  bool operator==(const RawFinding&) const = default;
 };
+
+// Instruction indices from here on are not told apart as `other_pc`.
+inline constexpr std::uint32_t kLastPlace = (1u << 20) - 1;
+// Blocks of one launch that races can be told of.
+inline constexpr std::uint64_t kMaxCheckedBlocks = std::uint64_t{1} << 26;
 
 struct CheckOptions {
   bool races = true;
-  bool uninitialised = true;   // bounds and alignment are always checked
+  bool uninitialised = true;  // bounds and alignment are always checked
+  bool concurrent = true;     // false: one host thread runs all blocks, which saves the locks
 };
 
-// What all blocks of a launch share. Thread-safe: blocks may run on several host threads, and neither
-// findings nor their order depends on how many (one finding per kind and place(s): the one of the
-// lowest block, then thread).
+// What all blocks of a launch share. Thread-safe: blocks may run on several host threads, and
+// neither findings nor their order depends on how many (one finding per kind and place(s): the one
+// of the lowest block, then thread), except that a kernel whose blocks wait for one another
+// (acquire) has races as its schedule has. One launch at a time per GlobalMemory, which must
+// outlive it.
 class LaunchChecker {
  public:
+  // Throws std::length_error when races are checked and there are more than kMaxCheckedBlocks.
   LaunchChecker(GlobalMemory&, std::uint64_t blocks, CheckOptions);
   ~LaunchChecker();
-  std::vector<RawFinding> findings() const;  // sorted
+  // Sorted. Once the blocks have ended and before memory is allocated or freed.
+  std::vector<RawFinding> findings() const;
 
   struct State;
   State& state() { return *state_; }
@@ -72,27 +96,30 @@ class BlockChecker {
   // BlockChecker per block instead.
   void begin_block(std::uint64_t block);
 
-  // Check and count an access. False: it must not happen (out of bounds, misaligned, use after free,
-  // write to read-only memory) and the launch fails; the finding is recorded.
+  // Check and count an access. False: it must not happen (out of bounds, misaligned, use after
+  // free, write to read-only memory) and the launch fails; the finding is recorded.
   bool global(const WarpAccess&);
   bool shared(const WarpAccess&);
   bool local(const WarpAccess&, std::uint32_t local_bytes);  // address: offset in the window
 
-  // Whether [lowest address, highest + bytes) of the access was found in one allocation by the last
-  // call of global(): then its host memory is `base() + (address - base_address())`.
+  // After global() returned true, the host memory of every address of the access is
+  // base() + (address - base_address()). Both are constants of the GlobalMemory.
   std::byte* base() const;
   std::uint64_t base_address() const;
 
   // Order.
-  void barrier(std::uint32_t warps_mask);  // these warps (bit w) completed a barrier together
-  void arrive(std::uint32_t warp, std::uint32_t barrier);  // bar.arrive: its writes are ordered before
+  // These warps (bit w) completed a barrier together; those that only arrived there are not among
+  // them.
+  void barrier(std::uint32_t warps_mask, std::uint32_t barrier = 0);
+  // bar.arrive: what the warp did is ordered before the next completion of this barrier (0 to 15).
+  void arrive(std::uint32_t warp, std::uint32_t barrier);
   void warp_sync(std::uint32_t warp, std::uint32_t lanes);  // bar.warp.sync, shfl.sync, ...
-  void fence();                            // membar.gl, fence.*.gpu or wider, by any thread of the block
+  void fence();  // membar.gl, fence.*.gpu or wider, by any thread of the block
 
   // Findings that others make; the same de-duplication.
   void report(const RawFinding&);
 
-  Counters& counters();                    // of the blocks run by this checker so far
+  Counters& counters();  // of the blocks run by this checker so far
 
  private:
   struct State;

@@ -1,9 +1,10 @@
-// The global memory of a simulated GPU: allocations in kGlobalRange, their bytes elsewhere, and which
-// bytes were ever written.
+// The global memory of a simulated GPU: allocations in kGlobalRange, their bytes elsewhere, and
+// which bytes were ever written.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -13,16 +14,22 @@ namespace assay::sim {
 
 struct Allocation {
   std::uint64_t address = 0, bytes = 0;
-  std::byte* data = nullptr;         // host memory of the first byte
+  std::byte* data = nullptr;             // host memory of the first byte
   std::uint64_t* initialised = nullptr;  // one bit a byte, bit 0 of word 0 is the first byte
-  bool read_only = false;            // constants
-  bool live = false;                 // false: freed; kept while its range is not used again
-  std::string name;                  // of a module variable, empty for cudaMalloc
+  bool read_only = false;                // constants
+  bool live = false;                     // false: freed; kept while its range is not used again
+  std::string name;                      // of a module variable, empty for cudaMalloc
 };
 
+class RaceShadow;
+
 // Addresses are aligned to 256 bytes, and at least 256 unused bytes lie between two allocations. A
-// freed range is not used again before all others were, so that use after free is found. Not
-// thread-safe, but for find() and the bytes while nothing is allocated or freed.
+// freed range is not used again before all others were, so that use after free is found. New memory
+// reads as zero and is uninitialised. Not thread-safe, but for find() and the bytes while nothing
+// is allocated or freed.
+//
+// The first object of a process reserves kGlobalRange, for good; std::runtime_error when something
+// lies there already, or when the operating system refuses address space.
 class GlobalMemory {
  public:
   explicit GlobalMemory(std::uint64_t capacity_bytes);
@@ -31,11 +38,12 @@ class GlobalMemory {
   GlobalMemory& operator=(const GlobalMemory&) = delete;
 
   // nullopt: out of memory. bytes == 0 is the caller's affair (not allowed here).
-  std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::string name = {}, bool read_only = false);
+  std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::string name = {},
+                                        bool read_only = false);
   bool free(std::uint64_t address);  // false: not the begin of a live allocation
 
-  // The live or freed allocation that holds `address`; null: none ever did, or its range was reused.
-  // The pointer stays valid until the next allocate() or free().
+  // The live or freed allocation that holds `address`; null: none ever did, or its range was
+  // reused. The pointer stays valid until the next allocate() or free().
   const Allocation* find(std::uint64_t address) const;
   // The nearest live allocation, to describe an access outside of all.
   const Allocation* nearest(std::uint64_t address) const;
@@ -44,14 +52,20 @@ class GlobalMemory {
   std::byte* data(std::uint64_t address, std::uint64_t bytes) const;
   void mark_initialised(std::uint64_t address, std::uint64_t bytes);
 
-  std::uint64_t live_bytes() const;
+  // Host memory of kGlobalRange.begin, whether or not it is allocated: the bytes of an address lie
+  // at a constant distance. Likewise the initialised bits.
+  std::byte* store() const;
+  std::uint64_t* initialised_bits() const;
+  RaceShadow& race_shadow() const;  // made when first asked for; not thread-safe
+
+  std::uint64_t live_bytes() const;  // as asked for, without padding
   std::uint64_t high_water() const;  // of live bytes, module variables included
   void reset_high_water();
   std::uint64_t capacity() const;
 
  private:
   struct State;
-  State* state_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace assay::sim

@@ -1,15 +1,19 @@
-// A PTX module as parsed: names resolved within scopes, nothing interpreted. Follows NVIDIA, "Parallel
-// Thread Execution ISA", version 9.0, as far as nvcc 13 emits it for compute_80 and compute_90.
+// A PTX module as parsed: names resolved within scopes, nothing interpreted. Follows NVIDIA,
+// "Parallel Thread Execution ISA", version 9.0, as far as nvcc 13 emits it for compute_80 and
+// compute_90.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay::sim::ptx {
 
+// clang-format off
 enum class Type : std::uint8_t {
   none,
   pred,
@@ -18,10 +22,12 @@ enum class Type : std::uint8_t {
   s8, s16, s32, s64,
   f16, f16x2, bf16, bf16x2, f32, f64,
 };
+// clang-format on
 
 // Bytes of a value; 0 for none and pred.
 std::size_t size_of(Type);
-const char* to_string(Type);  // without the dot
+const char* to_string(Type);                       // without the dot
+std::optional<Type> type_named(std::string_view);  // likewise
 
 enum class Space : std::uint8_t { generic, reg, sreg, constant, global, local, param, shared };
 const char* to_string(Space);
@@ -31,27 +37,29 @@ struct Location {
   std::uint32_t line = 0;         // of the PTX, from 1
   std::uint32_t file = 0;         // index of a .file directive, 0: unknown
   std::uint32_t source_line = 0;  // in that file
-  // Where the code of an inlined function was called from; chains of .loc inlined_at.
+  std::uint32_t inlined_at = 0;   // 1 + index in Module::call_sites, 0: not of an inlined function
 };
 
 struct Operand {
   enum class Kind : std::uint8_t {
-    reg,        // name (unique within the function)
-    special,    // name with its component: "%tid.x", "%laneid", "%clock64"
-    integer,    // value
-    real32,     // bits, 0f...; value holds the 32 bits
-    real64,     // bits, 0d... or a decimal literal; value holds the 64 bits
-    symbol,     // name + offset: a variable, function or label
-    address,    // [base + offset]; base is elements[0] (reg or symbol), or absent for [imm]
-    vector,     // {a, b, ...} in elements
-    sink,       // _
-    list,       // (a, b, ...): the arguments and results of call
+    reg,      // name (unique within the function)
+    special,  // name with its component: "%tid.x", "%laneid", "%clock64"
+    integer,  // value
+    real32,   // bits, 0f...; value holds the 32 bits
+    real64,   // bits, 0d... or a decimal literal; value holds the 64 bits
+    symbol,   // name + offset: a variable, function or label
+    address,  // [base + offset]; base is elements[0] (reg or symbol), or absent for [imm]. What
+              // follows a comma, as in [map, {x, y}], is in elements[1] and after
+    vector,   // {a, b, ...} in elements
+    sink,     // _
+    list,     // (a, b, ...): the arguments and results of call
   };
   Kind kind = Kind::integer;
-  bool negated = false;      // !p
+  bool negated = false;   // !p
+  char selector[3] = "";  // of a reg: "b2" or "h1", the part of it that video instructions take
   std::string name;
-  std::uint64_t value = 0;   // literal bits; integers two's complement
-  std::int64_t offset = 0;   // of symbol and address
+  std::uint64_t value = 0;  // literal bits; integers two's complement
+  std::int64_t offset = 0;  // of symbol and address
   std::vector<Operand> elements;
 };
 
@@ -59,9 +67,9 @@ struct Instruction {
   std::string opcode;                  // "ld"
   std::vector<std::string> modifiers;  // "global", "nc", "v4", "f32": in order, without dots
   bool guarded = false, guard_negated = false;
-  std::string guard;                   // register name
-  std::vector<Operand> operands;       // destination first; "d|p" gives two operands, then the rest
-  bool paired = false;                 // the first two operands were written d|p
+  std::string guard;              // register name
+  std::vector<Operand> operands;  // destination first; "d|p" gives two operands, then the rest
+  bool paired = false;            // the first two operands were written d|p
   Location where;
 
   // "ld.global.nc.v4.f32"
@@ -71,19 +79,21 @@ struct Instruction {
 // The initial value of part of a variable that is an address.
 struct Relocation {
   std::size_t at = 0;       // byte offset in the variable
-  std::size_t bytes = 8;
+  std::size_t bytes = 8;    // of (address >> shift), little endian
+  std::uint32_t shift = 0;  // bits; not 0 only where 0xff00(symbol) picks a byte
   std::string symbol;
   std::int64_t addend = 0;
-  bool generic = false;     // generic(symbol)
+  bool generic = false;  // generic(symbol)
 };
 
 struct Variable {
   std::string name;
-  Space space = Space::global;
-  Type type = Type::none;
-  std::uint32_t align = 1;         // bytes, explicit or natural
-  std::uint64_t bytes = 0;         // 0: extern array without a size (dynamic shared memory)
+  Space space = Space::global;  // reg: of a .func, passed in a register
+  Type type = Type::none;       // of an element
+  std::uint32_t align = 1;      // bytes, explicit or natural
+  std::uint64_t bytes = 0;      // 0: extern array without a size (dynamic shared memory)
   bool is_extern = false;
+  bool managed = false;            // .attribute(.managed)
   std::vector<std::byte> initial;  // empty (zero) or exactly `bytes` long
   std::vector<Relocation> relocations;
   Location where;
@@ -96,31 +106,38 @@ struct Register {
 
 struct Function {
   std::string name;
-  bool entry = false;              // .entry
-  bool defined = false;            // has a body
+  bool entry = false;    // .entry
+  bool defined = false;  // has a body
   bool noreturn = false;
   std::vector<Variable> results, parameters;
-  std::vector<Register> registers; // every register that the body declares
-  std::vector<Variable> locals;    // .local, .shared and .param variables of the body, unique names
+  // Those that the body declares; of `%r<N>` only those that it mentions.
+  std::vector<Register> registers;
+  std::vector<Variable> locals;  // .local, .shared and .param variables of the body, unique names
   std::vector<Instruction> body;
-  std::map<std::string, std::size_t> labels;                     // -> index of the next instruction
+  // Index of the next instruction: body.size() for a label at the end.
+  std::map<std::string, std::size_t> labels;
   std::map<std::string, std::vector<std::string>> branch_targets;  // .branchtargets by label
-  std::map<std::string, Function> prototypes;                    // .callprototype by label
-  std::uint32_t max_threads = 0;   // product of .maxntid, 0: none given
+  std::map<std::string, std::vector<std::string>> call_targets;    // .calltargets by label
+  std::map<std::string, Function> prototypes;                      // .callprototype by label
+  std::uint32_t max_threads = 0;                  // product of .maxntid, 0: none given
   std::uint32_t required_threads[3] = {0, 0, 0};  // .reqntid
-  std::uint32_t min_blocks = 0;    // .minnctapersm
+  std::uint32_t min_blocks = 0;                   // .minnctapersm
+  bool clusters = false;  // .explicitcluster, .reqnctapercluster or .blocksareclusters
   Location where;
 };
 
 struct Module {
   std::uint32_t version_major = 0, version_minor = 0;
-  std::string target;              // "sm_80"
+  std::string target;  // "sm_80"
   std::uint32_t address_bytes = 8;
   std::vector<Variable> variables;
-  std::vector<Function> functions; // definitions and declarations, in order
+  std::vector<Function> functions;             // definitions and declarations, in order
   std::map<std::uint32_t, std::string> files;  // .file
+  // Of inlined functions. `line` is unused; inlined_at goes further out and never in a circle.
+  std::vector<Location> call_sites;
 
-  // "kernel.cu:42", or "PTX line 17" where the source is unknown.
+  // "kernel.cu:42", or "PTX line 17" where the source is unknown. Of inlined code the calls follow,
+  // innermost first: "reduce.h:12, inlined at kernel.cu:42".
   std::string describe(const Location&) const;
 };
 

@@ -1,0 +1,37 @@
+// cp.async: copies from global to shared memory that nobody sees before the thread has waited for
+// them (PTX ISA, section 9.7.9.25.3). A copy reads its source when issued and writes when waited
+// for; a read of the destination in between finds what was there, and the checks call it
+// uninitialised or a race.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace assay::sim {
+
+struct WarpRun;
+
+class AsyncCopies {
+ public:
+  struct Copy {
+    std::uint32_t mask = 0, bytes = 0, pc = 0;
+    std::array<std::uint64_t, 32> to;     // offsets in the shared window
+    std::array<std::uint32_t, 32> group;  // of each lane's groups, the one it belongs to
+    alignas(64) std::array<std::byte, 32 * 16> data;  // lane-major
+  };
+
+  void reset();
+  void issue(Copy copy);  // sets copy.group
+  void commit(std::uint32_t lanes);
+  // Completes all but the latest `pending` committed groups of the lanes; with `uncommitted`, those
+  // copies as well.
+  void wait(WarpRun&, std::uint32_t lanes, std::uint32_t pending, bool uncommitted);
+
+ private:
+  std::vector<Copy> copies_;              // in order of issue
+  std::array<std::uint32_t, 32> open_{};  // each lane's uncommitted group
+};
+
+}  // namespace assay::sim

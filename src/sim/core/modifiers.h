@@ -1,0 +1,39 @@
+// The modifiers of an instruction, taken apart.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "sim/ptx/ast.h"
+
+namespace assay::sim {
+
+// none if the text is not the name of a type ("f32").
+ptx::Type type_named(std::string_view);
+// The last modifier that names a type: that of the sources. none without one.
+ptx::Type last_type(const ptx::Instruction&);
+
+bool is_signed(ptx::Type);
+// Bits of a register or value of this type; 1 for pred.
+unsigned bits_of(ptx::Type);
+
+bool has(const ptx::Instruction&, std::string_view modifier);
+// Whether a modifier begins so: "L1::".
+bool has_prefix(const ptx::Instruction&, std::string_view prefix);
+
+// The modifiers of ld, st, atom, red and their kin.
+struct MemoryModifiers {
+  ptx::Space space = ptx::Space::generic;
+  ptx::Type type = ptx::Type::none;
+  unsigned vector = 1;
+  bool is_volatile = false;
+  bool ordered = false;       // .relaxed, .acquire, .release, .acq_rel or .mmio: not .weak
+  bool beyond_block = false;  // .cluster, .gpu or .sys, or no scope given
+  bool cache_policy = false;  // .L2::cache_hint: one operand more
+  bool uncached = false;      // .cv: read anew each time
+};
+
+// nullopt if one of the modifiers is none of those.
+std::optional<MemoryModifiers> memory_modifiers(const ptx::Instruction&);
+
+}  // namespace assay::sim

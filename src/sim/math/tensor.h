@@ -1,0 +1,79 @@
+// The arithmetic of tensor-core instructions: D = A B + C of small matrices that lie in the
+// registers of a warp as tensor_layout.h says.
+//
+// Accumulation. What the hardware does is neither IEEE nor the same in two generations (it aligns
+// the products of a few k, truncates and adds), so this is a rule of our own, at least as accurate
+// and the same everywhere:
+//   f16, bf16, tf32, fp8: products are exact in double; ((C + p0) + p1) + ... in double, k
+//   ascending, then
+//     one rounding to nearest even to f32 or f16. A NaN is canonical (formats.h).
+//   f64: a chain of fused multiply-adds, k ascending. This is IEEE, as on hardware.
+//   integers: exact, then modulo 2^32, or clamped to s32 with .satfinite.
+// tf32 operands lose their lower 13 bits; results are never flushed to zero.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/math/lanes.h"
+#include "sim/math/tensor_layout.h"
+
+namespace assay::sim {
+
+enum class TensorType : std::uint8_t {
+  f16,
+  bf16,
+  tf32,
+  e4m3,
+  e5m2,
+  f64,
+  s8,
+  u8,
+  s4,
+  u4,
+  b1,
+  f32,
+  s32
+};
+
+constexpr int bits_of(TensorType t) {
+  switch (t) {
+    case TensorType::f64: return 64;
+    case TensorType::tf32:
+    case TensorType::f32:
+    case TensorType::s32: return 32;
+    case TensorType::f16:
+    case TensorType::bf16: return 16;
+    case TensorType::s4:
+    case TensorType::u4: return 4;
+    case TensorType::b1: return 1;
+    default: return 8;
+  }
+}
+
+// What does not choose another function.
+struct MmaMode {
+  TensorType a{}, b{};  // .s8 or .u8, .s4 or .u4, .e4m3 or .e5m2; otherwise both the same
+  bool half_c = false;  // C is f16, not f32
+  bool half_d = false;
+  bool saturate = false;     // .satfinite
+  bool conjunction = false;  // of b1: .and.popc, not .xor.popc
+};
+
+// Registers in the order of the instruction's lists; unused ones are null. D may be C, A or B.
+template <class Lanes>
+struct MmaRegisters {
+  const Lanes* a[8] = {};
+  const Lanes* b[8] = {};
+  const Lanes* c[8] = {};
+  Lanes* d[8] = {};
+};
+
+// For all 32 lanes. Of shapes that are mirrored() there is the mirror image: exchange A and B.
+using Mma32 = void (*)(const MmaRegisters<Lanes32>&, const MmaMode&);
+using Mma64 = void (*)(const MmaRegisters<Lanes64>&);
+
+// Null: no GPU of compute capability 8.0 or 9.0 multiplies such matrices. `type` is that of A.
+Mma32 find_mma32(TensorType type, MmaShape);
+Mma64 find_mma64(MmaShape);
+
+}  // namespace assay::sim

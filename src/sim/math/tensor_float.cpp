@@ -1,0 +1,169 @@
+// f16, bf16, tf32 and fp8 multiplicands with f32 or f16 accumulators, and f64.
+#include "sim/math/formats.h"
+#include "sim/math/tensor_tiles.h"
+
+namespace assay::sim {
+namespace {
+
+float float_of_half(std::uint32_t x) { return widen(Half{x}); }
+
+// As f16 with one exponent bit less, no infinity and one NaN: the bias is 7, not 15.
+float float_of_e4m3(std::uint32_t x) {
+  const float value = widen(Half{(x & 0x80u) << 8 | (x & 0x7fu) << 7}) * 256;
+  return (x & 0x7fu) == 0x7fu ? std::bit_cast<float>(kNan32) : value;
+}
+
+float float_of_e5m2(std::uint32_t x) { return widen(Half{x << 8}); }
+
+float float_of_bfloat(std::uint32_t x) { return widen(Bfloat{x}); }
+
+float float_of_tf32(std::uint32_t x) { return std::bit_cast<float>(x & ~0x1fffu); }
+
+// D and C of f16: 64 elements a register, row by row.
+template <int m, int n>
+[[gnu::always_inline]] inline void load_c(const MmaRegisters<Lanes32>& x, bool half,
+                                          double (&c)[m * n]) {
+  if (!half) {
+    return unpack_pairs<m, n>(x.c, c, [](Eight<std::uint32_t> v) {
+      return __builtin_convertvector(std::bit_cast<Eight<float>>(v), Eight<double>);
+    });
+  }
+  for (int t = 0; t < m * n / 64; ++t) {
+    const TileOrigin at = tile_origin(t, m, n, 8);
+    std::uint16_t elements[64];
+    std::memcpy(elements, x.c[t], sizeof elements);
+    double values[64];
+    for (int e = 0; e < 64; ++e) values[e] = float_of_half(elements[e]);
+    for (int g = 0; g < 8; ++g)
+      std::memcpy(&c[(at.row + g) * n + at.col], values + 8 * g, 8 * sizeof(double));
+  }
+}
+
+template <int m, int n>
+[[gnu::always_inline]] inline void store_d(const double (&d)[m * n], bool half,
+                                           const MmaRegisters<Lanes32>& x) {
+  if (!half) {
+    return pack_pairs<m, n>(d, x.d, [](Eight<double> v) {
+      const auto rounded = __builtin_convertvector(v, Eight<float>);
+      const auto bits = std::bit_cast<Eight<std::uint32_t>>(rounded);
+      return rounded == rounded ? bits : bits * 0 + kNan32;
+    });
+  }
+  for (int t = 0; t < m * n / 64; ++t) {
+    const TileOrigin at = tile_origin(t, m, n, 8);
+    double values[64];
+    for (int g = 0; g < 8; ++g)
+      std::memcpy(values + 8 * g, &d[(at.row + g) * n + at.col], 8 * sizeof(double));
+    std::uint16_t elements[64];
+    for (int e = 0; e < 64; ++e) {
+      elements[e] = static_cast<std::uint16_t>(to_half<Half>(values[e]).bits);
+    }
+    std::memcpy(x.d[t], elements, sizeof elements);
+  }
+}
+
+template <class Element, float decode(std::uint32_t), int count>
+void read_a(const Lanes32* const* registers, double (&a)[count]) {
+  Element elements[count];
+  concatenate<Element, count * sizeof(Element) / sizeof(Lanes32)>(registers, elements);
+  for (int e = 0; e < count; ++e) a[e] = decode(elements[e]);
+}
+
+template <class Element, float decode(std::uint32_t), int n, int k>
+void read_b(const Lanes32* const* registers, double (&b)[n * k]) {
+  std::uint32_t elements[n * k];
+  unpack_b<n, k, 8 * sizeof(Element)>(registers, elements);
+  for (int e = 0; e < n * k; ++e) b[e] = decode(elements[e]);
+}
+
+template <class Element, int m, int n, int k>
+void finish(const MmaRegisters<Lanes32>& x, const MmaMode& mode, const double (&a)[m * k],
+            const double (&b)[n * k]) {
+  double d[m * n];
+  load_c<m, n>(x, mode.half_c, d);
+  multiply<ExactProducts, m, n, k, tile_width(8 * sizeof(Element))>(a, b, d);
+  store_d<m, n>(d, mode.half_d, x);
+}
+
+template <class Element, float decode(std::uint32_t), int m, int n, int k>
+void mma(const MmaRegisters<Lanes32>& x, const MmaMode& mode) {
+  double a[m * k], b[n * k];
+  read_a<Element, decode>(x.a, a);
+  read_b<Element, decode, n, k>(x.b, b);
+  finish<Element, m, n, k>(x, mode, a, b);
+}
+
+template <int m, int n, int k>
+void mma_fp8(const MmaRegisters<Lanes32>& x, const MmaMode& mode) {
+  double a[m * k], b[n * k];
+  if (mode.a == TensorType::e4m3) {
+    read_a<std::uint8_t, float_of_e4m3>(x.a, a);
+  } else {
+    read_a<std::uint8_t, float_of_e5m2>(x.a, a);
+  }
+  if (mode.b == TensorType::e4m3) {
+    read_b<std::uint8_t, float_of_e4m3, n, k>(x.b, b);
+  } else {
+    read_b<std::uint8_t, float_of_e5m2, n, k>(x.b, b);
+  }
+  finish<std::uint8_t, m, n, k>(x, mode, a, b);
+}
+
+template <int m, int n, int k>
+void mma_f64(const MmaRegisters<Lanes64>& x) {
+  double a[m * k], b[n * k], d[m * n];
+  static_assert(n == 8);
+  concatenate<double, m * k / 32>(x.a, a);
+  for (int t = 0; t < k / 4; ++t) {
+    for (int p = 0; p < 4; ++p) {
+      for (int j = 0; j < 8; ++j)
+        b[8 * (4 * t + p) + j] = std::bit_cast<double>(x.b[t]->v[4 * j + p]);
+    }
+  }
+  unpack_pairs<m, n>(x.c, d,
+                     [](Eight<std::uint64_t> v) { return std::bit_cast<Eight<double>>(v); });
+  multiply<FusedProducts, m, n, k, 4>(a, b, d);
+  pack_pairs<m, n>(d, x.d, [](Eight<double> v) {
+    const auto bits = std::bit_cast<Eight<std::uint64_t>>(v);
+    return v == v ? bits : bits * 0 + kNan64;
+  });
+}
+
+template <float decode(std::uint32_t)>
+Mma32 find_16_bit(MmaShape s) {
+  if (s == MmaShape{16, 8, 8}) return mma<std::uint16_t, decode, 16, 8, 8>;
+  if (s == MmaShape{16, 8, 16}) return mma<std::uint16_t, decode, 16, 8, 16>;
+  if (s == MmaShape{16, 16, 16}) return mma<std::uint16_t, decode, 16, 16, 16>;
+  if (s == MmaShape{32, 8, 16}) return mma<std::uint16_t, decode, 32, 8, 16>;
+  return nullptr;
+}
+
+}  // namespace
+
+Mma32 find_float_mma(TensorType type, MmaShape s) {
+  switch (type) {
+    case TensorType::f16: return find_16_bit<float_of_half>(s);
+    case TensorType::bf16: return find_16_bit<float_of_bfloat>(s);
+    case TensorType::tf32:
+      if (s == MmaShape{16, 8, 4}) return mma<std::uint32_t, float_of_tf32, 16, 8, 4>;
+      if (s == MmaShape{16, 8, 8}) return mma<std::uint32_t, float_of_tf32, 16, 8, 8>;
+      if (s == MmaShape{16, 16, 8}) return mma<std::uint32_t, float_of_tf32, 16, 16, 8>;
+      return nullptr;
+    case TensorType::e4m3:
+    case TensorType::e5m2:
+      if (s == MmaShape{16, 8, 16}) return mma_fp8<16, 8, 16>;
+      if (s == MmaShape{16, 8, 32}) return mma_fp8<16, 8, 32>;
+      return nullptr;
+    default: return nullptr;
+  }
+}
+
+Mma64 find_mma64(MmaShape s) {
+  if (s == MmaShape{8, 8, 4}) return mma_f64<8, 8, 4>;
+  if (s == MmaShape{16, 8, 4}) return mma_f64<16, 8, 4>;
+  if (s == MmaShape{16, 8, 8}) return mma_f64<16, 8, 8>;
+  if (s == MmaShape{16, 8, 16}) return mma_f64<16, 8, 16>;
+  return nullptr;
+}
+
+}  // namespace assay::sim

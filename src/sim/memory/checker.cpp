@@ -1,0 +1,260 @@
+#include "sim/memory/checker.h"
+
+#include <array>
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+
+#include "sim/memory/finding_table.h"
+#include "sim/memory/global_races.h"
+#include "sim/memory/initialised.h"
+#include "sim/memory/race_shadow.h"
+#include "sim/memory/shared_races.h"
+#include "sim/memory/store_conflicts.h"
+#include "sim/memory/traffic.h"
+
+namespace assay::sim {
+
+struct LaunchChecker::State {
+  GlobalMemory& memory;
+  CheckOptions options;
+  FindingTable findings;
+  std::optional<GridRaces> races;
+};
+
+LaunchChecker::LaunchChecker(GlobalMemory& memory, std::uint64_t blocks, CheckOptions options)
+    : state_(std::make_unique<State>(memory, options)) {
+  if (!options.races) return;
+  if (blocks > kMaxCheckedBlocks) throw std::length_error("too many blocks to check for races");
+  state_->races.emplace(memory.race_shadow(), blocks, options.concurrent, state_->findings);
+}
+
+LaunchChecker::~LaunchChecker() = default;
+
+std::vector<RawFinding> LaunchChecker::findings() const {
+  if (state_->races) state_->races->settle();
+  return state_->findings.sorted();
+}
+
+struct BlockChecker::State {
+  LaunchChecker::State& launch;
+  GlobalMemory& memory;
+  std::byte* const store;
+  std::uint64_t* const global_bits;
+  std::uint64_t block = 0;
+  Counters counters;
+
+  std::uint64_t shared_bytes;
+  std::vector<std::uint64_t> shared_bits;
+  std::optional<SharedRaces> shared_races;
+  std::optional<BlockRaces> races;
+
+  // The allocations of the last accesses, by instruction: each mostly stays in one.
+  static constexpr std::size_t kRemembered = 16;
+  std::array<const Allocation*, kRemembered> remembered{};
+
+  State(LaunchChecker::State& l, std::uint32_t bytes, std::uint32_t warps)
+      : launch(l),
+        memory(l.memory),
+        store(memory.store()),
+        global_bits(memory.initialised_bits()),
+        shared_bytes(bytes),
+        shared_bits((bytes + 63) / 64) {
+    if (!launch.races) return;
+    races.emplace(*launch.races);
+    if (bytes != 0) shared_races.emplace(bytes, warps);
+  }
+
+  RawFinding finding(FindingKind kind, const WarpAccess& a, std::uint32_t lane) const {
+    RawFinding f;
+    f.kind = kind;
+    f.pc = a.pc;
+    f.block = block;
+    f.thread = a.warp * kLanes + lane;
+    f.access = a.kind;
+    f.address = a.address[lane];
+    f.bytes = a.bytes;
+    return f;
+  }
+  bool refuse(FindingKind kind, const WarpAccess& a, std::uint32_t lane, bool shared) {
+    RawFinding f = finding(kind, a, lane);
+    f.shared = shared;
+    launch.findings.add(f);
+    return false;
+  }
+  void report_uninitialised(const WarpAccess& a, std::uint32_t lanes, bool shared) {
+    RawFinding f =
+        finding(FindingKind::uninitialised, a, static_cast<std::uint32_t>(std::countr_zero(lanes)));
+    f.shared = shared;
+    f.count = static_cast<std::uint64_t>(std::popcount(lanes));
+    launch.findings.add(f);
+  }
+  void report_store_conflict(const WarpAccess& a, const StoreConflict& c, bool shared) {
+    RawFinding f = finding(shared ? FindingKind::shared_race : FindingKind::global_race, a, c.lane);
+    f.shared = shared;
+    f.other_pc = a.pc;
+    f.other_block = block;
+    f.other_thread = a.warp * kLanes + c.other_lane;
+    f.other_access = a.kind;
+    launch.findings.add(f);
+  }
+
+  // The lowest lane with a misaligned address.
+  static std::uint32_t misaligned_lane(const WarpAccess& a) {
+    std::uint32_t mask = a.mask;
+    while (a.address[std::countr_zero(mask)] % a.bytes == 0) mask &= mask - 1;
+    return static_cast<std::uint32_t>(std::countr_zero(mask));
+  }
+
+  bool in_allocations(const WarpAccess&, const LanePattern&, const Allocation*&);
+  bool in_window(const WarpAccess&, const LanePattern&, std::uint64_t window, bool shared);
+};
+
+// Whether each lane may do what it does; then one of the allocations.
+bool BlockChecker::State::in_allocations(const WarpAccess& a, const LanePattern& p,
+                                         const Allocation*& allocation) {
+  const auto holds = [](const Allocation* al, std::uint64_t address, std::uint64_t bytes) {
+    return al != nullptr && address - al->address < al->bytes &&
+           bytes <= al->bytes - (address - al->address);
+  };
+  const Allocation*& known = remembered[a.pc % kRemembered];
+  const auto usable = [&](const Allocation* al) {
+    return al->live && !(al->read_only && writes(a.kind));
+  };
+  const std::uint64_t all = p.high - p.low + a.bytes;
+  if (!holds(known, p.low, all)) known = memory.find(p.low);
+  if (holds(known, p.low, all) && usable(known)) {
+    allocation = known;
+    return true;
+  }
+  for (std::uint32_t mask = a.mask; mask != 0; mask &= mask - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
+    const std::uint64_t address = a.address[lane];
+    if (known == nullptr || address - known->address >= known->bytes) known = memory.find(address);
+    FindingKind kind{};
+    if (!holds(known, address, a.bytes)) {
+      kind = FindingKind::out_of_bounds;
+    } else if (!known->live) {
+      kind = FindingKind::use_after_free;
+    } else if (!usable(known)) {
+      kind = FindingKind::read_only;
+    } else {
+      continue;
+    }
+    return refuse(kind, a, lane, false);
+  }
+  allocation = known;
+  return true;
+}
+
+bool BlockChecker::State::in_window(const WarpAccess& a, const LanePattern& p, std::uint64_t window,
+                                    bool shared) {
+  if (!p.aligned) return refuse(FindingKind::misaligned, a, misaligned_lane(a), shared);
+  if (p.high < window && a.bytes <= window - p.high) return true;
+  std::uint32_t mask = a.mask;
+  const auto inside = [&](std::uint64_t address) {
+    return address < window && a.bytes <= window - address;
+  };
+  while (inside(a.address[std::countr_zero(mask)])) mask &= mask - 1;
+  return refuse(FindingKind::out_of_bounds, a, static_cast<std::uint32_t>(std::countr_zero(mask)),
+                shared);
+}
+
+BlockChecker::BlockChecker(LaunchChecker& launch, std::uint32_t shared_bytes, std::uint32_t warps)
+    : state_(std::make_unique<State>(launch.state(), shared_bytes, warps)) {}
+
+BlockChecker::~BlockChecker() = default;
+
+void BlockChecker::begin_block(std::uint64_t block) {
+  State& s = *state_;
+  s.block = block;
+  if (s.launch.options.uninitialised) {
+    std::fill(s.shared_bits.begin(), s.shared_bits.end(), 0);
+  }
+  if (s.shared_races) s.shared_races->begin_block();
+  if (s.races) s.races->begin_block(static_cast<std::uint32_t>(block));
+}
+
+bool BlockChecker::global(const WarpAccess& a) {
+  State& s = *state_;
+  const LanePattern p = find_pattern(a);
+  if (!p.aligned) return s.refuse(FindingKind::misaligned, a, s.misaligned_lane(a), false);
+  const Allocation* allocation = nullptr;
+  if (!s.in_allocations(a, p, allocation)) return false;
+  count_global(s.counters, a, p, allocation->read_only);
+
+  std::uint32_t uninitialised = 0;
+  if (s.launch.options.uninitialised) {
+    if (reads(a.kind)) {
+      uninitialised = uninitialised_lanes(s.global_bits, kGlobalRange.begin, a, p);
+    }
+    if (writes(a.kind)) initialise_lanes(s.global_bits, kGlobalRange.begin, a, p);
+  }
+  bool kept = false;
+  if (s.races && !allocation->read_only) {
+    if (const auto conflict = find_store_conflict(a, p)) {
+      s.report_store_conflict(a, *conflict, false);
+    }
+    kept = s.races->access(a, p, uninitialised);
+  }
+  if (uninitialised != 0 && !kept) s.report_uninitialised(a, uninitialised, false);
+  return true;
+}
+
+bool BlockChecker::shared(const WarpAccess& a) {
+  State& s = *state_;
+  const LanePattern p = find_pattern(a);
+  if (!s.in_window(a, p, s.shared_bytes, true)) return false;
+  count_shared(s.counters, a, p);
+  if (s.launch.options.uninitialised) {
+    if (reads(a.kind)) {
+      const std::uint32_t lanes = uninitialised_lanes(s.shared_bits.data(), 0, a, p);
+      if (lanes != 0) s.report_uninitialised(a, lanes, true);
+    }
+    if (writes(a.kind)) initialise_lanes(s.shared_bits.data(), 0, a, p);
+  }
+  if (!s.shared_races) return true;
+  if (const auto conflict = find_store_conflict(a, p)) s.report_store_conflict(a, *conflict, true);
+  for (const SharedRaces::Conflict& c : s.shared_races->access(a, p)) {
+    RawFinding f = s.finding(FindingKind::shared_race, a, c.lane);
+    f.shared = true;
+    f.other_pc = c.other_pc;
+    f.other_block = s.block;
+    f.other_thread = c.other_thread;
+    f.other_access = c.other_access;
+    s.launch.findings.add(f);
+  }
+  return true;
+}
+
+bool BlockChecker::local(const WarpAccess& a, std::uint32_t local_bytes) {
+  State& s = *state_;
+  if (!s.in_window(a, find_pattern(a), local_bytes, false)) return false;
+  count_local(s.counters, a);
+  return true;
+}
+
+std::byte* BlockChecker::base() const { return state_->store; }
+std::uint64_t BlockChecker::base_address() const { return kGlobalRange.begin; }
+
+void BlockChecker::barrier(std::uint32_t warps_mask, std::uint32_t barrier) {
+  if (state_->shared_races) state_->shared_races->barrier(warps_mask, barrier);
+}
+
+void BlockChecker::arrive(std::uint32_t warp, std::uint32_t barrier) {
+  if (state_->shared_races) state_->shared_races->arrive(warp, barrier);
+}
+
+void BlockChecker::warp_sync(std::uint32_t warp, std::uint32_t lanes) {
+  if (state_->shared_races) state_->shared_races->warp_sync(warp, lanes);
+}
+
+void BlockChecker::fence() {
+  if (state_->races) state_->races->fence();
+}
+
+void BlockChecker::report(const RawFinding& f) { state_->launch.findings.add(f); }
+
+Counters& BlockChecker::counters() { return state_->counters; }
+
+}  // namespace assay::sim

@@ -1,0 +1,179 @@
+#include "sim/memory/global_memory.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+
+#include "sim/memory/bits.h"
+#include "sim/memory/lazy_map.h"
+#include "sim/memory/race_shadow.h"
+
+namespace assay::sim {
+namespace {
+
+constexpr std::uint64_t kAlign = 256, kGap = 256;
+
+constexpr std::uint64_t round_up(std::uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+
+// Nobody else may get the range, and a host dereference of a device pointer faults.
+void reserve_global_range() {
+  static const int error = [] {
+    void* const at = reinterpret_cast<void*>(kGlobalRange.begin);
+    void* const p = mmap(at, kGlobalRange.bytes, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (p == MAP_FAILED) return errno;
+    if (p == at) return 0;
+    munmap(p, kGlobalRange.bytes);  // a kernel before 4.17 takes the address as a hint
+    return EEXIST;
+  }();
+  if (error != 0) {
+    throw std::runtime_error(
+        fmt::format("cannot reserve the simulated GPU's addresses {:#x} to {:#x}: {}",
+                    kGlobalRange.begin, kGlobalRange.begin + kGlobalRange.bytes, strerror(error)));
+  }
+}
+
+}  // namespace
+
+struct GlobalMemory::State {
+  std::uint64_t capacity, span;  // span: of addresses in use, from kGlobalRange.begin
+  LazyMap bytes, initialised;
+  std::unique_ptr<RaceShadow> races;
+  std::map<std::uint64_t, Allocation> allocations;   // live and freed, by address
+  std::uint64_t cursor = kGlobalRange.begin + kGap;  // where the search for room goes on
+  std::uint64_t live = 0, high_water = 0;
+
+  explicit State(std::uint64_t capacity_bytes)
+      : capacity(capacity_bytes),
+        // Wider than the capacity, so that it takes long until a freed address is used again.
+        span(std::min(kGlobalRange.bytes,
+                      std::max<std::uint64_t>(4 * round_up(capacity_bytes), 1 << 26))),
+        bytes(span, "global memory"),
+        initialised(span / 8, "the initialised bits of global memory") {}
+
+  std::uint64_t end() const { return kGlobalRange.begin + span; }
+
+  // The first address at or after `from` with room for `size` bytes and the gaps; 0: none.
+  std::uint64_t room(std::uint64_t from, std::uint64_t size) const {
+    std::uint64_t candidate = from;
+    auto it = allocations.upper_bound(candidate);
+    if (it != allocations.begin()) --it;
+    for (; it != allocations.end(); ++it) {
+      const Allocation& a = it->second;
+      if (!a.live || a.address + a.bytes + kGap <= candidate) continue;
+      if (candidate + size + kGap <= a.address) break;
+      candidate = round_up(a.address + a.bytes) + kGap;
+    }
+    return candidate + size + kGap <= end() ? candidate : 0;
+  }
+
+  const Allocation* holder(std::uint64_t address) const {
+    auto it = allocations.upper_bound(address);
+    if (it == allocations.begin()) return nullptr;
+    const Allocation& a = std::prev(it)->second;
+    return address - a.address < a.bytes ? &a : nullptr;
+  }
+};
+
+GlobalMemory::GlobalMemory(std::uint64_t capacity_bytes) {
+  reserve_global_range();
+  state_ = std::make_unique<State>(std::min(capacity_bytes, kGlobalRange.bytes / 2));
+}
+
+GlobalMemory::~GlobalMemory() = default;
+
+std::optional<std::uint64_t> GlobalMemory::allocate(std::uint64_t bytes, std::string name,
+                                                    bool read_only) {
+  State& s = *state_;
+  if (bytes == 0) throw std::invalid_argument("an allocation of no bytes");
+  if (bytes > s.capacity - s.live) return std::nullopt;
+  const std::uint64_t size = round_up(bytes);
+  std::uint64_t address = s.room(s.cursor, size);
+  if (address == 0) address = s.room(kGlobalRange.begin + kGap, size);
+  if (address == 0) return std::nullopt;
+
+  // Freed allocations there are forgotten.
+  auto it = s.allocations.lower_bound(address);
+  const Allocation* const there = s.holder(address);
+  if (there != nullptr && there->address < address) --it;
+  while (it != s.allocations.end() && it->first < address + size) it = s.allocations.erase(it);
+
+  Allocation& a = s.allocations[address];
+  a.address = address;
+  a.bytes = bytes;
+  a.data = store() + (address - kGlobalRange.begin);
+  a.initialised = initialised_bits() + (address - kGlobalRange.begin) / 64;
+  a.read_only = read_only;
+  a.live = true;
+  a.name = std::move(name);
+  s.cursor = address + size + kGap;
+  s.live += bytes;
+  s.high_water = std::max(s.high_water, s.live);
+  return address;
+}
+
+bool GlobalMemory::free(std::uint64_t address) {
+  State& s = *state_;
+  const auto it = s.allocations.find(address);
+  if (it == s.allocations.end() || !it->second.live) return false;
+  it->second.live = false;
+  const std::uint64_t bytes = it->second.bytes, offset = address - kGlobalRange.begin;
+  s.live -= bytes;
+  // Now rather than at the next use of the range: the memory goes back to the system.
+  s.bytes.clear(offset, bytes);
+  s.initialised.clear(offset / 8, round_up(bytes) / 8);
+  if (s.races != nullptr) s.races->forget(address, bytes);
+  return true;
+}
+
+const Allocation* GlobalMemory::find(std::uint64_t address) const {
+  return state_->holder(address);
+}
+
+const Allocation* GlobalMemory::nearest(std::uint64_t address) const {
+  const auto& all = state_->allocations;
+  const Allocation *below = nullptr, *above = nullptr;
+  for (auto it = all.upper_bound(address); it != all.end() && above == nullptr; ++it) {
+    if (it->second.live) above = &it->second;
+  }
+  for (auto it = all.upper_bound(address); it != all.begin() && below == nullptr;) {
+    if ((--it)->second.live) below = &it->second;
+  }
+  if (below == nullptr || above == nullptr) return below == nullptr ? above : below;
+  const std::uint64_t end = below->address + below->bytes;
+  const std::uint64_t behind = address < end ? 0 : address - end;
+  return behind < above->address - address ? below : above;
+}
+
+std::byte* GlobalMemory::data(std::uint64_t address, std::uint64_t bytes) const {
+  const Allocation* a = find(address);
+  if (a == nullptr || !a->live || bytes > a->bytes - (address - a->address)) return nullptr;
+  return a->data + (address - a->address);
+}
+
+void GlobalMemory::mark_initialised(std::uint64_t address, std::uint64_t bytes) {
+  set_bits(initialised_bits(), address - kGlobalRange.begin, bytes);
+}
+
+std::byte* GlobalMemory::store() const { return state_->bytes.as<std::byte>(); }
+
+std::uint64_t* GlobalMemory::initialised_bits() const {
+  return state_->initialised.as<std::uint64_t>();
+}
+
+RaceShadow& GlobalMemory::race_shadow() const {
+  if (state_->races == nullptr) state_->races = std::make_unique<RaceShadow>(state_->span);
+  return *state_->races;
+}
+
+std::uint64_t GlobalMemory::live_bytes() const { return state_->live; }
+std::uint64_t GlobalMemory::high_water() const { return state_->high_water; }
+void GlobalMemory::reset_high_water() { state_->high_water = state_->live; }
+std::uint64_t GlobalMemory::capacity() const { return state_->capacity; }
+
+}  // namespace assay::sim

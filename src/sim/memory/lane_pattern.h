@@ -1,0 +1,89 @@
+// How the addresses of a warp's access lie: the patterns that most accesses have are told apart
+// once, so that checks and counters need not look at each lane.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "sim/memory/access.h"
+
+namespace assay::sim {
+
+struct LanePattern {
+  std::uint32_t first = 0, lanes = 0;  // the lowest active lane, how many are active
+  std::uint64_t low = 0, high = 0;     // lowest and highest address
+  bool aligned = false;                // every address is a multiple of the access size
+  // Consecutive lanes, and the address of each is that of the one before plus the access size.
+  bool contiguous = false;
+  bool uniform = false;      // one address (also of one lane)
+  bool ascending = false;    // with the lane, each above the one before
+  std::uint64_t stride = 0;  // if full: address of lane i = low + i * stride; else 0
+
+  std::uint64_t end(const WarpAccess& a) const { return high + a.bytes; }
+};
+
+// REQUIRES: mask not 0.
+LanePattern find_pattern(const WarpAccess&);
+
+constexpr std::uint32_t low_lanes(unsigned n) {
+  return n >= kLanes ? ~std::uint32_t{0} : (std::uint32_t{1} << n) - 1;
+}
+
+// Addresses of all lanes; a lane that takes no part gets that of the first which does.
+struct alignas(64) LaneAddresses {
+  explicit LaneAddresses(const WarpAccess& a) {
+    const std::uint64_t fill = a.address[std::countr_zero(a.mask)];
+    for (unsigned i = 0; i < kLanes; ++i) {
+      v[i] = ((a.mask >> i) & 1u) != 0 ? a.address[i] : fill;
+    }
+  }
+  std::uint64_t v[kLanes];
+};
+
+// Calls f(lane) for each active lane, lowest first.
+template <class F>
+inline void for_lanes(std::uint32_t mask, F&& f) {
+  for (; mask != 0; mask &= mask - 1) f(static_cast<std::uint32_t>(std::countr_zero(mask)));
+}
+
+constexpr std::uint32_t last_lane(std::uint32_t mask) {
+  return 31u - static_cast<std::uint32_t>(std::countl_zero(mask));
+}
+
+// Lanes of `mask` whose address is this.
+inline std::uint32_t lanes_at(const WarpAccess& a, std::uint32_t mask, std::uint64_t address) {
+  std::uint32_t same = 0;
+  for (unsigned i = 0; i < kLanes; ++i) same |= (a.address[i] == address ? 1u : 0u) << i;
+  return same & mask;
+}
+
+// Calls f(lanes, address) for each address, by its lowest lane.
+template <class F>
+inline void for_addresses(const WarpAccess& a, F&& f) {
+  for (std::uint32_t mask = a.mask; mask != 0;) {
+    const std::uint64_t address = a.address[std::countr_zero(mask)];
+    const std::uint32_t same = lanes_at(a, mask, address);
+    mask &= ~same;
+    f(same, address);
+  }
+}
+
+// Calls f(first lane, last lane, address) for each run of active lanes with one address: lanes
+// between the two that take no part do not end a run.
+template <class F>
+inline void for_runs(const WarpAccess& a, F&& f) {
+  std::uint32_t mask = a.mask;
+  while (mask != 0) {
+    const auto first = static_cast<std::uint32_t>(std::countr_zero(mask));
+    const std::uint64_t address = a.address[first];
+    std::uint32_t last = first;
+    mask &= mask - 1;
+    while (mask != 0 && a.address[std::countr_zero(mask)] == address) {
+      last = static_cast<std::uint32_t>(std::countr_zero(mask));
+      mask &= mask - 1;
+    }
+    f(first, last, address);
+  }
+}
+
+}  // namespace assay::sim

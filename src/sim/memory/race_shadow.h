@@ -1,0 +1,107 @@
+// What blocks did to each 4-byte word of global memory. It stays from launch to launch: entries
+// name their block by a segment number that no two launches share, so nothing need be cleared.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "sim/address_map.h"
+#include "sim/memory/access.h"
+#include "sim/memory/lazy_map.h"
+
+namespace assay::sim {
+
+// An access of a word. From the lowest bit: thread 10, bytes of the word 4, kind 2, uninitialised
+// 1, pc 20, segment 27. 0: none.
+using ShadowEntry = std::uint64_t;
+
+namespace shadow {
+
+inline constexpr unsigned kBytesShift = 10, kKindShift = 14, kPcShift = 17, kSegmentShift = 37;
+inline constexpr ShadowEntry kAllBytes = ShadowEntry{15} << kBytesShift;
+inline constexpr ShadowEntry kUninitialised = ShadowEntry{1} << 16;
+inline constexpr std::uint32_t kMaxSegment = (1u << 27) - 1, kMaxPc = (1u << 20) - 1;
+
+constexpr ShadowEntry at_segment(std::uint32_t s) { return ShadowEntry{s} << kSegmentShift; }
+constexpr std::uint32_t segment_of(ShadowEntry e) {
+  return static_cast<std::uint32_t>(e >> kSegmentShift);
+}
+constexpr std::uint32_t thread_of(ShadowEntry e) { return e & 1023; }
+constexpr std::uint32_t bytes_of(ShadowEntry e) { return (e >> kBytesShift) & 15; }
+constexpr std::uint32_t pc_of(ShadowEntry e) {
+  return static_cast<std::uint32_t>(e >> kPcShift) & kMaxPc;
+}
+constexpr bool overlap(ShadowEntry a, ShadowEntry b) { return (a & b & kAllBytes) != 0; }
+
+// Of entries that are no plain writes.
+constexpr ShadowEntry kind_bits(AccessKind k) {
+  const ShadowEntry kind = is_read_modify_write(k)         ? 1
+                           : k == AccessKind::atomic_load  ? 2
+                           : k == AccessKind::atomic_store ? 3
+                                                           : 0;
+  return kind << kKindShift;
+}
+constexpr AccessKind kind_of(ShadowEntry e) {
+  constexpr AccessKind kinds[] = {AccessKind::load, AccessKind::atomic, AccessKind::atomic_load,
+                                  AccessKind::atomic_store};
+  return kinds[(e >> kKindShift) & 3];
+}
+
+}  // namespace shadow
+
+class RaceShadow {
+ public:
+  static constexpr std::uint64_t kWordBytes = 4, kChunkWords = 1024;
+
+  // Of 4 KiB of memory. The numbers are the first segment of the launch for which they hold.
+  struct Chunk {
+    std::uint32_t written = 0;  // some word has a plain write
+    std::uint32_t touched = 0;  // some word has another access
+    std::uint32_t flagged = 0;  // in the list of those to be looked at when the launch has ended
+    std::uint32_t lock = 0;
+  };
+
+  // Two plain writes and two other accesses of each word; the second of a pair only if there is a
+  // first.
+  struct Words {
+    ShadowEntry *write[2], *other[2];
+  };
+
+  // For `span` bytes from kGlobalRange.begin.
+  explicit RaceShadow(std::uint64_t span);
+
+  // Begins a launch: the segments of its blocks are first, first + 1, ...; what is below is past.
+  std::uint32_t open(std::uint64_t blocks);
+  // The end of block `block`'s segment: what follows is of the result, a segment with that clock.
+  // Without numbers left (after 2^26 fences in a launch) the segment stays the same, which hides
+  // races only.
+  std::uint32_t next_segment(std::uint32_t current, std::uint32_t block, std::uint32_t clock);
+
+  struct Owner {
+    std::uint32_t block = 0, clock = 0;
+  };
+  Owner owner(std::uint32_t segment) const {
+    if (segment - first_ < blocks_) return {segment - first_, 0};
+    return owners_.as<Owner>()[segment];
+  }
+  std::uint32_t block_of(ShadowEntry e) const { return owner(shadow::segment_of(e)).block; }
+
+  const Words& words() const { return words_; }
+  Chunk& chunk(std::uint64_t word) const { return chunks_.as<Chunk>()[word / kChunkWords]; }
+  static std::uint64_t word_of(std::uint64_t address) {
+    return (address - kGlobalRange.begin) / kWordBytes;
+  }
+
+  // The range was freed: its shadow may go back to the system.
+  void forget(std::uint64_t address, std::uint64_t bytes);
+
+ private:
+  std::array<LazyMap, 4> maps_;
+  Words words_{};
+  LazyMap chunks_, owners_;
+  std::uint32_t first_ = 0, blocks_ = 0;
+  std::atomic<std::uint32_t> next_{1};
+};
+
+}  // namespace assay::sim

@@ -1,0 +1,352 @@
+#include "sim/memory/shared_races.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace assay::sim {
+namespace {
+
+// An entry, from the lowest bit: lanes (last 5, first 5 bits), warp 5, flag 1, shared 1, pc 20,
+// time 27. The lanes are those that accessed the unit in one instruction, or since the warp last
+// met.
+using Entry = std::uint64_t;
+constexpr unsigned kFirstShift = 5, kWarpShift = 10, kFlagShift = 15, kSharedShift = 16,
+                   kPcShift = 17, kTimeShift = 37;
+constexpr Entry kThreadMask = 0x7fff, kWarpMask = Entry{31} << kWarpShift;
+constexpr Entry kFlag = Entry{1} << kFlagShift;      // a read or write by an atomic load or store
+constexpr Entry kShared = Entry{1} << kSharedShift;  // see by_warp; the time is the latest of all
+constexpr Entry kLane = 1 + (Entry{1} << kFirstShift);  // from a lane's entry to the next lane's
+constexpr std::uint32_t kMaxTime = (1u << 27) - 2;
+constexpr std::uint32_t kMaxPc = (1u << 20) - 1;
+
+constexpr std::uint32_t time_of(Entry e) { return static_cast<std::uint32_t>(e >> kTimeShift); }
+constexpr std::uint32_t warp_of(Entry e) { return (e >> kWarpShift) & 31; }
+constexpr std::uint32_t first_of(Entry e) { return (e >> kFirstShift) & 31; }
+constexpr std::uint32_t last_of(Entry e) { return e & 31; }
+constexpr Entry lanes(std::uint32_t first, std::uint32_t last) {
+  return Entry{last} | (Entry{first} << kFirstShift);
+}
+// Entries below it are of a time up to `time`.
+constexpr Entry limit(std::uint32_t time) { return (Entry{time} + 1) << kTimeShift; }
+
+// `e` with the lanes of `old`, an entry of the same warp and time, too.
+constexpr Entry with_lanes_of(Entry e, Entry old) {
+  constexpr Entry kFirst = Entry{31} << kFirstShift, kLast = 31;
+  const Entry first = std::min(e & kFirst, old & kFirst), last = std::max(e & kLast, old & kLast);
+  return (e & ~(kFirst | kLast)) | first | last;
+}
+
+}  // namespace
+
+SharedRaces::SharedRaces(std::uint32_t bytes, std::uint32_t warps)
+    : bytes_((bytes + 31) / 32 * 32),
+      warps_count_(warps),
+      writes_(bytes_ >> unit_shift_),
+      lanes_(warps),
+      time_(warps),
+      last_act_(warps),
+      last_meeting_(warps) {
+  readers_.unit.resize(writes_.size());
+  restart();
+}
+
+// Time begins anew. Also when it has run out within a block, after 2^27 meetings with accesses
+// between them: races across that moment are not seen.
+void SharedRaces::restart() {
+  std::fill(writes_.begin(), writes_.end(), 0);
+  for (Holders* h : {&readers_, &atomics_}) {
+    std::fill(h->unit.begin(), h->unit.end(), 0);
+    if (h->by_warp.bytes() != 0) h->by_warp.clear(0, h->by_warp.bytes());
+  }
+  now_ = 0;
+  begin_block();
+}
+
+void SharedRaces::begin_block() {
+  if (now_ > kMaxTime / 2) return restart();
+  warps_.reset(now_);
+  for (auto& l : lanes_) l.reset(now_);
+  std::fill(last_act_.begin(), last_act_.end(), now_);
+  std::fill(last_meeting_.begin(), last_meeting_.end(), now_);
+  std::fill(time_.begin(), time_.end(), now_ + 1);
+  ++now_;
+  arrivals_ = 0;
+}
+
+void SharedRaces::advance_time() {
+  if (++now_ >= kMaxTime) restart();
+}
+
+void SharedRaces::barrier(std::uint32_t warps, std::uint32_t barrier) {
+  const bool arrivals = ((arrivals_ >> barrier) & 1u) != 0;
+  warps_.meet(warps, now_, arrivals ? &arrived_[barrier] : nullptr);
+  arrivals_ &= ~(1u << barrier);
+  // Also for those who did nothing yet: what they do first must not seem known.
+  const std::uint32_t later = warps | ~warps_.acted();
+  const std::uint32_t before = now_;
+  advance_time();
+  if (now_ < before) return;
+  for (std::uint32_t w = 0; w < warps_count_; ++w) {
+    if (((later >> w) & 1u) != 0) time_[w] = now_;
+    if (((warps >> w) & 1u) == 0 || last_act_[w] <= last_meeting_[w]) continue;
+    lanes_[w].reset(before);
+    last_meeting_[w] = before;
+  }
+}
+
+void SharedRaces::arrive(std::uint32_t warp, std::uint32_t barrier) {
+  if (((arrivals_ >> barrier) & 1u) == 0) arrived_[barrier] = {};
+  arrivals_ |= 1u << barrier;
+  warps_.tell(warp, arrived_[barrier]);
+  arrived_[barrier][warp] = now_;
+  const std::uint32_t before = now_;
+  advance_time();
+  if (now_ > before) time_[warp] = now_;
+}
+
+void SharedRaces::warp_sync(std::uint32_t warp, std::uint32_t lanes) {
+  // What is unknown to some lane happened up to `last`.
+  const std::uint32_t last = last_act_[warp];
+  if (last <= last_meeting_[warp]) return;
+  lanes_[warp].meet(lanes, last);
+  if (lanes == ~std::uint32_t{0}) last_meeting_[warp] = last;
+  if (last < time_[warp]) return;
+  advance_time();
+  if (now_ > last) time_[warp] = now_;
+}
+
+void SharedRaces::make_holders(Holders& h) {
+  h.unit.resize(writes_.size());
+  h.used = true;
+}
+
+// Smaller units, which inherit what is known of the one they were part of.
+void SharedRaces::refine(unsigned unit_shift) {
+  const std::size_t parts = std::size_t{1} << (unit_shift_ - unit_shift);
+  const auto split = [&](std::vector<Entry>& units) {
+    std::vector<Entry> result(units.size() * parts);
+    for (std::size_t i = 0; i < result.size(); ++i) result[i] = units[i / parts];
+    units = std::move(result);
+  };
+  for (Holders* h : {&readers_, &atomics_}) {
+    const std::size_t units = h->unit.size();
+    split(h->unit);
+    if (h->by_warp.bytes() == 0) continue;
+    const LazyMap old = std::move(h->by_warp);
+    h->by_warp = LazyMap(old.bytes() * parts, "the race check of shared memory");
+    for (std::size_t i = 0; i < units * warps_count_; ++i) {
+      const Entry e = old.as<Entry>()[i];
+      if (e != 0) std::fill_n(h->by_warp.as<Entry>() + i * parts, parts, e);
+    }
+  }
+  split(writes_);
+  unit_shift_ = unit_shift;
+}
+
+// Whether a thread of `e` and one of the run are unordered: which lanes.
+std::optional<SharedRaces::Pair> SharedRaces::unordered(Entry e, const Run& r) const {
+  const std::uint32_t time = time_of(e), other = warp_of(e);
+  if (warps_.knows(warp_, other, time)) return std::nullopt;
+  if (other != warp_) return Pair{r.first, first_of(e)};
+  for (const std::uint32_t lane : {r.first, r.last}) {
+    for (const std::uint32_t m : {first_of(e), last_of(e)}) {
+      if (lane != m && !lanes_[warp_].knows(lane, m, time)) return Pair{lane, m};
+    }
+  }
+  return std::nullopt;
+}
+
+// Likewise for entries of consecutive units, by 2^shift to a lane; `own` is the entry of the first.
+// True for those that are certainly ordered.
+bool SharedRaces::all_ordered(const Entry* e, std::size_t count, Entry own, unsigned shift) const {
+  const Entry floor = floor_limit_, lane_floor = lane_limit_;
+  const Entry thread = own & kThreadMask, warp = own & kWarpMask;
+  std::uint64_t others = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Entry x = e[i];
+    const bool own_warp = (x & (kWarpMask | kShared)) == warp;
+    const bool own_thread = (x & (kThreadMask | kShared)) == thread + (i >> shift) * kLane;
+    others += (x < floor) | (own_warp & (x < lane_floor)) | own_thread ? 0u : 1u;
+  }
+  return others == 0;
+}
+
+const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& a,
+                                                              const LanePattern& p) {
+  conflicts_.clear();
+  const auto size = static_cast<unsigned>(std::countr_zero(a.bytes));
+  if (size < unit_shift_) refine(size);
+  if (is_read_modify_write(a.kind) || a.kind == AccessKind::atomic_store) {
+    if (!atomics_.used) make_holders(atomics_);
+  }
+  warp_ = a.warp;
+  warps_.act(1u << warp_);
+  lanes_[warp_].act(a.mask);
+  last_act_[warp_] = time_[warp_];
+  floor_limit_ = limit(warps_.floor(warp_));
+  lane_limit_ = limit(std::max(lanes_[warp_].common(), last_meeting_[warp_]));
+
+  const bool flag = a.kind == AccessKind::atomic_load || a.kind == AccessKind::atomic_store;
+  const Entry own = (Entry{time_[warp_]} << kTimeShift) |
+                    (Entry{std::min(a.pc, kMaxPc)} << kPcShift) | (flag ? kFlag : 0) |
+                    (Entry{warp_} << kWarpShift);
+  if (p.contiguous && contiguous(a, p, own)) return conflicts_;
+  const auto run = [&](std::uint32_t first, std::uint32_t last, std::uint64_t address) {
+    const std::size_t begin = address >> unit_shift_;
+    single(a, {first, last, begin, begin + (std::size_t{a.bytes} >> unit_shift_),
+               own | lanes(first, last)});
+  };
+  if (p.uniform) {
+    run(p.first, last_lane(a.mask), p.low);
+  } else if (a.kind == AccessKind::store && !p.ascending) {
+    // Lanes of one store do not conflict here: those of one address must come together.
+    for_addresses(a, [&](std::uint32_t lanes_there, std::uint64_t address) {
+      run(static_cast<std::uint32_t>(std::countr_zero(lanes_there)), last_lane(lanes_there),
+          address);
+    });
+  } else {
+    for_runs(a, run);
+  }
+  return conflicts_;
+}
+
+// Plain loads and stores that conflict with nothing; false: look at each lane.
+bool SharedRaces::contiguous(const WarpAccess& a, const LanePattern& p, Entry own) {
+  if (is_atomic(a.kind)) return false;
+  const unsigned shift = static_cast<unsigned>(std::countr_zero(a.bytes)) - unit_shift_;
+  const std::size_t begin = p.low >> unit_shift_, count = std::size_t{p.lanes} << shift;
+  own |= lanes(p.first, p.first);
+  if (!all_ordered(&writes_[begin], count, own, shift)) return false;
+  if (atomics_.used && !all_ordered(&atomics_.unit[begin], count, own, shift)) return false;
+  if (a.kind == AccessKind::load) return add_contiguous(readers_, begin, count, own, shift);
+  if (!all_ordered(&readers_.unit[begin], count, own, shift)) return false;
+  for (std::size_t i = 0; i < count; ++i) writes_[begin + i] = own + (i >> shift) * kLane;
+  return true;
+}
+
+// Puts plain reads into `to`: true if its entries are all ordered or of this warp.
+bool SharedRaces::hold_contiguous(Entry* to, std::size_t count, Entry own, unsigned shift) const {
+  const Entry floor = floor_limit_, warp = own & kWarpMask;
+  std::uint64_t others = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    others += (to[i] < floor) | ((to[i] & (kWarpMask | kShared)) == warp) ? 0u : 1u;
+  }
+  if (others != 0) return false;
+  const Entry now = (own >> kTimeShift) << kTimeShift;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Entry e = own + (i >> shift) * kLane, joined = with_lanes_of(e, to[i]);
+    const bool join = (to[i] >= now) & ((to[i] & (kWarpMask | kShared | kFlag)) == warp);
+    to[i] = join ? joined : e;
+  }
+  return true;
+}
+
+bool SharedRaces::add_contiguous(Holders& h, std::size_t begin, std::size_t count, Entry own,
+                                 unsigned shift) {
+  Entry* const unit = &h.unit[begin];
+  if (hold_contiguous(unit, count, own, shift)) return true;
+  // All shared already, or all of one other warp that this one knows nothing of.
+  const Entry like = unit[0] & (kShared | kWarpMask);
+  const bool shared = (like & kShared) != 0;
+  const Entry mask = shared ? kShared : kShared | kWarpMask;
+  std::uint64_t others = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    others += (unit[i] < floor_limit_) | ((unit[i] & mask) != (like & mask)) ? 1u : 0u;
+  }
+  if (others != 0 || h.by_warp.bytes() == 0 || (!shared && !warps_.simple())) return false;
+  if (!shared) std::copy_n(unit, count, h.of_warp(warp_of(like)) + begin);
+  if (!hold_contiguous(h.of_warp(warp_) + begin, count, own, shift)) return false;
+  const Entry latest = (own & ~kThreadMask) | kShared;
+  for (std::size_t i = 0; i < count; ++i) unit[i] = std::max(unit[i], latest) | kShared;
+  return true;
+}
+
+void SharedRaces::check(const WarpAccess& a, const Run& r, Entry e, AccessKind plain,
+                        AccessKind flagged) {
+  const auto pair = unordered(e, r);
+  if (!pair) return;
+  // A lane reads what it wrote together with others, the same value.
+  if (plain == AccessKind::store && !writes(a.kind) && warp_of(e) == warp_ &&
+      first_of(e) <= r.first && r.last <= last_of(e)) {
+    return;
+  }
+  Conflict c;
+  c.lane = pair->lane;
+  c.address = a.address[c.lane];
+  c.other_pc = static_cast<std::uint32_t>(e >> kPcShift) & kMaxPc;
+  c.other_thread = warp_of(e) * kLanes + pair->other;
+  c.other_access = (e & kFlag) != 0 ? flagged : plain;
+  // The units of a run tell the same story.
+  for (const Conflict& known : conflicts_) {
+    if (known.address == c.address && known.other_access == c.other_access) return;
+  }
+  conflicts_.push_back(c);
+}
+
+void SharedRaces::check_holders(const WarpAccess& a, const Run& r, const Holders& h,
+                                std::size_t unit, bool readers) {
+  const AccessKind plain = readers ? AccessKind::load : AccessKind::atomic;
+  const AccessKind flagged = readers ? AccessKind::atomic_load : AccessKind::atomic_store;
+  const auto one = [&](Entry e) {
+    const bool both_atomic = readers && is_atomic(a.kind) && (e & kFlag) != 0;
+    if (!both_atomic) check(a, r, e, plain, flagged);
+  };
+  const Entry e = h.unit[unit];
+  if (e < floor_limit_) return;
+  if ((e & kShared) == 0) return one(e);
+  for (std::uint32_t w = 0; w < warps_count_; ++w) one(h.of_warp(w)[unit]);
+}
+
+void SharedRaces::add_holder(const Run& r, Holders& h, std::size_t unit) {
+  Entry& e = h.unit[unit];
+  // The same warp: what it did before is ordered, or lanes join. A plain read counts for more than
+  // an atomic one.
+  const auto replace = [&](Entry& held) {
+    const bool join = time_of(held) == time_of(r.entry);
+    const bool alike = &h == &atomics_ || ((held ^ r.entry) & kFlag) == 0;
+    held = join && alike ? with_lanes_of(r.entry, held) : r.entry;
+  };
+  if (e < floor_limit_) {
+    e = r.entry;
+  } else if ((e & kShared) != 0) {
+    Entry& mine = h.of_warp(warp_)[unit];
+    replace(mine);
+    e = std::max(e, (r.entry & ~kThreadMask) | kShared);
+  } else if (warp_of(e) == warp_) {
+    replace(e);
+  } else if (warps_.knows(warp_, warp_of(e), time_of(e))) {
+    e = r.entry;
+  } else {
+    if (h.by_warp.bytes() == 0) {
+      h.by_warp =
+          LazyMap(h.unit.size() * warps_count_ * sizeof(Entry), "the race check of shared memory");
+    }
+    h.of_warp(warp_of(e))[unit] = e;
+    h.of_warp(warp_)[unit] = r.entry;
+    e = std::max(e, r.entry) | kShared;
+  }
+}
+
+// The lanes of one address.
+void SharedRaces::single(const WarpAccess& a, const Run& r) {
+  for (std::size_t u = r.begin; u < r.end; ++u) {
+    check(a, r, writes_[u], AccessKind::store, AccessKind::store);
+    const bool reads_only = !writes(a.kind);
+    if (!reads_only) check_holders(a, r, readers_, u, true);
+    if (atomics_.used && !is_atomic(a.kind)) check_holders(a, r, atomics_, u, false);
+    switch (a.kind) {
+      case AccessKind::load: add_holder(r, readers_, u); break;
+      case AccessKind::store: writes_[u] = r.entry; break;
+      case AccessKind::atomic_load:
+        // Unless it would hide a plain read.
+        if (const Entry e = readers_.unit[u];
+            e < floor_limit_ || (e & (kFlag | kShared)) == kFlag) {
+          add_holder(r, readers_, u);
+        }
+        break;
+      default: add_holder(r, atomics_, u);
+    }
+  }
+}
+
+}  // namespace assay::sim

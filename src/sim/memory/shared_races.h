@@ -1,0 +1,99 @@
+// Races in the shared memory of one block. The rules stand in checker.h.
+//
+// Each unit of memory (4 bytes, or the smallest access seen) remembers its last plain write, its
+// readers and its atomic writers since they were last all ordered before an access. One reader is
+// held in place; when a second comes that is not ordered after the first, the unit becomes "shared"
+// and the last read of each warp is held aside, as in FastTrack. Everything is stamped with the
+// warp's time (GroupOrder). Time goes on from block to block, so nothing is cleared.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/memory/access.h"
+#include "sim/memory/group_order.h"
+#include "sim/memory/lane_pattern.h"
+#include "sim/memory/lazy_map.h"
+
+namespace assay::sim {
+
+class SharedRaces {
+ public:
+  struct Conflict {
+    std::uint32_t lane = 0;     // of the access
+    std::uint64_t address = 0;  // of the lane
+    std::uint32_t other_pc = 0;
+    std::uint32_t other_thread = 0;
+    AccessKind other_access{};
+  };
+
+  SharedRaces(std::uint32_t bytes, std::uint32_t warps);
+
+  void begin_block();
+  void barrier(std::uint32_t warps, std::uint32_t barrier);
+  void arrive(std::uint32_t warp, std::uint32_t barrier);
+  void warp_sync(std::uint32_t warp, std::uint32_t lanes);
+
+  // The access happens: what it conflicts with, at most one read, one write and one atomic
+  // operation for lanes of the same address. Valid until the next call. REQUIRES: inside the
+  // memory, aligned.
+  const std::vector<Conflict>& access(const WarpAccess&, const LanePattern&);
+
+ private:
+  using Entry = std::uint64_t;
+
+  // Readers or atomic writers.
+  struct Holders {
+    std::vector<Entry> unit;
+    LazyMap by_warp;  // [warp][unit], of shared units
+    bool used = false;
+    Entry* of_warp(std::uint32_t warp) const { return by_warp.as<Entry>() + warp * unit.size(); }
+  };
+
+  // The units of the lanes first to last, which access one address.
+  struct Run {
+    std::uint32_t first = 0, last = 0;
+    std::size_t begin = 0, end = 0;  // units
+    Entry entry = 0;
+  };
+
+  struct Pair {
+    std::uint32_t lane, other;  // of the access, of the entry
+  };
+
+  void restart();
+  void advance_time();
+  void refine(unsigned unit_shift);
+  void make_holders(Holders&);
+  std::optional<Pair> unordered(Entry, const Run&) const;
+  bool all_ordered(const Entry*, std::size_t count, Entry own, unsigned shift) const;
+  bool contiguous(const WarpAccess&, const LanePattern&, Entry own);
+  bool hold_contiguous(Entry* to, std::size_t count, Entry own, unsigned shift) const;
+  bool add_contiguous(Holders&, std::size_t begin, std::size_t count, Entry own, unsigned shift);
+  void single(const WarpAccess&, const Run&);
+  void check(const WarpAccess&, const Run&, Entry, AccessKind plain, AccessKind flagged);
+  void check_holders(const WarpAccess&, const Run&, const Holders&, std::size_t unit, bool readers);
+  void add_holder(const Run&, Holders&, std::size_t unit);
+
+  std::uint32_t bytes_, warps_count_;
+  unsigned unit_shift_ = 2;
+  std::vector<Entry> writes_;
+  Holders readers_, atomics_;
+
+  GroupOrder warps_;
+  std::vector<GroupOrder> lanes_;            // by warp
+  std::vector<std::uint32_t> time_;          // by warp
+  std::vector<std::uint32_t> last_act_;      // time of the last access, by warp
+  std::vector<std::uint32_t> last_meeting_;  // all accesses up to then are known to all lanes
+  std::uint32_t now_ = 0;                    // the latest time of any warp
+  std::array<GroupOrder::Row, 16> arrived_{};
+  std::uint32_t arrivals_ = 0;  // barriers at which some arrived
+
+  std::uint32_t warp_ = 0;  // of the access in work
+  Entry floor_limit_ = 0, lane_limit_ = 0;
+  std::vector<Conflict> conflicts_;
+};
+
+}  // namespace assay::sim

@@ -1,0 +1,19 @@
+// Two lanes of one store that write different values to one address.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sim/memory/access.h"
+#include "sim/memory/lane_pattern.h"
+
+namespace assay::sim {
+
+struct StoreConflict {
+  std::uint32_t lane = 0, other_lane = 0;  // other_lane < lane
+};
+
+// Of plain stores whose values are known; the conflict at the address of the lowest lane.
+std::optional<StoreConflict> find_store_conflict(const WarpAccess&, const LanePattern&);
+
+}  // namespace assay::sim

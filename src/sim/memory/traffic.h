@@ -1,0 +1,32 @@
+// What the memory accesses of a warp cost: sectors and bank conflicts, by the rules of
+// sim/counters.h.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/counters.h"
+#include "sim/memory/access.h"
+#include "sim/memory/lane_pattern.h"
+
+namespace assay::sim {
+
+inline constexpr std::uint64_t kSectorBytes = 32;
+inline constexpr unsigned kBanks = 32, kBankBytes = 4;
+
+// Distinct values; the others of the array must repeat one of them.
+std::uint32_t distinct(const std::uint32_t (&values)[kLanes]);
+
+// Sectors that the lanes touch together. REQUIRES: aligned.
+std::uint32_t sectors(const WarpAccess&, const LanePattern&);
+
+struct BankPasses {
+  std::uint32_t passes = 0, replays = 0;
+  bool operator==(const BankPasses&) const = default;
+};
+BankPasses bank_passes(const WarpAccess&, const LanePattern&);
+
+void count_global(Counters&, const WarpAccess&, const LanePattern&, bool constant);
+void count_shared(Counters&, const WarpAccess&, const LanePattern&);
+void count_local(Counters&, const WarpAccess&);
+
+}  // namespace assay::sim

@@ -1,0 +1,23 @@
+// What a module has declared so far, and what it has used up.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+
+namespace assay::sim::ptx {
+
+struct Declared {
+  bool is_function = false;
+  bool defined = false;  // a body or, of variables, not .extern
+};
+
+// Functions and variables. The views are into the text.
+using ModuleNames = std::unordered_map<std::string_view, Declared>;
+
+struct ModuleState {
+  ModuleNames names;
+  std::uint64_t initialised_bytes = 0;  // of variables with initial values
+};
+
+}  // namespace assay::sim::ptx

@@ -1,0 +1,82 @@
+// What the names in a function mean.
+//
+// Scopes nest and hide; the AST knows no scopes, so whatever is declared gets a name that is unique
+// in its function. Registers, variables and parameters must be declared before they are used.
+// Labels may follow, so a reference to one is resolved when its scope ends. Views are into the
+// text, or into `renamed_`.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/ptx/ast.h"
+#include "sim/ptx/lexer.h"
+#include "sim/ptx/module_names.h"
+
+namespace assay::sim::ptx {
+
+struct Symbol {
+  bool is_register = false;  // otherwise a variable, with those of the parameters
+  std::string_view name;     // unique in the function
+};
+
+class Scopes {
+ public:
+  // Registers go to `function`. Both arguments must outlive the scopes.
+  Scopes(Function& function, const ModuleNames& module) : function_(function), module_(module) {}
+
+  void open(const Token& brace);
+  // Resolves the labels of the innermost scope; the outermost one complains about what is left.
+  void close();
+  std::size_t depth() const { return scopes_.size(); }
+
+  // These complain about a name that the same scope declares already.
+  void declare_register(const Token& name, Type);
+  void declare_registers(const Token& prefix, Type, std::uint64_t count);  // %r<count>
+  std::string_view declare_variable(const Token& name);                    // the unique name
+  std::string_view declare_static(const Token& name);  // likewise, unique in the module
+  std::string_view declare_label(const Token& name);   // likewise
+
+  // Registers and variables of the function; nullptr for other names. Valid until a declaration.
+  const Symbol* find(std::string_view name);
+  bool module_has(std::string_view name) const { return module_.contains(name); }
+
+  // `*name`, which must stay where it is, is a label of this or an enclosing scope, declared before
+  // or after, and becomes its unique name; or else a name of the module.
+  void refer_to_label(const Token& at, std::string* name);
+
+ private:
+  struct Range {  // %r<count>
+    Type type = Type::none;
+    std::uint64_t count = 0;
+  };
+  struct Scope {
+    std::unordered_map<std::string_view, Symbol> symbols;
+    std::unordered_map<std::string_view, Range> ranges;             // by prefix
+    std::unordered_map<std::string_view, std::string_view> labels;  // -> unique name
+    std::size_t first_reference = 0;
+  };
+  struct Reference {
+    std::string* name;
+    Token at;
+  };
+
+  std::string_view unique(std::string_view name);
+  void declare(const Token& name, const Symbol&);
+  void count_registers(const Token& at, std::uint64_t count);
+  const Symbol* find_in_ranges(Scope&, std::string_view name);
+
+  Function& function_;
+  const ModuleNames& module_;
+  std::vector<Scope> scopes_;
+  std::vector<Reference> references_;  // not resolved yet, in the order of the text
+  std::unordered_map<std::string_view, std::uint32_t> uses_;  // declarations of each name so far
+  std::deque<std::string> renamed_;
+  std::uint64_t registers_ = 0;  // declared
+};
+
+}  // namespace assay::sim::ptx

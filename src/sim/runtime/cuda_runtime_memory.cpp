@@ -1,0 +1,266 @@
+// Allocation: device memory, pools, and page-locked host memory.
+//
+// Host memory is never visible to kernels: flags that would map it are refused by name.
+#include <cstdlib>
+
+#include "sim/address_map.h"
+#include "sim/runtime/api.h"
+#include "sim/runtime/runtime.h"
+
+namespace assay::sim::cuda {
+namespace {
+
+constexpr std::size_t kPitchUnit = 512, kHostAlignment = 4096;  // bytes
+constexpr unsigned kHostPortable = 1, kHostMapped = 2, kHostWriteCombined = 4;
+constexpr unsigned kRegisterIoMemory = 4, kRegisterReadOnly = 8;
+
+// The one pool there is: that of the device.
+CUmemPoolHandle_st* default_pool() {
+  static char pool;
+  return reinterpret_cast<CUmemPoolHandle_st*>(&pool);
+}
+
+cudaError_t pitched(Runtime& runtime, void** pointer, std::size_t* pitch, std::size_t width,
+                    std::size_t rows) {
+  std::size_t padded = 0, bytes = 0;
+  if (__builtin_add_overflow(width, kPitchUnit - 1, &padded)) return cudaErrorMemoryAllocation;
+  padded = padded / kPitchUnit * kPitchUnit;
+  if (__builtin_mul_overflow(padded, rows, &bytes)) return cudaErrorMemoryAllocation;
+  *pitch = padded;
+  return runtime.allocate(bytes, pointer);
+}
+
+cudaError_t allocate_host(void** pointer, std::size_t bytes, unsigned flags) {
+  return call([&](Runtime& runtime) {
+    constexpr unsigned known = kHostPortable | kHostMapped | kHostWriteCombined;
+    if (pointer == nullptr || (flags & ~known) != 0) return cudaErrorInvalidValue;
+    *pointer = nullptr;
+    if ((flags & kHostMapped) != 0)
+      return runtime.unsupported("cudaHostAlloc with cudaHostAllocMapped");
+    if (bytes == 0) return cudaSuccess;
+    void* memory = nullptr;
+    if (::posix_memalign(&memory, kHostAlignment, bytes) != 0) return cudaErrorMemoryAllocation;
+    runtime.pinned()[reinterpret_cast<std::uintptr_t>(memory)] = bytes;
+    runtime.host_flags()[reinterpret_cast<std::uintptr_t>(memory)] = flags;
+    *pointer = memory;
+    return cudaSuccess;
+  });
+}
+
+// The host range in `ranges` that holds the address, by its begin; 0 if none.
+std::uintptr_t range_of(const std::map<std::uintptr_t, std::size_t>& ranges,
+                        std::uintptr_t address) {
+  auto after = ranges.upper_bound(address);
+  if (after == ranges.begin()) return 0;
+  --after;
+  return address - after->first < after->second ? after->first : 0;
+}
+
+bool overlaps(const std::map<std::uintptr_t, std::size_t>& ranges, std::uintptr_t begin,
+              std::size_t bytes) {
+  const auto after = ranges.lower_bound(begin);
+  return range_of(ranges, begin) != 0 || (after != ranges.end() && after->first - begin < bytes);
+}
+
+}  // namespace
+
+cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+  return call([&](Runtime& runtime) {
+    return pointer == nullptr ? cudaErrorInvalidValue : runtime.allocate(bytes, pointer);
+  });
+}
+
+cudaError_t cudaFree(void* pointer) {
+  return call_blocking([&](Runtime& runtime) { return runtime.free(pointer); });
+}
+
+cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
+  return call([&](Runtime& runtime) {
+    if (pointer == nullptr || pitch == nullptr) return cudaErrorInvalidValue;
+    return pitched(runtime, pointer, pitch, width, height);
+  });
+}
+
+cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
+  return call([&](Runtime& runtime) {
+    if (pointer == nullptr) return cudaErrorInvalidValue;
+    std::size_t rows = 0;
+    if (__builtin_mul_overflow(extent.height, extent.depth, &rows))
+      return cudaErrorMemoryAllocation;
+    pointer->xsize = extent.width;
+    pointer->ysize = extent.height;
+    return pitched(runtime, &pointer->ptr, &pointer->pitch, extent.width, rows);
+  });
+}
+
+// --- stream-ordered allocation: the order of the calls ---
+
+cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
+  return call([&](Runtime& runtime) {
+    if (pointer == nullptr) return cudaErrorInvalidValue;
+    if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
+    return runtime.allocate(bytes, pointer);
+  });
+}
+ASSAY_CUDA_PER_THREAD(cudaMallocAsync, _ptsz);
+
+cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
+  return call([&](Runtime& runtime) {
+    if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
+    return runtime.free(pointer);
+  });
+}
+ASSAY_CUDA_PER_THREAD(cudaFreeAsync, _ptsz);
+
+cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaMemPool_t pool,
+                                    cudaStream_t stream) {
+  if (pool != default_pool()) return remember(cudaErrorInvalidValue);
+  return cudaMallocAsync(pointer, bytes, stream);
+}
+ASSAY_CUDA_PER_THREAD(cudaMallocFromPoolAsync, _ptsz);
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
+  return call([&](Runtime&) {
+    if (pool == nullptr) return cudaErrorInvalidValue;
+    if (device != 0) return cudaErrorInvalidDevice;
+    *pool = default_pool();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
+  return cudaDeviceGetDefaultMemPool(pool, device);
+}
+
+cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
+  return call([&](Runtime&) {
+    if (device != 0) return cudaErrorInvalidDevice;
+    return pool == default_pool() ? cudaSuccess : cudaErrorInvalidValue;
+  });
+}
+
+// Freed memory is not kept in the pool, so there is nothing to trim.
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t) {
+  return call(
+      [&](Runtime&) { return pool == default_pool() ? cudaSuccess : cudaErrorInvalidValue; });
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  return call([&](Runtime& runtime) {
+    if (pool != default_pool() || value == nullptr) return cudaErrorInvalidValue;
+    switch (attribute) {
+      case cudaMemPoolReuseFollowEventDependencies:
+      case cudaMemPoolReuseAllowOpportunistic:
+      case cudaMemPoolReuseAllowInternalDependencies:
+        return cudaSuccess;  // nothing is reused early
+      case cudaMemPoolAttrReleaseThreshold:
+        runtime.release_threshold() = *static_cast<std::uint64_t*>(value);
+        return cudaSuccess;
+      default: return cudaErrorInvalidValue;
+    }
+  });
+}
+
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  return call([&](Runtime& runtime) {
+    if (pool != default_pool() || value == nullptr) return cudaErrorInvalidValue;
+    auto* bytes = static_cast<std::uint64_t*>(value);
+    switch (attribute) {
+      case cudaMemPoolReuseFollowEventDependencies:
+      case cudaMemPoolReuseAllowOpportunistic:
+      case cudaMemPoolReuseAllowInternalDependencies:
+        *static_cast<int*>(value) = 1;
+        return cudaSuccess;
+      case cudaMemPoolAttrReleaseThreshold:
+        *bytes = runtime.release_threshold();
+        return cudaSuccess;
+      case cudaMemPoolAttrReservedMemCurrent:
+      case cudaMemPoolAttrUsedMemCurrent:
+        *bytes = runtime.device().memory().live;
+        return cudaSuccess;
+      default: return runtime.unsupported("cudaMemPoolGetAttribute of a high-water mark");
+    }
+  });
+}
+
+// --- host memory ---
+
+cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
+  return allocate_host(pointer, bytes, 0);
+}
+
+cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned flags) {
+  return allocate_host(pointer, bytes, flags);
+}
+
+cudaError_t cudaFreeHost(void* pointer) {
+  return call_blocking([&](Runtime& runtime) {
+    if (pointer == nullptr) return cudaSuccess;
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    if (runtime.pinned().erase(address) == 0) return cudaErrorInvalidValue;
+    runtime.host_flags().erase(address);
+    std::free(pointer);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned flags) {
+  return call([&](Runtime& runtime) {
+    constexpr unsigned known = kHostPortable | kHostMapped | kRegisterIoMemory | kRegisterReadOnly;
+    if (pointer == nullptr || bytes == 0 || (flags & ~known) != 0 || is_device(pointer)) {
+      return cudaErrorInvalidValue;
+    }
+    if ((flags & (kHostMapped | kRegisterIoMemory)) != 0) {
+      return runtime.unsupported("cudaHostRegister with cudaHostRegisterMapped or IoMemory");
+    }
+    const auto begin = reinterpret_cast<std::uintptr_t>(pointer);
+    if (overlaps(runtime.registered(), begin, bytes) || overlaps(runtime.pinned(), begin, bytes)) {
+      return cudaErrorHostMemoryAlreadyRegistered;
+    }
+    runtime.registered()[begin] = bytes;
+    runtime.host_flags()[begin] = flags;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaHostUnregister(void* pointer) {
+  return call([&](Runtime& runtime) {
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    if (pointer == nullptr) return cudaErrorInvalidValue;
+    if (runtime.registered().erase(address) == 0) return cudaErrorHostMemoryNotRegistered;
+    runtime.host_flags().erase(address);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaHostGetFlags(unsigned* flags, void* pointer) {
+  return call([&](Runtime& runtime) {
+    const auto found = runtime.host_flags().find(reinterpret_cast<std::uintptr_t>(pointer));
+    if (flags == nullptr || found == runtime.host_flags().end()) return cudaErrorInvalidValue;
+    *flags = found->second;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  return call([&](Runtime& runtime) {
+    if (attributes == nullptr) return cudaErrorInvalidValue;
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    void* same = const_cast<void*>(pointer);
+    *attributes = {};
+    if (is_device(pointer)) {
+      if (runtime.device().allocation(address).bytes == 0) return cudaErrorInvalidValue;
+      attributes->type = cudaMemoryTypeDevice;
+      attributes->devicePointer = same;
+      return cudaSuccess;
+    }
+    const bool known =
+        range_of(runtime.pinned(), address) != 0 || range_of(runtime.registered(), address) != 0;
+    attributes->type = known ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+    attributes->device = known ? 0 : -2;  // cudaInvalidDeviceId
+    attributes->hostPointer = same;
+    return cudaSuccess;
+  });
+}
+
+}  // namespace assay::sim::cuda

@@ -1,0 +1,89 @@
+// What the host code that nvcc generates calls: registration when a program is loaded, and the
+// stubs of kernel launches. Registration works without a device and never fails: errors appear at
+// the first use.
+#include "sim/runtime/api.h"
+#include "sim/runtime/runtime.h"
+
+namespace assay::sim::cuda {
+namespace {
+
+// nvcc's code holds the address of Module::handle.
+Module* module_of(void** handle) {
+  return reinterpret_cast<Module*>(reinterpret_cast<char*>(handle) - offsetof(Module, handle));
+}
+
+}  // namespace
+
+void** __cudaRegisterFatBinary(void* wrapper) {
+  Runtime& runtime = Runtime::instance();
+  const std::lock_guard lock(runtime.mutex);
+  return &runtime.add_module(wrapper)->handle;
+}
+
+void __cudaRegisterFatBinaryEnd(void**) {}
+
+void __cudaUnregisterFatBinary(void** handle) {
+  Runtime& runtime = Runtime::instance();
+  const std::lock_guard lock(runtime.mutex);
+  if (handle != nullptr) runtime.remove_module(module_of(handle));
+}
+
+void __cudaRegisterFunction(void** handle, const char* host_function, char*,
+                            const char* device_name, int, uint3*, uint3*, dim3*, dim3*, int*) {
+  Runtime& runtime = Runtime::instance();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.add_kernel(module_of(handle), host_function, device_name);
+}
+
+void __cudaRegisterVar(void** handle, char* host_variable, char*, const char* device_name, int,
+                       size_t bytes, int, int) {
+  Runtime& runtime = Runtime::instance();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.add_symbol(module_of(handle), host_variable, {nullptr, device_name, bytes, false});
+}
+
+// The host reads the variable through *host_pointer, which stays null.
+void __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const char* device_name,
+                              int, size_t bytes, int, int) {
+  Runtime& runtime = Runtime::instance();
+  const std::lock_guard lock(runtime.mutex);
+  runtime.add_symbol(module_of(handle), host_pointer, {nullptr, device_name, bytes, true});
+  runtime.unsupported(std::string("__managed__ variable ") + device_name);
+}
+
+char __cudaInitModule(void**) { return 1; }
+
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
+                                     CUstream_st* stream) {
+  ThreadState::current().configurations.push_back({grid, block, shared_bytes, stream});
+  return 0;
+}
+
+cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_bytes,
+                                       void* stream) {
+  auto& configurations = ThreadState::current().configurations;
+  if (configurations.empty()) return remember(cudaErrorMissingConfiguration);
+  const auto c = configurations.back();
+  configurations.pop_back();
+  *grid = c.grid;
+  *block = c.block;
+  *shared_bytes = c.shared_bytes;
+  *static_cast<cudaStream_t*>(stream) = c.stream;
+  return cudaSuccess;
+}
+
+// A stub asks once and keeps the handle: so nothing is loaded here, which might fail only now.
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
+  Runtime& runtime = Runtime::instance();
+  const std::lock_guard lock(runtime.mutex);
+  *kernel = runtime.known_kernel(host_function);
+  return *kernel == nullptr ? remember(cudaErrorInvalidDeviceFunction) : cudaSuccess;
+}
+
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** args,
+                               size_t shared_bytes, cudaStream_t stream) {
+  return cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream);
+}
+ASSAY_CUDA_PER_THREAD(__cudaLaunchKernel, _ptsz);
+
+}  // namespace assay::sim::cuda

@@ -1,0 +1,264 @@
+// Streams and events: handles with flags, since every operation is complete when its call returns.
+#include <algorithm>
+
+#include "sim/runtime/api.h"
+#include "sim/runtime/runtime.h"
+
+namespace assay::sim::cuda {
+namespace {
+
+constexpr unsigned kNonBlocking = 1;                                          // of streams
+constexpr unsigned kBlockingSync = 1, kDisableTiming = 2, kInterprocess = 4;  // of events
+constexpr unsigned kExternal = 1;                                             // of record and wait
+constexpr int kLeastPriority = 0, kGreatestPriority = -5;
+
+template <class Body>
+cudaError_t call_on(cudaStream_t stream, Body&& body) {
+  return call([&](Runtime& runtime) {
+    return runtime.valid(stream) ? body(runtime) : cudaErrorInvalidResourceHandle;
+  });
+}
+
+template <class Body>
+cudaError_t call_on(cudaEvent_t event, Body&& body) {
+  return call([&](Runtime& runtime) {
+    if (event == nullptr) return cudaErrorInvalidResourceHandle;
+    return runtime.valid(event) ? body(runtime) : cudaErrorInvalidResourceHandle;
+  });
+}
+
+bool is_implicit(cudaStream_t stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 2; }
+
+}  // namespace
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  return call([&](Runtime&) {
+    if (least != nullptr) *least = kLeastPriority;
+    if (greatest != nullptr) *greatest = kGreatestPriority;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithFlags(stream, 0); }
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, kLeastPriority);
+}
+
+// A priority outside the range is moved to its end.
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  return call([&](Runtime& runtime) {
+    if (stream == nullptr || flags > kNonBlocking) return cudaErrorInvalidValue;
+    *stream = runtime.create_stream(flags, std::clamp(priority, kGreatestPriority, kLeastPriority));
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return call([&](Runtime& runtime) {
+    return runtime.destroy_stream(stream) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+  });
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return call_blocking([&](Runtime& runtime) {
+    return runtime.valid(stream) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+  });
+}
+ASSAY_CUDA_PER_THREAD(cudaStreamSynchronize, _ptsz);
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  return call_on(stream, [](Runtime&) { return cudaSuccess; });
+}
+ASSAY_CUDA_PER_THREAD(cudaStreamQuery, _ptsz);
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+  return call_on(stream, [&](Runtime& runtime) {
+    if (flags > kExternal) return cudaErrorInvalidValue;
+    return runtime.valid(event) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+  });
+}
+ASSAY_CUDA_PER_THREAD(cudaStreamWaitEvent, _ptsz);
+
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  return call_on(stream, [&](Runtime&) {
+    if (priority == nullptr) return cudaErrorInvalidValue;
+    *priority = is_implicit(stream) ? kLeastPriority : stream->priority;
+    return cudaSuccess;
+  });
+}
+ASSAY_CUDA_PER_THREAD(cudaStreamGetPriority, _ptsz);
+
+cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
+  return call_on(stream, [&](Runtime&) {
+    if (flags == nullptr) return cudaErrorInvalidValue;
+    *flags = is_implicit(stream) ? 0 : stream->flags;
+    return cudaSuccess;
+  });
+}
+ASSAY_CUDA_PER_THREAD(cudaStreamGetFlags, _ptsz);
+
+cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
+  return call_on(stream, [&](Runtime&) {
+    if (id == nullptr) return cudaErrorInvalidValue;
+    *id = is_implicit(stream) ? reinterpret_cast<std::uintptr_t>(stream) : stream->id;
+    return cudaSuccess;
+  });
+}
+ASSAY_CUDA_PER_THREAD(cudaStreamGetId, _ptsz);
+
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
+  return call_on(stream, [&](Runtime&) {
+    if (device == nullptr) return cudaErrorInvalidValue;
+    *device = 0;
+    return cudaSuccess;
+  });
+}
+ASSAY_CUDA_PER_THREAD(cudaStreamGetDevice, _ptsz);
+
+// Attributes of streams are hints, but for the priority.
+cudaError_t cudaStreamCopyAttributes(cudaStream_t to, cudaStream_t from) {
+  return call_on(to, [&](Runtime& runtime) {
+    if (!runtime.valid(from)) return cudaErrorInvalidResourceHandle;
+    if (!is_implicit(to) && !is_implicit(from)) to->priority = from->priority;
+    return cudaSuccess;
+  });
+}
+ASSAY_CUDA_PER_THREAD(cudaStreamCopyAttributes, _ptsz);
+
+cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute,
+                                   cudaLaunchAttributeValue* value) {
+  return call_on(stream, [&](Runtime&) {
+    if (value == nullptr) return cudaErrorInvalidValue;
+    *value = {};
+    if (attribute == cudaLaunchAttributePriority && !is_implicit(stream)) {
+      value->priority = stream->priority;
+    }
+    return cudaSuccess;
+  });
+}
+ASSAY_CUDA_PER_THREAD(cudaStreamGetAttribute, _ptsz);
+
+cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute,
+                                   const cudaLaunchAttributeValue* value) {
+  return call_on(stream, [&](Runtime&) {
+    if (value == nullptr) return cudaErrorInvalidValue;
+    switch (attribute) {
+      case cudaLaunchAttributePriority:
+        if (!is_implicit(stream)) stream->priority = value->priority;
+        return cudaSuccess;
+      case cudaLaunchAttributeAccessPolicyWindow:
+      case cudaLaunchAttributeSynchronizationPolicy:
+      case cudaLaunchAttributeMemSyncDomainMap:
+      case cudaLaunchAttributeMemSyncDomain: return cudaSuccess;
+      default: return cudaErrorInvalidValue;
+    }
+  });
+}
+ASSAY_CUDA_PER_THREAD(cudaStreamSetAttribute, _ptsz);
+
+// --- host functions: called at once, without the lock, since all earlier work is done ---
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
+                                  unsigned flags) {
+  const cudaError_t error = call_on(stream, [&](Runtime&) {
+    return callback == nullptr || flags != 0 ? cudaErrorInvalidValue : cudaSuccess;
+  });
+  if (error != cudaSuccess) return error;
+  callback(stream, cudaSuccess, data);
+  return cudaSuccess;
+}
+ASSAY_CUDA_PER_THREAD(cudaStreamAddCallback, _ptsz);
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* data) {
+  const cudaError_t error = call_on(
+      stream, [&](Runtime&) { return fn == nullptr ? cudaErrorInvalidValue : cudaSuccess; });
+  if (error != cudaSuccess) return error;
+  fn(data);
+  return cudaSuccess;
+}
+ASSAY_CUDA_PER_THREAD(cudaLaunchHostFunc, _ptsz);
+
+// --- capture: cannot begin, so nothing is ever captured ---
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  return call_on(stream, [&](Runtime&) {
+    if (status == nullptr) return cudaErrorInvalidValue;
+    *status = cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+  });
+}
+ASSAY_CUDA_PER_THREAD(cudaStreamIsCapturing, _ptsz);
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
+  return call([&](Runtime&) {
+    if (mode == nullptr || *mode > cudaStreamCaptureModeRelaxed) return cudaErrorInvalidValue;
+    std::swap(*mode, current);
+    return cudaSuccess;
+  });
+}
+
+// --- events ---
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  return call([&](Runtime& runtime) {
+    constexpr unsigned known = kBlockingSync | kDisableTiming | kInterprocess;
+    if (event == nullptr || (flags & ~known) != 0) return cudaErrorInvalidValue;
+    if ((flags & kInterprocess) != 0) {
+      return runtime.unsupported("cudaEventCreateWithFlags with cudaEventInterprocess");
+    }
+    *event = runtime.create_event(flags);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return call([&](Runtime& runtime) {
+    return runtime.destroy_event(event) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+  });
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return cudaEventRecordWithFlags(event, stream, 0);
+}
+ASSAY_CUDA_PER_THREAD(cudaEventRecord, _ptsz);
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  return call_on(event, [&](Runtime& runtime) {
+    if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
+    if (flags > kExternal) return cudaErrorInvalidValue;
+    event->recorded = true;
+    event->time_ns = runtime.clock_ns();
+    return cudaSuccess;
+  });
+}
+ASSAY_CUDA_PER_THREAD(cudaEventRecordWithFlags, _ptsz);
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return call_blocking([&](Runtime& runtime) {
+    return runtime.valid(event) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+  });
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return call_on(event, [](Runtime&) { return cudaSuccess; });
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  return call([&](Runtime& runtime) {
+    if (milliseconds == nullptr) return cudaErrorInvalidValue;
+    for (const cudaEvent_t event : {start, end}) {
+      if (!runtime.valid(event) || !event->recorded || (event->flags & kDisableTiming) != 0) {
+        return cudaErrorInvalidResourceHandle;
+      }
+    }
+    const auto ns = static_cast<std::int64_t>(end->time_ns - start->time_ns);
+    *milliseconds = static_cast<float>(static_cast<double>(ns) * 1e-6);
+    return cudaSuccess;
+  });
+}
+
+}  // namespace assay::sim::cuda

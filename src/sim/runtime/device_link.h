@@ -1,0 +1,78 @@
+// What the CUDA runtime needs of a device. The device may be in this process (LocalDevice) or in
+// another one that the program cannot reach: so every argument and result is a plain value or a
+// span of bytes that is copied, nothing throws, and what the checks found and counted stays with
+// the device (see run_log.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sim/device.h"
+
+namespace assay::sim {
+
+struct ModuleReply {
+  enum class Status : std::uint8_t {
+    ok,
+    invalid_ptx,
+    unsupported,  // valid, but the simulator lacks something
+  };
+  Status status = Status::ok;
+  std::string message;  // unless ok: what is wrong, and where
+  ModuleId module = 0;  // if ok
+};
+
+struct KernelReply {
+  enum class Status : std::uint8_t {
+    ok,
+    unknown,      // the module has no such entry
+    unsupported,  // it needs something that the simulator lacks
+  };
+  Status status = Status::ok;
+  std::string message;  // if unsupported
+  KernelId id = 0;      // if ok, as is info
+  KernelInfo info;
+};
+
+struct LaunchReply {
+  LaunchStatus status = LaunchStatus::ok;
+  bool unsupported = false;  // the kernel needs something that the simulator lacks: see message
+  std::string message;       // if unsupported
+  std::string output;        // of the kernel's printf
+  std::string error_output;  // what CUDA prints on stderr for failed assertions
+  std::uint64_t instructions = 0;  // warp instructions executed
+};
+
+struct MemoryInfo {
+  std::uint64_t capacity = 0, live = 0;  // bytes; live includes module variables
+};
+
+class DeviceLink {
+ public:
+  virtual ~DeviceLink() = default;
+
+  virtual ModuleReply load_module(std::string_view ptx) = 0;
+  virtual KernelReply kernel(ModuleId, std::string_view name) = 0;
+  // {0, 0}: the module has no such variable.
+  virtual VariableInfo variable(ModuleId, std::string_view name) = 0;
+
+  // Addresses lie in kGlobalRange. 0: no room. `bytes` is not 0.
+  virtual std::uint64_t allocate(std::uint64_t bytes) = 0;
+  virtual bool free(std::uint64_t address) = 0;
+  // False, and nothing changed: the range does not lie in one live allocation.
+  virtual bool write(std::uint64_t to, std::span<const std::byte> from) = 0;
+  virtual bool read(std::span<std::byte> to, std::uint64_t from) = 0;
+  virtual bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) = 0;
+  virtual bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes) = 0;
+  // The live allocation around an address, {0, 0} if none.
+  virtual VariableInfo allocation(std::uint64_t address) = 0;
+  virtual MemoryInfo memory() = 0;
+
+  // `params` is the parameter block, laid out as KernelInfo says.
+  virtual LaunchReply launch(KernelId, const LaunchConfig&, std::span<const std::byte> params) = 0;
+};
+
+}  // namespace assay::sim

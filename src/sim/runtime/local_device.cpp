@@ -1,0 +1,76 @@
+#include "sim/runtime/local_device.h"
+
+#include <fmt/format.h>
+
+#include "sim/ptx/parser.h"
+
+namespace assay::sim {
+namespace {
+
+// "kernel.cu:12: f(int*): block: [0,0,0], thread: [3,0,0] Assertion `i < n` failed.", as CUDA has
+// it.
+std::string assertion_line(const Finding& f) {
+  const auto& b = f.thread.block;
+  const auto& t = f.thread.thread;
+  return fmt::format("{}: {}: block: [{},{},{}], thread: [{},{},{}] {}\n", f.where, f.kernel, b[0],
+                     b[1], b[2], t[0], t[1], t[2], f.text);
+}
+
+}  // namespace
+
+ModuleReply LocalDevice::load_module(std::string_view ptx) {
+  try {
+    return {ModuleReply::Status::ok, {}, device_.load_module(ptx)};
+  } catch (const ptx::ParseError& e) {
+    return {ModuleReply::Status::invalid_ptx,
+            fmt::format("PTX line {}, column {}: {}", e.line, e.column, e.what()), 0};
+  } catch (const std::exception& e) {
+    return {ModuleReply::Status::unsupported, e.what(), 0};
+  }
+}
+
+KernelReply LocalDevice::kernel(ModuleId module, std::string_view name) {
+  KernelReply reply;
+  try {
+    reply.id = device_.kernel(module, name);
+  } catch (const std::out_of_range&) {
+    reply.status = KernelReply::Status::unknown;
+    return reply;
+  }
+  try {
+    reply.info = device_.info(reply.id);
+  } catch (const std::exception& e) {
+    reply.status = KernelReply::Status::unsupported;
+    reply.message = e.what();
+  }
+  return reply;
+}
+
+VariableInfo LocalDevice::variable(ModuleId module, std::string_view name) {
+  try {
+    return device_.variable(module, name);
+  } catch (const std::out_of_range&) {
+    return {};
+  }
+}
+
+LaunchReply LocalDevice::launch(KernelId kernel, const LaunchConfig& config,
+                                std::span<const std::byte> params) {
+  LaunchReply reply;
+  try {
+    LaunchResult result = device_.launch(kernel, config, params);
+    for (const Finding& f : result.findings) {
+      if (f.kind == FindingKind::assertion) reply.error_output += assertion_line(f);
+    }
+    reply.status = result.status;
+    reply.output = std::move(result.output);
+    reply.instructions = result.counters.instructions;
+    log_.launch({device_.info(kernel).name, result.counters, std::move(result.findings)});
+  } catch (const std::exception& e) {  // Unsupported, or the host has no memory left
+    reply.unsupported = true;
+    reply.message = e.what();
+  }
+  return reply;
+}
+
+}  // namespace assay::sim

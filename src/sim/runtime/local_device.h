@@ -1,0 +1,39 @@
+// A simulated device in this process.
+#pragma once
+
+#include "sim/runtime/device_link.h"
+#include "sim/runtime/run_log.h"
+
+namespace assay::sim {
+
+// What kernels counted and what the checks found goes to the log, launch by launch. Not
+// thread-safe: the runtime makes one call at a time.
+class LocalDevice final : public DeviceLink {
+ public:
+  LocalDevice(const DeviceOptions& options, RunLog& log) : device_(options), log_(log) {}
+
+  ModuleReply load_module(std::string_view ptx) override;
+  KernelReply kernel(ModuleId, std::string_view name) override;
+  VariableInfo variable(ModuleId, std::string_view name) override;
+  std::uint64_t allocate(std::uint64_t bytes) override { return device_.allocate(bytes); }
+  bool free(std::uint64_t address) override { return device_.free(address); }
+  bool write(std::uint64_t to, std::span<const std::byte> from) override {
+    return device_.write(to, from);
+  }
+  bool read(std::span<std::byte> to, std::uint64_t from) override { return device_.read(to, from); }
+  bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) override {
+    return device_.copy(to, from, bytes);
+  }
+  bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes) override {
+    return device_.fill(to, value, bytes);
+  }
+  VariableInfo allocation(std::uint64_t address) override { return device_.allocation(address); }
+  MemoryInfo memory() override { return {device_.capacity(), device_.live_bytes()}; }
+  LaunchReply launch(KernelId, const LaunchConfig&, std::span<const std::byte> params) override;
+
+ private:
+  Device device_;
+  RunLog& log_;
+};
+
+}  // namespace assay::sim

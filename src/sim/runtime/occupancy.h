@@ -1,0 +1,28 @@
+// How many blocks of a kernel a multiprocessor of the simulated device holds at once, by the limits
+// of compute capability 9.0 (NVIDIA, "CUDA C++ Programming Guide" 13.0, table of technical
+// specifications).
+#pragma once
+
+#include <cstdint>
+
+#include "sim/device.h"
+
+namespace assay::sim {
+
+inline constexpr std::uint32_t kRegistersPerMultiprocessor = 65536, kMaxRegistersPerThread = 255,
+                               kSharedPerMultiprocessor = 228 << 10,
+                               kReservedSharedPerBlock = 1 << 10;
+
+// Registers a thread: KernelInfo's estimate, held to what lets a block of max_threads run.
+std::uint32_t registers_per_thread(const KernelInfo&);
+
+// As far as threads and shared memory decide; registers do not, since an estimate must refuse no
+// launch. 0: not one fits.
+std::uint32_t blocks_per_multiprocessor(const KernelInfo&, std::uint32_t threads,
+                                        std::uint64_t dynamic_shared_bytes);
+
+// The most dynamic shared memory, in bytes, with which `blocks` of `threads` fit on a
+// multiprocessor.
+std::uint64_t dynamic_shared_for(const KernelInfo&, std::uint32_t blocks);
+
+}  // namespace assay::sim

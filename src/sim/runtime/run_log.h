@@ -1,0 +1,56 @@
+// What happened on the device while a program ran: written as it happens, so that a program that
+// crashes or leaves without returning loses nothing, and read by the process that started it.
+//
+// The log is a file of records; a record that was cut off ends it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/counters.h"
+#include "sim/finding.h"
+
+namespace assay::sim {
+
+struct LaunchRecord {
+  std::string kernel;  // mangled
+  Counters counters;
+  std::vector<Finding> findings;
+};
+
+class RunLog {
+ public:
+  // A descriptor open for appending, not closed here; -1: nothing is kept.
+  explicit RunLog(int fd) : fd_(fd) {}
+
+  void launch(const LaunchRecord&);
+  void unsupported(
+      std::string_view what);             // "cudaGraphInstantiate", or an instruction and its place
+  void not_loaded(std::string_view why);  // the program did not start
+  void note(std::string_view text);       // a sentence for the reader of the report
+
+ private:
+  void append(std::uint32_t kind, std::string_view payload);
+  int fd_;
+};
+
+struct KernelSummary {
+  std::string name;  // mangled
+  std::uint64_t launches = 0;
+  Counters counters;  // the sum over the launches
+};
+
+struct RunSummary {
+  std::vector<KernelSummary> kernels;  // in the order of their first launch
+  // A finding at the same place in several launches is one, with the sum of the counts.
+  std::vector<Finding> findings;
+  std::vector<std::string> unsupported, notes;  // each once
+  std::string not_loaded;
+};
+
+// `log` is what was written, whole; any bytes are accepted.
+RunSummary summarise(std::string_view log);
+
+}  // namespace assay::sim

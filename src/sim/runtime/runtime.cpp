@@ -1,0 +1,310 @@
+#include "sim/runtime/runtime.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "sim/address_map.h"
+#include "sim/runtime/fat_binary.h"
+#include "sim/runtime/occupancy.h"
+
+namespace assay::sim::cuda {
+namespace {
+
+constexpr std::uint32_t kArchitecture = 90;  // of the simulated device
+
+cudaError_t error_of(LaunchStatus status) {
+  switch (status) {
+    case LaunchStatus::ok: return cudaSuccess;
+    case LaunchStatus::invalid_configuration: return cudaErrorInvalidConfiguration;
+    case LaunchStatus::too_large_cooperative: return cudaErrorCooperativeLaunchTooLarge;
+    case LaunchStatus::illegal_address: return cudaErrorIllegalAddress;
+    case LaunchStatus::misaligned_address: return cudaErrorMisalignedAddress;
+    case LaunchStatus::illegal_instruction: return cudaErrorIllegalInstruction;
+    case LaunchStatus::assertion: return cudaErrorAssert;
+    case LaunchStatus::timeout: return cudaErrorLaunchTimeout;
+  }
+  return cudaErrorUnknown;
+}
+
+// Found before the kernel starts, and so forgotten once it is reported.
+bool is_refusal(LaunchStatus status) {
+  return status == LaunchStatus::invalid_configuration ||
+         status == LaunchStatus::too_large_cooperative;
+}
+
+template <class Map, class T>
+T* own(Map& map, std::unique_ptr<T> object) {
+  T* address = object.get();
+  map.emplace(address, std::move(object));
+  return address;
+}
+
+std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+}  // namespace
+
+Runtime& Runtime::instance() {
+  static Runtime& runtime = *new Runtime;
+  return runtime;
+}
+
+ThreadState& ThreadState::current() {
+  thread_local ThreadState state;
+  return state;
+}
+
+cudaError_t remember(cudaError_t error) {
+  if (error != cudaSuccess) ThreadState::current().last = error;
+  return error;
+}
+
+bool is_device(const void* pointer) { return kGlobalRange.contains(address_of(pointer)); }
+
+void Runtime::attach(std::unique_ptr<DeviceLink> device, RunLog log) {
+  const std::lock_guard lock(mutex);
+  device_ = std::move(device);
+  log_ = log;
+  sticky_ = cudaSuccess;
+  unsupported_.clear();
+  output_.clear();
+  error_output_.clear();
+  clock_ns_ = 0;
+  allocations_.clear();
+  streams_.clear();
+  events_.clear();
+  limits_.clear();
+  ThreadState::current() = {};
+  for (const auto& [address, module] : modules_)
+    module->loaded = false, module->error = cudaSuccess;
+  for (const auto& [function, kernel] : kernels_) kernel->resolved = false;
+}
+
+cudaError_t Runtime::begin() const { return device_ == nullptr ? cudaErrorNoDevice : sticky_; }
+
+cudaError_t Runtime::unsupported(const std::string& what) {
+  if (std::find(unsupported_.begin(), unsupported_.end(), what) == unsupported_.end()) {
+    unsupported_.push_back(what);
+    log_.unsupported(what);
+  }
+  return cudaErrorNotSupported;
+}
+
+void Runtime::flush_output() {
+  std::fwrite(output_.data(), 1, output_.size(), stdout);
+  std::fwrite(error_output_.data(), 1, error_output_.size(), stderr);
+  if (!output_.empty()) std::fflush(stdout);
+  output_.clear();
+  error_output_.clear();
+}
+
+// --- registration ---
+
+Module* Runtime::add_module(const void* wrapper) {
+  auto module = std::make_unique<Module>();
+  module->wrapper = wrapper;
+  return own(modules_, std::move(module));
+}
+
+void Runtime::remove_module(Module* module) {
+  std::erase_if(kernels_, [&](const auto& entry) {
+    if (entry.second->module != module) return false;
+    handles_.erase(entry.second.get());
+    return true;
+  });
+  std::erase_if(symbols_, [&](const auto& entry) { return entry.second.module == module; });
+  modules_.erase(module);
+}
+
+void Runtime::add_kernel(Module* module, const void* host_function, const char* name) {
+  // Every file that instantiates a template registers the one stub that the linker kept.
+  if (kernels_.contains(host_function)) return;
+  auto kernel = std::make_unique<Kernel>();
+  kernel->module = module;
+  kernel->name = name;
+  handles_.insert(kernel.get());
+  kernels_[host_function] = std::move(kernel);
+}
+
+void Runtime::add_symbol(Module* module, const void* host_variable, Symbol symbol) {
+  symbol.module = module;
+  symbols_[host_variable] = std::move(symbol);
+}
+
+cudaError_t Runtime::load(Module& module) {
+  if (module.loaded || module.error != cudaSuccess) return module.error;
+  try {
+    const PtxImage image = find_ptx(container_of(module.wrapper), kArchitecture);
+    module.architecture = image.architecture;
+    const ModuleReply reply = device_->load_module(image.text);
+    module.id = reply.module;
+    module.loaded = reply.status == ModuleReply::Status::ok;
+    if (reply.status == ModuleReply::Status::invalid_ptx) module.error = cudaErrorInvalidPtx;
+    if (reply.status == ModuleReply::Status::unsupported) module.error = cudaErrorNotSupported;
+    if (!module.loaded) unsupported(reply.message);
+  } catch (const FatBinaryError& e) {
+    unsupported(e.what());
+    module.error = cudaErrorNoKernelImageForDevice;
+  }
+  return module.error;
+}
+
+Kernel* Runtime::known_kernel(const void* function) {
+  if (handles_.contains(function)) return static_cast<Kernel*>(const_cast<void*>(function));
+  const auto found = kernels_.find(function);
+  return found == kernels_.end() ? nullptr : found->second.get();
+}
+
+cudaError_t Runtime::find_kernel(const void* function, Kernel*& kernel) {
+  kernel = known_kernel(function);
+  if (kernel == nullptr) return cudaErrorInvalidDeviceFunction;
+  if (kernel->resolved) return cudaSuccess;
+  if (const cudaError_t error = load(*kernel->module); error != cudaSuccess) return error;
+  kernel->device = device_->kernel(kernel->module->id, kernel->name);
+  switch (kernel->device.status) {
+    case KernelReply::Status::ok: break;
+    case KernelReply::Status::unknown: return cudaErrorInvalidDeviceFunction;
+    case KernelReply::Status::unsupported: return unsupported(kernel->device.message);
+  }
+  kernel->resolved = true;
+  return cudaSuccess;
+}
+
+cudaError_t Runtime::find_symbol(const void* host_variable, const Symbol*& symbol,
+                                 VariableInfo& where) {
+  const auto found = symbols_.find(host_variable);
+  if (found == symbols_.end()) return cudaErrorInvalidSymbol;
+  symbol = &found->second;
+  if (symbol->managed) return unsupported("__managed__ variable " + symbol->name);
+  if (const cudaError_t error = load(*symbol->module); error != cudaSuccess) return error;
+  where = device_->variable(symbol->module->id, symbol->name);
+  return where.bytes == 0 ? cudaErrorInvalidSymbol : cudaSuccess;
+}
+
+// --- memory ---
+
+cudaError_t Runtime::allocate(std::size_t bytes, void** pointer) {
+  *pointer = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  const std::uint64_t address = device_->allocate(bytes);
+  if (address == 0) return cudaErrorMemoryAllocation;
+  allocations_.insert(address);
+  *pointer = reinterpret_cast<void*>(address);
+  return cudaSuccess;
+}
+
+cudaError_t Runtime::free(void* pointer) {
+  if (pointer == nullptr) return cudaSuccess;
+  if (allocations_.erase(address_of(pointer)) == 0) return cudaErrorInvalidValue;
+  return device_->free(address_of(pointer)) ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+cudaError_t Runtime::copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return cudaSuccess;
+  if (to == nullptr || from == nullptr) return cudaErrorInvalidValue;
+  bool done = true;
+  if (is_device(to) && is_device(from)) {
+    done = device_->copy(address_of(to), address_of(from), bytes);
+  } else if (is_device(to)) {
+    done = device_->write(address_of(to), {static_cast<const std::byte*>(from), bytes});
+  } else if (is_device(from)) {
+    done = device_->read({static_cast<std::byte*>(to), bytes}, address_of(from));
+  } else {
+    std::memmove(to, from, bytes);
+  }
+  return done ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+void Runtime::free_everything() {
+  for (const std::uint64_t address : allocations_) device_->free(address);
+  allocations_.clear();
+}
+
+cudaError_t Runtime::reset() {
+  flush_output();
+  free_everything();
+  streams_.clear();
+  events_.clear();
+  limits_.clear();
+  // Variables get their initial values again: their modules are loaded anew when they are used.
+  for (const auto& [address, module] : modules_) module->loaded = false;
+  for (const auto& [function, kernel] : kernels_) kernel->resolved = false;
+  ThreadState::current().last = cudaSuccess;
+  return cudaSuccess;
+}
+
+// --- streams and events ---
+
+cudaStream_t Runtime::create_stream(unsigned flags, int priority) {
+  auto stream = std::make_unique<CUstream_st>(CUstream_st{flags, priority, next_stream_id_++});
+  return own(streams_, std::move(stream));
+}
+
+bool Runtime::destroy_stream(cudaStream_t stream) { return streams_.erase(stream) > 0; }
+
+bool Runtime::valid(cudaStream_t stream) const {
+  return address_of(stream) <= 2 || streams_.contains(stream);
+}
+
+cudaEvent_t Runtime::create_event(unsigned flags) {
+  auto event = std::make_unique<CUevent_st>();
+  event->flags = flags;
+  return own(events_, std::move(event));
+}
+
+bool Runtime::destroy_event(cudaEvent_t event) { return events_.erase(event) > 0; }
+bool Runtime::valid(cudaEvent_t event) const { return events_.contains(event); }
+
+// --- launches ---
+
+cudaError_t Runtime::check_configuration(const Kernel& kernel, const LaunchConfig& config) {
+  const Dim3 &grid = config.grid, &block = config.block;
+  const KernelInfo& info = kernel.device.info;
+  const bool empty = grid.count() == 0 || block.count() == 0;
+  const bool large = grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || block.x > 1024 ||
+                     block.y > 1024 || block.z > 64 || block.count() > kMaxThreadsPerBlock;
+  if (empty || large) return cudaErrorInvalidConfiguration;
+  if (block.count() > info.max_threads) return cudaErrorLaunchOutOfResources;
+  const std::uint64_t dynamic_limit =
+      kernel.max_dynamic_shared >= 0
+          ? static_cast<std::uint64_t>(kernel.max_dynamic_shared)
+          : kMaxSharedPerBlock - std::min(kMaxSharedPerBlock, info.static_shared_bytes);
+  if (config.dynamic_shared_bytes > dynamic_limit) return cudaErrorInvalidValue;
+  if (config.cooperative) {
+    const std::uint64_t resident =
+        std::uint64_t{kMultiprocessors} *
+        blocks_per_multiprocessor(info, static_cast<std::uint32_t>(block.count()),
+                                  config.dynamic_shared_bytes);
+    if (grid.count() > resident) return cudaErrorCooperativeLaunchTooLarge;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t Runtime::launch(Kernel& kernel, const LaunchConfig& config, void** args) {
+  flush_output();
+  if (const cudaError_t error = check_configuration(kernel, config); error != cudaSuccess) {
+    return error;
+  }
+  const KernelInfo& info = kernel.device.info;
+  if (args == nullptr && !info.param_bytes.empty()) return cudaErrorInvalidValue;
+  std::vector<std::byte> params(info.params_bytes);
+  for (std::size_t i = 0; i < info.param_bytes.size(); ++i) {
+    if (args[i] == nullptr) return cudaErrorInvalidValue;
+    std::memcpy(params.data() + info.param_offset[i], args[i], info.param_bytes[i]);
+  }
+  LaunchReply reply = device_->launch(kernel.device.id, config, params);
+  return finish_launch(reply);
+}
+
+cudaError_t Runtime::finish_launch(LaunchReply& reply) {
+  advance(reply.instructions);
+  output_ += reply.output;
+  error_output_ += reply.error_output;
+  if (reply.unsupported) return sticky_ = unsupported(reply.message);
+  const cudaError_t error = error_of(reply.status);
+  if (is_refusal(reply.status)) return error;
+  sticky_ = error;
+  return cudaSuccess;
+}
+
+}  // namespace assay::sim::cuda

@@ -1,0 +1,120 @@
+#include "sim/runtime/run_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <vector>
+
+namespace assay::sim {
+namespace {
+
+using testing::ElementsAre;
+
+class RunLogTest : public testing::Test {
+ protected:
+  RunLogTest() : fd_(::memfd_create("log", 0)), log_(fd_) {}
+  ~RunLogTest() override { ::close(fd_); }
+
+  std::string written() const {
+    std::string bytes(static_cast<std::size_t>(::lseek(fd_, 0, SEEK_END)), '\0');
+    EXPECT_EQ(::pread(fd_, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+    return bytes;
+  }
+  static Finding finding(FindingKind kind, std::string where, std::uint64_t count = 1) {
+    Finding f;
+    f.kind = kind;
+    f.kernel = "f(int*)";
+    f.thread = {{1, 2, 3}, {4, 5, 6}};
+    f.where = std::move(where);
+    f.text = "text";
+    f.other = "other";
+    f.count = count;
+    return f;
+  }
+  static LaunchRecord record(std::string kernel, std::uint64_t instructions,
+                             std::vector<Finding> findings = {}) {
+    LaunchRecord r{std::move(kernel), {}, std::move(findings)};
+    r.counters.instructions = instructions;
+    return r;
+  }
+
+  int fd_;
+  RunLog log_;
+};
+
+TEST_F(RunLogTest, LaunchesAreSummedByKernel) {
+  log_.launch(record("b", 1));
+  log_.launch(record("a", 10));
+  log_.launch(record("b", 2));
+  const RunSummary s = summarise(written());
+  ASSERT_EQ(s.kernels.size(), 2u);
+  EXPECT_EQ(s.kernels[0].name, "b");
+  EXPECT_EQ(s.kernels[0].launches, 2u);
+  EXPECT_EQ(s.kernels[0].counters.instructions, 3u);
+  EXPECT_EQ(s.kernels[1].launches, 1u);
+}
+
+TEST_F(RunLogTest, FindingsComeBackWhole) {
+  log_.launch(record("a", 0, {finding(FindingKind::shared_race, "k.cu:7", 3)}));
+  const RunSummary s = summarise(written());
+  ASSERT_EQ(s.findings.size(), 1u);
+  const Finding& f = s.findings[0];
+  EXPECT_EQ(f.kind, FindingKind::shared_race);
+  EXPECT_EQ(f.kernel, "f(int*)");
+  EXPECT_THAT(f.thread.block, ElementsAre(1, 2, 3));
+  EXPECT_THAT(f.thread.thread, ElementsAre(4, 5, 6));
+  EXPECT_EQ(f.where, "k.cu:7");
+  EXPECT_EQ(f.text, "text");
+  EXPECT_EQ(f.other, "other");
+  EXPECT_EQ(f.count, 3u);
+}
+
+TEST_F(RunLogTest, OnePlaceIsOneFindingHoweverManyLaunches) {
+  const auto race = finding(FindingKind::shared_race, "k.cu:7");
+  const auto bounds = finding(FindingKind::out_of_bounds, "k.cu:7");
+  log_.launch(record("a", 0, {race, race, bounds}));
+  log_.launch(record("a", 0, {race, race}));
+  const RunSummary s = summarise(written());
+  ASSERT_EQ(s.findings.size(), 3u);  // two races of one line are two in every launch
+  EXPECT_EQ(s.findings[0].count, 2u);
+  EXPECT_EQ(s.findings[1].count, 2u);
+  EXPECT_EQ(s.findings[2].count, 1u);
+}
+
+TEST_F(RunLogTest, NotesAndRefusals) {
+  log_.unsupported("x");
+  log_.unsupported("x");
+  log_.note("n");
+  log_.not_loaded("why");
+  const RunSummary s = summarise(written());
+  EXPECT_THAT(s.unsupported, ElementsAre("x"));
+  EXPECT_THAT(s.notes, ElementsAre("n"));
+  EXPECT_EQ(s.not_loaded, "why");
+}
+
+// A program that is killed leaves a part of its last record.
+TEST_F(RunLogTest, ALogCutOffAnywhereGivesWhatCameBefore) {
+  log_.launch(record("a", 1));
+  const std::size_t first = written().size();
+  log_.launch(record("b", 2, {finding(FindingKind::trap, "k.cu:1")}));
+  const std::string all = written();
+  for (std::size_t size = 0; size < all.size(); ++size) {
+    const RunSummary s = summarise(std::string_view(all).substr(0, size));
+    EXPECT_EQ(s.kernels.size(), size >= first ? 1u : 0u) << size;
+  }
+}
+
+TEST_F(RunLogTest, AnyBytesAreAccepted) {
+  log_.launch(record("kernel", 1, {finding(FindingKind::trap, "k.cu:1")}));
+  const std::string good = written();
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(0xff);
+    summarise(bad);
+  }
+}
+
+}  // namespace
+}  // namespace assay::sim
