@@ -245,7 +245,7 @@ class DflashVerify final : public Challenge {
     const Shape s = shape_of(spec);
     if (s.entry != kAttention) return std::nullopt;
     double pairs = 0;
-    for (const Item& item : s.items) pairs += static_cast<double>(item.P) * static_cast<double>(item.parent.size());
+    for (const Item& item : s.items) pairs += static_cast<double>(item.P * item.n);
     return LeastWork{plan.bytes_of({"q", "k", "v", "o", "lse"}), 4.0 * static_cast<double>(s.Hq * s.D) * pairs};
   }
 
