@@ -33,7 +33,6 @@
 #include "support/direct_runner.h"
 #include "timed_case.h"
 #include "util/files.h"
-#include "work.h"
 
 namespace {
 
@@ -125,7 +124,7 @@ struct PeerRow {
 struct Row {
   std::string challenge, case_name, shape;
   double par = 0, naive = 0;
-  std::optional<Work> work;
+  std::optional<LeastWork> work;
   double copy_bytes_per_s = 0, product_flops_per_s = 0;
   std::optional<Estimate> roofline;
   Estimate naive_ratio;
@@ -177,7 +176,7 @@ std::vector<double> divide(double amount, const std::vector<double>& seconds) {
 }
 
 // Seconds that memory and matrix units need in each round.
-std::vector<double> roofline(const Work& work, const std::vector<double>& copy,
+std::vector<double> roofline(const LeastWork& work, const std::vector<double>& copy,
                              const std::vector<double>& product, double fma_flops_per_s) {
   std::vector<double> seconds;
   for (std::size_t i = 0; i < copy.size(); ++i) {
@@ -252,7 +251,7 @@ Row Bench::measure(const ChallengeSpec& challenge, const CaseSpec& spec, void* p
   row.naive_ratio = estimate_ratio(naive_samples, {par_samples.data(), naive_samples.size()});
   row.copy_bytes_per_s = median(divide(2.0 * CopyProbe::kBytes, copy));
   if (!product.empty()) row.product_flops_per_s = median(divide(MatrixProbe::kFlops, product));
-  row.work = work_of(challenge.name, spec, timed.plan());
+  row.work = timed.least_work();
   if (row.work) {
     row.roofline =
         estimate_ratio(roofline(*row.work, copy, product, machine_.fma_flops_per_s), par_samples);

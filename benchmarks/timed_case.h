@@ -21,6 +21,7 @@ class TimedCase {
   const CasePlan& plan() const { return plan_; }
   BufferViews buffers() const { return buffers_; }
   std::string shape() const { return challenge_.shape(spec_); }
+  std::optional<LeastWork> least_work() const { return challenge_.least_work(spec_, plan_); }
 
   // Runs all phases of the case with an implementation (a handle of dlopen) and returns the seconds
   // of the timed one without callbacks, cold caches before it. Throws Error unless the status is the expected one.

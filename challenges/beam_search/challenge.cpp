@@ -113,6 +113,15 @@ class BeamSearch final : public Challenge {
         4 * std::int64_t{s.max_new} + 4);
   }
 
+  // Each step reads the logits of every beam once; the first has one beam an item. Where beams may end early there is
+  // no simple count.
+  std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan&) const override {
+    const Shape s = shape_of(spec);
+    if (s.eos >= 0) return std::nullopt;
+    const double rows = static_cast<double>(s.B) * (1 + (static_cast<double>(s.max_new) - 1) * s.K);
+    return LeastWork{rows * s.V * sizeof(float), 0};
+  }
+
   std::string shape(const CaseSpec& spec) const override {
     const Shape s = shape_of(spec);
     return fmt::format("B={} K={} V={} steps={}", s.B, s.K, s.V, s.max_new);

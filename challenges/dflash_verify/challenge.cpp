@@ -240,6 +240,15 @@ class DflashVerify final : public Challenge {
     return std::make_unique<ModelServer>(model_of(spec, buffers));
   }
 
+  // Every node sees the prefix, its ancestors and itself; only the prefix is counted.
+  std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan& plan) const override {
+    const Shape s = shape_of(spec);
+    if (s.entry != kAttention) return std::nullopt;
+    double pairs = 0;
+    for (const Item& item : s.items) pairs += static_cast<double>(item.P * item.n);
+    return LeastWork{plan.bytes_of({"q", "k", "v", "o", "lse"}), 4.0 * static_cast<double>(s.Hq * s.D) * pairs};
+  }
+
   std::string shape(const CaseSpec& spec) const override {
     const Shape s = shape_of(spec);
     const std::string entry = spec.params.at("entry");

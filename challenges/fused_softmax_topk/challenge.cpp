@@ -83,6 +83,10 @@ class FusedSoftmaxTopK final : public Challenge {
     return check_outputs(spec, static_cast<const TopKReference&>(reference), buffers);
   }
 
+  std::optional<LeastWork> least_work(const CaseSpec&, const CasePlan& plan) const override {
+    return LeastWork{plan.bytes_of({"logits", "idx", "prob", "lse", "count"}), 0};
+  }
+
   std::string shape(const CaseSpec& spec) const override {
     const Shape s = shape_of(spec);
     return fmt::format("rows={} V={} K={}{}{}", s.rows, s.V, s.K,

@@ -238,6 +238,18 @@ class KvCache final : public Challenge {
                          buffers);
   }
 
+  // Each attention reads the keys and values of its sequences once; nothing else moves much.
+  std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan& plan) const override {
+    const Script script = compile_script(spec, 1);
+    Model model(script.params);
+    LeastWork work;
+    for (const Op& op : script.ops) {
+      if (op.kind == kAttend && op.phase == plan.timed_phase) add_attention(script, op, model, work);
+      model.apply(op, script.pool.data());
+    }
+    return work;
+  }
+
   std::string shape(const CaseSpec& spec) const override {
     if (spec.params.contains("shape")) return spec.params.at("shape");
     const Script s = compile_script(spec, 0);
@@ -250,6 +262,19 @@ class KvCache final : public Challenge {
   }
 
  private:
+  static void add_attention(const Script& script, const Op& op, const Model& model, LeastWork& work) {
+    const kvc_config& c = script.params.config[op.cache];
+    const double row = c.D + (c.Dv > 0 ? c.Dv : c.D);
+    const std::int64_t *slots = script.pool.data() + op.pool, *cu = slots + op.n;
+    for (std::int64_t b = 0; b < op.n; ++b) {
+      const auto length = model.sequence(slots[b]).layers[static_cast<std::size_t>(op.layer)].length;
+      const auto rows = static_cast<double>(cu[b + 1] - cu[b]), keys = static_cast<double>(length);
+      const double pairs = rows * keys - rows * (rows - 1) / 2;
+      work.bytes += script.params.element_bytes * row * (keys * c.n_kv + rows * c.n_q);
+      work.flops += 2 * row * c.n_q * pairs;
+    }
+  }
+
   static const Params& params_of(const CasePlan& plan) {
     return *reinterpret_cast<const Params*>(plan.params.data());
   }

@@ -90,6 +90,12 @@ class LayerNormBackward final : public Challenge {
     return check_outputs(spec, static_cast<const Gradients&>(reference), buffers);
   }
 
+  // x and dy are read, dx is written; the mean and the reciprocal root of a row come from the cache.
+  std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan& plan) const override {
+    const double statistics = 8 * static_cast<double>(shape_of(spec).rows);
+    return LeastWork{plan.bytes_of({"x", "gamma", "dy", "dx", "dgamma", "dbeta"}) + statistics, 0};
+  }
+
   std::string shape(const CaseSpec& spec) const override {
     const Shape s = shape_of(spec);
     return fmt::format("rows={} D={}{}{}", s.rows, s.D, s.dtype == ASSAY_F32 ? "" : " bf16",

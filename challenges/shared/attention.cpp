@@ -243,6 +243,18 @@ Range visible(const Problem& problem, std::int64_t i, std::int64_t L) {
   return r;
 }
 
+double visible_pairs(const Problem& problem) {
+  std::int64_t pairs = 0;
+  for (std::int64_t b = 0; b < problem.p.B; ++b) {
+    const std::int64_t L = problem.keys_of(b);
+    for (std::int64_t i = 0; i < problem.p.Nq; ++i) {
+      const Range r = visible(problem, i, L);
+      pairs += std::max<std::int64_t>(r.hi - r.lo, 0);
+    }
+  }
+  return static_cast<double>(pairs * problem.p.Hq);
+}
+
 void fill_qkv(const Problem& problem, std::uint64_t seed, const BufferView& q, const BufferView& k,
               const BufferView& v) {
   Inputs(problem, seed, q, k, v).make();

@@ -50,6 +50,9 @@ struct Range {
 };
 Range visible(const Problem&, std::int64_t i, std::int64_t L);
 
+// Pairs of a query and a key that it sees, over all heads and items.
+double visible_pairs(const Problem&);
+
 // Fills q, k and v by data.kind:
 //   normal       N(0, sigma^2), q by q_sigma, k by k_sigma
 //   rising, falling   scores rise (fall) steadily over the keys by about `span`

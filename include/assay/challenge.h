@@ -62,6 +62,17 @@ struct CasePlan {
     }
   }
 
+  // Of the buffers with these names together.
+  double bytes_of(std::initializer_list<std::string_view> names) const {
+    double sum = 0;
+    for (const BufferPlan& buffer : buffers) {
+      for (const std::string_view name : names) {
+        if (buffer.name == name && !buffer.null) sum += static_cast<double>(buffer.bytes());
+      }
+    }
+    return sum;
+  }
+
   template <class T>
   void set_params(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -103,6 +114,12 @@ struct CheckResult {
   std::vector<Metric> metrics;
 };
 
+// The least that an implementation of a timed case must do.
+struct LeastWork {
+  double bytes = 0;  // of memory traffic with cold caches: inputs read once, outputs written once
+  double flops = 0;  // of matrix products only, each multiplication and each addition
+};
+
 // The harness's half of a callback challenge: answers requests that arrive while the submission's
 // call is in progress. The worker is stopped meanwhile and its clock stands still. `request` is
 // hostile bytes: parse with bounds. Returns a status for the adapter and fills `response`.
@@ -140,6 +157,9 @@ class Challenge {
                                                     BufferViews) const {
     return nullptr;
   }
+
+  // For rooflines and floors; absent where there is no simple bound.
+  virtual std::optional<LeastWork> least_work(const CaseSpec&, const CasePlan&) const { return std::nullopt; }
 
   // One line for tables, e.g. "rows=64 D=1024 f32".
   virtual std::string shape(const CaseSpec&) const = 0;

@@ -97,7 +97,8 @@ struct Dimension {
 
 struct ShapeSpeed {
   std::string case_name;
-  double ratio_to_par = 0;   // submission's speed / par's, 1 = as fast
+  // The submission's speed / par's, 1 = as fast. Of a modelled speed without a par: / the floor's.
+  double ratio_to_par = 0;
   Interval ratio_interval;   // bootstrap, 95 %
   double ratio_to_naive = 0;
   double points = 0;         // 0..1
@@ -111,6 +112,7 @@ struct Score {
   bool capped = false;                 // a failed core case
   std::vector<Dimension> dimensions;
   std::vector<ShapeSpeed> speeds;
+  std::string modelled_on;             // the GPU whose model gave the speeds, see measure/gpu.h; empty: measured
   std::vector<std::string> flags;
 };
 

@@ -35,6 +35,12 @@ void add_device_option(CLI::App& app, std::string& device) {
       ->capture_default_str();
 }
 
+void add_gpu_option(CLI::App& app, std::string& gpu) {
+  app.add_option("--gpu", gpu, "the GPU whose data sheet times what was simulated; modelled, never measured")
+      ->check(CLI::IsMember(gpu_names()))
+      ->capture_default_str();
+}
+
 ExternalFiles external_files(const std::string& corpus) {
   if (corpus.empty()) return {};
   read_file(corpus);  // now, with a message that names it, rather than in the middle of the run

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "measure/gpu.h"
 #include "assay/results.h"
 #include "build/builder.h"
 #include "cli/context.h"
@@ -24,6 +25,7 @@ struct Harness {
   sandbox::TierReport tier;
   std::unique_ptr<Builder> builder;
   Machine machine;
+  std::string gpu = kDefaultGpu;  // whose model times what was simulated
 };
 
 // Declares --unsafe and --cache.
@@ -46,6 +48,9 @@ std::uint64_t random_seed();
 
 // Declares --device: auto, or one of Submission::device().
 void add_device_option(CLI::App&, std::string& device);
+
+// Declares --gpu: one of gpu_names().
+void add_gpu_option(CLI::App&, std::string& gpu);
 
 // The submissions to run, all or those of the named models, of every device (auto) or of one; an unknown name throws
 // Error with the nearest one. Warnings go to stderr.

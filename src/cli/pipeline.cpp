@@ -27,7 +27,7 @@ std::string utc(const char* format) {
 
 BoardEntry graded(const Harness& harness, const ChallengeSpec& spec, CellResult cell) {
   BoardEntry entry;
-  entry.score = grade(spec_for(cell.key.device, spec), cell);
+  entry.score = grade(spec_for(cell.key.device, spec), cell, harness.gpu);
   entry.cell = std::move(cell);
   entry.assay_version = kVersion;
   entry.assay_commit = kCommit;

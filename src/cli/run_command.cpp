@@ -18,7 +18,7 @@ namespace {
 
 struct RunCommand {
   HarnessOptions harness;
-  std::string submissions, results, corpus, device = "auto";
+  std::string submissions, results, corpus, device = "auto", gpu = kDefaultGpu;
   std::vector<std::string> models, challenges;
   std::size_t jobs = std::max(1u, std::thread::hardware_concurrency());
   std::optional<std::uint64_t> seed;
@@ -28,7 +28,7 @@ struct RunCommand {
 // What --resume needs to continue with the same work.
 nlohmann::json remembered(const RunCommand& c) {
   return {{"submissions", c.submissions}, {"models", c.models}, {"challenges", c.challenges},
-          {"device", c.device},           {"quick", c.quick},   {"corpus", c.corpus}};
+          {"device", c.device}, {"gpu", c.gpu}, {"quick", c.quick},   {"corpus", c.corpus}};
 }
 
 void recall(const nlohmann::json& options, RunCommand& c) {
@@ -36,6 +36,7 @@ void recall(const nlohmann::json& options, RunCommand& c) {
   c.models = options.value("models", c.models);
   c.challenges = options.value("challenges", c.challenges);
   c.device = options.value("device", c.device);
+  c.gpu = options.value("gpu", c.gpu);
   c.quick = options.value("quick", c.quick);
   c.corpus = options.value("corpus", c.corpus);
 }
@@ -133,6 +134,7 @@ int execute(const Context& context, RunCommand c) {
   }
 
   Harness harness = set_up(context, c.harness);
+  harness.gpu = c.gpu;
   calibrate(harness.machine);
   run::RunOptions options{harness.tier.tier, c.seed.value_or(random_seed()), {c.quick, "", false, {}}};
   options.simulator_threads = simulator_threads(std::min(c.jobs, submissions.size()));
@@ -167,6 +169,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--model,-m", c->models, "only this model; may be repeated");
   command->add_option("--challenge,-c", c->challenges, "only this challenge; may be repeated");
   add_device_option(*command, c->device);
+  add_gpu_option(*command, c->gpu);
   command->add_option("--results", c->results, "folder of the board and runs (default ROOT/results)");
   command->add_option("--jobs,-j", c->jobs, "threads for builds and correctness; timing is always alone")
       ->check(CLI::Range(1, 256))

@@ -7,11 +7,13 @@
 #include <set>
 
 #include "cli/context.h"
+#include "grade/grade.h"
 #include "grade/json_text.h"
 #include "grade/scoreboard.h"
 #include "report/figures.h"
 #include "report/standings.h"
 #include "report/terminal.h"
+#include "spec/spec.h"
 #include "util/files.h"
 #include "util/text.h"
 
@@ -21,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::string model, challenge, results, attempt, device;
+  std::string model, challenge, results, attempt, device, gpu;
   bool json = false;
 };
 
@@ -104,10 +106,16 @@ int show(const Context& context, const Options& o) {
   const auto entries = entries_for(board, o);
   if (entries.empty()) nothing_measured(context, board, o);
   const BoardEntry* entry = o.attempt.empty() ? best_of(entries) : attempt_named(entries, o);
+  const BoardEntry* measured = entry;
+  BoardEntry regraded = *entry;
+  if (!o.gpu.empty()) {
+    regraded.score = grade(spec_for(entry->cell.key.device, spec), entry->cell, o.gpu);
+    entry = &regraded;
+  }
   if (o.json) {
     fmt::print("{}", json_text(to_json(*entry)));
   } else {
-    fmt::print("{}{}", explain(*entry, spec), others(entries, entry));
+    fmt::print("{}{}", explain(*entry, spec), others(entries, measured));
   }
   return kDone;
 }
@@ -122,6 +130,10 @@ void add_show(CLI::App& app, Action& action) {
   command->add_option("--attempt", options->attempt,
                       "which attempt, where a model made several (default: the best)");
   command->add_option("--device", options->device, "which device, where several were measured");
+  command
+      ->add_option("--gpu", options->gpu,
+                   "grade the stored counts of a simulated submission anew, as on this GPU")
+      ->check(CLI::IsMember(gpu_names()));
   command->add_option("--results", options->results,
                       "folder of scoreboard.json (default: results/ of the root)");
   command->add_flag("--json", options->json,

@@ -1,12 +1,14 @@
 // The dimensions of a score, one function each. Internal to grade().
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "assay/case.h"
 #include "assay/results.h"
+#include "measure/gpu.h"
 
 namespace assay::grading {
 
@@ -44,6 +46,26 @@ Dimension tests(const CaseTable&);
 
 // Also fills the speeds and may add flags.
 Dimension performance(const CaseTable&, std::vector<ShapeSpeed>&, std::vector<std::string>& flags);
+
+// The same for a cell that was simulated, from the counted work of its timed cases.
+Dimension modelled_performance(const CaseTable&, const Gpu&, std::vector<ShapeSpeed>&,
+                               std::vector<std::string>& flags);
+
+// One timed case that passed: its speed, its share of the points, or why there is none.
+struct Timed {
+  ShapeSpeed speed;
+  Interval points;
+  std::string missing;
+};
+
+// The points of all timed cases, those that failed included; `measure` is asked about each that passed.
+Dimension performance_of(const CaseTable&, const std::function<Timed(const CaseResult&)>& measure,
+                         const std::function<std::string()>& explain, std::vector<ShapeSpeed>&,
+                         std::vector<std::string>& flags);
+
+// Where `ratio`, a speed relative to the reference's, lies between that of naive (0) and the reference (1);
+// the reference is `reference_over_naive` times as fast as naive.
+double share_of_speed(double ratio, double reference_over_naive);
 
 // The share of the points that `value` earns between `full` (1) and `zero` (0): on a logarithmic
 // scale when both are positive, else a linear one. NaN earns nothing.

@@ -52,10 +52,16 @@ bool failed_core(const CaseTable& table) {
   return std::any_of(cases.begin(), cases.end(), failed);
 }
 
-std::vector<Dimension> all_dimensions(const CaseTable& table, Score& score) {
+Dimension performance(const CaseTable& table, const Gpu& on, Score& score) {
+  if (table.cell().key.device != "sim") return grading::performance(table, score.speeds, score.flags);
+  score.modelled_on = on.name;
+  return grading::modelled_performance(table, on, score.speeds, score.flags);
+}
+
+std::vector<Dimension> all_dimensions(const CaseTable& table, const Gpu& on, Score& score) {
   return {grading::correctness(table),
           grading::accuracy(table),
-          grading::performance(table, score.speeds, score.flags),
+          performance(table, on, score),
           grading::resources(table),
           grading::completeness(table),
           grading::tests(table)};
@@ -108,12 +114,12 @@ std::string letter(double total) {
   return "F";
 }
 
-Score grade(const ChallengeSpec& spec, const CellResult& cell) {
+Score grade(const ChallengeSpec& spec, const CellResult& cell, std::string_view on) {
   const CaseTable table(spec, cell);
   Score score;
   score.verdict = worst_verdict(cell);
   if (table.quick()) score.flags.emplace_back(kQuickFlag);
-  score.dimensions = all_dimensions(table, score);
+  score.dimensions = all_dimensions(table, gpu(on), score);
   std::erase_if(score.dimensions, [](const Dimension& d) { return d.max <= 0; });
   if (score.verdict == Verdict::harness_error) return score;
   if (const std::string why = unusable(cell); !why.empty()) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "assay/case.h"
 #include "assay/results.h"
+#include "measure/gpu.h"
 
 namespace assay {
 
@@ -21,7 +23,10 @@ inline constexpr const char* kQuickFlag = "quick";
 //    100, and the score carries kQuickFlag.
 //  - What did not build or load has a total of 0. A failed core case caps it at kFailedCoreCap.
 // Dimensions of weight 0 are left out. Cases unknown to the spec are ignored.
-Score grade(const ChallengeSpec&, const CellResult&);
+//
+// The speed of a simulated cell (device "sim") is that of the model of `gpu`, see measure/gpu.h; its spec is
+// spec_for("sim", ...). The score says on which GPU.
+Score grade(const ChallengeSpec&, const CellResult&, std::string_view gpu = kDefaultGpu);
 
 // Whether the score is that of a quick run.
 bool is_quick(const Score&);

@@ -33,19 +33,6 @@ Speedup speedup(const std::vector<TimingSample>& samples, std::optional<double> 
   return {a.size(), estimate_ratio(a, b)};
 }
 
-// log(naive / submission) / log(naive / par), written with the ratio to par.
-double points_for(double ratio_to_par, double par_over_naive) {
-  const double scale = std::log(par_over_naive);
-  if (!(scale > 0)) return ratio_to_par >= 1 ? 1 : 0;  // naive is no slower than par: no scale
-  return std::clamp(1 + std::log(ratio_to_par) / scale, 0.0, 1.0);
-}
-
-struct Timed {
-  ShapeSpeed speed;
-  Interval points;
-  std::string missing;  // why there is no figure
-};
-
 Timed measure(const CaseResult& r, std::vector<std::string>& flags) {
   const Speedup to_par = speedup(r.samples, &TimingSample::par, &TimingSample::submission);
   const Speedup par = speedup(r.samples, &TimingSample::naive, &TimingSample::par);
@@ -60,27 +47,30 @@ Timed measure(const CaseResult& r, std::vector<std::string>& flags) {
   }
   const double ratio = to_par.ratio.value;
   const Interval ci = to_par.ratio.interval;
-  return {{r.name, ratio, ci, ratio * par.ratio.value, points_for(ratio, par.ratio.value)},
-          {points_for(ci.low, par.ratio.value), points_for(ci.high, par.ratio.value)},
+  return {{r.name, ratio, ci, ratio * par.ratio.value, share_of_speed(ratio, par.ratio.value)},
+          {share_of_speed(ci.low, par.ratio.value), share_of_speed(ci.high, par.ratio.value)},
           ""};
 }
 
-std::string explain(const std::vector<ShapeSpeed>& speeds, const std::vector<std::string>& failed) {
-  std::string why;
-  if (!speeds.empty()) {
-    std::vector<double> ratios;
-    for (const ShapeSpeed& s : speeds) ratios.push_back(s.ratio_to_par);
-    why = fmt::format("{:.3g} times the speed of par over {} {}", geometric_mean(ratios),
-                      speeds.size(), speeds.size() == 1 ? "shape" : "shapes");
-  }
-  if (failed.empty()) return why;
-  return fmt::format("{}{}failed: {}", why, why.empty() ? "" : "; ", some_of(failed));
+std::string explain(const std::vector<ShapeSpeed>& speeds) {
+  std::vector<double> ratios;
+  for (const ShapeSpeed& s : speeds) ratios.push_back(s.ratio_to_par);
+  return fmt::format("{:.3g} times the speed of par over {} {}", geometric_mean(ratios), speeds.size(),
+                     speeds.size() == 1 ? "shape" : "shapes");
 }
 
 }  // namespace
 
-Dimension performance(const CaseTable& table, std::vector<ShapeSpeed>& speeds,
-                      std::vector<std::string>& flags) {
+// log(naive / submission) / log(naive / reference), written with the ratio to the reference.
+double share_of_speed(double ratio, double reference_over_naive) {
+  const double scale = std::log(reference_over_naive);
+  if (!(scale > 0)) return ratio >= 1 ? 1 : 0;  // naive is no slower: no scale
+  return std::clamp(1 + std::log(ratio) / scale, 0.0, 1.0);
+}
+
+Dimension performance_of(const CaseTable& table, const std::function<Timed(const CaseResult&)>& measure,
+                         const std::function<std::string()>& explain, std::vector<ShapeSpeed>& speeds,
+                         std::vector<std::string>& flags) {
   const ChallengeSpec& spec = table.spec();
   const double max = spec.weights.performance;
   std::vector<std::string> names;
@@ -103,7 +93,7 @@ Dimension performance(const CaseTable& table, std::vector<ShapeSpeed>& speeds,
       }
       continue;
     }
-    const Timed timed = measure(*r, flags);
+    const Timed timed = measure(*r);
     if (!timed.missing.empty()) {
       if (missing.empty()) missing = timed.missing;
       continue;
@@ -113,10 +103,18 @@ Dimension performance(const CaseTable& table, std::vector<ShapeSpeed>& speeds,
     interval = interval + c.weight * timed.points;
   }
   if (!missing.empty()) return not_run("performance", max, missing);
-  Dimension d =
-      scored("performance", max, weight > 0 ? points / weight : 0, explain(speeds, failed));
+  std::string why = speeds.empty() ? "" : explain();
+  if (!failed.empty()) why += fmt::format("{}failed: {}", why.empty() ? "" : "; ", some_of(failed));
+  Dimension d = scored("performance", max, weight > 0 ? points / weight : 0, why);
   if (weight > 0) d.interval = (max / weight) * interval;
   return d;
+}
+
+Dimension performance(const CaseTable& table, std::vector<ShapeSpeed>& speeds,
+                      std::vector<std::string>& flags) {
+  return performance_of(
+      table, [&](const CaseResult& r) { return measure(r, flags); },
+      [&] { return explain(speeds); }, speeds, flags);
 }
 
 }  // namespace assay::grading

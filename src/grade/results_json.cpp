@@ -207,7 +207,7 @@ Json to_json(const Score& s) {
   Json dimensions = Json::array(), speeds = Json::array();
   for (const Dimension& d : s.dimensions) dimensions.push_back(dimension_json(d));
   for (const ShapeSpeed& p : s.speeds) speeds.push_back(speed_json(p));
-  return {{"verdict", code(s.verdict)},
+  Json j{{"verdict", code(s.verdict)},
           {"total", nullable(s.total)},
           {"interval", interval_json(s.interval)},
           {"letter", s.letter},
@@ -215,6 +215,8 @@ Json to_json(const Score& s) {
           {"dimensions", dimensions},
           {"speeds", speeds},
           {"flags", s.flags}};
+  add(j, "modelled_on", s.modelled_on);
+  return j;
 }
 
 Score score_from_json(const json& j) {
@@ -227,6 +229,7 @@ Score score_from_json(const json& j) {
   for (const json& d : j.at("dimensions")) s.dimensions.push_back(dimension_from(d));
   for (const json& p : j.at("speeds")) s.speeds.push_back(speed_from(p));
   s.flags = j.at("flags").get<std::vector<std::string>>();
+  s.modelled_on = j.value("modelled_on", "");
   return s;
 }
 

@@ -5,6 +5,7 @@
 
 #include "measure/statistics.h"
 #include "report/figures.h"
+#include "report/modelled.h"
 #include "report/terminal.h"
 #include "spec/spec.h"
 #include "util/text.h"
@@ -14,25 +15,8 @@ namespace {
 
 using namespace report;  // only names of this folder
 
-std::string indented(const std::string& text, std::size_t columns) {
-  const std::string margin(columns, ' ');
-  std::string out = margin;
-  for (const char c : text) {
-    out += c;
-    if (c == '\n') out += margin;
-  }
-  while (!out.empty() && (out.back() == ' ' || out.back() == '\n')) out.pop_back();
-  return out + '\n';
-}
-
 std::string field(const char* name, const std::string& value) {
   return value.empty() ? "" : fmt::format("    {:<9} {}\n", name, value);
-}
-
-std::string table_text(const TextTable& table) {
-  std::string text = table.str();
-  if (!text.ends_with('\n')) text += '\n';
-  return indented(text, 2);
 }
 
 std::string quoted(const std::string& argument) {
@@ -74,7 +58,7 @@ std::string dimension_table(const Score& s) {
     table.add({d.name, d.points ? with_interval(*d.points, d.interval) : kNotRun,
                fmt::format("{:g}", d.max), one_line(d.why)});
   }
-  return s.dimensions.empty() ? "" : fmt::format("\n{}", table_text(table));
+  return s.dimensions.empty() ? "" : fmt::format("\n{}", indented(table.str(), 2));
 }
 
 // --- build -------------------------------------------------------------------
@@ -146,11 +130,6 @@ std::string failed_tests(const CellResult& cell) {
 
 // --- timing ------------------------------------------------------------------
 
-std::string duration(double seconds) {
-  if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
-  return seconds < 1 ? fmt::format("{:.2f} ms", seconds * 1e3) : fmt::format("{:.3f} s", seconds);
-}
-
 std::string median_of(const CaseResult& r, std::optional<double> TimingSample::*which) {
   std::vector<double> seconds;
   for (const TimingSample& s : r.samples) {
@@ -174,7 +153,7 @@ std::string timing_table(const BoardEntry& e) {
                            s.ratio_interval.high),
                fmt::format("{:.0f} %", 100 * s.points), std::to_string(r->samples.size())});
   }
-  return any ? "\ntimings (medians):\n" + table_text(table) : "";
+  return any ? "\ntimings (medians):\n" + indented(table.str(), 2) : "";
 }
 
 std::string provenance(const BoardEntry& e) {
@@ -197,7 +176,8 @@ std::string replay_command(const CellResult& cell, const std::string& case_name)
 std::string explain(const BoardEntry& e, const ChallengeSpec& spec) {
   return heading(e, spec) + score_lines(e, spec) + dimension_table(e.score) +
          build_failure(e.cell.build) + failed_cases(e.cell, spec) + skipped_cases(e.cell) +
-         failed_tests(e.cell) + timing_table(e) + provenance(e);
+         failed_tests(e.cell) + (e.score.modelled_on.empty() ? timing_table(e) : modelled_tables(e)) +
+         provenance(e);
 }
 
 }  // namespace assay

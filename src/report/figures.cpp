@@ -114,6 +114,7 @@ std::string speed_against_par(const Score& s) {
   if (!d->points) return kNotRun;
   const auto speed = overall_speed(s);
   if (!speed) return "failed";
+  if (!s.modelled_on.empty()) return fmt::format("{:.3g}x modelled", speed->ratio_to_par);
   return fmt::format("{:.2f}x ({:.2f} to {:.2f})", speed->ratio_to_par, speed->ratio_interval.low,
                      speed->ratio_interval.high);
 }
@@ -130,6 +131,22 @@ std::string main_reason(const BoardEntry& e, const ChallengeSpec& spec) {
   if (worst == nullptr) return kNotRun;
   constexpr double kLeastShown = 0.05;
   return loss(*worst) < kLeastShown ? "full marks" : worst->name + ": " + worst->why;
+}
+
+std::string duration(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
+  return seconds < 1 ? fmt::format("{:.2f} ms", seconds * 1e3) : fmt::format("{:.3f} s", seconds);
+}
+
+std::string indented(const std::string& text, std::size_t columns) {
+  const std::string margin(columns, ' ');
+  std::string out = margin;
+  for (const char c : text) {
+    out += c;
+    if (c == '\n') out += margin;
+  }
+  while (!out.empty() && (out.back() == ' ' || out.back() == '\n')) out.pop_back();
+  return out + '\n';
 }
 
 const CaseSpec* find_case(const ChallengeSpec& spec, const std::string& name) {

@@ -27,11 +27,16 @@ std::string dimension_points(const Score&, const std::string& name);  // "41.2 o
 
 // The geometric mean over the timed cases of the submission's speed relative to par's.
 std::optional<ShapeSpeed> overall_speed(const Score&);
-std::string speed_against_par(const Score&);  // "0.85x (0.82 to 0.88)", "failed", "not run"
+// "0.85x (0.82 to 0.88)", "0.31x modelled", "failed", "not run"
+std::string speed_against_par(const Score&);
+std::string duration(double seconds);  // "12.3 us", "4.56 ms", "1.234 s"
 
 // The one thing that explains the score best: why there is none, what capped it, or the dimension
 // that lost most.
 std::string main_reason(const BoardEntry&, const ChallengeSpec&);
+
+// Every line of the text that many columns to the right; ends with one newline.
+std::string indented(const std::string& text, std::size_t columns);
 
 const CaseSpec* find_case(const ChallengeSpec&, const std::string& name);
 

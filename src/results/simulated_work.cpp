@@ -54,6 +54,13 @@ void add_metrics(std::vector<Metric>& metrics, const SimulatedWork& work, const 
   for (const WorkField& f : kWork) metrics.push_back({prefix + f.name, static_cast<double>(work.*f.member)});
 }
 
+std::optional<LeastWork> least_work(std::span<const Metric> metrics) {
+  const auto bytes = std::ranges::find(metrics, kLeastBytes, &Metric::name);
+  const auto flops = std::ranges::find(metrics, kLeastFlops, &Metric::name);
+  if (bytes == metrics.end() || flops == metrics.end()) return std::nullopt;
+  return LeastWork{bytes->value, flops->value};
+}
+
 std::optional<SimulatedWork> simulated_work(std::span<const Metric> metrics, const std::string& prefix) {
   SimulatedWork work;
   const auto read = [&](const char* name, std::uint64_t& to) {

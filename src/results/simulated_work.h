@@ -23,10 +23,14 @@ struct SimulatedWork {
 // The metric of each field is "sim_" and its name. Of a timed case the submission's work stands beside that of the
 // challenge's own kernels, where it has them, whose metrics have a prefix.
 inline constexpr const char *kNaivePrefix = "naive_", *kParPrefix = "par_";
+// Metrics of timed cases: the challenge's LeastWork.
+inline constexpr const char *kLeastBytes = "least_bytes", *kLeastFlops = "least_flops";
 
 void add_metrics(std::vector<Metric>& metrics, const SimulatedWork& work, const std::string& prefix = "");
 
 // The reverse; nothing if a field is missing.
 std::optional<SimulatedWork> simulated_work(std::span<const Metric> metrics, const std::string& prefix = "");
+
+std::optional<LeastWork> least_work(std::span<const Metric> metrics);
 
 }  // namespace assay

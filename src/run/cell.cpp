@@ -265,6 +265,19 @@ WorkerSettings CellRunner::simulator_settings(const ChallengeSpec& spec, const f
   return settings;
 }
 
+namespace {
+
+void add_least_work(const ChallengeSpec& spec, CaseResult& result) {
+  const Challenge& challenge = challenge_of(spec);
+  const auto c = std::ranges::find(spec.cases, result.name, &CaseSpec::name);
+  const auto least = challenge.least_work(*c, challenge.plan(*c));
+  if (!least) return;
+  result.metrics.push_back({kLeastBytes, least->bytes});
+  result.metrics.push_back({kLeastFlops, least->flops});
+}
+
+}  // namespace
+
 CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildResult& built) {
   CellResult cell = new_cell(whole, built);
   if (built.record.verdict == Verdict::ok) {
@@ -276,6 +289,7 @@ CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildRes
       add(account);
       for (CaseResult& c : cell.cases) {
         if (c.group != CaseGroup::timed || c.verdict != Verdict::ok) continue;
+        add_least_work(spec, c);
         if (const auto work = baseline_work(spec, "naive.cu", c.name)) add_metrics(c.metrics, *work, kNaivePrefix);
         if (const auto work = baseline_work(spec, "par.cu", c.name)) add_metrics(c.metrics, *work, kParPrefix);
       }

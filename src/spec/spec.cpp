@@ -202,6 +202,19 @@ ChallengeSpec spec_for(const std::string& device, const ChallengeSpec& whole) {
   std::erase_if(spec.resources, [&](const ResourceRule& rule) {
     return rule.case_names.empty() || (!rule.growth_case.empty() && !is_left(rule.growth_case));
   });
+  // Dimensions of which nothing is left there leave their points to the others. Tests of a submission's own are C++.
+  const auto has = [&](CaseGroup group) {
+    return std::ranges::find(spec.cases, group, &CaseSpec::group) != spec.cases.end();
+  };
+  Weights& w = spec.weights;
+  w.tests = 0;
+  if (spec.resources.empty()) w.resources = 0;
+  if (!has(CaseGroup::completeness)) w.completeness = 0;
+  if (!has(CaseGroup::timed)) w.performance = 0;
+  const double left = w.correctness + w.accuracy + w.performance + w.resources + w.completeness;
+  for (double* weight : {&w.correctness, &w.accuracy, &w.performance, &w.resources, &w.completeness}) {
+    *weight *= 100 / left;
+  }
   return spec;
 }
 

@@ -1,0 +1,40 @@
+// The modelled speed of a simulated submission on a logarithmic scale between the challenge's naive kernel, which
+// earns nothing, and its par kernel where it has one, else the floor: the time that no implementation can beat.
+#include <fmt/format.h>
+
+#include "grade/dimensions.h"
+#include "measure/statistics.h"
+
+namespace assay::grading {
+namespace {
+
+Timed model(const CaseResult& r, const Gpu& gpu, std::vector<std::string>& flags) {
+  const auto work = simulated_work(r.metrics), naive = simulated_work(r.metrics, kNaivePrefix),
+             par = simulated_work(r.metrics, kParPrefix);
+  const auto least = least_work(r.metrics);
+  if (!work || !naive || !(par || least)) {
+    return {{}, {}, fmt::format("not run: {} has no counts of naive, of this or of the least work", r.name)};
+  }
+  const double seconds = modelled_time(*work, gpu).total(), slow = modelled_time(*naive, gpu).total();
+  const double reference = par ? modelled_time(*par, gpu).total() : floor_time(*least, gpu);
+  if (!(reference < slow)) flags.push_back(fmt::format("naive is at its floor: {}", r.name));
+  const double ratio = reference / seconds;
+  const double share = share_of_speed(ratio, slow / reference);
+  return {{r.name, ratio, {ratio, ratio}, slow / seconds, share}, {share, share}, ""};
+}
+
+}  // namespace
+
+Dimension modelled_performance(const CaseTable& table, const Gpu& gpu, std::vector<ShapeSpeed>& speeds,
+                               std::vector<std::string>& flags) {
+  const auto explain = [&] {
+    std::vector<double> ratios;
+    for (const ShapeSpeed& s : speeds) ratios.push_back(s.ratio_to_par);
+    return fmt::format("modelled on {}: {:.3g} times the speed of the floor over {} {}", gpu.name,
+                       geometric_mean(ratios), speeds.size(), speeds.size() == 1 ? "shape" : "shapes");
+  };
+  return performance_of(
+      table, [&](const CaseResult& r) { return model(r, gpu, flags); }, explain, speeds, flags);
+}
+
+}  // namespace assay::grading

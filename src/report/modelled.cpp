@@ -1,0 +1,76 @@
+#include "report/modelled.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "measure/gpu.h"
+#include "report/figures.h"
+#include "results/simulated_work.h"
+#include "util/text.h"
+
+namespace assay::report {
+namespace {
+
+constexpr const char* kFormula =
+    R"(modelled, never measured: launches * latency + copies / host link + the longest of
+    memory       sectors of 32 bytes / bandwidth
+    issue        warp instructions / (4 a clock and busy multiprocessor)
+    arithmetic   fp32, integer, fp64 or special-function lanes / those a clock and busy multiprocessor
+    tensor cores operations of matrix instructions / the dense bf16 rate
+    shared memory passes / (1 a clock and busy multiprocessor)
+  A floor is one launch and the least bytes or flops at the data sheet's rates. No caches are modelled.
+)";
+
+const CaseResult* result_of(const CellResult& cell, const std::string& name) {
+  const auto found = std::ranges::find(cell.cases, name, &CaseResult::name);
+  return found == cell.cases.end() ? nullptr : &*found;
+}
+
+std::string time_text(const std::optional<SimulatedWork>& work, const Gpu& g) {
+  return work ? duration(modelled_time(*work, g).total()) : "-";
+}
+
+std::string megabytes(double bytes) { return fmt::format("{:.2f}", bytes * 1e-6); }
+
+double moved(const SimulatedWork& work) {
+  return 32.0 * static_cast<double>(work.counters.global_load_sectors + work.counters.global_store_sectors);
+}
+
+// "1.53 (1.22 times the least)"
+std::string traffic(const CaseResult& r, const SimulatedWork& work) {
+  const auto least = least_work(r.metrics);
+  std::string text = megabytes(moved(work));
+  if (least && least->bytes > 0) text += fmt::format(" ({:.2f}x least)", moved(work) / least->bytes);
+  return text;
+}
+
+}  // namespace
+
+std::string modelled_tables(const BoardEntry& e) {
+  const auto names = gpu_names();
+  const auto name = std::ranges::find_if(names, [&](const std::string& n) { return gpu(n).name == e.score.modelled_on; });
+  if (name == names.end() || e.score.speeds.empty()) return "";
+  const Gpu& g = gpu(*name);
+  TextTable times({"timed case", "naive", "floor", "this", "bound by", "speed, floor = 1", "share"});
+  TextTable counts({"timed case", "MB moved", "instructions", "efficiency", "shared replays", "spilled MB", "launches"});
+  for (const ShapeSpeed& s : e.score.speeds) {
+    const CaseResult* r = result_of(e.cell, s.case_name);
+    const auto work = r == nullptr ? std::nullopt : simulated_work(r->metrics);
+    if (!work) continue;
+    const std::string label = one_line(r->shape.empty() ? r->name : r->name + ": " + r->shape);
+    const auto least = least_work(r->metrics);
+    const ModelledTime t = modelled_time(*work, g);
+    times.add({label, time_text(simulated_work(r->metrics, kNaivePrefix), g),
+               least ? duration(floor_time(*least, g)) : "-", duration(t.total()), t.bound(),
+               fmt::format("{:.3g}", s.ratio_to_par), fmt::format("{:.0f} %", 100 * s.points)});
+    const sim::Counters& c = work->counters;
+    counts.add({label, traffic(*r, *work), std::to_string(c.instructions),
+                fmt::format("{:.0f} %", 100 * c.divergence_efficiency()), std::to_string(c.shared_replays),
+                megabytes(static_cast<double>(c.local_load_bytes + c.local_store_bytes)), std::to_string(c.launches)});
+  }
+  return fmt::format("\ntimes on {}, {}\n", g.name, kFormula) + indented(times.str(), 2) + "\ncounted by the simulator:\n" +
+         indented(counts.str(), 2);
+}
+
+}  // namespace assay::report

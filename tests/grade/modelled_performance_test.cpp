@@ -1,0 +1,128 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "grade/grade.h"
+#include "grade/results_json.h"
+#include "report/terminal.h"
+#include "results/simulated_work.h"
+#include "samples.h"
+#include "spec/spec.h"
+
+namespace assay {
+namespace {
+
+using testing::case_of;
+using ::testing::HasSubstr;
+using testing::sample_cell;
+using testing::sample_spec;
+
+SimulatedWork moving(double bytes) {
+  SimulatedWork work;
+  work.counters.launches = 1;
+  work.counters.blocks = 1000;
+  work.counters.global_load_sectors = static_cast<std::uint64_t>(bytes / 32);
+  return work;
+}
+
+// Both timed cases need 48 MB: 10 us on an H200, and 3 us for the launch.
+constexpr double kLeast = 48e6, kFloor = 13e-6;
+
+CellResult simulated_cell(const ChallengeSpec& spec, double bytes, double naive_bytes) {
+  CellResult cell = sample_cell(spec);
+  cell.key.device = "sim";
+  cell.mutants.clear();
+  cell.tests_note = "not run: C++ only";
+  for (CaseResult& r : cell.cases) {
+    if (r.group != CaseGroup::timed) continue;
+    r.samples.clear();
+    add_metrics(r.metrics, moving(bytes));
+    add_metrics(r.metrics, moving(naive_bytes), kNaivePrefix);
+    r.metrics.push_back({kLeastBytes, kLeast});
+    r.metrics.push_back({kLeastFlops, 0});
+  }
+  return cell;
+}
+
+ChallengeSpec simulated_spec() { return spec_for("sim", sample_spec()); }
+
+const Dimension& performance(const Score& s) {
+  for (const Dimension& d : s.dimensions) {
+    if (d.name == "performance") return d;
+  }
+  throw std::out_of_range("performance");
+}
+
+TEST(ModelledPerformance, RunsFromNaiveToTheFloor) {
+  const ChallengeSpec spec = simulated_spec();
+  const Score floor = grade(spec, simulated_cell(spec, kLeast, 10 * kLeast));
+  EXPECT_NEAR(*performance(floor).points, spec.weights.performance, 1e-9);
+  EXPECT_EQ(floor.modelled_on, "H200");
+  const Score naive = grade(spec, simulated_cell(spec, 10 * kLeast, 10 * kLeast));
+  EXPECT_NEAR(*performance(naive).points, 0, 1e-9);
+}
+
+TEST(ModelledPerformance, ThreePassesLoseWhatTheyCost) {
+  const ChallengeSpec spec = simulated_spec();
+  const Score s = grade(spec, simulated_cell(spec, 3 * kLeast, 10 * kLeast));
+  const double share = std::log(103e-6 / 33e-6) / std::log(103e-6 / kFloor);
+  EXPECT_NEAR(*performance(s).points, spec.weights.performance * share, 1e-6);
+  EXPECT_NEAR(s.speeds.front().ratio_to_par, kFloor / 33e-6, 1e-9);
+  EXPECT_NEAR(s.speeds.front().ratio_to_naive, 103.0 / 33, 1e-9);
+  EXPECT_THAT(performance(s).why, HasSubstr("modelled on H200"));
+}
+
+TEST(ModelledPerformance, AParKernelReplacesTheFloor) {
+  const ChallengeSpec spec = simulated_spec();
+  CellResult cell = simulated_cell(spec, 2 * kLeast, 10 * kLeast);
+  for (CaseResult& r : cell.cases) {
+    if (r.group == CaseGroup::timed) add_metrics(r.metrics, moving(2 * kLeast), kParPrefix);
+  }
+  EXPECT_NEAR(*performance(grade(spec, cell)).points, spec.weights.performance, 1e-9);
+}
+
+TEST(ModelledPerformance, AnotherGpuIsAnotherGrade) {
+  const ChallengeSpec spec = simulated_spec();
+  const CellResult cell = simulated_cell(spec, 3 * kLeast, 10 * kLeast);
+  const Score other = grade(spec, cell, "rtx4090");
+  EXPECT_EQ(other.modelled_on, "RTX 4090");
+  EXPECT_GT(std::abs(*performance(other).points - *performance(grade(spec, cell)).points), 0.01);
+}
+
+TEST(ModelledPerformance, WithoutCountsThereIsNoFigure) {
+  const ChallengeSpec spec = simulated_spec();
+  CellResult cell = simulated_cell(spec, kLeast, 10 * kLeast);
+  std::erase_if(case_of(cell, "timed_a").metrics, [](const Metric& m) { return m.name.starts_with("naive_"); });
+  const Score s = grade(spec, cell);
+  EXPECT_FALSE(performance(s).points);
+  EXPECT_FALSE(s.total);
+}
+
+TEST(ModelledPerformance, TheTotalLeavesOutTestsAndStillReaches100) {
+  const ChallengeSpec spec = simulated_spec();
+  const Score s = grade(spec, simulated_cell(spec, kLeast, 10 * kLeast));
+  ASSERT_TRUE(s.total);
+  EXPECT_NEAR(*s.total, 100, 1e-9);
+  for (const Dimension& d : s.dimensions) EXPECT_NE(d.name, "tests");
+}
+
+TEST(ModelledPerformance, SurvivesItsFile) {
+  const ChallengeSpec spec = simulated_spec();
+  const Score s = grade(spec, simulated_cell(spec, 2 * kLeast, 10 * kLeast));
+  EXPECT_EQ(score_from_json(nlohmann::json::parse(to_json(s).dump())).modelled_on, "H200");
+}
+
+TEST(ModelledPerformance, IsExplainedWithItsFormulaAndCounts) {
+  const ChallengeSpec spec = simulated_spec();
+  BoardEntry e;
+  e.cell = simulated_cell(spec, 3 * kLeast, 10 * kLeast);
+  e.score = grade(spec, e.cell);
+  const std::string text = explain(e, spec);
+  EXPECT_THAT(text, HasSubstr("modelled, never measured"));
+  EXPECT_THAT(text, HasSubstr("144.00 (3.00x least)"));
+  EXPECT_THAT(text, HasSubstr("33.0 us"));
+}
+
+}  // namespace
+}  // namespace assay
