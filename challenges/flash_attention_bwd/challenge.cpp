@@ -36,7 +36,6 @@ class FlashAttentionBackward final : public Challenge {
                     {"dq", type, {queries}, Role::output},
                     {"dk", type, {keys}, Role::output},
                     {"dv", type, {values}, Role::output}};
-    plan.keep_on_host({"kv_len"});
     for (const auto& name : spec.params.value("null", nlohmann::json::array())) {
       for (BufferPlan& buffer : plan.buffers) buffer.null |= buffer.name == name;
     }

@@ -28,7 +28,7 @@ class FlashAttentionForward final : public Challenge {
         {"o", type, {span_of(p.so, p.B, p.Hq, p.Nq, p.Dv)}, Role::output},
         {"lse", Dtype::f32, {p.B, p.Hq, p.Nq}, Role::output, 0, spec.params.value("null_lse", false)},
         {"secret", Dtype::u64, {1}, Role::input, 1}};
-    plan.keep_on_host({"kv_len", "secret"});
+    plan.keep_on_host({"secret"});
     for (const auto& name : spec.params.value("null", nlohmann::json::array())) {
       for (BufferPlan& buffer : plan.buffers) buffer.null |= buffer.name == name;
     }

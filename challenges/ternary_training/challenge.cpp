@@ -99,7 +99,7 @@ class TernaryTraining final : public Challenge {
     plan.set_params(s.call);
     plan.aligned = spec.group == CaseGroup::timed;
     plan.buffers = buffers_of(spec, s);
-    plan.keep_on_host({"bytes", "held_out", "cost", "kind", "foreign"});
+    plan.keep_on_host({"docs", "bytes", "held_out", "cost", "kind", "foreign"});
     return plan;
   }
 

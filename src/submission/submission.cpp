@@ -93,15 +93,17 @@ bool is_real_directory(const fs::path& path) {
   return fs::symlink_status(path).type() == fs::file_type::directory;
 }
 
-// The attempts in a challenge folder: itself, or its numbered sub-folders in numeric order.
+// The attempts in a challenge folder: its own files, "", and its numbered sub-folders in numeric order.
 std::vector<std::string> attempts_in(const fs::path& folder) {
   std::vector<std::string> attempts;
+  bool own_files = false;
   for (const std::string& name : names_in(folder)) {
     if (is_number(name) && is_real_directory(folder / name)) attempts.push_back(name);
+    own_files |= name.starts_with("submission.");
   }
   std::sort(attempts.begin(), attempts.end(),
             [](const auto& a, const auto& b) { return std::stol(a) < std::stol(b); });
-  if (attempts.empty()) attempts.emplace_back();
+  if (own_files || attempts.empty()) attempts.insert(attempts.begin(), "");
   return attempts;
 }
 
