@@ -242,9 +242,12 @@ class KvCache final : public Challenge {
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan& plan) const override {
     const Script script = compile_script(spec, 1);
     Model model(script.params);
-    LeastWork work;
+    LeastWork work{0, 0, 0};
     for (const Op& op : script.ops) {
-      if (op.kind == kAttend && op.phase == plan.timed_phase) add_attention(script, op, model, work);
+      if (op.kind == kAttend && op.phase == plan.timed_phase) {
+        add_attention(script, op, model, work);
+        ++work.launches;
+      }
       model.apply(op, script.pool.data());
     }
     return work;

@@ -118,6 +118,7 @@ struct CheckResult {
 struct LeastWork {
   double bytes = 0;  // of memory traffic with cold caches: inputs read once, outputs written once
   double flops = 0;  // of matrix products only, each multiplication and each addition
+  double launches = 1;  // one after another: at least one for every call and between callbacks
 };
 
 // The harness's half of a callback challenge: answers requests that arrive while the submission's

@@ -110,7 +110,7 @@ ModelledTime modelled_time(const SimulatedWork& work, const Gpu& g) {
 }
 
 double floor_time(const LeastWork& least, const Gpu& g) {
-  return g.launch_s + std::max(least.bytes / g.memory_bytes_per_s, least.flops / g.fp32_flops);
+  return least.launches * g.launch_s + std::max(least.bytes / g.memory_bytes_per_s, least.flops / g.fp32_flops);
 }
 
 }  // namespace assay

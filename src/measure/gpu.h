@@ -11,8 +11,8 @@
 //   tensor      floating-point operations of matrix instructions / the dense bf16 rate, whatever their type
 //   shared      passes / (1 per clock * clock * busy multiprocessors)
 //
-// Busy multiprocessors are the blocks of an average launch, at most all. The floor of a problem is one launch
-// and the larger of its least bytes and least flops (fp32) at the data sheet's rates.
+// Busy multiprocessors are the blocks of an average launch, at most all. The floor of a problem is its fewest
+// launches and the larger of its least bytes and least flops (fp32) at the data sheet's rates.
 #pragma once
 
 #include <string>

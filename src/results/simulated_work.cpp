@@ -55,10 +55,13 @@ void add_metrics(std::vector<Metric>& metrics, const SimulatedWork& work, const 
 }
 
 std::optional<LeastWork> least_work(std::span<const Metric> metrics) {
-  const auto bytes = std::ranges::find(metrics, kLeastBytes, &Metric::name);
-  const auto flops = std::ranges::find(metrics, kLeastFlops, &Metric::name);
-  if (bytes == metrics.end() || flops == metrics.end()) return std::nullopt;
-  return LeastWork{bytes->value, flops->value};
+  const auto value = [&](const char* name) -> std::optional<double> {
+    const auto found = std::ranges::find(metrics, name, &Metric::name);
+    return found == metrics.end() ? std::nullopt : std::optional(found->value);
+  };
+  const auto bytes = value(kLeastBytes), flops = value(kLeastFlops), launches = value(kLeastLaunches);
+  if (!bytes || !flops || !launches) return std::nullopt;
+  return LeastWork{*bytes, *flops, *launches};
 }
 
 std::optional<SimulatedWork> simulated_work(std::span<const Metric> metrics, const std::string& prefix) {

@@ -24,7 +24,8 @@ struct SimulatedWork {
 // challenge's own kernels, where it has them, whose metrics have a prefix.
 inline constexpr const char *kNaivePrefix = "naive_", *kParPrefix = "par_";
 // Metrics of timed cases: the challenge's LeastWork.
-inline constexpr const char *kLeastBytes = "least_bytes", *kLeastFlops = "least_flops";
+inline constexpr const char *kLeastBytes = "least_bytes", *kLeastFlops = "least_flops",
+                             *kLeastLaunches = "least_launches";
 
 void add_metrics(std::vector<Metric>& metrics, const SimulatedWork& work, const std::string& prefix = "");
 

@@ -274,6 +274,7 @@ void add_least_work(const ChallengeSpec& spec, CaseResult& result) {
   if (!least) return;
   result.metrics.push_back({kLeastBytes, least->bytes});
   result.metrics.push_back({kLeastFlops, least->flops});
+  result.metrics.push_back({kLeastLaunches, least->launches});
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ CellResult simulated_cell(const ChallengeSpec& spec, double bytes, double naive_
     add_metrics(r.metrics, moving(naive_bytes), kNaivePrefix);
     r.metrics.push_back({kLeastBytes, kLeast});
     r.metrics.push_back({kLeastFlops, 0});
+    r.metrics.push_back({kLeastLaunches, 1});
   }
   return cell;
 }

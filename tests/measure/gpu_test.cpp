@@ -102,6 +102,7 @@ TEST(ModelledTime, ThreePassesOfMemoryCostThreeTimesOne) {
 TEST(FloorTime, IsOneLaunchAndTheLargerOfBytesAndFlops) {
   EXPECT_DOUBLE_EQ(floor_time({1e9, 0}, round_gpu()), 1e-6 + 1e-3);
   EXPECT_DOUBLE_EQ(floor_time({1e6, 1e10}, round_gpu()), 1e-6 + 1e-2);
+  EXPECT_DOUBLE_EQ(floor_time({1e9, 0, 16}, round_gpu()), 16e-6 + 1e-3);
 }
 
 }  // namespace
