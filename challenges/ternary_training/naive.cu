@@ -641,7 +641,7 @@ class Trainer {
       last = elapsed;
       if (elapsed + 2 * longest > 0.95 * budget.seconds) break;
       const double progress =
-          std::max(per_step * static_cast<double>(step) / most, elapsed / (0.95 * budget.seconds));
+          std::max(per_step * (static_cast<double>(step) + 0.5) / most, elapsed / (0.95 * budget.seconds));
       learn(docs, n_docs, step, progress < 0.05 ? progress / 0.05 + 0.02 : (1 - progress) / 0.95);
     }
   }

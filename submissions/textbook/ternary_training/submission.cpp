@@ -467,7 +467,7 @@ void train(Model& model, const tt_config& c, const std::uint16_t* docs, std::int
     last = elapsed;
     if (elapsed + 2 * longest > 0.95 * budget.seconds) break;
     const double progress =
-        std::max(per_step * static_cast<double>(step) / most, elapsed / (0.95 * budget.seconds));
+        std::max(per_step * (static_cast<double>(step) + 0.5) / most, elapsed / (0.95 * budget.seconds));
     model.round();
     for (std::int64_t i = 0; i < kBatch; ++i)
       model.learn(docs + (step * kBatch + i) % n_docs * c.T);

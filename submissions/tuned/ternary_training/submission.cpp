@@ -619,7 +619,7 @@ class Trainer {
     longest_ = std::max(longest_, elapsed - last_);
     last_ = elapsed;
     if (n_docs_ == 0 || done + per_step > most || elapsed + 2 * longest_ > seconds) return false;
-    const double progress = std::max(done / most, elapsed / seconds);
+    const double progress = std::max((done + per_step / 2) / most, elapsed / seconds);
     schedule_.rate =
         static_cast<float>(progress < 0.05 ? progress / 0.05 + 0.02 : (1 - progress) / 0.95);
     return true;
