@@ -55,7 +55,7 @@ struct ResourceRule {
   std::string unit, why;
   // Not empty: what counts is the exponent e with which the metric grows from this case, whose problem is
   // `growth_factor` times smaller: metric = metric there * growth_factor^e.
-  std::string growth_case;
+  std::string growth_case{};
   double growth_factor = 0;
 };
 

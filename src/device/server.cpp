@@ -365,7 +365,7 @@ void Server::take(const sim::LaunchResult& result) {
       report_.over_limit = 1;
       continue;
     }
-    if (report_.findings++ == 0) set_text(report_.first_finding, f.describe());
+    if (report_.findings++ == 0) set_text(report_.first_finding, fmt::format("{} in {}", sim::to_string(f.kind), f.describe()));
   }
 }
 

@@ -19,7 +19,7 @@ constexpr const char* kFormula =
     arithmetic   fp32, integer, fp64 or special-function lanes / those a clock and busy multiprocessor
     tensor cores operations of matrix instructions / the dense bf16 rate
     shared memory passes / (1 a clock and busy multiprocessor)
-  A floor is one launch and the least bytes or flops at the data sheet's rates. No caches are modelled.
+  A floor is the fewest launches and the least bytes or flops at the data sheet's rates. No caches are modelled.
 )";
 
 const CaseResult* result_of(const CellResult& cell, const std::string& name) {

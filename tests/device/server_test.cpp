@@ -115,7 +115,7 @@ TEST(DeviceServer, FindingsAreToldInWords) {
   f.launch(f.kernel(f.load(), "put"), put_params(f.output() + 16, 1));
   const Report& report = f.stop();
   EXPECT_EQ(report.findings, 1u);
-  EXPECT_THAT(report.first_finding, HasSubstr("put"));
+  EXPECT_THAT(report.first_finding, HasSubstr("out of bounds in put"));
   EXPECT_EQ(f.launched().status, static_cast<std::uint32_t>(sim::LaunchStatus::illegal_address));
 }
 

@@ -152,7 +152,13 @@ std::string demangled(const std::string& name) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
-  return status == 0 && text ? std::string(text.get()) : name;
+  if (status != 0 || !text) return name;
+  std::string readable = text.get();
+  constexpr std::string_view kNobody = "(anonymous namespace)::";
+  for (std::size_t at = 0; (at = readable.find(kNobody, at)) != std::string::npos;) {
+    readable.erase(at, kNobody.size());
+  }
+  return readable;
 }
 
 Finding describe(const GridRun& grid, const RawFinding& f) {
