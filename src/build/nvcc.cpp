@@ -81,6 +81,7 @@ std::string foreign_symbols(const std::string& log) {
     at += kMark.size();
     const std::size_t end = log.find_first_of("'\n", at);
     if (end == std::string::npos) break;
+    if (log[end] != '\'') continue;  // cut off
     const std::string symbol = log.substr(at, end - at);
     if (symbol.starts_with("cuda") || symbol.starts_with("__cuda")) continue;
     if (seen.insert(symbol).second) found += fmt::format("undefined reference to `{}'\n", symbol);

@@ -100,7 +100,7 @@ std::string overall_table(const Standings& all) {
                     with_interval(*s.average, s.interval) + remarks(all, s), letter(*s.average),
                     attempted, extreme(all, s, 1), extreme(all, s, -1)});
   }
-  return "### Overall\n\n" +
+  return "#### Overall\n\n" +
          markdown_table(
              {"Rank", "Model", "Average score (95 %)", "Grade", "Attempted", "Best", "Worst"},
              "rlrccll", rows) +
@@ -119,7 +119,7 @@ std::string matrix(const Standings& all) {
       rows.back().push_back(cell_text(s.best[i], *all.challenges[i]));
     }
   }
-  return "### Grades\n\n" + markdown_table(header, matrix_alignment(all.challenges.size()), rows);
+  return "#### Grades\n\n" + markdown_table(header, matrix_alignment(all.challenges.size()), rows);
 }
 
 std::string attempts_table(const Standings& all) {
@@ -155,7 +155,7 @@ std::string head_to_head_table(const Standings& all) {
       rows.back().push_back(played ? fmt::format("{}-{}-{}", r.wins, r.ties, r.losses) : kNone);
     }
   }
-  return "### Head to head\n\nOver the challenges that both attempted; overlapping intervals are a "
+  return "#### Head to head\n\nOver the challenges that both attempted; overlapping intervals are a "
          "tie.\n\n" +
          markdown_table(header, matrix_alignment(all.models.size()), rows);
 }
@@ -191,7 +191,7 @@ std::string challenge_table(const Standings& all, std::size_t column) {
                     markdown_text(main_reason(*e, spec))});
   }
   std::string text =
-      fmt::format("### {} ({})\n\n", markdown_text(spec.title), markdown_text(spec.difficulty));
+      fmt::format("#### {} ({})\n\n", markdown_text(spec.title), markdown_text(spec.difficulty));
   if (rows.empty()) return text + "Not attempted yet.\n\n";
   return text + markdown_table({"Model", "Score (95 %)", "Correctness", speed_title(all, column), "Verdict",
                                 "Main reason"},
@@ -240,10 +240,17 @@ std::string how_measured(const Scoreboard& board) {
          kMethod;
 }
 
+std::string device_title(const std::string& device) {
+  if (device == "cpu") return "C++ on the CPU";
+  if (device == "sim") return "CUDA on the simulated GPU";
+  return "On " + markdown_text(device);
+}
+
 std::string device_heading(const std::string& device) {
-  if (device == "cpu") return "### C++ on the CPU\n\n";
-  if (device != "sim") return fmt::format("### On {}\n\n", markdown_text(device));
-  return "### CUDA on the simulated GPU\n\nThe PTX that nvcc made, executed and checked by assay's simulator. Speeds are modelled from "
+  const std::string heading = fmt::format("### {}\n\n", device_title(device));
+  if (device != "sim") return heading;
+  return heading +
+         "The PTX that nvcc made, executed and checked by assay's simulator. Speeds are modelled from "
          "exact counts, never measured; `assay show` has the formula.\n\n";
 }
 
@@ -256,6 +263,29 @@ std::string device_tables(const Scoreboard& board, const std::vector<ChallengeSp
   return text;
 }
 
+// The models that answered on several devices, a line for each device.
+std::string side_by_side(const Scoreboard& board, const std::vector<ChallengeSpec>& specs,
+                         const std::vector<std::string>& all_devices) {
+  std::vector<std::string> header{"Model", "Device"};
+  for (const ChallengeSpec& spec : specs) header.push_back(markdown_text(spec.title));
+  std::map<std::string, Rows> models;
+  for (const std::string& device : all_devices) {
+    const Standings all = make_standings(board, specs, device);
+    for (const Standing& s : all.models) {
+      std::vector<std::string> row{markdown_text(s.model), device_title(device)};
+      for (std::size_t i = 0; i < s.best.size(); ++i) row.push_back(cell_text(s.best[i], specs[i]));
+      models[s.model].push_back(std::move(row));
+    }
+  }
+  Rows rows;
+  for (const auto& [model, lines] : models) {
+    if (lines.size() > 1) rows.insert(rows.end(), lines.begin(), lines.end());
+  }
+  if (rows.empty()) return "";
+  return "### Side by side\n\nModels with answers for several devices. A device's speeds say nothing about another's.\n\n" +
+         markdown_table(header, "l" + matrix_alignment(specs.size()), rows);
+}
+
 }  // namespace
 
 std::string ranking_section(const Scoreboard& board, const std::vector<ChallengeSpec>& specs) {
@@ -265,9 +295,9 @@ std::string ranking_section(const Scoreboard& board, const std::vector<Challenge
   }
   const auto all_devices = devices(board);
   for (const std::string& device : all_devices) {
-    if (all_devices.size() > 1) text += device_heading(device);
-    text += device_tables(board, specs, device);
+    text += device_heading(device) + device_tables(board, specs, device);
   }
+  text += side_by_side(board, specs, all_devices);
   return text + how_measured(board) + '\n';
 }
 

@@ -89,8 +89,24 @@ TEST(RankingSection, DevicesAreRankedApart) {
     merge(board, testing::graded_entry(specs[0], cell));
   }
   const std::string text = ranking_section(board, specs);
-  EXPECT_THAT(text, HasSubstr("### On cpu\n"));
-  EXPECT_THAT(text, HasSubstr("### On cuda\n"));
+  EXPECT_THAT(text, HasSubstr("\n### C++ on the CPU\n"));
+  EXPECT_THAT(text, HasSubstr("\n### On cuda\n"));
+}
+
+TEST(RankingSection, DevicesOfOneModelStandSideBySide) {
+  const auto specs = two_specs();
+  Scoreboard board;
+  for (const auto& [model, device] : {std::pair{"both", "cpu"}, {"both", "sim"}, {"one", "cpu"}}) {
+    CellResult cell = testing::sample_cell(specs[0], model);
+    cell.key.device = device;
+    merge(board, testing::graded_entry(specs[0], cell));
+  }
+  const std::string text = ranking_section(board, specs);
+  const std::string table = text.substr(std::min(text.find("\n### Side by side\n"), text.size()));
+  const std::size_t cpp = table.find("| both | C++ on the CPU | **A** 100.0 |");
+  ASSERT_NE(cpp, std::string::npos) << text;
+  EXPECT_THAT(table.substr(table.find('\n', cpp + 1)), testing::StartsWith("\n| both | CUDA on the simulated GPU | **"));
+  EXPECT_EQ(table.substr(0, table.find("### How")).find("| one |"), std::string::npos);
 }
 
 // --- standings ---------------------------------------------------------------
