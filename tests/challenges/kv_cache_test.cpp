@@ -588,6 +588,9 @@ TEST(KvOptional, MissingFunctionsCostTheirCapabilityOnly) {
     for (const CaseSpec& c : cases)
       EXPECT_EQ(runner.run(c, 1).verdict, Verdict::unsupported) << c.name;
   }
+  // Where the call must fail, too.
+  EXPECT_EQ(runner.run(scripted(json::object(), "create; defragment!nullcache"), 1).verdict,
+            Verdict::unsupported);
   EXPECT_EQ(runner.run(case_named("fork_diverge"), 1).verdict, Verdict::ok);
 }
 
