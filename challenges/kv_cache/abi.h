@@ -8,7 +8,7 @@
  * context, which outlives the handle.
  *
  * On a device: k, v, q, o and lse are device memory, and so is the cache's storage of keys and values (ctx->alloc,
- * space 1); slots, cu, configurations and single results are host memory.
+ * space 1); slots, cu, parent, configurations and single results are host memory.
  *
  * Batches are ragged: n entries; entry b stands for slot slots[b] and for the rows cu[b] ..
  * cu[b+1]-1 of the arrays, T = cu[n] rows in all; cu[0] = 0. Slots come in any order, a subset of
@@ -100,6 +100,35 @@ int kvc_read(kvc* cache, int32_t layer, int32_t slot, int64_t t0, int64_t t1, vo
  * last, or than KVC_ROLLBACK; and a truncation leaves a length no more than KVC_ROLLBACK below the
  * longest that the layer ever had, or it leaves nothing. */
 enum { KVC_ROLLBACK = 64 };
+
+/* --- optional: a submission that lacks one of these functions loses its capability only --- */
+
+/* Attention of the nodes of draft trees, one tree for each entry. Its nodes are the entry's rows;
+ * their keys are the last nb = cu[b+1]-cu[b] tokens of the layer, appended before in the order of
+ * the nodes; the P = L - nb tokens before them are the prefix. parent [T]: -1 for a child of the
+ * prefix, else the index of the parent within its own entry, smaller than the node's own. A node
+ * sees the prefix, its ancestors and itself, and no other node. With a window the positions count:
+ * that of a prefix token is its index, that of a node P plus the number of its ancestors; a key at
+ * position s is visible from p if s > p - window or s < sinks. All else is as in kvc_attend.
+ * ASSAY_EINVAL also: a parent < -1 or >= its node's index, parent NULL with rows to process, an
+ * entry with more rows than tokens. */
+int kvc_attend_tree(kvc* cache, int32_t layer, int32_t n, const int32_t* slots, const int64_t* cu,
+                    const int32_t* parent, const void* q, float scale, void* o, float* lse);
+
+/* kvc_attend for slots that begin alike: the first `shared` tokens of the layer are the common
+ * history of forks, the same for all entries (the caller's promise, not to be checked; it may end
+ * inside a page, and slots may have more in common). The result is that of kvc_attend. What it is
+ * for: the shared keys and values are read once for the rows of all entries together. ASSAY_EINVAL
+ * also: shared < 0 or beyond the length of an entry's layer, whether the entry has rows or not. */
+int kvc_attend_shared(kvc* cache, int32_t layer, int32_t n, const int32_t* slots, const int64_t* cu,
+                      int64_t shared, const void* q, float scale, void* o, float* lse);
+
+/* Gives back what freed slots, truncations and growth have left unused: afterwards, reserved is at
+ * most live * 5/4 + KVC_LEFTOVER, and live no more than before. Tokens may be moved; what can be
+ * read and attended to stays as it is, bit for bit in kvc_read, and forks go on sharing.
+ * ASSAY_ENOMEM: no memory to move things with; all is as before. */
+int kvc_defragment(kvc* cache);
+enum { KVC_LEFTOVER = 256 * 1024 }; /* bytes */
 
 #ifdef __cplusplus
 }

@@ -116,7 +116,7 @@ class Script {
     const std::size_t n = call_.bytes(kOps) / sizeof(Op);
     for (std::size_t i = 0; i < n && !state_.stopped; ++i) {
       if (ops[i].kind == kNothing || ops[i].phase != call_.phase()) continue;
-      if (carry_out(ops[i], results_[i]) == ASSAY_ENOTSUP) return ASSAY_ENOTSUP;
+      if (carry_out(ops[i], results_[i]) == ASSAY_ENOTSUP || lacking_) return ASSAY_ENOTSUP;
     }
     return ASSAY_OK;
   }
@@ -125,6 +125,12 @@ class Script {
   template <class F>
   F* fn(const char* name) {
     return call_.fn<F>(name);
+  }
+
+  // The submission does not have an optional function.
+  std::int32_t lacking() {
+    lacking_ = true;
+    return ASSAY_ENOTSUP;
   }
 
   std::int32_t carry_out(const Op& op, Result& result) {
@@ -162,7 +168,14 @@ class Script {
         return take_slot(op.other, slot, status, r);
       }
       case kAppend: return append(op, cache);
-      case kAttend: return attend(op, cache);
+      case kAttend:
+      case kAttendTree:
+      case kAttendShared: return attend(op, cache);
+      case kDefragment: {
+        auto* defragment = fn<decltype(kvc_defragment)>("kvc_defragment");
+        if (defragment == nullptr) return lacking();
+        return defragment((op.flags & kNullCache) != 0 ? nullptr : cache);
+      }
       case kLen:
         r.first = fn<decltype(kvc_len)>("kvc_len")(cache, static_cast<std::int32_t>(op.layer),
                                                    slot_of(op.var));
@@ -232,6 +245,7 @@ class Script {
   struct Batch {
     std::vector<std::int32_t> slots;
     std::vector<std::int64_t> cu;
+    std::vector<std::int32_t> parent;
   };
 
   Batch batch_of(const Op& op) const {
@@ -239,6 +253,8 @@ class Script {
     const auto* pool = call_.as<std::int64_t>(kPool) + op.pool;
     for (std::int64_t b = 0; b < op.n; ++b) batch.slots.push_back(slot_of(pool[b]));
     batch.cu.assign(pool + op.n, pool + 2 * op.n + 1);
+    const auto* parent = pool + 2 * op.n + 1;
+    if (op.kind == kAttendTree) batch.parent.assign(parent, parent + batch.cu.back());
     return batch;
   }
 
@@ -281,19 +297,33 @@ class Script {
 
   std::int32_t attend(const Op& op, kvc* cache) {
     const Batch batch = batch_of(op);
-    return fn<decltype(kvc_attend)>("kvc_attend")(
-        cache, static_cast<std::int32_t>(op.layer), count_of(op),
-        (op.flags & kNullSlots) != 0 ? nullptr : batch.slots.data(),
-        (op.flags & kNullCu) != 0 ? nullptr : batch.cu.data(),
-        (op.flags & kNullK) != 0 ? nullptr : element(call_.phase() == 1 ? kLaterQ : kQ, op.q_at),
-        p_.scale, (op.flags & kNullV) != 0 ? nullptr : element(kO, op.o_at),
-        op.lse_at < 0 ? nullptr : call_.as<float>(kLse) + op.lse_at);
+    const auto layer = static_cast<std::int32_t>(op.layer), n = count_of(op);
+    const std::int32_t* slots = (op.flags & kNullSlots) != 0 ? nullptr : batch.slots.data();
+    const std::int64_t* cu = (op.flags & kNullCu) != 0 ? nullptr : batch.cu.data();
+    const void* q =
+        (op.flags & kNullK) != 0 ? nullptr : element(call_.phase() == 1 ? kLaterQ : kQ, op.q_at);
+    void* o = (op.flags & kNullV) != 0 ? nullptr : element(kO, op.o_at);
+    float* lse = op.lse_at < 0 ? nullptr : call_.as<float>(kLse) + op.lse_at;
+    if (op.kind == kAttendTree) {
+      auto* tree = fn<decltype(kvc_attend_tree)>("kvc_attend_tree");
+      if (tree == nullptr) return lacking();
+      return tree(cache, layer, n, slots, cu,
+                  (op.flags & kNullParent) != 0 ? nullptr : batch.parent.data(), q, p_.scale, o,
+                  lse);
+    }
+    if (op.kind == kAttendShared) {
+      auto* shared = fn<decltype(kvc_attend_shared)>("kvc_attend_shared");
+      if (shared == nullptr) return lacking();
+      return shared(cache, layer, n, slots, cu, op.a, q, p_.scale, o, lse);
+    }
+    return fn<decltype(kvc_attend)>("kvc_attend")(cache, layer, n, slots, cu, q, p_.scale, o, lse);
   }
 
   Call& call_;
   const Params& p_;
   State& state_;
   Result* results_;
+  bool lacking_ = false;
 };
 
 std::int32_t run(Call& call) {

@@ -108,6 +108,42 @@ Expect Model::check_batch(const Op& op, const std::int64_t* pool) const {
   return Expect::success;
 }
 
+// Every parent stands before its child, and all nodes are cached.
+Expect Model::check_trees(const Op& op, const std::int64_t* pool) const {
+  if ((op.flags & kNullParent) != 0) return Expect::invalid;
+  const std::int64_t *slots = pool + op.pool, *cu = slots + op.n, *parent = cu + op.n + 1;
+  for (std::int64_t b = 0; b < op.n; ++b) {
+    const std::int64_t nodes = cu[b + 1] - cu[b];
+    if (nodes > history(op, slots[b]).length) return Expect::invalid;
+    for (std::int64_t i = 0; i < nodes; ++i) {
+      if (parent[cu[b] + i] < -1 || parent[cu[b] + i] >= i) return Expect::invalid;
+    }
+  }
+  return Expect::success;
+}
+
+// Scripts keep the caller's promise that the shared tokens are the same.
+Expect Model::check_shared(const Op& op, const std::int64_t* pool) const {
+  const std::int64_t* slots = pool + op.pool;
+  for (std::int64_t b = 0; b < op.n; ++b) {
+    if (op.a < 0 || op.a > history(op, slots[b]).length) return Expect::invalid;
+  }
+  const auto tokens = [&](std::int64_t variable) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> all;  // phase, k_at
+    const History& h = history(op, variable);
+    for (const Run& run : h.slice(0, op.a)) {
+      for (std::int64_t t = 0; t < run.n; ++t) all.emplace_back(run.phase, run.k_at + t * h.k_row);
+    }
+    return all;
+  };
+  for (std::int64_t b = 1; b < op.n; ++b) {
+    if (tokens(slots[0]) != tokens(slots[b])) {
+      throw Error("kv_cache: a script calls tokens shared that are not");
+    }
+  }
+  return Expect::success;
+}
+
 Expect Model::append(const Op& op, const std::int64_t* pool) {
   const kvc_config& c = config(op.cache);
   const std::int64_t *slots = pool + op.pool, *cu = slots + op.n;
@@ -179,6 +215,15 @@ Expect Model::apply(const Op& op, const std::int64_t* pool) {
       return batch == Expect::success ? append(op, pool) : batch;
     }
     case kAttend: return check_batch(op, pool);
+    case kAttendTree:
+    case kAttendShared: {
+      const Expect batch = check_batch(op, pool);
+      if (batch != Expect::success) return batch;
+      return op.kind == kAttendTree ? check_trees(op, pool) : check_shared(op, pool);
+    }
+    case kDefragment:
+      if ((op.flags & kNullCache) != 0) return Expect::invalid;
+      return starved_[op.cache] ? Expect::success_or_no_memory : Expect::success;
     case kRead: {
       if (!alive(op.var, op.cache) || op.layer < 0 || op.layer >= c.n_layers)
         return Expect::invalid;

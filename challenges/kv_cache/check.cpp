@@ -17,9 +17,10 @@ namespace assay::kv_cache {
 namespace {
 
 const char* name_of(std::int64_t kind) {
-  constexpr const char* kNames[] = {"nothing",  "create", "destroy", "seq_new", "seq_free",
-                                    "truncate", "fork",   "append",  "attend",  "len",
-                                    "bytes",    "read",   "allow"};
+  constexpr const char* kNames[] = {"nothing",  "create",      "destroy",       "seq_new",
+                                    "seq_free", "truncate",    "fork",          "append",
+                                    "attend",   "len",         "bytes",         "read",
+                                    "allow",    "attend_tree", "attend_shared", "defragment"};
   return kNames[kind];
 }
 
@@ -28,6 +29,7 @@ const char* name_of(Expect e) {
     case Expect::success: return "ASSAY_OK";
     case Expect::full: return "ASSAY_ECAP";
     case Expect::no_memory: return "ASSAY_ENOMEM";
+    case Expect::success_or_no_memory: return "ASSAY_OK or ASSAY_ENOMEM";
     case Expect::invalid: break;
   }
   return "ASSAY_EINVAL or ASSAY_ESTATE";
@@ -37,6 +39,7 @@ bool fits(Expect e, std::int64_t status) {
   if (e == Expect::success) return status == ASSAY_OK;
   if (e == Expect::full) return status == ASSAY_ECAP;
   if (e == Expect::no_memory) return status == ASSAY_ENOMEM;
+  if (e == Expect::success_or_no_memory) return status == ASSAY_OK || status == ASSAY_ENOMEM;
   return status == ASSAY_EINVAL || status == ASSAY_ESTATE;
 }
 
@@ -58,7 +61,10 @@ class Checker {
 
   CheckResult run() {
     for (at_ = 0; at_ < r_.ops.size() && result_.pass; ++at_) {
-      if (r_.ops[at_].kind != kNothing) check(r_.ops[at_], r_.expected[at_], results_[at_]);
+      const Op& op = r_.ops[at_];
+      if (op.kind == kNothing) continue;
+      check(op, r_.expected[at_], results_[at_]);
+      note_compaction(op, results_[at_]);
     }
     o_.add_to(result_);
     lse_.add_to(result_);
@@ -93,7 +99,9 @@ class Checker {
         return;
       case kBytes: return check_bytes(op, e, got);
       case kRead: return check_read(op, e);
-      case kAttend: return check_attend(op, *e.attended);
+      case kAttend:
+      case kAttendTree:
+      case kAttendShared: return check_attend(op, *e.attended);
       default: return;
     }
   }
@@ -108,7 +116,7 @@ class Checker {
     const auto clean = [&](int buffer, std::int64_t at, std::int64_t elements) {
       return untouched(element(buffer, at), elements * p_.element_bytes);
     };
-    if (op.kind == kAttend) {
+    if (is_attention(op.kind)) {
       const std::int64_t rows =
           std::max<std::int64_t>(0, r_.pool[static_cast<std::size_t>(op.pool + 2 * op.n)]);
       const auto* lse = buffers_[kLse].as<float>() + std::max<std::int64_t>(0, op.lse_at);
@@ -154,8 +162,38 @@ class Checker {
       return reject(op,
                     fmt::format("reports {} live bytes, but the tokens need {}", live, e.needed));
     }
+    if (compaction_[op.cache].done) check_compacted(op, got);
     if ((op.flags & kLimit) != 0) check_limits(op, got);
     if ((op.flags & kMetric) != 0) add_metrics(e, got);
+  }
+
+  // What `bytes` before and right after a defragmentation has to say.
+  struct Compaction {
+    std::int64_t live = -1;  // of the last `bytes`; -1: other calls came since
+    bool done = false;
+  };
+
+  void note_compaction(const Op& op, const Result& got) {
+    Compaction& c = compaction_[op.cache];
+    if (op.kind == kBytes) {
+      c = {got.first, false};
+    } else if (op.kind == kDefragment) {
+      c.done = got.status == ASSAY_OK;
+    } else {
+      c = {};
+    }
+  }
+
+  void check_compacted(const Op& op, const Result& got) {
+    const std::int64_t before = compaction_[op.cache].live;
+    if (before >= 0 && got.first > before) {
+      return reject(op, fmt::format("{} live bytes after a defragmentation, {} before it",
+                                    got.first, before));
+    }
+    if (got.held - got.first > got.first / 4 + KVC_LEFTOVER) {
+      reject(op, fmt::format("holds {} bytes after a defragmentation, with {} live", got.held,
+                             got.first));
+    }
   }
 
   void check_limits(const Op& op, const Result& got) {
@@ -315,6 +353,7 @@ class Checker {
   const Result* results_;
   CheckResult result_;
   std::size_t at_ = 0;
+  Compaction compaction_[kCaches];
   std::set<std::int64_t> used_[kCaches];
   std::map<std::int64_t, std::int64_t> slot_;
   RowJudge o_{"o", {}}, lse_{"lse", {}};

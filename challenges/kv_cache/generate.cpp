@@ -8,7 +8,10 @@
 //   append a:3 b:1 | append@1 a:3     to every layer, or to layer 1 alone
 //   attend a:3 b:1 | attend@1 a:3
 //   step a:3 b:1                      append and attend, layer by layer
-//   read a 0 10 | len a | bytes | destroy
+//   tree a=-1.0.0.1 b~7               attend to trees: a's nodes have these parents; 7 nodes of b
+//                                     have any
+//   shared 40 a:3 b:1                 attend with 40 shared tokens
+//   read a 0 10 | len a | bytes | defragment | destroy
 //   allow 0                           no more memory for the cache; allow -1: as much as it wants
 //   repeat 20 { ... } | phase         phase: the next phase of the case begins
 // `2.` before a verb: on the second cache. `verb!flag!flag`: see kFlags. What a call must give is
@@ -34,11 +37,21 @@ using Entries = std::vector<std::pair<std::int64_t, std::int64_t>>;  // variable
 
 constexpr std::int64_t kNoLse = 1 << 20;  // a flag of scripts only
 
-const std::map<std::string, std::int64_t> kFlags{
-    {"nullk", kNullK}, {"nullq", kNullK},       {"nullconfig", kNullK},       {"nullv", kNullV},
-    {"nullo", kNullV}, {"nullout", kNullV},     {"nullslots", kNullSlots},    {"nullcu", kNullCu},
-    {"limit", kLimit}, {"scribble", kScribble}, {"negative", kNegativeBatch}, {"metric", kMetric},
-    {"nolse", kNoLse}};
+const std::map<std::string, std::int64_t> kFlags{{"nullk", kNullK},
+                                                 {"nullq", kNullK},
+                                                 {"nullconfig", kNullK},
+                                                 {"nullv", kNullV},
+                                                 {"nullo", kNullV},
+                                                 {"nullout", kNullV},
+                                                 {"nullslots", kNullSlots},
+                                                 {"nullcu", kNullCu},
+                                                 {"limit", kLimit},
+                                                 {"scribble", kScribble},
+                                                 {"negative", kNegativeBatch},
+                                                 {"metric", kMetric},
+                                                 {"nolse", kNoLse},
+                                                 {"nullparent", kNullParent},
+                                                 {"nullcache", kNullCache}};
 
 const std::map<std::string, std::int64_t> kFields{
     {"size", kFieldSize},     {"dtype", kFieldDtype},       {"layers", kFieldLayers},
@@ -131,6 +144,9 @@ class Builder {
     emit(op);
   }
   void bytes(std::int64_t cache, std::int64_t flags) { emit(blank(kBytes, cache, flags)); }
+  void defragment(std::int64_t cache, std::int64_t flags) {
+    emit(blank(kDefragment, cache, flags));
+  }
 
   void read(std::int64_t cache, std::int64_t layer, std::int64_t variable, std::int64_t t0,
             std::int64_t t1, std::int64_t flags) {
@@ -158,7 +174,27 @@ class Builder {
   }
 
   void attend(std::int64_t cache, std::int64_t layer, const Entries& entries, std::int64_t flags) {
-    Op op = batch(kAttend, cache, layer, entries, flags & ~kNoLse);
+    attend(batch(kAttend, cache, layer, entries, flags & ~kNoLse), entries, flags);
+  }
+
+  void attend_shared(std::int64_t cache, std::int64_t layer, const Entries& entries,
+                     std::int64_t shared, std::int64_t flags) {
+    Op op = batch(kAttendShared, cache, layer, entries, flags & ~kNoLse);
+    op.a = shared;
+    attend(op, entries, flags);
+  }
+
+  // The parents of all entries' nodes, one entry after the other.
+  void attend_tree(std::int64_t cache, std::int64_t layer, const Entries& entries,
+                   const std::vector<std::int64_t>& parents, std::int64_t flags) {
+    const Op op = batch(kAttendTree, cache, layer, entries, flags & ~kNoLse);
+    script_.pool.insert(script_.pool.end(), parents.begin(), parents.end());
+    attend(op, entries, flags);
+  }
+
+ private:
+  void attend(Op op, const Entries& entries, std::int64_t flags) {
+    const std::int64_t cache = op.cache;
     const kvc_config& c = config(cache);
     const std::int64_t rows = rows_of(entries);
     op.q_at = script_.q[phase_];
@@ -170,7 +206,6 @@ class Builder {
     emit(op);
   }
 
- private:
   Params begin(const CaseSpec& spec, std::int64_t variables) {
     const json& j = spec.params;
     Params& p = script_.params;
@@ -231,8 +266,8 @@ class Builder {
 
 class Parser {
  public:
-  Parser(Builder& builder, std::map<std::string, std::int64_t>& names)
-      : builder_(builder), names_(names) {}
+  Parser(Builder& builder, std::map<std::string, std::int64_t>& names, std::uint64_t seed)
+      : builder_(builder), names_(names), random_(seed) {}
 
   void run(const std::string& text) {
     std::size_t at = 0;
@@ -280,6 +315,40 @@ class Parser {
       out.emplace_back(variable(w.substr(0, colon)), std::stoll(w.substr(colon + 1)));
     }
     return out;
+  }
+
+  struct Trees {
+    Entries entries;
+    std::vector<std::int64_t> parents;
+  };
+
+  Trees trees(const std::vector<std::string>& words) {
+    Trees out;
+    for (const std::string& w : words) {
+      const std::size_t sign = w.find_first_of("=~");
+      if (sign == std::string::npos) throw Error("kv_cache: not a tree: " + w);
+      const std::size_t before = out.parents.size();
+      if (w[sign] == '~') {
+        draw_tree(std::stoll(w.substr(sign + 1)), out.parents);
+      } else {
+        std::istringstream in(w.substr(sign + 1));
+        for (std::string parent; std::getline(in, parent, '.');)
+          out.parents.push_back(std::stoll(parent));
+      }
+      out.entries.emplace_back(variable(w.substr(0, sign)),
+                               static_cast<std::int64_t>(out.parents.size() - before));
+    }
+    return out;
+  }
+
+  // Half of the nodes hang on one of the last four, so that trees grow deep as well as wide.
+  void draw_tree(std::int64_t nodes, std::vector<std::int64_t>& parents) {
+    for (std::int64_t i = 0; i < nodes; ++i) {
+      const std::int64_t back = random_.below(2) == 0
+                                    ? random_.below(std::min<std::int64_t>(i + 1, 4))
+                                    : random_.below(i + 1);
+      parents.push_back(i - 1 - back);
+    }
   }
 
   // 2.verb@layer!flag!flag
@@ -333,6 +402,7 @@ class Parser {
     if (v.name == "bytes") return builder_.bytes(c, v.flags);
     if (v.name == "allow") return builder_.allow(c, number(0));
     if (v.name == "phase") return builder_.next_phase();
+    if (v.name == "defragment") return builder_.defragment(c, v.flags);
     if (v.name == "new") {
       for (const auto& s : w) builder_.open(c, variable(s), v.flags);
     } else if (v.name == "free") {
@@ -347,6 +417,13 @@ class Parser {
       each_layer(v, [&](std::int64_t l) {
         builder_.read(c, l, variable(w.at(0)), number(1), number(2), v.flags);
       });
+    } else if (v.name == "tree") {
+      const Trees t = trees(w);
+      each_layer(
+          v, [&](std::int64_t l) { builder_.attend_tree(c, l, t.entries, t.parents, v.flags); });
+    } else if (v.name == "shared") {
+      const Entries e = entries({w.begin() + 1, w.end()});
+      each_layer(v, [&](std::int64_t l) { builder_.attend_shared(c, l, e, number(0), v.flags); });
     } else if (v.name == "append" || v.name == "attend" || v.name == "step") {
       const Entries e = entries(w);
       each_layer(v, [&](std::int64_t l) {
@@ -360,6 +437,7 @@ class Parser {
 
   Builder& builder_;
   std::map<std::string, std::int64_t>& names_;
+  Random random_;  // of trees
 };
 
 std::string text_of(const json& script) {
@@ -370,18 +448,18 @@ std::string text_of(const json& script) {
 }
 
 std::int64_t count_names(const std::string& text) {
-  // Every name occurs as a word or before a colon; words are an upper bound.
+  // Every name occurs as a word or at the start of one; words are an upper bound.
   std::istringstream in(text);
   std::int64_t words = 0;
   for (std::string w; in >> w;) ++words;
   return words;
 }
 
-Script compile_text(const CaseSpec& spec) {
+Script compile_text(const CaseSpec& spec, std::uint64_t seed) {
   const std::string text = text_of(spec.params.at("script"));
   Builder builder(spec, count_names(text));
   std::map<std::string, std::int64_t> names;
-  Parser(builder, names).run(text);
+  Parser(builder, names, seed).run(text);
   return builder.take();
 }
 
@@ -405,6 +483,7 @@ class RandomScript {
         most_(limits_.at("sequences")),
         tokens_(limits_.at("tokens")),
         rows_(limits_.at("rows")),
+        defragments_(limits_.value("defragment", false)),
         builder_(spec, 2 * most_),
         random_(seed) {
     for (std::int64_t v = 0; v < 2 * most_; ++v) idle_.push_back(v);
@@ -443,6 +522,7 @@ class RandomScript {
   }
 
   void step() {
+    if (defragments_ && random_.below(12) == 0) return builder_.defragment(0, 0);
     const std::int64_t dice = random_.below(100);
     if (live_.empty() || dice < 8) return open();
     if (dice < 14) return close();
@@ -566,6 +646,7 @@ class RandomScript {
 
   json limits_;
   std::int64_t steps_, most_, tokens_, rows_;
+  bool defragments_;  // now and then
   Builder builder_;
   Random random_;
   std::vector<std::int64_t> live_, idle_;
@@ -658,7 +739,7 @@ void store(const BufferView& buffer, const std::vector<T>& items) {
 Script compile_script(const CaseSpec& spec, std::uint64_t seed) {
   if (spec.params.contains("random")) return RandomScript(spec, substream(seed, 0x5c)).run();
   if (spec.params.contains("ragged")) return compile_ragged(spec, substream(seed, 0x5d));
-  return compile_text(spec);
+  return compile_text(spec, substream(seed, 0x5e));
 }
 
 void generate_inputs(const CaseSpec& spec, std::uint64_t seed, BufferViews buffers) {

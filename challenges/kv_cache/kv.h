@@ -24,8 +24,15 @@ enum Kind : std::int64_t {
   kLen,
   kBytes,
   kRead,
-  kAllow
+  kAllow,
+  kAttendTree,
+  kAttendShared,
+  kDefragment
 };
+
+constexpr bool is_attention(std::int64_t kind) {
+  return kind == kAttend || kind == kAttendTree || kind == kAttendShared;
+}
 
 // How a call is bent, and what the check asks of it.
 enum Flag : std::int64_t {
@@ -38,6 +45,8 @@ enum Flag : std::int64_t {
   kLimit = 64,           // bytes: must keep to the case's limits
   kNegativeBatch = 128,  // n = -1
   kMetric = 256,         // bytes: feeds the case's metrics
+  kNullParent = 512,
+  kNullCache = 1024,  // defragment
 };
 
 // Fields of a configuration that kCreate replaces (op.var names it, op.a is the value; 0: none).
@@ -62,10 +71,10 @@ enum Field : std::int64_t {
 // choice: v >= 0 is a variable, v < 0 the literal slot -v - 2. Offsets are in elements.
 struct Op {
   std::int64_t kind, phase, cache, layer;
-  std::int64_t n, pool;  // entries; where the pool has n slots, then n + 1 sums
+  std::int64_t n, pool;  // entries; where the pool has n slots, n + 1 sums and a tree's parents
   std::int64_t k_at, v_at, q_at, o_at, lse_at;  // lse_at < 0: NULL
   std::int64_t var, other;                      // the slot, a fork's new slot
-  std::int64_t a, b;                            // new length; t0, t1
+  std::int64_t a, b;                            // new length; t0, t1; shared tokens
   std::int64_t flags;
 };
 

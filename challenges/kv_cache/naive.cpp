@@ -63,6 +63,16 @@ struct Rules {
   static bool visible(const kvc_config& c, std::int64_t key, std::int64_t position) {
     return key <= position && (c.window < 0 || key > position - c.window || key < c.sinks);
   }
+  // Of two nodes of a tree.
+  static bool is_ancestor_or_self(const std::int32_t* parent, std::int64_t node, std::int64_t row) {
+    while (row > node) row = parent[row];
+    return row == node;
+  }
+  static std::int64_t position_of_node(const std::int32_t* parent, std::int64_t prefix,
+                                       std::int64_t node) {
+    while ((node = parent[node]) >= 0) ++prefix;
+    return prefix;
+  }
   // What is subtracted from the scores before they go into the exponential.
   static float subtracted(float largest_score) { return largest_score; }
 };
@@ -342,15 +352,15 @@ struct kvc {
     }
   }
 
-  // One query head of one row; p has room for a weight per token.
-  template <class R>
-  void attend(Layer& layer, std::int64_t position, std::int64_t head, const float* q, float scale,
-              float* p, void* o, std::int64_t o_at, float* lse) {
+  // One query head of one row on the first `keys` keys; p has room for a weight for each.
+  template <class R, class Sees>
+  void attend(Layer& layer, std::int64_t keys, const Sees& sees, std::int64_t head, const float* q,
+              float scale, float* p, void* o, std::int64_t o_at, float* lse) {
     std::vector<float> row(static_cast<std::size_t>(std::max(c.D, c.Dv))),
         sum_v(static_cast<std::size_t>(c.Dv));
     float max = -std::numeric_limits<float>::infinity();
-    for (std::int64_t j = 0; j <= position; ++j) {
-      if (!R::visible(c, j, position)) continue;
+    for (std::int64_t j = 0; j < keys; ++j) {
+      if (!sees(j)) continue;
       load_key(layer.pages[static_cast<std::size_t>(j / kPage)], head, j % kPage, row.data());
       float dot = 0;
       for (std::int64_t d = 0; d < c.D; ++d) dot += q[d] * row[static_cast<std::size_t>(d)];
@@ -359,8 +369,8 @@ struct kvc {
     }
     const float base = R::subtracted(max);
     double sum = 0;
-    for (std::int64_t j = 0; j <= position; ++j) {
-      if (!R::visible(c, j, position)) continue;
+    for (std::int64_t j = 0; j < keys; ++j) {
+      if (!sees(j)) continue;
       const float weight = std::exp(p[j] - base);
       sum += static_cast<double>(weight);
       load_value(layer.pages[static_cast<std::size_t>(j / kPage)], head, j % kPage, row.data());
@@ -397,9 +407,50 @@ int check_batch(const kvc* cache, std::int32_t layer, std::int32_t n, const std:
   return ASSAY_OK;
 }
 
+// Which keys a node of a tree sees.
+template <class R>
+auto in_tree(const kvc_config& c, std::int64_t prefix, const std::int32_t* parent,
+             std::int64_t row) {
+  const std::int64_t position = R::position_of_node(parent, prefix, row);
+  return [&c, prefix, parent, row, position](std::int64_t key) {
+    const std::int64_t node = key - prefix;
+    if (node < 0) return R::visible(c, key, position);
+    return R::is_ancestor_or_self(parent, node, row) &&
+           R::visible(c, R::position_of_node(parent, prefix, node), position);
+  };
+}
+
+int check_trees(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_t* slots,
+                const std::int64_t* cu, const std::int32_t* parent) {
+  const int status = check_batch(cache, layer, n, slots, cu);
+  if (status != ASSAY_OK || n == 0 || cu[n] == 0) return status;
+  if (parent == nullptr) return ASSAY_EINVAL;
+  for (std::int32_t b = 0; b < n; ++b) {
+    const std::int64_t nodes = cu[b + 1] - cu[b];
+    if (nodes > kvc_len(cache, layer, slots[b])) return ASSAY_EINVAL;
+    for (std::int64_t i = 0; i < nodes; ++i) {
+      if (parent[cu[b] + i] < -1 || parent[cu[b] + i] >= i) return ASSAY_EINVAL;
+    }
+  }
+  return ASSAY_OK;
+}
+
+int check_shared(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_t* slots,
+                 const std::int64_t* cu, std::int64_t shared) {
+  const int status = check_batch(cache, layer, n, slots, cu);
+  if (status != ASSAY_OK) return status;
+  if (shared < 0) return ASSAY_EINVAL;
+  for (std::int32_t b = 0; b < n; ++b) {
+    if (shared > kvc_len(cache, layer, slots[b])) return ASSAY_EINVAL;
+  }
+  return ASSAY_OK;
+}
+
+// parent: NULL where the rows are a chain.
 template <class R>
 int attend_batch(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_t* slots,
-                 const std::int64_t* cu, const void* q, float scale, void* o, float* lse) {
+                 const std::int64_t* cu, const void* q, float scale, void* o, float* lse,
+                 const std::int32_t* parent = nullptr) {
   const int status = check_batch(cache, layer, n, slots, cu);
   if (status != ASSAY_OK || n == 0 || cu[n] == 0) return status;
   if (q == nullptr || o == nullptr) return ASSAY_EINVAL;
@@ -418,8 +469,17 @@ int attend_batch(kvc* cache, std::int32_t layer, std::int32_t n, const std::int3
             c.dtype == ASSAY_BF16 ? widen(static_cast<const std::uint16_t*>(q)[at * c.D + d])
                                   : static_cast<const float*>(q)[at * c.D + d];
       }
-      cache->attend<R>(history, R::position(length, rows, i / c.n_q), R::key_head(c, i % c.n_q),
-                       query.data(), scale, p, o, at * c.Dv, lse == nullptr ? nullptr : lse + at);
+      const std::int64_t row = i / c.n_q, head = R::key_head(c, i % c.n_q);
+      float* row_lse = lse == nullptr ? nullptr : lse + at;
+      if (parent == nullptr) {
+        const std::int64_t position = R::position(length, rows, row);
+        cache->attend<R>(
+            history, position + 1, [&](std::int64_t j) { return R::visible(c, j, position); }, head,
+            query.data(), scale, p, o, at * c.Dv, row_lse);
+      } else {
+        cache->attend<R>(history, length, in_tree<R>(c, length - rows, parent + cu[b], row), head,
+                         query.data(), scale, p, o, at * c.Dv, row_lse);
+      }
     }
     cache->ctx->free(cache->ctx, p);
   }
@@ -520,6 +580,25 @@ int kvc_attend(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_
                const std::int64_t* cu, const void* q, float scale, void* o, float* lse) {
   return attend_batch<Rules>(cache, layer, n, slots, cu, q, scale, o, lse);
 }
+
+int kvc_attend_tree(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_t* slots,
+                    const std::int64_t* cu, const std::int32_t* parent, const void* q, float scale,
+                    void* o, float* lse) {
+  const int status = check_trees(cache, layer, n, slots, cu, parent);
+  if (status != ASSAY_OK) return status;
+  return attend_batch<Rules>(cache, layer, n, slots, cu, q, scale, o, lse, parent);
+}
+
+int kvc_attend_shared(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_t* slots,
+                      const std::int64_t* cu, std::int64_t shared, const void* q, float scale,
+                      void* o, float* lse) {
+  const int status = check_shared(cache, layer, n, slots, cu, shared);
+  if (status != ASSAY_OK) return status;
+  return attend_batch<Rules>(cache, layer, n, slots, cu, q, scale, o, lse);
+}
+
+// A page that no sequence holds goes back to the context at once, so nothing is ever left over.
+int kvc_defragment(kvc* cache) { return cache == nullptr ? ASSAY_EINVAL : ASSAY_OK; }
 
 std::int64_t kvc_len(kvc* cache, std::int32_t layer, std::int32_t slot) {
   if (cache == nullptr || layer < 0 || layer >= cache->c.n_layers || !cache->known(slot)) return -1;

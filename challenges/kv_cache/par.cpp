@@ -561,14 +561,43 @@ struct Job {
   float scale;
   void* o;
   float* lse;
+  // Of draft trees, else NULL: each row's parent and how many ancestors it has.
+  const std::int32_t *parent = nullptr, *depth = nullptr;
 
   const kvc_config& c() const { return cache->c; }
   std::int64_t group() const { return c().n_q / c().n_kv; }
   const Layer& history(std::int32_t entry) const { return cache->layer_of(slots[entry], layer); }
   std::int64_t rows(std::int32_t entry) const { return (cu[entry + 1] - cu[entry]) * group(); }
+  // The tokens before an entry's rows.
+  std::int64_t prefix(std::int32_t entry) const {
+    return history(entry).length - (cu[entry + 1] - cu[entry]);
+  }
   std::int64_t position(const Task& t, std::int64_t row) const {
     if (t.members != nullptr) return t.length - 1;
-    return history(t.entry).length - (cu[t.entry + 1] - cu[t.entry]) + (t.row + row) / group();
+    const std::int64_t i = (t.row + row) / group();
+    return prefix(t.entry) + (parent == nullptr ? i : depth[cu[t.entry] + i]);
+  }
+  // Bounds of what a row and all that follow it in the task, or that come before it, have in
+  // common: these see every key up to `lowest`, those none beyond `highest`, and windows begin
+  // between the two. In a tree they are the same for all rows.
+  std::int64_t lowest(const Task& t, std::int64_t row) const {
+    const bool tree = parent != nullptr && t.members == nullptr;
+    return tree ? prefix(t.entry) - 1 : position(t, row);
+  }
+  std::int64_t highest(const Task& t, std::int64_t row) const {
+    const bool tree = parent != nullptr && t.members == nullptr;
+    return tree ? history(t.entry).length - 1 : position(t, row);
+  }
+  bool sees(const Task& t, std::int64_t row, std::int64_t key, std::int64_t position) const {
+    if (parent != nullptr && t.members == nullptr && key >= prefix(t.entry)) {
+      std::int64_t i = (t.row + row) / group();
+      const std::int32_t* mine = parent + cu[t.entry];
+      const std::int64_t node = key - prefix(t.entry);
+      while (i > node) i = mine[i];
+      if (i != node) return false;
+      key = prefix(t.entry) + depth[cu[t.entry] + node];
+    }
+    return key <= position && (c().window < 0 || key > position - c().window || key < c().sinks);
   }
   // Of q and o in rows of heads, and of lse.
   std::int64_t index(const Task& t, std::int64_t row) const {
@@ -682,13 +711,9 @@ class Attention {
   }
 
   bool all_visible(const Task& t, const Tile& tile) const {
-    if (tile.first + kPage - 1 > job_.position(t, 0)) return false;
+    if (tile.first + kPage - 1 > job_.lowest(t, 0)) return false;
     if (c_.window < 0 || tile.first + kPage <= c_.sinks) return true;
-    return tile.first > job_.position(t, t.rows - 1) - c_.window;
-  }
-
-  bool visible(std::int64_t key, std::int64_t position) const {
-    return key <= position && (c_.window < 0 || key > position - c_.window || key < c_.sinks);
+    return tile.first > job_.highest(t, t.rows - 1) - c_.window;
   }
 
   // --- lanes are elements of a head ---
@@ -754,7 +779,7 @@ class Attention {
     if (!all) {
       const std::int64_t position = job_.position(t, row);
       for (std::int64_t j = 0; j < kPage; ++j) {
-        if (j >= now.count || !visible(now.first + j, position)) scores[j] = -kInf;
+        if (j >= now.count || !job_.sees(t, row, now.first + j, position)) scores[j] = -kInf;
       }
     }
     Vec most = load(scores);
@@ -824,7 +849,7 @@ class Attention {
 
   void block(const Task& t, const Tile& now, std::int64_t b) {
     const std::int64_t first = b * kBlock, last = std::min(first + kBlock, t.rows) - 1;
-    const std::int64_t low = job_.position(t, first), high = job_.position(t, last);
+    const std::int64_t low = job_.lowest(t, first), high = job_.highest(t, last);
     if (now.first > high) return;
     if (c_.window > 0 && now.first + now.count - 1 <= low - c_.window && now.first >= c_.sinks)
       return;
@@ -866,9 +891,10 @@ class Attention {
 
   void mask(const Task& t, const Tile& now, std::int64_t b) {
     for (std::int64_t r = 0; r < kBlock; ++r) {
-      const std::int64_t position = job_.position(t, std::min(b * kBlock + r, t.rows - 1));
+      const std::int64_t row = std::min(b * kBlock + r, t.rows - 1),
+                         position = job_.position(t, row);
       for (std::int64_t j = 0; j < now.count; ++j) {
-        if (!visible(now.first + j, position)) scores_[j * kBlock + r] = -kInf;
+        if (!job_.sees(t, row, now.first + j, position)) scores_[j * kBlock + r] = -kInf;
       }
     }
   }
@@ -951,7 +977,7 @@ Task whole_task(const Job& job, std::int32_t b, std::int32_t head, std::int64_t 
                 std::int64_t rows) {
   const kvc_config& c = job.c();
   Task t{b, head, row, rows, 0, 0, 0, 0, 0, nullptr};
-  const std::int64_t last = job.position(t, rows - 1), first = job.position(t, 0);
+  const std::int64_t last = job.highest(t, rows - 1), first = job.lowest(t, 0);
   t.length = last + 1;
   if (t.length <= 0) return t;
   const std::int64_t tiles = (t.length + kPage - 1) / kPage;
@@ -992,7 +1018,7 @@ std::vector<Family> find_families(const Job& job, std::int32_t n) {
     const Layer& mine = job.history(b);
     const std::int64_t rows = job.rows(b);
     // Every row sees the tiles before the first row's position.
-    const std::int64_t seen = (mine.length - (job.cu[b + 1] - job.cu[b]) + 1) / kPage;
+    const std::int64_t seen = (job.prefix(b) + (job.parent == nullptr ? 1 : 0)) / kPage;
     if (rows == 0 || seen < kLeastTiles) continue;
     const auto family = std::find_if(found.begin(), found.end(), [&](const Family& f) {
       const std::int64_t common = common_pages(job.history(f.members[0]), mine);
@@ -1185,6 +1211,23 @@ int check_batch(const kvc* cache, std::int32_t layer, std::int32_t n, const std:
   return ASSAY_OK;
 }
 
+// The depths of all nodes, or EINVAL.
+int check_trees(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_t* slots,
+                const std::int64_t* cu, const std::int32_t* parent,
+                std::vector<std::int32_t>& depth) {
+  if (parent == nullptr) return ASSAY_EINVAL;
+  depth.resize(static_cast<std::size_t>(cu[n]));
+  for (std::int32_t b = 0; b < n; ++b) {
+    if (cu[b + 1] - cu[b] > cache->layer_of(slots[b], layer).length) return ASSAY_EINVAL;
+    for (std::int64_t i = cu[b]; i < cu[b + 1]; ++i) {
+      if (parent[i] < -1 || parent[i] >= i - cu[b]) return ASSAY_EINVAL;
+      depth[static_cast<std::size_t>(i)] =
+          parent[i] < 0 ? 0 : depth[static_cast<std::size_t>(cu[b] + parent[i])] + 1;
+    }
+  }
+  return ASSAY_OK;
+}
+
 }  // namespace
 
 extern "C" {
@@ -1288,6 +1331,35 @@ int kvc_attend(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_
   if (q == nullptr || o == nullptr) return ASSAY_EINVAL;
   return attend({cache, layer, slots, cu, q, scale, o, lse}, n);
 }
+
+int kvc_attend_tree(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_t* slots,
+                    const std::int64_t* cu, const std::int32_t* parent, const void* q, float scale,
+                    void* o, float* lse) {
+  int status = check_batch(cache, layer, n, slots, cu);
+  if (status != ASSAY_OK || n == 0 || cu[n] == 0) return status;
+  std::vector<std::int32_t> depth;
+  status = check_trees(cache, layer, n, slots, cu, parent, depth);
+  if (status != ASSAY_OK) return status;
+  if (q == nullptr || o == nullptr) return ASSAY_EINVAL;
+  return attend({cache, layer, slots, cu, q, scale, o, lse, parent, depth.data()}, n);
+}
+
+// Which pages entries have in common is plain from their tables, so the length only has to be
+// right.
+int kvc_attend_shared(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_t* slots,
+                      const std::int64_t* cu, std::int64_t shared, const void* q, float scale,
+                      void* o, float* lse) {
+  const int status = check_batch(cache, layer, n, slots, cu);
+  if (status != ASSAY_OK) return status;
+  if (shared < 0) return ASSAY_EINVAL;
+  for (std::int32_t b = 0; b < n; ++b) {
+    if (shared > cache->layer_of(slots[b], layer).length) return ASSAY_EINVAL;
+  }
+  return kvc_attend(cache, layer, n, slots, cu, q, scale, o, lse);
+}
+
+// A page that no sequence holds goes back to the context at once, so nothing is ever left over.
+int kvc_defragment(kvc* cache) { return cache == nullptr ? ASSAY_EINVAL : ASSAY_OK; }
 
 std::int64_t kvc_len(kvc* cache, std::int32_t layer, std::int32_t slot) {
   if (cache == nullptr || layer < 0 || layer >= cache->c.n_layers || !cache->known(slot)) return -1;

@@ -28,7 +28,8 @@ float element(const void* data, std::int64_t at, std::int32_t bytes) {
 class HeadReference {
  public:
   HeadReference(const Params& p, BufferViews buffers, const Op& op, const History& history,
-                std::int64_t first_row, std::int64_t n, std::int64_t head, Attended& out)
+                std::int64_t first_row, std::int64_t n, std::int64_t head,
+                const std::int64_t* parent, Attended& out)
       : p_(p),
         c_(p.config[op.cache]),
         buffers_(buffers),
@@ -37,8 +38,10 @@ class HeadReference {
         n_(n),
         length_(history.length),
         head_(head),
-        group_(c_.n_q / c_.n_kv) {
+        group_(c_.n_q / c_.n_kv),
+        parent_(parent) {
     gather(history);
+    place_nodes();
     const void* q = buffers[op.phase == 1 ? kLaterQ : kQ].data;
     q_.resize(n_ * group_, c_.D);
     for (std::int64_t row = 0; row < q_.rows(); ++row) {
@@ -84,9 +87,33 @@ class HeadReference {
     plain_sum_.resize(q_.rows());
   }
 
-  bool visible(std::int64_t key, std::int64_t position) const {
-    if (key > position) return false;
-    return c_.window < 0 || key > position - c_.window || key < c_.sinks;
+  // Where the rows stand. Without a tree each is the child of the one before it.
+  void place_nodes() {
+    for (std::int64_t i = 0; i < n_; ++i) {
+      const std::int64_t parent = parent_ == nullptr ? i - 1 : parent_[i];
+      position_.push_back(parent < 0 ? length_ - n_
+                                     : position_[static_cast<std::size_t>(parent)] + 1);
+    }
+  }
+
+  std::int64_t position_of_key(std::int64_t key) const {
+    const std::int64_t node = key - (length_ - n_);
+    return parent_ == nullptr || node < 0 ? key : position_[static_cast<std::size_t>(node)];
+  }
+
+  bool is_ancestor_or_self(std::int64_t node, std::int64_t row) const {
+    while (row > node) row = parent_[row];
+    return row == node;
+  }
+
+  bool visible(std::int64_t key, std::int64_t row) const {
+    const std::int64_t at = position_[static_cast<std::size_t>(row)], key_at = position_of_key(key);
+    if (parent_ == nullptr
+            ? key > at
+            : key >= length_ - n_ && !is_ancestor_or_self(key - (length_ - n_), row)) {
+      return false;
+    }
+    return c_.window < 0 || key_at > at - c_.window || key_at < c_.sinks;
   }
 
   std::size_t index(std::int64_t row) const {
@@ -95,12 +122,12 @@ class HeadReference {
 
   // Scores become weights relative to the row's maximum; keys out of sight weigh nothing.
   void softmax(std::int64_t row) {
-    const std::int64_t position = length_ - n_ + row % n_;
+    const std::int64_t query = row % n_;
     double max = -kInf;
     float max32 = -std::numeric_limits<float>::infinity(), largest = 0;
     std::int64_t keys = 0;
     for (std::int64_t j = 0; j < length_; ++j) {
-      if (!visible(j, position)) continue;
+      if (!visible(j, query)) continue;
       ++keys;
       max = std::max(max, weights_(row, j));
       max32 = std::max(max32, plain_(row, j));
@@ -111,7 +138,7 @@ class HeadReference {
     for (std::int64_t from = 0; from < length_; from += kBlock) {
       float block = 0;
       for (std::int64_t j = from; j < std::min(length_, from + kBlock); ++j) {
-        const bool seen = visible(j, position);
+        const bool seen = visible(j, query);
         sum += weights_(row, j) = seen ? std::exp(weights_(row, j) - max) : 0;
         block += plain_(row, j) = seen ? std::exp(plain_(row, j) - max32) : 0;
         if (p_.element_bytes == 2) plain_(row, j) = bf16_to_float(float_to_bf16(plain_(row, j)));
@@ -154,6 +181,8 @@ class HeadReference {
   BufferViews buffers_;
   Attended& out_;
   std::int64_t first_, n_, length_, head_, group_;
+  const std::int64_t* parent_;          // of the rows, or NULL: a chain
+  std::vector<std::int64_t> position_;  // of the rows
   RowsF q_, k_, v_, plain_;
   RowsD weights_;
   Eigen::VectorXf key_norm_, plain_sum_;
@@ -177,7 +206,8 @@ std::unique_ptr<Attended> attention(const Params& p, BufferViews buffers, const 
       const std::int64_t b = i / c.n_kv, rows = cu[b + 1] - cu[b];
       if (rows == 0) continue;
       const History& history = model.sequence(slots[b]).layers[static_cast<std::size_t>(op.layer)];
-      HeadReference(p, buffers, op, history, cu[b], rows, i % c.n_kv, *out).run();
+      const std::int64_t* parent = op.kind == kAttendTree ? cu + op.n + 1 + cu[b] : nullptr;
+      HeadReference(p, buffers, op, history, cu[b], rows, i % c.n_kv, parent, *out).run();
     }
   });
   return out;
@@ -221,7 +251,7 @@ std::unique_ptr<KvReference> make_reference(const Params& p, BufferViews buffers
     const Expect status = model.apply(op, r->pool.data());
     Expected e = expectation(p, model, op);
     e.status = status;
-    if (op.kind == kAttend && status == Expect::success) {
+    if (is_attention(op.kind) && status == Expect::success) {
       e.attended = attention(p, buffers, model, op, r->pool.data());
     }
     if (op.kind == kRead && status == Expect::success) {

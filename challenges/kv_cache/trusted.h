@@ -37,7 +37,7 @@ struct Sequence {
   std::int64_t longest() const;
 };
 
-enum class Expect : std::uint8_t { success, invalid, full, no_memory };
+enum class Expect : std::uint8_t { success, invalid, full, no_memory, success_or_no_memory };
 
 // A cache without storage: which tokens every sequence holds.
 class Model {
@@ -57,6 +57,11 @@ class Model {
 
  private:
   Expect check_batch(const Op&, const std::int64_t* pool) const;
+  Expect check_trees(const Op&, const std::int64_t* pool) const;
+  Expect check_shared(const Op&, const std::int64_t* pool) const;
+  const History& history(const Op& op, std::int64_t variable) const {
+    return sequence(variable).layers[static_cast<std::size_t>(op.layer)];
+  }
   Expect append(const Op&, const std::int64_t* pool);
   Expect fork(const Op&);
   const kvc_config& config(std::int64_t cache) const { return params_.config[cache]; }
@@ -80,7 +85,7 @@ Script compile_script(const CaseSpec&, std::uint64_t seed);
 
 void generate_inputs(const CaseSpec&, std::uint64_t seed, BufferViews);
 
-// What one operation must give. `attended` is for a kAttend that succeeds: [rows, n_q, Dv] and
+// What one operation must give. `attended` is for an attention that succeeds: [rows, n_q, Dv] and
 // [rows, n_q]; plain: the same by a plain fp32 (or bf16) code.
 struct Attended {
   std::int64_t rows = 0;

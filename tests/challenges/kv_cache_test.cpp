@@ -126,7 +126,9 @@ class Witness {
         }
         return;
       case kAppend: return append(op, pool);
-      case kAttend: return attend(op, pool, *expected.attended);
+      case kAttend:
+      case kAttendShared: return attend(op, pool, *expected.attended);
+      case kAttendTree: return attend_tree(op, pool, *expected.attended);
       case kLen:
         EXPECT_EQ(expected.length,
                   held_.contains(op.var) ? std::ssize(layer(op.var, op.layer)) : -1);
@@ -159,27 +161,59 @@ class Witness {
         const std::int64_t position = std::ssize(tokens) - (end - t);
         const std::vector<double> q =
             row(op.phase == 1 ? kLaterQ : kQ, op.q_at + t * c_.n_q * c_.D, c_.n_q * c_.D);
-        for (std::int64_t h = 0; h < c_.n_q; ++h) compare(tokens, position, q, h, t, reference);
+        std::vector<bool> seen;
+        for (std::int64_t j = 0; j < std::ssize(tokens); ++j)
+          seen.push_back(j <= position && near(j, position));
+        for (std::int64_t h = 0; h < c_.n_q; ++h) compare(tokens, seen, q, h, t, reference);
       }
     }
   }
 
-  void compare(const std::vector<Token>& tokens, std::int64_t position,
+  bool near(std::int64_t key, std::int64_t position) const {
+    return c_.window < 0 || position < key + c_.window || key < c_.sinks;
+  }
+
+  // A node sees what its path from the root would see if the path were all that follows the prefix.
+  void attend_tree(const Op& op, const std::int64_t* pool, const Attended& reference) {
+    const std::int64_t* parent = pool + 2 * op.n + 1;
+    for (std::int64_t b = 0; b < op.n; ++b) {
+      const std::int64_t begin = pool[op.n + b], end = pool[op.n + b + 1];
+      for (std::int64_t t = begin; t < end; ++t) {
+        const std::vector<Token>& tokens = layer(pool[b], op.layer);
+        const std::int64_t prefix = std::ssize(tokens) - (end - begin);
+        std::vector<std::int64_t> path;
+        for (std::int64_t i = t - begin; i >= 0; i = parent[begin + i])
+          path.insert(path.begin(), prefix + i);
+        const std::int64_t position = prefix + std::ssize(path) - 1;
+        std::vector<bool> seen(tokens.size());
+        for (std::int64_t j = 0; j < prefix; ++j)
+          seen[static_cast<std::size_t>(j)] = near(j, position);
+        for (std::int64_t i = 0; i < std::ssize(path); ++i)
+          seen[static_cast<std::size_t>(path[static_cast<std::size_t>(i)])] =
+              near(prefix + i, position);
+        const std::vector<double> q =
+            row(op.phase == 1 ? kLaterQ : kQ, op.q_at + t * c_.n_q * c_.D, c_.n_q * c_.D);
+        for (std::int64_t h = 0; h < c_.n_q; ++h) compare(tokens, seen, q, h, t, reference);
+      }
+    }
+  }
+
+  void compare(const std::vector<Token>& tokens, const std::vector<bool>& seen,
                const std::vector<double>& q, std::int64_t h, std::int64_t t,
                const Attended& reference) {
     const std::int64_t ratio = c_.n_q / c_.n_kv;
     std::vector<double> o(static_cast<std::size_t>(c_.Dv), 0.0), scores;
     double sum = 0, most = -HUGE_VAL;
     for (std::int64_t j = 0; j < std::ssize(tokens); ++j) {
-      const bool hidden =
-          j > position || (c_.window > 0 && j + c_.window <= position && j >= c_.sinks);
       double dot = 0;
       for (std::int64_t d = 0; d < c_.D; ++d) {
         dot +=
             q[static_cast<std::size_t>(h * c_.D + d)] *
             tokens[static_cast<std::size_t>(j)].k[static_cast<std::size_t>(h / ratio * c_.D + d)];
       }
-      scores.push_back(hidden ? -HUGE_VAL : dot * static_cast<double>(drawn_.params().scale));
+      scores.push_back(seen[static_cast<std::size_t>(j)]
+                           ? dot * static_cast<double>(drawn_.params().scale)
+                           : -HUGE_VAL);
       most = std::max(most, scores.back());
     }
     for (std::size_t j = 0; j < scores.size() && most > -HUGE_VAL; ++j) {
@@ -221,7 +255,11 @@ TEST(KvReference, AgreesWithAttentionOverPlainHistories) {
                            "window_1",       "window_16",
                            "window_random",  "sinks_4",
                            "dv_larger",      "gqa_groups_of_3",
-                           "bf16_lifecycle", "decode_ragged_small"}) {
+                           "bf16_lifecycle", "decode_ragged_small",
+                           "tree_nodes",     "tree_random",
+                           "tree_refused",   "tree_window",
+                           "shared_forks",   "shared_nothing_own",
+                           "shared_spike",   "defragment_forks"}) {
     CaseSpec c = case_named(std::string(name) == "decode_ragged_small" ? "decode_ragged" : name);
     if (c.params.contains("ragged")) {
       c.params["ragged"] = {{"sequences", 5}, {"low", 3}, {"high", 40}, {"steps", 3}};
@@ -275,6 +313,40 @@ TEST(KvModel, KnowsWhatIsRefused) {
             (std::vector<Expect>{invalid, invalid, success, invalid, invalid, success}));
 }
 
+TEST(KvModel, KnowsWhatIsRefusedOfTrees) {
+  using enum Expect;
+  EXPECT_EQ(statuses(json::object(),
+                     "create; new a b; append a:4 b:2; tree@0 a=-1.0.0.2; tree@0 a=-1.1; "
+                     "tree@0 a=-2; tree@0 a=-1.0 b=-1.1; tree@0 a=-1.-1.-1 b=0; "
+                     "tree@0 b=-1.0.0; tree@0!nullparent b=-1; tree@0 b= a=-1; destroy"),
+            (std::vector<Expect>{success, success, success, success, success, invalid, invalid,
+                                 invalid, invalid, invalid, invalid, success, success}));
+}
+
+TEST(KvModel, KnowsWhatIsRefusedOfSharedPrefixes) {
+  using enum Expect;
+  EXPECT_EQ(statuses(json::object(),
+                     "create; new a; append a:4; fork a b; append b:1; shared 4 a:1 b:1; "
+                     "shared -1 a:1; shared 5 b:1 a:0; shared 5 b:1; shared@1 0 b:1; destroy"),
+            (std::vector<Expect>{success, success, success, success, success, success, invalid,
+                                 invalid, success, invalid, success}));
+  EXPECT_THROW(
+      statuses(json::object(), "create; new a b; append a:4; append b:4; shared 4 a:1 b:1"), Error);
+  EXPECT_THROW(statuses(json::object(),
+                        "create; new a; append a:4; fork a b; trunc a 3; append a:1; "
+                        "shared 4 a:1 b:1"),
+               Error);
+}
+
+TEST(KvModel, DefragmentationMayLackMemory) {
+  using enum Expect;
+  EXPECT_EQ(statuses(json::object(),
+                     "create; defragment!nullcache; defragment; allow 0; defragment; allow -1; "
+                     "defragment; destroy"),
+            (std::vector<Expect>{success, invalid, success, success, success_or_no_memory, success,
+                                 success, success}));
+}
+
 TEST(KvModel, CountsSharedAndVisibleTokensOnce) {
   const auto needed = [](const json& config, const std::string& script) {
     const Drawn drawn(scripted(config, script + "; bytes; destroy"));
@@ -307,6 +379,36 @@ TEST(KvGenerator, DependsOnTheSeedAlone) {
       EXPECT_EQ(same, !differs) << name << " buffer " << i;
     }
   }
+}
+
+TEST(KvGenerator, TreesDependOnTheSeedAndHaveTheirParentsBeforeThem) {
+  const CaseSpec c = scripted(json::object(), "create; new a b; append a:90 b:9; tree a~80 b~9");
+  const auto pool = [&](std::uint64_t seed) { return compile_script(c, seed).pool; };
+  EXPECT_EQ(pool(7), pool(7));
+  EXPECT_NE(pool(7), pool(8));
+  const Script s = compile_script(c, 7);
+  const Op& op = s.ops[s.ops.size() - 2];
+  ASSERT_EQ(op.kind, kAttendTree);
+  ASSERT_EQ(std::ssize(s.pool), op.pool + 2 * 2 + 1 + 89);
+  std::map<std::int64_t, int> children;
+  for (std::int64_t i = 0; i < 89; ++i) {
+    const std::int64_t parent = s.pool[static_cast<std::size_t>(op.pool + 5 + i)];
+    EXPECT_GE(parent, -1);
+    EXPECT_LT(parent, i < 80 ? i : i - 80);
+    if (i < 80) ++children[parent];
+  }
+  EXPECT_GT(children.size(), 15);
+  EXPECT_LT(children.size(), 75);
+}
+
+TEST(KvGenerator, RandomScriptsDefragmentOnlyWhereTheyAreToldTo) {
+  const auto count = [](const char* name) {
+    const Script s = compile_script(case_named(name), 3);
+    return std::count_if(s.ops.begin(), s.ops.end(),
+                         [](const Op& op) { return op.kind == kDefragment; });
+  };
+  EXPECT_EQ(count("fragmentation"), 0);
+  EXPECT_GT(count("defragment_random"), 20);
 }
 
 TEST(KvGenerator, RandomScriptsReachEveryOperationAndKeepToTheirRoom) {
@@ -420,6 +522,28 @@ TEST_F(KvTampered, MemoryLeftAtTheEnd) {
   EXPECT_FALSE(passes());
 }
 
+// What `bytes` says around a defragmentation that left `live` of 4000 live and `held` held.
+bool accepts_compaction(std::int64_t live, std::int64_t held, const std::string& between = "") {
+  const Drawn drawn(scripted({{"n_q", 1}, {"n_kv", 1}, {"D", 1}},
+                             "create; new a; append a:2; bytes; defragment; " + between + "bytes"));
+  auto* results = drawn.buffers[kResults].as<Result>();
+  const std::size_t n = drawn.reference().ops.size(), after = n - 2;
+  for (std::size_t i = 0; i < n; ++i) results[i] = {ASSAY_OK, 0, 0, 0, 0};
+  results[3] = {ASSAY_OK, 4000, 1 << 20, 1 << 20, 1 << 20};
+  results[5].first = 2;  // len
+  results[after] = {ASSAY_OK, live, held, held, held};
+  return drawn.check().pass;
+}
+
+TEST(KvChecker, DefragmentationLeavesLittleMoreThanIsLive) {
+  EXPECT_TRUE(accepts_compaction(4000, 5000 + KVC_LEFTOVER));
+  EXPECT_FALSE(accepts_compaction(4000, 5001 + KVC_LEFTOVER));
+  EXPECT_TRUE(accepts_compaction(3000, 3000));
+  EXPECT_FALSE(accepts_compaction(4001, 5000));
+  // Only what follows at once is judged.
+  EXPECT_TRUE(accepts_compaction(4001, 1 << 20, "len@0 a; "));
+}
+
 // --- implementations
 // -------------------------------------------------------------------------------------
 
@@ -432,6 +556,54 @@ TEST_P(KvBaseline, PassesEveryUntimedCase) {
       if (c.group == CaseGroup::timed) continue;
       const CaseResult result = runner.run(c, seed);
       EXPECT_EQ(result.verdict, Verdict::ok) << c.name << " seed " << seed << ": " << result.detail;
+    }
+  }
+}
+
+// A file that includes another one after some lines.
+std::string with_lines(const std::string& lines, const std::string& source) {
+  const std::string path = ::testing::TempDir() + "/kv_cache_" +
+                           ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".cpp";
+  write_file_atomically(path, lines + "#include \"" + file(source) + "\"\n");
+  return path;
+}
+
+std::vector<CaseSpec> cases_of(const std::string& capability) {
+  std::vector<CaseSpec> out;
+  for (const CaseSpec& c : spec().cases) {
+    if (c.capability == capability) out.push_back(c);
+  }
+  return out;
+}
+
+TEST(KvOptional, MissingFunctionsCostTheirCapabilityOnly) {
+  testing::DirectRunner runner(
+      kName, testing::compile(with_lines("#define kvc_attend_tree t\n#define kvc_attend_shared s\n"
+                                         "#define kvc_defragment d\n",
+                                         "naive.cpp"),
+                              kName));
+  for (const char* capability : {"tree_rows", "shared_prefix", "defragment"}) {
+    const std::vector<CaseSpec> cases = cases_of(capability);
+    EXPECT_GE(cases.size(), 4u);
+    for (const CaseSpec& c : cases)
+      EXPECT_EQ(runner.run(c, 1).verdict, Verdict::unsupported) << c.name;
+  }
+  // Where the call must fail, too.
+  EXPECT_EQ(runner.run(scripted(json::object(), "create; defragment!nullcache"), 1).verdict,
+            Verdict::unsupported);
+  EXPECT_EQ(runner.run(case_named("fork_diverge"), 1).verdict, Verdict::ok);
+}
+
+// The plain implementation has nothing to move; this one has, and memory to give back.
+TEST(KvOptional, SlabsThatAreEmptiedPassDefragmentation) {
+  testing::DirectRunner runner(
+      kName,
+      testing::compile(with_lines("#define MOVES_PAGES\n", "examples/wrong_defragment_slabs.cpp"),
+                       kName));
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    for (const CaseSpec& c : cases_of("defragment")) {
+      const CaseResult result = runner.run(c, seed);
+      EXPECT_EQ(result.verdict, Verdict::ok) << c.name << ": " << result.detail;
     }
   }
 }
