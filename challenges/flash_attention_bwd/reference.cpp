@@ -214,10 +214,12 @@ std::unique_ptr<BackwardReference> make_reference(const Problem& problem, bool c
   const fa_params& p = problem.p;
   std::vector<BufferView> buffers(given.begin(), given.end());
   // The submission will write o and lse; here the plain backward pass gets the right ones.
-  std::vector<std::byte> o(chained ? given[kO].bytes : 0), lse(chained ? given[kLse].bytes : 0);
+  std::vector<float> o, lse;
   if (chained) {
-    buffers[kO].data = o.data();
-    buffers[kLse].data = lse.data();
+    o.resize(static_cast<std::size_t>(attention::span_of(p.so, p.B, p.Hq, p.Nq, p.Dv)));
+    lse.resize(static_cast<std::size_t>(p.B * p.Hq * p.Nq));
+    buffers[kO] = {o.data(), o.size() * sizeof(float)};
+    buffers[kLse] = {lse.data(), lse.size() * sizeof(float)};
     forward(problem, buffers);
     reference->o.resize(static_cast<std::size_t>(p.B * p.Hq));
     reference->lse.resize(static_cast<std::size_t>(p.B * p.Hq));
