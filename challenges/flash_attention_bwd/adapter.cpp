@@ -13,15 +13,15 @@ std::int32_t backward(worker::Call& call, const Params& params) {
   if (params.entry == Entry::varlen) {
     auto* varlen_backward = call.fn<decltype(fa_backward_varlen)>("fa_backward_varlen");
     if (varlen_backward == nullptr) return ASSAY_ENOTSUP;
-    const fa_varlen lengths{sizeof(fa_varlen), params.total_q, params.total_k, call.as<std::int64_t>(kCuQ),
-                            call.as<std::int64_t>(kCuK)};
+    const fa_varlen lengths{sizeof(fa_varlen), params.total_q, params.total_k,
+                            call.as<std::int64_t>(kCuQ), call.as<std::int64_t>(kCuK)};
     return varlen_backward(ctx, &params.p, &lengths, dout, q, k, v, o, lse, dq, dk, dv);
   }
   if (params.entry == Entry::bias) {
     auto* bias_backward = call.fn<decltype(fa_backward_bias)>("fa_backward_bias");
     if (bias_backward == nullptr) return ASSAY_ENOTSUP;
-    return bias_backward(ctx, &params.p, &params.bias, call.as<float>(kBias), dout, q, k, v, o, lse, dq, dk, dv,
-                         call.as<float>(kDbias));
+    return bias_backward(ctx, &params.p, &params.bias, call.as<float>(kBias), dout, q, k, v, o, lse,
+                         dq, dk, dv, call.as<float>(kDbias));
   }
   if (params.entry == Entry::chained) {
     auto* forward = call.fn<decltype(fa_forward)>("fa_forward");
@@ -30,13 +30,15 @@ std::int32_t backward(worker::Call& call, const Params& params) {
     if (status != ASSAY_OK) return status;
   }
   if (params.entry != Entry::extra) {
-    return call.fn<decltype(fa_backward)>("fa_backward")(ctx, &params.p, dout, q, k, v, o, lse, dq, dk, dv);
+    return call.fn<decltype(fa_backward)>("fa_backward")(ctx, &params.p, dout, q, k, v, o, lse, dq,
+                                                         dk, dv);
   }
   auto* extra_backward = call.fn<decltype(fa_backward_extra)>("fa_backward_extra");
   if (extra_backward == nullptr) return ASSAY_ENOTSUP;
   const fa_extra extra{sizeof(fa_extra), params.softcap, call.as<float>(kAlibi), call.as<float>(kSink),
                        call.as<std::int64_t>(kKvLen)};
-  return extra_backward(ctx, &params.p, &extra, call.as<float>(kDlse), dout, q, k, v, o, lse, dq, dk, dv);
+  return extra_backward(ctx, &params.p, &extra, call.as<float>(kDlse), dout, q, k, v, o, lse, dq,
+                        dk, dv);
 }
 
 std::int32_t run(worker::Call& call) {

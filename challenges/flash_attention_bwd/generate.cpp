@@ -28,7 +28,8 @@ void set(const Problem& problem, const BufferView& view, std::int64_t at, float 
 
 void forward(const Problem& problem, BufferViews buffers) {
   const fa_params& p = problem.p;
-  const attention::Extras extras{buffers[kAlibi].as<float>(), buffers[kSink].as<float>(), buffers[kBias].as<float>(), nullptr};
+  const attention::Extras extras{buffers[kAlibi].as<float>(), buffers[kSink].as<float>(),
+                                 buffers[kBias].as<float>(), nullptr};
   parallel_for(p.B * p.Hq, 1, [&](std::int64_t begin, std::int64_t end) {
     Tile tile;
     for (std::int64_t at = begin; at < end; ++at) {
@@ -40,7 +41,8 @@ void forward(const Problem& problem, BufferViews buffers) {
         for (std::int64_t i = 0; i < tile.rows; ++i) {
           const std::int64_t out = problem.query_at(p.so, head.b, head.h, first + i);
           for (std::int64_t d = 0; d < p.Dv; ++d) set(problem, buffers[kO], out + d, static_cast<float>(o(i, d)));
-          buffers[kLse].as<float>()[problem.lse_at(head.b, head.h, first + i)] = static_cast<float>(tile.lse[static_cast<std::size_t>(i)]);
+          buffers[kLse].as<float>()[problem.lse_at(head.b, head.h, first + i)] =
+              static_cast<float>(tile.lse[static_cast<std::size_t>(i)]);
         }
       }
     }

@@ -43,13 +43,15 @@ class KeyHead {
 
  private:
   void query_head(std::int64_t h) {
-    head_ = attention::load_head(problem_, b_, h, buffers_, {buffers_[kAlibi].as<float>(), buffers_[kSink].as<float>(),
-                                                             buffers_[kBias].as<float>(), nullptr});
+    head_ = attention::load_head(problem_, b_, h, buffers_,
+                                 {buffers_[kAlibi].as<float>(), buffers_[kSink].as<float>(),
+                                  buffers_[kBias].as<float>(), nullptr});
     const std::int64_t rows = head_.queries, outputs = problem_.query_at(p_.so, b_, h, 0);
     dout_ = attention::head_rows(p_.dtype, buffers_[kDout].data, outputs, p_.so.n, rows, p_.Dv);
     o_ = attention::head_rows(p_.dtype, buffers_[kO].data, outputs, p_.so.n, rows, p_.Dv);
     lse_ = buffers_[kLse].as<float>() + problem_.lse_at(b_, h, 0);
-    dlse_ = buffers_[kDlse].bytes == 0 ? nullptr : buffers_[kDlse].as<float>() + problem_.lse_at(b_, h, 0);
+    dlse_ = buffers_[kDlse].bytes == 0 ? nullptr
+                                       : buffers_[kDlse].as<float>() + problem_.lse_at(b_, h, 0);
     dq_ = &out_.dq[static_cast<std::size_t>(b_ * p_.Hq + h)];
     dq_->resize(rows, p_.D);
     plain_dq_ = RowsF::Zero(rows, p_.D);
@@ -92,10 +94,11 @@ class KeyHead {
       ds.array() *= tile_.slope.array();
       a.array() *= tile_.slope.array().abs();
     }
-    each_bias([&](std::int64_t i, std::int64_t j, Gradient& g, std::int64_t row, std::int64_t column) {
-      g.expected(row, column) += ds(i, j);
-      g.scale(row, column) += a(i, j);
-    });
+    each_bias(
+        [&](std::int64_t i, std::int64_t j, Gradient& g, std::int64_t row, std::int64_t column) {
+          g.expected(row, column) += ds(i, j);
+          g.scale(row, column) += a(i, j);
+        });
     dq_->expected.middleRows(tile_.first, tile_.rows) = scale * (ds * k);
     dq_->scale.middleRows(tile_.first, tile_.rows) += std::abs(scale) * (a * k.cwiseAbs());
     dk_.expected.middleRows(tile_.lo, n) += scale * (ds.transpose() * q);
@@ -116,9 +119,11 @@ class KeyHead {
     }
     ds.array() *= tile_.p32.array();
     if (problem_.softcap > 0) ds.array() *= tile_.slope.array().cast<float>();
-    each_bias([&](std::int64_t i, std::int64_t j, Gradient& g, std::int64_t row, std::int64_t column) {
-      g.plain(row, column) = static_cast<double>(static_cast<float>(g.plain(row, column)) + ds(i, j));
-    });
+    each_bias(
+        [&](std::int64_t i, std::int64_t j, Gradient& g, std::int64_t row, std::int64_t column) {
+          g.plain(row, column) =
+              static_cast<double>(static_cast<float>(g.plain(row, column)) + ds(i, j));
+        });
     if (!out_.o.empty()) plain_o_ = tile_.p32 * head_.v.middleRows(tile_.lo, n);
     round_all(p_.dtype, ds);
     round_all(p_.dtype, tile_.p32);
@@ -137,7 +142,8 @@ class KeyHead {
       for (std::int64_t i = 0; i < tile_.rows; ++i) {
         const std::int64_t row = problem_.bias_row(b_, head_.h, tile_.first + i);
         const attention::Range& r = tile_.range[static_cast<std::size_t>(i)];
-        for (std::int64_t j = r.lo; j < r.hi; ++j) body(i, j - tile_.lo, g, row, problem_.bias_column(j));
+        for (std::int64_t j = r.lo; j < r.hi; ++j)
+          body(i, j - tile_.lo, g, row, problem_.bias_column(j));
       }
     }
   }
@@ -150,10 +156,12 @@ class KeyHead {
     o.expected.middleRows(tile_.first, tile_.rows) = tile_.p * v;
     o.scale.middleRows(tile_.first, tile_.rows) += tile_.p * v.cwiseAbs();
     o.plain.middleRows(tile_.first, tile_.rows) =
-        plain_o_.unaryExpr([&](float x) { return attention::round_like(p_.dtype, x); }).cast<double>();
+        plain_o_.unaryExpr([&](float x) { return attention::round_like(p_.dtype, x); })
+            .cast<double>();
     for (std::int64_t i = 0; i < tile_.rows; ++i) {
       const auto row = static_cast<std::size_t>(tile_.first + i);
-      lse.expected(tile_.first + i, 0) = lse.plain(tile_.first + i, 0) = tile_.lse[static_cast<std::size_t>(i)];
+      lse.expected(tile_.first + i, 0) = lse.plain(tile_.first + i, 0) =
+          tile_.lse[static_cast<std::size_t>(i)];
       lse.scale(tile_.first + i, 0) = 1;
       o.factor[row] = lse.factor[row] = dq_->factor[row];
     }
@@ -162,7 +170,8 @@ class KeyHead {
   // Scores may be in units of log 2 and dot products plain sums of D terms; the given lse is rounded. A sum
   // over rows inherits the worst of them.
   void factors() {
-    const auto keys = static_cast<double>(std::max<std::int64_t>(head_.keys, head_.queries) * problem_.group());
+    const auto keys =
+        static_cast<double>(std::max<std::int64_t>(head_.keys, head_.queries) * problem_.group());
     const double base = 32 + 4 * std::log2(std::max(keys, 1.0)) + std::sqrt(keys) / 2;
     for (std::int64_t i = 0; i < tile_.rows; ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -176,8 +185,10 @@ class KeyHead {
       }
       for (Gradient& g : out_.dbias) {
         // One value may collect the pairs of all heads and items.
-        double& of_row = g.factor[static_cast<std::size_t>(problem_.bias_row(b_, head_.h, tile_.first + i))];
-        const auto pairs = static_cast<double>(p_.B * p_.Hq * p_.Nq * p_.Nk) / static_cast<double>(g.expected.size());
+        double& of_row =
+            g.factor[static_cast<std::size_t>(problem_.bias_row(b_, head_.h, tile_.first + i))];
+        const auto pairs = static_cast<double>(p_.B * p_.Hq * p_.Nq * p_.Nk) /
+                           static_cast<double>(g.expected.size());
         of_row = std::max(of_row, factor + 4 * std::log2(pairs) + std::sqrt(pairs) / 2);
       }
     }
@@ -209,7 +220,8 @@ void Gradient::resize(std::int64_t rows, std::int64_t D) {
   factor.assign(static_cast<std::size_t>(rows), 32);
 }
 
-std::unique_ptr<BackwardReference> make_reference(const Problem& problem, bool chained, BufferViews given) {
+std::unique_ptr<BackwardReference> make_reference(const Problem& problem, bool chained,
+                                                  BufferViews given) {
   auto reference = std::make_unique<BackwardReference>();
   const fa_params& p = problem.p;
   std::vector<BufferView> buffers(given.begin(), given.end());

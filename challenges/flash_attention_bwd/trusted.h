@@ -33,7 +33,8 @@ struct BackwardReference final : Reference {
 // o and lse of the inputs by fp64 attention, rounded once, into kO and kLse.
 void forward(const attention::Problem&, BufferViews);
 
-std::unique_ptr<BackwardReference> make_reference(const attention::Problem&, bool chained, BufferViews);
+std::unique_ptr<BackwardReference> make_reference(const attention::Problem&, bool chained,
+                                                  BufferViews);
 
 CheckResult check_outputs(const attention::Problem&, const BackwardReference&, BufferViews);
 

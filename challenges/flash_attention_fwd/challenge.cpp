@@ -29,8 +29,8 @@ class FlashAttentionForward final : public Challenge {
     const fa_bias& bias = problem.bias_shape;
     const bool packed = problem.packed();
     CasePlan plan;
-    plan.set_params(Params{attention::told_params(spec, problem), problem.softcap, entry_of(problem), packed ? p.Nq : 0,
-                           packed ? p.Nk : 0, bias});
+    plan.set_params(Params{attention::told_params(spec, problem), problem.softcap,
+                           entry_of(problem), packed ? p.Nq : 0, packed ? p.Nk : 0, bias});
     plan.aligned = spec.group == CaseGroup::timed;
     plan.buffers = {
         {"q", input, {span_of(p.sq, p.B, p.Hq, p.Nq, p.D)}},
@@ -44,7 +44,12 @@ class FlashAttentionForward final : public Challenge {
         {"bias", Dtype::f32, {bias.B, bias.Hq, bias.Nq, bias.Nk}, Role::input, 0, !problem.bias},
         {"scales", Dtype::f32, {3}, Role::input, 0, !problem.fp8},
         {"o", type, {span_of(p.so, p.B, p.Hq, p.Nq, p.Dv)}, Role::output},
-        {"lse", Dtype::f32, {p.B, p.Hq, p.Nq}, Role::output, 0, spec.params.value("null_lse", false)},
+        {"lse",
+         Dtype::f32,
+         {p.B, p.Hq, p.Nq},
+         Role::output,
+         0,
+         spec.params.value("null_lse", false)},
         {"secret", Dtype::u64, {1}, Role::input, 1}};
     plan.keep_on_host({"secret"});
     for (const auto& name : spec.params.value("null", nlohmann::json::array())) {

@@ -55,7 +55,8 @@ class Checker {
     for (std::size_t d = 0; d < D; ++d) {
       got[d] = attention::widen(p.dtype, buffers_[kO].data, at + static_cast<std::int64_t>(d));
     }
-    const double floor = factor(t, i) * kEps32 + 2 * attention::storage_eps(p.dtype) + fp8_floor(t, i, attention::kEpsE4m3);
+    const double floor = factor(t, i) * kEps32 + 2 * attention::storage_eps(p.dtype) +
+                         fp8_floor(t, i, attention::kEpsE4m3);
     RowJudge judge("o", {p.dtype == ASSAY_F32 && !problem_.fp8 ? 4.0 : 2.0, floor});
     const auto part = [&](const attention::RowsD& m) { return std::span<const double>(m.data() + i * p.Dv, D); };
     judge.row(row_number(t, i), got, part(t.o), part(t.plain_o), part(t.scale));
@@ -68,7 +69,8 @@ class Checker {
     const bool finite = std::isfinite(t.lse[at]);
     // Shifted to an expected value of 1 with scale 1: the rule becomes one of absolute errors.
     const double shift = finite ? 1 - t.lse[at] : 0;
-    const double floor = (factor(t, i) + (finite ? std::abs(t.lse[at]) : 0)) * kEps32 + fp8_floor(t, i, 0);
+    const double floor =
+        (factor(t, i) + (finite ? std::abs(t.lse[at]) : 0)) * kEps32 + fp8_floor(t, i, 0);
     RowJudge judge("lse", {4.0, floor});
     const double got[] = {static_cast<double>(buffers_[kLse].as<float>()[row]) + shift};
     const double expected[] = {t.lse[at] + shift}, plain[] = {t.plain_lse[at] + shift}, one[] = {1.0};
@@ -100,7 +102,10 @@ CheckResult check_outputs(const Problem& problem, const ForwardReference& refere
   CheckResult result;
   o.add_to(result);
   lse.add_to(result);
-  if (result.pass) attention::check_gaps(problem, problem.p.so, problem.p.Hq, problem.flat().p.Nq, problem.p.Dv, buffers[kO], "o", result);
+  if (result.pass) {
+    attention::check_gaps(problem, problem.p.so, problem.p.Hq, problem.flat().p.Nq, problem.p.Dv,
+                          buffers[kO], "o", result);
+  }
   return result;
 }
 

@@ -47,8 +47,9 @@ constexpr std::int32_t kE4m3 = -1;  // of inputs, beside the ASSAY_* types
 float e4m3_to_float(std::uint8_t x) {
   const int exponent = x >> 3 & 15, fraction = x & 7;
   if (exponent == 15 && fraction == 7) return std::numeric_limits<float>::quiet_NaN();
-  const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -9)
-                                        : std::ldexp(static_cast<float>(fraction + 8), exponent - 10);
+  const float magnitude = exponent == 0
+                              ? std::ldexp(static_cast<float>(fraction), -9)
+                              : std::ldexp(static_cast<float>(fraction + 8), exponent - 10);
   return x >= 0x80 ? -magnitude : magnitude;
 }
 
@@ -95,9 +96,9 @@ struct Options {
   fa_extra extra{sizeof(fa_extra), 0, nullptr, nullptr, nullptr};
   fa_bias shape{};  // of the bias
   const float* bias = nullptr;
-  std::int32_t input = ASSAY_F32;         // type of q, k and v
-  float score_scale = 1, value_scale = 1; // of fp8 inputs
-  std::int64_t lse_head = 0;              // elements of lse from head to head
+  std::int32_t input = ASSAY_F32;          // type of q, k and v
+  float score_scale = 1, value_scale = 1;  // of fp8 inputs
+  std::int64_t lse_head = 0;               // elements of lse from head to head
 };
 
 // A score per key, a converted row of q and one of k or v, and the sum of weighted values.
@@ -106,8 +107,8 @@ struct Buffers {
 };
 
 // One query against the keys that it sees.
-void attend(const fa_params& p, const Options& options, Row at, const void* q, const void* k, const void* v,
-            void* o, float* lse, const Buffers& buffers) {
+void attend(const fa_params& p, const Options& options, Row at, const void* q, const void* k,
+            const void* v, void* o, float* lse, const Buffers& buffers) {
   const fa_extra& e = options.extra;
   const fa_bias& shape = options.shape;
   const std::int64_t L = e.kv_len != nullptr ? e.kv_len[at.b] : p.Nk;
@@ -116,7 +117,8 @@ void attend(const fa_params& p, const Options& options, Row at, const void* q, c
   const std::int64_t lo = p.window > 0 ? std::max<std::int64_t>(0, diagonal - p.window + 1) : 0;
   const std::int64_t keys = at.b * p.sk.b + kv * p.sk.h, values = at.b * p.sv.b + kv * p.sv.h;
   const std::int64_t out = at.b * p.so.b + at.h * p.so.h + at.i * p.so.n;
-  const float* query = row_of(q, at.b * p.sq.b + at.h * p.sq.h + at.i * p.sq.n, p.D, options.input, buffers.query);
+  const float* query =
+      row_of(q, at.b * p.sq.b + at.h * p.sq.h + at.i * p.sq.n, p.D, options.input, buffers.query);
   float* s = buffers.s;
   float max = e.sink != nullptr ? e.sink[at.h] : -kInf;
   bool poisoned = false;
@@ -126,7 +128,8 @@ void attend(const fa_params& p, const Options& options, Row at, const void* q, c
     for (std::int64_t d = 0; d < p.D; ++d) dot += query[d] * key[d];
     s[j] = dot * (p.scale * options.score_scale);
     if (options.bias != nullptr) {
-      const std::int64_t row = (at.b % shape.B * shape.Hq + at.h % shape.Hq) * shape.Nq + at.i % shape.Nq;
+      const std::int64_t row =
+          (at.b % shape.B * shape.Hq + at.h % shape.Hq) * shape.Nq + at.i % shape.Nq;
       s[j] += options.bias[row * shape.Nk + j % shape.Nk];
     }
     if (e.softcap > 0) s[j] = e.softcap * std::tanh(s[j] / e.softcap);
@@ -143,7 +146,8 @@ void attend(const fa_params& p, const Options& options, Row at, const void* q, c
     sum += w;
     for (std::int64_t d = 0; d < p.Dv; ++d) buffers.sum[d] += w * value[d];
   }
-  for (std::int64_t d = 0; d < p.Dv; ++d) store(o, out + d, p.dtype, lo < hi ? buffers.sum[d] / sum * options.value_scale : 0.0f);
+  for (std::int64_t d = 0; d < p.Dv; ++d)
+    store(o, out + d, p.dtype, lo < hi ? buffers.sum[d] / sum * options.value_scale : 0.0f);
   if (lse == nullptr) return;
   const bool nothing = lo >= hi && e.sink == nullptr;
   lse[(at.b * p.Hq + at.h) * options.lse_head + at.i] = nothing ? -kInf : max + std::log(sum);
@@ -161,7 +165,8 @@ int forward(assay_ctx* ctx, const fa_params* p, Options options, const void* q, 
   const Buffers buffers{s, s + p->Nk, s + p->Nk + width, s + p->Nk + 2 * width};
   for (std::int64_t b = 0; b < p->B; ++b) {
     for (std::int64_t h = 0; h < p->Hq; ++h) {
-      for (std::int64_t i = 0; i < p->Nq; ++i) attend(*p, options, {b, h, i}, q, k, v, o, lse, buffers);
+      for (std::int64_t i = 0; i < p->Nq; ++i)
+        attend(*p, options, {b, h, i}, q, k, v, o, lse, buffers);
     }
   }
   ctx->free(ctx, s);
@@ -184,10 +189,10 @@ extern "C" int fa_forward_extra(assay_ctx* ctx, const fa_params* p, const fa_ext
 }
 
 // One sequence after the other.
-extern "C" int fa_forward_varlen(assay_ctx* ctx, const fa_params* p, const fa_varlen* lengths, const void* q,
-                                 const void* k, const void* v, void* o, float* lse) {
-  if (p == nullptr || p->B < 0 || lengths == nullptr || lengths->total_q < 0 || lengths->total_k < 0 ||
-      lengths->cu_q == nullptr || lengths->cu_k == nullptr) {
+extern "C" int fa_forward_varlen(assay_ctx* ctx, const fa_params* p, const fa_varlen* lengths,
+                                 const void* q, const void* k, const void* v, void* o, float* lse) {
+  if (p == nullptr || p->B < 0 || lengths == nullptr || lengths->total_q < 0 ||
+      lengths->total_k < 0 || lengths->cu_q == nullptr || lengths->cu_k == nullptr) {
     return ASSAY_EINVAL;
   }
   fa_params all = *p;
@@ -206,18 +211,22 @@ extern "C" int fa_forward_varlen(assay_ctx* ctx, const fa_params* p, const fa_va
     fa_params one = all;
     one.Nq = lengths->cu_q[b + 1] - query;
     one.Nk = lengths->cu_k[b + 1] - key;
-    const int status = forward(ctx, &one, options, from(q, query, p->sq), from(k, key, p->sk), from(v, key, p->sv),
-                               const_cast<void*>(from(o, query, p->so)), lse == nullptr ? nullptr : lse + query);
+    const int status =
+        forward(ctx, &one, options, from(q, query, p->sq), from(k, key, p->sk), from(v, key, p->sv),
+                const_cast<void*>(from(o, query, p->so)), lse == nullptr ? nullptr : lse + query);
     if (status != ASSAY_OK) return status;
   }
   return ASSAY_OK;
 }
 
-extern "C" int fa_forward_bias(assay_ctx* ctx, const fa_params* p, const fa_bias* shape, const float* bias,
-                               const void* q, const void* k, const void* v, void* o, float* lse) {
+extern "C" int fa_forward_bias(assay_ctx* ctx, const fa_params* p, const fa_bias* shape,
+                               const float* bias, const void* q, const void* k, const void* v,
+                               void* o, float* lse) {
   if (!valid(p, q, k, v, o) || shape == nullptr) return ASSAY_EINVAL;
   const auto fits = [](std::int64_t size, std::int64_t full) { return size == full || size == 1; };
-  if (!fits(shape->B, p->B) || !fits(shape->Hq, p->Hq) || !fits(shape->Nq, p->Nq) || !fits(shape->Nk, p->Nk)) return ASSAY_EINVAL;
+  if (!fits(shape->B, p->B) || !fits(shape->Hq, p->Hq) || !fits(shape->Nq, p->Nq) ||
+      !fits(shape->Nk, p->Nk))
+    return ASSAY_EINVAL;
   if (bias == nullptr && shape->B * shape->Hq * shape->Nq * shape->Nk != 0) return ASSAY_EINVAL;
   Options options;
   options.shape = *shape;
@@ -225,8 +234,9 @@ extern "C" int fa_forward_bias(assay_ctx* ctx, const fa_params* p, const fa_bias
   return forward(ctx, p, options, q, k, v, o, lse);
 }
 
-extern "C" int fa_forward_fp8(assay_ctx* ctx, const fa_params* p, const float* scales, const std::uint8_t* q,
-                              const std::uint8_t* k, const std::uint8_t* v, void* o, float* lse) {
+extern "C" int fa_forward_fp8(assay_ctx* ctx, const fa_params* p, const float* scales,
+                              const std::uint8_t* q, const std::uint8_t* k, const std::uint8_t* v,
+                              void* o, float* lse) {
   if (scales == nullptr) return ASSAY_EINVAL;
   Options options;
   options.input = kE4m3;

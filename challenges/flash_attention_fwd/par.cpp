@@ -385,7 +385,8 @@ class Tile {
       }
       if (problem_.lse == nullptr) continue;
       problem_.lse[(b_ * p_.Hq + h) * problem_.lse_head + i] =
-          sum_[lane] == 0 ? -kInf : static_cast<float>((max_[lane] + std::log2(double{sum_[lane]})) * kLn2);
+          sum_[lane] == 0 ? -kInf
+                          : static_cast<float>((max_[lane] + std::log2(double{sum_[lane]})) * kLn2);
     }
   }
 
@@ -438,16 +439,17 @@ int forward(assay_ctx* ctx, Problem problem) {
 
 }  // namespace
 
-extern "C" int fa_forward_extra(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, const void* q,
-                                const void* k, const void* v, void* o, float* lse) {
+extern "C" int fa_forward_extra(assay_ctx* ctx, const fa_params* p, const fa_extra* extra,
+                                const void* q, const void* k, const void* v, void* o, float* lse) {
   if (p == nullptr) return ASSAY_EINVAL;
-  return forward(ctx, {*p, extra != nullptr ? *extra : kNone, q, k, v, o, lse, p->Nq, nullptr, nullptr});
+  return forward(ctx,
+                 {*p, extra != nullptr ? *extra : kNone, q, k, v, o, lse, p->Nq, nullptr, nullptr});
 }
 
-extern "C" int fa_forward_varlen(assay_ctx* ctx, const fa_params* p, const fa_varlen* lengths, const void* q,
-                                 const void* k, const void* v, void* o, float* lse) {
-  if (p == nullptr || p->B < 0 || lengths == nullptr || lengths->total_q < 0 || lengths->total_k < 0 ||
-      lengths->cu_q == nullptr || lengths->cu_k == nullptr) {
+extern "C" int fa_forward_varlen(assay_ctx* ctx, const fa_params* p, const fa_varlen* lengths,
+                                 const void* q, const void* k, const void* v, void* o, float* lse) {
+  if (p == nullptr || p->B < 0 || lengths == nullptr || lengths->total_q < 0 ||
+      lengths->total_k < 0 || lengths->cu_q == nullptr || lengths->cu_k == nullptr) {
     return ASSAY_EINVAL;
   }
   fa_params one = *p;
@@ -456,7 +458,9 @@ extern "C" int fa_forward_varlen(assay_ctx* ctx, const fa_params* p, const fa_va
   one.Nk = lengths->total_k;
   if (!valid(&one, q, k, v, o)) return ASSAY_EINVAL;
   const auto from = [&](const void* data, std::int64_t n, const assay_stride& s) {
-    return data == nullptr ? data : static_cast<const char*>(data) + n * s.n * (p->dtype == ASSAY_F32 ? 4 : 2);
+    return data == nullptr
+               ? data
+               : static_cast<const char*>(data) + n * s.n * (p->dtype == ASSAY_F32 ? 4 : 2);
   };
   int status = ASSAY_OK;
   for (std::int64_t b = 0; b < p->B && status == ASSAY_OK; ++b) {
@@ -464,17 +468,20 @@ extern "C" int fa_forward_varlen(assay_ctx* ctx, const fa_params* p, const fa_va
     one.Nq = lengths->cu_q[b + 1] - i;
     one.Nk = lengths->cu_k[b + 1] - j;
     status = forward(ctx, {one, kNone, from(q, i, p->sq), from(k, j, p->sk), from(v, j, p->sv),
-                           const_cast<void*>(from(o, i, p->so)), lse == nullptr ? nullptr : lse + i, lengths->total_q,
-                           nullptr, nullptr});
+                           const_cast<void*>(from(o, i, p->so)), lse == nullptr ? nullptr : lse + i,
+                           lengths->total_q, nullptr, nullptr});
   }
   return status;
 }
 
-extern "C" int fa_forward_bias(assay_ctx* ctx, const fa_params* p, const fa_bias* shape, const float* bias,
-                               const void* q, const void* k, const void* v, void* o, float* lse) {
+extern "C" int fa_forward_bias(assay_ctx* ctx, const fa_params* p, const fa_bias* shape,
+                               const float* bias, const void* q, const void* k, const void* v,
+                               void* o, float* lse) {
   if (!valid(p, q, k, v, o) || shape == nullptr) return ASSAY_EINVAL;
   const auto fits = [](std::int64_t size, std::int64_t full) { return size == full || size == 1; };
-  if (!fits(shape->B, p->B) || !fits(shape->Hq, p->Hq) || !fits(shape->Nq, p->Nq) || !fits(shape->Nk, p->Nk)) return ASSAY_EINVAL;
+  if (!fits(shape->B, p->B) || !fits(shape->Hq, p->Hq) || !fits(shape->Nq, p->Nq) ||
+      !fits(shape->Nk, p->Nk))
+    return ASSAY_EINVAL;
   if (bias == nullptr && shape->B * shape->Hq * shape->Nq * shape->Nk != 0) return ASSAY_EINVAL;
   return forward(ctx, {*p, kNone, q, k, v, o, lse, p->Nq, shape, bias});
 }

@@ -21,7 +21,8 @@ using attention::Tile;
 void round_weights(const Problem& problem, RowsF& p) {
   const std::int32_t dtype = problem.p.dtype;
   if (problem.fp8) {
-    for (float& x : p.reshaped()) x = attention::e4m3_to_float(attention::float_to_e4m3(x * 256)) / 256;
+    for (float& x : p.reshaped())
+      x = attention::e4m3_to_float(attention::float_to_e4m3(x * 256)) / 256;
     return;
   }
   if (dtype == ASSAY_F32) return;
@@ -61,14 +62,14 @@ std::unique_ptr<ForwardReference> make_reference(const CaseSpec& spec, const Pro
   const std::int64_t heads = problem.p.B * problem.p.Hq;
   const auto sample = spec.params.value("sample", std::uint64_t{1});
   const std::uint64_t secret = buffers[kSecret].as<std::uint64_t>()[0];
-  const attention::Extras extras{buffers[kAlibi].as<float>(), buffers[kSink].as<float>(), buffers[kBias].as<float>(),
-                                 buffers[kScales].as<float>()};
+  const attention::Extras extras{buffers[kAlibi].as<float>(), buffers[kSink].as<float>(),
+                                 buffers[kBias].as<float>(), buffers[kScales].as<float>()};
   std::vector<std::vector<TileReference>> of_head(static_cast<std::size_t>(heads));
   parallel_for(heads, 1, [&](std::int64_t begin, std::int64_t end) {
     Tile tile;
     for (std::int64_t at = begin; at < end; ++at) {
-      const Head head = attention::load_head(problem, at / problem.p.Hq, at % problem.p.Hq, buffers,
-                                             extras);
+      const Head head =
+          attention::load_head(problem, at / problem.p.Hq, at % problem.p.Hq, buffers, extras);
       const std::int64_t step = attention::tile_rows(head);
       for (std::int64_t first = 0; first < head.queries; first += step) {
         const auto number = static_cast<std::uint64_t>(at * problem.p.Nq + first);

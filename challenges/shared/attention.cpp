@@ -189,7 +189,8 @@ Problem problem_of(const CaseSpec& spec) {
   out.q_len = j.value("q_len", std::vector<std::int64_t>{});
   out.k_len = j.value("k_len", out.q_len);
   if (out.q_len.size() != out.k_len.size()) {
-    throw Error(fmt::format("attention: case '{}': q_len and k_len need the same number of lengths", spec.name));
+    throw Error(fmt::format("attention: case '{}': q_len and k_len need the same number of lengths",
+                            spec.name));
   }
   p.B = out.packed() ? static_cast<std::int64_t>(out.q_len.size()) : j.value("B", std::int64_t{1});
   p.Hq = j.value("Hq", std::int64_t{1});
@@ -218,7 +219,9 @@ Problem problem_of(const CaseSpec& spec) {
   out.bias_poison = j.value("bias_poison", false);
   out.fp8 = j.value("fp8", false);
   if (j.contains("bias")) {
-    const auto size = [&](std::size_t at, std::int64_t full) { return j.at("bias").at(at) == 0 ? full : std::int64_t{1}; };
+    const auto size = [&](std::size_t at, std::int64_t full) {
+      return j.at("bias").at(at) == 0 ? full : std::int64_t{1};
+    };
     out.bias = true;
     out.bias_shape = {sizeof(fa_bias), size(0, p.B), size(1, p.Hq), size(2, p.Nq), size(3, p.Nk)};
   }
@@ -311,15 +314,17 @@ void fill_qkv(const Problem& problem, std::uint64_t seed, const BufferView& q, c
     // The largest values fill the format's range. 8 significant bits: scaled values are exact in fp32.
     const float scale = std::ldexp(static_cast<float>(128 + random.below(128)), -14 - t);
     scales.as<float>()[t] = scale;
-    std::ranges::transform(values[t], stored[t].as<std::uint8_t>(), [&](float x) { return float_to_e4m3(x / scale); });
+    std::ranges::transform(values[t], stored[t].as<std::uint8_t>(),
+                           [&](float x) { return float_to_e4m3(x / scale); });
   }
 }
 
 float e4m3_to_float(std::uint8_t x) {
   const int exponent = x >> 3 & 15, fraction = x & 7;
   if (exponent == 15 && fraction == 7) return kNan;
-  const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -9)
-                                        : std::ldexp(static_cast<float>(fraction + 8), exponent - 10);
+  const float magnitude = exponent == 0
+                              ? std::ldexp(static_cast<float>(fraction), -9)
+                              : std::ldexp(static_cast<float>(fraction + 8), exponent - 10);
   return (x & 0x80) != 0 ? -magnitude : magnitude;
 }
 
@@ -368,13 +373,14 @@ void fill_bias(const Problem& problem, std::uint64_t seed, const BufferView& bia
     const Range r = visible(problem, i, p.Nq, problem.keys_of(b));
     for (std::int64_t j = 0; j < p.Nk; ++j) {
       if (j >= r.lo && j < r.hi) continue;
-      bias.as<float>()[problem.bias_row(b, h, i) * problem.bias_shape.Nk + problem.bias_column(j)] = kNan;
+      bias.as<float>()[problem.bias_row(b, h, i) * problem.bias_shape.Nk + problem.bias_column(j)] =
+          kNan;
     }
   }
 }
 
-RowsF head_rows(std::int32_t dtype, const void* data, std::int64_t first, std::int64_t step, std::int64_t N,
-                std::int64_t D) {
+RowsF head_rows(std::int32_t dtype, const void* data, std::int64_t first, std::int64_t step,
+                std::int64_t N, std::int64_t D) {
   RowsF out(N, D);
   for (std::int64_t n = 0; n < N; ++n) {
     const std::int64_t at = first + n * step;
@@ -404,9 +410,16 @@ double storage_eps(std::int32_t dtype) {
   return dtype == ASSAY_BF16 ? kEpsBf16 : kEpsF16;
 }
 
-Head load_head(const Problem& problem, std::int64_t b, std::int64_t h, BufferViews qkv, const Extras& extras) {
+Head load_head(const Problem& problem, std::int64_t b, std::int64_t h, BufferViews qkv,
+               const Extras& extras) {
   const fa_params& p = problem.p;
-  Head head{&problem, b, h, problem.queries_of(b), problem.keys_of(b), {}, {}, {}, 0, 0, extras.bias, true};
+  Head head;
+  head.problem = &problem;
+  head.b = b;
+  head.h = h;
+  head.queries = problem.queries_of(b);
+  head.keys = problem.keys_of(b);
+  head.bias = extras.bias;
   const std::int64_t kv = h / problem.group();
   const auto rows = [&](int t, std::int64_t at, std::int64_t step, std::int64_t N, std::int64_t D) {
     const void* data = qkv[static_cast<std::size_t>(t)].data;
@@ -478,7 +491,8 @@ void make_tile(const Head& head, std::int64_t first, std::int64_t rows, const fl
     }
     double bias = 0;
     if (head.bias != nullptr) {
-      const float* values = head.bias + problem.bias_row(head.b, head.h, first + i) * problem.bias_shape.Nk;
+      const float* values =
+          head.bias + problem.bias_row(head.b, head.h, first + i) * problem.bias_shape.Nk;
       for (std::int64_t j = 0; j < m; ++j) {
         const float x = values[problem.bias_column(r.lo + j)];
         t.p(i, lo + j) += static_cast<double>(x);
@@ -548,7 +562,8 @@ std::string shape_text(const Problem& problem) {
   std::string text = fmt::format("B={} H={}", p.B, p.Hq);
   if (p.Hkv != p.Hq) text += fmt::format("/{}", p.Hkv);
   const char* most = problem.packed() ? "<=" : "=";
-  text += p.Nq == p.Nk ? fmt::format(" N{}{}", most, p.Nq) : fmt::format(" Nq{}{} Nk{}{}", most, p.Nq, most, p.Nk);
+  text += p.Nq == p.Nk ? fmt::format(" N{}{}", most, p.Nq)
+                       : fmt::format(" Nq{}{} Nk{}{}", most, p.Nq, most, p.Nk);
   text += p.D == p.Dv ? fmt::format(" D={}", p.D) : fmt::format(" D={} Dv={}", p.D, p.Dv);
   if (p.causal != 0) text += " causal";
   if (p.window > 0) text += fmt::format(" window={}", p.window);

@@ -36,15 +36,20 @@ struct Problem {
   std::int64_t group() const { return p.Hq / p.Hkv; }
   bool packed() const { return !q_len.empty(); }
   // Rows of item b in q and k, and the first of them; keys that its queries may see.
-  std::int64_t queries_of(std::int64_t b) const { return packed() ? q_len[static_cast<std::size_t>(b)] : p.Nq; }
-  std::int64_t key_rows_of(std::int64_t b) const { return packed() ? k_len[static_cast<std::size_t>(b)] : p.Nk; }
+  std::int64_t queries_of(std::int64_t b) const {
+    return packed() ? q_len[static_cast<std::size_t>(b)] : p.Nq;
+  }
+  std::int64_t key_rows_of(std::int64_t b) const {
+    return packed() ? k_len[static_cast<std::size_t>(b)] : p.Nk;
+  }
   std::int64_t keys_of(std::int64_t b) const {
     return kv_len.empty() ? key_rows_of(b) : kv_len[static_cast<std::size_t>(b)];
   }
   std::int64_t first_query(std::int64_t b) const;
   std::int64_t first_key(std::int64_t b) const;
   // Elements before row i of item b's query head h (key head h) in an array with these strides.
-  std::int64_t query_at(const assay_stride& s, std::int64_t b, std::int64_t h, std::int64_t i) const {
+  std::int64_t query_at(const assay_stride& s, std::int64_t b, std::int64_t h,
+                        std::int64_t i) const {
     return b * s.b + h * s.h + (first_query(b) + i) * s.n;
   }
   std::int64_t key_at(const assay_stride& s, std::int64_t b, std::int64_t h, std::int64_t j) const {
@@ -107,7 +112,8 @@ std::uint8_t float_to_e4m3(float f);
 inline constexpr double kEpsE4m3 = 0.0625;  // unit roundoff, 2^-4
 
 // N rows of an array from element `at` on, `step` apart, widened to fp32 (exact for every dtype).
-RowsF head_rows(std::int32_t dtype, const void* data, std::int64_t at, std::int64_t step, std::int64_t N, std::int64_t D);
+RowsF head_rows(std::int32_t dtype, const void* data, std::int64_t at, std::int64_t step,
+                std::int64_t N, std::int64_t D);
 
 double widen(std::int32_t dtype, const void* data, std::int64_t at);
 float round_like(std::int32_t dtype, float x);

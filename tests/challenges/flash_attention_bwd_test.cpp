@@ -41,8 +41,12 @@ class Witness {
   long double& bias(std::int64_t at) { return bias_[static_cast<std::size_t>(at)]; }
 
   // Of item b: how many, and the first in the arrays.
-  std::int64_t queries(std::int64_t b) const { return cu_q_.empty() ? p_.Nq : cu_q_[at(b + 1)] - cu_q_[at(b)]; }
-  std::int64_t keys(std::int64_t b) const { return cu_k_.empty() ? p_.Nk : cu_k_[at(b + 1)] - cu_k_[at(b)]; }
+  std::int64_t queries(std::int64_t b) const {
+    return cu_q_.empty() ? p_.Nq : cu_q_[at(b + 1)] - cu_q_[at(b)];
+  }
+  std::int64_t keys(std::int64_t b) const {
+    return cu_k_.empty() ? p_.Nk : cu_k_[at(b + 1)] - cu_k_[at(b)];
+  }
   std::int64_t first_query(std::int64_t b) const { return cu_q_.empty() ? 0 : cu_q_[at(b)]; }
   std::int64_t first_key(std::int64_t b) const { return cu_k_.empty() ? 0 : cu_k_[at(b)]; }
 
@@ -71,12 +75,14 @@ class Witness {
   std::int64_t bias_at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
     const std::int64_t sizes[] = {p_.B, p_.Hq, p_.Nq, p_.Nk}, index[] = {b, h, i, j};
     std::int64_t offset = 0;
-    for (std::size_t d = 0; d < 4; ++d) offset = ones_[d] == 1 ? offset : offset * sizes[d] + index[d];
+    for (std::size_t d = 0; d < 4; ++d)
+      offset = ones_[d] == 1 ? offset : offset * sizes[d] + index[d];
     return offset;
   }
 
   long double query(std::int64_t b, std::int64_t h, std::int64_t i) {
-    const std::int64_t L = problem_.kv_len.empty() ? keys(b) : problem_.kv_len[static_cast<std::size_t>(b)];
+    const std::int64_t L =
+        problem_.kv_len.empty() ? keys(b) : problem_.kv_len[static_cast<std::size_t>(b)];
     const std::int64_t kv = h * p_.Hkv / p_.Hq, row = (b * p_.Hq + h) * p_.Nq + i;
     const std::int64_t out = b * p_.so.b + h * p_.so.h + (first_query(b) + i) * p_.so.n;
     const std::int64_t i_at = first_query(b) + i;
@@ -97,7 +103,8 @@ class Witness {
       if (problem_.alibi) s -= f_.buffer(kAlibi).as<float>()[h] * static_cast<long double>(std::abs(ahead));
       if (!bias_.empty()) s += bias(bias_at(b, h, i, j));
       for (std::int64_t d = 0; d < p_.Dv; ++d) {
-        dot += arrays_[3][static_cast<std::size_t>(out + d)] * v(b * p_.sv.b + kv * p_.sv.h + (first_key(b) + j) * p_.sv.n + d);
+        dot += arrays_[3][static_cast<std::size_t>(out + d)] *
+               v(b * p_.sv.b + kv * p_.sv.h + (first_key(b) + j) * p_.sv.n + d);
       }
       sum += std::exp(s);
       weighted += std::exp(s) * dot;
@@ -153,7 +160,8 @@ void expect_differences(const char* name, int probes) {
       const std::int64_t b = below(p.B), h = below(t.H), d = below(t.D);
       const std::int64_t rows = t.of_keys ? witness.keys(b) : witness.queries(b);
       if (rows == 0) continue;
-      const std::int64_t n = below(rows), at = n + (t.of_keys ? witness.first_key(b) : witness.first_query(b));
+      const std::int64_t n = below(rows),
+                         at = n + (t.of_keys ? witness.first_key(b) : witness.first_query(b));
       long double& x = (witness.*t.element)(b * t.stride.b + h * t.stride.h + at * t.stride.n + d);
       const Gradient& g = t.gradients[static_cast<std::size_t>(b * t.H + h)];
       ASSERT_EQ(g.expected.rows(), rows);
@@ -164,17 +172,37 @@ void expect_differences(const char* name, int probes) {
   // A value of the bias may serve all items.
   for (int probe = 0; probe < probes && !reference.dbias.empty(); ++probe) {
     const Gradient& g = reference.dbias[0];
-    const auto at = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(g.expected.size()));
-    ASSERT_NEAR(g.expected.data()[at], difference(witness, witness.bias(at), 0, p.B), 2e-6 * (g.scale.data()[at] + 1e-3))
+    const auto at =
+        static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(g.expected.size()));
+    ASSERT_NEAR(g.expected.data()[at], difference(witness, witness.bias(at), 0, p.B),
+                2e-6 * (g.scale.data()[at] + 1e-3))
         << "dbias " << at;
   }
 }
 
 TEST(FlashAttentionBackward, ReferenceAgreesWithCentralDifferences) {
-  for (const char* name : {"n1", "head_dim_40", "axis_rowsum", "square", "nq_lt_nk", "lse_minus_inf", "strided_bshd", "gqa_8_2",
-                           "scale_not_default", "value_dim_large", "f16_causal", "softcap", "alibi", "sink", "key_lengths",
-                           "lse_gradient", "varlen_causal", "varlen_cross", "varlen_not_causal", "bias_full",
-                           "bias_of_heads", "bias_of_keys"}) {
+  for (const char* name : {"n1",
+                           "head_dim_40",
+                           "axis_rowsum",
+                           "square",
+                           "nq_lt_nk",
+                           "lse_minus_inf",
+                           "strided_bshd",
+                           "gqa_8_2",
+                           "scale_not_default",
+                           "value_dim_large",
+                           "f16_causal",
+                           "softcap",
+                           "alibi",
+                           "sink",
+                           "key_lengths",
+                           "lse_gradient",
+                           "varlen_causal",
+                           "varlen_cross",
+                           "varlen_not_causal",
+                           "bias_full",
+                           "bias_of_heads",
+                           "bias_of_keys"}) {
     ASSERT_NO_FATAL_FAILURE(expect_differences(name, 6));
   }
 }
@@ -232,13 +260,16 @@ TEST(FlashAttentionBackward, OutputAndLseAreThoseOfTheInputs) {
 
 // What an expert implementation leaves out it says so.
 void expect_par_passes(std::uint64_t seeds, std::initializer_list<const char*> left_out) {
-  testing::DirectRunner runner("flash_attention_bwd", testing::compile(subject().file("par.cpp"), "flash_attention_bwd"));
+  testing::DirectRunner runner("flash_attention_bwd",
+                               testing::compile(subject().file("par.cpp"), "flash_attention_bwd"));
   for (const CaseSpec& c : subject().spec.cases) {
     if (c.group == CaseGroup::timed) continue;
-    const Verdict expected = std::ranges::count(left_out, c.capability) > 0 ? Verdict::unsupported : Verdict::ok;
+    const Verdict expected =
+        std::ranges::count(left_out, c.capability) > 0 ? Verdict::unsupported : Verdict::ok;
     for (std::uint64_t seed = 1; seed <= (c.group == CaseGroup::resource ? 1 : seeds); ++seed) {
       const CaseResult result = runner.run(c, seed);
-      EXPECT_EQ(result.verdict, expected) << "par.cpp, " << c.name << " seed " << seed << ": " << result.detail;
+      EXPECT_EQ(result.verdict, expected)
+          << "par.cpp, " << c.name << " seed " << seed << ": " << result.detail;
     }
   }
 }
@@ -277,7 +308,9 @@ TEST(FlashAttentionBackward, ChainedCasesJudgeTheForwardPass) {
       sum += std::exp(s * p.scale);
       o += std::exp(s * p.scale) * f.buffer(kV).as<float>()[p.sv.h + j * p.sv.n + 5];
     }
-    EXPECT_NEAR(reference.o[1].expected(i, 5), keys == 0 ? 0.0 : static_cast<double>(o / sum), 1e-12) << i;
+    EXPECT_NEAR(reference.o[1].expected(i, 5), keys == 0 ? 0.0 : static_cast<double>(o / sum),
+                1e-12)
+        << i;
     if (keys == 0) {
       EXPECT_EQ(reference.lse[1].expected(i, 0), -HUGE_VAL) << i;
     } else {
@@ -332,12 +365,14 @@ TEST(FlashAttentionBackward, EachWrongOutputOfAChainedOrBiasedCaseFails) {
   for (const char* name : {"chained", "bias_of_heads"}) {
     EXPECT_TRUE(with(name, [](Filled&) {}));
     for (const int handle : {int{kDq}, int{kDk}, int{kDv}}) {
-      EXPECT_FALSE(with(name, [&](Filled& f) { f.buffer(handle).as<float>()[77] += 1e-3f; })) << name << handle;
+      EXPECT_FALSE(with(name, [&](Filled& f) { f.buffer(handle).as<float>()[77] += 1e-3f; }))
+          << name << handle;
     }
   }
   EXPECT_FALSE(with("chained", [](Filled& f) { f.buffer(kO).as<float>()[3000] += 1e-3f; }));
   EXPECT_FALSE(with("chained", [](Filled& f) { f.buffer(kLse).as<float>()[50] += 1e-4f; }));
-  EXPECT_FALSE(with("bias_of_heads", [](Filled& f) { f.buffer(kDbias).as<float>()[140] += 1e-3f; }));
+  EXPECT_FALSE(
+      with("bias_of_heads", [](Filled& f) { f.buffer(kDbias).as<float>()[140] += 1e-3f; }));
 }
 
 TEST(FlashAttentionBackward, UntouchedOutputsFailEveryCaseThatHasSome) {

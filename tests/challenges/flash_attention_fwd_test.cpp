@@ -54,12 +54,15 @@ long double e4m3(std::uint8_t x) {
 WitnessRow witness(const CaseSpec& c, BufferViews buffers, std::int64_t b, std::int64_t h, std::int64_t i) {
   const attention::Problem problem = attention::problem_of(c);
   const fa_params& p = problem.p;
-  std::int64_t Nq = p.Nq, L = buffers[kKvLen].bytes != 0 ? buffers[kKvLen].as<std::int64_t>()[b] : p.Nk;
+  std::int64_t Nq = p.Nq,
+               L = buffers[kKvLen].bytes != 0 ? buffers[kKvLen].as<std::int64_t>()[b] : p.Nk;
   const std::int64_t kv = h * p.Hkv / p.Hq;
   // Elements before the item's first row.
-  std::int64_t q0 = b * p.sq.b + h * p.sq.h, k0 = b * p.sk.b + kv * p.sk.h, v0 = b * p.sv.b + kv * p.sv.h;
+  std::int64_t q0 = b * p.sq.b + h * p.sq.h, k0 = b * p.sk.b + kv * p.sk.h,
+               v0 = b * p.sv.b + kv * p.sv.h;
   if (buffers[kCuQ].bytes != 0) {
-    const std::int64_t *cu_q = buffers[kCuQ].as<std::int64_t>(), *cu_k = buffers[kCuK].as<std::int64_t>();
+    const std::int64_t *cu_q = buffers[kCuQ].as<std::int64_t>(),
+                       *cu_k = buffers[kCuK].as<std::int64_t>();
     Nq = cu_q[b + 1] - cu_q[b];
     L = cu_k[b + 1] - cu_k[b];
     q0 += cu_q[b] * p.sq.n;
@@ -69,7 +72,8 @@ WitnessRow witness(const CaseSpec& c, BufferViews buffers, std::int64_t b, std::
   const auto element = [&](int handle, std::int64_t at) {
     const BufferView& view = buffers[static_cast<std::size_t>(handle)];
     if (buffers[kScales].bytes == 0) return value(p, view, at);
-    return e4m3(view.as<std::uint8_t>()[at]) * static_cast<long double>(buffers[kScales].as<float>()[handle - kQ]);
+    return e4m3(view.as<std::uint8_t>()[at]) *
+           static_cast<long double>(buffers[kScales].as<float>()[handle - kQ]);
   };
   const auto ones = c.params.value("bias", std::vector<std::int64_t>{});
   const auto bias = [&](std::int64_t j) {
@@ -135,11 +139,36 @@ void expect_witnessed(const char* name) {
 }
 
 TEST(FlashAttentionForward, ReferenceAgreesWithTheWitness) {
-  for (const char* name : {"causal_64", "noncausal", "gqa", "nq_gt_nk", "nq_lt_nk", "strided_bshd", "padded_rows", "scale_negative",
-                           "rising_max", "neg_init", "one_hot", "bf16_gqa", "f16_causal", "value_dim_small", "window_1",
-                           "window_not_causal", "softcap", "alibi", "sink", "key_lengths", "key_lengths_not_causal",
-                           "varlen_causal", "varlen_cross", "varlen_not_causal", "bias_full", "bias_of_heads", "bias_of_keys",
-                           "bias_of_queries", "fp8_causal", "fp8_not_causal"}) {
+  for (const char* name : {"causal_64",
+                           "noncausal",
+                           "gqa",
+                           "nq_gt_nk",
+                           "nq_lt_nk",
+                           "strided_bshd",
+                           "padded_rows",
+                           "scale_negative",
+                           "rising_max",
+                           "neg_init",
+                           "one_hot",
+                           "bf16_gqa",
+                           "f16_causal",
+                           "value_dim_small",
+                           "window_1",
+                           "window_not_causal",
+                           "softcap",
+                           "alibi",
+                           "sink",
+                           "key_lengths",
+                           "key_lengths_not_causal",
+                           "varlen_causal",
+                           "varlen_cross",
+                           "varlen_not_causal",
+                           "bias_full",
+                           "bias_of_heads",
+                           "bias_of_keys",
+                           "bias_of_queries",
+                           "fp8_causal",
+                           "fp8_not_causal"}) {
     ASSERT_NO_FATAL_FAILURE(expect_witnessed(name));
   }
 }
@@ -189,7 +218,9 @@ TEST(FlashAttentionForward, E4m3IsTheFormat) {
     const auto next = static_cast<std::uint8_t>(x + 1), even = x % 2 == 0 ? byte : next;
     const auto middle = static_cast<float>((e4m3(byte) + e4m3(next)) / 2);
     EXPECT_EQ(attention::float_to_e4m3(middle), even) << x;
-    EXPECT_EQ(attention::float_to_e4m3(std::nextafter(middle, static_cast<float>(e4m3(next)))), next) << x;
+    EXPECT_EQ(attention::float_to_e4m3(std::nextafter(middle, static_cast<float>(e4m3(next)))),
+              next)
+        << x;
   }
   EXPECT_EQ(attention::float_to_e4m3(1e9f), 0x7e);
   EXPECT_EQ(attention::float_to_e4m3(-450), 0xfe);
@@ -205,13 +236,18 @@ TEST(FlashAttentionForward, Fp8AllowsRoundedWeightsAndNoMore) {
       for (const TileReference& t : static_cast<const ForwardReference&>(f.reference()).tiles) {
         for (std::int64_t r = 0; r < t.rows; ++r) {
           const std::int64_t i = t.first + r, kv = t.h / (p.Hq / p.Hkv);
-          f.buffer(kLse).as<float>()[(t.b * p.Hq + t.h) * p.Nq + i] = static_cast<float>(t.lse[static_cast<std::size_t>(r)]);
-          std::vector<float> weights;  // relative to the row's lse, not to its maximum: another rounding than the reference's
+          f.buffer(kLse).as<float>()[(t.b * p.Hq + t.h) * p.Nq + i] =
+              static_cast<float>(t.lse[static_cast<std::size_t>(r)]);
+          std::vector<float>
+              weights;  // relative to the row's lse, not to its maximum: another rounding than the reference's
           for (std::int64_t j = 0; j < t.keys[static_cast<std::size_t>(r)]; ++j) {
             long double s = 0;
             for (std::int64_t d = 0; d < p.D; ++d) {
-              s += e4m3(f.buffer(kQ).as<std::uint8_t>()[t.b * p.sq.b + t.h * p.sq.h + i * p.sq.n + d]) *
-                   e4m3(f.buffer(kK).as<std::uint8_t>()[t.b * p.sk.b + kv * p.sk.h + j * p.sk.n + d]);
+              s +=
+                  e4m3(f.buffer(kQ)
+                           .as<std::uint8_t>()[t.b * p.sq.b + t.h * p.sq.h + i * p.sq.n + d]) *
+                  e4m3(
+                      f.buffer(kK).as<std::uint8_t>()[t.b * p.sk.b + kv * p.sk.h + j * p.sk.n + d]);
             }
             const float* scales = f.buffer(kScales).as<float>();
             s *= static_cast<long double>(p.scale) * scales[0] * scales[1];
@@ -221,10 +257,13 @@ TEST(FlashAttentionForward, Fp8AllowsRoundedWeightsAndNoMore) {
           for (std::int64_t d = 0; d < p.Dv; ++d) {
             double o = 0;
             for (std::size_t j = 0; j < weights.size(); ++j) {
-              const std::int64_t at = t.b * p.sv.b + kv * p.sv.h + static_cast<std::int64_t>(j) * p.sv.n + d;
-              o += static_cast<double>(weights[j]) * static_cast<double>(e4m3(f.buffer(kV).as<std::uint8_t>()[at]));
+              const std::int64_t at =
+                  t.b * p.sv.b + kv * p.sv.h + static_cast<std::int64_t>(j) * p.sv.n + d;
+              o += static_cast<double>(weights[j]) *
+                   static_cast<double>(e4m3(f.buffer(kV).as<std::uint8_t>()[at]));
             }
-            const auto x = static_cast<float>(o * static_cast<double>(f.buffer(kScales).as<float>()[2]) * off);
+            const auto x =
+                static_cast<float>(o * static_cast<double>(f.buffer(kScales).as<float>()[2]) * off);
             const std::int64_t at = t.b * p.so.b + t.h * p.so.h + i * p.so.n + d;
             if (p.dtype == ASSAY_BF16) {
               f.buffer(kO).as<std::uint16_t>()[at] = float_to_bf16(x);
@@ -268,13 +307,16 @@ TEST(FlashAttentionForward, SampledTilesFollowFromTheSecret) {
 
 // What an expert implementation leaves out it says so.
 void expect_par_passes(std::uint64_t seeds, std::initializer_list<const char*> left_out) {
-  testing::DirectRunner runner("flash_attention_fwd", testing::compile(subject().file("par.cpp"), "flash_attention_fwd"));
+  testing::DirectRunner runner("flash_attention_fwd",
+                               testing::compile(subject().file("par.cpp"), "flash_attention_fwd"));
   for (const CaseSpec& c : subject().spec.cases) {
     if (c.group == CaseGroup::timed) continue;
-    const Verdict expected = std::ranges::count(left_out, c.capability) > 0 ? Verdict::unsupported : Verdict::ok;
+    const Verdict expected =
+        std::ranges::count(left_out, c.capability) > 0 ? Verdict::unsupported : Verdict::ok;
     for (std::uint64_t seed = 1; seed <= (c.group == CaseGroup::resource ? 1 : seeds); ++seed) {
       const CaseResult result = runner.run(c, seed);
-      EXPECT_EQ(result.verdict, expected) << "par.cpp, " << c.name << " seed " << seed << ": " << result.detail;
+      EXPECT_EQ(result.verdict, expected)
+          << "par.cpp, " << c.name << " seed " << seed << ": " << result.detail;
     }
   }
 }
