@@ -8,11 +8,26 @@ using attention::Problem;
 using attention::problem_of;
 using attention::span_of;
 
+namespace {
+
+Entry entry_of(const CaseSpec& spec, const Problem& problem) {
+  if (is_chained(spec)) return Entry::chained;
+  if (problem.packed()) return Entry::varlen;
+  if (problem.bias) return Entry::bias;
+  return problem.has_extra() || spec.params.value("dlse", false) ? Entry::extra : Entry::plain;
+}
+
+}  // namespace
+
 class FlashAttentionBackward final : public Challenge {
  public:
   CasePlan plan(const CaseSpec& spec) const override {
     const Problem problem = problem_of(spec);
-    const fa_params& p = problem.p;
+    const fa_params p = problem.flat().p;
+    const fa_bias& bias = problem.bias_shape;
+    const bool packed = problem.packed(),
+               no_dbias = !problem.bias || spec.params.value("no_dbias", false);
+    const Role role = is_chained(spec) ? Role::output : Role::input;  // of o and lse
     const bool dlse = spec.params.value("dlse", false);
     const Dtype type = attention::dtype_of(problem);
     const std::int64_t queries = span_of(p.sq, p.B, p.Hq, p.Nq, p.D);
@@ -21,21 +36,27 @@ class FlashAttentionBackward final : public Challenge {
     const std::int64_t outputs = span_of(p.so, p.B, p.Hq, p.Nq, p.Dv);
     CasePlan plan;
     plan.set_params(Params{attention::told_params(spec, problem), problem.softcap,
-                           problem.has_extra() || dlse ? 1 : 0, spec.params.value("calls", 1)});
+                           entry_of(spec, problem), spec.params.value("calls", 1),
+                           packed ? p.Nq : 0, packed ? p.Nk : 0, bias});
     plan.aligned = spec.group == CaseGroup::timed;
-    plan.buffers = {{"q", type, {queries}},
-                    {"k", type, {keys}},
-                    {"v", type, {values}},
-                    {"alibi", Dtype::f32, {p.Hq}, Role::input, 0, !problem.alibi},
-                    {"sink", Dtype::f32, {p.Hq}, Role::input, 0, !problem.sink},
-                    {"kv_len", Dtype::i64, {p.B}, Role::input, 0, problem.kv_len.empty()},
-                    {"dlse", Dtype::f32, {p.B, p.Hq, p.Nq}, Role::input, 0, !dlse},
-                    {"dout", type, {outputs}},
-                    {"o", type, {outputs}},
-                    {"lse", Dtype::f32, {p.B, p.Hq, p.Nq}},
-                    {"dq", type, {queries}, Role::output},
-                    {"dk", type, {keys}, Role::output},
-                    {"dv", type, {values}, Role::output}};
+    plan.buffers = {
+        {"q", type, {queries}},
+        {"k", type, {keys}},
+        {"v", type, {values}},
+        {"alibi", Dtype::f32, {p.Hq}, Role::input, 0, !problem.alibi},
+        {"sink", Dtype::f32, {p.Hq}, Role::input, 0, !problem.sink},
+        {"kv_len", Dtype::i64, {p.B}, Role::input, 0, problem.kv_len.empty()},
+        {"cu_q", Dtype::i64, {problem.p.B + 1}, Role::input, 0, !packed},
+        {"cu_k", Dtype::i64, {problem.p.B + 1}, Role::input, 0, !packed},
+        {"bias", Dtype::f32, {bias.B, bias.Hq, bias.Nq, bias.Nk}, Role::input, 0, !problem.bias},
+        {"dlse", Dtype::f32, {p.B, p.Hq, p.Nq}, Role::input, 0, !dlse},
+        {"dout", type, {outputs}},
+        {"o", type, {outputs}, role},
+        {"lse", Dtype::f32, {p.B, p.Hq, p.Nq}, role},
+        {"dq", type, {queries}, Role::output},
+        {"dk", type, {keys}, Role::output},
+        {"dv", type, {values}, Role::output},
+        {"dbias", Dtype::f32, {bias.B, bias.Hq, bias.Nq, bias.Nk}, Role::output, 0, no_dbias}};
     for (const auto& name : spec.params.value("null", nlohmann::json::array())) {
       for (BufferPlan& buffer : plan.buffers) buffer.null |= buffer.name == name;
     }
@@ -50,7 +71,7 @@ class FlashAttentionBackward final : public Challenge {
   std::unique_ptr<Reference> reference(const CaseSpec& spec, const CasePlan&,
                                        BufferViews buffers) const override {
     if (spec.expect_status != ASSAY_OK) return std::make_unique<BackwardReference>();
-    return make_reference(problem_of(spec), buffers);
+    return make_reference(problem_of(spec), is_chained(spec), buffers);
   }
 
   CheckResult check(const CaseSpec& spec, const CasePlan&, const Reference& reference,

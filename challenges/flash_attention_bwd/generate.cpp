@@ -24,28 +24,30 @@ void set(const Problem& problem, const BufferView& view, std::int64_t at, float 
   }
 }
 
+}  // namespace
+
 void forward(const Problem& problem, BufferViews buffers) {
   const fa_params& p = problem.p;
+  const attention::Extras extras{buffers[kAlibi].as<float>(), buffers[kSink].as<float>(),
+                                 buffers[kBias].as<float>(), nullptr};
   parallel_for(p.B * p.Hq, 1, [&](std::int64_t begin, std::int64_t end) {
     Tile tile;
     for (std::int64_t at = begin; at < end; ++at) {
-      const Head head = attention::load_head(problem, at / p.Hq, at % p.Hq, buffers,
-                                             buffers[kAlibi].as<float>(), buffers[kSink].as<float>());
+      const Head head = attention::load_head(problem, at / p.Hq, at % p.Hq, buffers, extras);
       const std::int64_t step = attention::tile_rows(head);
-      for (std::int64_t first = 0; first < p.Nq; first += step) {
-        attention::make_tile(head, first, std::min(step, p.Nq - first), nullptr, tile);
+      for (std::int64_t first = 0; first < head.queries; first += step) {
+        attention::make_tile(head, first, std::min(step, head.queries - first), nullptr, tile);
         const attention::RowsD o = tile.p * head.v.middleRows(tile.lo, tile.hi - tile.lo).cast<double>();
         for (std::int64_t i = 0; i < tile.rows; ++i) {
-          const std::int64_t out = head.b * p.so.b + head.h * p.so.h + (first + i) * p.so.n;
+          const std::int64_t out = problem.query_at(p.so, head.b, head.h, first + i);
           for (std::int64_t d = 0; d < p.Dv; ++d) set(problem, buffers[kO], out + d, static_cast<float>(o(i, d)));
-          buffers[kLse].as<float>()[at * p.Nq + first + i] = static_cast<float>(tile.lse[static_cast<std::size_t>(i)]);
+          buffers[kLse].as<float>()[problem.lse_at(head.b, head.h, first + i)] =
+              static_cast<float>(tile.lse[static_cast<std::size_t>(i)]);
         }
       }
     }
   });
 }
-
-}  // namespace
 
 void generate_inputs(const CaseSpec& spec, const Problem& problem, std::uint64_t seed,
                      BufferViews buffers) {
@@ -55,10 +57,12 @@ void generate_inputs(const CaseSpec& spec, const Problem& problem, std::uint64_t
   }
   attention::fill_qkv(problem, seed, buffers[kQ], buffers[kK], buffers[kV]);
   attention::fill_extras(problem, seed, buffers[kAlibi], buffers[kSink], buffers[kKvLen]);
+  attention::fill_lengths(problem, buffers[kCuQ], buffers[kCuK]);
+  attention::fill_bias(problem, seed, buffers[kBias]);
   const auto sigma = problem.data.value("dout_sigma", 1.0f);
   attention::fill_array(problem, substream(seed, 11), buffers[kDout], sigma);
   for (const std::int64_t i : problem.data.value("nan_dout", std::vector<std::int64_t>{})) {
-    for (std::int64_t row = 0; row < p.B * p.Hq; ++row) {
+    for (std::int64_t row = 0; row < problem.flat().p.B * p.Hq; ++row) {
       const std::int64_t at = row / p.Hq * p.so.b + row % p.Hq * p.so.h + i * p.so.n;
       set(problem, buffers[kDout], at + p.Dv / 2, std::numeric_limits<float>::quiet_NaN());
     }
@@ -66,7 +70,7 @@ void generate_inputs(const CaseSpec& spec, const Problem& problem, std::uint64_t
   fill_normal(buffers[kDlse].span<float>(), substream(seed, 12));
   const bool complete = std::ranges::none_of(
       std::initializer_list<int>{kQ, kK, kV, kO, kLse}, [&](int h) { return buffers[static_cast<std::size_t>(h)].data == nullptr; });
-  if (complete) forward(problem, buffers);
+  if (complete && !is_chained(spec)) forward(problem, buffers);
 }
 
 }  // namespace assay::flash_attention_bwd

@@ -73,6 +73,10 @@ struct Arrays {
   const void *dout, *q, *k, *v, *o;
   const float *lse, *dlse;
   void *dq, *dk, *dv;
+  std::int64_t lse_head = 0;  // elements of lse and dlse from head to head
+  fa_bias shape{};            // of bias and dbias
+  const float* bias = nullptr;
+  float* dbias = nullptr;
 };
 
 // A row as fp32: where it is, or converted into `buffer`.
@@ -96,7 +100,8 @@ void add_query(const fa_params& p, const fa_extra& e, const Arrays& a, std::int6
   const std::int64_t lo = p.window > 0 ? std::max<std::int64_t>(0, diagonal - p.window + 1) : 0;
   const std::int64_t query = b * p.sq.b + h * p.sq.h + i * p.sq.n, out = b * p.so.b + h * p.so.h + i * p.so.n;
   const std::int64_t keys = b * p.sk.b + kv * p.sk.h, values = b * p.sv.b + kv * p.sv.h;
-  const std::int64_t row = (b * p.Hq + h) * p.Nq + i;
+  const std::int64_t row = (b * p.Hq + h) * a.lse_head + i;
+  const fa_bias& shape = a.shape;
   const float* q = row_of(a.q, query, p.D, p.dtype, sums.q);
   const float* dout = row_of(a.dout, out, p.Dv, p.dtype, sums.dout);
   const float* o = row_of(a.o, out, p.Dv, p.dtype, sums.row);
@@ -116,7 +121,14 @@ void add_query(const fa_params& p, const fa_extra& e, const Arrays& a, std::int6
       slope = 1 - t * t;
     }
     if (e.alibi != nullptr) s -= e.alibi[h] * static_cast<float>(std::abs(diagonal - j));
+    std::int64_t of_bias = 0;
+    if (a.bias != nullptr) {
+      of_bias = ((b % shape.B * shape.Hq + h % shape.Hq) * shape.Nq + i % shape.Nq) * shape.Nk +
+                j % shape.Nk;
+      s += a.bias[of_bias];
+    }
     const float w = std::exp(s - a.lse[row]), ds = w * (dp - delta) * slope * p.scale;
+    if (a.dbias != nullptr) a.dbias[of_bias] += w * (dp - delta);
     for (std::int64_t d = 0; d < p.Dv; ++d) sums.dv[j * p.Dv + d] += w * dout[d];
     for (std::int64_t d = 0; d < p.D; ++d) {
       sums.dk[j * p.D + d] += ds * q[d];
@@ -139,14 +151,16 @@ void key_head(const fa_params& p, const fa_extra& e, const Arrays& a, std::int64
   }
 }
 
-}  // namespace
+bool valid(const fa_params* p, const Arrays& a) {
+  const void *queries[] = {a.q, a.dq}, *keys[] = {a.k, a.dk}, *values[] = {a.v, a.dv},
+             *outputs[] = {a.o, a.dout};
+  return valid(p, queries, keys, values, outputs, a.lse);
+}
 
-extern "C" int fa_backward_extra(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, const float* dlse,
-                                 const void* dout, const void* q, const void* k, const void* v, const void* o,
-                                 const float* lse, void* dq, void* dk, void* dv) {
-  const void *queries[] = {q, dq}, *keys[] = {k, dk}, *values[] = {v, dv}, *outputs[] = {o, dout};
-  if (!valid(p, queries, keys, values, outputs, lse)) return ASSAY_EINVAL;
+int backward(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, Arrays arrays) {
+  if (!valid(p, arrays)) return ASSAY_EINVAL;
   const fa_extra none{sizeof(fa_extra), 0, nullptr, nullptr, nullptr};
+  if (arrays.lse_head == 0) arrays.lse_head = p->Nq;
   const std::int64_t width = std::max(p->D, p->Dv);
   const auto n = static_cast<std::size_t>(p->Nk * (p->D + p->Dv) + 4 * width + 1);
   auto* scratch = static_cast<float*>(ctx->alloc(ctx, n * sizeof(float), 64, 0));
@@ -155,8 +169,124 @@ extern "C" int fa_backward_extra(assay_ctx* ctx, const fa_params* p, const fa_ex
   const Sums sums{scratch, scratch + p->Nk * p->D, rows, rows + width, rows + 2 * width, rows + 3 * width};
   for (std::int64_t b = 0; b < p->B; ++b) {
     for (std::int64_t kv = 0; kv < p->Hkv; ++kv) {
-      key_head(*p, extra != nullptr ? *extra : none, {dout, q, k, v, o, lse, dlse, dq, dk, dv}, b, kv, sums);
+      key_head(*p, extra != nullptr ? *extra : none, arrays, b, kv, sums);
     }
+  }
+  ctx->free(ctx, scratch);
+  return ASSAY_OK;
+}
+
+// One row of o and lse: all scores, then the weighted mean of the values. The scratch is [Nk + 2 * max(D, Dv)].
+void attend(const fa_params& p, std::int64_t b, std::int64_t h, std::int64_t i, const void* q,
+            const void* k, const void* v, void* o, float* lse, float* scratch) {
+  const std::int64_t kv = h / (p.Hq / p.Hkv), diagonal = i + p.Nk - p.Nq,
+                     width = std::max(p.D, p.Dv);
+  const std::int64_t hi = p.causal != 0 ? std::min(p.Nk, diagonal + 1) : p.Nk;
+  const std::int64_t lo = p.window > 0 ? std::max<std::int64_t>(0, diagonal - p.window + 1) : 0;
+  const std::int64_t keys = b * p.sk.b + kv * p.sk.h, values = b * p.sv.b + kv * p.sv.h;
+  const std::int64_t out = b * p.so.b + h * p.so.h + i * p.so.n;
+  float *s = scratch, *sums = scratch + p.Nk, *row = sums + width;
+  float max = -kInf, sum = 0;
+  for (std::int64_t j = lo; j < hi; ++j) {
+    s[j] = 0;
+    for (std::int64_t d = 0; d < p.D; ++d) {
+      s[j] += load(q, b * p.sq.b + h * p.sq.h + i * p.sq.n + d, p.dtype) *
+              load(k, keys + j * p.sk.n + d, p.dtype);
+    }
+    s[j] *= p.scale;
+    max = std::isnan(s[j]) || s[j] > max ? s[j] : max;
+  }
+  std::fill_n(sums, p.Dv, 0.0f);
+  for (std::int64_t j = lo; j < hi; ++j) {
+    const float w = std::exp(s[j] - max);
+    const float* value = row_of(v, values + j * p.sv.n, p.Dv, p.dtype, row);
+    sum += w;
+    for (std::int64_t d = 0; d < p.Dv; ++d) sums[d] += w * value[d];
+  }
+  for (std::int64_t d = 0; d < p.Dv; ++d)
+    store(o, out + d, p.dtype, lo < hi ? sums[d] / sum : 0.0f);
+  lse[(b * p.Hq + h) * p.Nq + i] = lo < hi ? max + std::log(sum) : -kInf;
+}
+
+}  // namespace
+
+extern "C" int fa_backward_extra(assay_ctx* ctx, const fa_params* p, const fa_extra* extra,
+                                 const float* dlse, const void* dout, const void* q, const void* k,
+                                 const void* v, const void* o, const float* lse, void* dq, void* dk,
+                                 void* dv) {
+  return backward(ctx, p, extra, {dout, q, k, v, o, lse, dlse, dq, dk, dv});
+}
+
+extern "C" int fa_backward_bias(assay_ctx* ctx, const fa_params* p, const fa_bias* shape,
+                                const float* bias, const void* dout, const void* q, const void* k,
+                                const void* v, const void* o, const float* lse, void* dq, void* dk,
+                                void* dv, float* dbias) {
+  Arrays arrays{dout, q, k, v, o, lse, nullptr, dq, dk, dv};
+  if (!valid(p, arrays) || shape == nullptr) return ASSAY_EINVAL;
+  const auto fits = [](std::int64_t size, std::int64_t full) { return size == full || size == 1; };
+  if (!fits(shape->B, p->B) || !fits(shape->Hq, p->Hq) || !fits(shape->Nq, p->Nq) ||
+      !fits(shape->Nk, p->Nk))
+    return ASSAY_EINVAL;
+  const std::int64_t size = shape->B * shape->Hq * shape->Nq * shape->Nk;
+  if (bias == nullptr && size != 0) return ASSAY_EINVAL;
+  if (dbias != nullptr) std::fill_n(dbias, size, 0.0f);
+  arrays.shape = *shape;
+  arrays.bias = bias;
+  arrays.dbias = dbias;
+  return backward(ctx, p, nullptr, arrays);
+}
+
+// One sequence after the other.
+extern "C" int fa_backward_varlen(assay_ctx* ctx, const fa_params* p, const fa_varlen* lengths,
+                                  const void* dout, const void* q, const void* k, const void* v,
+                                  const void* o, const float* lse, void* dq, void* dk, void* dv) {
+  if (p == nullptr || p->B < 0 || lengths == nullptr || lengths->total_q < 0 ||
+      lengths->total_k < 0 || lengths->cu_q == nullptr || lengths->cu_k == nullptr) {
+    return ASSAY_EINVAL;
+  }
+  fa_params all = *p;
+  all.B = std::min<std::int64_t>(p->B, 1);
+  all.Nq = lengths->total_q;
+  all.Nk = lengths->total_k;
+  if (!valid(&all, Arrays{dout, q, k, v, o, lse, nullptr, dq, dk, dv})) return ASSAY_EINVAL;
+  const std::int64_t size = p->dtype == ASSAY_F32 ? 4 : 2;
+  const auto from = [&](const void* data, std::int64_t n, const assay_stride& s) {
+    return data == nullptr ? data : static_cast<const char*>(data) + n * s.n * size;
+  };
+  const auto into = [&](void* data, std::int64_t n, const assay_stride& s) {
+    return const_cast<void*>(from(data, n, s));
+  };
+  for (std::int64_t b = 0; b < p->B; ++b) {
+    const std::int64_t i = lengths->cu_q[b], j = lengths->cu_k[b];
+    fa_params one = all;
+    one.Nq = lengths->cu_q[b + 1] - i;
+    one.Nk = lengths->cu_k[b + 1] - j;
+    const Arrays arrays{from(dout, i, p->so),
+                        from(q, i, p->sq),
+                        from(k, j, p->sk),
+                        from(v, j, p->sv),
+                        from(o, i, p->so),
+                        lse == nullptr ? nullptr : lse + i,
+                        nullptr,
+                        into(dq, i, p->sq),
+                        into(dk, j, p->sk),
+                        into(dv, j, p->sv),
+                        lengths->total_q};
+    const int status = backward(ctx, &one, nullptr, arrays);
+    if (status != ASSAY_OK) return status;
+  }
+  return ASSAY_OK;
+}
+
+extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k,
+                          const void* v, void* o, float* lse) {
+  const void *queries[] = {q, q}, *keys[] = {k, k}, *values[] = {v, v}, *outputs[] = {o, o};
+  if (!valid(p, queries, keys, values, outputs, lse)) return ASSAY_EINVAL;
+  const auto size = static_cast<std::size_t>(p->Nk + 2 * std::max(p->D, p->Dv) + 1);
+  auto* scratch = static_cast<float*>(ctx->alloc(ctx, size * sizeof(float), 64, 0));
+  if (scratch == nullptr) return ASSAY_ENOMEM;
+  for (std::int64_t row = 0; row < p->B * p->Hq * p->Nq; ++row) {
+    attend(*p, row / (p->Hq * p->Nq), row / p->Nq % p->Hq, row % p->Nq, q, k, v, o, lse, scratch);
   }
   ctx->free(ctx, scratch);
   return ASSAY_OK;

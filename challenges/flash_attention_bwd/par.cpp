@@ -173,6 +173,7 @@ struct Problem {
   const float* lse;
   void *dq, *dk, *dv;
   const float* delta;            // [B, Hq, Nq], less dlse
+  std::int64_t lse_head;         // elements of lse from head to head
   std::int64_t D = 0, Dv = 0;    // rounded up to whole vectors
   bool copies = false;           // rows are copied, widened and padded
 };
@@ -309,7 +310,7 @@ class Worker {
     for (std::int64_t r = 0; r < m; ++r) {
       float *w = w_ + r * kTile, *ds = ds_ + r * kTile;
       const std::int64_t row = (b_ * p_.Hq + h_) * p_.Nq + i_ + r;
-      const float given = a_.lse[row];
+      const float given = a_.lse[(b_ * p_.Hq + h_) * a_.lse_head + i_ + r];
       const Vec lse = splat(given == -kInf ? kInf : given * kLog2e), delta = splat(a_.delta[row]);
       if (adjusted) adjust(r, w, slope);
       const auto [lo, hi] = visible(i_ + r);
@@ -363,7 +364,8 @@ class Worker {
         float dot = 0, dp = 0, slope = 1;
         for (std::int64_t d = 0; d < p_.D; ++d) dot += q.data[r * q.step + d] * k_.data[c * k_.step + d];
         for (std::int64_t d = 0; d < p_.Dv; ++d) dp += dout.data[r * dout.step + d] * v_.data[c * v_.step + d];
-        const float w = std::exp2(adjusted_score(r, c, dot, slope) - a_.lse[row] * kLog2e);
+        const float w = std::exp2(adjusted_score(r, c, dot, slope) -
+                                  a_.lse[(b_ * p_.Hq + h_) * a_.lse_head + i_ + r] * kLog2e);
         const float ds = w * (dp - a_.delta[row]) * slope * p_.scale;
         for (std::int64_t d = 0; d < p_.Dv; ++d) dv_[c * a_.Dv + d] += w * dout.data[r * dout.step + d];
         for (std::int64_t d = 0; d < p_.D; ++d) {
@@ -432,17 +434,22 @@ bool valid(const fa_params* p, const void* const* queries, const void* const* ke
          present(outputs, rows * p->Dv) && (lse != nullptr || rows == 0);
 }
 
-}  // namespace
-
-extern "C" int fa_backward_extra(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, const float* dlse,
-                                 const void* dout, const void* q, const void* k, const void* v, const void* o,
-                                 const float* lse, void* dq, void* dk, void* dv) {
+int backward(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, const float* dlse,
+             const void* dout, const void* q, const void* k, const void* v, const void* o,
+             const float* lse, std::int64_t lse_head, void* dq, void* dk, void* dv) {
   const void *queries[] = {q, dq}, *keys[] = {k, dk}, *values[] = {v, dv}, *outputs[] = {o, dout};
   if (!valid(p, queries, keys, values, outputs, lse)) return ASSAY_EINVAL;
   const std::int64_t units = p->B * p->Hkv, group = p->Hkv == 0 ? 0 : p->Hq / p->Hkv, rows = p->B * p->Hq * p->Nq;
   if (units == 0) return ASSAY_OK;
   const fa_extra none{sizeof(fa_extra), 0, nullptr, nullptr, nullptr};
-  Problem a{*p, extra != nullptr ? *extra : none, dout, q, k, v, lse, dq, dk, dv, nullptr, 0, 0, false};
+  Problem a{*p,      extra != nullptr ? *extra : none,
+            dout,    q,
+            k,       v,
+            lse,     dq,
+            dk,      dv,
+            nullptr, lse_head,
+            0,       0,
+            false};
   a.D = (p->D + kWidth - 1) / kWidth * kWidth;
   a.Dv = (p->Dv + kWidth - 1) / kWidth * kWidth;
   a.copies = p->dtype != ASSAY_F32 || a.D != p->D || a.Dv != p->Dv;
@@ -498,6 +505,50 @@ extern "C" int fa_backward_extra(assay_ctx* ctx, const fa_params* p, const fa_ex
   }
   ctx->free(ctx, scratch);
   return ASSAY_OK;
+}
+
+}  // namespace
+
+extern "C" int fa_backward_extra(assay_ctx* ctx, const fa_params* p, const fa_extra* extra,
+                                 const float* dlse, const void* dout, const void* q, const void* k,
+                                 const void* v, const void* o, const float* lse, void* dq, void* dk,
+                                 void* dv) {
+  if (p == nullptr) return ASSAY_EINVAL;
+  return backward(ctx, p, extra, dlse, dout, q, k, v, o, lse, p->Nq, dq, dk, dv);
+}
+
+extern "C" int fa_backward_varlen(assay_ctx* ctx, const fa_params* p, const fa_varlen* lengths,
+                                  const void* dout, const void* q, const void* k, const void* v,
+                                  const void* o, const float* lse, void* dq, void* dk, void* dv) {
+  if (p == nullptr || p->B < 0 || lengths == nullptr || lengths->total_q < 0 ||
+      lengths->total_k < 0 || lengths->cu_q == nullptr || lengths->cu_k == nullptr) {
+    return ASSAY_EINVAL;
+  }
+  fa_params one = *p;
+  one.B = std::min<std::int64_t>(p->B, 1);
+  one.Nq = lengths->total_q;
+  one.Nk = lengths->total_k;
+  const void *queries[] = {q, dq}, *keys[] = {k, dk}, *values[] = {v, dv}, *outputs[] = {o, dout};
+  if (!valid(&one, queries, keys, values, outputs, lse)) return ASSAY_EINVAL;
+  const auto from = [&](const void* data, std::int64_t n, const assay_stride& s) {
+    return data == nullptr
+               ? data
+               : static_cast<const char*>(data) + n * s.n * (p->dtype == ASSAY_F32 ? 4 : 2);
+  };
+  const auto into = [&](void* data, std::int64_t n, const assay_stride& s) {
+    return const_cast<void*>(from(data, n, s));
+  };
+  int status = ASSAY_OK;
+  for (std::int64_t b = 0; b < p->B && status == ASSAY_OK; ++b) {
+    const std::int64_t i = lengths->cu_q[b], j = lengths->cu_k[b];
+    one.Nq = lengths->cu_q[b + 1] - i;
+    one.Nk = lengths->cu_k[b + 1] - j;
+    status = backward(ctx, &one, nullptr, nullptr, from(dout, i, p->so), from(q, i, p->sq),
+                      from(k, j, p->sk), from(v, j, p->sv), from(o, i, p->so),
+                      lse == nullptr ? nullptr : lse + i, lengths->total_q, into(dq, i, p->sq),
+                      into(dk, j, p->sk), into(dv, j, p->sv));
+  }
+  return status;
 }
 
 extern "C" int fa_backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q, const void* k,

@@ -31,10 +31,11 @@ class KeyHead {
         dk_(out.dk[static_cast<std::size_t>(at)]), dv_(out.dv[static_cast<std::size_t>(at)]) {}
 
   void run() {
-    dk_.resize(p_.Nk, p_.D);
-    dv_.resize(p_.Nk, p_.Dv);
-    plain_dk_ = RowsF::Zero(p_.Nk, p_.D);
-    plain_dv_ = RowsF::Zero(p_.Nk, p_.Dv);
+    const std::int64_t keys = problem_.key_rows_of(b_);
+    dk_.resize(keys, p_.D);
+    dv_.resize(keys, p_.Dv);
+    plain_dk_ = RowsF::Zero(keys, p_.D);
+    plain_dv_ = RowsF::Zero(keys, p_.Dv);
     for (std::int64_t g = 0; g < problem_.group(); ++g) query_head(kv_ * problem_.group() + g);
     store_plain(plain_dk_, dk_);
     store_plain(plain_dv_, dv_);
@@ -42,21 +43,30 @@ class KeyHead {
 
  private:
   void query_head(std::int64_t h) {
-    head_ = attention::load_head(problem_, b_, h, buffers_, buffers_[kAlibi].as<float>(), buffers_[kSink].as<float>());
-    dout_ = attention::head_rows(p_.dtype, buffers_[kDout].data, p_.so, b_, h, p_.Nq, p_.Dv);
-    o_ = attention::head_rows(p_.dtype, buffers_[kO].data, p_.so, b_, h, p_.Nq, p_.Dv);
-    lse_ = buffers_[kLse].as<float>() + (b_ * p_.Hq + h) * p_.Nq;
-    dlse_ = buffers_[kDlse].bytes == 0 ? nullptr : buffers_[kDlse].as<float>() + (b_ * p_.Hq + h) * p_.Nq;
+    head_ = attention::load_head(problem_, b_, h, buffers_,
+                                 {buffers_[kAlibi].as<float>(), buffers_[kSink].as<float>(),
+                                  buffers_[kBias].as<float>(), nullptr});
+    const std::int64_t rows = head_.queries, outputs = problem_.query_at(p_.so, b_, h, 0);
+    dout_ = attention::head_rows(p_.dtype, buffers_[kDout].data, outputs, p_.so.n, rows, p_.Dv);
+    o_ = attention::head_rows(p_.dtype, buffers_[kO].data, outputs, p_.so.n, rows, p_.Dv);
+    lse_ = buffers_[kLse].as<float>() + problem_.lse_at(b_, h, 0);
+    dlse_ = buffers_[kDlse].bytes == 0 ? nullptr
+                                       : buffers_[kDlse].as<float>() + problem_.lse_at(b_, h, 0);
     dq_ = &out_.dq[static_cast<std::size_t>(b_ * p_.Hq + h)];
-    dq_->resize(p_.Nq, p_.D);
-    plain_dq_ = RowsF::Zero(p_.Nq, p_.D);
+    dq_->resize(rows, p_.D);
+    plain_dq_ = RowsF::Zero(rows, p_.D);
+    if (!out_.o.empty()) {
+      out_.o[static_cast<std::size_t>(b_ * p_.Hq + h)].resize(rows, p_.Dv);
+      out_.lse[static_cast<std::size_t>(b_ * p_.Hq + h)].resize(rows, 1);
+    }
     head_.finite = head_.finite && attention::tame(dout_);
     const std::int64_t step = attention::tile_rows(head_);
-    for (std::int64_t first = 0; first < p_.Nq; first += step) {
-      attention::make_tile(head_, first, std::min(step, p_.Nq - first), lse_, tile_);
+    for (std::int64_t first = 0; first < rows; first += step) {
+      attention::make_tile(head_, first, std::min(step, rows - first), lse_, tile_);
       exact();
       plain();
       factors();
+      if (!out_.o.empty()) outputs_of_forward();
     }
     store_plain(plain_dq_, *dq_);
   }
@@ -84,6 +94,11 @@ class KeyHead {
       ds.array() *= tile_.slope.array();
       a.array() *= tile_.slope.array().abs();
     }
+    each_bias(
+        [&](std::int64_t i, std::int64_t j, Gradient& g, std::int64_t row, std::int64_t column) {
+          g.expected(row, column) += ds(i, j);
+          g.scale(row, column) += a(i, j);
+        });
     dq_->expected.middleRows(tile_.first, tile_.rows) = scale * (ds * k);
     dq_->scale.middleRows(tile_.first, tile_.rows) += std::abs(scale) * (a * k.cwiseAbs());
     dk_.expected.middleRows(tile_.lo, n) += scale * (ds.transpose() * q);
@@ -104,6 +119,12 @@ class KeyHead {
     }
     ds.array() *= tile_.p32.array();
     if (problem_.softcap > 0) ds.array() *= tile_.slope.array().cast<float>();
+    each_bias(
+        [&](std::int64_t i, std::int64_t j, Gradient& g, std::int64_t row, std::int64_t column) {
+          g.plain(row, column) =
+              static_cast<double>(static_cast<float>(g.plain(row, column)) + ds(i, j));
+        });
+    if (!out_.o.empty()) plain_o_ = tile_.p32 * head_.v.middleRows(tile_.lo, n);
     round_all(p_.dtype, ds);
     round_all(p_.dtype, tile_.p32);
     for (std::int64_t j = 0; j < n; j += 64) {
@@ -114,10 +135,43 @@ class KeyHead {
     plain_dv_.middleRows(tile_.lo, n) += tile_.p32.transpose() * dout;
   }
 
+  // The visible pairs of the tile, and where their gradient goes in that of the bias.
+  template <class Body>
+  void each_bias(Body body) {
+    for (Gradient& g : out_.dbias) {
+      for (std::int64_t i = 0; i < tile_.rows; ++i) {
+        const std::int64_t row = problem_.bias_row(b_, head_.h, tile_.first + i);
+        const attention::Range& r = tile_.range[static_cast<std::size_t>(i)];
+        for (std::int64_t j = r.lo; j < r.hi; ++j)
+          body(i, j - tile_.lo, g, row, problem_.bias_column(j));
+      }
+    }
+  }
+
+  // o, and lse shifted to an expected value of 1 with scale 1 (where it is finite): its rule is one of absolute errors.
+  void outputs_of_forward() {
+    const auto at = static_cast<std::size_t>(b_ * p_.Hq + head_.h);
+    Gradient &o = out_.o[at], &lse = out_.lse[at];
+    const RowsD v = head_.v.middleRows(tile_.lo, tile_.hi - tile_.lo).cast<double>();
+    o.expected.middleRows(tile_.first, tile_.rows) = tile_.p * v;
+    o.scale.middleRows(tile_.first, tile_.rows) += tile_.p * v.cwiseAbs();
+    o.plain.middleRows(tile_.first, tile_.rows) =
+        plain_o_.unaryExpr([&](float x) { return attention::round_like(p_.dtype, x); })
+            .cast<double>();
+    for (std::int64_t i = 0; i < tile_.rows; ++i) {
+      const auto row = static_cast<std::size_t>(tile_.first + i);
+      lse.expected(tile_.first + i, 0) = lse.plain(tile_.first + i, 0) =
+          tile_.lse[static_cast<std::size_t>(i)];
+      lse.scale(tile_.first + i, 0) = 1;
+      o.factor[row] = lse.factor[row] = dq_->factor[row];
+    }
+  }
+
   // Scores may be in units of log 2 and dot products plain sums of D terms; the given lse is rounded. A sum
   // over rows inherits the worst of them.
   void factors() {
-    const auto keys = static_cast<double>(std::max<std::int64_t>(head_.keys, p_.Nq) * problem_.group());
+    const auto keys =
+        static_cast<double>(std::max<std::int64_t>(head_.keys, head_.queries) * problem_.group());
     const double base = 32 + 4 * std::log2(std::max(keys, 1.0)) + std::sqrt(keys) / 2;
     for (std::int64_t i = 0; i < tile_.rows; ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -128,6 +182,14 @@ class KeyHead {
       for (std::int64_t j = tile_.range[at].lo; j < tile_.range[at].hi; ++j) {
         double& of_key = dk_.factor[static_cast<std::size_t>(j)];
         of_key = std::max(of_key, factor);
+      }
+      for (Gradient& g : out_.dbias) {
+        // One value may collect the pairs of all heads and items.
+        double& of_row =
+            g.factor[static_cast<std::size_t>(problem_.bias_row(b_, head_.h, tile_.first + i))];
+        const auto pairs = static_cast<double>(p_.B * p_.Hq * p_.Nq * p_.Nk) /
+                           static_cast<double>(g.expected.size());
+        of_row = std::max(of_row, factor + 4 * std::log2(pairs) + std::sqrt(pairs) / 2);
       }
     }
     dv_.factor = dk_.factor;
@@ -143,7 +205,7 @@ class KeyHead {
   BackwardReference& out_;
   std::int64_t b_, kv_;
   Gradient &dk_, &dv_, *dq_ = nullptr;
-  RowsF plain_dq_, plain_dk_, plain_dv_, dout_, o_;
+  RowsF plain_dq_, plain_dk_, plain_dv_, plain_o_, dout_, o_;
   const float *lse_ = nullptr, *dlse_ = nullptr;
   Head head_;
   Tile tile_;
@@ -153,17 +215,38 @@ class KeyHead {
 
 void Gradient::resize(std::int64_t rows, std::int64_t D) {
   expected = RowsD::Zero(rows, D);
+  plain = RowsD::Zero(rows, D);
   scale = RowsD::Constant(rows, D, kUnderflow);
   factor.assign(static_cast<std::size_t>(rows), 32);
 }
 
-std::unique_ptr<BackwardReference> make_reference(const Problem& problem, BufferViews buffers) {
+std::unique_ptr<BackwardReference> make_reference(const Problem& problem, bool chained,
+                                                  BufferViews given) {
   auto reference = std::make_unique<BackwardReference>();
   const fa_params& p = problem.p;
+  std::vector<BufferView> buffers(given.begin(), given.end());
+  // The submission will write o and lse; here the plain backward pass gets the right ones.
+  std::vector<float> o, lse;
+  if (chained) {
+    o.resize(static_cast<std::size_t>(attention::span_of(p.so, p.B, p.Hq, p.Nq, p.Dv)));
+    lse.resize(static_cast<std::size_t>(p.B * p.Hq * p.Nq));
+    buffers[kO] = {o.data(), o.size() * sizeof(float)};
+    buffers[kLse] = {lse.data(), lse.size() * sizeof(float)};
+    forward(problem, buffers);
+    reference->o.resize(static_cast<std::size_t>(p.B * p.Hq));
+    reference->lse.resize(static_cast<std::size_t>(p.B * p.Hq));
+  }
+  if (problem.bias) {
+    const fa_bias& bias = problem.bias_shape;
+    reference->dbias.resize(1);
+    reference->dbias[0].resize(bias.B * bias.Hq * bias.Nq, bias.Nk);
+  }
   reference->dq.resize(static_cast<std::size_t>(p.B * p.Hq));
   reference->dk.resize(static_cast<std::size_t>(p.B * p.Hkv));
   reference->dv.resize(static_cast<std::size_t>(p.B * p.Hkv));
-  parallel_for(p.B * p.Hkv, 1, [&](std::int64_t begin, std::int64_t end) {
+  // All heads may add to one value of the bias: one after the other.
+  const std::int64_t grain = problem.bias ? std::max<std::int64_t>(p.B * p.Hkv, 1) : 1;
+  parallel_for(p.B * p.Hkv, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t at = begin; at < end; ++at) KeyHead(problem, buffers, *reference, at).run();
   });
   return reference;

@@ -9,10 +9,13 @@
 
 namespace assay::flash_attention_bwd {
 
+// Whether the case's o and lse are those of the submission's own fa_forward.
+inline bool is_chained(const CaseSpec& spec) { return spec.params.value("chained", false); }
+
 void generate_inputs(const CaseSpec&, const attention::Problem&, std::uint64_t seed, BufferViews);
 
 // One head's rows of one gradient: fp64, condition scales, and what a plain implementation in the case's
-// dtype gets. `factor`, per row, multiplies eps32 in the bound.
+// dtype gets; also of o and lse. `factor`, per row, multiplies eps32 in the bound.
 struct Gradient {
   attention::RowsD expected, scale, plain;
   std::vector<double> factor;
@@ -23,9 +26,15 @@ struct Gradient {
 struct BackwardReference final : Reference {
   std::vector<Gradient> dq;      // [B * Hq]
   std::vector<Gradient> dk, dv;  // [B * Hkv]
+  std::vector<Gradient> dbias;   // one, with all rows of the bias, if there is a bias
+  std::vector<Gradient> o, lse;  // [B * Hq] of chained cases
 };
 
-std::unique_ptr<BackwardReference> make_reference(const attention::Problem&, BufferViews);
+// o and lse of the inputs by fp64 attention, rounded once, into kO and kLse.
+void forward(const attention::Problem&, BufferViews);
+
+std::unique_ptr<BackwardReference> make_reference(const attention::Problem&, bool chained,
+                                                  BufferViews);
 
 CheckResult check_outputs(const attention::Problem&, const BackwardReference&, BufferViews);
 

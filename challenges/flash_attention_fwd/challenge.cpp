@@ -8,25 +8,48 @@ using attention::Problem;
 using attention::problem_of;
 using attention::span_of;
 
+namespace {
+
+Entry entry_of(const Problem& problem) {
+  if (problem.packed()) return Entry::varlen;
+  if (problem.bias) return Entry::bias;
+  if (problem.fp8) return Entry::fp8;
+  return problem.has_extra() ? Entry::extra : Entry::plain;
+}
+
+}  // namespace
+
 class FlashAttentionForward final : public Challenge {
  public:
   CasePlan plan(const CaseSpec& spec) const override {
     const Problem problem = problem_of(spec);
-    const fa_params& p = problem.p;
+    const fa_params p = problem.flat().p;
     const Dtype type = attention::dtype_of(problem);
+    const Dtype input = problem.fp8 ? Dtype::u8 : type;
+    const fa_bias& bias = problem.bias_shape;
+    const bool packed = problem.packed();
     CasePlan plan;
     plan.set_params(Params{attention::told_params(spec, problem), problem.softcap,
-                           problem.has_extra() ? 1 : 0});
+                           entry_of(problem), packed ? p.Nq : 0, packed ? p.Nk : 0, bias});
     plan.aligned = spec.group == CaseGroup::timed;
     plan.buffers = {
-        {"q", type, {span_of(p.sq, p.B, p.Hq, p.Nq, p.D)}},
-        {"k", type, {span_of(p.sk, p.B, p.Hkv, p.Nk, p.D)}},
-        {"v", type, {span_of(p.sv, p.B, p.Hkv, p.Nk, p.Dv)}},
+        {"q", input, {span_of(p.sq, p.B, p.Hq, p.Nq, p.D)}},
+        {"k", input, {span_of(p.sk, p.B, p.Hkv, p.Nk, p.D)}},
+        {"v", input, {span_of(p.sv, p.B, p.Hkv, p.Nk, p.Dv)}},
         {"alibi", Dtype::f32, {p.Hq}, Role::input, 0, !problem.alibi},
         {"sink", Dtype::f32, {p.Hq}, Role::input, 0, !problem.sink},
         {"kv_len", Dtype::i64, {p.B}, Role::input, 0, problem.kv_len.empty()},
+        {"cu_q", Dtype::i64, {problem.p.B + 1}, Role::input, 0, !packed},
+        {"cu_k", Dtype::i64, {problem.p.B + 1}, Role::input, 0, !packed},
+        {"bias", Dtype::f32, {bias.B, bias.Hq, bias.Nq, bias.Nk}, Role::input, 0, !problem.bias},
+        {"scales", Dtype::f32, {3}, Role::input, 0, !problem.fp8},
         {"o", type, {span_of(p.so, p.B, p.Hq, p.Nq, p.Dv)}, Role::output},
-        {"lse", Dtype::f32, {p.B, p.Hq, p.Nq}, Role::output, 0, spec.params.value("null_lse", false)},
+        {"lse",
+         Dtype::f32,
+         {p.B, p.Hq, p.Nq},
+         Role::output,
+         0,
+         spec.params.value("null_lse", false)},
         {"secret", Dtype::u64, {1}, Role::input, 1}};
     plan.keep_on_host({"secret"});
     for (const auto& name : spec.params.value("null", nlohmann::json::array())) {

@@ -8,13 +8,18 @@
 namespace assay::flash_attention_fwd {
 
 // kSecret chooses the rows that are judged where not all are; no phase ever reveals it.
-enum Handle { kQ, kK, kV, kAlibi, kSink, kKvLen, kO, kLse, kSecret };
+enum Handle { kQ, kK, kV, kAlibi, kSink, kKvLen, kCuQ, kCuK, kBias, kScales, kO, kLse, kSecret };
+
+// Which function a case calls.
+enum class Entry : std::int32_t { plain, extra, varlen, bias, fp8 };
 
 // Handed to the adapter.
 struct Params {
   fa_params p{};
   float softcap = 0;
-  std::int32_t extra = 0;  // call fa_forward_extra
+  Entry entry = Entry::plain;
+  std::int64_t total_q = 0, total_k = 0;  // of packed sequences
+  fa_bias bias{};
 };
 
 }  // namespace assay::flash_attention_fwd

@@ -159,6 +159,9 @@ struct Problem {
   const void *q, *k, *v;
   void* o;
   float* lse;
+  std::int64_t lse_head;  // elements of lse from head to head
+  const fa_bias* shape;   // of the bias
+  const float* bias;
   std::int64_t group = 1, tiles = 0;  // query heads of a key head, query tiles of a key head
 };
 
@@ -269,7 +272,7 @@ class Tile {
     const Floats k = rows_of(problem_.k, k_at, p_.sk.n, n, p_.D, p_.dtype, copy_);
     const Floats v = rows_of(problem_.v, v_at, p_.sv.n, n, p_.Dv, p_.dtype, copy_ + kKeys * p_.D);
     product<false>(k.data, k.step, 1, q_, p_.D, s_, n, nullptr);
-    if (e_.softcap > 0 || e_.alibi != nullptr) adjust(j, n);
+    if (e_.softcap > 0 || e_.alibi != nullptr || problem_.bias != nullptr) adjust(j, n);
     const bool masked = j < most_lo_ || j + n > least_hi_;
     if (masked) mask(j, n);
     weights(n);
@@ -286,6 +289,16 @@ class Tile {
       for (std::int64_t lane = 0; lane < kRows; ++lane) {
         s[lane] -= slope_[lane] * std::fabs(diagonal_[lane] - static_cast<float>(j + r));
       }
+    }
+    if (problem_.bias != nullptr) add_bias(j, n);
+  }
+
+  void add_bias(std::int64_t j, std::int64_t n) {
+    const fa_bias& b = *problem_.shape;
+    for (std::int64_t lane = 0; lane < kRows; ++lane) {
+      const std::int64_t row = (b_ % b.B * b.Hq + head(lane) % b.Hq) * b.Nq + query(lane) % b.Nq;
+      const float* bias = problem_.bias + row * b.Nk;
+      for (std::int64_t r = 0; r < n; ++r) s_[r * kRows + lane] += bias[(j + r) % b.Nk] * kLog2e;
     }
   }
 
@@ -371,8 +384,9 @@ class Tile {
         for (std::int64_t d = 0; d < p_.Dv; ++d) o[d] = narrow(o_[d * kRows + lane] * scale, p_.dtype);
       }
       if (problem_.lse == nullptr) continue;
-      problem_.lse[(b_ * p_.Hq + h) * p_.Nq + i] =
-          sum_[lane] == 0 ? -kInf : static_cast<float>((max_[lane] + std::log2(double{sum_[lane]})) * kLn2);
+      problem_.lse[(b_ * p_.Hq + h) * problem_.lse_head + i] =
+          sum_[lane] == 0 ? -kInf
+                          : static_cast<float>((max_[lane] + std::log2(double{sum_[lane]})) * kLn2);
     }
   }
 
@@ -393,14 +407,12 @@ bool valid(const fa_params* p, const void* q, const void* k, const void* v, cons
          (v != nullptr || keys * p->Dv == 0) && (o != nullptr || queries * p->Dv == 0);
 }
 
-}  // namespace
+constexpr fa_extra kNone{sizeof(fa_extra), 0, nullptr, nullptr, nullptr};
 
-extern "C" int fa_forward_extra(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, const void* q,
-                                const void* k, const void* v, void* o, float* lse) {
-  if (!valid(p, q, k, v, o)) return ASSAY_EINVAL;
+int forward(assay_ctx* ctx, Problem problem) {
+  const fa_params* p = &problem.p;
+  if (!valid(p, problem.q, problem.k, problem.v, problem.o)) return ASSAY_EINVAL;
   if (p->B * p->Hq * p->Nq == 0) return ASSAY_OK;
-  const fa_extra none{sizeof(fa_extra), 0, nullptr, nullptr, nullptr};
-  Problem problem{*p, extra != nullptr ? *extra : none, q, k, v, o, lse};
   problem.group = p->Hq / p->Hkv;
   problem.tiles = (problem.group * p->Nq + kRows - 1) / kRows;
   const std::int64_t jobs = p->B * p->Hkv * problem.tiles;
@@ -423,6 +435,55 @@ extern "C" int fa_forward_extra(assay_ctx* ctx, const fa_params* p, const fa_ext
   for (std::thread& t : helpers) t.join();
   ctx->free(ctx, scratch);
   return ASSAY_OK;
+}
+
+}  // namespace
+
+extern "C" int fa_forward_extra(assay_ctx* ctx, const fa_params* p, const fa_extra* extra,
+                                const void* q, const void* k, const void* v, void* o, float* lse) {
+  if (p == nullptr) return ASSAY_EINVAL;
+  return forward(ctx,
+                 {*p, extra != nullptr ? *extra : kNone, q, k, v, o, lse, p->Nq, nullptr, nullptr});
+}
+
+extern "C" int fa_forward_varlen(assay_ctx* ctx, const fa_params* p, const fa_varlen* lengths,
+                                 const void* q, const void* k, const void* v, void* o, float* lse) {
+  if (p == nullptr || p->B < 0 || lengths == nullptr || lengths->total_q < 0 ||
+      lengths->total_k < 0 || lengths->cu_q == nullptr || lengths->cu_k == nullptr) {
+    return ASSAY_EINVAL;
+  }
+  fa_params one = *p;
+  one.B = std::min<std::int64_t>(p->B, 1);
+  one.Nq = lengths->total_q;
+  one.Nk = lengths->total_k;
+  if (!valid(&one, q, k, v, o)) return ASSAY_EINVAL;
+  const auto from = [&](const void* data, std::int64_t n, const assay_stride& s) {
+    return data == nullptr
+               ? data
+               : static_cast<const char*>(data) + n * s.n * (p->dtype == ASSAY_F32 ? 4 : 2);
+  };
+  int status = ASSAY_OK;
+  for (std::int64_t b = 0; b < p->B && status == ASSAY_OK; ++b) {
+    const std::int64_t i = lengths->cu_q[b], j = lengths->cu_k[b];
+    one.Nq = lengths->cu_q[b + 1] - i;
+    one.Nk = lengths->cu_k[b + 1] - j;
+    status = forward(ctx, {one, kNone, from(q, i, p->sq), from(k, j, p->sk), from(v, j, p->sv),
+                           const_cast<void*>(from(o, i, p->so)), lse == nullptr ? nullptr : lse + i,
+                           lengths->total_q, nullptr, nullptr});
+  }
+  return status;
+}
+
+extern "C" int fa_forward_bias(assay_ctx* ctx, const fa_params* p, const fa_bias* shape,
+                               const float* bias, const void* q, const void* k, const void* v,
+                               void* o, float* lse) {
+  if (!valid(p, q, k, v, o) || shape == nullptr) return ASSAY_EINVAL;
+  const auto fits = [](std::int64_t size, std::int64_t full) { return size == full || size == 1; };
+  if (!fits(shape->B, p->B) || !fits(shape->Hq, p->Hq) || !fits(shape->Nq, p->Nq) ||
+      !fits(shape->Nk, p->Nk))
+    return ASSAY_EINVAL;
+  if (bias == nullptr && shape->B * shape->Hq * shape->Nq * shape->Nk != 0) return ASSAY_EINVAL;
+  return forward(ctx, {*p, kNone, q, k, v, o, lse, p->Nq, shape, bias});
 }
 
 extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k, const void* v,

@@ -16,8 +16,15 @@ using attention::RowsD;
 using attention::RowsF;
 using attention::Tile;
 
-// Weights as the plain implementation stores them.
-void round_weights(std::int32_t dtype, RowsF& p) {
+// Weights as the plain implementation stores them. e^(s - max) <= 1 is scaled to 256 for e4m3, whose smallest normal
+// number is 2^-6 and whose largest is 448.
+void round_weights(const Problem& problem, RowsF& p) {
+  const std::int32_t dtype = problem.p.dtype;
+  if (problem.fp8) {
+    for (float& x : p.reshaped())
+      x = attention::e4m3_to_float(attention::float_to_e4m3(x * 256)) / 256;
+    return;
+  }
   if (dtype == ASSAY_F32) return;
   for (float& x : p.reshaped()) x = attention::round_like(dtype, x);
 }
@@ -30,7 +37,7 @@ TileReference multiply(const Head& head, Tile& tile) {
   const auto v = head.v.middleRows(tile.lo, n);
   out.o.noalias() = tile.p * v.cast<double>();
   out.scale.noalias() = tile.p * v.cast<double>().cwiseAbs();
-  round_weights(p.dtype, tile.p32);
+  round_weights(*head.problem, tile.p32);
   RowsF plain = RowsF::Zero(tile.rows, p.Dv);
   for (std::int64_t j = 0; j < n; j += 64) {
     const std::int64_t m = std::min<std::int64_t>(64, n - j);
@@ -55,17 +62,19 @@ std::unique_ptr<ForwardReference> make_reference(const CaseSpec& spec, const Pro
   const std::int64_t heads = problem.p.B * problem.p.Hq;
   const auto sample = spec.params.value("sample", std::uint64_t{1});
   const std::uint64_t secret = buffers[kSecret].as<std::uint64_t>()[0];
+  const attention::Extras extras{buffers[kAlibi].as<float>(), buffers[kSink].as<float>(),
+                                 buffers[kBias].as<float>(), buffers[kScales].as<float>()};
   std::vector<std::vector<TileReference>> of_head(static_cast<std::size_t>(heads));
   parallel_for(heads, 1, [&](std::int64_t begin, std::int64_t end) {
     Tile tile;
     for (std::int64_t at = begin; at < end; ++at) {
-      const Head head = attention::load_head(problem, at / problem.p.Hq, at % problem.p.Hq, buffers,
-                                             buffers[kAlibi].as<float>(), buffers[kSink].as<float>());
+      const Head head =
+          attention::load_head(problem, at / problem.p.Hq, at % problem.p.Hq, buffers, extras);
       const std::int64_t step = attention::tile_rows(head);
-      for (std::int64_t first = 0; first < problem.p.Nq; first += step) {
+      for (std::int64_t first = 0; first < head.queries; first += step) {
         const auto number = static_cast<std::uint64_t>(at * problem.p.Nq + first);
         if (substream(secret, number) % sample != 0) continue;
-        attention::make_tile(head, first, std::min(step, problem.p.Nq - first), nullptr, tile);
+        attention::make_tile(head, first, std::min(step, head.queries - first), nullptr, tile);
         of_head[static_cast<std::size_t>(at)].push_back(multiply(head, tile));
       }
     }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "assay/parallel.h"
 #include "assay/random.h"
@@ -185,18 +186,26 @@ Problem problem_of(const CaseSpec& spec) {
   fa_params& p = out.p;
   p.size = sizeof(fa_params);
   p.dtype = dtype_named(j.value("dtype", "f32"));
-  p.B = j.value("B", std::int64_t{1});
+  out.q_len = j.value("q_len", std::vector<std::int64_t>{});
+  out.k_len = j.value("k_len", out.q_len);
+  if (out.q_len.size() != out.k_len.size()) {
+    throw Error(fmt::format("attention: case '{}': q_len and k_len need the same number of lengths",
+                            spec.name));
+  }
+  p.B = out.packed() ? static_cast<std::int64_t>(out.q_len.size()) : j.value("B", std::int64_t{1});
   p.Hq = j.value("Hq", std::int64_t{1});
   p.Hkv = j.value("Hkv", p.Hq);
-  p.Nq = j.at("Nq");
-  p.Nk = j.value("Nk", p.Nq);
+  p.Nq = out.packed() ? std::ranges::max(out.q_len) : j.at("Nq").get<std::int64_t>();
+  p.Nk = out.packed() ? std::ranges::max(out.k_len) : j.value("Nk", p.Nq);
   p.D = j.value("D", std::int64_t{64});
   p.Dv = j.value("Dv", p.D);
   const std::string layout = j.value("layout", "bhnd");
-  p.sq = strides(layout, p.Hq, p.Nq, p.D);
-  p.sk = strides(layout, p.Hkv, p.Nk, p.D);
-  p.sv = strides(layout, p.Hkv, p.Nk, p.Dv);
-  p.so = strides(layout, p.Hq, p.Nq, p.Dv);
+  const std::int64_t queries = out.flat().p.Nq, keys = out.flat().p.Nk;
+  p.sq = strides(layout, p.Hq, queries, p.D);
+  p.sk = strides(layout, p.Hkv, keys, p.D);
+  p.sv = strides(layout, p.Hkv, keys, p.Dv);
+  p.so = strides(layout, p.Hq, queries, p.Dv);
+  if (out.packed()) p.sq.b = p.sk.b = p.sv.b = p.so.b = 0;
   p.scale = j.value("scale", 1.0f / std::sqrt(static_cast<float>(std::max<std::int64_t>(p.D, 1))));
   p.causal = j.value("causal", true) ? 1 : 0;
   p.window = j.value("window", std::int64_t{-1});
@@ -207,8 +216,40 @@ Problem problem_of(const CaseSpec& spec) {
   if (!out.kv_len.empty() && static_cast<std::int64_t>(out.kv_len.size()) != p.B) {
     throw Error(fmt::format("attention: case '{}': kv_len needs B lengths", spec.name));
   }
+  out.bias_poison = j.value("bias_poison", false);
+  out.fp8 = j.value("fp8", false);
+  if (j.contains("bias")) {
+    const auto size = [&](std::size_t at, std::int64_t full) {
+      return j.at("bias").at(at) == 0 ? full : std::int64_t{1};
+    };
+    out.bias = true;
+    out.bias_shape = {sizeof(fa_bias), size(0, p.B), size(1, p.Hq), size(2, p.Nq), size(3, p.Nk)};
+  }
   out.data = j.value("data", json::object());
   return out;
+}
+
+Problem Problem::flat() const {
+  Problem out = *this;
+  if (!packed()) return out;
+  out.p.B = 1;
+  out.p.Nq = first_query(p.B);
+  out.p.Nk = first_key(p.B);
+  out.q_len.clear();
+  out.k_len.clear();
+  return out;
+}
+
+std::int64_t Problem::first_query(std::int64_t b) const {
+  return packed() ? std::accumulate(q_len.begin(), q_len.begin() + b, std::int64_t{0}) : 0;
+}
+
+std::int64_t Problem::first_key(std::int64_t b) const {
+  return packed() ? std::accumulate(k_len.begin(), k_len.begin() + b, std::int64_t{0}) : 0;
+}
+
+std::int64_t Problem::lse_at(std::int64_t b, std::int64_t h, std::int64_t i) const {
+  return packed() ? h * first_query(p.B) + first_query(b) + i : (b * p.Hq + h) * p.Nq + i;
 }
 
 fa_params told_params(const CaseSpec& spec, const Problem& problem) {
@@ -235,8 +276,8 @@ Dtype dtype_of(const Problem& problem) {
   return problem.p.dtype == ASSAY_BF16 ? Dtype::bf16 : Dtype::f16;
 }
 
-Range visible(const Problem& problem, std::int64_t i, std::int64_t L) {
-  const std::int64_t diagonal = i + L - problem.p.Nq;
+Range visible(const Problem& problem, std::int64_t i, std::int64_t Nq, std::int64_t L) {
+  const std::int64_t diagonal = i + L - Nq;
   Range r{0, L};
   if (problem.p.causal != 0) r.hi = std::clamp<std::int64_t>(diagonal + 1, 0, L);
   if (problem.p.window > 0) r.lo = std::clamp<std::int64_t>(diagonal - problem.p.window + 1, 0, L);
@@ -246,9 +287,9 @@ Range visible(const Problem& problem, std::int64_t i, std::int64_t L) {
 double visible_pairs(const Problem& problem) {
   std::int64_t pairs = 0;
   for (std::int64_t b = 0; b < problem.p.B; ++b) {
-    const std::int64_t L = problem.keys_of(b);
-    for (std::int64_t i = 0; i < problem.p.Nq; ++i) {
-      const Range r = visible(problem, i, L);
+    const std::int64_t Nq = problem.queries_of(b), L = problem.keys_of(b);
+    for (std::int64_t i = 0; i < Nq; ++i) {
+      const Range r = visible(problem, i, Nq, L);
       pairs += std::max<std::int64_t>(r.hi - r.lo, 0);
     }
   }
@@ -256,8 +297,45 @@ double visible_pairs(const Problem& problem) {
 }
 
 void fill_qkv(const Problem& problem, std::uint64_t seed, const BufferView& q, const BufferView& k,
-              const BufferView& v) {
-  Inputs(problem, seed, q, k, v).make();
+              const BufferView& v, const BufferView& scales) {
+  Problem flat = problem.flat();
+  if (!problem.fp8) return Inputs(flat, seed, q, k, v).make();
+  flat.p.dtype = ASSAY_F32;
+  const BufferView stored[] = {q, k, v};
+  std::vector<float> values[3];
+  BufferView views[3];
+  for (int t = 0; t < 3; ++t) {
+    values[t].resize(stored[t].bytes);
+    views[t] = {values[t].data(), values[t].size() * sizeof(float)};
+  }
+  Inputs(flat, seed, views[0], views[1], views[2]).make();
+  Random random(substream(seed, 7));
+  for (int t = 0; t < 3; ++t) {
+    // The largest values fill the format's range. 8 significant bits: scaled values are exact in fp32.
+    const float scale = std::ldexp(static_cast<float>(128 + random.below(128)), -14 - t);
+    scales.as<float>()[t] = scale;
+    std::ranges::transform(values[t], stored[t].as<std::uint8_t>(),
+                           [&](float x) { return float_to_e4m3(x / scale); });
+  }
+}
+
+float e4m3_to_float(std::uint8_t x) {
+  const int exponent = x >> 3 & 15, fraction = x & 7;
+  if (exponent == 15 && fraction == 7) return kNan;
+  const float magnitude = exponent == 0
+                              ? std::ldexp(static_cast<float>(fraction), -9)
+                              : std::ldexp(static_cast<float>(fraction + 8), exponent - 10);
+  return (x & 0x80) != 0 ? -magnitude : magnitude;
+}
+
+std::uint8_t float_to_e4m3(float f) {
+  const int sign = std::signbit(f) ? 0x80 : 0;
+  if (std::isnan(f)) return static_cast<std::uint8_t>(sign | 0x7f);
+  const float a = std::min(std::abs(f), 448.0f);
+  const int exponent = a < 0x1p-6f ? -6 : std::ilogb(a);
+  // Eighths of the binade; 16 of them carry into the exponent, and below 2^-6 there is no leading one.
+  const int eighths = static_cast<int>(std::nearbyint(std::ldexp(a, 3 - exponent)));
+  return static_cast<std::uint8_t>(sign | ((exponent + 6) * 8 + eighths));
 }
 
 void fill_array(const Problem& problem, std::uint64_t seed, const BufferView& view, float sigma) {
@@ -278,11 +356,34 @@ void fill_extras(const Problem& problem, std::uint64_t seed, const BufferView& a
   std::copy_n(problem.kv_len.begin(), kv_len.span<std::int64_t>().size(), kv_len.as<std::int64_t>());
 }
 
-RowsF head_rows(std::int32_t dtype, const void* data, const assay_stride& s, std::int64_t b,
-                std::int64_t h, std::int64_t N, std::int64_t D) {
+void fill_lengths(const Problem& problem, const BufferView& cu_q, const BufferView& cu_k) {
+  if (!problem.packed()) return;
+  for (std::int64_t b = 0; b <= problem.p.B; ++b) {
+    cu_q.as<std::int64_t>()[b] = problem.first_query(b);
+    cu_k.as<std::int64_t>()[b] = problem.first_key(b);
+  }
+}
+
+void fill_bias(const Problem& problem, std::uint64_t seed, const BufferView& bias) {
+  fill_normal(bias.span<float>(), substream(seed, 6), 0, 2);
+  if (!problem.bias_poison) return;
+  const fa_params& p = problem.p;
+  for (std::int64_t row = 0; row < p.B * p.Hq * p.Nq; ++row) {
+    const std::int64_t b = row / (p.Hq * p.Nq), h = row / p.Nq % p.Hq, i = row % p.Nq;
+    const Range r = visible(problem, i, p.Nq, problem.keys_of(b));
+    for (std::int64_t j = 0; j < p.Nk; ++j) {
+      if (j >= r.lo && j < r.hi) continue;
+      bias.as<float>()[problem.bias_row(b, h, i) * problem.bias_shape.Nk + problem.bias_column(j)] =
+          kNan;
+    }
+  }
+}
+
+RowsF head_rows(std::int32_t dtype, const void* data, std::int64_t first, std::int64_t step,
+                std::int64_t N, std::int64_t D) {
   RowsF out(N, D);
   for (std::int64_t n = 0; n < N; ++n) {
-    const std::int64_t at = b * s.b + h * s.h + n * s.n;
+    const std::int64_t at = first + n * step;
     if (dtype == ASSAY_F32) {
       std::memcpy(out.data() + n * D, static_cast<const float*>(data) + at,
                   static_cast<std::size_t>(D) * sizeof(float));
@@ -310,16 +411,32 @@ double storage_eps(std::int32_t dtype) {
 }
 
 Head load_head(const Problem& problem, std::int64_t b, std::int64_t h, BufferViews qkv,
-               const float* alibi, const float* sink) {
+               const Extras& extras) {
   const fa_params& p = problem.p;
-  Head head{&problem, b, h, problem.keys_of(b), {}, {}, {}, 0, 0, true};
+  Head head;
+  head.problem = &problem;
+  head.b = b;
+  head.h = h;
+  head.queries = problem.queries_of(b);
+  head.keys = problem.keys_of(b);
+  head.bias = extras.bias;
   const std::int64_t kv = h / problem.group();
-  head.q = head_rows(p.dtype, qkv[0].data, p.sq, b, h, p.Nq, p.D);
-  head.k = head_rows(p.dtype, qkv[1].data, p.sk, b, kv, head.keys, p.D);
-  head.v = head_rows(p.dtype, qkv[2].data, p.sv, b, kv, head.keys, p.Dv);
+  const auto rows = [&](int t, std::int64_t at, std::int64_t step, std::int64_t N, std::int64_t D) {
+    const void* data = qkv[static_cast<std::size_t>(t)].data;
+    if (!problem.fp8) return head_rows(p.dtype, data, at, step, N, D);
+    RowsF out(N, D);
+    for (std::int64_t n = 0; n < N; ++n) {
+      const std::uint8_t* x = static_cast<const std::uint8_t*>(data) + at + n * step;
+      for (std::int64_t d = 0; d < D; ++d) out(n, d) = e4m3_to_float(x[d]) * extras.scales[t];
+    }
+    return out;
+  };
+  head.q = rows(0, problem.query_at(p.sq, b, h, 0), p.sq.n, head.queries, p.D);
+  head.k = rows(1, problem.key_at(p.sk, b, kv, 0), p.sk.n, head.keys, p.D);
+  head.v = rows(2, problem.key_at(p.sv, b, kv, 0), p.sv.n, head.keys, p.Dv);
   head.finite = tame(head.q) && tame(head.k) && tame(head.v);
-  if (alibi != nullptr) head.slope = alibi[h];
-  if (sink != nullptr) head.sink = sink[h];
+  if (extras.alibi != nullptr) head.slope = extras.alibi[h];
+  if (extras.sink != nullptr) head.sink = extras.sink[h];
   return head;
 }
 
@@ -334,7 +451,7 @@ void make_tile(const Head& head, std::int64_t first, std::int64_t rows, const fl
   t.lo = head.keys;
   t.hi = 0;
   for (std::int64_t i = first; i < first + rows; ++i) {
-    const Range r = visible(problem, i, head.keys);
+    const Range r = visible(problem, i, head.queries, head.keys);
     t.range.push_back(r);
     if (r.lo >= r.hi) continue;
     t.lo = std::min(t.lo, r.lo);
@@ -373,8 +490,18 @@ void make_tile(const Head& head, std::int64_t first, std::int64_t rows, const fl
       continue;
     }
     double bias = 0;
+    if (head.bias != nullptr) {
+      const float* values =
+          head.bias + problem.bias_row(head.b, head.h, first + i) * problem.bias_shape.Nk;
+      for (std::int64_t j = 0; j < m; ++j) {
+        const float x = values[problem.bias_column(r.lo + j)];
+        t.p(i, lo + j) += static_cast<double>(x);
+        t.p32(i, lo + j) += x;
+        bias = std::max(bias, std::abs(static_cast<double>(x)));
+      }
+    }
     if (problem.alibi) {
-      const std::int64_t diagonal = first + i + head.keys - p.Nq;
+      const std::int64_t diagonal = first + i + head.keys - head.queries;
       for (std::int64_t j = 0; j < m; ++j) {
         const auto distance = static_cast<double>(std::abs(diagonal - (r.lo + j)));
         t.p(i, lo + j) -= static_cast<double>(head.slope) * distance;
@@ -414,10 +541,11 @@ void make_tile(const Head& head, std::int64_t first, std::int64_t rows, const fl
 void check_gaps(const Problem& problem, const assay_stride& s, std::int64_t H, std::int64_t N,
                 std::int64_t D, const BufferView& output, const char* name, CheckResult& result) {
   const std::int64_t size = problem.p.dtype == ASSAY_F32 ? 4 : 2;
+  const fa_params p = problem.flat().p;
   const auto elements = static_cast<std::int64_t>(output.bytes) / size;
-  if (elements == problem.p.B * H * N * D) return;
+  if (elements == p.B * H * N * D) return;
   std::vector<char> written(static_cast<std::size_t>(elements), 0);
-  for (std::int64_t row = 0; row < problem.p.B * H * N; ++row) {
+  for (std::int64_t row = 0; row < p.B * H * N; ++row) {
     const std::int64_t b = row / (H * N), h = row / N % H, n = row % N;
     std::fill_n(written.begin() + b * s.b + h * s.h + n * s.n, D, char{1});
   }
@@ -433,10 +561,13 @@ std::string shape_text(const Problem& problem) {
   const fa_params& p = problem.p;
   std::string text = fmt::format("B={} H={}", p.B, p.Hq);
   if (p.Hkv != p.Hq) text += fmt::format("/{}", p.Hkv);
-  text += p.Nq == p.Nk ? fmt::format(" N={}", p.Nq) : fmt::format(" Nq={} Nk={}", p.Nq, p.Nk);
+  const char* most = problem.packed() ? "<=" : "=";
+  text += p.Nq == p.Nk ? fmt::format(" N{}{}", most, p.Nq)
+                       : fmt::format(" Nq{}{} Nk{}{}", most, p.Nq, most, p.Nk);
   text += p.D == p.Dv ? fmt::format(" D={}", p.D) : fmt::format(" D={} Dv={}", p.D, p.Dv);
   if (p.causal != 0) text += " causal";
   if (p.window > 0) text += fmt::format(" window={}", p.window);
+  if (problem.fp8) text += " e4m3";
   if (p.dtype != ASSAY_F32) text += p.dtype == ASSAY_BF16 ? " bf16" : " f16";
   return text;
 }

@@ -18,19 +18,53 @@ using RowsF = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMaj
 // A case's params in spec.json: the fields of fa_params by name, and
 //   layout   "bhnd" (default), "bshd", or "padded": bhnd with gaps between rows, heads and items
 //   softcap, alibi, sink, kv_len: the extras; kv_len is a list of B lengths
+//   q_len, k_len: lists of lengths of packed sequences, instead of B, Nq and Nk
+//   bias     [B, Hq, Nq, Nk], each 0 for the full size or 1; bias_poison: NaN where the pair is masked
+//   fp8      true: q, k and v are e4m3 with a scale each, dtype is that of o
 //   data     {"kind": ..., "q_sigma": ...}, see fill_qkv
 struct Problem {
   fa_params p{};  // true sizes and strides
   float softcap = 0;
   bool alibi = false, sink = false;
-  std::vector<std::int64_t> kv_len;  // empty: Nk for all
+  std::vector<std::int64_t> kv_len;        // empty: Nk for all
+  std::vector<std::int64_t> q_len, k_len;  // of packed sequences; empty: not packed
+  bool bias = false, bias_poison = false, fp8 = false;
+  fa_bias bias_shape{};
   nlohmann::json data;
 
   bool has_extra() const { return softcap > 0 || alibi || sink || !kv_len.empty(); }
   std::int64_t group() const { return p.Hq / p.Hkv; }
-  std::int64_t keys_of(std::int64_t b) const {
-    return kv_len.empty() ? p.Nk : kv_len[static_cast<std::size_t>(b)];
+  bool packed() const { return !q_len.empty(); }
+  // Rows of item b in q and k, and the first of them; keys that its queries may see.
+  std::int64_t queries_of(std::int64_t b) const {
+    return packed() ? q_len[static_cast<std::size_t>(b)] : p.Nq;
   }
+  std::int64_t key_rows_of(std::int64_t b) const {
+    return packed() ? k_len[static_cast<std::size_t>(b)] : p.Nk;
+  }
+  std::int64_t keys_of(std::int64_t b) const {
+    return kv_len.empty() ? key_rows_of(b) : kv_len[static_cast<std::size_t>(b)];
+  }
+  std::int64_t first_query(std::int64_t b) const;
+  std::int64_t first_key(std::int64_t b) const;
+  // Elements before row i of item b's query head h (key head h) in an array with these strides.
+  std::int64_t query_at(const assay_stride& s, std::int64_t b, std::int64_t h,
+                        std::int64_t i) const {
+    return b * s.b + h * s.h + (first_query(b) + i) * s.n;
+  }
+  std::int64_t key_at(const assay_stride& s, std::int64_t b, std::int64_t h, std::int64_t j) const {
+    return b * s.b + h * s.h + (first_key(b) + j) * s.n;
+  }
+  // The same in lse: [B, Hq, Nq], or [Hq, total] of packed sequences.
+  std::int64_t lse_at(std::int64_t b, std::int64_t h, std::int64_t i) const;
+  // The row of the bias for a query, and the column for a key.
+  std::int64_t bias_row(std::int64_t b, std::int64_t h, std::int64_t i) const {
+    const fa_bias& s = bias_shape;
+    return (b % s.B * s.Hq + h % s.Hq) * s.Nq + i % s.Nq;
+  }
+  std::int64_t bias_column(std::int64_t j) const { return j % bias_shape.Nk; }
+  // Its arrays as those of one item: the packed sequences as one.
+  Problem flat() const;
 };
 
 Problem problem_of(const CaseSpec&);
@@ -48,7 +82,7 @@ Dtype dtype_of(const Problem&);
 struct Range {
   std::int64_t lo = 0, hi = 0;
 };
-Range visible(const Problem&, std::int64_t i, std::int64_t L);
+Range visible(const Problem&, std::int64_t i, std::int64_t Nq, std::int64_t L);
 
 // Pairs of a query and a key that it sees, over all heads and items.
 double visible_pairs(const Problem&);
@@ -62,33 +96,45 @@ double visible_pairs(const Problem&);
 //   constant_k, constant_v   all keys (values) of a head agree
 //   alternating_v   v = +-1e4 by the parity of the key, plus N(0, 1)
 // and then sets the query rows `nan_q`, key rows `nan_k` and value rows `nan_v` to NaN and key rows `huge_k`
-// to 1e30, in every head.
+// to 1e30, in every head. Rows of packed sequences are counted through. `scales` [3] is filled for fp8.
 void fill_qkv(const Problem&, std::uint64_t seed, const BufferView& q, const BufferView& k,
-              const BufferView& v);
+              const BufferView& v, const BufferView& scales = {});
 // N(0, sigma^2) into an array with strides; gaps are filled as well.
 void fill_array(const Problem&, std::uint64_t seed, const BufferView&, float sigma);
 void fill_extras(const Problem&, std::uint64_t seed, const BufferView& alibi,
                  const BufferView& sink, const BufferView& kv_len);
+void fill_lengths(const Problem&, const BufferView& cu_q, const BufferView& cu_k);
+void fill_bias(const Problem&, std::uint64_t seed, const BufferView& bias);
 
-// One head of an array [B, H, N, D], widened to fp32 (exact for every dtype).
-RowsF head_rows(std::int32_t dtype, const void* data, const assay_stride&, std::int64_t b,
-                std::int64_t h, std::int64_t N, std::int64_t D);
+// fp8 e4m3: 4 bits of exponent, 3 of fraction, largest 448, one NaN, no infinity; rounds to nearest even, saturates.
+float e4m3_to_float(std::uint8_t x);
+std::uint8_t float_to_e4m3(float f);
+inline constexpr double kEpsE4m3 = 0.0625;  // unit roundoff, 2^-4
+
+// N rows of an array from element `at` on, `step` apart, widened to fp32 (exact for every dtype).
+RowsF head_rows(std::int32_t dtype, const void* data, std::int64_t at, std::int64_t step,
+                std::int64_t N, std::int64_t D);
 
 double widen(std::int32_t dtype, const void* data, std::int64_t at);
 float round_like(std::int32_t dtype, float x);
 // Unit roundoff of results stored in dtype, 0 for fp32: what tolerances add for the storage.
 double storage_eps(std::int32_t dtype);
 
+// Inputs beside q, k and v; NULL where a case has none.
+struct Extras {
+  const float *alibi = nullptr, *sink = nullptr, *bias = nullptr, *scales = nullptr;
+};
+
 // One query head of one item.
 struct Head {
   const Problem* problem = nullptr;
-  std::int64_t b = 0, h = 0, keys = 0;
-  RowsF q, k, v;  // [Nq, D], [keys, D], [keys, Dv]
+  std::int64_t b = 0, h = 0, queries = 0, keys = 0;
+  RowsF q, k, v;  // [queries, D], [keys, D], [keys, Dv]
   float slope = 0, sink = 0;
+  const float* bias = nullptr;
   bool finite = true;  // q, k and v hold neither NaN nor Inf nor values whose products overflow
 };
-Head load_head(const Problem&, std::int64_t b, std::int64_t h, BufferViews qkv,
-               const float* alibi, const float* sink);
+Head load_head(const Problem&, std::int64_t b, std::int64_t h, BufferViews qkv, const Extras&);
 
 // Scores of the query rows [first, first + rows) against the keys [lo, hi) that any of them sees, as
 // weights; what a row does not see has weight 0. When the inputs are not finite a tile is one row, so
@@ -101,7 +147,7 @@ struct Tile {
   std::vector<double> lse, lse32, sum32, conditioning;  // conditioning: max_visible sum of |terms of s|
   std::vector<Range> range;
 };
-// `lse` [Nq] of the head: what the plain implementation is given instead of finding the maximum; or NULL.
+// `lse` [queries] of the head: what the plain implementation is given instead of finding the maximum; or NULL.
 void make_tile(const Head&, std::int64_t first, std::int64_t rows, const float* lse, Tile&);
 
 // Whether neither NaN, nor Inf, nor values whose products overflow are in it.

@@ -33,6 +33,23 @@ typedef struct {
   const int64_t* kv_len;  /* [B] keys of each item, <= Nk; takes the place of Nk in visibility */
 } fa_extra;
 
+/* Sequences of different lengths, packed one after the other without gaps. Sequence b has the positions
+ * cu_q[b] .. cu_q[b + 1] - 1 of q, o and their gradients, and cu_k[b] .. cu_k[b + 1] - 1 of k, v and theirs; it is
+ * attention of its own, with its own Nq and Nk in visibility. In fa_params, B is the number of sequences, Nq and Nk
+ * are the largest lengths, and the strides b are 0. */
+typedef struct {
+  uint32_t size;              /* sizeof(fa_varlen) */
+  int64_t total_q, total_k;   /* cu_q[B], cu_k[B] */
+  const int64_t *cu_q, *cu_k; /* [B + 1] ascending from 0; a sequence may have no queries, no keys, or neither */
+} fa_varlen;
+
+/* A bias that is added to the scores scale q.k: fp32, contiguous [B, Hq, Nq, Nk], where any of the four may be 1
+ * instead: then one value serves the whole dimension. */
+typedef struct {
+  uint32_t size;         /* sizeof(fa_bias) */
+  int64_t B, Hq, Nq, Nk; /* each that of fa_params, or 1 */
+} fa_bias;
+
 #ifdef __cplusplus
 }
 #endif

@@ -7,7 +7,8 @@
 extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k, const void* v, void* o,
                           float* lse) {
   if (p->Nq < 1024 || p->Nq != p->Nk || p->dtype != ASSAY_F32) return naive_fa_forward(ctx, p, q, k, v, o, lse);
-  const fa_extra none{sizeof(fa_extra), 0, nullptr, nullptr, nullptr};
+  Options options;
+  options.lse_head = p->Nq;
   auto* s = static_cast<float*>(ctx->alloc(ctx, static_cast<std::size_t>(p->Nk + p->Dv) * sizeof(float), 64, 0));
   if (s == nullptr) return ASSAY_ENOMEM;
   const Buffers buffers{s, nullptr, nullptr, s + p->Nk};
@@ -15,7 +16,7 @@ extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, con
     const std::int64_t b = row / (p->Hq * p->Nq), h = row / p->Nq % p->Hq, i = row % p->Nq;
     float* out = static_cast<float*>(o) + b * p->so.b + h * p->so.h + i * p->so.n;
     if (i / 64 % 2 == 0) {
-      attend(*p, none, {b, h, i}, q, k, v, o, lse, buffers);
+      attend(*p, options, {b, h, i}, q, k, v, o, lse, buffers);
       continue;
     }
     std::copy_n(out - 64 * p->so.n, p->Dv, out);
