@@ -24,7 +24,7 @@
  *   logits = head times rms(x, final norm); the head is the embedding if tied
  * Logits at position p predict the token at p + 1.
  *
- * On a device: blobs, blocks of either kind, logits, counts, states and all matrices are device memory; docs, tokens,
+ * On a device: blobs, blocks of either kind, logits, losses, counts, states and all matrices are device memory; docs, tokens,
  * generated tokens and the structs are host memory. */
 #ifndef TERNARY_TRAINING_ABI_H
 #define TERNARY_TRAINING_ABI_H
@@ -129,6 +129,13 @@ int tt_train_part(assay_ctx*, const tt_config*, const uint16_t* docs, int64_t n_
  * of zeros alone; columns of zeros alone; weights whose sign (-, 0, +) is another than before; weights whose sign was
  * reversed (- to + or + to -). It is the weights that count: where a scale is 0, all of them are 0. */
 int tt_blob_statistics(assay_ctx*, const tt_config*, const void* blob, const void* before, int64_t* counts);
+
+/* The loss of distillation and its gradient. For each row, with p = softmax(teacher / temperature)
+ * and q = softmax(student / temperature): loss [M] = temperature^2 sum_v p_v (log p_v - log q_v),
+ * gradient [M, V] that of the row's loss by the student's logits. teacher, student [M, V];
+ * temperature positive and finite, else ASSAY_EINVAL. V == 0: the losses are 0. */
+int tt_distill_loss(assay_ctx*, int64_t M, int64_t V, float temperature, const float* teacher,
+                    const float* student, float* loss, float* gradient);
 
 #ifdef __cplusplus
 }

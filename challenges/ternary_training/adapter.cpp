@@ -77,6 +77,14 @@ std::int32_t run_statistics(worker::Call& call, const Params& p) {
   return function(call.ctx(), &p.config, call.buffer(kBlob), call.buffer(kBefore), call.as<std::int64_t>(kCounts));
 }
 
+std::int32_t run_distill(worker::Call& call, const Params& p) {
+  using namespace distill;
+  auto* const function = call.fn<decltype(tt_distill_loss)>("tt_distill_loss");
+  if (function == nullptr) return ASSAY_ENOTSUP;
+  return function(call.ctx(), p.M, p.cols, p.temperature, call.as<float>(kTeacher), call.as<float>(kStudent),
+                  call.as<float>(kLoss), call.as<float>(kGradient));
+}
+
 std::int32_t run(worker::Call& call) {
   const auto& p = call.params_as<Params>();
   switch (call.entry()) {
@@ -104,6 +112,7 @@ std::int32_t run(worker::Call& call) {
     case kLinearBf16: return run_linear_bf16(call, p);
     case kGenerate: return run_generate(call, p);
     case kTrainPart: return run_train_part(call, p);
+    case kDistill: return run_distill(call, p);
     case kStatistics: return run_statistics(call, p);
     default: return ASSAY_EINTERNAL;
   }

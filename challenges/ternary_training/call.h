@@ -19,7 +19,8 @@ enum Entry : std::int32_t {
   kLinearBf16,
   kGenerate,
   kTrainPart,
-  kStatistics
+  kStatistics,
+  kDistill
 };
 
 // Handles of the buffers, per entry.
@@ -54,6 +55,9 @@ enum { kFrom, kTo };
 namespace generation {
 enum { kBlob, kState, kTokens, kGenerated, kMoreTokens, kMoreGenerated };
 }
+namespace distill {
+enum { kTeacher, kStudent, kLoss, kGradient };
+}
 namespace statistics {
 enum { kBlob, kBefore, kCounts };
 }
@@ -66,6 +70,7 @@ struct Params {
   tt_generation generation{};             // of the first phase
   std::int64_t more_new = 0, more_steps = 0;  // of the second
   std::int64_t interrupted_at = 0;        // tt_train_part
+  float temperature = 1;                  // tt_distill_loss, on [M, cols]
 };
 
 }  // namespace assay::ternary_training

@@ -12,7 +12,8 @@ using nlohmann::json;
 
 Entry entry_named(const std::string& name) {
   constexpr const char* kNames[] = {"quantize",   "dequantize",   "linear",      "blob_bytes", "train",      "logits",
-                                    "pack_dense", "unpack_dense", "linear_bf16", "generate",   "train_part", "statistics"};
+                                    "pack_dense", "unpack_dense", "linear_bf16", "generate",   "train_part", "statistics",
+ "distill"};
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(std::size(kNames)); ++i) {
     if (name == kNames[i]) return static_cast<Entry>(i);
   }
@@ -97,6 +98,11 @@ std::vector<BufferPlan> buffers_of(const CaseSpec& spec, const Shape& s) {
       plans[generation::kState].compared = false;
       return plans;
     }
+    case kDistill:
+      return {{"teacher", Dtype::f32, {M, cols}},
+              {"student", Dtype::f32, {M, cols}},
+              {"loss", Dtype::f32, {M}, Role::output},
+              {"gradient", Dtype::f32, {M, cols}, Role::output}};
     case kStatistics:
       return {{"blob", Dtype::u8, blob},
               {"before", Dtype::u8, blob, Role::input, 0, spec.params.value("null_before", false)},
@@ -122,6 +128,7 @@ Shape shape_of(const CaseSpec& spec) {
                        j.value("steps", std::int64_t{0})};
   s.call.more_new = j.value("more_new", std::int64_t{0});
   s.call.more_steps = j.value("more_steps", std::int64_t{0});
+  s.call.temperature = j.value("temperature", 1.0f);
   s.call.interrupted_at = j.value("interrupted_at", std::int64_t{0});
   s.held_out = j.value("held_out", std::int64_t{0});
   s.foreign = j.value("foreign", std::int64_t{0});
@@ -183,6 +190,7 @@ class TernaryTraining final : public Challenge {
       case kUnpackDense:
       case kDequantize: return fmt::format("{}x{}", p.rows, p.cols);
       case kLinear: return fmt::format("M={} {}x{}", p.M, p.rows, p.cols);
+      case kDistill: return fmt::format("M={} V={} temperature={}", p.M, p.cols, p.temperature);
       case kLinearBf16: return fmt::format("M={} {}x{} bf16", p.M, p.rows, p.cols);
       case kStatistics:
       case kBlobBytes: return fmt::format("V={} d={} L={}", c.V, c.d, c.L);

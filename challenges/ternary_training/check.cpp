@@ -280,6 +280,10 @@ CheckResult check_outputs(const CaseSpec& spec, const TernReference& r, BufferVi
       check_rows("dx", {2.0, 0x1p-9}, widened(buffers[linear::kDx]), r.dx, result);
       check_rows("dw_latent", {4.0, 32 * kEps32}, buffers[linear::kDw].span<float>(), r.dw, result);
       break;
+    case kDistill:
+      check_rows("loss", {4.0, 64 * kEps32}, buffers[distill::kLoss].span<float>(), r.loss, result);
+      check_rows("gradient", {4.0, 64 * kEps32}, buffers[distill::kGradient].span<float>(), r.gradient, result);
+      break;
     case kGenerate: check_generation(spec, s, buffers, result); break;
     case kTrainPart: check_train_part(spec, s, r, buffers, result); break;
     case kStatistics: check_counts(buffers[statistics::kCounts].span<std::int64_t>(), r.counts, result); break;

@@ -419,6 +419,11 @@ void generate(const CaseSpec& spec, std::uint64_t seed, BufferViews buffers) {
       random_tokens(random, s.call.config.V, buffers[generation::kMoreTokens].span<std::uint16_t>());
       // Wide enough that the residual stream is what the layers add, not the token itself over and over.
       return random_blob(random, s.call.config, 0.5, buffers[generation::kBlob].span<std::uint8_t>());
+    case kDistill: {
+      const float sigma = spec.params.value("sigma", 3.0f), mean = spec.params.value("mean", 0.0f);
+      fill_normal(buffers[distill::kTeacher].span<float>(), substream(seed, 3), mean, sigma);
+      return fill_normal(buffers[distill::kStudent].span<float>(), substream(seed, 4), mean, sigma);
+    }
     case kStatistics: return fill_statistics(s, random, buffers);
   }
 }

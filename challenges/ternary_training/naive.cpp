@@ -979,3 +979,35 @@ extern "C" int tt_blob_statistics(assay_ctx* ctx, const tt_config* c, const void
   }
   return ASSAY_OK;
 }
+
+extern "C" int tt_distill_loss(assay_ctx*, int64_t M, int64_t V, float temperature,
+                               const float* teacher, const float* student, float* loss,
+                               float* gradient) {
+  if (M < 0 || V < 0 || !(temperature > 0) || std::isinf(temperature)) return ASSAY_EINVAL;
+  if ((M > 0 && loss == nullptr) ||
+      (M * V > 0 && (teacher == nullptr || student == nullptr || gradient == nullptr))) {
+    return ASSAY_EINVAL;
+  }
+  for (Index m = 0; m < M; ++m, teacher += V, student += V, gradient += V) {
+    float most_t = -std::numeric_limits<float>::infinity(), most_s = most_t;
+    for (Index v = 0; v < V; ++v) {
+      most_t = std::max(most_t, teacher[v]);
+      most_s = std::max(most_s, student[v]);
+    }
+    double sum_t = 0, sum_s = 0, total = 0;
+    for (Index v = 0; v < V; ++v) {
+      sum_t += std::exp((teacher[v] - most_t) / temperature);
+      sum_s += std::exp((student[v] - most_s) / temperature);
+    }
+    const auto log_t = static_cast<float>(std::log(sum_t)), log_s = static_cast<float>(std::log(sum_s));
+    for (Index v = 0; v < V; ++v) {
+      const float log_p = (teacher[v] - most_t) / temperature - log_t,
+                  log_q = (student[v] - most_s) / temperature - log_s;
+      const float p = std::exp(log_p), q = std::exp(log_q);
+      total += p * (log_p - log_q);
+      gradient[v] = temperature * (q - p);
+    }
+    loss[m] = static_cast<float>(static_cast<double>(temperature) * temperature * total);
+  }
+  return ASSAY_OK;
+}

@@ -1377,3 +1377,40 @@ extern "C" int tt_blob_statistics(assay_ctx*, const tt_config* c, const void* bl
   }
   return ASSAY_OK;
 }
+
+// Exponentials of the teacher in scratch, of the student where its gradient goes.
+extern "C" int tt_distill_loss(assay_ctx* ctx, int64_t M, int64_t V, float temperature,
+                               const float* teacher, const float* student, float* loss,
+                               float* gradient) {
+  if (M < 0 || V < 0 || !(temperature > 0) || std::isinf(temperature)) return ASSAY_EINVAL;
+  if ((M > 0 && loss == nullptr) ||
+      (M * V > 0 && (teacher == nullptr || student == nullptr || gradient == nullptr))) {
+    return ASSAY_EINVAL;
+  }
+  if (V == 0) return std::fill_n(loss, M, 0.0f), ASSAY_OK;
+  const Index threads = useful_threads(ctx, M * V, 1 << 16);
+  const Buffer scratch(ctx, threads * rounded(V));
+  if (!scratch.ready()) return ASSAY_ENOMEM;
+  on_threads(threads, [&](Index thread) {
+    const auto [begin, end] = share(M, 1, thread, threads);
+    float* p = scratch + thread * rounded(V);
+    for (Index m = begin; m < end; ++m) {
+      const float *t = teacher + m * V, *s = student + m * V;
+      float* q = gradient + m * V;
+      const float most_t = *std::max_element(t, t + V), most_s = *std::max_element(s, s + V);
+      map(V, t, p, [&](Vec v) { return exp((v - most_t) / temperature); });
+      map(V, s, q, [&](Vec v) { return exp((v - most_s) / temperature); });
+      double sum_p = 0, sum_q = 0, cross = 0;
+      for (Index v = 0; v < V; ++v) sum_p += p[v], sum_q += q[v];
+      const auto scale_p = static_cast<float>(temperature / sum_p),
+                 scale_q = static_cast<float>(temperature / sum_q);
+      for (Index v = 0; v < V; ++v) {
+        cross += p[v] * ((t[v] - most_t) - (s[v] - most_s));
+        q[v] = q[v] * scale_q - p[v] * scale_p;
+      }
+      const double tau = temperature;
+      loss[m] = static_cast<float>(tau * (tau * std::log(sum_q / sum_p) + cross / sum_p));
+    }
+  });
+  return ASSAY_OK;
+}

@@ -339,6 +339,59 @@ std::vector<double> all_logits(const Shape& s, BufferViews buffers) {
   return out;
 }
 
+// --- tt_distill_loss
+// ------------------------------------------------------------------------------------------
+
+template <class Scalar>
+struct Distilled {
+  std::vector<Scalar> p, q;
+  Scalar loss = 0, terms = 0;  // the sum, and that of its absolute terms
+};
+
+template <class Scalar>
+Distilled<Scalar> distilled(std::span<const float> teacher, std::span<const float> student, float temperature) {
+  const auto tau = static_cast<Scalar>(temperature);
+  const auto log_softmax = [&](std::span<const float> z) {
+    const Scalar most = static_cast<Scalar>(*std::max_element(z.begin(), z.end()));
+    Scalar sum = 0;
+    for (const float v : z) sum += std::exp((static_cast<Scalar>(v) - most) / tau);
+    std::vector<Scalar> out;
+    for (const float v : z) out.push_back((static_cast<Scalar>(v) - most) / tau - std::log(sum));
+    return out;
+  };
+  Distilled<Scalar> d{log_softmax(teacher), log_softmax(student)};
+  for (std::size_t v = 0; v < teacher.size(); ++v) {
+    const Scalar log_p = d.p[v], log_q = d.q[v];
+    d.p[v] = std::exp(log_p);
+    d.q[v] = std::exp(log_q);
+    d.loss += tau * tau * d.p[v] * (log_p - log_q);
+    d.terms += tau * tau * d.p[v] * (std::abs(log_p) + std::abs(log_q));
+  }
+  return d;
+}
+
+void reference_distill(const Shape& s, BufferViews buffers, TernReference& r) {
+  using namespace distill;
+  const auto V = static_cast<std::size_t>(s.call.cols);
+  const double tau = static_cast<double>(s.call.temperature);
+  for (std::int64_t m = 0; m < s.call.M; ++m) {
+    const std::size_t at = static_cast<std::size_t>(m) * V;
+    const std::span<const float> teacher = buffers[kTeacher].span<float>().subspan(at, V),
+                                 student = buffers[kStudent].span<float>().subspan(at, V);
+    const auto exact = distilled<double>(teacher, student, s.call.temperature);
+    const auto plain = distilled<float>(teacher, student, s.call.temperature);
+    r.loss.push_back({m, {exact.loss}, {static_cast<double>(plain.loss)}, {exact.terms}});
+    Row row{m, {}, {}, {}};
+    for (std::size_t v = 0; v < V; ++v) {
+      row.expected.push_back(tau * (exact.q[v] - exact.p[v]));
+      row.plain.push_back(static_cast<double>(s.call.temperature * (plain.q[v] - plain.p[v])));
+      // Where both underflow in fp32, it is their absolute size that counts.
+      row.scale.push_back(tau * (exact.q[v] + exact.p[v] + 0x1p-100));
+    }
+    r.gradient.push_back(std::move(row));
+  }
+}
+
 // --- tt_blob_statistics
 // ------------------------------------------------------------------------------------------
 
@@ -560,6 +613,7 @@ std::unique_ptr<Reference> make_reference(const CaseSpec& spec, BufferViews buff
     case kLinearBf16: reference_linear(spec, s, buffers, *r); break;
     case kBlobBytes:
     case kGenerate: break;
+    case kDistill: reference_distill(s, buffers, *r); break;
     case kStatistics: reference_statistics(s, buffers, *r); break;
     case kTrain:
     case kTrainPart:

@@ -34,6 +34,7 @@ namespace plain {
 #define tt_generate plain_generate
 #define tt_train_part plain_train_part
 #define tt_blob_statistics plain_blob_statistics
+#define tt_distill_loss plain_distill_loss
 #include "naive.cpp"
 #undef tt_blob_bytes
 #undef tt_train
@@ -47,6 +48,7 @@ namespace plain {
 #undef tt_generate
 #undef tt_train_part
 #undef tt_blob_statistics
+#undef tt_distill_loss
 }  // namespace plain
 
 namespace assay::ternary_training {
@@ -551,6 +553,42 @@ TEST(TernaryStatistics, AgreeWithADirectCount) {
   }
 }
 
+// Another form of the loss, temperature^2 (log Z_s - log Z_t) + temperature sum p (t - s), and
+// central differences of it.
+TEST(TernaryDistillation, IsTheDivergenceAndItsGradient) {
+  const CaseSpec& c = case_named("distill");
+  const Shape s = shape_of(c);
+  Drawn drawn(c, 6);
+  const auto& r = static_cast<const TernReference&>(*drawn.reference);
+  const auto V = static_cast<std::size_t>(s.call.cols);
+  const double tau = static_cast<double>(s.call.temperature);
+  for (std::size_t m = 0; m < static_cast<std::size_t>(s.call.M); m += 5) {
+    const float *t = drawn.buffers[distill::kTeacher].as<float>() + m * V,
+                *z = drawn.buffers[distill::kStudent].as<float>() + m * V;
+    Vector student(z, z + V);
+    const auto loss = [&] {
+      double zt = 0, zs = 0, cross = 0;
+      for (std::size_t v = 0; v < V; ++v) {
+        const double weight = std::exp(static_cast<double>(t[v]) / tau);
+        zt += weight;
+        zs += std::exp(student[v] / tau);
+        cross += weight * (static_cast<double>(t[v]) - student[v]);
+      }
+      return tau * tau * (std::log(zs) - std::log(zt)) + tau * cross / zt;
+    };
+    EXPECT_NEAR(r.loss[m].expected[0], loss(), 1e-10);
+    for (std::size_t v = 0; v < V; v += 37) {
+      const double old = student[v], h = 1e-4;
+      student[v] = old + h;
+      const double up = loss();
+      student[v] = old - h;
+      const double down = loss();
+      student[v] = old;
+      EXPECT_NEAR(r.gradient[m].expected[v], (up - down) / (2 * h), 1e-8);
+    }
+  }
+}
+
 // One bit of difference is too much, and equal blobs of an untrained model are not enough.
 TEST(TernaryTrainPart, AsksForTheSameBytesAndForAModel) {
   const CaseSpec& c = case_named("resumed");
@@ -683,7 +721,7 @@ TEST(TernaryGenerator, HidesTheHeldOutDocuments) {
 
 TEST(TernaryChecker, RejectsUntouchedZeroAndNanOutputs) {
   for (const char* name : {"quantize", "dequantize", "linear", "logits", "train", "blob_norms", "pack_dense",
-                           "unpack_dense", "linear_bf16", "generate", "resumed", "counts"}) {
+                           "unpack_dense", "linear_bf16", "generate", "resumed", "counts", "distill"}) {
     const CaseSpec& c = case_named(name);
     Drawn drawn(c, 3);
     const auto passes = [&] {
