@@ -81,8 +81,8 @@ int tt_logits(assay_ctx*, const tt_config*, const void* blob, const uint16_t* do
 
 /* --- Optional. A submission that lacks one of these loses its item of completeness only. --- */
 
-/* Dense blocks: 128 weights of a row in 28 bytes, five codes (0, 1, 2 as above) a byte. The codes do
- * not stand in order:
+/* Dense blocks: 128 weights of a row in 28 bytes, five codes (0, 1, 2 as above) a byte, and the
+ * codes do not stand in order:
  *   byte m of bytes 0-15 holds those of the weights m, 16 + m, 32 + m, 48 + m, 64 + m;
  *   byte 16 + m of bytes 16-23 those of 80 + m, 88 + m, 96 + m, 104 + m, 112 + m;
  *   byte 24 + m of bytes 24-25 those of 120 + m, 122 + m, 124 + m, 126 + m and, fifth, code 0;
@@ -103,17 +103,17 @@ int tt_linear_bf16(assay_ctx*, int64_t M, int64_t rows, int64_t cols, const uint
 typedef struct {
   uint32_t size; /* sizeof(tt_generation) */
   int64_t n_docs;
-  int64_t position; /* tokens of each document that the state holds; if 0, its contents mean nothing */
+  int64_t position; /* tokens of each document that the state holds; at 0 it may hold anything */
   int64_t n_new;    /* given tokens of each document that follow them; at least 1 */
   int64_t steps;    /* tokens of each document to generate after those */
 } tt_generation;
 
 /* Greedy generation: each token is the one with the largest logit at the position before it.
  * tokens [n_docs, n_new], generated [n_docs, steps]. state [n_docs, 2 L T Hkv hd] fp32: room for a
- * key and a value of every position and layer; what stands where is up to you. After a call it holds
- * position + n_new + steps tokens (the last one generated too), and the next call may go on from
- * there with other given tokens; the earlier tokens are not passed again. More than T tokens in all
- * or n_new < 1: ASSAY_EINVAL. */
+ * key and a value of every position and layer; what stands where is up to you. After a call it
+ * holds position + n_new + steps tokens (the last one generated too), and the next call may go on
+ * from there with other given tokens; the earlier tokens are not passed again. More than T tokens
+ * in all or n_new < 1: ASSAY_EINVAL. */
 int tt_generate(assay_ctx*, const tt_config*, const void* blob, const tt_generation*,
                 const uint16_t* tokens, float* state, uint16_t* generated);
 
@@ -123,16 +123,16 @@ int tt_generate(assay_ctx*, const tt_config*, const void* blob, const tt_generat
  * configuration, documents and budget left, perhaps at another address, perhaps after other
  * trainings. Steps are taken as long as they use no more than `until` tokens (at most max_tokens)
  * since the training began. Then the state is written, and the model so far to blob unless that is
- * NULL. A training up to max_tokens in several calls must give the same bytes of the blob as in one:
- * learning rates go by tokens alone. budget->seconds holds for each call. */
+ * NULL. A training up to max_tokens in several calls must give the same bytes of the blob as in
+ * one: learning rates go by tokens alone. budget->seconds holds for each call. */
 int tt_train_part(assay_ctx*, const tt_config*, const uint16_t* docs, int64_t n_docs,
                   const tt_budget*, int32_t resume, int64_t until, void* state, void* blob);
 
 /* Counts of a blob's matrices and of what changed since an earlier blob, before (NULL: nothing
- * changed). counts [matrices, 7], matrices in the blob's order; of each matrix [rows, cols]: weights
- * below 0, equal to 0, above 0; rows of zeros alone; columns of zeros alone; weights whose sign
- * (-, 0, +) is another than before; weights whose sign was reversed (- to + or + to -). It is the
- * weights that count: where a scale is 0, all of them are 0. */
+ * changed). counts [matrices, 7], matrices in the blob's order; of each matrix [rows, cols]:
+ * weights below 0, equal to 0, above 0; rows of zeros alone; columns of zeros alone; weights whose
+ * sign (-, 0, +) is another than before; weights whose sign was reversed (- to + or + to -). It is
+ * the weights that count: where a scale is 0, all of them are 0. */
 int tt_blob_statistics(assay_ctx*, const tt_config*, const void* blob, const void* before,
                        int64_t* counts);
 

@@ -51,7 +51,8 @@ enum { kDocs, kBlob, kLogits };
 namespace dense {
 enum { kFrom, kTo };
 }
-// Prompt and answer, and in a second phase another prompt, which continues the first answer, and its answer.
+// Prompt and answer, and in a second phase another prompt, which continues the first answer, and
+// its answer.
 namespace generation {
 enum { kBlob, kState, kTokens, kGenerated, kMoreTokens, kMoreGenerated };
 }
@@ -67,10 +68,10 @@ struct Params {
   std::int64_t M = 0, rows = 0, cols = 0, n_docs = 0;
   tt_config config{};
   tt_budget budget{};
-  tt_generation generation{};             // of the first phase
+  tt_generation generation{};                 // of the first phase
   std::int64_t more_new = 0, more_steps = 0;  // of the second
-  std::int64_t interrupted_at = 0;        // tt_train_part
-  float temperature = 1;                  // tt_distill_loss, on [M, cols]
+  std::int64_t interrupted_at = 0;            // tt_train_part
+  float temperature = 1;                      // tt_distill_loss, on [M, cols]
 };
 
 }  // namespace assay::ternary_training

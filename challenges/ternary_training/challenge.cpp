@@ -11,9 +11,9 @@ namespace {
 using nlohmann::json;
 
 Entry entry_named(const std::string& name) {
-  constexpr const char* kNames[] = {"quantize",   "dequantize",   "linear",      "blob_bytes", "train",      "logits",
-                                    "pack_dense", "unpack_dense", "linear_bf16", "generate",   "train_part", "statistics",
- "distill"};
+  constexpr const char* kNames[] = {
+      "quantize",     "dequantize",  "linear",   "blob_bytes", "train",      "logits", "pack_dense",
+      "unpack_dense", "linear_bf16", "generate", "train_part", "statistics", "distill"};
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(std::size(kNames)); ++i) {
     if (name == kNames[i]) return static_cast<Entry>(i);
   }
@@ -45,7 +45,8 @@ std::vector<BufferPlan> buffers_of(const CaseSpec& spec, const Shape& s) {
   const std::vector<std::int64_t> matrix{rows, cols}, blocks{block_bytes(rows, cols)};
   const std::int64_t T = p.config.T;
   const auto docs = [&](std::int64_t n) { return std::vector<std::int64_t>{n, T}; };
-  const std::vector<std::int64_t> dense{block_bytes(rows, cols) / kBlockBytes * kDenseBytes}, blob{blob_size(p.config)};
+  const std::vector<std::int64_t> dense{block_bytes(rows, cols) / kBlockBytes * kDenseBytes},
+      blob{blob_size(p.config)};
   const Dtype activations = s.entry == kLinearBf16 ? Dtype::bf16 : Dtype::f32;
   switch (s.entry) {
     case kQuantize: return {{"w", Dtype::f32, matrix}, {"blocks", Dtype::u8, blocks, Role::output}};
@@ -64,12 +65,12 @@ std::vector<BufferPlan> buffers_of(const CaseSpec& spec, const Shape& s) {
     case kTrainPart: {
       // Phase 1 never comes: the worker never sees those buffers.
       std::vector<BufferPlan> plans{
-              {"docs", Dtype::u16, docs(at_least_0(p.n_docs))},
-              {"blob", Dtype::u8, {std::max<std::int64_t>(blob_size(p.config), 64)}, Role::output},
-              {"held_out", Dtype::u16, docs(s.held_out), Role::input, 1},
-              {"cost", Dtype::f32, docs(s.held_out), Role::input, 1},
-              {"kind", Dtype::u8, docs(s.held_out), Role::input, 1},
-              {"foreign", Dtype::u16, docs(s.foreign), Role::input, 1}};
+          {"docs", Dtype::u16, docs(at_least_0(p.n_docs))},
+          {"blob", Dtype::u8, {std::max<std::int64_t>(blob_size(p.config), 64)}, Role::output},
+          {"held_out", Dtype::u16, docs(s.held_out), Role::input, 1},
+          {"cost", Dtype::f32, docs(s.held_out), Role::input, 1},
+          {"kind", Dtype::u8, docs(s.held_out), Role::input, 1},
+          {"foreign", Dtype::u16, docs(s.foreign), Role::input, 1}};
       if (s.entry == kTrain) return plans;
       const std::int64_t state = 16 * weight_count(p.config) + 65536;
       plans.push_back({"whole_blob", Dtype::u8, blob, Role::output});
@@ -83,8 +84,10 @@ std::vector<BufferPlan> buffers_of(const CaseSpec& spec, const Shape& s) {
       return {{"docs", Dtype::u16, docs(p.n_docs)},
               {"blob", Dtype::u8, {blob_size(p.config)}},
               {"logits", Dtype::f32, {p.n_docs * T, p.config.V}, Role::output}};
-    case kPackDense: return {{"blocks", Dtype::u8, blocks}, {"dense", Dtype::u8, dense, Role::output}};
-    case kUnpackDense: return {{"dense", Dtype::u8, dense}, {"blocks", Dtype::u8, blocks, Role::output}};
+    case kPackDense:
+      return {{"blocks", Dtype::u8, blocks}, {"dense", Dtype::u8, dense, Role::output}};
+    case kUnpackDense:
+      return {{"dense", Dtype::u8, dense}, {"blocks", Dtype::u8, blocks, Role::output}};
     case kGenerate: {
       const tt_config& c = p.config;
       const tt_generation& g = p.generation;
@@ -106,7 +109,10 @@ std::vector<BufferPlan> buffers_of(const CaseSpec& spec, const Shape& s) {
     case kStatistics:
       return {{"blob", Dtype::u8, blob},
               {"before", Dtype::u8, blob, Role::input, 0, spec.params.value("null_before", false)},
-              {"counts", Dtype::i64, {static_cast<std::int64_t>(matrices_of(p.config).size()), kCountsPerMatrix}, Role::output}};
+              {"counts",
+               Dtype::i64,
+               {static_cast<std::int64_t>(matrices_of(p.config).size()), kCountsPerMatrix},
+               Role::output}};
   }
   return {};
 }
@@ -145,8 +151,8 @@ class TernaryTraining final : public Challenge {
     plan.aligned = spec.group == CaseGroup::timed;
     plan.buffers = buffers_of(spec, s);
     if (s.call.more_new > 0) plan.phases = 2;
-    plan.keep_on_host({"docs", "bytes", "held_out", "cost", "kind", "foreign", "tokens", "generated", "more_tokens",
-                       "more_generated"});
+    plan.keep_on_host({"docs", "bytes", "held_out", "cost", "kind", "foreign", "tokens",
+                       "generated", "more_tokens", "more_generated"});
     return plan;
   }
 

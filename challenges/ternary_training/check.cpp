@@ -26,12 +26,14 @@ void check_blocks(std::span<const std::uint8_t> got, std::span<const std::uint8_
   }
 }
 
-void check_dense(std::span<const std::uint8_t> got, std::span<const std::uint8_t> expected, CheckResult& result) {
+void check_dense(std::span<const std::uint8_t> got, std::span<const std::uint8_t> expected,
+                 CheckResult& result) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (got[i] == expected[i]) continue;
     const std::size_t byte = i % kDenseBytes;
-    return fail(result, fmt::format("dense block {}: byte {} ({}) is {}, expected {}", i / kDenseBytes, byte,
-                                    byte < 26 ? "codes" : "scale", got[i], expected[i]));
+    return fail(result,
+                fmt::format("dense block {}: byte {} ({}) is {}, expected {}", i / kDenseBytes,
+                            byte, byte < 26 ? "codes" : "scale", got[i], expected[i]));
   }
 }
 
@@ -80,9 +82,11 @@ std::vector<float> widened(const BufferView& bf16) {
   return out;
 }
 
-// Each token must be the best after the tokens that do stand before it, those of the submission included: one that
-// is as good but for the rounding of fp32 does not make the rest of the document wrong.
-void check_generation(const CaseSpec& spec, const Shape& s, BufferViews buffers, CheckResult& result) {
+// Each token must be the best after the tokens that do stand before it, those of the submission
+// included: one that is as good but for the rounding of fp32 does not make the rest of the document
+// wrong.
+void check_generation(const CaseSpec& spec, const Shape& s, BufferViews buffers,
+                      CheckResult& result) {
   using namespace generation;
   const tt_config& c = s.call.config;
   std::string why_not;
@@ -98,7 +102,9 @@ void check_generation(const CaseSpec& spec, const Shape& s, BufferViews buffers,
       const auto all = buffers[static_cast<std::size_t>(part)].span<std::uint16_t>();
       const std::size_t n = all.size() / static_cast<std::size_t>(s.call.n_docs);
       for (const std::uint16_t token : all.subspan(doc * n, n)) {
-        if (token >= V) return fail(result, fmt::format("document {}, position {}: token {}", doc, tokens.size(), token));
+        if (token >= V)
+          return fail(result,
+                      fmt::format("document {}, position {}: token {}", doc, tokens.size(), token));
         tokens.push_back(token);
         generated.push_back(part == kGenerated || part == kMoreGenerated);
       }
@@ -111,22 +117,25 @@ void check_generation(const CaseSpec& spec, const Shape& s, BufferViews buffers,
       const std::span<const double> row(logits.data() + (t - 1) * V, V);
       const auto best = std::max_element(row.begin(), row.end());
       // Twice what a logit may be off.
-      const double bound = 2 * spec.params.value("C", 2000.0) * kEps32 *
-                           std::max(std::abs(*best), std::abs(*std::min_element(row.begin(), row.end())));
+      const double bound =
+          2 * spec.params.value("C", 2000.0) * kEps32 *
+          std::max(std::abs(*best), std::abs(*std::min_element(row.begin(), row.end())));
       const double gap = *best - row[tokens[t]];
       worst = std::max(worst, gap / bound);
       if (gap <= bound) continue;
-      fail(result, fmt::format("document {}, position {}: token {} has logit {:.6f}, {} has {:.6f}", doc, t, tokens[t],
-                               row[tokens[t]], best - row.begin(), *best));
+      fail(result, fmt::format("document {}, position {}: token {} has logit {:.6f}, {} has {:.6f}",
+                               doc, t, tokens[t], row[tokens[t]], best - row.begin(), *best));
     }
   }
   result.error = worst;
   result.bound = 1;
 }
 
-void check_counts(std::span<const std::int64_t> got, std::span<const std::int64_t> expected, CheckResult& result) {
-  constexpr const char* kNames[] = {"negative weights", "zero weights",    "positive weights", "rows of zeros",
-                                    "columns of zeros", "changed weights", "reversed weights"};
+void check_counts(std::span<const std::int64_t> got, std::span<const std::int64_t> expected,
+                  CheckResult& result) {
+  constexpr const char* kNames[] = {"negative weights", "zero weights",     "positive weights",
+                                    "rows of zeros",    "columns of zeros", "changed weights",
+                                    "reversed weights"};
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (got[i] == expected[i]) continue;
     return fail(result, fmt::format("matrix {}: {} {}, expected {}", i / kCountsPerMatrix, got[i],
@@ -250,10 +259,11 @@ void check_train(const CaseSpec& spec, const Shape& s, const TernReference& r, B
 }
 
 // The interrupted training must end where the other one did, and both with a model.
-void check_train_part(const CaseSpec& spec, const Shape& s, const TernReference& r, BufferViews buffers,
-                      CheckResult& result) {
+void check_train_part(const CaseSpec& spec, const Shape& s, const TernReference& r,
+                      BufferViews buffers, CheckResult& result) {
   check_train(spec, s, r, buffers, result);
-  const auto whole = buffers[train_part::kWhole].span<std::uint8_t>(), blob = buffers[train::kBlob].span<std::uint8_t>();
+  const auto whole = buffers[train_part::kWhole].span<std::uint8_t>(),
+             blob = buffers[train::kBlob].span<std::uint8_t>();
   const auto differ = std::mismatch(whole.begin(), whole.end(), blob.begin());
   if (differ.first == whole.end()) return;
   fail(result, fmt::format("byte {} of the blob is {} after an interruption, {} without one",
@@ -273,7 +283,9 @@ CheckResult check_outputs(const CaseSpec& spec, const TernReference& r, BufferVi
       check_weights(buffers[dequantize::kW].span<float>(), r.weights, result);
       break;
     case kPackDense: check_dense(buffers[dense::kTo].span<std::uint8_t>(), r.bytes, result); break;
-    case kUnpackDense: check_blocks(buffers[dense::kTo].span<std::uint8_t>(), r.bytes, result); break;
+    case kUnpackDense:
+      check_blocks(buffers[dense::kTo].span<std::uint8_t>(), r.bytes, result);
+      break;
     case kLinearBf16:
       // One rounding: the errors of the sum are far below it.
       check_rows("y", {2.0, 0x1p-9}, widened(buffers[linear::kY]), r.y, result);
@@ -282,11 +294,14 @@ CheckResult check_outputs(const CaseSpec& spec, const TernReference& r, BufferVi
       break;
     case kDistill:
       check_rows("loss", {4.0, 64 * kEps32}, buffers[distill::kLoss].span<float>(), r.loss, result);
-      check_rows("gradient", {4.0, 64 * kEps32}, buffers[distill::kGradient].span<float>(), r.gradient, result);
+      check_rows("gradient", {4.0, 64 * kEps32}, buffers[distill::kGradient].span<float>(),
+                 r.gradient, result);
       break;
     case kGenerate: check_generation(spec, s, buffers, result); break;
     case kTrainPart: check_train_part(spec, s, r, buffers, result); break;
-    case kStatistics: check_counts(buffers[statistics::kCounts].span<std::int64_t>(), r.counts, result); break;
+    case kStatistics:
+      check_counts(buffers[statistics::kCounts].span<std::int64_t>(), r.counts, result);
+      break;
     case kLinear: {
       const ToleranceRule c{4.0, spec.params.value("C", 32.0) * kEps32};
       check_rows("y", c, buffers[linear::kY].span<float>(), r.y, result);

@@ -329,8 +329,8 @@ void set_code(std::uint8_t* block, std::int64_t j, unsigned code) {
   byte = static_cast<std::uint8_t>((byte & ~(3u << (j % 4 * 2))) | code << (j % 4 * 2));
 }
 
-// Random codes, or ("every_byte") those whose bytes count from 0 to 242 through the blocks; scales of all magnitudes, 0
-// too.
+// Random codes, or ("every_byte") those whose bytes count from 0 to 242 through the blocks; scales
+// of all magnitudes, 0 too.
 void fill_dense(const Shape& s, const json& params, Random& random, BufferViews buffers) {
   const bool packing = s.entry == kPackDense;
   const std::int64_t n = block_bytes(s.call.rows, s.call.cols) / kBlockBytes;
@@ -344,7 +344,8 @@ void fill_dense(const Shape& s, const json& params, Random& random, BufferViews 
     block[1] = static_cast<std::uint8_t>(scale >> 8);
     if (!params.value("every_byte", false)) continue;
     for (std::int64_t j = 0; j < 120; ++j) {
-      const std::int64_t in = j < 80 ? j % 16 : 16 + (j - 80) % 8, digit = j < 80 ? j / 16 : (j - 80) / 8;
+      const std::int64_t in = j < 80 ? j % 16 : 16 + (j - 80) % 8,
+                         digit = j < 80 ? j / 16 : (j - 80) / 8;
       std::int64_t number = (b * 24 + in) % 243;
       for (std::int64_t i = digit; i < 4; ++i) number /= 3;
       set_code(block, j, static_cast<unsigned>(number % 3));
@@ -352,10 +353,12 @@ void fill_dense(const Shape& s, const json& params, Random& random, BufferViews 
   }
   std::uint8_t* const out = buffers[dense::kFrom].as<std::uint8_t>();
   if (packing) std::copy(blocks.begin(), blocks.end(), out);
-  for (std::int64_t b = 0; b < n && !packing; ++b) dense_block(blocks.data() + b * kBlockBytes, out + b * kDenseBytes);
+  for (std::int64_t b = 0; b < n && !packing; ++b)
+    dense_block(blocks.data() + b * kBlockBytes, out + b * kDenseBytes);
 }
 
-// Two related models: rows and columns without weights, blocks with scale 0 whose codes say otherwise, and changes.
+// Two related models: rows and columns without weights, blocks with scale 0 whose codes say
+// otherwise, and changes.
 void fill_statistics(const Shape& s, Random& random, BufferViews buffers) {
   using namespace statistics;
   const auto blob = buffers[kBlob].span<std::uint8_t>();
@@ -375,7 +378,8 @@ void fill_statistics(const Shape& s, Random& random, BufferViews buffers) {
   const auto before = buffers[kBefore].span<std::uint8_t>();
   if (before.empty()) return;
   std::copy(blob.begin(), blob.end(), before.begin());
-  for (std::uint8_t* block = before.data(); block != before.data() + (at - blob.data()); block += kBlockBytes) {
+  for (std::uint8_t* block = before.data(); block != before.data() + (at - blob.data());
+       block += kBlockBytes) {
     for (std::int64_t j = 0; j < kBlockWeights; ++j) {
       if (random.below(9) == 0) set_code(block, j, static_cast<unsigned>(random.below(3)));
     }
@@ -416,9 +420,12 @@ void generate(const CaseSpec& spec, std::uint64_t seed, BufferViews buffers) {
     case kUnpackDense: return fill_dense(s, spec.params, random, buffers);
     case kGenerate:
       random_tokens(random, s.call.config.V, buffers[generation::kTokens].span<std::uint16_t>());
-      random_tokens(random, s.call.config.V, buffers[generation::kMoreTokens].span<std::uint16_t>());
-      // Wide enough that the residual stream is what the layers add, not the token itself over and over.
-      return random_blob(random, s.call.config, 0.5, buffers[generation::kBlob].span<std::uint8_t>());
+      random_tokens(random, s.call.config.V,
+                    buffers[generation::kMoreTokens].span<std::uint16_t>());
+      // Wide enough that the residual stream is what the layers add, not the token itself over and
+      // over.
+      return random_blob(random, s.call.config, 0.5,
+                         buffers[generation::kBlob].span<std::uint8_t>());
     case kDistill: {
       const float sigma = spec.params.value("sigma", 3.0f), mean = spec.params.value("mean", 0.0f);
       fill_normal(buffers[distill::kTeacher].span<float>(), substream(seed, 3), mean, sigma);

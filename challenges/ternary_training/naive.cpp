@@ -96,13 +96,16 @@ void unpack_dense_block(const std::uint8_t* dense, std::uint8_t* block) {
     unsigned rest = dense[i];
     for (Index k = 0; k < n; ++k) {
       const Index j = first + k * stride;
-      block[2 + j / 4] = static_cast<std::uint8_t>(block[2 + j / 4] | (rest * 3 >> 8) << (j % 4 * 2));
+      block[2 + j / 4] =
+          static_cast<std::uint8_t>(block[2 + j / 4] | (rest * 3 >> 8) << (j % 4 * 2));
       rest = rest * 3 & 255;
     }
   }
 }
 
-float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+float from_bf16(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
 
 // To nearest, ties to even; finite numbers only.
 std::uint16_t to_bf16(float v) {
@@ -556,14 +559,16 @@ class Trainer {
     }
   }
 
-  // As many steps as fit into `until` tokens, counted from the first step ever; the rate goes by tokens alone.
+  // As many steps as fit into `until` tokens, counted from the first step ever; the rate goes by
+  // tokens alone.
   void run_part(const std::uint16_t* docs, Index n_docs, const tt_budget& budget, Index until) {
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
     const Index tokens = kBatch * at_.c.T, most = std::min(until, budget.max_tokens);
     while (n_docs > 0 && (steps_ + 1) * tokens <= most &&
            std::chrono::duration<double>(Clock::now() - start).count() < deadline(budget)) {
-      const double progress = static_cast<double>(tokens * steps_) / static_cast<double>(budget.max_tokens);
+      const double progress =
+          static_cast<double>(tokens * steps_) / static_cast<double>(budget.max_tokens);
       step(docs, n_docs, ++steps_, progress);
     }
   }
@@ -663,8 +668,9 @@ int train_with(assay_ctx* ctx, const tt_config& c, const std::uint16_t* docs, In
 }
 
 template <class T>
-int train_part_with(assay_ctx* ctx, const tt_config& c, const std::uint16_t* docs, Index n_docs, const tt_budget& budget,
-                    bool resume, Index until, std::uint8_t* state, std::uint8_t* blob) {
+int train_part_with(assay_ctx* ctx, const tt_config& c, const std::uint16_t* docs, Index n_docs,
+                    const tt_budget& budget, bool resume, Index until, std::uint8_t* state,
+                    std::uint8_t* blob) {
   T trainer(ctx, c, budget.seed);
   if (!trainer.ready()) return ASSAY_ENOMEM;
   if (resume) trainer.load(state);
@@ -674,7 +680,8 @@ int train_part_with(assay_ctx* ctx, const tt_config& c, const std::uint16_t* doc
   return ASSAY_OK;
 }
 
-// A model that is given one token at a time; keys and values of those before stand in a cache [L, 2, T, Hkv hd].
+// A model that is given one token at a time; keys and values of those before stand in a cache [L,
+// 2, T, Hkv hd].
 class Decoder {
  public:
   Decoder(assay_ctx* ctx, const Layout& layout)
@@ -685,7 +692,8 @@ class Decoder {
   bool ready() const { return weights_.data != nullptr && work_.data != nullptr; }
 
   void read(const std::uint8_t* blob) {
-    for (Index i = 0; i < at_.matrices / kBlock; ++i) dequantize_block(blob + i * kBytes, weights_ + i * kBlock);
+    for (Index i = 0; i < at_.matrices / kBlock; ++i)
+      dequantize_block(blob + i * kBytes, weights_ + i * kBlock);
     std::memcpy(weights_ + at_.matrices, blob + at_.matrices / kBlock * kBytes,
                 static_cast<std::size_t>(at_.size - at_.matrices) * 4);
   }
@@ -694,8 +702,8 @@ class Decoder {
   const float* step(std::uint16_t token, Index position, float* cache) {
     const tt_config& c = at_.c;
     const Index d = c.d, ff = c.ff, narrow = at_.narrow;
-    float *x = work_, *h = x + d, *back = h + d, *q = back + d, *a = q + at_.wide, *gate = a + at_.wide,
-          *up = gate + ff, *scores = up + ff, *logits = scores + c.T, r;
+    float *x = work_, *h = x + d, *back = h + d, *q = back + d, *a = q + at_.wide,
+          *gate = a + at_.wide, *up = gate + ff, *scores = up + ff, *logits = scores + c.T, r;
     std::copy_n(weights_ + token * d, d, x);
     for (Index l = 0; l < c.L; ++l) {
       const LayerAt at = at_.layer(l);
@@ -705,8 +713,10 @@ class Decoder {
       forward(1, at_.wide, d, h, weights_ + at.q, q);
       forward(1, narrow, d, h, weights_ + at.k, k);
       forward(1, narrow, d, h, weights_ + at.v, v);
-      for (Index j = 0; j < c.Hq; ++j) turn(q + j * c.hd, weights_ + at.query_norm, angle_position(position));
-      for (Index j = 0; j < c.Hkv; ++j) turn(k + j * c.hd, weights_ + at.key_norm, angle_position(position));
+      for (Index j = 0; j < c.Hq; ++j)
+        turn(q + j * c.hd, weights_ + at.query_norm, angle_position(position));
+      for (Index j = 0; j < c.Hkv; ++j)
+        turn(k + j * c.hd, weights_ + at.key_norm, angle_position(position));
       for (Index j = 0; j < c.Hq; ++j) {
         const Index head = j / (c.Hq / c.Hkv) * c.hd;
         attend(q + j * c.hd, keys + head, values + head, position + 1, scores, a + j * c.hd);
@@ -735,20 +745,24 @@ class Decoder {
     float r;
     rms_forward(1, hd, at_.c.eps, x, norm, x, &r);
     for (Index i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(position) *
-                           std::pow(static_cast<double>(at_.c.theta), -2.0 * static_cast<double>(i) / at_.c.hd);
-      const auto cos = static_cast<float>(std::cos(angle)), sin = static_cast<float>(std::sin(angle));
+      const double angle =
+          static_cast<double>(position) *
+          std::pow(static_cast<double>(at_.c.theta), -2.0 * static_cast<double>(i) / at_.c.hd);
+      const auto cos = static_cast<float>(std::cos(angle)),
+                 sin = static_cast<float>(std::sin(angle));
       const float a = x[i], b = x[i + half];
       x[i] = a * cos - b * sin;
       x[i + half] = a * sin + b * cos;
     }
   }
 
-  void attend(const float* q, const float* keys, const float* values, Index n, float* p, float* out) const {
+  void attend(const float* q, const float* keys, const float* values, Index n, float* p,
+              float* out) const {
     const Index hd = at_.c.hd;
     const float scale = 1 / std::sqrt(static_cast<float>(hd));
     float most = -std::numeric_limits<float>::infinity(), sum = 0;
-    for (Index u = 0; u < n; ++u) most = std::max(most, p[u] = dot(q, keys + u * at_.narrow, hd) * scale);
+    for (Index u = 0; u < n; ++u)
+      most = std::max(most, p[u] = dot(q, keys + u * at_.narrow, hd) * scale);
     for (Index u = 0; u < n; ++u) sum += p[u] = std::exp(p[u] - most);
     std::fill_n(out, hd, 0.0f);
     for (Index u = 0; u < n; ++u) add_scaled(out, p[u] / sum, values + u * at_.narrow, hd);
@@ -759,8 +773,9 @@ class Decoder {
 };
 
 template <class T>
-int generate_with(assay_ctx* ctx, const tt_config& c, const std::uint8_t* blob, const tt_generation& g,
-                  const std::uint16_t* tokens, float* state, std::uint16_t* generated) {
+int generate_with(assay_ctx* ctx, const tt_config& c, const std::uint8_t* blob,
+                  const tt_generation& g, const std::uint16_t* tokens, float* state,
+                  std::uint16_t* generated) {
   const Layout at(c);
   T decoder(ctx, at);
   if (!decoder.ready()) return ASSAY_ENOMEM;
@@ -769,7 +784,8 @@ int generate_with(assay_ctx* ctx, const tt_config& c, const std::uint8_t* blob, 
     float* cache = state + doc * c.L * 2 * c.T * at.narrow;
     Index position = g.position;
     const float* logits = nullptr;
-    for (Index i = 0; i < g.n_new; ++i) logits = decoder.step(tokens[doc * g.n_new + i], position++, cache);
+    for (Index i = 0; i < g.n_new; ++i)
+      logits = decoder.step(tokens[doc * g.n_new + i], position++, cache);
     for (Index i = 0; i < g.steps; ++i) {
       const auto best = static_cast<std::uint16_t>(std::max_element(logits, logits + c.V) - logits);
       generated[doc * g.steps + i] = best;
@@ -875,28 +891,35 @@ extern "C" int tt_logits(assay_ctx* ctx, const tt_config* c, const void* blob, c
 // --- optional functions
 // ----------------------------------------------------------------------------------------
 
-extern "C" int tt_pack_dense(assay_ctx*, int64_t rows, int64_t cols, const uint8_t* blocks, uint8_t* dense) {
+extern "C" int tt_pack_dense(assay_ctx*, int64_t rows, int64_t cols, const uint8_t* blocks,
+                             uint8_t* dense) {
   if (!valid_matrix(rows, cols, blocks, dense)) return ASSAY_EINVAL;
-  for (Index i = 0; i < rows * cols / kBlock; ++i) pack_dense_block(blocks + i * kBytes, dense + i * kDenseBytes);
+  for (Index i = 0; i < rows * cols / kBlock; ++i)
+    pack_dense_block(blocks + i * kBytes, dense + i * kDenseBytes);
   return ASSAY_OK;
 }
 
-extern "C" int tt_unpack_dense(assay_ctx*, int64_t rows, int64_t cols, const uint8_t* dense, uint8_t* blocks) {
+extern "C" int tt_unpack_dense(assay_ctx*, int64_t rows, int64_t cols, const uint8_t* dense,
+                               uint8_t* blocks) {
   if (!valid_matrix(rows, cols, dense, blocks)) return ASSAY_EINVAL;
-  for (Index i = 0; i < rows * cols / kBlock; ++i) unpack_dense_block(dense + i * kDenseBytes, blocks + i * kBytes);
+  for (Index i = 0; i < rows * cols / kBlock; ++i)
+    unpack_dense_block(dense + i * kDenseBytes, blocks + i * kBytes);
   return ASSAY_OK;
 }
 
-extern "C" int tt_linear_bf16(assay_ctx* ctx, int64_t M, int64_t rows, int64_t cols, const uint16_t* x,
-                              const uint8_t* blocks, const uint16_t* dy, uint16_t* y, uint16_t* dx, float* dw_latent) {
+extern "C" int tt_linear_bf16(assay_ctx* ctx, int64_t M, int64_t rows, int64_t cols,
+                              const uint16_t* x, const uint8_t* blocks, const uint16_t* dy,
+                              uint16_t* y, uint16_t* dx, float* dw_latent) {
   if (M < 0 || !valid_matrix(rows, cols, blocks, dw_latent)) return ASSAY_EINVAL;
   if (M * cols > 0 && (x == nullptr || dx == nullptr)) return ASSAY_EINVAL;
   if (M * rows > 0 && (dy == nullptr || y == nullptr)) return ASSAY_EINVAL;
-  const Buffer w(ctx, rows * cols), x32(ctx, M * cols), dy32(ctx, M * rows), y32(ctx, M * rows), dx32(ctx, M * cols);
+  const Buffer w(ctx, rows * cols), x32(ctx, M * cols), dy32(ctx, M * rows), y32(ctx, M * rows),
+      dx32(ctx, M * cols);
   for (const Buffer* b : {&w, &x32, &dy32, &y32, &dx32}) {
     if (b->data == nullptr) return ASSAY_ENOMEM;
   }
-  for (Index i = 0; i < rows * cols / kBlock; ++i) dequantize_block(blocks + i * kBytes, w + i * kBlock);
+  for (Index i = 0; i < rows * cols / kBlock; ++i)
+    dequantize_block(blocks + i * kBytes, w + i * kBlock);
   std::transform(x, x + M * cols, x32.data, from_bf16);
   std::transform(dy, dy + M * rows, dy32.data, from_bf16);
   std::fill_n(dw_latent, rows * cols, 0.0f);
@@ -911,40 +934,46 @@ extern "C" int tt_linear_bf16(assay_ctx* ctx, int64_t M, int64_t rows, int64_t c
 namespace {
 
 bool valid_generation(const tt_config* c, const tt_generation* g) {
-  return valid(c) && g != nullptr && g->size == sizeof(tt_generation) && g->n_docs >= 0 && g->position >= 0 &&
-         g->n_new >= 1 && g->steps >= 0 && g->position <= c->T && g->n_new <= c->T - g->position &&
-         g->steps <= c->T - g->position - g->n_new;
+  return valid(c) && g != nullptr && g->size == sizeof(tt_generation) && g->n_docs >= 0 &&
+         g->position >= 0 && g->n_new >= 1 && g->steps >= 0 && g->position <= c->T &&
+         g->n_new <= c->T - g->position && g->steps <= c->T - g->position - g->n_new;
 }
 
 }  // namespace
 
-extern "C" int tt_generate(assay_ctx* ctx, const tt_config* c, const void* blob, const tt_generation* g,
-                           const uint16_t* tokens, float* state, uint16_t* generated) {
+extern "C" int tt_generate(assay_ctx* ctx, const tt_config* c, const void* blob,
+                           const tt_generation* g, const uint16_t* tokens, float* state,
+                           uint16_t* generated) {
   if (!valid_generation(c, g) || blob == nullptr) return ASSAY_EINVAL;
-  if (g->n_docs > 0 && (tokens == nullptr || state == nullptr || (g->steps > 0 && generated == nullptr))) {
+  if (g->n_docs > 0 &&
+      (tokens == nullptr || state == nullptr || (g->steps > 0 && generated == nullptr))) {
     return ASSAY_EINVAL;
   }
-  return generate_with<Decoder>(ctx, *c, static_cast<const std::uint8_t*>(blob), *g, tokens, state, generated);
+  return generate_with<Decoder>(ctx, *c, static_cast<const std::uint8_t*>(blob), *g, tokens, state,
+                                generated);
 }
 
-extern "C" int tt_train_part(assay_ctx* ctx, const tt_config* c, const uint16_t* docs, int64_t n_docs,
-                             const tt_budget* budget, int32_t resume, int64_t until, void* state, void* blob) {
-  if (!valid(c) || n_docs < 0 || (n_docs > 0 && docs == nullptr) || budget == nullptr || state == nullptr ||
-      (resume != 0 && resume != 1) || until < 0) {
+extern "C" int tt_train_part(assay_ctx* ctx, const tt_config* c, const uint16_t* docs,
+                             int64_t n_docs, const tt_budget* budget, int32_t resume, int64_t until,
+                             void* state, void* blob) {
+  if (!valid(c) || n_docs < 0 || (n_docs > 0 && docs == nullptr) || budget == nullptr ||
+      state == nullptr || (resume != 0 && resume != 1) || until < 0) {
     return ASSAY_EINVAL;
   }
   return train_part_with<Trainer<>>(ctx, *c, docs, n_docs, *budget, resume == 1, until,
-                                    static_cast<std::uint8_t*>(state), static_cast<std::uint8_t*>(blob));
+                                    static_cast<std::uint8_t*>(state),
+                                    static_cast<std::uint8_t*>(blob));
 }
 
-extern "C" int tt_blob_statistics(assay_ctx* ctx, const tt_config* c, const void* blob, const void* before,
-                                  int64_t* counts) {
+extern "C" int tt_blob_statistics(assay_ctx* ctx, const tt_config* c, const void* blob,
+                                  const void* before, int64_t* counts) {
   if (!valid(c) || blob == nullptr || counts == nullptr) return ASSAY_EINVAL;
   const Layout at(*c);
   const Index most = std::max({Index{c->d}, at.wide, Index{c->ff}});
   const Buffer used(ctx, most);
   if (used.data == nullptr) return ASSAY_ENOMEM;
-  const auto *now = static_cast<const std::uint8_t*>(blob), *then = static_cast<const std::uint8_t*>(before);
+  const auto *now = static_cast<const std::uint8_t*>(blob),
+             *then = static_cast<const std::uint8_t*>(before);
   if (then == nullptr) then = now;
   const auto matrix = [&](Index rows, Index cols) {
     std::fill_n(counts, 7, 0);
@@ -999,7 +1028,8 @@ extern "C" int tt_distill_loss(assay_ctx*, int64_t M, int64_t V, float temperatu
       sum_t += std::exp((teacher[v] - most_t) / temperature);
       sum_s += std::exp((student[v] - most_s) / temperature);
     }
-    const auto log_t = static_cast<float>(std::log(sum_t)), log_s = static_cast<float>(std::log(sum_s));
+    const auto log_t = static_cast<float>(std::log(sum_t)),
+               log_s = static_cast<float>(std::log(sum_s));
     for (Index v = 0; v < V; ++v) {
       const float log_p = (teacher[v] - most_t) / temperature - log_t,
                   log_q = (student[v] - most_s) / temperature - log_s;

@@ -1031,7 +1031,8 @@ class Decoder {
           *s = gate_up + 2 * ff, *p = s + ff;
     float* turning = p + T + c_.V;
     for (Index i = 0; i < hd / 2; ++i) {
-      const double angle = static_cast<double>(position) * frequencies_[static_cast<std::size_t>(i)];
+      const double angle =
+          static_cast<double>(position) * frequencies_[static_cast<std::size_t>(i)];
       turning[i] = static_cast<float>(std::cos(angle));
       turning[hd / 2 + i] = static_cast<float>(std::sin(angle));
     }
@@ -1056,14 +1057,16 @@ class Decoder {
       for (Index i = 0; i < d; ++i) x[i] += h[i];
       norm(d, x, weights_ + layer.ff_norm, h);
       apply(layer.gate_up, h, gate_up);
-      for (Index i = 0; i < ff; ++i) s[i] = gate_up[i] / (1 + std::exp(-gate_up[i])) * gate_up[ff + i];
+      for (Index i = 0; i < ff; ++i)
+        s[i] = gate_up[i] / (1 + std::exp(-gate_up[i])) * gate_up[ff + i];
       apply(layer.down, s, h);
       for (Index i = 0; i < d; ++i) x[i] += h[i];
     }
   }
 
   std::uint16_t best() {
-    float *x = work_, *h = x + at_.d, *logits = work_ + 2 * at_.d + at_.qkv + at_.wide + 3 * at_.ff + c_.T;
+    float *x = work_, *h = x + at_.d,
+          *logits = work_ + 2 * at_.d + at_.qkv + at_.wide + 3 * at_.ff + c_.T;
     norm(at_.d, x, weights_ + at_.final_norm, h);
     apply(at_.head, h, logits);
     return static_cast<std::uint16_t>(std::max_element(logits, logits + c_.V) - logits);
@@ -1283,8 +1286,7 @@ extern "C" int tt_generate(assay_ctx* ctx, const tt_config* c, const void* blob,
   if (!valid(c) || blob == nullptr || g == nullptr || g->size != sizeof(tt_generation))
     return ASSAY_EINVAL;
   if (g->n_docs < 0 || g->position < 0 || g->position > c->T || g->n_new < 1 ||
-      g->n_new > c->T - g->position || g->steps < 0 ||
-      g->steps > c->T - g->position - g->n_new) {
+      g->n_new > c->T - g->position || g->steps < 0 || g->steps > c->T - g->position - g->n_new) {
     return ASSAY_EINVAL;
   }
   if (g->n_docs > 0 &&

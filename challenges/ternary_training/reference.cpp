@@ -273,7 +273,8 @@ void reference_linear(const CaseSpec& spec, const Shape& s, BufferViews buffers,
   // What a plain implementation would store.
   for (auto* rows : {&r.y, &r.dx}) {
     for (Row& row : *rows) {
-      for (double& v : row.plain) v = bf16 ? static_cast<double>(bf16_to_float(float_to_bf16(static_cast<float>(v)))) : v;
+      for (double& v : row.plain)
+        v = bf16 ? static_cast<double>(bf16_to_float(float_to_bf16(static_cast<float>(v)))) : v;
     }
   }
 }
@@ -349,7 +350,8 @@ struct Distilled {
 };
 
 template <class Scalar>
-Distilled<Scalar> distilled(std::span<const float> teacher, std::span<const float> student, float temperature) {
+Distilled<Scalar> distilled(std::span<const float> teacher, std::span<const float> student,
+                            float temperature) {
   const auto tau = static_cast<Scalar>(temperature);
   const auto log_softmax = [&](std::span<const float> z) {
     const Scalar most = static_cast<Scalar>(*std::max_element(z.begin(), z.end()));
@@ -400,14 +402,16 @@ int sign(double v) { return v > 0 ? 1 : v < 0 ? -1 : 0; }
 void reference_statistics(const Shape& s, BufferViews buffers, TernReference& r) {
   using namespace statistics;
   const std::uint8_t* blob = buffers[kBlob].as<std::uint8_t>();
-  const std::uint8_t* before = buffers[kBefore].bytes > 0 ? buffers[kBefore].as<std::uint8_t>() : blob;
+  const std::uint8_t* before =
+      buffers[kBefore].bytes > 0 ? buffers[kBefore].as<std::uint8_t>() : blob;
   for (const MatrixSize& m : matrices_of(s.call.config)) {
     std::array<std::int64_t, kCountsPerMatrix> counts{};
     auto& [minus, zero, plus, dead_rows, dead_columns, changed, reversed] = counts;
     std::vector<char> used(static_cast<std::size_t>(m.cols));
     for (std::int64_t row = 0; row < m.rows; ++row) {
       bool alive = false;
-      for (std::int64_t at = 0; at < m.cols; at += kBlockWeights, blob += kBlockBytes, before += kBlockBytes) {
+      for (std::int64_t at = 0; at < m.cols;
+           at += kBlockWeights, blob += kBlockBytes, before += kBlockBytes) {
         double now[kBlockWeights], then[kBlockWeights];
         decode_block(blob, now);
         decode_block(before, then);
@@ -432,10 +436,12 @@ void reference_statistics(const Shape& s, BufferViews buffers, TernReference& r)
 
 std::vector<MatrixSize> matrices_of(const tt_config& c) {
   if (blob_size(c) == 0) return {};
-  const std::int64_t d = c.d, wide = std::int64_t{c.Hq} * c.hd, narrow = std::int64_t{c.Hkv} * c.hd, ff = c.ff;
+  const std::int64_t d = c.d, wide = std::int64_t{c.Hq} * c.hd, narrow = std::int64_t{c.Hkv} * c.hd,
+                     ff = c.ff;
   std::vector<MatrixSize> all(static_cast<std::size_t>(2 - c.tied), {c.V, d});
   for (int l = 0; l < c.L; ++l) {
-    all.insert(all.end(), {{wide, d}, {narrow, d}, {narrow, d}, {d, wide}, {ff, d}, {ff, d}, {d, ff}});
+    all.insert(all.end(),
+               {{wide, d}, {narrow, d}, {narrow, d}, {d, wide}, {ff, d}, {ff, d}, {d, ff}});
   }
   return all;
 }
@@ -535,7 +541,8 @@ void undense_block(const std::uint8_t* dense, std::uint8_t* block) {
     while (number < 242 && (256 * number + 242) / 243 != dense[at]) ++number;
     for (int i = 4; i >= 0; --i, number /= 3) {
       const int j = first + i * stride;
-      if (i < n) block[2 + j / 4] = static_cast<std::uint8_t>(block[2 + j / 4] | number % 3 << (j % 4 * 2));
+      if (i < n)
+        block[2 + j / 4] = static_cast<std::uint8_t>(block[2 + j / 4] | number % 3 << (j % 4 * 2));
     }
   };
   for (int m = 0; m < 16; ++m) take(m, m, 16, 5);
@@ -602,7 +609,8 @@ std::unique_ptr<Reference> make_reference(const CaseSpec& spec, BufferViews buff
     case kUnpackDense: {
       const auto from = buffers[dense::kFrom].span<std::uint8_t>();
       const bool packing = s.entry == kPackDense;
-      const std::size_t in = packing ? kBlockBytes : kDenseBytes, out = packing ? kDenseBytes : kBlockBytes;
+      const std::size_t in = packing ? kBlockBytes : kDenseBytes,
+                        out = packing ? kDenseBytes : kBlockBytes;
       r->bytes.resize(from.size() / in * out);
       for (std::size_t b = 0; b < from.size() / in; ++b) {
         (packing ? dense_block : undense_block)(from.data() + b * in, r->bytes.data() + b * out);

@@ -99,8 +99,8 @@ struct Row {
 };
 
 struct TernReference final : Reference {
-  std::vector<std::uint8_t> bytes;                        // tt_quantize, tt_pack_dense, tt_unpack_dense
-  std::vector<std::int64_t> counts;                       // tt_blob_statistics
+  std::vector<std::uint8_t> bytes;   // tt_quantize, tt_pack_dense, tt_unpack_dense
+  std::vector<std::int64_t> counts;  // tt_blob_statistics
   std::vector<float> weights;                             // tt_dequantize
   std::vector<Row> y, dx, dw;                             // tt_linear: the rows that are judged
   std::vector<Row> loss, gradient;                        // tt_distill_loss

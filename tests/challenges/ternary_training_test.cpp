@@ -395,9 +395,8 @@ TEST(TernaryDense, KnownBytes) {
 }
 
 double from_bf16(std::uint16_t bits) {
-  const double magnitude = (bits >> 7 & 255) == 0
-                               ? 0
-                               : std::ldexp(128 + (bits & 127), (bits >> 7 & 255) - 134);
+  const double magnitude =
+      (bits >> 7 & 255) == 0 ? 0 : std::ldexp(128 + (bits & 127), (bits >> 7 & 255) - 134);
   return bits >> 15 ? -magnitude : magnitude;
 }
 
@@ -527,7 +526,7 @@ TEST(TernaryStatistics, AgreeWithADirectCount) {
                  cols = static_cast<std::size_t>(sizes[m].second);
       std::array<std::int64_t, 7> n{};
       for (std::size_t i = from; i < from + rows * cols; ++i) {
-        n[0] += now[i] < 0, n[1] += now[i] == 0, n[2] += now[i] > 0;
+        n[0] += now[i]<0, n[1] += now[i] == 0, n[2] += now[i]> 0;
         n[6] += now[i] * before[i] < 0;
         n[5] += now[i] * before[i] < 0 || (now[i] == 0) != (before[i] == 0);
       }
@@ -599,9 +598,10 @@ TEST(TernaryTrainPart, AsksForTheSameBytesAndForAModel) {
              whole = drawn.buffers[train_part::kWhole].span<std::uint8_t>();
   ASSERT_EQ(blob.size(), whole.size());
   ASSERT_GT(drawn.buffers[train_part::kState].bytes, 4 * 4 * (blob.size() / 34) * 128 / 2);
-  ASSERT_EQ(plain::plain_train(&ctx, &s.call.config, drawn.buffers[train::kDocs].as<std::uint16_t>(),
-                               s.call.n_docs, &s.call.budget, blob.data()),
-            ASSAY_OK);
+  ASSERT_EQ(
+      plain::plain_train(&ctx, &s.call.config, drawn.buffers[train::kDocs].as<std::uint16_t>(),
+                         s.call.n_docs, &s.call.budget, blob.data()),
+      ASSAY_OK);
   const auto check = [&] {
     return challenge().check(c, drawn.plan, *drawn.reference, drawn.buffers, nullptr);
   };
@@ -614,9 +614,10 @@ TEST(TernaryTrainPart, AsksForTheSameBytesAndForAModel) {
   }
   tt_budget none = s.call.budget;
   none.max_tokens = 1;
-  ASSERT_EQ(plain::plain_train(&ctx, &s.call.config, drawn.buffers[train::kDocs].as<std::uint16_t>(),
-                               s.call.n_docs, &none, blob.data()),
-            ASSAY_OK);
+  ASSERT_EQ(
+      plain::plain_train(&ctx, &s.call.config, drawn.buffers[train::kDocs].as<std::uint16_t>(),
+                         s.call.n_docs, &none, blob.data()),
+      ASSAY_OK);
   std::copy(blob.begin(), blob.end(), whole.begin());
   EXPECT_FALSE(check().pass);
 }
@@ -699,7 +700,8 @@ TEST(TernaryCorpus, FloorIsTheEntropyGivenThePrefix) {
 }
 
 TEST(TernaryGenerator, DependsOnTheSeedAlone) {
-  for (const char* name : {"quantize", "train", "logits", "linear", "pack_dense", "linear_bf16", "generate_on", "counts"}) {
+  for (const char* name : {"quantize", "train", "logits", "linear", "pack_dense", "linear_bf16",
+                           "generate_on", "counts"}) {
     const CaseSpec& c = case_named(name);
     const Drawn a(c, 5), b(c, 5), other(c, 6);
     for (std::size_t i = 0; i < a.buffers.size(); ++i) {
@@ -720,8 +722,9 @@ TEST(TernaryGenerator, HidesTheHeldOutDocuments) {
 }
 
 TEST(TernaryChecker, RejectsUntouchedZeroAndNanOutputs) {
-  for (const char* name : {"quantize", "dequantize", "linear", "logits", "train", "blob_norms", "pack_dense",
-                           "unpack_dense", "linear_bf16", "generate", "resumed", "counts", "distill"}) {
+  for (const char* name :
+       {"quantize", "dequantize", "linear", "logits", "train", "blob_norms", "pack_dense",
+        "unpack_dense", "linear_bf16", "generate", "resumed", "counts", "distill"}) {
     const CaseSpec& c = case_named(name);
     Drawn drawn(c, 3);
     const auto passes = [&] {

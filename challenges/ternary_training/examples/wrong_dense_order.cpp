@@ -29,8 +29,7 @@ extern "C" int tt_unpack_dense(assay_ctx*, int64_t rows, int64_t cols, const uin
     for (Index j = 0; j < kBlock; ++j) {
       int number = dense[2 + j / 5];
       for (Index k = 0; k < j % 5; ++k) number /= 3;
-      blocks[2 + j / 4] =
-          static_cast<std::uint8_t>(blocks[2 + j / 4] | number % 3 << (j % 4 * 2));
+      blocks[2 + j / 4] = static_cast<std::uint8_t>(blocks[2 + j / 4] | number % 3 << (j % 4 * 2));
     }
   }
   return ASSAY_OK;

@@ -17,5 +17,6 @@ extern "C" int tt_train_part(assay_ctx* ctx, const tt_config* c, const uint16_t*
                              int64_t n_docs, const tt_budget* budget, int32_t resume, int64_t until,
                              void* state, void* blob) {
   return train_part_with<Wrong>(ctx, *c, docs, n_docs, *budget, resume == 1, until,
-                                static_cast<std::uint8_t*>(state), static_cast<std::uint8_t*>(blob));
+                                static_cast<std::uint8_t*>(state),
+                                static_cast<std::uint8_t*>(blob));
 }
