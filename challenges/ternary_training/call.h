@@ -7,7 +7,21 @@
 
 namespace assay::ternary_training {
 
-enum Entry : std::int32_t { kQuantize, kDequantize, kLinear, kBlobBytes, kTrain, kLogits };
+enum Entry : std::int32_t {
+  kQuantize,
+  kDequantize,
+  kLinear,
+  kBlobBytes,
+  kTrain,
+  kLogits,
+  kPackDense,
+  kUnpackDense,
+  kLinearBf16,
+  kGenerate,
+  kTrainPart,
+  kStatistics,
+  kDistill
+};
 
 // Handles of the buffers, per entry.
 namespace quantize {
@@ -27,8 +41,26 @@ namespace train {
 // language never reach the worker.
 enum { kDocs, kBlob, kHeldOut, kCost, kKind, kForeign };
 }  // namespace train
+// After those of train, whose blob is that of the training that was interrupted.
+namespace train_part {
+enum { kWhole = train::kForeign + 1, kState, kMoved };
+}
 namespace logits {
 enum { kDocs, kBlob, kLogits };
+}
+namespace dense {
+enum { kFrom, kTo };
+}
+// Prompt and answer, and in a second phase another prompt, which continues the first answer, and
+// its answer.
+namespace generation {
+enum { kBlob, kState, kTokens, kGenerated, kMoreTokens, kMoreGenerated };
+}
+namespace distill {
+enum { kTeacher, kStudent, kLoss, kGradient };
+}
+namespace statistics {
+enum { kBlob, kBefore, kCounts };
 }
 
 // Handed to the adapter.
@@ -36,6 +68,10 @@ struct Params {
   std::int64_t M = 0, rows = 0, cols = 0, n_docs = 0;
   tt_config config{};
   tt_budget budget{};
+  tt_generation generation{};                 // of the first phase
+  std::int64_t more_new = 0, more_steps = 0;  // of the second
+  std::int64_t interrupted_at = 0;            // tt_train_part
+  float temperature = 1;                      // tt_distill_loss, on [M, cols]
 };
 
 }  // namespace assay::ternary_training

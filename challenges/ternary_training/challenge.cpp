@@ -11,9 +11,10 @@ namespace {
 using nlohmann::json;
 
 Entry entry_named(const std::string& name) {
-  constexpr const char* kNames[] = {"quantize",   "dequantize", "linear",
-                                    "blob_bytes", "train",      "logits"};
-  for (std::int32_t i = 0; i < 6; ++i) {
+  constexpr const char* kNames[] = {
+      "quantize",     "dequantize",  "linear",   "blob_bytes", "train",      "logits", "pack_dense",
+      "unpack_dense", "linear_bf16", "generate", "train_part", "statistics", "distill"};
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(std::size(kNames)); ++i) {
     if (name == kNames[i]) return static_cast<Entry>(i);
   }
   throw Error(fmt::format("ternary_training: unknown entry '{}'", name));
@@ -44,30 +45,74 @@ std::vector<BufferPlan> buffers_of(const CaseSpec& spec, const Shape& s) {
   const std::vector<std::int64_t> matrix{rows, cols}, blocks{block_bytes(rows, cols)};
   const std::int64_t T = p.config.T;
   const auto docs = [&](std::int64_t n) { return std::vector<std::int64_t>{n, T}; };
+  const std::vector<std::int64_t> dense{block_bytes(rows, cols) / kBlockBytes * kDenseBytes},
+      blob{blob_size(p.config)};
+  const Dtype activations = s.entry == kLinearBf16 ? Dtype::bf16 : Dtype::f32;
   switch (s.entry) {
     case kQuantize: return {{"w", Dtype::f32, matrix}, {"blocks", Dtype::u8, blocks, Role::output}};
     case kDequantize:
       return {{"blocks", Dtype::u8, blocks}, {"w", Dtype::f32, matrix, Role::output}};
     case kLinear:
-      return {{"x", Dtype::f32, {M, cols}, Role::input, 0, spec.params.value("null_x", false)},
+    case kLinearBf16:
+      return {{"x", activations, {M, cols}, Role::input, 0, spec.params.value("null_x", false)},
               {"blocks", Dtype::u8, blocks},
-              {"dy", Dtype::f32, {M, rows}},
-              {"y", Dtype::f32, {M, rows}, Role::output},
-              {"dx", Dtype::f32, {M, cols}, Role::output},
+              {"dy", activations, {M, rows}},
+              {"y", activations, {M, rows}, Role::output},
+              {"dx", activations, {M, cols}, Role::output},
               {"dw_latent", Dtype::f32, matrix, Role::output}};
     case kBlobBytes: return {{"bytes", Dtype::i64, {1}, Role::output}};
     case kTrain:
+    case kTrainPart: {
       // Phase 1 never comes: the worker never sees those buffers.
-      return {{"docs", Dtype::u16, docs(at_least_0(p.n_docs))},
-              {"blob", Dtype::u8, {std::max<std::int64_t>(blob_size(p.config), 64)}, Role::output},
-              {"held_out", Dtype::u16, docs(s.held_out), Role::input, 1},
-              {"cost", Dtype::f32, docs(s.held_out), Role::input, 1},
-              {"kind", Dtype::u8, docs(s.held_out), Role::input, 1},
-              {"foreign", Dtype::u16, docs(s.foreign), Role::input, 1}};
+      std::vector<BufferPlan> plans{
+          {"docs", Dtype::u16, docs(at_least_0(p.n_docs))},
+          {"blob", Dtype::u8, {std::max<std::int64_t>(blob_size(p.config), 64)}, Role::output},
+          {"held_out", Dtype::u16, docs(s.held_out), Role::input, 1},
+          {"cost", Dtype::f32, docs(s.held_out), Role::input, 1},
+          {"kind", Dtype::u8, docs(s.held_out), Role::input, 1},
+          {"foreign", Dtype::u16, docs(s.foreign), Role::input, 1}};
+      if (s.entry == kTrain) return plans;
+      const std::int64_t state = 16 * weight_count(p.config) + 65536;
+      plans.push_back({"whole_blob", Dtype::u8, blob, Role::output});
+      for (const char* name : {"state", "moved_state"}) {
+        plans.push_back({name, Dtype::u8, {state}, Role::output});
+        plans.back().compared = false;
+      }
+      return plans;
+    }
     case kLogits:
       return {{"docs", Dtype::u16, docs(p.n_docs)},
               {"blob", Dtype::u8, {blob_size(p.config)}},
               {"logits", Dtype::f32, {p.n_docs * T, p.config.V}, Role::output}};
+    case kPackDense:
+      return {{"blocks", Dtype::u8, blocks}, {"dense", Dtype::u8, dense, Role::output}};
+    case kUnpackDense:
+      return {{"dense", Dtype::u8, dense}, {"blocks", Dtype::u8, blocks, Role::output}};
+    case kGenerate: {
+      const tt_config& c = p.config;
+      const tt_generation& g = p.generation;
+      std::vector<BufferPlan> plans{
+          {"blob", Dtype::u8, blob},
+          {"state", Dtype::f32, {g.n_docs, 2 * c.L, T, std::int64_t{c.Hkv} * c.hd}, Role::output},
+          {"tokens", Dtype::u16, {g.n_docs, g.n_new}},
+          {"generated", Dtype::u16, {g.n_docs, g.steps}, Role::output},
+          {"more_tokens", Dtype::u16, {g.n_docs, p.more_new}, Role::input, 1},
+          {"more_generated", Dtype::u16, {g.n_docs, p.more_steps}, Role::output}};
+      plans[generation::kState].compared = false;
+      return plans;
+    }
+    case kDistill:
+      return {{"teacher", Dtype::f32, {M, cols}},
+              {"student", Dtype::f32, {M, cols}},
+              {"loss", Dtype::f32, {M}, Role::output},
+              {"gradient", Dtype::f32, {M, cols}, Role::output}};
+    case kStatistics:
+      return {{"blob", Dtype::u8, blob},
+              {"before", Dtype::u8, blob, Role::input, 0, spec.params.value("null_before", false)},
+              {"counts",
+               Dtype::i64,
+               {static_cast<std::int64_t>(matrices_of(p.config).size()), kCountsPerMatrix},
+               Role::output}};
   }
   return {};
 }
@@ -85,6 +130,12 @@ Shape shape_of(const CaseSpec& spec) {
   s.call.config = config_of(j);
   s.call.budget = {sizeof(tt_budget), j.value("seconds", 60.0),
                    j.value("max_tokens", std::int64_t{0}), j.value("init_seed", std::uint64_t{1})};
+  s.call.generation = {sizeof(tt_generation), s.call.n_docs, 0, j.value("n_new", std::int64_t{0}),
+                       j.value("steps", std::int64_t{0})};
+  s.call.more_new = j.value("more_new", std::int64_t{0});
+  s.call.more_steps = j.value("more_steps", std::int64_t{0});
+  s.call.temperature = j.value("temperature", 1.0f);
+  s.call.interrupted_at = j.value("interrupted_at", std::int64_t{0});
   s.held_out = j.value("held_out", std::int64_t{0});
   s.foreign = j.value("foreign", std::int64_t{0});
   return s;
@@ -99,7 +150,9 @@ class TernaryTraining final : public Challenge {
     plan.set_params(s.call);
     plan.aligned = spec.group == CaseGroup::timed;
     plan.buffers = buffers_of(spec, s);
-    plan.keep_on_host({"docs", "bytes", "held_out", "cost", "kind", "foreign"});
+    if (s.call.more_new > 0) plan.phases = 2;
+    plan.keep_on_host({"docs", "bytes", "held_out", "cost", "kind", "foreign", "tokens",
+                       "generated", "more_tokens", "more_generated"});
     return plan;
   }
 
@@ -139,13 +192,22 @@ class TernaryTraining final : public Challenge {
     const tt_config& c = p.config;
     switch (s.entry) {
       case kQuantize:
+      case kPackDense:
+      case kUnpackDense:
       case kDequantize: return fmt::format("{}x{}", p.rows, p.cols);
       case kLinear: return fmt::format("M={} {}x{}", p.M, p.rows, p.cols);
+      case kDistill: return fmt::format("M={} V={} temperature={}", p.M, p.cols, p.temperature);
+      case kLinearBf16: return fmt::format("M={} {}x{} bf16", p.M, p.rows, p.cols);
+      case kStatistics:
       case kBlobBytes: return fmt::format("V={} d={} L={}", c.V, c.d, c.L);
       case kTrain:
+      case kTrainPart:
         return fmt::format("V={} d={} L={} tokens={} docs={}", c.V, c.d, c.L, p.budget.max_tokens,
                            p.n_docs);
       case kLogits: return fmt::format("V={} d={} L={} docs={}", c.V, c.d, c.L, p.n_docs);
+      case kGenerate:
+        return fmt::format("V={} d={} L={} docs={} tokens={}+{}", c.V, c.d, c.L, p.n_docs,
+                           p.generation.n_new + p.more_new, p.generation.steps + p.more_steps);
     }
     return "";
   }

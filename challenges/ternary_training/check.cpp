@@ -26,6 +26,17 @@ void check_blocks(std::span<const std::uint8_t> got, std::span<const std::uint8_
   }
 }
 
+void check_dense(std::span<const std::uint8_t> got, std::span<const std::uint8_t> expected,
+                 CheckResult& result) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (got[i] == expected[i]) continue;
+    const std::size_t byte = i % kDenseBytes;
+    return fail(result,
+                fmt::format("dense block {}: byte {} ({}) is {}, expected {}", i / kDenseBytes,
+                            byte, byte < 26 ? "codes" : "scale", got[i], expected[i]));
+  }
+}
+
 // -0 for 0 is as good.
 void check_weights(std::span<const float> got, std::span<const float> expected,
                    CheckResult& result) {
@@ -35,10 +46,10 @@ void check_weights(std::span<const float> got, std::span<const float> expected,
   }
 }
 
-void check_rows(const char* name, double c, std::span<const float> got,
+void check_rows(const char* name, ToleranceRule rule, std::span<const float> got,
                 const std::vector<Row>& rows, CheckResult& result) {
   if (rows.empty() || rows.front().expected.empty()) return;
-  RowJudge judge(name, {4.0, c * kEps32});
+  RowJudge judge(name, rule);
   for (const Row& row : rows) {
     const auto n = row.expected.size();
     const auto from = got.subspan(static_cast<std::size_t>(row.index) * n, n);
@@ -63,6 +74,73 @@ void check_logits(const Shape& s, double c, const TernReference& r, BufferViews 
               expected, plain, std::vector<double>(V, most));
   }
   judge.add_to(result);
+}
+
+std::vector<float> widened(const BufferView& bf16) {
+  std::vector<float> out;
+  for (const std::uint16_t bits : bf16.span<std::uint16_t>()) out.push_back(bf16_to_float(bits));
+  return out;
+}
+
+// Each token must be the best after the tokens that do stand before it, those of the submission
+// included: one that is as good but for the rounding of fp32 does not make the rest of the document
+// wrong.
+void check_generation(const CaseSpec& spec, const Shape& s, BufferViews buffers,
+                      CheckResult& result) {
+  using namespace generation;
+  const tt_config& c = s.call.config;
+  std::string why_not;
+  const auto model = decode_blob(c, buffers[kBlob].span<std::uint8_t>(), why_not);
+  if (model == nullptr) return fail(result, why_not);
+  const auto V = static_cast<std::size_t>(c.V), T = static_cast<std::size_t>(c.T);
+  std::vector<double> logits(T * V);
+  double worst = 0;
+  for (std::size_t doc = 0; doc < static_cast<std::size_t>(s.call.n_docs); ++doc) {
+    std::vector<std::uint16_t> tokens;
+    std::vector<bool> generated;
+    for (const int part : {kTokens, kGenerated, kMoreTokens, kMoreGenerated}) {
+      const auto all = buffers[static_cast<std::size_t>(part)].span<std::uint16_t>();
+      const std::size_t n = all.size() / static_cast<std::size_t>(s.call.n_docs);
+      for (const std::uint16_t token : all.subspan(doc * n, n)) {
+        if (token >= V)
+          return fail(result,
+                      fmt::format("document {}, position {}: token {}", doc, tokens.size(), token));
+        tokens.push_back(token);
+        generated.push_back(part == kGenerated || part == kMoreGenerated);
+      }
+    }
+    const std::size_t length = tokens.size();
+    tokens.resize(T);
+    model->logits(tokens.data(), logits.data());
+    for (std::size_t t = 1; t < length; ++t) {
+      if (!generated[t]) continue;
+      const std::span<const double> row(logits.data() + (t - 1) * V, V);
+      const auto best = std::max_element(row.begin(), row.end());
+      // Twice what a logit may be off.
+      const double bound =
+          2 * spec.params.value("C", 2000.0) * kEps32 *
+          std::max(std::abs(*best), std::abs(*std::min_element(row.begin(), row.end())));
+      const double gap = *best - row[tokens[t]];
+      worst = std::max(worst, gap / bound);
+      if (gap <= bound) continue;
+      fail(result, fmt::format("document {}, position {}: token {} has logit {:.6f}, {} has {:.6f}",
+                               doc, t, tokens[t], row[tokens[t]], best - row.begin(), *best));
+    }
+  }
+  result.error = worst;
+  result.bound = 1;
+}
+
+void check_counts(std::span<const std::int64_t> got, std::span<const std::int64_t> expected,
+                  CheckResult& result) {
+  constexpr const char* kNames[] = {"negative weights", "zero weights",     "positive weights",
+                                    "rows of zeros",    "columns of zeros", "changed weights",
+                                    "reversed weights"};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (got[i] == expected[i]) continue;
+    return fail(result, fmt::format("matrix {}: {} {}, expected {}", i / kCountsPerMatrix, got[i],
+                                    kNames[i % kCountsPerMatrix], expected[i]));
+  }
 }
 
 struct Loss {
@@ -180,6 +258,18 @@ void check_train(const CaseSpec& spec, const Shape& s, const TernReference& r, B
   check_foreign(spec, s, *model, buffers, loss.mean, result);
 }
 
+// The interrupted training must end where the other one did, and both with a model.
+void check_train_part(const CaseSpec& spec, const Shape& s, const TernReference& r,
+                      BufferViews buffers, CheckResult& result) {
+  check_train(spec, s, r, buffers, result);
+  const auto whole = buffers[train_part::kWhole].span<std::uint8_t>(),
+             blob = buffers[train::kBlob].span<std::uint8_t>();
+  const auto differ = std::mismatch(whole.begin(), whole.end(), blob.begin());
+  if (differ.first == whole.end()) return;
+  fail(result, fmt::format("byte {} of the blob is {} after an interruption, {} without one",
+                           differ.first - whole.begin(), *differ.second, *differ.first));
+}
+
 }  // namespace
 
 CheckResult check_outputs(const CaseSpec& spec, const TernReference& r, BufferViews buffers) {
@@ -192,8 +282,28 @@ CheckResult check_outputs(const CaseSpec& spec, const TernReference& r, BufferVi
     case kDequantize:
       check_weights(buffers[dequantize::kW].span<float>(), r.weights, result);
       break;
+    case kPackDense: check_dense(buffers[dense::kTo].span<std::uint8_t>(), r.bytes, result); break;
+    case kUnpackDense:
+      check_blocks(buffers[dense::kTo].span<std::uint8_t>(), r.bytes, result);
+      break;
+    case kLinearBf16:
+      // One rounding: the errors of the sum are far below it.
+      check_rows("y", {2.0, 0x1p-9}, widened(buffers[linear::kY]), r.y, result);
+      check_rows("dx", {2.0, 0x1p-9}, widened(buffers[linear::kDx]), r.dx, result);
+      check_rows("dw_latent", {4.0, 32 * kEps32}, buffers[linear::kDw].span<float>(), r.dw, result);
+      break;
+    case kDistill:
+      check_rows("loss", {4.0, 64 * kEps32}, buffers[distill::kLoss].span<float>(), r.loss, result);
+      check_rows("gradient", {4.0, 64 * kEps32}, buffers[distill::kGradient].span<float>(),
+                 r.gradient, result);
+      break;
+    case kGenerate: check_generation(spec, s, buffers, result); break;
+    case kTrainPart: check_train_part(spec, s, r, buffers, result); break;
+    case kStatistics:
+      check_counts(buffers[statistics::kCounts].span<std::int64_t>(), r.counts, result);
+      break;
     case kLinear: {
-      const double c = spec.params.value("C", 32.0);
+      const ToleranceRule c{4.0, spec.params.value("C", 32.0) * kEps32};
       check_rows("y", c, buffers[linear::kY].span<float>(), r.y, result);
       check_rows("dx", c, buffers[linear::kDx].span<float>(), r.dx, result);
       check_rows("dw_latent", c, buffers[linear::kDw].span<float>(), r.dw, result);

@@ -292,30 +292,100 @@ void random_blocks(Random& random, double sigma, std::span<std::uint8_t> out) {
   }
 }
 
-void fill_linear(const CaseSpec& spec, std::uint64_t seed, BufferViews buffers) {
+void fill_linear(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
   using namespace linear;
   Random random(substream(seed, 2));
   random_blocks(random, spec.params.value("sigma", 1.0), buffers[kBlocks].span<std::uint8_t>());
+  if (s.entry == kLinearBf16) {
+    fill_normal_bf16(buffers[kX].span<std::uint16_t>(), substream(seed, 3));
+    return fill_normal_bf16(buffers[kDy].span<std::uint16_t>(), substream(seed, 4));
+  }
   fill_normal(buffers[kX].span<float>(), substream(seed, 3));
   fill_normal(buffers[kDy].span<float>(), substream(seed, 4), 0,
               spec.params.value("dy_sigma", 1.0f));
 }
 
-void fill_logits(const Shape& s, std::uint64_t seed, BufferViews buffers) {
-  using namespace logits;
-  const tt_config& c = s.call.config;
-  Random random(seed);
-  for (auto& t : buffers[kDocs].span<std::uint16_t>())
-    t = static_cast<std::uint16_t>(random.below(c.V));
-  const auto blob = buffers[kBlob].span<std::uint8_t>();
+void random_tokens(Random& random, std::int64_t V, std::span<std::uint16_t> tokens) {
+  for (auto& t : tokens) t = static_cast<std::uint16_t>(random.below(V));
+}
+
+// A legal model; `layers` is the deviation of the matrices after embedding and head.
+void random_blob(Random& random, const tt_config& c, double layers, std::span<std::uint8_t> blob) {
   const std::size_t norms =
       static_cast<std::size_t>(c.L) * static_cast<std::size_t>(2 * c.d + 2 * c.hd) +
       static_cast<std::size_t>(c.d);
   const std::size_t matrices = blob.size() - 4 * norms;
-  random_blocks(random, 0.1, blob.first(matrices));
+  const auto embeddings = static_cast<std::size_t>((2 - c.tied) * block_bytes(c.V, c.d));
+  random_blocks(random, 0.1, blob.first(embeddings));
+  random_blocks(random, layers, blob.first(matrices).subspan(embeddings));
   for (std::size_t i = 0; i < norms; ++i) {
     const auto w = static_cast<float>(random.uniform(0.5, 2.0));
     std::memcpy(blob.data() + matrices + 4 * i, &w, 4);
+  }
+}
+
+void set_code(std::uint8_t* block, std::int64_t j, unsigned code) {
+  std::uint8_t& byte = block[2 + j / 4];
+  byte = static_cast<std::uint8_t>((byte & ~(3u << (j % 4 * 2))) | code << (j % 4 * 2));
+}
+
+// Random codes, or ("every_byte") those whose bytes count from 0 to 242 through the blocks; scales
+// of all magnitudes, 0 too.
+void fill_dense(const Shape& s, const json& params, Random& random, BufferViews buffers) {
+  const bool packing = s.entry == kPackDense;
+  const std::int64_t n = block_bytes(s.call.rows, s.call.cols) / kBlockBytes;
+  if (buffers[dense::kFrom].bytes == 0) return;
+  std::vector<std::uint8_t> blocks(static_cast<std::size_t>(n * kBlockBytes));
+  random_blocks(random, 1.0, blocks);
+  for (std::int64_t b = 0; b < n; ++b) {
+    std::uint8_t* block = blocks.data() + b * kBlockBytes;
+    const auto scale = static_cast<std::uint16_t>(b == 0 ? 0 : random.below(0x7c00));
+    block[0] = static_cast<std::uint8_t>(scale);
+    block[1] = static_cast<std::uint8_t>(scale >> 8);
+    if (!params.value("every_byte", false)) continue;
+    for (std::int64_t j = 0; j < 120; ++j) {
+      const std::int64_t in = j < 80 ? j % 16 : 16 + (j - 80) % 8,
+                         digit = j < 80 ? j / 16 : (j - 80) / 8;
+      std::int64_t number = (b * 24 + in) % 243;
+      for (std::int64_t i = digit; i < 4; ++i) number /= 3;
+      set_code(block, j, static_cast<unsigned>(number % 3));
+    }
+  }
+  std::uint8_t* const out = buffers[dense::kFrom].as<std::uint8_t>();
+  if (packing) std::copy(blocks.begin(), blocks.end(), out);
+  for (std::int64_t b = 0; b < n && !packing; ++b)
+    dense_block(blocks.data() + b * kBlockBytes, out + b * kDenseBytes);
+}
+
+// Two related models: rows and columns without weights, blocks with scale 0 whose codes say
+// otherwise, and changes.
+void fill_statistics(const Shape& s, Random& random, BufferViews buffers) {
+  using namespace statistics;
+  const auto blob = buffers[kBlob].span<std::uint8_t>();
+  random_blob(random, s.call.config, 0.1, blob);
+  std::uint8_t* at = blob.data();
+  for (const MatrixSize& m : matrices_of(s.call.config)) {
+    const std::int64_t across = m.cols / kBlockWeights, dead_column = random.below(m.cols);
+    for (std::int64_t row = 0; row < m.rows; ++row) {
+      const std::int64_t what = random.below(12);
+      for (std::int64_t b = 0; b < across; ++b, at += kBlockBytes) {
+        if (dead_column / kBlockWeights == b) set_code(at, dead_column % kBlockWeights, 1);
+        if (what == 0) std::fill_n(at + 2, 32, std::uint8_t{0x55});
+        if (what == 1 || (what == 2 && b == 0)) at[0] = at[1] = 0;
+      }
+    }
+  }
+  const auto before = buffers[kBefore].span<std::uint8_t>();
+  if (before.empty()) return;
+  std::copy(blob.begin(), blob.end(), before.begin());
+  for (std::uint8_t* block = before.data(); block != before.data() + (at - blob.data());
+       block += kBlockBytes) {
+    for (std::int64_t j = 0; j < kBlockWeights; ++j) {
+      if (random.below(9) == 0) set_code(block, j, static_cast<unsigned>(random.below(3)));
+    }
+    if (random.below(9) == 0) block[0] = block[1] = 0;
+    // Another magnitude is no change.
+    if (random.below(3) == 0 && block[1] > 0) --block[1];
   }
 }
 
@@ -337,10 +407,31 @@ void generate(const CaseSpec& spec, std::uint64_t seed, BufferViews buffers) {
       return fill_weights(spec.params, s.call.cols, seed, buffers[quantize::kW].span<float>());
     case kDequantize:
       return random_blocks(random, 1.0, buffers[dequantize::kBlocks].span<std::uint8_t>());
-    case kLinear: return fill_linear(spec, seed, buffers);
+    case kLinear:
+    case kLinearBf16: return fill_linear(spec, s, seed, buffers);
     case kBlobBytes: return;
-    case kTrain: return fill_train(spec, s, seed, buffers);
-    case kLogits: return fill_logits(s, seed, buffers);
+    case kTrain:
+    case kTrainPart: return fill_train(spec, s, seed, buffers);
+    case kLogits:
+      random = Random(seed);
+      random_tokens(random, s.call.config.V, buffers[logits::kDocs].span<std::uint16_t>());
+      return random_blob(random, s.call.config, 0.1, buffers[logits::kBlob].span<std::uint8_t>());
+    case kPackDense:
+    case kUnpackDense: return fill_dense(s, spec.params, random, buffers);
+    case kGenerate:
+      random_tokens(random, s.call.config.V, buffers[generation::kTokens].span<std::uint16_t>());
+      random_tokens(random, s.call.config.V,
+                    buffers[generation::kMoreTokens].span<std::uint16_t>());
+      // Wide enough that the residual stream is what the layers add, not the token itself over and
+      // over.
+      return random_blob(random, s.call.config, 0.5,
+                         buffers[generation::kBlob].span<std::uint8_t>());
+    case kDistill: {
+      const float sigma = spec.params.value("sigma", 3.0f), mean = spec.params.value("mean", 0.0f);
+      fill_normal(buffers[distill::kTeacher].span<float>(), substream(seed, 3), mean, sigma);
+      return fill_normal(buffers[distill::kStudent].span<float>(), substream(seed, 4), mean, sigma);
+    }
+    case kStatistics: return fill_statistics(s, random, buffers);
   }
 }
 

@@ -3,6 +3,7 @@
 // Training keeps latent fp32 weights. Every step rounds them to blocks, runs the model with what
 // the blocks say, and applies the gradients to the latent weights as if rounding were the identity.
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -58,6 +59,58 @@ void dequantize_block(const std::uint8_t* block, float* w) {
   for (Index j = 0; j < kBlock; ++j) {
     w[j] = static_cast<float>((block[2 + j / 4] >> (j % 4 * 2) & 3) - 1) * s;
   }
+}
+
+// The same codes in 28 bytes: a byte holds those of n weights, `stride` apart.
+constexpr Index kDenseBytes = 28;
+
+struct DenseByte {
+  Index first, stride, n;
+};
+
+DenseByte dense_byte(Index i) {
+  if (i < 16) return {i, 16, 5};
+  if (i < 24) return {80 + i - 16, 8, 5};
+  return {120 + i - 24, 2, 4};
+}
+
+void pack_dense_block(const std::uint8_t* block, std::uint8_t* dense) {
+  for (Index i = 0; i < 26; ++i) {
+    const auto [first, stride, n] = dense_byte(i);
+    int number = 0;
+    for (Index k = 0; k < 5; ++k) {
+      const Index j = first + k * stride;
+      number = number * 3 + (k < n ? block[2 + j / 4] >> (j % 4 * 2) & 3 : 0);
+    }
+    dense[i] = static_cast<std::uint8_t>((number * 256 + 242) / 243);
+  }
+  std::memcpy(dense + 26, block, 2);
+}
+
+void unpack_dense_block(const std::uint8_t* dense, std::uint8_t* block) {
+  std::memset(block, 0, kBytes);
+  std::memcpy(block, dense + 26, 2);
+  for (Index i = 0; i < 26; ++i) {
+    const auto [first, stride, n] = dense_byte(i);
+    // A fraction of 256, whose next digit is what carries over when it is tripled.
+    unsigned rest = dense[i];
+    for (Index k = 0; k < n; ++k) {
+      const Index j = first + k * stride;
+      block[2 + j / 4] =
+          static_cast<std::uint8_t>(block[2 + j / 4] | (rest * 3 >> 8) << (j % 4 * 2));
+      rest = rest * 3 & 255;
+    }
+  }
+}
+
+float from_bf16(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+// To nearest, ties to even; finite numbers only.
+std::uint16_t to_bf16(float v) {
+  const auto bits = std::bit_cast<std::uint32_t>(v);
+  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 // --- linear layers
@@ -506,6 +559,43 @@ class Trainer {
     }
   }
 
+  // As many steps as fit into `until` tokens, counted from the first step ever; the rate goes by
+  // tokens alone.
+  void run_part(const std::uint16_t* docs, Index n_docs, const tt_budget& budget, Index until) {
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    const Index tokens = kBatch * at_.c.T, most = std::min(until, budget.max_tokens);
+    while (n_docs > 0 && (steps_ + 1) * tokens <= most &&
+           std::chrono::duration<double>(Clock::now() - start).count() < deadline(budget)) {
+      const double progress =
+          static_cast<double>(tokens * steps_) / static_cast<double>(budget.max_tokens);
+      step(docs, n_docs, ++steps_, progress);
+    }
+  }
+
+  // Everything that the next step depends on; the first weights are all that is random.
+  virtual void save(std::uint8_t* state) const {
+    const Index counters[2] = {steps_, next_};
+    std::memcpy(state, counters, sizeof counters);
+    state += sizeof counters;
+    for (const Buffer* part : {&latent_, &first_, &second_}) {
+      std::memcpy(state, part->data, static_cast<std::size_t>(at_.size) * 4);
+      state += at_.size * 4;
+    }
+  }
+
+  virtual void load(const std::uint8_t* state) {
+    Index counters[2];
+    std::memcpy(counters, state, sizeof counters);
+    steps_ = counters[0];
+    next_ = counters[1];
+    state += sizeof counters;
+    for (Buffer* part : {&latent_, &first_, &second_}) {
+      std::memcpy(part->data, state, static_cast<std::size_t>(at_.size) * 4);
+      state += at_.size * 4;
+    }
+  }
+
   virtual void write(std::uint8_t* blob) const {
     for (Index i = 0; i < at_.matrices / kBlock; ++i)
       quantize_block(latent_ + i * kBlock, blob + i * kBytes);
@@ -533,7 +623,7 @@ class Trainer {
   const Layout at_;
   Generator random_;
   Buffer latent_, used_, gradient_, first_, second_;
-  Index next_ = 0;
+  Index next_ = 0, steps_ = 0;
 
  private:
   void step(const std::uint16_t* docs, Index n_docs, Index number, double progress) {
@@ -574,6 +664,134 @@ int train_with(assay_ctx* ctx, const tt_config& c, const std::uint16_t* docs, In
   if (!trainer.ready()) return ASSAY_ENOMEM;
   trainer.run(docs, n_docs, budget);
   trainer.write(blob);
+  return ASSAY_OK;
+}
+
+template <class T>
+int train_part_with(assay_ctx* ctx, const tt_config& c, const std::uint16_t* docs, Index n_docs,
+                    const tt_budget& budget, bool resume, Index until, std::uint8_t* state,
+                    std::uint8_t* blob) {
+  T trainer(ctx, c, budget.seed);
+  if (!trainer.ready()) return ASSAY_ENOMEM;
+  if (resume) trainer.load(state);
+  trainer.run_part(docs, n_docs, budget, until);
+  trainer.save(state);
+  if (blob != nullptr) trainer.write(blob);
+  return ASSAY_OK;
+}
+
+// A model that is given one token at a time; keys and values of those before stand in a cache [L,
+// 2, T, Hkv hd].
+class Decoder {
+ public:
+  Decoder(assay_ctx* ctx, const Layout& layout)
+      : at_(layout),
+        weights_(ctx, at_.size),
+        work_(ctx, 3 * at_.c.d + 2 * at_.wide + 2 * Index{at_.c.ff} + at_.c.T + at_.c.V) {}
+  virtual ~Decoder() = default;
+  bool ready() const { return weights_.data != nullptr && work_.data != nullptr; }
+
+  void read(const std::uint8_t* blob) {
+    for (Index i = 0; i < at_.matrices / kBlock; ++i)
+      dequantize_block(blob + i * kBytes, weights_ + i * kBlock);
+    std::memcpy(weights_ + at_.matrices, blob + at_.matrices / kBlock * kBytes,
+                static_cast<std::size_t>(at_.size - at_.matrices) * 4);
+  }
+
+  // Logits [V] after the token at `position`.
+  const float* step(std::uint16_t token, Index position, float* cache) {
+    const tt_config& c = at_.c;
+    const Index d = c.d, ff = c.ff, narrow = at_.narrow;
+    float *x = work_, *h = x + d, *back = h + d, *q = back + d, *a = q + at_.wide,
+          *gate = a + at_.wide, *up = gate + ff, *scores = up + ff, *logits = scores + c.T, r;
+    std::copy_n(weights_ + token * d, d, x);
+    for (Index l = 0; l < c.L; ++l) {
+      const LayerAt at = at_.layer(l);
+      float *keys = cache + l * 2 * c.T * narrow, *values = keys + c.T * narrow;
+      float *k = keys + position * narrow, *v = values + position * narrow;
+      rms_forward(1, d, c.eps, x, weights_ + at.attention_norm, h, &r);
+      forward(1, at_.wide, d, h, weights_ + at.q, q);
+      forward(1, narrow, d, h, weights_ + at.k, k);
+      forward(1, narrow, d, h, weights_ + at.v, v);
+      for (Index j = 0; j < c.Hq; ++j)
+        turn(q + j * c.hd, weights_ + at.query_norm, angle_position(position));
+      for (Index j = 0; j < c.Hkv; ++j)
+        turn(k + j * c.hd, weights_ + at.key_norm, angle_position(position));
+      for (Index j = 0; j < c.Hq; ++j) {
+        const Index head = j / (c.Hq / c.Hkv) * c.hd;
+        attend(q + j * c.hd, keys + head, values + head, position + 1, scores, a + j * c.hd);
+      }
+      forward(1, d, at_.wide, a, weights_ + at.o, back);
+      add_scaled(x, 1, back, d);
+      rms_forward(1, d, c.eps, x, weights_ + at.ff_norm, h, &r);
+      forward(1, ff, d, h, weights_ + at.gate, gate);
+      forward(1, ff, d, h, weights_ + at.up, up);
+      for (Index i = 0; i < ff; ++i) gate[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
+      forward(1, d, ff, gate, weights_ + at.down, back);
+      add_scaled(x, 1, back, d);
+    }
+    rms_forward(1, d, c.eps, x, weights_ + at_.final_norm(), h, &r);
+    forward(1, c.V, d, h, weights_ + at_.head(), logits);
+    return logits;
+  }
+
+ protected:
+  virtual Index angle_position(Index position) const { return position; }
+
+ private:
+  // A head's norm and rotation, in place.
+  void turn(float* x, const float* norm, Index position) const {
+    const Index hd = at_.c.hd, half = hd / 2;
+    float r;
+    rms_forward(1, hd, at_.c.eps, x, norm, x, &r);
+    for (Index i = 0; i < half; ++i) {
+      const double angle =
+          static_cast<double>(position) *
+          std::pow(static_cast<double>(at_.c.theta), -2.0 * static_cast<double>(i) / at_.c.hd);
+      const auto cos = static_cast<float>(std::cos(angle)),
+                 sin = static_cast<float>(std::sin(angle));
+      const float a = x[i], b = x[i + half];
+      x[i] = a * cos - b * sin;
+      x[i + half] = a * sin + b * cos;
+    }
+  }
+
+  void attend(const float* q, const float* keys, const float* values, Index n, float* p,
+              float* out) const {
+    const Index hd = at_.c.hd;
+    const float scale = 1 / std::sqrt(static_cast<float>(hd));
+    float most = -std::numeric_limits<float>::infinity(), sum = 0;
+    for (Index u = 0; u < n; ++u)
+      most = std::max(most, p[u] = dot(q, keys + u * at_.narrow, hd) * scale);
+    for (Index u = 0; u < n; ++u) sum += p[u] = std::exp(p[u] - most);
+    std::fill_n(out, hd, 0.0f);
+    for (Index u = 0; u < n; ++u) add_scaled(out, p[u] / sum, values + u * at_.narrow, hd);
+  }
+
+  const Layout at_;
+  Buffer weights_, work_;
+};
+
+template <class T>
+int generate_with(assay_ctx* ctx, const tt_config& c, const std::uint8_t* blob,
+                  const tt_generation& g, const std::uint16_t* tokens, float* state,
+                  std::uint16_t* generated) {
+  const Layout at(c);
+  T decoder(ctx, at);
+  if (!decoder.ready()) return ASSAY_ENOMEM;
+  decoder.read(blob);
+  for (Index doc = 0; doc < g.n_docs; ++doc) {
+    float* cache = state + doc * c.L * 2 * c.T * at.narrow;
+    Index position = g.position;
+    const float* logits = nullptr;
+    for (Index i = 0; i < g.n_new; ++i)
+      logits = decoder.step(tokens[doc * g.n_new + i], position++, cache);
+    for (Index i = 0; i < g.steps; ++i) {
+      const auto best = static_cast<std::uint16_t>(std::max_element(logits, logits + c.V) - logits);
+      generated[doc * g.steps + i] = best;
+      logits = decoder.step(best, position++, cache);
+    }
+  }
   return ASSAY_OK;
 }
 
@@ -668,4 +886,158 @@ extern "C" int tt_logits(assay_ctx* ctx, const tt_config* c, const void* blob, c
     return ASSAY_EINVAL;
   }
   return logits_with<Pass>(ctx, *c, static_cast<const std::uint8_t*>(blob), docs, n_docs, logits);
+}
+
+// --- optional functions
+// ----------------------------------------------------------------------------------------
+
+extern "C" int tt_pack_dense(assay_ctx*, int64_t rows, int64_t cols, const uint8_t* blocks,
+                             uint8_t* dense) {
+  if (!valid_matrix(rows, cols, blocks, dense)) return ASSAY_EINVAL;
+  for (Index i = 0; i < rows * cols / kBlock; ++i)
+    pack_dense_block(blocks + i * kBytes, dense + i * kDenseBytes);
+  return ASSAY_OK;
+}
+
+extern "C" int tt_unpack_dense(assay_ctx*, int64_t rows, int64_t cols, const uint8_t* dense,
+                               uint8_t* blocks) {
+  if (!valid_matrix(rows, cols, dense, blocks)) return ASSAY_EINVAL;
+  for (Index i = 0; i < rows * cols / kBlock; ++i)
+    unpack_dense_block(dense + i * kDenseBytes, blocks + i * kBytes);
+  return ASSAY_OK;
+}
+
+extern "C" int tt_linear_bf16(assay_ctx* ctx, int64_t M, int64_t rows, int64_t cols,
+                              const uint16_t* x, const uint8_t* blocks, const uint16_t* dy,
+                              uint16_t* y, uint16_t* dx, float* dw_latent) {
+  if (M < 0 || !valid_matrix(rows, cols, blocks, dw_latent)) return ASSAY_EINVAL;
+  if (M * cols > 0 && (x == nullptr || dx == nullptr)) return ASSAY_EINVAL;
+  if (M * rows > 0 && (dy == nullptr || y == nullptr)) return ASSAY_EINVAL;
+  const Buffer w(ctx, rows * cols), x32(ctx, M * cols), dy32(ctx, M * rows), y32(ctx, M * rows),
+      dx32(ctx, M * cols);
+  for (const Buffer* b : {&w, &x32, &dy32, &y32, &dx32}) {
+    if (b->data == nullptr) return ASSAY_ENOMEM;
+  }
+  for (Index i = 0; i < rows * cols / kBlock; ++i)
+    dequantize_block(blocks + i * kBytes, w + i * kBlock);
+  std::transform(x, x + M * cols, x32.data, from_bf16);
+  std::transform(dy, dy + M * rows, dy32.data, from_bf16);
+  std::fill_n(dw_latent, rows * cols, 0.0f);
+  forward(M, rows, cols, x32, w, y32);
+  backward_input(M, rows, cols, dy32, w, dx32);
+  backward_weight(M, rows, cols, dy32, x32, dw_latent);
+  std::transform(y32.data, y32 + M * rows, y, to_bf16);
+  std::transform(dx32.data, dx32 + M * cols, dx, to_bf16);
+  return ASSAY_OK;
+}
+
+namespace {
+
+bool valid_generation(const tt_config* c, const tt_generation* g) {
+  return valid(c) && g != nullptr && g->size == sizeof(tt_generation) && g->n_docs >= 0 &&
+         g->position >= 0 && g->n_new >= 1 && g->steps >= 0 && g->position <= c->T &&
+         g->n_new <= c->T - g->position && g->steps <= c->T - g->position - g->n_new;
+}
+
+}  // namespace
+
+extern "C" int tt_generate(assay_ctx* ctx, const tt_config* c, const void* blob,
+                           const tt_generation* g, const uint16_t* tokens, float* state,
+                           uint16_t* generated) {
+  if (!valid_generation(c, g) || blob == nullptr) return ASSAY_EINVAL;
+  if (g->n_docs > 0 &&
+      (tokens == nullptr || state == nullptr || (g->steps > 0 && generated == nullptr))) {
+    return ASSAY_EINVAL;
+  }
+  return generate_with<Decoder>(ctx, *c, static_cast<const std::uint8_t*>(blob), *g, tokens, state,
+                                generated);
+}
+
+extern "C" int tt_train_part(assay_ctx* ctx, const tt_config* c, const uint16_t* docs,
+                             int64_t n_docs, const tt_budget* budget, int32_t resume, int64_t until,
+                             void* state, void* blob) {
+  if (!valid(c) || n_docs < 0 || (n_docs > 0 && docs == nullptr) || budget == nullptr ||
+      state == nullptr || (resume != 0 && resume != 1) || until < 0) {
+    return ASSAY_EINVAL;
+  }
+  return train_part_with<Trainer<>>(ctx, *c, docs, n_docs, *budget, resume == 1, until,
+                                    static_cast<std::uint8_t*>(state),
+                                    static_cast<std::uint8_t*>(blob));
+}
+
+extern "C" int tt_blob_statistics(assay_ctx* ctx, const tt_config* c, const void* blob,
+                                  const void* before, int64_t* counts) {
+  if (!valid(c) || blob == nullptr || counts == nullptr) return ASSAY_EINVAL;
+  const Layout at(*c);
+  const Index most = std::max({Index{c->d}, at.wide, Index{c->ff}});
+  const Buffer used(ctx, most);
+  if (used.data == nullptr) return ASSAY_ENOMEM;
+  const auto *now = static_cast<const std::uint8_t*>(blob),
+             *then = static_cast<const std::uint8_t*>(before);
+  if (then == nullptr) then = now;
+  const auto matrix = [&](Index rows, Index cols) {
+    std::fill_n(counts, 7, 0);
+    std::fill_n(used.data, cols, 0.0f);
+    for (Index row = 0; row < rows; ++row) {
+      bool alive = false;
+      for (Index col = 0; col < cols; col += kBlock, now += kBytes, then += kBytes) {
+        float a[kBlock], b[kBlock];
+        dequantize_block(now, a);
+        dequantize_block(then, b);
+        for (Index j = 0; j < kBlock; ++j) {
+          ++counts[a[j] < 0 ? 0 : a[j] > 0 ? 2 : 1];
+          counts[5] += (a[j] < 0) != (b[j] < 0) || (a[j] > 0) != (b[j] > 0);
+          counts[6] += (a[j] < 0 && b[j] > 0) || (a[j] > 0 && b[j] < 0);
+          if (a[j] == 0) continue;
+          alive = true;
+          used[col + j] = 1;
+        }
+      }
+      counts[3] += !alive;
+    }
+    counts[4] = std::count(used.data, used + cols, 0.0f);
+    counts += 7;
+  };
+  for (int i = 0; i < 2 - c->tied; ++i) matrix(c->V, c->d);
+  for (Index l = 0; l < c->L; ++l) {
+    matrix(at.wide, c->d);
+    for (int i = 0; i < 2; ++i) matrix(at.narrow, c->d);
+    matrix(c->d, at.wide);
+    for (int i = 0; i < 2; ++i) matrix(c->ff, c->d);
+    matrix(c->d, c->ff);
+  }
+  return ASSAY_OK;
+}
+
+extern "C" int tt_distill_loss(assay_ctx*, int64_t M, int64_t V, float temperature,
+                               const float* teacher, const float* student, float* loss,
+                               float* gradient) {
+  if (M < 0 || V < 0 || !(temperature > 0) || std::isinf(temperature)) return ASSAY_EINVAL;
+  if ((M > 0 && loss == nullptr) ||
+      (M * V > 0 && (teacher == nullptr || student == nullptr || gradient == nullptr))) {
+    return ASSAY_EINVAL;
+  }
+  for (Index m = 0; m < M; ++m, teacher += V, student += V, gradient += V) {
+    float most_t = -std::numeric_limits<float>::infinity(), most_s = most_t;
+    for (Index v = 0; v < V; ++v) {
+      most_t = std::max(most_t, teacher[v]);
+      most_s = std::max(most_s, student[v]);
+    }
+    double sum_t = 0, sum_s = 0, total = 0;
+    for (Index v = 0; v < V; ++v) {
+      sum_t += std::exp((teacher[v] - most_t) / temperature);
+      sum_s += std::exp((student[v] - most_s) / temperature);
+    }
+    const auto log_t = static_cast<float>(std::log(sum_t)),
+               log_s = static_cast<float>(std::log(sum_s));
+    for (Index v = 0; v < V; ++v) {
+      const float log_p = (teacher[v] - most_t) / temperature - log_t,
+                  log_q = (student[v] - most_s) / temperature - log_s;
+      const float p = std::exp(log_p), q = std::exp(log_q);
+      total += p * (log_p - log_q);
+      gradient[v] = temperature * (q - p);
+    }
+    loss[m] = static_cast<float>(static_cast<double>(temperature) * temperature * total);
+  }
+  return ASSAY_OK;
 }

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <barrier>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -278,6 +279,73 @@ void round_block(const float* w, float* out) {
   const float s = half_to_float(bits),
               half = bits != 0 ? s / 2 : std::numeric_limits<float>::infinity();
   for (Index j = 0; j < kBlock; ++j) out[j] = w[j] > half ? s : w[j] < -half ? -s : 0.0f;
+}
+
+// A code a byte, which vectors can work on.
+void expand_codes(const std::uint8_t* block, std::uint8_t* codes) {
+  for (Index j = 0; j < kBlock; ++j) codes[j] = block[2 + j / 4] >> (j % 4 * 2) & 3;
+}
+
+// Dense blocks are made for vectors: byte m of a group of `bytes` takes the m-th code of each run
+// of so many.
+template <Index bytes, Index digits>
+void pack_group(const std::uint8_t* codes, std::uint8_t* dense) {
+  std::uint16_t number[bytes] = {};
+  for (Index n = 0; n < 5; ++n) {
+    for (Index m = 0; m < bytes; ++m) {
+      number[m] =
+          static_cast<std::uint16_t>(number[m] * 3 + (n < digits ? codes[n * bytes + m] : 0));
+    }
+  }
+  for (Index m = 0; m < bytes; ++m) {
+    dense[m] = static_cast<std::uint8_t>((number[m] * 256u + 242) / 243);
+  }
+}
+
+template <Index bytes, Index digits>
+void unpack_group(const std::uint8_t* dense, std::uint8_t* codes) {
+  std::uint16_t rest[bytes];
+  std::copy_n(dense, bytes, rest);
+  for (Index n = 0; n < digits; ++n) {
+    for (Index m = 0; m < bytes; ++m) {
+      const auto tripled = static_cast<std::uint16_t>(rest[m] * 3);
+      codes[n * bytes + m] = static_cast<std::uint8_t>(tripled >> 8);
+      rest[m] = tripled & 255;
+    }
+  }
+}
+
+constexpr Index kDenseBytes = 28;
+
+void pack_dense_block(const std::uint8_t* block, std::uint8_t* dense) {
+  std::uint8_t codes[kBlock];
+  expand_codes(block, codes);
+  pack_group<16, 5>(codes, dense);
+  pack_group<8, 5>(codes + 80, dense + 16);
+  pack_group<2, 4>(codes + 120, dense + 24);
+  std::memcpy(dense + 26, block, 2);
+}
+
+void unpack_dense_block(const std::uint8_t* dense, std::uint8_t* block) {
+  std::uint8_t codes[kBlock];
+  unpack_group<16, 5>(dense, codes);
+  unpack_group<8, 5>(dense + 16, codes + 80);
+  unpack_group<2, 4>(dense + 24, codes + 120);
+  std::memcpy(block, dense + 26, 2);
+  for (Index i = 0; i < 32; ++i) {
+    const std::uint8_t* c = codes + 4 * i;
+    block[2 + i] = static_cast<std::uint8_t>(c[0] | c[1] << 2 | c[2] << 4 | c[3] << 6);
+  }
+}
+
+float from_bf16(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+// To nearest, ties to even; finite numbers only.
+std::uint16_t to_bf16(float v) {
+  const auto bits = std::bit_cast<std::uint32_t>(v);
+  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 // --- memory and threads
@@ -797,6 +865,31 @@ class Trainer {
     });
   }
 
+  // As many steps as fit into `until` tokens since the first of all; rates go by tokens alone.
+  void run_part(const std::uint16_t* docs, Index n_docs, const tt_budget& budget, Index until) {
+    until_ = until;
+    by_tokens_ = true;
+    run(docs, n_docs, budget);
+  }
+
+  // Everything that the next step depends on.
+  void save(std::uint8_t* state) const {
+    std::memcpy(state, &steps_, sizeof steps_);
+    state += sizeof steps_;
+    for (const Buffer* part : {&latent_, &first_, &second_}) {
+      std::memcpy(state, *part, static_cast<std::size_t>(at_.size) * 4);
+      state += at_.size * 4;
+    }
+  }
+  void load(const std::uint8_t* state) {
+    std::memcpy(&steps_, state, sizeof steps_);
+    state += sizeof steps_;
+    for (const Buffer* part : {&latent_, &first_, &second_}) {
+      std::memcpy(*part, state, static_cast<std::size_t>(at_.size) * 4);
+      state += at_.size * 4;
+    }
+  }
+
   void write(std::uint8_t* blob) const {
     for (Index i = 0; i < at_.matrices / kBlock; ++i)
       quantize_block(latent_ + i * kBlock, blob + i * kBytes);
@@ -815,11 +908,12 @@ class Trainer {
     const double tokens = static_cast<double>(kRecipe.batch) * at_.c.T,
                  most = static_cast<double>(budget_.max_tokens);
     const double seconds = 0.96 * budget_.seconds;
-    if (n_docs_ == 0 || tokens * static_cast<double>(steps_ + 1) > most ||
+    if (n_docs_ == 0 ||
+        tokens * static_cast<double>(steps_ + 1) > std::min(most, static_cast<double>(until_)) ||
         elapsed + 1.5 * longest_ > seconds)
       return false;
     const double progress =
-        std::max(tokens * static_cast<double>(steps_) / most, elapsed / seconds);
+        std::max(tokens * static_cast<double>(steps_) / most, by_tokens_ ? 0 : elapsed / seconds);
     rate_ = static_cast<float>(progress < kRecipe.warmup ? progress / kRecipe.warmup + 0.02
                                                          : (1 - progress) / (1 - kRecipe.warmup));
     return true;
@@ -896,12 +990,126 @@ class Trainer {
   std::vector<double> squares_;
   std::vector<std::unique_ptr<Pass>> passes_;
   const std::uint16_t* docs_ = nullptr;
-  Index n_docs_ = 0, steps_ = 0;
+  Index n_docs_ = 0, steps_ = 0, until_ = std::numeric_limits<Index>::max();
+  bool by_tokens_ = false;
   tt_budget budget_{};
   std::chrono::steady_clock::time_point start_;
   double longest_ = 0, last_ = 0;
   float rate_ = 0;
   bool go_on_ = true;
+};
+
+// --- generation
+// --------------------------------------------------------------------------------------
+
+// A model that is given one token at a time. A token's work is one pass over all weights and over
+// the keys and values of its document.
+class Decoder {
+ public:
+  Decoder(assay_ctx* ctx, const Layout& at)
+      : at_(at),
+        c_(at.c),
+        weights_(ctx, at.size),
+        work_(ctx, 2 * at.d + at.qkv + at.wide + 3 * at.ff + c_.T + c_.V + c_.hd) {}
+  bool ready() const { return weights_.ready() && work_.ready(); }
+
+  void read(const std::uint8_t* blob) {
+    for (Index i = 0; i < at_.matrices / kBlock; ++i)
+      dequantize_block(blob + i * kBytes, weights_ + i * kBlock);
+    std::memcpy(weights_ + at_.matrices, blob + at_.matrices / kBlock * kBytes,
+                static_cast<std::size_t>(at_.size - at_.matrices) * 4);
+    for (Index i = 0; i < c_.hd / 2; ++i) {
+      frequencies_.push_back(
+          std::pow(static_cast<double>(c_.theta), -2.0 * static_cast<double>(i) / c_.hd));
+    }
+  }
+
+  // Takes a token in; the residual stream stays for logits(). The cache is [L, 2, Hkv, T, hd].
+  void step(std::uint16_t token, Index position, float* cache) {
+    const Index d = at_.d, ff = at_.ff, hd = c_.hd, T = c_.T, group = c_.Hq / c_.Hkv;
+    float *x = work_, *h = x + d, *qkv = h + d, *a = qkv + at_.qkv, *gate_up = a + at_.wide,
+          *s = gate_up + 2 * ff, *p = s + ff;
+    float* turning = p + T + c_.V;
+    for (Index i = 0; i < hd / 2; ++i) {
+      const double angle =
+          static_cast<double>(position) * frequencies_[static_cast<std::size_t>(i)];
+      turning[i] = static_cast<float>(std::cos(angle));
+      turning[hd / 2 + i] = static_cast<float>(std::sin(angle));
+    }
+    std::copy_n(weights_ + at_.embedding.offset + token * d, d, x);
+    for (const LayerAt& layer : at_.layers) {
+      norm(d, x, weights_ + layer.attention_norm, h);
+      apply(layer.qkv, h, qkv);
+      float *keys = cache, *values = cache + at_.narrow * T;
+      cache += 2 * at_.narrow * T;
+      for (Index j = 0; j < c_.Hkv; ++j) {
+        float* k = qkv + at_.wide + j * hd;
+        turn(k, weights_ + layer.key_norm, turning);
+        std::copy_n(k, hd, keys + (j * T + position) * hd);
+        std::copy_n(k + at_.narrow, hd, values + (j * T + position) * hd);
+      }
+      for (Index j = 0; j < c_.Hq; ++j) {
+        turn(qkv + j * hd, weights_ + layer.query_norm, turning);
+        attend(qkv + j * hd, keys + j / group * T * hd, values + j / group * T * hd, position + 1,
+               p, a + j * hd);
+      }
+      apply(layer.o, a, h);
+      for (Index i = 0; i < d; ++i) x[i] += h[i];
+      norm(d, x, weights_ + layer.ff_norm, h);
+      apply(layer.gate_up, h, gate_up);
+      for (Index i = 0; i < ff; ++i)
+        s[i] = gate_up[i] / (1 + std::exp(-gate_up[i])) * gate_up[ff + i];
+      apply(layer.down, s, h);
+      for (Index i = 0; i < d; ++i) x[i] += h[i];
+    }
+  }
+
+  std::uint16_t best() {
+    float *x = work_, *h = x + at_.d,
+          *logits = work_ + 2 * at_.d + at_.qkv + at_.wide + 3 * at_.ff + c_.T;
+    norm(at_.d, x, weights_ + at_.final_norm, h);
+    apply(at_.head, h, logits);
+    return static_cast<std::uint16_t>(std::max_element(logits, logits + c_.V) - logits);
+  }
+
+ private:
+  void apply(const MatrixAt& m, const float* x, float* y) const {
+    for (Index r = 0; r < m.rows; ++r) y[r] = dot(weights_ + m.offset + r * m.cols, x, m.cols);
+  }
+
+  void norm(Index n, const float* x, const float* w, float* y) const {
+    const float r = 1 / std::sqrt(dot(x, x, n) / static_cast<float>(n) + c_.eps);
+    for (Index i = 0; i < n; ++i) y[i] = x[i] * r * w[i];
+  }
+
+  void turn(float* x, const float* w, const float* turning) const {
+    const Index half = c_.hd / 2;
+    norm(c_.hd, x, w, x);
+    for (Index i = 0; i < half; ++i) {
+      const float a = x[i], b = x[i + half], cos = turning[i], sin = turning[half + i];
+      x[i] = a * cos - b * sin;
+      x[i + half] = a * sin + b * cos;
+    }
+  }
+
+  void attend(const float* q, const float* keys, const float* values, Index n, float* p,
+              float* out) const {
+    const Index hd = c_.hd;
+    const float scale = 1 / std::sqrt(static_cast<float>(hd));
+    float most = -std::numeric_limits<float>::infinity(), total = 0;
+    for (Index u = 0; u < n; ++u) most = std::max(most, p[u] = dot(q, keys + u * hd, hd) * scale);
+    for (Index u = 0; u < n; ++u) total += p[u] = std::exp(p[u] - most);
+    std::fill_n(out, hd, 0.0f);
+    for (Index u = 0; u < n; ++u) {
+      const float share = p[u] / total;
+      for (Index i = 0; i < hd; ++i) out[i] += share * values[u * hd + i];
+    }
+  }
+
+  const Layout& at_;
+  const tt_config& c_;
+  Buffer weights_, work_;
+  std::vector<double> frequencies_;
 };
 
 bool valid(const tt_config* c) {
@@ -1022,5 +1230,189 @@ extern "C" int tt_logits(assay_ctx* ctx, const tt_config* c, const void* blob, c
   for (Index i = 0; i < n_docs; ++i) {
     std::copy_n(pass.run({plain, packed}, docs + i * c->T), per_doc, logits + i * per_doc);
   }
+  return ASSAY_OK;
+}
+
+// --- optional functions
+// ----------------------------------------------------------------------------------------
+
+extern "C" int tt_pack_dense(assay_ctx* ctx, int64_t rows, int64_t cols, const uint8_t* blocks,
+                             uint8_t* dense) {
+  if (!valid_matrix(rows, cols, blocks, dense)) return ASSAY_EINVAL;
+  const Index n = rows * cols / kBlock, threads = useful_threads(ctx, n, 2048);
+  on_threads(threads, [&](Index thread) {
+    const auto [begin, end] = share(n, 1, thread, threads);
+    for (Index i = begin; i < end; ++i)
+      pack_dense_block(blocks + i * kBytes, dense + i * kDenseBytes);
+  });
+  return ASSAY_OK;
+}
+
+extern "C" int tt_unpack_dense(assay_ctx* ctx, int64_t rows, int64_t cols, const uint8_t* dense,
+                               uint8_t* blocks) {
+  if (!valid_matrix(rows, cols, dense, blocks)) return ASSAY_EINVAL;
+  const Index n = rows * cols / kBlock, threads = useful_threads(ctx, n, 2048);
+  on_threads(threads, [&](Index thread) {
+    const auto [begin, end] = share(n, 1, thread, threads);
+    for (Index i = begin; i < end; ++i)
+      unpack_dense_block(dense + i * kDenseBytes, blocks + i * kBytes);
+  });
+  return ASSAY_OK;
+}
+
+// Widening and rounding are a small part of the work beside the products.
+extern "C" int tt_linear_bf16(assay_ctx* ctx, int64_t M, int64_t rows, int64_t cols,
+                              const uint16_t* x, const uint8_t* blocks, const uint16_t* dy,
+                              uint16_t* y, uint16_t* dx, float* dw_latent) {
+  if (M < 0 || !valid_matrix(rows, cols, blocks, dw_latent)) return ASSAY_EINVAL;
+  if (M * cols > 0 && (x == nullptr || dx == nullptr)) return ASSAY_EINVAL;
+  if (M * rows > 0 && (dy == nullptr || y == nullptr)) return ASSAY_EINVAL;
+  const Buffer in(ctx, M * cols), dout(ctx, M * rows), out(ctx, M * rows), din(ctx, M * cols);
+  for (const Buffer* b : {&in, &dout, &out, &din}) {
+    if (!b->ready()) return ASSAY_ENOMEM;
+  }
+  std::transform(x, x + M * cols, static_cast<float*>(in), from_bf16);
+  std::transform(dy, dy + M * rows, static_cast<float*>(dout), from_bf16);
+  const int status = tt_linear(ctx, M, rows, cols, in, blocks, dout, out, din, dw_latent);
+  if (status != ASSAY_OK) return status;
+  std::transform(static_cast<float*>(out), out + M * rows, y, to_bf16);
+  std::transform(static_cast<float*>(din), din + M * cols, dx, to_bf16);
+  return ASSAY_OK;
+}
+
+extern "C" int tt_generate(assay_ctx* ctx, const tt_config* c, const void* blob,
+                           const tt_generation* g, const uint16_t* tokens, float* state,
+                           uint16_t* generated) {
+  if (!valid(c) || blob == nullptr || g == nullptr || g->size != sizeof(tt_generation))
+    return ASSAY_EINVAL;
+  if (g->n_docs < 0 || g->position < 0 || g->position > c->T || g->n_new < 1 ||
+      g->n_new > c->T - g->position || g->steps < 0 || g->steps > c->T - g->position - g->n_new) {
+    return ASSAY_EINVAL;
+  }
+  if (g->n_docs > 0 &&
+      (tokens == nullptr || state == nullptr || (g->steps > 0 && generated == nullptr))) {
+    return ASSAY_EINVAL;
+  }
+  const Layout at(*c);
+  const Index threads = std::clamp<Index>(g->n_docs, 1, std::max(1, ctx->nthreads));
+  std::vector<std::unique_ptr<Decoder>> decoders;
+  for (Index i = 0; i < threads; ++i) {
+    decoders.push_back(std::make_unique<Decoder>(ctx, at));
+    if (!decoders.back()->ready()) return ASSAY_ENOMEM;
+  }
+  on_threads(threads, [&](Index thread) {
+    Decoder& decoder = *decoders[static_cast<std::size_t>(thread)];
+    decoder.read(static_cast<const std::uint8_t*>(blob));
+    for (Index doc = thread; doc < g->n_docs; doc += threads) {
+      float* cache = state + doc * c->L * 2 * c->T * at.narrow;
+      Index position = g->position;
+      for (Index i = 0; i < g->n_new; ++i)
+        decoder.step(tokens[doc * g->n_new + i], position++, cache);
+      for (Index i = 0; i < g->steps; ++i) {
+        const std::uint16_t next = generated[doc * g->steps + i] = decoder.best();
+        decoder.step(next, position++, cache);
+      }
+    }
+  });
+  return ASSAY_OK;
+}
+
+extern "C" int tt_train_part(assay_ctx* ctx, const tt_config* c, const uint16_t* docs,
+                             int64_t n_docs, const tt_budget* budget, int32_t resume, int64_t until,
+                             void* state, void* blob) {
+  if (!valid(c) || n_docs < 0 || (n_docs > 0 && docs == nullptr) || budget == nullptr ||
+      state == nullptr || (resume != 0 && resume != 1) || until < 0) {
+    return ASSAY_EINVAL;
+  }
+  Trainer trainer(ctx, *c, budget->seed);
+  if (!trainer.ready()) return ASSAY_ENOMEM;
+  if (resume == 1) trainer.load(static_cast<const std::uint8_t*>(state));
+  trainer.run_part(docs, n_docs, *budget, until);
+  trainer.save(static_cast<std::uint8_t*>(state));
+  if (blob != nullptr) trainer.write(static_cast<std::uint8_t*>(blob));
+  return ASSAY_OK;
+}
+
+extern "C" int tt_blob_statistics(assay_ctx*, const tt_config* c, const void* blob,
+                                  const void* before, int64_t* counts) {
+  if (!valid(c) || blob == nullptr || counts == nullptr) return ASSAY_EINVAL;
+  const Layout at(*c);
+  const auto* now = static_cast<const std::uint8_t*>(blob);
+  const auto* then = before != nullptr ? static_cast<const std::uint8_t*>(before) : now;
+  // Codes whose scale is not 0, else those of zeros.
+  const auto codes_of = [](const std::uint8_t* block, std::uint8_t* codes) {
+    expand_codes(block, codes);
+    if (block[0] == 0 && block[1] == 0) std::fill_n(codes, kBlock, std::uint8_t{1});
+  };
+  std::vector<std::uint8_t> column;
+  const auto matrix = [&](Index rows, Index cols) {
+    std::fill_n(counts, 7, 0);
+    column.assign(static_cast<std::size_t>(cols), 0);
+    for (Index row = 0; row < rows; ++row) {
+      Index zeros = 0;
+      for (Index col = 0; col < cols; col += kBlock, now += kBytes, then += kBytes) {
+        std::uint8_t a[kBlock], b[kBlock], *used = column.data() + col;
+        codes_of(now, a);
+        codes_of(then, b);
+        int minus = 0, plus = 0, changed = 0, reversed = 0;
+        for (Index j = 0; j < kBlock; ++j) {
+          minus += a[j] == 0, plus += a[j] == 2;
+          changed += a[j] != b[j], reversed += (a[j] ^ b[j]) == 2;
+          used[j] |= a[j] != 1;
+        }
+        counts[0] += minus, counts[2] += plus, counts[5] += changed, counts[6] += reversed;
+        zeros += kBlock - minus - plus;
+      }
+      counts[1] += zeros;
+      counts[3] += zeros == cols;
+    }
+    counts[4] = std::count(column.begin(), column.end(), 0);
+    counts += 7;
+  };
+  for (int i = 0; i < 2 - c->tied; ++i) matrix(c->V, at.d);
+  for (Index l = 0; l < c->L; ++l) {
+    matrix(at.wide, at.d);
+    for (int i = 0; i < 2; ++i) matrix(at.narrow, at.d);
+    matrix(at.d, at.wide);
+    for (int i = 0; i < 2; ++i) matrix(at.ff, at.d);
+    matrix(at.d, at.ff);
+  }
+  return ASSAY_OK;
+}
+
+// Exponentials of the teacher in scratch, of the student where its gradient goes.
+extern "C" int tt_distill_loss(assay_ctx* ctx, int64_t M, int64_t V, float temperature,
+                               const float* teacher, const float* student, float* loss,
+                               float* gradient) {
+  if (M < 0 || V < 0 || !(temperature > 0) || std::isinf(temperature)) return ASSAY_EINVAL;
+  if ((M > 0 && loss == nullptr) ||
+      (M * V > 0 && (teacher == nullptr || student == nullptr || gradient == nullptr))) {
+    return ASSAY_EINVAL;
+  }
+  if (V == 0) return std::fill_n(loss, M, 0.0f), ASSAY_OK;
+  const Index threads = useful_threads(ctx, M * V, 1 << 16);
+  const Buffer scratch(ctx, threads * rounded(V));
+  if (!scratch.ready()) return ASSAY_ENOMEM;
+  on_threads(threads, [&](Index thread) {
+    const auto [begin, end] = share(M, 1, thread, threads);
+    float* p = scratch + thread * rounded(V);
+    for (Index m = begin; m < end; ++m) {
+      const float *t = teacher + m * V, *s = student + m * V;
+      float* q = gradient + m * V;
+      const float most_t = *std::max_element(t, t + V), most_s = *std::max_element(s, s + V);
+      map(V, t, p, [&](Vec v) { return exp((v - most_t) / temperature); });
+      map(V, s, q, [&](Vec v) { return exp((v - most_s) / temperature); });
+      double sum_p = 0, sum_q = 0, cross = 0;
+      for (Index v = 0; v < V; ++v) sum_p += p[v], sum_q += q[v];
+      const auto scale_p = static_cast<float>(temperature / sum_p),
+                 scale_q = static_cast<float>(temperature / sum_q);
+      for (Index v = 0; v < V; ++v) {
+        cross += p[v] * ((t[v] - most_t) - (s[v] - most_s));
+        q[v] = q[v] * scale_q - p[v] * scale_p;
+      }
+      const double tau = temperature;
+      loss[m] = static_cast<float>(tau * (tau * std::log(sum_q / sum_p) + cross / sum_p));
+    }
+  });
   return ASSAY_OK;
 }

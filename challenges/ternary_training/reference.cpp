@@ -228,10 +228,20 @@ std::vector<Row> rows_of(std::int64_t n, std::int64_t most, std::uint64_t seed, 
   return rows;
 }
 
+std::vector<float> widened(const BufferView& bf16) {
+  std::vector<float> out;
+  for (const std::uint16_t bits : bf16.span<std::uint16_t>()) out.push_back(bf16_to_float(bits));
+  return out;
+}
+
 void reference_linear(const CaseSpec& spec, const Shape& s, BufferViews buffers, TernReference& r) {
   using namespace linear;
   const std::int64_t M = s.call.M, N = s.call.rows, K = s.call.cols;
-  const float *x = buffers[kX].as<float>(), *dy = buffers[kDy].as<float>();
+  const bool bf16 = s.entry == kLinearBf16;
+  const std::vector<float> wide_x = bf16 ? widened(buffers[kX]) : std::vector<float>(),
+                           wide_dy = bf16 ? widened(buffers[kDy]) : std::vector<float>();
+  const float *x = bf16 ? wide_x.data() : buffers[kX].as<float>(),
+              *dy = bf16 ? wide_dy.data() : buffers[kDy].as<float>();
   std::vector<float> w(static_cast<std::size_t>(N * K)), wt(w.size());
   for (std::int64_t b = 0; b < N * K / kBlockWeights; ++b) {
     double values[kBlockWeights];
@@ -260,6 +270,13 @@ void reference_linear(const CaseSpec& spec, const Shape& s, BufferViews buffers,
     for (std::int64_t m = 0; m < M; ++m) sum.add(dy[m * N + n], x + m * K, 1);
     return sum.take(n);
   });
+  // What a plain implementation would store.
+  for (auto* rows : {&r.y, &r.dx}) {
+    for (Row& row : *rows) {
+      for (double& v : row.plain)
+        v = bf16 ? static_cast<double>(bf16_to_float(float_to_bf16(static_cast<float>(v)))) : v;
+    }
+  }
 }
 
 // --- tt_train
@@ -323,7 +340,117 @@ std::vector<double> all_logits(const Shape& s, BufferViews buffers) {
   return out;
 }
 
+// --- tt_distill_loss
+// ------------------------------------------------------------------------------------------
+
+template <class Scalar>
+struct Distilled {
+  std::vector<Scalar> p, q;
+  Scalar loss = 0, terms = 0;  // the sum, and that of its absolute terms
+};
+
+template <class Scalar>
+Distilled<Scalar> distilled(std::span<const float> teacher, std::span<const float> student,
+                            float temperature) {
+  const auto tau = static_cast<Scalar>(temperature);
+  const auto log_softmax = [&](std::span<const float> z) {
+    const Scalar most = static_cast<Scalar>(*std::max_element(z.begin(), z.end()));
+    Scalar sum = 0;
+    for (const float v : z) sum += std::exp((static_cast<Scalar>(v) - most) / tau);
+    std::vector<Scalar> out;
+    for (const float v : z) out.push_back((static_cast<Scalar>(v) - most) / tau - std::log(sum));
+    return out;
+  };
+  Distilled<Scalar> d{log_softmax(teacher), log_softmax(student)};
+  for (std::size_t v = 0; v < teacher.size(); ++v) {
+    const Scalar log_p = d.p[v], log_q = d.q[v];
+    d.p[v] = std::exp(log_p);
+    d.q[v] = std::exp(log_q);
+    d.loss += tau * tau * d.p[v] * (log_p - log_q);
+    d.terms += tau * tau * d.p[v] * (std::abs(log_p) + std::abs(log_q));
+  }
+  return d;
+}
+
+void reference_distill(const Shape& s, BufferViews buffers, TernReference& r) {
+  using namespace distill;
+  const auto V = static_cast<std::size_t>(s.call.cols);
+  const double tau = static_cast<double>(s.call.temperature);
+  for (std::int64_t m = 0; m < s.call.M; ++m) {
+    const std::size_t at = static_cast<std::size_t>(m) * V;
+    const std::span<const float> teacher = buffers[kTeacher].span<float>().subspan(at, V),
+                                 student = buffers[kStudent].span<float>().subspan(at, V);
+    const auto exact = distilled<double>(teacher, student, s.call.temperature);
+    const auto plain = distilled<float>(teacher, student, s.call.temperature);
+    r.loss.push_back({m, {exact.loss}, {static_cast<double>(plain.loss)}, {exact.terms}});
+    Row row{m, {}, {}, {}};
+    for (std::size_t v = 0; v < V; ++v) {
+      row.expected.push_back(tau * (exact.q[v] - exact.p[v]));
+      row.plain.push_back(static_cast<double>(s.call.temperature * (plain.q[v] - plain.p[v])));
+      // Where both underflow in fp32, it is their absolute size that counts.
+      row.scale.push_back(tau * (exact.q[v] + exact.p[v] + 0x1p-100));
+    }
+    r.gradient.push_back(std::move(row));
+  }
+}
+
+// --- tt_blob_statistics
+// ------------------------------------------------------------------------------------------
+
+int sign(double v) { return v > 0 ? 1 : v < 0 ? -1 : 0; }
+
+void reference_statistics(const Shape& s, BufferViews buffers, TernReference& r) {
+  using namespace statistics;
+  const std::uint8_t* blob = buffers[kBlob].as<std::uint8_t>();
+  const std::uint8_t* before =
+      buffers[kBefore].bytes > 0 ? buffers[kBefore].as<std::uint8_t>() : blob;
+  for (const MatrixSize& m : matrices_of(s.call.config)) {
+    std::array<std::int64_t, kCountsPerMatrix> counts{};
+    auto& [minus, zero, plus, dead_rows, dead_columns, changed, reversed] = counts;
+    std::vector<char> used(static_cast<std::size_t>(m.cols));
+    for (std::int64_t row = 0; row < m.rows; ++row) {
+      bool alive = false;
+      for (std::int64_t at = 0; at < m.cols;
+           at += kBlockWeights, blob += kBlockBytes, before += kBlockBytes) {
+        double now[kBlockWeights], then[kBlockWeights];
+        decode_block(blob, now);
+        decode_block(before, then);
+        for (std::int64_t j = 0; j < kBlockWeights; ++j) {
+          const int a = sign(now[j]), b = sign(then[j]);
+          ++(a < 0 ? minus : a > 0 ? plus : zero);
+          changed += a != b;
+          reversed += a * b < 0;
+          if (a == 0) continue;
+          alive = true;
+          used[static_cast<std::size_t>(at + j)] = 1;
+        }
+      }
+      dead_rows += !alive;
+    }
+    dead_columns = std::count(used.begin(), used.end(), 0);
+    r.counts.insert(r.counts.end(), counts.begin(), counts.end());
+  }
+}
+
 }  // namespace
+
+std::vector<MatrixSize> matrices_of(const tt_config& c) {
+  if (blob_size(c) == 0) return {};
+  const std::int64_t d = c.d, wide = std::int64_t{c.Hq} * c.hd, narrow = std::int64_t{c.Hkv} * c.hd,
+                     ff = c.ff;
+  std::vector<MatrixSize> all(static_cast<std::size_t>(2 - c.tied), {c.V, d});
+  for (int l = 0; l < c.L; ++l) {
+    all.insert(all.end(),
+               {{wide, d}, {narrow, d}, {narrow, d}, {d, wide}, {ff, d}, {ff, d}, {d, ff}});
+  }
+  return all;
+}
+
+std::int64_t weight_count(const tt_config& c) {
+  std::int64_t n = c.L * (2 * std::int64_t{c.d} + 2 * std::int64_t{c.hd}) + c.d;
+  for (const MatrixSize& m : matrices_of(c)) n += m.rows * m.cols;
+  return n;
+}
 
 std::int64_t block_bytes(std::int64_t rows, std::int64_t cols) {
   return rows * ((cols + kBlockWeights - 1) / kBlockWeights) * kBlockBytes;
@@ -389,6 +516,40 @@ bool decode_block(const std::uint8_t* block, double* w) {
   return legal;
 }
 
+void dense_block(const std::uint8_t* block, std::uint8_t* dense) {
+  const auto code = [&](int j) { return block[2 + j / 4] >> (j % 4 * 2) & 3; };
+  // Byte by byte: the first weight, how far apart its weights are, how many they are.
+  const auto put = [&](int at, int first, int stride, int n) {
+    int number = 0;
+    for (int i = 0; i < 5; ++i) number = 3 * number + (i < n ? code(first + i * stride) : 0);
+    dense[at] = static_cast<std::uint8_t>((256 * number + 242) / 243);
+  };
+  for (int m = 0; m < 16; ++m) put(m, m, 16, 5);
+  for (int m = 0; m < 8; ++m) put(16 + m, 80 + m, 8, 5);
+  for (int m = 0; m < 2; ++m) put(24 + m, 120 + m, 2, 4);
+  dense[26] = block[0];
+  dense[27] = block[1];
+}
+
+// The inverse by search: a byte has no more than one number.
+void undense_block(const std::uint8_t* dense, std::uint8_t* block) {
+  std::fill_n(block, kBlockBytes, std::uint8_t{0});
+  block[0] = dense[26];
+  block[1] = dense[27];
+  const auto take = [&](int at, int first, int stride, int n) {
+    int number = 0;
+    while (number < 242 && (256 * number + 242) / 243 != dense[at]) ++number;
+    for (int i = 4; i >= 0; --i, number /= 3) {
+      const int j = first + i * stride;
+      if (i < n)
+        block[2 + j / 4] = static_cast<std::uint8_t>(block[2 + j / 4] | number % 3 << (j % 4 * 2));
+    }
+  };
+  for (int m = 0; m < 16; ++m) take(m, m, 16, 5);
+  for (int m = 0; m < 8; ++m) take(16 + m, 80 + m, 8, 5);
+  for (int m = 0; m < 2; ++m) take(24 + m, 120 + m, 2, 4);
+}
+
 std::unique_ptr<Model> decode_blob(const tt_config& c, std::span<const std::uint8_t> blob,
                                    std::string& why_not) {
   if (static_cast<std::int64_t>(blob.size()) != blob_size(c)) {
@@ -444,9 +605,26 @@ std::unique_ptr<Reference> make_reference(const CaseSpec& spec, BufferViews buff
       }
       break;
     }
-    case kLinear: reference_linear(spec, s, buffers, *r); break;
-    case kBlobBytes: break;
+    case kPackDense:
+    case kUnpackDense: {
+      const auto from = buffers[dense::kFrom].span<std::uint8_t>();
+      const bool packing = s.entry == kPackDense;
+      const std::size_t in = packing ? kBlockBytes : kDenseBytes,
+                        out = packing ? kDenseBytes : kBlockBytes;
+      r->bytes.resize(from.size() / in * out);
+      for (std::size_t b = 0; b < from.size() / in; ++b) {
+        (packing ? dense_block : undense_block)(from.data() + b * in, r->bytes.data() + b * out);
+      }
+      break;
+    }
+    case kLinear:
+    case kLinearBf16: reference_linear(spec, s, buffers, *r); break;
+    case kBlobBytes:
+    case kGenerate: break;
+    case kDistill: reference_distill(s, buffers, *r); break;
+    case kStatistics: reference_statistics(s, buffers, *r); break;
     case kTrain:
+    case kTrainPart:
       if (text_file(spec).empty()) reference_train(s, buffers, *r);
       break;
     case kLogits:

@@ -15,7 +15,8 @@
 
 namespace assay::ternary_training {
 
-inline constexpr std::int64_t kBlockWeights = 128, kBlockBytes = 34;
+inline constexpr std::int64_t kBlockWeights = 128, kBlockBytes = 34, kDenseBytes = 28;
+inline constexpr std::int64_t kCountsPerMatrix = 7;
 
 struct Shape {
   Entry entry = kQuantize;
@@ -30,6 +31,12 @@ Shape shape_of(const CaseSpec&);
 std::int64_t block_bytes(std::int64_t rows, std::int64_t cols);
 std::int64_t blob_size(const tt_config&);  // 0 for an invalid configuration
 
+struct MatrixSize {
+  std::int64_t rows = 0, cols = 0;
+};
+std::vector<MatrixSize> matrices_of(const tt_config&);  // in the blob's order
+std::int64_t weight_count(const tt_config&);            // matrices and norms
+
 // --- blocks, exactly as the format says
 // ------------------------------------------------------------
 
@@ -38,6 +45,9 @@ double half_value(std::uint16_t bits);
 void quantize_block(const float* w, std::uint8_t* block);
 // False for a forbidden code or scale; writes what is legal.
 bool decode_block(const std::uint8_t* block, double* w);
+// A legal block in 28 bytes, and back.
+void dense_block(const std::uint8_t* block, std::uint8_t* dense);
+void undense_block(const std::uint8_t* dense, std::uint8_t* block);
 
 // --- corpora
 // -----------------------------------------------------------------------------------------
@@ -89,9 +99,11 @@ struct Row {
 };
 
 struct TernReference final : Reference {
-  std::vector<std::uint8_t> bytes;                        // tt_quantize
+  std::vector<std::uint8_t> bytes;   // tt_quantize, tt_pack_dense, tt_unpack_dense
+  std::vector<std::int64_t> counts;  // tt_blob_statistics
   std::vector<float> weights;                             // tt_dequantize
   std::vector<Row> y, dx, dw;                             // tt_linear: the rows that are judged
+  std::vector<Row> loss, gradient;                        // tt_distill_loss
   std::vector<double> logits, logits32;                   // tt_logits: fp64, and its spread in fp32
   std::array<double, kKinds> floor{}, bigram{}, count{};  // tt_train: mean nats a token
 };

@@ -11,6 +11,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -27,6 +28,13 @@ namespace plain {
 #define tt_dequantize plain_dequantize
 #define tt_linear plain_linear
 #define tt_logits plain_logits
+#define tt_pack_dense plain_pack_dense
+#define tt_unpack_dense plain_unpack_dense
+#define tt_linear_bf16 plain_linear_bf16
+#define tt_generate plain_generate
+#define tt_train_part plain_train_part
+#define tt_blob_statistics plain_blob_statistics
+#define tt_distill_loss plain_distill_loss
 #include "naive.cpp"
 #undef tt_blob_bytes
 #undef tt_train
@@ -34,6 +42,13 @@ namespace plain {
 #undef tt_dequantize
 #undef tt_linear
 #undef tt_logits
+#undef tt_pack_dense
+#undef tt_unpack_dense
+#undef tt_linear_bf16
+#undef tt_generate
+#undef tt_train_part
+#undef tt_blob_statistics
+#undef tt_distill_loss
 }  // namespace plain
 
 namespace assay::ternary_training {
@@ -262,23 +277,27 @@ Vector decode(const std::uint8_t* block) {
   return w;
 }
 
+// All weights of a blob in its order.
+Vector decode_all(const tt_config& config, std::span<const std::uint8_t> blob) {
+  const auto norms = static_cast<std::size_t>(config.L * (2 * config.d + 2 * config.hd) + config.d);
+  Vector w;
+  for (std::size_t at = 0; at < blob.size() - 4 * norms; at += 34) {
+    for (const double v : decode(blob.data() + at)) w.push_back(v);
+  }
+  for (std::size_t i = 0; i < norms; ++i) {
+    float v;
+    std::memcpy(&v, blob.data() + blob.size() - 4 * (norms - i), 4);
+    w.push_back(v);
+  }
+  return w;
+}
+
 TEST(TernaryModel, AgreesWithTheWitness) {
   for (const char* name : {"logits", "gqa_tile", "logits_odd", "logits_untied"}) {
     const CaseSpec& c = case_named(name);
     const tt_config config = shape_of(c).call.config;
     Drawn drawn(c, 21);
-    const auto blob = drawn.buffers[logits::kBlob].span<std::uint8_t>();
-    const auto norms =
-        static_cast<std::size_t>(config.L * (2 * config.d + 2 * config.hd) + config.d);
-    Vector w;
-    for (std::size_t at = 0; at < blob.size() - 4 * norms; at += 34) {
-      for (const double v : decode(blob.data() + at)) w.push_back(v);
-    }
-    for (std::size_t i = 0; i < norms; ++i) {
-      float v;
-      std::memcpy(&v, blob.data() + blob.size() - 4 * (norms - i), 4);
-      w.push_back(v);
-    }
+    const Vector w = decode_all(config, drawn.buffers[logits::kBlob].span<std::uint8_t>());
     const auto* docs = drawn.buffers[logits::kDocs].as<std::uint16_t>();
     const auto y = Witness(config, w).logits({docs, docs + config.T});
     const auto& expected = static_cast<const TernReference&>(*drawn.reference).logits;
@@ -314,6 +333,293 @@ TEST(TernaryBlocks, IllegalOnesAreRefused) {
     bad[byte] = static_cast<std::uint8_t>(value);
     EXPECT_FALSE(decode_block(bad, w)) << byte;
   }
+}
+
+// --- optional functions
+// ----------------------------------------------------------------------------------------
+
+// Weight j's code in a dense block, from where the format says that it stands: digit n of a byte is
+// what floor(3 u) is when u, the byte as a fraction of 256, has been tripled n times modulo 1.
+int dense_code(const std::uint8_t* block, int j) {
+  int byte, digit;
+  if (j < 80) {
+    byte = j % 16, digit = j / 16;
+  } else if (j < 120) {
+    byte = 16 + j % 8, digit = (j - 80) / 8;
+  } else {
+    byte = 24 + j % 2, digit = (j - 120) / 2;
+  }
+  double u = block[byte] / 256.0;
+  for (int i = 0; i < digit; ++i) u = u * 3 - std::floor(u * 3);
+  return static_cast<int>(std::floor(u * 3));
+}
+
+TEST(TernaryDense, HoldsTheCodesWhereTheFormatHasThem) {
+  for (const char* name : {"pack_dense", "dense_random"}) {
+    Drawn drawn(case_named(name), 4);
+    const auto blocks = drawn.buffers[dense::kFrom].span<std::uint8_t>();
+    const auto& packed = static_cast<const TernReference&>(*drawn.reference).bytes;
+    ASSERT_EQ(packed.size() * 34, blocks.size() * 28);
+    std::set<int> values;
+    for (std::size_t b = 0; b < blocks.size() / 34; ++b) {
+      const std::uint8_t *block = &blocks[b * 34], *dense = &packed[b * 28];
+      EXPECT_EQ(dense[26], block[0]);
+      EXPECT_EQ(dense[27], block[1]);
+      for (int j = 0; j < 128; ++j) {
+        ASSERT_EQ(dense_code(dense, j), block[2 + j / 4] >> (j % 4 * 2) & 3) << b << " " << j;
+      }
+      for (int m : {24, 25}) {  // the fifth digit
+        const double u = dense[m] * 81 / 256.0;
+        EXPECT_EQ(std::floor(3 * (u - std::floor(u))), 0);
+      }
+      values.insert(dense, dense + 24);
+      std::uint8_t back[34];
+      undense_block(dense, back);
+      EXPECT_TRUE(std::equal(back, back + 34, block));
+    }
+    EXPECT_EQ(values.size(), 243u) << name;
+  }
+}
+
+// Bytes by hand: all zeros of weights are 11111 in base 3, 121, and 256 * 121 / 243 = 127.5; the
+// last bytes have 11110, 120: 126.4. All positive: 242, 254.9; 240, 252.8.
+TEST(TernaryDense, KnownBytes) {
+  for (const auto& [code, byte, last] : {std::tuple{0, 0, 0}, {1, 128, 127}, {2, 255, 253}}) {
+    std::uint8_t block[34] = {0x34, 0x12}, dense[28];
+    std::fill(block + 2, block + 34, static_cast<std::uint8_t>(code * 0x55));
+    dense_block(block, dense);
+    for (int i = 0; i < 26; ++i) EXPECT_EQ(dense[i], i < 24 ? byte : last) << code << " " << i;
+    EXPECT_EQ(dense[26], 0x34);
+    EXPECT_EQ(dense[27], 0x12);
+  }
+}
+
+double from_bf16(std::uint16_t bits) {
+  const double magnitude =
+      (bits >> 7 & 255) == 0 ? 0 : std::ldexp(128 + (bits & 127), (bits >> 7 & 255) - 134);
+  return bits >> 15 ? -magnitude : magnitude;
+}
+
+TEST(TernaryBf16, ReferenceIsTheSumOfTheRoundedInputs) {
+  const CaseSpec& c = case_named("linear_bf16_odd");
+  Drawn drawn(c, 8);
+  const Shape s = shape_of(c);
+  const auto& r = static_cast<const TernReference&>(*drawn.reference);
+  const auto *x = drawn.buffers[linear::kX].as<std::uint16_t>(),
+             *dy = drawn.buffers[linear::kDy].as<std::uint16_t>();
+  Vector w;
+  const auto blocks = drawn.buffers[linear::kBlocks].span<std::uint8_t>();
+  for (std::size_t at = 0; at < blocks.size(); at += 34) {
+    for (const double v : decode(&blocks[at])) w.push_back(v);
+  }
+  const auto M = static_cast<std::size_t>(s.call.M), N = static_cast<std::size_t>(s.call.rows),
+             K = static_cast<std::size_t>(s.call.cols);
+  const auto check = [&](const std::vector<Row>& rows, std::size_t row, std::size_t column,
+                         double expected) {
+    EXPECT_NEAR(rows[row].expected[column], expected, 1e-12 * (1 + std::abs(expected)));
+    return rows[row].plain[column];
+  };
+  for (std::size_t m = 0; m < M; ++m) {
+    for (std::size_t n = 0; n < N; n += 13) {
+      double y = 0;
+      for (std::size_t k = 0; k < K; ++k) y += from_bf16(x[m * K + k]) * w[n * K + k];
+      const double plain = check(r.y, m, n, y);
+      // Rounded to 8 bits.
+      EXPECT_NEAR(plain, y, 0x1p-8 * std::abs(y));
+      EXPECT_EQ(std::fmod(plain, std::ldexp(1, std::ilogb(plain) - 7)), 0);
+    }
+    for (std::size_t k = 0; k < K; k += 29) {
+      double dx = 0;
+      for (std::size_t n = 0; n < N; ++n) dx += from_bf16(dy[m * N + n]) * w[n * K + k];
+      check(r.dx, m, k, dx);
+    }
+  }
+  for (std::size_t n = 0; n < N; n += 17) {
+    for (std::size_t k = 0; k < K; k += 31) {
+      double dw = 0;
+      for (std::size_t m = 0; m < M; ++m) dw += from_bf16(dy[m * N + n]) * from_bf16(x[m * K + k]);
+      check(r.dw, n, k, dw);
+    }
+  }
+}
+
+// The greedy continuation by the witness, which sees whole documents, passes; so does no other
+// token, but for one that is as good; and the documents are no single token over and over.
+TEST(TernaryGeneration, AcceptsTheWitnessAlone) {
+  using namespace generation;
+  const CaseSpec& c = case_named("generate_on");
+  const Shape s = shape_of(c);
+  const tt_config& config = s.call.config;
+  Drawn drawn(c, 12);
+  const Vector w = decode_all(config, drawn.buffers[kBlob].span<std::uint8_t>());
+  std::set<std::uint16_t> different;
+  for (std::size_t doc = 0; doc < static_cast<std::size_t>(s.call.n_docs); ++doc) {
+    std::vector<std::uint16_t> tokens;
+    for (const auto& [given, generated] :
+         {std::pair{kTokens, kGenerated}, {kMoreTokens, kMoreGenerated}}) {
+      const auto in = drawn.buffers[static_cast<std::size_t>(given)].span<std::uint16_t>(),
+                 out = drawn.buffers[static_cast<std::size_t>(generated)].span<std::uint16_t>();
+      const std::size_t n = in.size() / 2, steps = out.size() / 2;
+      tokens.insert(tokens.end(), in.begin() + static_cast<std::ptrdiff_t>(doc * n),
+                    in.begin() + static_cast<std::ptrdiff_t>(doc * n + n));
+      for (std::size_t i = 0; i < steps; ++i) {
+        const Vector y = Witness(config, w).logits(tokens).back();
+        const auto best = std::max_element(y.begin(), y.end()) - y.begin();
+        tokens.push_back(out[doc * steps + i] = static_cast<std::uint16_t>(best));
+        different.insert(tokens.back());
+      }
+    }
+  }
+  EXPECT_GE(different.size(), 8u);
+  const auto check = [&] {
+    return challenge().check(c, drawn.plan, *drawn.reference, drawn.buffers, nullptr);
+  };
+  const CheckResult good = check();
+  EXPECT_TRUE(good.pass) << good.detail;
+  for (const int part : {kGenerated, kMoreGenerated}) {
+    for (auto& token : drawn.buffers[static_cast<std::size_t>(part)].span<std::uint16_t>()) {
+      const std::uint16_t right = token;
+      token = static_cast<std::uint16_t>((right + 1) % config.V);
+      EXPECT_FALSE(check().pass);
+      token = 0xffff;
+      EXPECT_FALSE(check().pass);
+      token = right;
+    }
+  }
+}
+
+TEST(TernaryGeneration, HidesTheSecondPrompt) {
+  const CasePlan plan = challenge().plan(case_named("generate_on"));
+  EXPECT_EQ(plan.phases, 2);
+  EXPECT_EQ(plan.buffers[generation::kMoreTokens].phase, 1);
+}
+
+// Counted over an array of all weights, column by column and row by row.
+TEST(TernaryStatistics, AgreeWithADirectCount) {
+  for (const char* name : {"counts", "counts_alone"}) {
+    const CaseSpec& c = case_named(name);
+    const tt_config config = shape_of(c).call.config;
+    Drawn drawn(c, 17);
+    const auto blob = drawn.buffers[statistics::kBlob].span<std::uint8_t>(),
+               earlier = drawn.buffers[statistics::kBefore].span<std::uint8_t>();
+    const Vector now = decode_all(config, blob),
+                 before = earlier.empty() ? now : decode_all(config, earlier);
+    const int heads = config.Hq * config.hd, kv = config.Hkv * config.hd;
+    std::vector<std::pair<int, int>> sizes{{config.V, config.d}};
+    if (config.tied == 0) sizes.push_back(sizes[0]);
+    for (int l = 0; l < config.L; ++l) {
+      for (const auto& size : std::vector<std::pair<int, int>>{{heads, config.d},
+                                                               {kv, config.d},
+                                                               {kv, config.d},
+                                                               {config.d, heads},
+                                                               {config.ff, config.d},
+                                                               {config.ff, config.d},
+                                                               {config.d, config.ff}}) {
+        sizes.push_back(size);
+      }
+    }
+    const auto& counts = static_cast<const TernReference&>(*drawn.reference).counts;
+    ASSERT_EQ(counts.size(), 7 * sizes.size()) << name;
+    std::size_t from = 0, dead = 0, zero_scales = 0;
+    for (std::size_t m = 0; m < sizes.size(); ++m) {
+      const auto rows = static_cast<std::size_t>(sizes[m].first),
+                 cols = static_cast<std::size_t>(sizes[m].second);
+      std::array<std::int64_t, 7> n{};
+      for (std::size_t i = from; i < from + rows * cols; ++i) {
+        n[0] += now[i]<0, n[1] += now[i] == 0, n[2] += now[i]> 0;
+        n[6] += now[i] * before[i] < 0;
+        n[5] += now[i] * before[i] < 0 || (now[i] == 0) != (before[i] == 0);
+      }
+      for (std::size_t r = 0; r < rows; ++r) {
+        bool zero = true;
+        for (std::size_t k = 0; k < cols; ++k) zero = zero && now[from + r * cols + k] == 0;
+        n[3] += zero;
+      }
+      for (std::size_t k = 0; k < cols; ++k) {
+        bool zero = true;
+        for (std::size_t r = 0; r < rows; ++r) zero = zero && now[from + r * cols + k] == 0;
+        n[4] += zero;
+      }
+      for (std::size_t i = 0; i < 7; ++i) EXPECT_EQ(counts[m * 7 + i], n[i]) << m << " " << i;
+      EXPECT_EQ(n[5] > 0, !earlier.empty());
+      dead += static_cast<std::size_t>(n[3] > 0 && n[4] > 0);
+      from += rows * cols;
+    }
+    EXPECT_EQ(dead, sizes.size());
+    for (std::size_t i = 0; i < from / 128; ++i)
+      zero_scales += blob[i * 34] == 0 && blob[i * 34 + 1] == 0;
+    EXPECT_GT(zero_scales, 20u);
+  }
+}
+
+// Another form of the loss, temperature^2 (log Z_s - log Z_t) + temperature sum p (t - s), and
+// central differences of it.
+TEST(TernaryDistillation, IsTheDivergenceAndItsGradient) {
+  const CaseSpec& c = case_named("distill");
+  const Shape s = shape_of(c);
+  Drawn drawn(c, 6);
+  const auto& r = static_cast<const TernReference&>(*drawn.reference);
+  const auto V = static_cast<std::size_t>(s.call.cols);
+  const double tau = static_cast<double>(s.call.temperature);
+  for (std::size_t m = 0; m < static_cast<std::size_t>(s.call.M); m += 5) {
+    const float *t = drawn.buffers[distill::kTeacher].as<float>() + m * V,
+                *z = drawn.buffers[distill::kStudent].as<float>() + m * V;
+    Vector student(z, z + V);
+    const auto loss = [&] {
+      double zt = 0, zs = 0, cross = 0;
+      for (std::size_t v = 0; v < V; ++v) {
+        const double weight = std::exp(static_cast<double>(t[v]) / tau);
+        zt += weight;
+        zs += std::exp(student[v] / tau);
+        cross += weight * (static_cast<double>(t[v]) - student[v]);
+      }
+      return tau * tau * (std::log(zs) - std::log(zt)) + tau * cross / zt;
+    };
+    EXPECT_NEAR(r.loss[m].expected[0], loss(), 1e-10);
+    for (std::size_t v = 0; v < V; v += 37) {
+      const double old = student[v], h = 1e-4;
+      student[v] = old + h;
+      const double up = loss();
+      student[v] = old - h;
+      const double down = loss();
+      student[v] = old;
+      EXPECT_NEAR(r.gradient[m].expected[v], (up - down) / (2 * h), 1e-8);
+    }
+  }
+}
+
+// One bit of difference is too much, and equal blobs of an untrained model are not enough.
+TEST(TernaryTrainPart, AsksForTheSameBytesAndForAModel) {
+  const CaseSpec& c = case_named("resumed");
+  Drawn drawn(c, 1);
+  const Shape s = shape_of(c);
+  assay_ctx ctx{1, -1, nullptr, 1, &allocate, &release, nullptr};
+  const auto blob = drawn.buffers[train::kBlob].span<std::uint8_t>(),
+             whole = drawn.buffers[train_part::kWhole].span<std::uint8_t>();
+  ASSERT_EQ(blob.size(), whole.size());
+  ASSERT_GT(drawn.buffers[train_part::kState].bytes, 4 * 4 * (blob.size() / 34) * 128 / 2);
+  ASSERT_EQ(
+      plain::plain_train(&ctx, &s.call.config, drawn.buffers[train::kDocs].as<std::uint16_t>(),
+                         s.call.n_docs, &s.call.budget, blob.data()),
+      ASSAY_OK);
+  const auto check = [&] {
+    return challenge().check(c, drawn.plan, *drawn.reference, drawn.buffers, nullptr);
+  };
+  std::copy(blob.begin(), blob.end(), whole.begin());
+  EXPECT_TRUE(check().pass) << check().detail;
+  for (const std::size_t at : {std::size_t{0}, blob.size() / 2, blob.size() - 1}) {
+    whole[at] ^= 1;
+    EXPECT_FALSE(check().pass) << at;
+    whole[at] ^= 1;
+  }
+  tt_budget none = s.call.budget;
+  none.max_tokens = 1;
+  ASSERT_EQ(
+      plain::plain_train(&ctx, &s.call.config, drawn.buffers[train::kDocs].as<std::uint16_t>(),
+                         s.call.n_docs, &none, blob.data()),
+      ASSAY_OK);
+  std::copy(blob.begin(), blob.end(), whole.begin());
+  EXPECT_FALSE(check().pass);
 }
 
 // --- the corpus
@@ -394,7 +700,8 @@ TEST(TernaryCorpus, FloorIsTheEntropyGivenThePrefix) {
 }
 
 TEST(TernaryGenerator, DependsOnTheSeedAlone) {
-  for (const char* name : {"quantize", "train", "logits", "linear"}) {
+  for (const char* name : {"quantize", "train", "logits", "linear", "pack_dense", "linear_bf16",
+                           "generate_on", "counts"}) {
     const CaseSpec& c = case_named(name);
     const Drawn a(c, 5), b(c, 5), other(c, 6);
     for (std::size_t i = 0; i < a.buffers.size(); ++i) {
@@ -415,7 +722,9 @@ TEST(TernaryGenerator, HidesTheHeldOutDocuments) {
 }
 
 TEST(TernaryChecker, RejectsUntouchedZeroAndNanOutputs) {
-  for (const char* name : {"quantize", "dequantize", "linear", "logits", "train", "blob_norms"}) {
+  for (const char* name :
+       {"quantize", "dequantize", "linear", "logits", "train", "blob_norms", "pack_dense",
+        "unpack_dense", "linear_bf16", "generate", "resumed", "counts", "distill"}) {
     const CaseSpec& c = case_named(name);
     Drawn drawn(c, 3);
     const auto passes = [&] {

@@ -1,0 +1,22 @@
+// fails: resumed
+// Goes on from the rounded weights of the blob instead of the latent ones.
+#define tt_train_part naive_tt_train_part
+#include "naive.cpp"
+#undef tt_train_part
+
+struct Wrong : Trainer<> {
+  using Trainer<>::Trainer;
+  void load(const std::uint8_t* state) override {
+    Trainer<>::load(state);
+    round_weights();
+    std::copy_n(used_.data, at_.size, latent_.data);
+  }
+};
+
+extern "C" int tt_train_part(assay_ctx* ctx, const tt_config* c, const uint16_t* docs,
+                             int64_t n_docs, const tt_budget* budget, int32_t resume, int64_t until,
+                             void* state, void* blob) {
+  return train_part_with<Wrong>(ctx, *c, docs, n_docs, *budget, resume == 1, until,
+                                static_cast<std::uint8_t*>(state),
+                                static_cast<std::uint8_t*>(blob));
+}
