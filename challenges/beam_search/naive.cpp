@@ -51,7 +51,6 @@ struct Beam {
 struct Candidate {
   double acc, score;
   std::int32_t parent, token, len;
-  double lowered = 0;  // subtracted from acc for the comparison only
 };
 
 constexpr bs_options kNoOptions{sizeof(bs_options), ASSAY_F32, 0, 0, nullptr, nullptr, 1, 0, 0};
@@ -97,20 +96,17 @@ class Search {
         text_(ctx, std::int64_t{p.B} * K_ * T_),
         next_text_(ctx, K_ * T_),
         bank_text_(ctx, p.keep_finished != 0 ? std::int64_t{p.B} * K_ * T_ : 0),
-        wide_(ctx, options.row_dtype != ASSAY_F32 ? lm.V : 0),
-        taken_(ctx, G_ > 1 ? lm.V : 0),
         size_(ctx, p.B * G_),
         banked_(ctx, p.B),
         finished_(ctx, p.B),
         merged_(ctx, 2 * K_) {}
   virtual ~Search() = default;
 
-  bool failed() const {
+  virtual bool failed() const {
     return out_.failed() || states_.failed() || parents_.failed() || items_.failed() ||
            tokens_.failed() || list_.failed() || bank_.failed() || next_.failed() ||
            best_.failed() || text_.failed() || next_text_.failed() || bank_text_.failed() ||
-           wide_.failed() || taken_.failed() || size_.failed() || banked_.failed() ||
-           finished_.failed() || merged_.failed();
+           size_.failed() || banked_.failed() || finished_.failed() || merged_.failed();
   }
 
   int run(const Outputs& to) {
@@ -145,10 +141,7 @@ class Search {
   }
 
   // What pruning compares.
-  virtual double key(const Candidate& c) const {
-    if (c.lowered == 0) return p_.rank_mode == 0 ? c.score : c.acc;
-    return p_.rank_mode == 0 ? score(c.acc - c.lowered, c.len) : c.acc - c.lowered;
-  }
+  virtual double key(const Candidate& c) const { return p_.rank_mode == 0 ? c.score : c.acc; }
 
   // The order of the pool.
   virtual bool before(const Candidate& a, const Candidate& b) const {
@@ -240,60 +233,16 @@ class Search {
     return token != p_.eos || beam.len + 1 >= p_.min_new;
   }
 
-  // Whether the last n tokens of text + token stand in it already.
-  virtual bool repeats(const std::int32_t* text, std::int64_t len, std::int32_t token) const {
-    const std::int64_t n = o_.no_repeat_ngram;
-    if (n == 0) return false;
-    for (std::int64_t at = 0; at + n <= len; ++at) {
-      if (text[at + n - 1] == token && std::equal(text + at, text + at + n - 1, text + len - n + 1))
-        return true;
-    }
-    return false;
-  }
-
-  // Whether text + token ends with a banned sequence.
-  virtual bool is_bad(const std::int32_t* text, std::int64_t len, std::int32_t token) const {
-    for (std::int32_t i = 0; i < o_.n_bad; ++i) {
-      const std::int64_t before = o_.bad_len[i] - 1;
-      if (before <= len && o_.bad[i][before] == token &&
-          std::equal(o_.bad[i], o_.bad[i] + before, text + len - before))
-        return true;
-    }
-    return false;
-  }
-
-  // The values of a row as floats.
-  virtual const float* values(std::int64_t row) const {
-    if (o_.row_dtype == ASSAY_F32) return out_.data() + row * lm_.V;
-    const auto* halves = reinterpret_cast<const std::uint16_t*>(out_.data()) + row * lm_.V;
-    for (std::int32_t v = 0; v < lm_.V; ++v)
-      wide_[v] = half_value(halves[v], o_.row_dtype == ASSAY_BF16);
-    return wide_.data();
-  }
-
-  // What a group subtracts for a token that the groups before it took.
-  virtual double lowered(std::int32_t token) const {
-    return G_ > 1 ? o_.diversity * taken_[token] : 0;
-  }
+  virtual const float* values(std::int64_t row) const { return out_.data() + row * lm_.V; }
 
   // One step of one item, whose rows start at `row`; returns the row behind them.
   virtual std::int32_t advance(std::int32_t b, std::int32_t row) {
-    if (G_ > 1) std::fill_n(taken_.data(), lm_.V, 0);
-    for (std::int64_t g = 0; g < G_; ++g) {
+    for (std::int64_t g = 0; g < G_; ++g)
       row = advance_list(static_cast<std::int32_t>(b * G_ + g), row);
-      if (G_ > 1) count_tokens(static_cast<std::int32_t>(b * G_ + g));
-    }
     return row;
   }
 
-  virtual void count_tokens(std::int32_t l) {
-    for (std::int64_t i = 0; i < size_[l]; ++i) {
-      const Beam& beam = list_[l * W_ + i];
-      if (beam.len == step_) ++taken_[beam.last];
-    }
-  }
-
-  std::int32_t advance_list(std::int32_t l, std::int32_t row) {
+  virtual std::int32_t advance_list(std::int32_t l, std::int32_t row) {
     Beam* list = list_.data() + l * W_;
     std::int64_t n = 0;
     for (std::int32_t i = 0; i < size_[l]; ++i) {
@@ -303,14 +252,9 @@ class Search {
       }
       const float* out = values(row);
       const double minus = shift(out);
-      const std::int32_t* text = text_.data() + (l * W_ + i) * T_;
       for (std::int32_t v = 0; v < lm_.V; ++v) {
         const auto x = static_cast<double>(out[v]);
-        if (!(x > -kInf) || !allowed(v, list[i])) continue;
-        if (repeats(text, list[i].len, v) || is_bad(text, list[i].len, v)) continue;
-        Candidate c = extended(list[i], i, v, x - minus);
-        c.lowered = lowered(v);
-        consider(c, n);
+        if (x > -kInf && allowed(v, list[i])) consider(extended(list[i], i, v, x - minus), n);
       }
       list[i].state = states_[row++];
     }
@@ -426,10 +370,83 @@ class Search {
   Scratch<Beam> list_, bank_, next_;
   Scratch<Candidate> best_;
   Scratch<std::int32_t> text_, next_text_, bank_text_;
-  Scratch<float> wide_;          // a row of halves
-  Scratch<std::int32_t> taken_;  // with groups: how often the step appended each token so far
   Scratch<std::int32_t> size_, banked_, finished_;
   Scratch<std::int64_t> merged_;
+};
+
+// What the options change. Lists, and with them groups, and patience are part of Search.
+class OptionSearch : public Search {
+ public:
+  OptionSearch(assay_ctx* ctx, const bs_params& p, const assay_lm& lm, const bs_options& options)
+      : Search(ctx, p, lm, options),
+        wide_(ctx, options.row_dtype != ASSAY_F32 ? lm.V : 0),
+        taken_(ctx, lm.V) {}
+
+  bool failed() const override { return Search::failed() || wide_.failed() || taken_.failed(); }
+
+ protected:
+  // The values of a row as floats.
+  const float* values(std::int64_t row) const override {
+    if (o_.row_dtype == ASSAY_F32) return Search::values(row);
+    const auto* halves = reinterpret_cast<const std::uint16_t*>(out_.data()) + row * lm_.V;
+    for (std::int32_t v = 0; v < lm_.V; ++v) wide_[v] = half(halves[v]);
+    return wide_.data();
+  }
+
+  virtual float half(std::uint16_t bits) const {
+    return half_value(bits, o_.row_dtype == ASSAY_BF16);
+  }
+
+  bool allowed(std::int32_t token, const Beam& beam) const override {
+    const std::int32_t* text = text_.data() + (&beam - list_.data()) * T_;
+    return Search::allowed(token, beam) && !repeats(text, beam.len, token) &&
+           !is_bad(text, beam.len, token);
+  }
+
+  // Whether the last n tokens of text + token stand in it already.
+  virtual bool repeats(const std::int32_t* text, std::int64_t len, std::int32_t token) const {
+    const std::int64_t n = o_.no_repeat_ngram;
+    for (std::int64_t at = 0; n > 0 && at + n <= len; ++at) {
+      if (text[at + n - 1] == token && std::equal(text + at, text + at + n - 1, text + len - n + 1))
+        return true;
+    }
+    return false;
+  }
+
+  // Whether text + token ends with a banned sequence.
+  virtual bool is_bad(const std::int32_t* text, std::int64_t len, std::int32_t token) const {
+    for (std::int32_t i = 0; i < o_.n_bad; ++i) {
+      const std::int64_t before = o_.bad_len[i] - 1;
+      if (before <= len && o_.bad[i][before] == token &&
+          std::equal(o_.bad[i], o_.bad[i] + before, text + len - before))
+        return true;
+    }
+    return false;
+  }
+
+  std::int32_t advance(std::int32_t b, std::int32_t row) override {
+    std::fill_n(taken_.data(), lm_.V, 0);
+    return Search::advance(b, row);
+  }
+
+  std::int32_t advance_list(std::int32_t l, std::int32_t row) override {
+    row = Search::advance_list(l, row);
+    for (std::int64_t i = 0; i < size_[l]; ++i) {
+      const Beam& beam = list_[l * W_ + i];
+      if (beam.len == step_) ++taken_[beam.last];
+    }
+    return row;
+  }
+
+  // Tokens that the groups before took compete with less.
+  double key(const Candidate& c) const override {
+    if (c.token < 0 || taken_[c.token] == 0) return Search::key(c);
+    const double acc = c.acc - o_.diversity * taken_[c.token];
+    return p_.rank_mode == 0 ? score(acc, c.len) : acc;
+  }
+
+  Scratch<float> wide_;          // a row of halves
+  Scratch<std::int32_t> taken_;  // how often the step appended each token of the item so far
 };
 
 bool valid(const bs_params* p, const assay_lm* lm, const Outputs& to) {
@@ -465,8 +482,15 @@ bool valid_options(const bs_params& p, const bs_options* o, const assay_lm& lm) 
 }
 
 template <class S>
-int run_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, const Outputs& to,
-               const bs_options* options = &kNoOptions) {
+int run_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, const Outputs& to) {
+  if (!valid(p, lm, to)) return ASSAY_EINVAL;
+  S search(ctx, *p, *lm);
+  return search.failed() ? ASSAY_ENOMEM : search.run(to);
+}
+
+template <class S>
+int run_search(assay_ctx* ctx, const bs_params* p, const bs_options* options, const assay_lm* lm,
+               const Outputs& to) {
   if (!valid(p, lm, to) || !valid_options(*p, options, *lm)) return ASSAY_EINVAL;
   S search(ctx, *p, *lm, *options);
   return search.failed() ? ASSAY_ENOMEM : search.run(to);
@@ -484,5 +508,5 @@ extern "C" int beam_search_with_options(assay_ctx* ctx, const bs_params* p,
                                         const bs_options* options, const assay_lm* lm, int32_t* seq,
                                         int32_t* len, double* acc, double* score, int32_t* finished,
                                         int32_t* n_out) {
-  return run_search<Search>(ctx, p, lm, {seq, len, acc, score, finished, n_out}, options);
+  return run_search<OptionSearch>(ctx, p, options, lm, {seq, len, acc, score, finished, n_out});
 }
