@@ -222,6 +222,7 @@ TEST(BeamWitness, AWideBeamFindsEveryTextThatIsAllowed) {
   const int V = 3, eos = 2, T = 5;
   for (const json& rule : rules) {
     SCOPED_TRACE(rule.dump());
+    ASSERT_TRUE(!rule.contains("bad") || rule.at("bad").at(0).is_array());
     const Case c(json{{"K", 70}, {"V", V}, {"max_new", T}, {"eos", eos}, {"options", rule}}, 3);
     const Rows rows(c, 0);
     std::vector<std::pair<double, Text>> all;
@@ -458,6 +459,66 @@ INSTANTIATE_TEST_SUITE_P(Beam, Correct,
                                            "../../submissions/textbook/beam_search/submission.cpp",
                                            "../../submissions/tuned/beam_search/submission.cpp"));
 
+CaseResult run_with(testing::DirectRunner& runner, json params, std::uint64_t seed,
+                    std::int32_t status = ASSAY_OK) {
+  CaseSpec spec;
+  spec.name = "witness";
+  spec.group = CaseGroup::completeness;
+  spec.expect_status = status;
+  spec.params = std::move(params);
+  return runner.run(spec, seed);
+}
+
+class Options : public ::testing::TestWithParam<const char*> {};
+
+// The cases set one option each; here they meet.
+TEST_P(Options, WorkTogether) {
+  testing::DirectRunner runner(kName, testing::compile(source(GetParam()), kName));
+  json params = kTogether;
+  params.update(json{{"B", 5}, {"max_new", 12}, {"eos", 3}, {"model", {{"eos_rate", 0.2}}}});
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CaseResult result = run_with(runner, params, seed);
+    if (std::string(GetParam()) == "naive.cpp") {
+      EXPECT_EQ(result.verdict, Verdict::ok) << result.detail;
+    }
+    json without_groups = params;
+    without_groups["options"]["groups"] = 1;
+    without_groups["logits"] = seed % 2 == 0;
+    without_groups["V"] = seed % 3 == 0 ? 700 : 7;
+    result = run_with(runner, without_groups, seed);
+    EXPECT_EQ(result.verdict, Verdict::ok) << result.detail;
+  }
+}
+
+TEST_P(Options, AreChecked) {
+  testing::DirectRunner runner(kName, testing::compile(source(GetParam()), kName));
+  const json base{{"B", 2}, {"K", 4}, {"V", 9}, {"max_new", 5}, {"eos", 3}, {"keep_finished", 1}};
+  const std::vector<json> wrong{
+      {{"options", {{"groups", 0}}}},
+      {{"options", {{"groups", 8}}}},
+      {{"options", {{"groups", 2}, {"diversity", -0.5}}}},
+      {{"options", {{"patience", -1.0}}}},
+      {{"options", {{"bad", {{2}, json::array()}}}}},
+      {{"options", {{"bad", {{2}, {-1}}}}}},
+      {{"options", {{"no_repeat_ngram", -2}}}},
+      {{"options", json::object()}, {"override", {{"n_bad", -1}}}},
+      {{"options", json::object()}, {"override", {{"row_dtype", 3}}}},
+      {{"options", json::object()}, {"override", {{"options_size", 8}}}},
+      {{"options", json::object()}, {"override", {{"K", 0}}}},
+  };
+  for (const json& change : wrong) {
+    json params = base;
+    params.update(change);
+    const CaseResult result = run_with(runner, params, 1, ASSAY_EINVAL);
+    EXPECT_EQ(result.verdict, Verdict::ok) << change.dump() << " " << result.detail;
+  }
+  json right = base;
+  right["options"] = json::object();
+  EXPECT_EQ(run_with(runner, right, 1).verdict, Verdict::ok);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beam, Options, ::testing::Values("naive.cpp", "par.cpp"));
+
 struct Example {
   std::string path, verdict;
   std::vector<std::string> cases;
@@ -576,6 +637,13 @@ TEST(BeamServer, RefusesWhatNoSearchMayAsk) {
     EXPECT_FALSE(c.check().pass);
   }
   EXPECT_EQ(fresh().ask({-1, -1}, {0, 0}, {0, 0}), ASSAY_EINVAL) << "the start twice";
+  {
+    json grouped = params;
+    grouped.update(json{{"K", 4}, {"options", {{"groups", 2}}}});
+    Case c(grouped, 8);
+    EXPECT_EQ(c.ask({-1, -1, -1}, {0, 1, 0}, {0, 0, 0}), ASSAY_OK) << "the start for two groups";
+    EXPECT_EQ(c.ask({-1}, {0}, {0}), ASSAY_EINVAL) << "the start for a third group";
+  }
   EXPECT_EQ(fresh().ask({-1}, {2}, {0}), ASSAY_EINVAL) << "item";
   EXPECT_EQ(fresh().ask({-1}, {-1}, {0}), ASSAY_EINVAL) << "item";
   EXPECT_EQ(fresh().ask({}, {}, {}), ASSAY_EINVAL) << "no rows";
