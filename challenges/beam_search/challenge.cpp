@@ -41,17 +41,16 @@ Params params_of(const CaseSpec& spec, const Shape& s) {
 
 std::vector<BufferPlan> buffers_of(const Shape& s) {
   const std::int64_t B = s.B, K = s.K;
-  std::vector<BufferPlan> buffers{
-         {"prompt_len", Dtype::i32, {B}},
-          {"prompt_start", Dtype::i64, {B}},
-          {"prompt", Dtype::i32, {s.prompt_start.back()}},
-          {"model_seed", Dtype::u64, {1}, Role::input, 1},
-          {"seq", Dtype::i32, {B, K, s.max_new}, Role::output},
-          {"len", Dtype::i32, {B, K}, Role::output},
-          {"acc", Dtype::f64, {B, K}, Role::output},
-          {"score", Dtype::f64, {B, K}, Role::output},
-          {"finished", Dtype::i32, {B, K}, Role::output},
-          {"n_out", Dtype::i32, {B}, Role::output}};
+  std::vector<BufferPlan> buffers{{"prompt_len", Dtype::i32, {B}},
+                                  {"prompt_start", Dtype::i64, {B}},
+                                  {"prompt", Dtype::i32, {s.prompt_start.back()}},
+                                  {"model_seed", Dtype::u64, {1}, Role::input, 1},
+                                  {"seq", Dtype::i32, {B, K, s.max_new}, Role::output},
+                                  {"len", Dtype::i32, {B, K}, Role::output},
+                                  {"acc", Dtype::f64, {B, K}, Role::output},
+                                  {"score", Dtype::f64, {B, K}, Role::output},
+                                  {"finished", Dtype::i32, {B, K}, Role::output},
+                                  {"n_out", Dtype::i32, {B}, Role::output}};
   if (!s.with_options) return buffers;
   std::int64_t tokens = 0;
   for (const auto& sequence : s.bad) tokens += static_cast<std::int64_t>(sequence.size());
