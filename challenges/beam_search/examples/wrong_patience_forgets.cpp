@@ -1,4 +1,4 @@
-// fails: patience_2 patience_script
+// fails: patience_above_1 patience_script
 // Only the finished beams that are in the list at the moment count for patience, not those that
 // were dropped.
 #define beam_search_with_options naive_with_options
