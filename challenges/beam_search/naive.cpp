@@ -170,14 +170,14 @@ class Search {
     return o_.patience > 0 && finished_[b] >= o_.patience * static_cast<double>(K_);
   }
 
-  // With keep_finished: K finished beams are better than any active one can still become.
+  // With keep_finished: K finished beams are better than any active one is or can still become.
   bool decided(std::int32_t b) const {
     if (p_.keep_finished == 0) return false;
     double bound = -kInf;
     each_beam(b, [&](const Beam& beam) {
       if (beam.finished == 0)
-        bound = std::max(
-            {bound, score(beam.acc, beam.len + 1), score(beam.acc, static_cast<std::int32_t>(T_))});
+        bound = std::max({bound, beam.score, score(beam.acc, beam.len + 1),
+                          score(beam.acc, static_cast<std::int32_t>(T_))});
     });
     std::int64_t better = 0;
     each_beam(

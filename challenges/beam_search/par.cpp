@@ -327,15 +327,16 @@ class Search {
     return o_.patience > 0 && finished_[b] >= o_.patience * static_cast<double>(K_);
   }
 
-  // With keep_finished: K finished beams are better than any active one can still become.
+  // With keep_finished: K finished beams are better than any active one is or can still become.
   bool decided(std::int32_t b) const {
     if (p_.keep_finished == 0 || step_ == 1) return false;
     double most = -kInf;
     for (std::int64_t i = 0; i < size_[b]; ++i) {
       if (list_[b * K_ + i].finished == 0) most = std::max(most, list_[b * K_ + i].acc);
     }
-    const double bound = std::max(most / penalty(static_cast<std::int32_t>(step_)),
-                                  most / penalty(static_cast<std::int32_t>(T_)));
+    const double bound = std::max({most / penalty(static_cast<std::int32_t>(step_ - 1)),
+                                   most / penalty(static_cast<std::int32_t>(step_)),
+                                   most / penalty(static_cast<std::int32_t>(T_))});
     std::int64_t better = 0;
     for (std::int64_t i = 0; i < size_[b]; ++i)
       better += list_[b * K_ + i].finished != 0 && list_[b * K_ + i].score > bound;

@@ -494,6 +494,20 @@ TEST_P(Options, WorkTogether) {
   }
 }
 
+// With a negative alpha a beam is worth less with every token: two finished beams can outrank what
+// the active one becomes, and not what it is.
+TEST_P(Options, GiveUpNothingThatIsStillAhead) {
+  testing::DirectRunner runner(kName, testing::compile(source(GetParam()), kName));
+  const json script{{"", {{"0", -1.25}, {"1", -0.25}}},
+                    {"1", {{"0", -0.3125}, {"2", -0.25}}},
+                    {"*", {{"3", -0.25}}}};
+  const json params{{"K", 2},       {"V", 8},      {"max_new", 5},
+                    {"eos", 0},     {"alpha", -1}, {"keep_finished", 1},
+                    {"model", {{"script", script}}}};
+  const CaseResult result = run_with(runner, params, 1);
+  EXPECT_EQ(result.verdict, Verdict::ok) << result.detail;
+}
+
 TEST_P(Options, AreChecked) {
   testing::DirectRunner runner(kName, testing::compile(source(GetParam()), kName));
   const json base{{"B", 2}, {"K", 4}, {"V", 9}, {"max_new", 5}, {"eos", 3}, {"keep_finished", 1}};
