@@ -25,7 +25,8 @@
  *
  * All sums, penalties and comparisons are in double.
  *
- * On a device: everything is host memory but `out` of step, which may be either. */
+ * On a device: everything is host memory but `out` of step, which may be either. That holds for
+ * beam_search_with_options too. */
 #ifndef BEAM_SEARCH_ABI_H
 #define BEAM_SEARCH_ABI_H
 
@@ -88,6 +89,53 @@ typedef struct {
  * log-probabilities are not positive. That saves calls (optional). */
 int beam_search(assay_ctx*, const bs_params*, const assay_lm*, int32_t* seq, int32_t* len,
                 double* acc, double* score, int32_t* finished, int32_t* n_out);
+
+/* What the optional entry point adds to the search. Each field works alone and with the others;
+ * one that is left out is ASSAY_ENOTSUP where it is set. */
+typedef struct {
+  uint32_t size; /* sizeof(bs_options) */
+
+  /* The elements of step's out: ASSAY_F32, or ASSAY_BF16 or ASSAY_F16. Of those two, out is really
+   * an array uint16_t [n, V] of their bit patterns, cast. Their values are exact: what is formed
+   * from them is formed in double. */
+  int32_t row_dtype;
+
+  /* A token that may not follow p is not in the pool. The log-sum-exp of logits is over the whole
+   * row all the same. Both rules look at generated tokens only, never at the prompt, and at eos
+   * like at any other token.
+   * no_repeat_ngram: 0 none; n >= 1: v may not follow p if the last n tokens of p + v stand
+   * somewhere else in p + v already, overlaps included.
+   * bad: v may not follow p if p + v ends with one of the n_bad >= 0 sequences; bad_len [n_bad],
+   * each >= 1; bad [n_bad], each of tokens 0 .. V-1. */
+  int32_t no_repeat_ngram;
+  int32_t n_bad;
+  const int32_t* bad_len;
+  const int32_t* const* bad;
+
+  /* Diverse beam search (Vijayakumar et al. 2016) with Hamming diversity. groups >= 1 divides K:
+   * the item has that many lists of at most K / groups beams each, and each starts as one empty
+   * beam. A step extends them in turn, each from its own pool. In the pool of a list, p + v is
+   * compared as if its acc were acc - diversity * n, where n counts the beams that the lists before
+   * it extended by v in this very step, eos included; a finished beam is compared as it is. What is
+   * subtracted selects and is forgotten: acc and score are always those of the model.
+   * Where the end of the search speaks of the list, it is these lists one after the other.
+   * Lists may hold the same text. Each asks for rows of its own, so the start of an item may be
+   * asked for `groups` times. */
+  int32_t groups;
+  double diversity; /* finite, >= 0 */
+
+  /* Patience (Kasai et al. 2022): 0 none; else finite and positive, and keep_finished must be 1.
+   * The item stops after the step in which the number of its beams that ever became finished, the
+   * dropped ones included, reaches patience * K. Of an item where that number is reached, active
+   * beams are not part of the answer. */
+  double patience;
+} bs_options;
+
+/* Optional: beam_search with these options. ASSAY_EINVAL, outputs untouched, for NULL or a value
+ * outside its range as well. */
+int beam_search_with_options(assay_ctx*, const bs_params*, const bs_options*, const assay_lm*,
+                             int32_t* seq, int32_t* len, double* acc, double* score,
+                             int32_t* finished, int32_t* n_out);
 
 #ifdef __cplusplus
 }

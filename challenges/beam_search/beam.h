@@ -9,17 +9,35 @@ namespace assay::beam_search {
 
 // Handed to the adapter.
 struct Params {
-  bs_params search{};  // pointers are filled in by the adapter
+  bs_params search{};    // pointers are filled in by the adapter
+  bs_options options{};  // likewise; of kWithOptions
   std::int32_t V = 0, kind = BS_LOG_PROBS;
   std::int32_t null_step = 0, null_lm = 0;
 };
 
+// Routines of the adapter.
+enum { kPlain, kWithOptions };
+
 // Handles of the buffers, in plan order. No phase ever reveals the seed of the model: only the
 // harness sees it.
-enum { kPromptLen, kPromptStart, kPrompt, kModelSeed, kSeq, kLen, kAcc, kScore, kFinished, kNOut };
+enum {
+  kPromptLen,
+  kPromptStart,
+  kPrompt,
+  kModelSeed,
+  kSeq,
+  kLen,
+  kAcc,
+  kScore,
+  kFinished,
+  kNOut,
+  // of kWithOptions only: the lengths of the banned sequences and their tokens in one piece
+  kBadLen,
+  kBad
+};
 
 // The one callback. A request is a StepHeader, then parent i64[n], item i32[n], token i32[n]; the
-// response is state i64[n], then, as its bulk, rows f32[n, V].
+// response is state i64[n], then, as its bulk, rows [n, V] of f32 or what the options say.
 enum CallKind : std::uint32_t { kStep };
 
 struct StepHeader {

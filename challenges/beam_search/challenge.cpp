@@ -26,21 +26,48 @@ Params params_of(const CaseSpec& spec, const Shape& s) {
   q.keep_finished = s.keep_finished;
   q.penalty = s.penalty;
   q.min_new = wrong.value("min_new", s.min_new);
+  bs_options& o = p.options;
+  o.size = static_cast<std::uint32_t>(wrong.value("options_size", sizeof(bs_options)));
+  o.row_dtype = wrong.value("row_dtype", s.row_dtype == Dtype::f32    ? ASSAY_F32
+                                         : s.row_dtype == Dtype::bf16 ? ASSAY_BF16
+                                                                      : ASSAY_F16);
+  o.no_repeat_ngram = s.no_repeat_ngram;
+  o.n_bad = wrong.value("n_bad", static_cast<std::int32_t>(s.bad.size()));
+  o.groups = s.groups;
+  o.diversity = s.diversity;
+  o.patience = s.patience;
   return p;
 }
 
 std::vector<BufferPlan> buffers_of(const Shape& s) {
   const std::int64_t B = s.B, K = s.K;
-  return {{"prompt_len", Dtype::i32, {B}},
-          {"prompt_start", Dtype::i64, {B}},
-          {"prompt", Dtype::i32, {s.prompt_start.back()}},
-          {"model_seed", Dtype::u64, {1}, Role::input, 1},
-          {"seq", Dtype::i32, {B, K, s.max_new}, Role::output},
-          {"len", Dtype::i32, {B, K}, Role::output},
-          {"acc", Dtype::f64, {B, K}, Role::output},
-          {"score", Dtype::f64, {B, K}, Role::output},
-          {"finished", Dtype::i32, {B, K}, Role::output},
-          {"n_out", Dtype::i32, {B}, Role::output}};
+  std::vector<BufferPlan> buffers{{"prompt_len", Dtype::i32, {B}},
+                                  {"prompt_start", Dtype::i64, {B}},
+                                  {"prompt", Dtype::i32, {s.prompt_start.back()}},
+                                  {"model_seed", Dtype::u64, {1}, Role::input, 1},
+                                  {"seq", Dtype::i32, {B, K, s.max_new}, Role::output},
+                                  {"len", Dtype::i32, {B, K}, Role::output},
+                                  {"acc", Dtype::f64, {B, K}, Role::output},
+                                  {"score", Dtype::f64, {B, K}, Role::output},
+                                  {"finished", Dtype::i32, {B, K}, Role::output},
+                                  {"n_out", Dtype::i32, {B}, Role::output}};
+  if (!s.with_options) return buffers;
+  std::int64_t tokens = 0;
+  for (const auto& sequence : s.bad) tokens += static_cast<std::int64_t>(sequence.size());
+  buffers.push_back({"bad_len", Dtype::i32, {static_cast<std::int64_t>(s.bad.size())}});
+  buffers.push_back({"bad", Dtype::i32, {tokens}});
+  return buffers;
+}
+
+void read_options(const json& j, Shape& s) {
+  const std::string rows = j.value("rows", "f32");
+  s.with_options = true;
+  s.row_dtype = rows == "bf16" ? Dtype::bf16 : rows == "f16" ? Dtype::f16 : Dtype::f32;
+  s.no_repeat_ngram = j.value("no_repeat_ngram", 0);
+  s.bad = j.value("bad", s.bad);
+  s.groups = j.value("groups", 1);
+  s.diversity = j.value("diversity", 0.0);
+  s.patience = j.value("patience", 0.0);
 }
 
 }  // namespace
@@ -62,6 +89,7 @@ Shape shape_of(const CaseSpec& spec) {
   s.exact_sums = !j.value("model", json::object()).value("inexact", false);
   s.strict = j.value("strict", spec.group == CaseGroup::timed);
   s.early = j.value("early", false);
+  if (j.contains("options")) read_options(j.at("options"), s);
   const json prompts = j.value("prompts", json::array({7}));
   for (std::size_t b = 0; b < static_cast<std::size_t>(s.B); ++b) {
     s.prompt_start.push_back(s.prompt_start.back() +
@@ -75,6 +103,7 @@ class BeamSearch final : public Challenge {
   CasePlan plan(const CaseSpec& spec) const override {
     const Shape s = shape_of(spec);
     CasePlan plan;
+    plan.entry = s.with_options ? kWithOptions : kPlain;
     plan.set_params(params_of(spec, s));
     plan.buffers = buffers_of(s);
     for (BufferPlan& buffer : plan.buffers) buffer.host = true;
@@ -119,7 +148,7 @@ class BeamSearch final : public Challenge {
     const Shape s = shape_of(spec);
     if (s.eos >= 0) return std::nullopt;
     const double rows = static_cast<double>(s.B) * (1 + (static_cast<double>(s.max_new) - 1) * s.K);
-    return LeastWork{rows * s.V * sizeof(float), 0, static_cast<double>(s.max_new)};
+    return LeastWork{rows * s.V * static_cast<double>(size_of(s.row_dtype)), 0, static_cast<double>(s.max_new)};
   }
 
   std::string shape(const CaseSpec& spec) const override {

@@ -41,6 +41,7 @@ ItemModel item_model(const json& j, const Shape& s, std::uint64_t seed) {
   m.end_at = j.value("end_at", 0);
   m.inexact = j.value("inexact", false);
   m.offset = j.value("offset", 0.0f);
+  m.dtype = s.row_dtype;
   if (j.contains("equal")) {
     m.kind = ItemModel::equal;
     m.every = j.at("equal");
@@ -68,6 +69,8 @@ LanguageModel model_of(const CaseSpec& spec, const Shape& s, std::uint64_t seed)
   model.K = s.K;
   model.eos = s.eos;
   model.kind = s.kind;
+  model.dtype = s.row_dtype;
+  model.starts = s.groups;
   model.seed = seed;
   model.fail_at = spec.params.value("fail_at", 0);
   for (std::int32_t b = 0; b < s.B; ++b) {
@@ -78,6 +81,20 @@ LanguageModel model_of(const CaseSpec& spec, const Shape& s, std::uint64_t seed)
   }
   return model;
 }
+
+namespace {
+
+void fill_bad(const Shape& s, BufferViews buffers) {
+  auto* length = buffers[kBadLen].as<std::int32_t>();
+  auto* token = buffers[kBad].as<std::int32_t>();
+  if (buffers[kBadLen].bytes == 0 || buffers[kBad].bytes == 0) return;
+  for (const auto& sequence : s.bad) {
+    *length++ = static_cast<std::int32_t>(sequence.size());
+    token = std::copy(sequence.begin(), sequence.end(), token);
+  }
+}
+
+}  // namespace
 
 void generate_inputs(const CaseSpec& spec, const Shape& s, std::uint64_t seed,
                      BufferViews buffers) {
@@ -91,6 +108,7 @@ void generate_inputs(const CaseSpec& spec, const Shape& s, std::uint64_t seed,
   for (std::int32_t& token : buffers[kPrompt].span<std::int32_t>()) {
     token = static_cast<std::int32_t>(random.below(s.V));
   }
+  if (s.with_options) fill_bad(s, buffers);
   auto& model_seed = *buffers[kModelSeed].as<std::uint64_t>();
   model_seed = substream(seed, 2);
   // Without eos all candidates of a step have one length and their sums are exact: any seed is

@@ -49,7 +49,8 @@ struct ItemModel {
   std::int32_t end_at = 0;  // depth of the rows that allow nothing but eos; 0: none
   std::int32_t every = 0;   // `equal` models: the multiple of every token
   bool inexact = false;
-  float offset = 0;  // logits only
+  float offset = 0;          // logits only
+  Dtype dtype = Dtype::f32;  // that every value is rounded to
   std::shared_ptr<const Script> script;
 
   State start(std::int32_t item) const { return {substream(key, 1), item, 0, {}}; }
@@ -63,8 +64,18 @@ struct ItemModel {
     return s;
   }
 
-  // The row after a state.
+  // The row after a state. Values that are rounded to fewer bits stay multiples of 2^-12.
   void row(const State& s, float* out) const {
+    unrounded_row(s, out);
+    if (dtype == Dtype::f32) return;
+    for (std::int32_t v = 0; v < V; ++v) {
+      out[v] = dtype == Dtype::bf16 ? bf16_to_float(float_to_bf16(out[v]))
+                                    : f16_to_float(float_to_f16(out[v]));
+    }
+  }
+
+ private:
+  void unrounded_row(const State& s, float* out) const {
     if (kind == scripted) return scripted_row(s, out);
     if (end_at > 0 && s.depth == end_at - 1) {
       std::fill_n(out, V, kMinusInf);
@@ -81,7 +92,6 @@ struct ItemModel {
     if (eos >= 0 && end_at > 0) out[eos] = kMinusInf;
   }
 
- private:
   float value(std::int32_t multiple) const {
     const float exact = offset - static_cast<float>(multiple) * 0x1p-12f;
     return inexact ? exact * 1.0123457f : exact;
@@ -139,6 +149,8 @@ struct LanguageModel {
   std::int32_t V = 0, K = 0, eos = -1, kind = BS_LOG_PROBS;
   std::int32_t fail_at = 0;  // the call that fails with ASSAY_ECAP; 0: none
   std::uint64_t seed = 0;
+  Dtype dtype = Dtype::f32;  // of the rows
+  std::int32_t starts = 1;   // how often the start of an item may be asked for
 };
 
 // Answers steps. What it was asked stays readable afterwards.
@@ -157,7 +169,8 @@ class ModelServer final : public CallbackServer {
     if (header.n < 1 || header.n > most) return complain("a number of rows outside 1 .. B*K");
     const auto n = static_cast<std::size_t>(header.n), V = static_cast<std::size_t>(model_.V);
     if (request.size() != sizeof header + n * 16) return complain("a request of the wrong size");
-    if (response.size() != n * (8 + V * 4)) return complain("a response of the wrong size");
+    if (response.size() != n * (8 + V * size_of(model_.dtype)))
+      return complain("a response of the wrong size");
     if (calls_ == model_.fail_at) return ASSAY_ECAP;
     rows_ += header.n;
     return step(n, request.data() + sizeof header, response);
@@ -189,13 +202,13 @@ class ModelServer final : public CallbackServer {
       if (const char* wrong = find(item, parent, token, states[i])) return complain(wrong);
     }
     const auto V = static_cast<std::size_t>(model_.V);
-    auto* const out = reinterpret_cast<float*>(response.data() + n * 8);
+    std::byte* const out = response.data() + n * 8;
     parallel_for(static_cast<std::int64_t>(n), std::max<std::int64_t>(1, 100000 / model_.V),
                  [&](std::int64_t begin, std::int64_t end) {
+                   std::vector<float> wide(model_.dtype == Dtype::f32 ? 0 : V);
                    for (std::int64_t i = begin; i < end; ++i) {
-                     const State& s = states[static_cast<std::size_t>(i)];
-                     model_.items[static_cast<std::size_t>(s.item)].row(
-                         s, out + static_cast<std::size_t>(i) * V);
+                     write_row(states[static_cast<std::size_t>(i)],
+                               out + static_cast<std::size_t>(i) * V * size_of(model_.dtype), wide);
                    }
                  });
     for (std::size_t i = 0; i < n; ++i) {
@@ -206,13 +219,23 @@ class ModelServer final : public CallbackServer {
     return ASSAY_OK;
   }
 
+  void write_row(const State& s, std::byte* out, std::vector<float>& wide) const {
+    const ItemModel& model = model_.items[static_cast<std::size_t>(s.item)];
+    if (model_.dtype == Dtype::f32) return model.row(s, reinterpret_cast<float*>(out));
+    model.row(s, wide.data());
+    auto* const halves = reinterpret_cast<std::uint16_t*>(out);
+    for (std::size_t v = 0; v < wide.size(); ++v) {
+      halves[v] = model_.dtype == Dtype::bf16 ? float_to_bf16(wide[v]) : float_to_f16(wide[v]);
+    }
+  }
+
   // The state of a row, or what is wrong with it.
   const char* find(std::int32_t item, std::int64_t parent, std::int32_t token, State& out) {
     if (item < 0 || item >= static_cast<std::int32_t>(model_.items.size()))
       return "an item that does not exist";
     const ItemModel& model = model_.items[static_cast<std::size_t>(item)];
     if (parent == -1) {
-      if (!asked_.insert({-1 - item, 0}).second) return "the start of an item twice";
+      if (++started_[item] > model_.starts) return "the start of an item too often";
       out = model.start(item);
       return nullptr;
     }
@@ -244,6 +267,7 @@ class ModelServer final : public CallbackServer {
   std::int64_t most_calls_;
   std::unordered_map<std::int64_t, State> known_;
   std::set<std::pair<std::int64_t, std::int32_t>> asked_;
+  std::map<std::int32_t, std::int32_t> started_;  // how often, by item
   std::int64_t calls_ = 0, rows_ = 0, tested_ = -1;
   std::uint64_t issued_ = 0;
   std::vector<float> tested_row_;

@@ -53,14 +53,37 @@ struct Candidate {
   std::int32_t parent, token, len;
 };
 
+constexpr bs_options kNoOptions{sizeof(bs_options), ASSAY_F32, 0, 0, nullptr, nullptr, 1, 0, 0};
+
+// The value of a bf16 or f16 bit pattern: sign, exponent, fraction.
+float half_value(std::uint16_t bits, bool bf16) {
+  const int fraction_bits = bf16 ? 7 : 10, largest = bf16 ? 255 : 31, bias = bf16 ? 127 : 15;
+  const int exponent = (bits & 0x7fff) >> fraction_bits;
+  const int fraction = bits & ((1 << fraction_bits) - 1);
+  const float sign = (bits & 0x8000) != 0 ? -1.0f : 1.0f;
+  if (exponent == largest)
+    return fraction != 0 ? std::numeric_limits<float>::quiet_NaN()
+                         : sign * static_cast<float>(kInf);
+  if (exponent == 0)
+    return sign * std::ldexp(static_cast<float>(fraction), 1 - bias - fraction_bits);
+  return sign * std::ldexp(static_cast<float>(fraction + (1 << fraction_bits)),
+                           exponent - bias - fraction_bits);
+}
+
+// The list of group g of item b is list number b * G + g and has W places; without groups it is
+// list b and has K.
 class Search {
  public:
-  Search(assay_ctx* ctx, const bs_params& p, const assay_lm& lm)
+  Search(assay_ctx* ctx, const bs_params& p, const assay_lm& lm,
+         const bs_options& options = kNoOptions)
       : p_(p),
+        o_(options),
         lm_(lm),
         ctx_(ctx),
         K_(p.K),
         T_(p.max_new),
+        G_(options.groups),
+        W_(p.K / options.groups),
         out_(ctx, std::int64_t{p.B} * K_ * lm.V),
         states_(ctx, std::int64_t{p.B} * K_),
         parents_(ctx, std::int64_t{p.B} * K_),
@@ -73,13 +96,13 @@ class Search {
         text_(ctx, std::int64_t{p.B} * K_ * T_),
         next_text_(ctx, K_ * T_),
         bank_text_(ctx, p.keep_finished != 0 ? std::int64_t{p.B} * K_ * T_ : 0),
-        size_(ctx, p.B),
+        size_(ctx, p.B * G_),
         banked_(ctx, p.B),
         finished_(ctx, p.B),
         merged_(ctx, 2 * K_) {}
   virtual ~Search() = default;
 
-  bool failed() const {
+  virtual bool failed() const {
     return out_.failed() || states_.failed() || parents_.failed() || items_.failed() ||
            tokens_.failed() || list_.failed() || bank_.failed() || next_.failed() ||
            best_.failed() || text_.failed() || next_text_.failed() || bank_text_.failed() ||
@@ -105,8 +128,10 @@ class Search {
 
  protected:
   virtual void start(std::int32_t b) {
-    list_[b * K_] = Beam{};
-    size_[b] = 1;
+    for (std::int64_t l = b * G_; l < (b + 1) * G_; ++l) {
+      list_[l * W_] = Beam{};
+      size_[l] = 1;
+    }
     banked_[b] = finished_[b] = 0;
   }
 
@@ -129,24 +154,34 @@ class Search {
   // Whether the item is not done yet.
   virtual bool extends(std::int32_t b) const {
     bool active = false;
-    for (std::int64_t i = 0; i < size_[b]; ++i) active |= list_[b * K_ + i].finished == 0;
-    return active && !decided(b);
+    each_beam(b, [&](const Beam& beam) { active |= beam.finished == 0; });
+    return active && !decided(b) && !patience_ends(b);
   }
 
-  // With keep_finished: K finished beams are better than any active one can still become.
+  // Calls visit for every beam of an item's lists.
+  template <class Visit>
+  void each_beam(std::int32_t b, const Visit& visit) const {
+    for (std::int64_t l = b * G_; l < (b + 1) * G_; ++l) {
+      for (std::int64_t i = 0; i < size_[l]; ++i) visit(list_[l * W_ + i]);
+    }
+  }
+
+  virtual bool patience_ends(std::int32_t b) const {
+    return o_.patience > 0 && finished_[b] >= o_.patience * static_cast<double>(K_);
+  }
+
+  // With keep_finished: K finished beams are better than any active one is or can still become.
   bool decided(std::int32_t b) const {
     if (p_.keep_finished == 0) return false;
     double bound = -kInf;
-    for (std::int64_t i = 0; i < size_[b]; ++i) {
-      const Beam& beam = list_[b * K_ + i];
+    each_beam(b, [&](const Beam& beam) {
       if (beam.finished == 0)
-        bound = std::max(
-            {bound, score(beam.acc, beam.len + 1), score(beam.acc, static_cast<std::int32_t>(T_))});
-    }
+        bound = std::max({bound, beam.score, score(beam.acc, beam.len + 1),
+                          score(beam.acc, static_cast<std::int32_t>(T_))});
+    });
     std::int64_t better = 0;
-    for (std::int64_t i = 0; i < size_[b]; ++i) {
-      better += list_[b * K_ + i].finished != 0 && list_[b * K_ + i].score > bound ? 1 : 0;
-    }
+    each_beam(
+        b, [&](const Beam& beam) { better += beam.finished != 0 && beam.score > bound ? 1 : 0; });
     for (std::int64_t i = 0; i < banked_[b]; ++i) better += bank_[b * K_ + i].score > bound ? 1 : 0;
     return better >= K_;
   }
@@ -156,13 +191,12 @@ class Search {
     std::int32_t n = 0;
     for (std::int32_t b = 0; b < p_.B; ++b) {
       if (!extends(b)) continue;
-      for (std::int64_t i = 0; i < size_[b]; ++i) {
-        const Beam& beam = list_[b * K_ + i];
-        if (beam.finished != 0) continue;
+      each_beam(b, [&](const Beam& beam) {
+        if (beam.finished != 0) return;
         items_[n] = b;
         parents_[n] = beam.state;
         tokens_[n++] = beam.last;
-      }
+      });
     }
     return n;
   }
@@ -189,8 +223,8 @@ class Search {
 
   // Puts a candidate into its place among the best so far.
   virtual void consider(const Candidate& c, std::int64_t& n) {
-    if (n == K_ && !before(c, best_[K_ - 1])) return;
-    std::int64_t at = n < K_ ? n++ : K_ - 1;
+    if (n == W_ && !before(c, best_[W_ - 1])) return;
+    std::int64_t at = n < W_ ? n++ : W_ - 1;
     for (; at > 0 && before(c, best_[at - 1]); --at) best_[at] = best_[at - 1];
     best_[at] = c;
   }
@@ -199,16 +233,24 @@ class Search {
     return token != p_.eos || beam.len + 1 >= p_.min_new;
   }
 
+  virtual const float* values(std::int64_t row) const { return out_.data() + row * lm_.V; }
+
   // One step of one item, whose rows start at `row`; returns the row behind them.
   virtual std::int32_t advance(std::int32_t b, std::int32_t row) {
-    Beam* list = list_.data() + b * K_;
+    for (std::int64_t g = 0; g < G_; ++g)
+      row = advance_list(static_cast<std::int32_t>(b * G_ + g), row);
+    return row;
+  }
+
+  virtual std::int32_t advance_list(std::int32_t l, std::int32_t row) {
+    Beam* list = list_.data() + l * W_;
     std::int64_t n = 0;
-    for (std::int32_t i = 0; i < size_[b]; ++i) {
+    for (std::int32_t i = 0; i < size_[l]; ++i) {
       if (list[i].finished != 0) {
         consider(frozen(list[i], i), n);
         continue;
       }
-      const float* out = out_.data() + std::int64_t{row} * lm_.V;
+      const float* out = values(row);
       const double minus = shift(out);
       for (std::int32_t v = 0; v < lm_.V; ++v) {
         const auto x = static_cast<double>(out[v]);
@@ -216,14 +258,15 @@ class Search {
       }
       list[i].state = states_[row++];
     }
-    replace(b, n);
+    replace(l, n);
     return row;
   }
 
-  // The best candidates become the item's list.
-  virtual void replace(std::int32_t b, std::int64_t n) {
-    Beam* list = list_.data() + b * K_;
-    std::int32_t* text = text_.data() + b * K_ * T_;
+  // The best candidates become the list.
+  virtual void replace(std::int32_t l, std::int64_t n) {
+    const auto b = static_cast<std::int32_t>(l / G_);
+    Beam* list = list_.data() + l * W_;
+    std::int32_t* text = text_.data() + l * W_ * T_;
     for (std::int64_t j = 0; j < n; ++j) {
       const Candidate& c = best_[j];
       const Beam& parent = list[c.parent];
@@ -238,17 +281,18 @@ class Search {
       next_[j].finished = c.token == p_.eos ? 1 : 0;
       if (next_[j].finished != 0) next_[j].order = finished_[b]++;
     }
-    if (p_.keep_finished != 0) save_dropped(b, n);
+    if (p_.keep_finished != 0) save_dropped(l, n);
     std::copy_n(next_.data(), n, list);
     std::copy_n(next_text_.data(), n * T_, text);
-    size_[b] = static_cast<std::int32_t>(n);
+    size_[l] = static_cast<std::int32_t>(n);
   }
 
-  void save_dropped(std::int32_t b, std::int64_t n) {
-    for (std::int32_t i = 0; i < size_[b]; ++i) {
-      bool stays = list_[b * K_ + i].finished == 0;
+  void save_dropped(std::int32_t l, std::int64_t n) {
+    const auto b = static_cast<std::int32_t>(l / G_);
+    for (std::int32_t i = 0; i < size_[l]; ++i) {
+      bool stays = list_[l * W_ + i].finished == 0;
       for (std::int64_t j = 0; j < n; ++j) stays |= best_[j].token < 0 && best_[j].parent == i;
-      if (!stays) save(b, list_[b * K_ + i], text_.data() + (b * K_ + i) * T_);
+      if (!stays) save(b, list_[l * W_ + i], text_.data() + (l * W_ + i) * T_);
     }
   }
 
@@ -273,6 +317,11 @@ class Search {
     return a.finished != 0 && a.order < b.order;
   }
 
+  // Patience that ended the search lets no active beam into the answer.
+  virtual bool takes_part(std::int32_t b, const Beam& beam) const {
+    return beam.finished != 0 || !patience_ends(b);
+  }
+
   virtual void write(std::int32_t b, const Outputs& to) {
     std::int64_t n = 0;
     const auto insert = [&](std::int64_t index) {
@@ -281,7 +330,11 @@ class Search {
         merged_[at] = merged_[at - 1];
       merged_[at] = index;
     };
-    for (std::int64_t i = 0; i < size_[b]; ++i) insert(i);
+    for (std::int64_t g = 0; g < G_; ++g) {
+      for (std::int64_t i = 0; i < size_[b * G_ + g]; ++i) {
+        if (takes_part(b, list_[b * K_ + g * W_ + i])) insert(g * W_ + i);
+      }
+    }
     for (std::int64_t i = 0; i < banked_[b]; ++i) insert(K_ + i);
     to.n_out[b] = static_cast<std::int32_t>(std::min<std::int64_t>(n, K_));
     for (std::int64_t k = 0; k < K_; ++k) {
@@ -301,15 +354,16 @@ class Search {
     }
   }
 
-  // Beam i of the list, or i - K of the dropped ones.
+  // Beam i of the lists, or i - K of the dropped ones.
   const Beam& entry(std::int32_t b, std::int64_t i) const {
     return i < K_ ? list_[b * K_ + i] : bank_[b * K_ + i - K_];
   }
 
   const bs_params& p_;
+  const bs_options& o_;
   const assay_lm& lm_;
   assay_ctx* ctx_;
-  std::int64_t K_, T_, step_ = 0;
+  std::int64_t K_, T_, G_, W_, step_ = 0;
   Scratch<float> out_;
   Scratch<std::int64_t> states_, parents_;
   Scratch<std::int32_t> items_, tokens_;
@@ -318,6 +372,81 @@ class Search {
   Scratch<std::int32_t> text_, next_text_, bank_text_;
   Scratch<std::int32_t> size_, banked_, finished_;
   Scratch<std::int64_t> merged_;
+};
+
+// What the options change. Lists, and with them groups, and patience are part of Search.
+class OptionSearch : public Search {
+ public:
+  OptionSearch(assay_ctx* ctx, const bs_params& p, const assay_lm& lm, const bs_options& options)
+      : Search(ctx, p, lm, options),
+        wide_(ctx, options.row_dtype != ASSAY_F32 ? lm.V : 0),
+        taken_(ctx, lm.V) {}
+
+  bool failed() const override { return Search::failed() || wide_.failed() || taken_.failed(); }
+
+ protected:
+  // The values of a row as floats.
+  const float* values(std::int64_t row) const override {
+    if (o_.row_dtype == ASSAY_F32) return Search::values(row);
+    const auto* halves = reinterpret_cast<const std::uint16_t*>(out_.data()) + row * lm_.V;
+    for (std::int32_t v = 0; v < lm_.V; ++v) wide_[v] = half(halves[v]);
+    return wide_.data();
+  }
+
+  virtual float half(std::uint16_t bits) const {
+    return half_value(bits, o_.row_dtype == ASSAY_BF16);
+  }
+
+  bool allowed(std::int32_t token, const Beam& beam) const override {
+    const std::int32_t* text = text_.data() + (&beam - list_.data()) * T_;
+    return Search::allowed(token, beam) && !repeats(text, beam.len, token) &&
+           !is_bad(text, beam.len, token);
+  }
+
+  // Whether the last n tokens of text + token stand in it already.
+  virtual bool repeats(const std::int32_t* text, std::int64_t len, std::int32_t token) const {
+    const std::int64_t n = o_.no_repeat_ngram;
+    for (std::int64_t at = 0; n > 0 && at + n <= len; ++at) {
+      if (text[at + n - 1] == token && std::equal(text + at, text + at + n - 1, text + len - n + 1))
+        return true;
+    }
+    return false;
+  }
+
+  // Whether text + token ends with a banned sequence.
+  virtual bool is_bad(const std::int32_t* text, std::int64_t len, std::int32_t token) const {
+    for (std::int32_t i = 0; i < o_.n_bad; ++i) {
+      const std::int64_t before = o_.bad_len[i] - 1;
+      if (before <= len && o_.bad[i][before] == token &&
+          std::equal(o_.bad[i], o_.bad[i] + before, text + len - before))
+        return true;
+    }
+    return false;
+  }
+
+  std::int32_t advance(std::int32_t b, std::int32_t row) override {
+    std::fill_n(taken_.data(), lm_.V, 0);
+    return Search::advance(b, row);
+  }
+
+  std::int32_t advance_list(std::int32_t l, std::int32_t row) override {
+    row = Search::advance_list(l, row);
+    for (std::int64_t i = 0; i < size_[l]; ++i) {
+      const Beam& beam = list_[l * W_ + i];
+      if (beam.len == step_) ++taken_[beam.last];
+    }
+    return row;
+  }
+
+  // Tokens that the groups before took compete with less.
+  double key(const Candidate& c) const override {
+    if (c.token < 0 || taken_[c.token] == 0) return Search::key(c);
+    const double acc = c.acc - o_.diversity * taken_[c.token];
+    return p_.rank_mode == 0 ? score(acc, c.len) : acc;
+  }
+
+  Scratch<float> wide_;          // a row of halves
+  Scratch<std::int32_t> taken_;  // how often the step appended each token of the item so far
 };
 
 bool valid(const bs_params* p, const assay_lm* lm, const Outputs& to) {
@@ -335,10 +464,35 @@ bool valid(const bs_params* p, const assay_lm* lm, const Outputs& to) {
          to.n_out != nullptr;
 }
 
+bool valid_options(const bs_params& p, const bs_options* o, const assay_lm& lm) {
+  if (o == nullptr || o->size != sizeof(bs_options)) return false;
+  if (o->row_dtype < ASSAY_F32 || o->row_dtype > ASSAY_F16 || o->no_repeat_ngram < 0) return false;
+  if (o->groups < 1 || p.K % o->groups != 0) return false;
+  if (!(o->diversity >= 0) || !std::isfinite(o->diversity)) return false;
+  if (!(o->patience >= 0) || !std::isfinite(o->patience)) return false;
+  if (o->patience > 0 && p.keep_finished == 0) return false;
+  if (o->n_bad < 0 || (o->n_bad > 0 && (o->bad_len == nullptr || o->bad == nullptr))) return false;
+  for (std::int32_t i = 0; i < o->n_bad; ++i) {
+    if (o->bad_len[i] < 1 || o->bad[i] == nullptr) return false;
+    for (std::int32_t j = 0; j < o->bad_len[i]; ++j) {
+      if (o->bad[i][j] < 0 || o->bad[i][j] >= lm.V) return false;
+    }
+  }
+  return true;
+}
+
 template <class S>
 int run_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, const Outputs& to) {
   if (!valid(p, lm, to)) return ASSAY_EINVAL;
   S search(ctx, *p, *lm);
+  return search.failed() ? ASSAY_ENOMEM : search.run(to);
+}
+
+template <class S>
+int run_search(assay_ctx* ctx, const bs_params* p, const bs_options* options, const assay_lm* lm,
+               const Outputs& to) {
+  if (!valid(p, lm, to) || !valid_options(*p, options, *lm)) return ASSAY_EINVAL;
+  S search(ctx, *p, *lm, *options);
   return search.failed() ? ASSAY_ENOMEM : search.run(to);
 }
 
@@ -348,4 +502,11 @@ extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* l
                            int32_t* len, double* acc, double* score, int32_t* finished,
                            int32_t* n_out) {
   return run_search<Search>(ctx, p, lm, {seq, len, acc, score, finished, n_out});
+}
+
+extern "C" int beam_search_with_options(assay_ctx* ctx, const bs_params* p,
+                                        const bs_options* options, const assay_lm* lm, int32_t* seq,
+                                        int32_t* len, double* acc, double* score, int32_t* finished,
+                                        int32_t* n_out) {
+  return run_search<OptionSearch>(ctx, p, options, lm, {seq, len, acc, score, finished, n_out});
 }

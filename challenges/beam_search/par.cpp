@@ -13,6 +13,9 @@
 //
 //   Nothing is written but back-pointers, 8 bytes a beam and step; texts are read off them last.
 //
+//   Halves are widened a block at a time, into the cache. Of what may not follow a beam a short
+//   list is made, and only a value that gets through is looked up in it.
+//
 //   Threads take rows in turn; each keeps its own best K of every item that it meets, in ascending
 //   order of parents and tokens, so that an equal candidate that comes later is never better.
 //
@@ -23,6 +26,7 @@
 // with their exponentials, are worth a second thread.
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -159,48 +163,113 @@ float limit_for(double least, double base) {
              : limit;
 }
 
-void scan(const float* x, std::int32_t begin, std::int32_t end, std::int32_t skip, double base,
+// Rows by blocks of at most kBlock values; halves are widened into a buffer in the cache.
+struct FloatRow {
+  const float* x;
+  const float* block(std::int32_t begin, std::int32_t, float*) const { return x + begin; }
+};
+
+struct Bf16Row {
+  const std::uint16_t* x;
+  const float* block(std::int32_t begin, std::int32_t n, float* to) const {
+    for (std::int32_t i = 0; i < n; ++i)
+      to[i] = std::bit_cast<float>(static_cast<std::uint32_t>(x[begin + i]) << 16);
+    return to;
+  }
+};
+
+// The bits of an f16 at their place in a float are the value times 2^-112, subnormal ones included;
+// infinities stand apart.
+struct F16Row {
+  const std::uint16_t* x;
+  const float* block(std::int32_t begin, std::int32_t n, float* to) const {
+    for (std::int32_t i = 0; i < n; ++i) {
+      const std::uint32_t h = x[begin + i], magnitude = h & 0x7fff;
+      const auto finite =
+          std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude << 13) * 0x1p112f);
+      const std::uint32_t special = 0x7f800000u | magnitude << 13;
+      to[i] = std::bit_cast<float>((magnitude < 0x7c00 ? finite : special) | (h & 0x8000) << 16);
+    }
+    return to;
+  }
+};
+
+// Tokens that may not follow a beam: few.
+struct Banned {
+  std::int32_t* tokens;
+  std::int64_t n = 0;
+
+  void add(std::int32_t token) { tokens[n++] = token; }
+  bool has(std::int32_t token) const {
+    for (std::int64_t i = 0; i < n; ++i) {
+      if (tokens[i] == token) return true;
+    }
+    return false;
+  }
+};
+
+void scan(const float* x, std::int32_t begin, std::int32_t end, const Banned& banned, double base,
           std::int32_t parent, Best& best, float& limit) {
   for (std::int32_t v = begin; v < end; ++v) {
-    if (!(x[v] > limit) || v == skip) continue;
-    const double acc = base + static_cast<double>(x[v]);
+    const float value = x[v - begin];
+    if (!(value > limit) || banned.has(v)) continue;
+    const double acc = base + static_cast<double>(value);
     if (!(acc > best.least())) continue;
     best.insert({acc, parent, v});
     limit = limit_for(best.least(), base);
   }
 }
 
-// Adds the continuations of one beam. `skip` is a token that is not allowed, or -1.
-void select_row(const float* x, std::int32_t V, std::int32_t skip, double base, std::int32_t parent,
-                Best& best) {
+// Adds the continuations of one beam.
+template <class Row>
+void select_row(const Row& row, std::int32_t V, const Banned& banned, double base,
+                std::int32_t parent, Best& best) {
+  alignas(64) float buffer[kBlock];
   float limit = limit_for(best.least(), base);
   std::int32_t v = 0;
   for (; v + kBlock <= V; v += kBlock) {
-    if (any_above(x + v, limit)) scan(x, v, v + kBlock, skip, base, parent, best, limit);
+    const float* x = row.block(v, kBlock, buffer);
+    if (any_above(x, limit)) scan(x, v, v + kBlock, banned, base, parent, best, limit);
   }
-  scan(x, v, V, skip, base, parent, best, limit);
+  scan(row.block(v, V - v, buffer), v, V, banned, base, parent, best, limit);
 }
 
-double log_sum_exp(const float* x, std::int32_t V) {
-  const float most = *std::max_element(x, x + V);
+template <class Row>
+double log_sum_exp(const Row& row, std::int32_t V) {
+  alignas(64) float buffer[kBlock];
+  const auto each_block = [&](const auto& visit) {
+    for (std::int32_t v = 0; v < V; v += kBlock) {
+      const std::int32_t n = std::min(kBlock, V - v);
+      const float* x = row.block(v, n, buffer);
+      visit(x, n);
+    }
+  };
+  float most = -std::numeric_limits<float>::infinity();
+  each_block(
+      [&](const float* x, std::int32_t n) { most = std::max(most, *std::max_element(x, x + n)); });
   if (!(most > -std::numeric_limits<float>::infinity())) return 0;
   double sum = 0;
-  for (std::int32_t v = 0; v < V; ++v)
-    sum += std::exp(static_cast<double>(x[v]) - static_cast<double>(most));
+  each_block([&](const float* x, std::int32_t n) {
+    for (std::int32_t v = 0; v < n; ++v)
+      sum += std::exp(static_cast<double>(x[v]) - static_cast<double>(most));
+  });
   return static_cast<double>(most) + std::log(sum);
 }
 
+constexpr bs_options kNoOptions{sizeof(bs_options), ASSAY_F32, 0, 0, nullptr, nullptr, 1, 0, 0};
+
 class Search {
  public:
-  Search(assay_ctx* ctx, const bs_params& p, const assay_lm& lm)
+  Search(assay_ctx* ctx, const bs_params& p, const assay_lm& lm, const bs_options& options)
       : p_(p),
+        o_(options),
         lm_(lm),
         ctx_(ctx),
         threads_(std::max(ctx->nthreads, 1)),
         K_(p.K),
         T_(p.max_new),
         all_(std::int64_t{p.B} * p.K),
-        out_(ctx, all_ * lm.V),
+        out_(ctx, options.row_dtype == ASSAY_F32 ? all_ * lm.V : (all_ * lm.V + 1) / 2),
         states_(ctx, all_),
         parents_(ctx, all_),
         items_(ctx, all_),
@@ -214,13 +283,17 @@ class Search {
         n_found_(ctx, threads_ * p.B),
         size_(ctx, p.B),
         banked_(ctx, p.B),
-        finished_(ctx, p.B) {}
+        finished_(ctx, p.B),
+        most_banned_(1 + std::int64_t{options.n_bad} + (options.no_repeat_ngram > 0 ? T_ : 0)),
+        banned_(ctx, threads_ * most_banned_),
+        text_(ctx, reads_text() ? threads_ * T_ : 0) {}
 
   bool failed() const {
     return out_.failed() || states_.failed() || parents_.failed() || items_.failed() ||
            tokens_.failed() || places_.failed() || list_.failed() || next_.failed() ||
            bank_.failed() || nodes_.failed() || found_.failed() || n_found_.failed() ||
-           size_.failed() || banked_.failed() || finished_.failed();
+           size_.failed() || banked_.failed() || finished_.failed() || banned_.failed() ||
+           text_.failed();
   }
 
   int run(const Outputs& to) {
@@ -248,15 +321,22 @@ class Search {
     return std::pow(p_.penalty != 0 ? (5.0 + len) / 6.0 : static_cast<double>(len), p_.alpha);
   }
 
-  // With keep_finished: K finished beams are better than any active one can still become.
+  bool reads_text() const { return o_.no_repeat_ngram > 0 || o_.n_bad > 0; }
+
+  bool patience_ends(std::int32_t b) const {
+    return o_.patience > 0 && finished_[b] >= o_.patience * static_cast<double>(K_);
+  }
+
+  // With keep_finished: K finished beams are better than any active one is or can still become.
   bool decided(std::int32_t b) const {
     if (p_.keep_finished == 0 || step_ == 1) return false;
     double most = -kInf;
     for (std::int64_t i = 0; i < size_[b]; ++i) {
       if (list_[b * K_ + i].finished == 0) most = std::max(most, list_[b * K_ + i].acc);
     }
-    const double bound = std::max(most / penalty(static_cast<std::int32_t>(step_)),
-                                  most / penalty(static_cast<std::int32_t>(T_)));
+    const double bound = std::max({most / penalty(static_cast<std::int32_t>(step_ - 1)),
+                                   most / penalty(static_cast<std::int32_t>(step_)),
+                                   most / penalty(static_cast<std::int32_t>(T_))});
     std::int64_t better = 0;
     for (std::int64_t i = 0; i < size_[b]; ++i)
       better += list_[b * K_ + i].finished != 0 && list_[b * K_ + i].score > bound;
@@ -268,7 +348,7 @@ class Search {
   std::int32_t gather() {
     std::int32_t n = 0;
     for (std::int32_t b = 0; b < p_.B; ++b) {
-      if (decided(b)) continue;
+      if (decided(b) || patience_ends(b)) continue;
       for (std::int32_t i = 0; i < size_[b]; ++i) {
         const Beam& beam = list_[b * K_ + i];
         if (beam.finished != 0) continue;
@@ -303,14 +383,45 @@ class Search {
   }
 
   void select_from(int t, std::int32_t row) {
-    const std::int32_t b = items_[row], skip = step_ < p_.min_new ? p_.eos : -1;
-    const float* x = out_.data() + std::int64_t{row} * lm_.V;
-    const double minus = lm_.kind == BS_LOGITS ? log_sum_exp(x, lm_.V) : 0;
+    const std::int64_t at = std::int64_t{row} * lm_.V;
+    const auto* halves = reinterpret_cast<const std::uint16_t*>(out_.data()) + at;
+    if (o_.row_dtype == ASSAY_F32) return select_from(t, row, FloatRow{out_.data() + at});
+    if (o_.row_dtype == ASSAY_BF16) return select_from(t, row, Bf16Row{halves});
+    select_from(t, row, F16Row{halves});
+  }
+
+  template <class Row>
+  void select_from(int t, std::int32_t row, const Row& values) {
+    const std::int32_t b = items_[row];
+    const double minus = lm_.kind == BS_LOGITS ? log_sum_exp(values, lm_.V) : 0;
     Beam& beam = list_[b * K_ + places_[row]];
     beam.state = states_[row];
     Best best(found_.data() + t * all_ + b * K_, K_, n_found_[std::int64_t{t} * p_.B + b]);
-    select_row(x, lm_.V, skip, beam.acc - minus, places_[row], best);
+    select_row(values, lm_.V, banned_after(t, b, beam), beam.acc - minus, places_[row], best);
     n_found_[std::int64_t{t} * p_.B + b] = best.size();
+  }
+
+  Banned banned_after(int t, std::int32_t b, const Beam& beam) const {
+    Banned banned{banned_.data() + t * most_banned_};
+    if (step_ < p_.min_new && p_.eos >= 0) banned.add(p_.eos);
+    if (!reads_text()) return banned;
+    std::int32_t* text = text_.data() + t * T_;
+    const std::int64_t len = beam.len;
+    std::int64_t node = beam.node;
+    for (std::int64_t i = len - 1; i >= 0; --i) {
+      text[i] = nodes_[b * K_ * T_ + node].token;
+      node = nodes_[b * K_ * T_ + node].parent;
+    }
+    const std::int64_t n = o_.no_repeat_ngram;
+    for (std::int64_t end = n; n > 0 && end <= len; ++end) {
+      if (std::equal(text + end - n, text + end - 1, text + len - n + 1)) banned.add(text[end - 1]);
+    }
+    for (std::int32_t i = 0; i < o_.n_bad; ++i) {
+      const std::int64_t before = o_.bad_len[i] - 1;
+      if (before <= len && std::equal(o_.bad[i], o_.bad[i] + before, text + len - before))
+        banned.add(o_.bad[i][before]);
+    }
+    return banned;
   }
 
   // Merges the finished beams and the continuations of the item at `row`; returns its last row + 1.
@@ -395,6 +506,10 @@ class Search {
 
   void write(std::int32_t b, const Outputs& to) {
     Beam* list = list_.data() + b * K_;
+    if (patience_ends(b)) {  // active beams are not part of the answer
+      const auto active = [](const Beam& beam) { return beam.finished == 0; };
+      size_[b] = static_cast<std::int32_t>(std::remove_if(list, list + size_[b], active) - list);
+    }
     std::stable_sort(list, list + size_[b], ahead);
     std::int64_t i = 0, j = 0, k = 0;
     for (; k < K_ && (i < size_[b] || j < banked_[b]); ++k) {
@@ -419,6 +534,7 @@ class Search {
   }
 
   const bs_params& p_;
+  const bs_options& o_;
   const assay_lm& lm_;
   assay_ctx* ctx_;
   int threads_;
@@ -433,6 +549,8 @@ class Search {
   Scratch<Candidate> found_;
   Scratch<std::int64_t> n_found_;
   Scratch<std::int32_t> size_, banked_, finished_;
+  std::int64_t most_banned_;
+  Scratch<std::int32_t> banned_, text_;  // of each thread
   std::vector<std::int64_t> cursors_;
 };
 
@@ -451,17 +569,45 @@ bool valid(const bs_params* p, const assay_lm* lm, const Outputs& to) {
          to.n_out != nullptr;
 }
 
+bool valid_options(const bs_params& p, const bs_options* o, const assay_lm& lm) {
+  if (o == nullptr || o->size != sizeof(bs_options)) return false;
+  if (o->row_dtype < ASSAY_F32 || o->row_dtype > ASSAY_F16 || o->no_repeat_ngram < 0) return false;
+  if (o->groups < 1 || p.K % o->groups != 0) return false;
+  if (!(o->diversity >= 0) || !std::isfinite(o->diversity)) return false;
+  if (!(o->patience >= 0) || !std::isfinite(o->patience)) return false;
+  if (o->patience > 0 && p.keep_finished == 0) return false;
+  if (o->n_bad < 0 || (o->n_bad > 0 && (o->bad_len == nullptr || o->bad == nullptr))) return false;
+  for (std::int32_t i = 0; i < o->n_bad; ++i) {
+    if (o->bad_len[i] < 1 || o->bad[i] == nullptr) return false;
+    const auto outside = [&](std::int32_t token) { return token < 0 || token >= lm.V; };
+    if (std::any_of(o->bad[i], o->bad[i] + o->bad_len[i], outside)) return false;
+  }
+  return true;
+}
+
+int run_search(assay_ctx* ctx, const bs_params* p, const bs_options* options, const assay_lm* lm,
+               const Outputs& to) {
+  if (!valid(p, lm, to) || !valid_options(*p, options, *lm)) return ASSAY_EINVAL;
+  if (options->groups > 1) return ASSAY_ENOTSUP;
+  try {
+    Search search(ctx, *p, *lm, *options);
+    return search.failed() ? ASSAY_ENOMEM : search.run(to);
+  } catch (const std::bad_alloc&) {
+    return ASSAY_ENOMEM;
+  }
+}
+
 }  // namespace
 
 extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq,
                            int32_t* len, double* acc, double* score, int32_t* finished,
                            int32_t* n_out) {
-  const Outputs to{seq, len, acc, score, finished, n_out};
-  if (!valid(p, lm, to)) return ASSAY_EINVAL;
-  try {
-    Search search(ctx, *p, *lm);
-    return search.failed() ? ASSAY_ENOMEM : search.run(to);
-  } catch (const std::bad_alloc&) {
-    return ASSAY_ENOMEM;
-  }
+  return run_search(ctx, p, &kNoOptions, lm, {seq, len, acc, score, finished, n_out});
+}
+
+extern "C" int beam_search_with_options(assay_ctx* ctx, const bs_params* p,
+                                        const bs_options* options, const assay_lm* lm, int32_t* seq,
+                                        int32_t* len, double* acc, double* score, int32_t* finished,
+                                        int32_t* n_out) {
+  return run_search(ctx, p, options, lm, {seq, len, acc, score, finished, n_out});
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "trusted.h"
 
@@ -25,6 +26,7 @@ struct Beam {
 struct Candidate {
   std::int32_t parent = 0, token = -1, len = 0;
   double acc = 0, score = 0, logit = 0;
+  double lowered = 0;  // by what the groups before took, for the comparison only
 };
 
 class ItemSearch {
@@ -32,13 +34,15 @@ class ItemSearch {
   ItemSearch(const Shape& s, const ItemModel& model, std::int32_t item) : s_(s), model_(model) {
     Beam start;
     start.state = model.start(item);
-    list_.push_back(start);
+    lists_.assign(static_cast<std::size_t>(s.groups), {start});
+    width_ = static_cast<std::size_t>(s.K / s.groups);
   }
 
   void run() {
-    while (steps_ < s_.max_new && active() > 0) {
+    while (steps_ < s_.max_new && active() > 0 && !patience_ends()) {
       rows_ += active();
-      advance();
+      std::map<std::int32_t, int> taken;
+      for (List& list : lists_) advance(list, taken);
       ++steps_;
       if (decided_after_ < 0 && decided()) decided_after_ = steps_;
     }
@@ -46,7 +50,9 @@ class ItemSearch {
   }
 
   std::vector<Answer> answer() {
-    std::vector<Beam> all = list_;
+    std::vector<Beam> all;
+    for (const List& list : lists_) all.insert(all.end(), list.begin(), list.end());
+    if (patience_ends()) std::erase_if(all, [](const Beam& b) { return !b.finished; });
     if (s_.keep_finished != 0) all.insert(all.end(), bank_.begin(), bank_.end());
     std::stable_sort(all.begin(), all.end(), [](const Beam& a, const Beam& b) {
       if (a.score != b.score) return a.score > b.score;
@@ -73,8 +79,18 @@ class ItemSearch {
   double largest_logit() const { return largest_logit_; }
 
  private:
+  using List = std::vector<Beam>;
+
   std::int64_t active() const {
-    return std::count_if(list_.begin(), list_.end(), [](const Beam& b) { return !b.finished; });
+    std::int64_t n = 0;
+    for (const List& list : lists_) {
+      n += std::count_if(list.begin(), list.end(), [](const Beam& b) { return !b.finished; });
+    }
+    return n;
+  }
+
+  bool patience_ends() const {
+    return s_.patience > 0 && static_cast<double>(finished_) >= s_.patience * s_.K;
   }
 
   double score(double acc, std::int32_t len) const {
@@ -82,15 +98,19 @@ class ItemSearch {
     return len == 0 ? 0 : acc / std::pow(static_cast<double>(len), s_.alpha);
   }
 
-  double key(const Candidate& c) const { return s_.rank_mode == 0 ? c.score : c.acc; }
+  double key(const Candidate& c) const {
+    if (s_.rank_mode != 0) return c.acc - c.lowered;
+    return c.lowered == 0 ? c.score : score(c.acc - c.lowered, c.len);
+  }
 
-  void advance() {
-    std::vector<std::vector<Candidate>> found(list_.size());
-    parallel_for(static_cast<std::int64_t>(list_.size()), std::max(1, 30000 / s_.V),
+  // One step of one list. `taken` counts the tokens that this step appended so far.
+  void advance(List& list, std::map<std::int32_t, int>& taken) {
+    std::vector<std::vector<Candidate>> found(list.size());
+    parallel_for(static_cast<std::int64_t>(list.size()), std::max(1, 30000 / s_.V),
                  [&](std::int64_t begin, std::int64_t end) {
                    for (std::int64_t i = begin; i < end; ++i)
                      found[static_cast<std::size_t>(i)] =
-                         continuations(static_cast<std::int32_t>(i));
+                         continuations(list, static_cast<std::int32_t>(i), taken);
                  });
     std::vector<Candidate> pool;
     for (const auto& part : found) pool.insert(pool.end(), part.begin(), part.end());
@@ -102,26 +122,56 @@ class ItemSearch {
       if (a.parent != b.parent) return a.parent < b.parent;
       return a.token < b.token;
     });
-    const std::size_t kept = std::min(pool.size(), static_cast<std::size_t>(s_.K));
+    const std::size_t kept = std::min(pool.size(), width_);
     for (std::size_t i = 0; i + 1 < pool.size() && i < kept; ++i) check_gap(pool[i], pool[i + 1]);
-    replace_list(pool, kept);
+    replace(list, pool, kept);
+    for (std::size_t i = 0; i < kept; ++i) {
+      if (pool[i].token >= 0) ++taken[pool[i].token];
+    }
   }
 
-  // What beam i adds to the pool. A list of K can take at most K of one beam.
-  std::vector<Candidate> continuations(std::int32_t i) const {
-    const Beam& beam = list_[static_cast<std::size_t>(i)];
-    if (beam.finished) return {{i, -1, beam.len, beam.acc, beam.score, 0}};
+  // What beam i adds to the pool. A list can take no more of one beam than it has places, and those
+  // are the best but for tokens that are lowered.
+  std::vector<Candidate> continuations(const List& list, std::int32_t i,
+                                       const std::map<std::int32_t, int>& taken) const {
+    const Beam& beam = list[static_cast<std::size_t>(i)];
+    if (beam.finished) return {{i, -1, beam.len, beam.acc, beam.score, 0, 0}};
     std::vector<float> row(static_cast<std::size_t>(s_.V));
     model_.row(beam.state, row.data());
     const double shift = s_.kind == BS_LOGITS ? log_sum_exp(row) : 0;
     if (s_.min_new > beam.len + 1 && s_.eos >= 0) row[static_cast<std::size_t>(s_.eos)] = kMinusInf;
+    forbid_repetitions(beam.tokens, row);
+    forbid_bad(beam.tokens, row);
     std::vector<Candidate> result;
-    for (const std::int32_t token : best_tokens(row, static_cast<std::size_t>(s_.K) + 1)) {
+    for (const std::int32_t token : best_tokens(row, width_ + 1 + taken.size())) {
       const double x = static_cast<double>(row[static_cast<std::size_t>(token)]),
                    acc = beam.acc + (x - shift);
-      result.push_back({i, token, beam.len + 1, acc, score(acc, beam.len + 1), x});
+      const auto earlier = taken.find(token);
+      result.push_back({i, token, beam.len + 1, acc, score(acc, beam.len + 1), x,
+                        earlier == taken.end() ? 0 : s_.diversity * earlier->second});
     }
     return result;
+  }
+
+  // Wherever the last n - 1 tokens stand in the text, what followed them there may not follow now.
+  void forbid_repetitions(const std::vector<std::int32_t>& text, std::vector<float>& row) const {
+    const auto n = static_cast<std::size_t>(s_.no_repeat_ngram);
+    if (n == 0) return;
+    for (std::size_t end = n; end <= text.size(); ++end) {
+      const bool same = std::equal(text.end() - static_cast<std::ptrdiff_t>(n - 1), text.end(),
+                                   text.begin() + static_cast<std::ptrdiff_t>(end - n));
+      if (same) row[static_cast<std::size_t>(text[end - 1])] = kMinusInf;
+    }
+  }
+
+  void forbid_bad(const std::vector<std::int32_t>& text, std::vector<float>& row) const {
+    for (const std::vector<std::int32_t>& sequence : s_.bad) {
+      const std::size_t before = sequence.size() - 1;
+      if (before > text.size()) continue;
+      const bool same = std::equal(sequence.begin(), sequence.end() - 1,
+                                   text.end() - static_cast<std::ptrdiff_t>(before));
+      if (same) row[static_cast<std::size_t>(sequence.back())] = kMinusInf;
+    }
   }
 
   static double log_sum_exp(const std::vector<float>& row) {
@@ -163,12 +213,12 @@ class ItemSearch {
     return tokens;
   }
 
-  void replace_list(const std::vector<Candidate>& pool, std::size_t kept) {
+  void replace(List& list, const std::vector<Candidate>& pool, std::size_t kept) {
     std::vector<Beam> next;
-    std::vector<char> stays(list_.size(), 0);
+    std::vector<char> stays(list.size(), 0);
     for (std::size_t i = 0; i < kept; ++i) {
       const Candidate& c = pool[i];
-      const Beam& parent = list_[static_cast<std::size_t>(c.parent)];
+      const Beam& parent = list[static_cast<std::size_t>(c.parent)];
       if (c.token < 0) {
         stays[static_cast<std::size_t>(c.parent)] = 1;
         next.push_back(parent);
@@ -180,31 +230,34 @@ class ItemSearch {
       if (!beam.finished) beam.state = model_.extend(parent.state, c.token);
       next.push_back(std::move(beam));
     }
-    for (std::size_t i = 0; i < list_.size(); ++i) {
-      if (list_[i].finished && stays[i] == 0) bank_.push_back(list_[i]);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (list[i].finished && stays[i] == 0) bank_.push_back(list[i]);
     }
-    list_ = std::move(next);
+    list = std::move(next);
   }
 
   // With keep_finished: K finished beams outrank whatever an active one can still become.
   bool decided() const {
     if (s_.keep_finished == 0) return false;
     double bound = -kInf;
-    for (const Beam& b : list_) {
+    std::vector<Beam> all;
+    for (const List& list : lists_) all.insert(all.end(), list.begin(), list.end());
+    for (const Beam& b : all) {
       if (b.finished) continue;
       bound = std::max({bound, score(b.acc, s_.max_new),
                         score(b.acc, std::min(b.len + 1, s_.max_new)), b.score});
     }
     std::int64_t better = 0;
-    for (const Beam& b : list_) better += b.finished && b.score > bound ? 1 : 0;
+    for (const Beam& b : all) better += b.finished && b.score > bound ? 1 : 0;
     for (const Beam& b : bank_) better += b.score > bound ? 1 : 0;
     return better >= s_.K;
   }
 
   void check_gap(const Candidate& a, const Candidate& b) {
-    const bool same_row =
-        a.parent == b.parent && a.logit == b.logit && a.token >= 0 && b.token >= 0;
-    const bool equal = s_.kind == BS_LOGITS ? same_row : a.acc == b.acc && a.len == b.len;
+    const bool same_row = a.parent == b.parent && a.logit == b.logit && a.token >= 0 &&
+                          b.token >= 0 && a.lowered == b.lowered;
+    const bool equal =
+        s_.kind == BS_LOGITS ? same_row : a.acc - a.lowered == b.acc - b.lowered && a.len == b.len;
     compare(key(a), key(b), equal, a.len == b.len);
   }
 
@@ -221,7 +274,9 @@ class ItemSearch {
 
   const Shape& s_;
   const ItemModel& model_;
-  std::vector<Beam> list_, bank_;
+  std::vector<List> lists_;  // one a group
+  std::vector<Beam> bank_;
+  std::size_t width_ = 0;  // most beams of a list
   std::int64_t rows_ = 0, steps_ = 0, decided_after_ = -1, finished_ = 0;
   double largest_logit_ = 0;
   bool clear_ = true;

@@ -21,6 +21,12 @@ struct Shape {
   bool strict = false;     // superfluous rows or calls fail the case
   bool early = false;      // fewer calls than the plain search are required
   std::vector<std::int64_t> prompt_start{0};
+  // Of beam_search_with_options.
+  bool with_options = false;
+  Dtype row_dtype = Dtype::f32;
+  std::int32_t no_repeat_ngram = 0, groups = 1;
+  std::vector<std::vector<std::int32_t>> bad;
+  double diversity = 0, patience = 0;
 };
 
 Shape shape_of(const CaseSpec&);

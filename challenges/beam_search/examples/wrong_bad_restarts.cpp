@@ -1,0 +1,33 @@
+// fails: bad_sequences
+// Each sequence is followed by a counter that falls back to 0 at a mismatch: a banned sequence
+// that begins inside a failed attempt is missed.
+#define beam_search_with_options naive_with_options
+#include "naive.cpp"
+#undef beam_search_with_options
+
+namespace {
+
+class Variant final : public OptionSearch {
+ public:
+  using OptionSearch::OptionSearch;
+
+  bool is_bad(const std::int32_t* text, std::int64_t len, std::int32_t token) const override {
+    for (std::int32_t i = 0; i < o_.n_bad; ++i) {
+      std::int32_t matched = 0;
+      for (std::int64_t t = 0; t < len; ++t) {
+        matched = matched < o_.bad_len[i] && text[t] == o_.bad[i][matched] ? matched + 1 : 0;
+      }
+      if (matched == o_.bad_len[i] - 1 && token == o_.bad[i][matched]) return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace
+
+extern "C" int beam_search_with_options(assay_ctx* ctx, const bs_params* p,
+                                        const bs_options* options, const assay_lm* lm, int32_t* seq,
+                                        int32_t* len, double* acc, double* score, int32_t* finished,
+                                        int32_t* n_out) {
+  return run_search<Variant>(ctx, p, options, lm, {seq, len, acc, score, finished, n_out});
+}

@@ -1,0 +1,25 @@
+// fails: bad_eos
+// A banned sequence that ends with eos is ignored.
+#define beam_search_with_options naive_with_options
+#include "naive.cpp"
+#undef beam_search_with_options
+
+namespace {
+
+class Variant final : public OptionSearch {
+ public:
+  using OptionSearch::OptionSearch;
+
+  bool is_bad(const std::int32_t* text, std::int64_t len, std::int32_t token) const override {
+    return token != p_.eos && OptionSearch::is_bad(text, len, token);
+  }
+};
+
+}  // namespace
+
+extern "C" int beam_search_with_options(assay_ctx* ctx, const bs_params* p,
+                                        const bs_options* options, const assay_lm* lm, int32_t* seq,
+                                        int32_t* len, double* acc, double* score, int32_t* finished,
+                                        int32_t* n_out) {
+  return run_search<Variant>(ctx, p, options, lm, {seq, len, acc, score, finished, n_out});
+}
