@@ -229,16 +229,18 @@ Selection select(Handler run, std::vector<Form> operands, bool rendezvous = true
   return s;
 }
 
-// The qualifiers after .sync, "add.u32"; throws without .sync.
+// The qualifiers but .sync, "add.u32"; throws without .sync. It may stand anywhere: the ISA writes
+// vote.sync.ballot.b32 and match.any.sync.b32, CUB vote.ballot.sync.b32, and ptxas takes them all.
 std::string qualifiers(const ptx::Instruction& i) {
-  if (i.modifiers.empty() || i.modifiers.front() != "sync") {
+  if (std::count(i.modifiers.begin(), i.modifiers.end(), "sync") != 1) {
     // Volta and later GPUs have only the .sync forms (PTX ISA 6.4).
     refuse(i, "the form without .sync does not exist on sm_70 and later");
   }
   std::string all;
-  for (std::size_t m = 1; m < i.modifiers.size(); ++m) {
-    if (m > 1) all += '.';
-    all += i.modifiers[m];
+  for (const std::string& m : i.modifiers) {
+    if (m == "sync") continue;
+    if (!all.empty()) all += '.';
+    all += m;
   }
   return all;
 }
@@ -303,20 +305,13 @@ Selection select_variant(const ptx::Instruction& i) {
                              name);
     if (run != nullptr) return select(run, {Form::dst32, Form::src32, Form::src32});
     if (name.ends_with(".f32")) refuse(i, "needs sm_100a");
-  }
-  refuse(i, "no such variant");
-}
-
-// match has its mode before .sync.
-Selection select_match(const ptx::Instruction& i) {
-  const auto& m = i.modifiers;
-  if (m.size() == 3 && m[1] == "sync" && (m[2] == "b32" || m[2] == "b64")) {
-    const bool wide = m[2] == "b64";
-    if (m[0] == "any" && !i.paired) {
+  } else if (i.opcode == "match" && (name.ends_with(".b32") || name.ends_with(".b64"))) {
+    const bool wide = name.ends_with("64");
+    if (name.starts_with("any.") && name.size() == 7 && !i.paired) {
       return select(wide ? run_match_any<Lanes64> : run_match_any<Lanes32>,
                     {Form::dst32, wide ? Form::src64 : Form::src32, Form::src32});
     }
-    if (m[0] == "all") return select_match_all(wide, i.paired);
+    if (name.starts_with("all.") && name.size() == 7) return select_match_all(wide, i.paired);
   }
   refuse(i, "no such variant");
 }
@@ -330,9 +325,8 @@ std::optional<Selection> select_warp_op(const ptx::Instruction& i) {
   } else if (i.opcode == "elect") {
     if (i.modifiers != std::vector<std::string>{"sync"} || !i.paired) refuse(i, "no such variant");
     s = select(run_elect, {Form::dst32, Form::dst_pred, Form::src32});
-  } else if (i.opcode == "match") {
-    s = select_match(i);
-  } else if (i.opcode == "shfl" || i.opcode == "vote" || i.opcode == "redux") {
+  } else if (i.opcode == "shfl" || i.opcode == "vote" || i.opcode == "match" ||
+             i.opcode == "redux") {
     s = select_variant(i);
   } else {
     return std::nullopt;

@@ -268,11 +268,35 @@ TEST(WarpOps, WaitForTheirMembers) {
   EXPECT_FALSE(select_for_test(instruction("activemask.b32 %r1;")).rendezvous);
 }
 
+// ptxas takes .sync at any place among the qualifiers; CUB, and so thrust::sort, writes
+// vote.ballot.sync.b32.
+TEST(WarpOps, SyncMayStandAnywhere) {
+  const std::pair<const char*, const char*> alike[] = {
+      {"vote.ballot.sync.b32 %r1, %p1, %r2;", "vote.sync.ballot.b32 %r1, %p1, %r2;"},
+      {"vote.all.sync.pred %p2, %p1, %r2;", "vote.sync.all.pred %p2, %p1, %r2;"},
+      {"vote.any.sync.pred %p2, !%p1, %r2;", "vote.sync.any.pred %p2, !%p1, %r2;"},
+      {"vote.uni.sync.pred %p2, %p1, %r2;", "vote.sync.uni.pred %p2, %p1, %r2;"},
+      {"match.sync.any.b64 %r1, %rd1, %r2;", "match.any.sync.b64 %r1, %rd1, %r2;"},
+      {"match.sync.all.b32 %r1|%p1, %r3, %r2;", "match.all.sync.b32 %r1|%p1, %r3, %r2;"},
+      {"redux.min.sync.s32 %r1, %r3, %r2;", "redux.sync.min.s32 %r1, %r3, %r2;"},
+      {"shfl.up.sync.b32 %r1|%p1, %r3, 1, 0, %r2;", "shfl.sync.up.b32 %r1|%p1, %r3, 1, 0, %r2;"},
+  };
+  for (const auto& [other, usual] : alike) {
+    const auto a = select_warp_op(instruction(other)), b = select_warp_op(instruction(usual));
+    ASSERT_TRUE(a && b) << other;
+    EXPECT_EQ(a->run, b->run) << other;
+    EXPECT_EQ(a->operands, b->operands) << other;
+    EXPECT_EQ(a->mask_operand, b->mask_operand) << other;
+    EXPECT_TRUE(a->rendezvous) << other;
+  }
+}
+
 TEST(WarpOps, OthersAreRefusedByName) {
   for (const std::string text :
        {"shfl.idx.b32 %r1|%p1, %r2, %r3, %r4;", "shfl.bfly.b32 %r1, %r2, %r3, %r4;",
         "vote.ballot.b32 %r1, %p1;", "vote.all.pred %p1, %p2;", "redux.sync.min.f32 %r1, %r2, %r3;",
         "redux.sync.max.abs.NaN.f32 %r1, %r2, %r3;", "redux.sync.add.b32 %r1, %r2, %r3;",
+        "vote.ballot.sync.sync.b32 %r1, %p1, %r2;", "match.any.b32 %r1, %r2, %r3;",
         "match.any.sync.b16 %r1, %r2, %r3;", "match.any.sync.b32 %r1|%p1, %r2, %r3;",
         "vote.sync.none.pred %p1, %p2, %r3;", "shfl.sync.idx.b64 %r1, %r2, %r3, %r4, %r5;"}) {
     try {
