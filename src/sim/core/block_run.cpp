@@ -98,6 +98,7 @@ void BlockRun::begin(std::uint64_t block) {
   barriers.reset();
   phases.clear();
   output.clear();
+  instructions = 0;
   std::iota(order.begin(), order.end(), 0u);
   if (grid->shuffle_seed != 0) {
     const Permutation shuffled(order.size(), grid->shuffle_seed ^ (block + 1));
