@@ -120,11 +120,6 @@ struct BlockCounts {
   std::vector<std::uint64_t> executions, lanes;
 };
 
-// The warps that arrived at an mbarrier in its current phase and in the one before.
-struct PhaseWarps {
-  std::uint32_t current = 0, last = 0;
-};
-
 struct BlockRun {
   BlockRun(GridRun&, BlockCounts&);
 
@@ -148,7 +143,6 @@ struct BlockRun {
   std::vector<WarpRun> warps;
   std::vector<std::uint32_t> order;  // in which warps take turns
   Barriers barriers;
-  std::map<std::uint64_t, PhaseWarps> phases;  // of mbarriers, by address
   std::string output;                          // of printf
   std::uint64_t instructions = 0;              // executed and accounted for
   std::uint32_t last_pc = 0, last_thread = 0;  // when that was last done

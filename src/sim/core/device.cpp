@@ -319,6 +319,7 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
   out.counters = result.counters;
   out.output = std::move(result.output);
   std::vector<RawFinding> findings = checker.findings();
+  std::erase_if(findings, [&](const RawFinding& f) { return is_excused(grid, f); });
   if (result.failure) {
     keep_until_failure(findings, grid, result);
     out.status = status_of(result.failure->kind);
