@@ -184,6 +184,17 @@ std::optional<SharedRaces::Pair> SharedRaces::unordered(Entry e, const Run& r) c
   return std::nullopt;
 }
 
+namespace {
+
+// Whether lanes apart read one address, as far as the first tells.
+bool repeats(const WarpAccess& a) {
+  const std::uint32_t first = a.mask & -a.mask;
+  const std::uint64_t address = a.address[std::countr_zero(a.mask)];
+  return a.kind == AccessKind::load && (lanes_at(a, a.mask, address) & ~(first | first << 1)) != 0;
+}
+
+}  // namespace
+
 const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& a,
                                                               const LanePattern& p) {
   conflicts_.clear();
@@ -219,8 +230,9 @@ const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& 
   };
   if (p.uniform) {
     run(p.first, last_lane(a.mask), p.low);
-  } else if (a.kind == AccessKind::store && !p.distinct) {
-    // Lanes of one store do not conflict here: those of one address must come together.
+  } else if ((a.kind == AccessKind::store && !p.distinct) || repeats(a)) {
+    // Lanes of one store do not conflict here: those of one address must come together. Of other
+    // accesses it saves work.
     for_addresses(a, [&](std::uint32_t lanes_there, std::uint64_t address) {
       run(static_cast<std::uint32_t>(std::countr_zero(lanes_there)), last_lane(lanes_there),
           address);

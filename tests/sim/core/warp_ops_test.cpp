@@ -84,6 +84,36 @@ TEST(Shuffle, AgreesWithTheIsa) {
   }
 }
 
+// Literals and the whole warp take a way of their own.
+TEST(Shuffle, LiteralsAgreeWithTheIsa) {
+  std::mt19937 random(5);
+  for (const std::string mode : {"up", "down", "bfly", "idx"}) {
+    for (int repeat = 0; repeat < 200; ++repeat) {
+      FakeWarp w;
+      w.activate(repeat % 4 == 0 ? static_cast<std::uint32_t>(random()) | 1 : kFull);
+      const auto b = static_cast<std::uint32_t>(random() % 40);
+      const auto c = static_cast<std::uint32_t>(repeat % 2 == 0 ? (mode == "up" ? 0u : 31u)
+                                                                : random() & 0x1f1fu);
+      w.fill32("%r1", [&](auto) { return random(); });
+      const Lanes32 a = w.r32("%r1");
+      const bool in_place = repeat % 3 == 0;
+      w.pred("%p1") = 0xaaaaaaaau;
+      const std::uint32_t active = w.warp.active;
+      const std::string d = in_place ? "%r1" : "%r5";
+      const Lanes32 before = w.r32(d);
+      w.run("shfl.sync." + mode + ".b32 " + d + "|%p1, %r1, " + std::to_string(b) + ", " +
+            std::to_string(c) + ", -1;");
+      for (std::uint32_t l = 0; l < 32; ++l) {
+        const bool on = (active & bit(l)) != 0;
+        const Shuffled expected = shuffle(mode, static_cast<int>(l), b, c, active);
+        ASSERT_EQ(w.r32(d).v[l], on ? a.v[expected.source] : before.v[l]) << mode << " lane " << l;
+        const bool pred = (w.pred("%p1") & bit(l)) != 0;
+        ASSERT_EQ(pred, on ? expected.valid : l % 2 == 1) << mode << " lane " << l;
+      }
+    }
+  }
+}
+
 TEST(Shuffle, TakesImmediatesAndTheSameRegister) {
   FakeWarp w;
   w.fill32("%r1", [](auto l) { return 3 * l; });
