@@ -174,6 +174,7 @@ void locate(Warp& warp, const Instr& in, std::uint32_t base, std::uint32_t bytes
   Lanes64 address;
   lane_addresses(w, base, in.imm, out.flags.narrow_address, address);
   if (out.flags.releases) w.block->checker.fence();
+  if (out.flags.releases_block) w.block->checker.fence_block(w.index);
   const AccessKind kind = out.flags.returns ? AccessKind::atomic : AccessKind::reduction;
   locate_atomic(w, out.flags.space, address.v, w.active, kind, bytes, out.host.data());
   out.shared_with_host_threads = w.block->grid->parallel && out.flags.space != Space::shared;
@@ -414,6 +415,7 @@ std::optional<CoreSelection> select_atomic(const ptx::Instruction& in, const Nam
   flags.narrow_address = narrow_base(in.operands[address_at], names);
   flags.returns = returns;
   flags.releases = m->releases && m->beyond_block && m->space != Space::shared;
+  flags.releases_block = m->releases;
   s.e = flags.encode();
   s.cls = InstrClass::memory;
   const Forms forms = forms_of(m->type, vector);

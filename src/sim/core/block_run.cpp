@@ -96,8 +96,8 @@ void BlockRun::begin(std::uint64_t block) {
   if (shared.size() != 0) std::memset(shared.data(), kPoison, shared.size());
   checker.begin_block(block);
   barriers.reset();
-  phases.clear();
   output.clear();
+  instructions = 0;
   std::iota(order.begin(), order.end(), 0u);
   if (grid->shuffle_seed != 0) {
     const Permutation shuffled(order.size(), grid->shuffle_seed ^ (block + 1));

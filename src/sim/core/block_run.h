@@ -109,17 +109,15 @@ struct GridRun {
   std::uint64_t max_output_bytes = 0;
   std::uint64_t shuffle_seed = 0;
   bool parallel = false;  // blocks run on several host threads
-  std::atomic<std::uint64_t> instructions{0};
+  // Each block has the limit for itself, and those before it in order together with it: what a
+  // launch whose blocks may run on several host threads can tell without regard to their number.
+  bool limit_by_block = false;
+  std::atomic<std::uint64_t> instructions{0};  // unless limit_by_block
 };
 
 // Executions of basic blocks, by Code::first_block + index.
 struct BlockCounts {
   std::vector<std::uint64_t> executions, lanes;
-};
-
-// The warps that arrived at an mbarrier in its current phase and in the one before.
-struct PhaseWarps {
-  std::uint32_t current = 0, last = 0;
 };
 
 struct BlockRun {
@@ -145,9 +143,13 @@ struct BlockRun {
   std::vector<WarpRun> warps;
   std::vector<std::uint32_t> order;  // in which warps take turns
   Barriers barriers;
-  std::map<std::uint64_t, PhaseWarps> phases;  // of mbarriers, by address
   std::string output;                          // of printf
+  std::uint64_t instructions = 0;              // executed and accounted for
+  std::uint32_t last_pc = 0, last_thread = 0;  // when that was last done
 };
+
+inline constexpr const char* kLimitText =
+    "the launch executed more instructions than its limit allows";
 
 // Thrown through the interpreter: the launch ends.
 struct LaunchFailure {

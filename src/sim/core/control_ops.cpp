@@ -19,7 +19,11 @@ void trap(Warp& w, const Instr&) {
        "executes a trap");
 }
 
-void fence_beyond_block(Warp& w, const Instr&) { w.block->checker.fence(); }
+void fence_in_block(Warp& w, const Instr&) { w.block->checker.fence_block(run_of(w).index); }
+void fence_beyond_block(Warp& w, const Instr& in) {
+  fence_in_block(w, in);
+  w.block->checker.fence();
+}
 
 void zero64(Warp& w, const Instr& in) {
   each64(w, in.d, [](unsigned) { return std::uint64_t{0}; });
@@ -50,7 +54,8 @@ Handler fence_handler(const ptx::Instruction& in) {
     if (has_prefix(in, "proxy::tensormap")) throw_unsupported(in);
     return nothing;
   }
-  if (has(in, "mbarrier_init") || has(in, "cta") || has(in, "cluster")) return nothing;
+  if (has(in, "mbarrier_init")) return nothing;
+  if (has(in, "cta") || has(in, "cluster")) return fence_in_block;
   return fence_beyond_block;
 }
 

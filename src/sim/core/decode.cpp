@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <unordered_map>
+#include <unordered_set>
 
 #include "sim/core/calls.h"
 #include "sim/core/describe.h"
@@ -17,13 +17,14 @@ using ptx::Operand;
 // The entry, then all functions that a body names; all of the module once one is called through a
 // pointer, which may come from anywhere.
 std::vector<const ptx::Function*> reachable(const ptx::Module& module, const ptx::Function& entry) {
-  std::unordered_map<std::string, const ptx::Function*> defined;
+  ptx::TextTable<const ptx::Function*> defined;
   for (const ptx::Function& f : module.functions) {
     if (f.defined && !f.entry) defined.emplace(f.name, &f);
   }
   std::vector<const ptx::Function*> found{&entry};
+  std::unordered_set<const ptx::Function*> known{&entry};
   const auto add = [&](const ptx::Function* f) {
-    if (std::find(found.begin(), found.end(), f) == found.end()) found.push_back(f);
+    if (known.insert(f).second) found.push_back(f);
   };
   const std::function<void(const Operand&)> visit = [&](const Operand& o) {
     if (o.kind == Operand::Kind::symbol) {
@@ -48,7 +49,8 @@ std::vector<const ptx::Function*> reachable(const ptx::Module& module, const ptx
 }
 
 KernelInfo kernel_info(const ptx::Function& entry) {
-  if (entry.clusters) throw Unsupported("kernel " + demangled(entry.name) + ": clusters of thread blocks");
+  if (entry.clusters)
+    throw Unsupported("kernel " + demangled(entry.name) + ": clusters of thread blocks");
   KernelInfo info;
   info.name = entry.name;
   place_kernel_params(entry, info);
@@ -59,7 +61,7 @@ KernelInfo kernel_info(const ptx::Function& entry) {
 
 std::unique_ptr<Code> decode_function(const ptx::Module& module, const ptx::Function& f,
                                       const SymbolTable& symbols,
-                                      const std::unordered_map<std::string, std::uint32_t>& callees,
+                                      const ptx::TextTable<std::uint32_t>& callees,
                                       Program& program) {
   auto code = std::make_unique<Code>();
   code->name = f.name;
@@ -109,7 +111,7 @@ std::unique_ptr<Program> build_program(const ptx::Module& module, const Variable
   program->info.static_shared_bytes = shared.static_bytes;
   program->dynamic_shared_offset = shared.dynamic_offset;
 
-  std::unordered_map<std::string, std::uint32_t> callees;
+  ptx::TextTable<std::uint32_t> callees;
   for (std::size_t i = 1; i < functions.size(); ++i) {
     callees.emplace(functions[i]->name, static_cast<std::uint32_t>(i));
   }

@@ -127,12 +127,24 @@ std::string sentence(const GridRun& grid, const RawFinding& f) {
   }
 }
 
+bool is_volatile(const GridRun& grid, std::uint32_t pc) {
+  return pc < kLastPlace && grid.program->info_of(pc).text.find(".volatile") != std::string::npos;
+}
+
+bool in_one_warp(const RawFinding& f) { return f.thread / kWarpSize == f.other_thread / kWarpSize; }
+
 // The other party of a race or of a divergent barrier.
 std::string other_party(const GridRun& grid, const RawFinding& f) {
   const ThreadId id = thread_id(grid, f.other_block, f.other_thread);
   const std::string place = grid.program->place(f.other_pc);
   switch (f.kind) {
     case FindingKind::shared_race:
+      if (in_one_warp(f) && is_volatile(grid, f.pc) && is_volatile(grid, f.other_pc)) {
+        return fmt::format(
+            "thread {} of the same warp {} it at {}, and nothing orders the two: since sm_70 the "
+            "lanes of a warp do not run in step, volatile or not, and need __syncwarp()",
+            dims(id.thread), verb(f.other_access), place);
+      }
       return fmt::format("thread {} of the block {} it at {}, and no barrier lies between",
                          dims(id.thread), verb(f.other_access), place);
     case FindingKind::global_race:
@@ -146,6 +158,16 @@ std::string other_party(const GridRun& grid, const RawFinding& f) {
 }
 
 }  // namespace
+
+bool is_excused(const GridRun& grid, const RawFinding& f) {
+  if (f.kind == FindingKind::shared_race) {
+    return !in_one_warp(f) && is_volatile(grid, f.pc) && is_volatile(grid, f.other_pc);
+  }
+  if (f.kind != FindingKind::uninitialised || !f.shared) return false;
+  const ptx::Module& module = *grid.program->module;
+  const auto file = module.files.find(grid.program->info_of(f.pc).where.file);
+  return file != module.files.end() && file->second.ends_with("/cub/block/block_merge_sort.cuh");
+}
 
 std::string demangled(const std::string& name) {
   if (!name.starts_with("_Z")) return name;  // "c" would be the type char

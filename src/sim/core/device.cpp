@@ -257,7 +257,7 @@ bool Device::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
   const std::byte* const source = state_->memory.data(from, bytes);
   if (target == nullptr || source == nullptr) return false;
   std::memmove(target, source, bytes);
-  state_->memory.mark_initialised(to, bytes);
+  state_->memory.copy_initialised(to, from, bytes);
   return true;
 }
 
@@ -307,7 +307,8 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
   grid.instruction_limit = options.instruction_limit;
   grid.max_output_bytes = options.max_output_bytes;
   grid.shuffle_seed = options.shuffle_seed;
-  grid.parallel = options.threads > 1 && blocks > 1 && !program.ordered && !config.cooperative;
+  grid.limit_by_block = !program.ordered && !config.cooperative;
+  grid.parallel = options.threads > 1 && blocks > 1 && grid.limit_by_block;
   const CheckOptions checks{options.check_races && blocks <= kMaxCheckedBlocks,
                             options.check_uninitialised, grid.parallel};
   LaunchChecker checker(state_->memory, blocks, checks);
@@ -318,6 +319,7 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
   out.counters = result.counters;
   out.output = std::move(result.output);
   std::vector<RawFinding> findings = checker.findings();
+  std::erase_if(findings, [&](const RawFinding& f) { return is_excused(grid, f); });
   if (result.failure) {
     keep_until_failure(findings, grid, result);
     out.status = status_of(result.failure->kind);

@@ -15,7 +15,7 @@ void throw_unsupported(const ptx::Instruction& in, const std::string& why) {
 }
 
 FunctionDecoder::FunctionDecoder(const ptx::Function& f, const Names& names,
-                                 const std::unordered_map<std::string, std::uint32_t>& callees)
+                                 const ptx::TextTable<std::uint32_t>& callees)
     : function_(f), names_(names), callees_(callees) {}
 
 FunctionDraft FunctionDecoder::decode(std::size_t& at) {

@@ -4,7 +4,6 @@
 #include <map>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 #include <vector>
 
 #include "sim/core/core_selection.h"
@@ -16,8 +15,7 @@ namespace assay::sim {
 class FunctionDecoder {
  public:
   // `callees` gives the index of each function of the program in Program::codes.
-  FunctionDecoder(const ptx::Function&, const Names&,
-                  const std::unordered_map<std::string, std::uint32_t>& callees);
+  FunctionDecoder(const ptx::Function&, const Names&, const ptx::TextTable<std::uint32_t>& callees);
 
   // Throws Unsupported naming the instruction; `at` is then its index in the body.
   FunctionDraft decode(std::size_t& at);
@@ -68,9 +66,9 @@ class FunctionDecoder {
 
   const ptx::Function& function_;
   const Names& names_;
-  const std::unordered_map<std::string, std::uint32_t>& callees_;
+  const ptx::TextTable<std::uint32_t>& callees_;
   FunctionDraft draft_;
-  std::unordered_map<std::string, std::uint32_t> registers_;
+  ptx::TextTable<std::uint32_t> registers_;
   std::map<std::tuple<ValueClass, SlotInit::Kind, std::uint64_t>, std::uint32_t> fixed_;
   std::uint32_t scratch_[4] = {0, 0, 0, 0};
   bool has_scratch_[4] = {false, false, false, false};

@@ -69,10 +69,31 @@ class Collector {
  public:
   explicit Collector(GridRun& grid) : grid_(grid) {}
 
-  void finished(std::uint64_t rank, BlockRun& block) {
+  // The block's output, also of one that failed.
+  void ended(std::uint64_t rank, BlockRun& block) {
     if (block.output.empty()) return;
     const std::lock_guard lock(mutex_);
     outputs_[block.index] = {rank, std::move(block.output)};
+  }
+  // Without failure. False if the launch is over: this block and those before it in order executed
+  // more than the limit allows.
+  bool finished(std::uint64_t rank, BlockRun& block) {
+    ended(rank, block);
+    if (!grid_.limit_by_block) return true;
+    const std::lock_guard lock(mutex_);
+    waiting_[rank] = {block.index, block.instructions, block.last_thread, block.last_pc};
+    for (auto first = waiting_.begin(); first != waiting_.end() && first->first == next_;
+         first = waiting_.erase(first)) {
+      const Finished& f = first->second;
+      instructions_ += f.instructions;
+      if (instructions_ > grid_.instruction_limit && next_ < failed_rank_) {
+        failed_rank_ = next_;
+        failure_ = LaunchFailure{false,     FindingKind::instruction_limit, f.block, f.thread, f.pc,
+                                 kLimitText};
+      }
+      ++next_;
+    }
+    return rank < failed_rank_;
   }
   void failed(std::uint64_t rank, const LaunchFailure& failure) {
     const std::lock_guard lock(mutex_);
@@ -111,6 +132,13 @@ class Collector {
     std::string text;
   };
   std::map<std::uint64_t, Output> outputs_;  // by block
+  // Of the limit: blocks that finished while one before them had not.
+  struct Finished {
+    std::uint64_t block, instructions;
+    std::uint32_t thread, pc;
+  };
+  std::map<std::uint64_t, Finished> waiting_;  // by rank
+  std::uint64_t next_ = 0, instructions_ = 0;  // the first block that has not finished
   std::uint64_t failed_rank_ = std::numeric_limits<std::uint64_t>::max();
   std::optional<LaunchFailure> failure_;
   std::exception_ptr error_;
@@ -169,12 +197,12 @@ class SerialRun {
   bool run_one(const Resident& now, std::uint32_t patience) {
     try {
       if (run_block(*now.block, patience) == Progress::finished) {
-        collector_.finished(now.rank, *now.block);
         free_.push_back(now.block);
+        return collector_.finished(now.rank, *now.block);
       }
       return true;
     } catch (const LaunchFailure& failure) {
-      collector_.finished(now.rank, *now.block);
+      collector_.ended(now.rank, *now.block);
       collector_.failed(now.rank, failure);
       return false;
     }
@@ -207,9 +235,9 @@ void run_parallel(GridRun& grid, unsigned threads, Collector& collector, Counter
         block.begin(order(rank));
         try {
           run_block(block, std::numeric_limits<std::uint32_t>::max());
-          collector.finished(rank, block);
+          if (!collector.finished(rank, block)) break;
         } catch (const LaunchFailure& failure) {
-          collector.finished(rank, block);
+          collector.ended(rank, block);
           collector.failed(rank, failure);
           break;
         }

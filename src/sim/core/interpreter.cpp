@@ -22,15 +22,20 @@ namespace {
 constexpr std::uint16_t kPollsPerTurn = 64;
 constexpr std::int64_t kLongSlice = 1 << 20, kShortSlice = 1 << 10;
 
-// Adds what the warp executed to the launch's total; ends the launch at its limit.
+// Adds what the warp executed to the total; ends the launch at its limit.
 void account(WarpRun& w) {
   GridRun& grid = *w.block->grid;
   const std::uint64_t executed = w.instructions - w.accounted;
   w.accounted = w.instructions;
-  const std::uint64_t before = grid.instructions.fetch_add(executed, std::memory_order_relaxed);
-  if (before + executed > grid.instruction_limit) {
+  BlockRun& block = *w.block;
+  block.instructions += executed;
+  block.last_pc = w.pc;
+  block.last_thread = w.index * kWarpSize;
+  const std::uint64_t total =
+      grid.limit_by_block ? block.instructions : grid.instructions += executed;
+  if (total > grid.instruction_limit) {
     fail(w, FindingKind::instruction_limit, static_cast<std::uint32_t>(std::countr_zero(w.active)),
-         "the launch executed more instructions than its limit allows");
+         kLimitText);
   }
 }
 

@@ -174,6 +174,7 @@ void load(Warp& warp, const Instr& in) {
   Lanes64 address;
   lane_addresses(w, kVector == 1 ? in.a : slots[kVector], in.imm, f.narrow_address, address);
   if (f.space == Space::local && load_local<kBytes, kVector>(w, in, address, slots)) return;
+  if (f.is_volatile) order_volatile(w, address.v, kBytes * kVector, AccessKind::load);
   alignas(64) std::byte data[kLanes * kBytes * kVector];
   if (w.full() && uniform(address.v)) {
     const std::byte* one = load_uniform(w, f.space, address.v, kBytes * kVector, load_kind(f));
@@ -198,6 +199,8 @@ void store(Warp& warp, const Instr& in) {
   Lanes64 address;
   lane_addresses(w, kVector == 1 ? in.a : slots[-1], in.imm, f.narrow_address, address);
   if (f.releases) w.block->checker.fence();
+  if (f.releases_block) w.block->checker.fence_block(w.index);
+  if (f.is_volatile) order_volatile(w, address.v, kBytes * kVector, AccessKind::store);
   if (f.space == Space::local && store_local<kBytes, kVector>(w, address, slots)) return;
   if constexpr (kVector == 1 && kBytes >= 4) {
     store_lanes<kBytes>(w, f.space, address.v, w.active, store_kind(f), w.regs + in.b);
@@ -302,10 +305,13 @@ std::optional<CoreSelection> select_memory(const ptx::Instruction& in, const Nam
   const bool beyond_warp =
       m->space == Space::global || m->space == Space::generic || m->space == Space::shared;
   // In shared memory volatile does not make an access atomic, or the races of code that relies on
-  // warps in lockstep would not be seen.
+  // warps in lockstep would not be seen: lanes of a warp need __syncwarp() since sm_70. Between
+  // warps volatile accesses may be those of a flag; describe.h drops what is found of the flag.
   flags.atomic = (m->ordered && beyond_warp) ||
                  (m->is_volatile && (m->space == Space::global || m->space == Space::generic));
   flags.releases = !loads && m->releases && m->beyond_block && m->space != Space::shared;
+  flags.releases_block = !loads && m->releases;
+  flags.is_volatile = m->is_volatile && m->space == Space::shared;
   CoreSelection s;
   if (loads && is_signed(m->type) && bytes < 4) {
     const unsigned to = bits_of(destination_type(value, names));

@@ -31,6 +31,11 @@ void locate(Warp& warp, std::uint32_t base, std::uint64_t offset, std::uint32_t 
   locate_atomic(w, Space::shared, address.v, w.active, kind, 8, host.data());
 }
 
+// The object's offset in the shared window.
+std::uint64_t object_of(const MemoryFlags& f, std::uint64_t address) {
+  return f.space == Space::generic ? address - kSharedRange.begin : address;
+}
+
 Mbarrier read(const std::byte* p) {
   std::uint64_t word;
   std::memcpy(&word, p, sizeof word);
@@ -46,13 +51,27 @@ void for_each_lane(std::uint32_t mask, F&& f) {
   for (; mask != 0; mask &= mask - 1) f(static_cast<unsigned>(std::countr_zero(mask)));
 }
 
-// The phase may be over: then the warps that arrived have met, as far as the race checks go.
+// Calls f(address) for each object that active lanes name.
+template <class F>
+void for_each_object(std::uint32_t lanes, const Lanes64& address, F&& f) {
+  while (lanes != 0) {
+    const std::uint64_t object = address.v[std::countr_zero(lanes)];
+    f(object);
+    for (unsigned l = 0; l < kLanes; ++l) {
+      if (address.v[l] == object) lanes &= ~(1u << l);
+    }
+  }
+}
+
+void tell_arrivals(WarpRun& w, const Lanes64& address) {
+  for_each_object(w.active, address,
+                  [&](std::uint64_t object) { w.block->checker.mbarrier_arrive(w.index, object); });
+}
+
+// The phase may be over.
 void finish(WarpRun& w, std::uint64_t address, Mbarrier& m) {
   if (!m.advance()) return;
-  PhaseWarps& phase = w.block->phases[address];
-  phase.last = phase.current;
-  phase.current = 0;
-  if (phase.last != 0) w.block->checker.barrier(phase.last, kBarriers - 1);
+  w.block->checker.mbarrier_complete(address);
 }
 
 void arrive_one(WarpRun& w, unsigned lane, std::uint64_t address, Mbarrier& m,
@@ -61,7 +80,6 @@ void arrive_one(WarpRun& w, unsigned lane, std::uint64_t address, Mbarrier& m,
     fail(w, FindingKind::trap, lane,
          "arrives at an mbarrier more often than its phase expects, or it is not initialised");
   }
-  w.block->phases[address].current |= 1u << w.index;
   m.pending -= count;
   finish(w, address, m);
 }
@@ -80,7 +98,8 @@ void init(Warp& warp, const Instr& in) {
   });
   store_lanes<8>(w, f.space, address.v, w.active, AccessKind::store,
                  reinterpret_cast<const std::byte*>(word));
-  for_each_lane(w.active, [&](unsigned l) { w.block->phases.erase(address.v[l]); });
+  for_each_lane(w.active,
+                [&](unsigned l) { w.block->checker.mbarrier_init(object_of(f, address.v[l])); });
 }
 
 void invalidate(Warp& warp, const Instr& in) {
@@ -100,6 +119,7 @@ void arrive(Warp& warp, const Instr& in) {
   Lanes64 address;
   Hosts host;
   locate(w, in.a, in.imm, in.e, AccessKind::atomic, address, host);
+  tell_arrivals(w, address);
   for_each_lane(w.active, [&](unsigned l) {
     Mbarrier m = read(host[l]);
     const std::uint64_t before = m.encode();
@@ -145,12 +165,10 @@ void test_wait(Warp& warp, const Instr& in) {
     } else {
       done = m.phase != Mbarrier::decode(w.r64(in.b).v[l]).phase;
     }
-    if (!done) return;
-    over |= 1u << l;
-    const auto phase = w.block->phases.find(address.v[l]);
-    if (phase == w.block->phases.end()) return;
-    w.block->checker.barrier(phase->second.last | (1u << w.index), kBarriers - 1);
+    if (done) over |= 1u << l;
   });
+  for_each_object(over, address,
+                  [&](std::uint64_t object) { w.block->checker.mbarrier_wait(w.index, object); });
   w.set_pred(in.d, over);
 }
 
@@ -199,6 +217,7 @@ void arrive_after_copies(Warp& warp, std::uint32_t base, std::uint64_t offset, s
   Lanes64 address;
   Hosts host;
   locate(w, base, offset, flags, AccessKind::atomic, address, host);
+  tell_arrivals(w, address);
   for_each_lane(w.active, [&](unsigned l) {
     Mbarrier m = read(host[l]);
     if (increment) ++m.pending;

@@ -184,6 +184,11 @@ const std::byte* load_uniform(WarpRun& w, Space space, const std::uint64_t* addr
   return reinterpret_cast<const std::byte*>(w.block->global_zero + address[0]);
 }
 
+void order_volatile(WarpRun& w, const std::uint64_t* address, std::uint32_t bytes,
+                    AccessKind kind) {
+  w.block->checker.volatile_shared(access_of(w, kind, bytes, address, w.active, nullptr));
+}
+
 void locate_atomic(WarpRun& w, Space space, const std::uint64_t* address, std::uint32_t mask,
                    AccessKind kind, std::uint32_t bytes, std::byte** host) {
   if (space == Space::generic) {

@@ -18,13 +18,16 @@ struct MemoryFlags {
   bool atomic = false;           // of loads and stores: atomic_load, atomic_store
   bool returns = false;          // atomics: d is written
   bool releases = false;         // beyond the block: a fence comes first
+  bool releases_block = false;   // likewise within the block, for shared memory
+  bool is_volatile = false;      // of shared memory, where that makes no access atomic
   std::uint8_t extend_from = 0;  // loads: bits to extend with their sign, 0: none ...
   std::uint8_t extend_to = 0;    // ... to these bits
 
   std::uint32_t encode() const {
     return static_cast<std::uint32_t>(space) | (narrow_address ? 8u : 0u) | (atomic ? 16u : 0u) |
            (returns ? 32u : 0u) | (releases ? 64u : 0u) | (std::uint32_t{extend_from} << 8) |
-           (std::uint32_t{extend_to} << 16);
+           (std::uint32_t{extend_to} << 16) | (is_volatile ? 1u << 24 : 0u) |
+           (releases_block ? 1u << 25 : 0u);
   }
   static MemoryFlags decode(std::uint32_t e) {
     return {static_cast<ptx::Space>(e & 7),
@@ -32,6 +35,8 @@ struct MemoryFlags {
             (e & 16) != 0,
             (e & 32) != 0,
             (e & 64) != 0,
+            (e & (1u << 25)) != 0,
+            (e & (1u << 24)) != 0,
             static_cast<std::uint8_t>(e >> 8),
             static_cast<std::uint8_t>(e >> 16)};
   }
@@ -80,6 +85,9 @@ inline bool uniform(const std::uint64_t* address) {
 // shared.
 const std::byte* load_uniform(WarpRun&, ptx::Space, const std::uint64_t* address,
                               std::uint32_t bytes, AccessKind);
+
+// A volatile access of shared memory by the active lanes: it may be that of a flag.
+void order_volatile(WarpRun&, const std::uint64_t* address, std::uint32_t bytes, AccessKind);
 
 // Where each lane's operand of a read-modify-write lies in host memory, after the checks.
 void locate_atomic(WarpRun&, ptx::Space, const std::uint64_t* address, std::uint32_t mask,

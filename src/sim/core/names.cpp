@@ -93,7 +93,7 @@ std::uint32_t place_rows(const ptx::Function& f, std::uint32_t base, Names& name
     std::uint64_t rows_begin, rows_end;
   };
   std::vector<Use> uses;
-  std::unordered_map<std::string, std::size_t> index;
+  ptx::TextTable<std::size_t> index;
   for (const ptx::Variable& v : f.locals) {
     if (v.space != Space::param) continue;
     index[v.name] = uses.size();

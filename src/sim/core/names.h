@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "sim/core/program.h"
 #include "sim/device.h"
 #include "sim/ptx/ast.h"
+#include "sim/ptx/text_hash.h"
 
 namespace assay::sim {
 
@@ -26,7 +26,7 @@ struct Symbol {
   std::uint64_t value = 0, bytes = 0;
 };
 
-using SymbolTable = std::unordered_map<std::string, Symbol>;
+using SymbolTable = ptx::TextTable<Symbol>;
 
 // Variables of a module in global memory, by name.
 using VariableTable = std::map<std::string, VariableInfo, std::less<>>;
@@ -43,7 +43,7 @@ class Names {
   void add(const std::string& name, const Symbol& s) { own_[name] = s; }
 
  private:
-  std::unordered_map<std::string, ptx::Type> registers_;
+  ptx::TextTable<ptx::Type> registers_;
   SymbolTable own_;
   const SymbolTable& module_;
 };

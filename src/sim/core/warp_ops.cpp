@@ -64,6 +64,35 @@ void permute(const Lanes32& from, const Lanes32& source, Lanes32& to) {
 
 enum class Shuffle : std::uint8_t { up, down, bfly, idx };
 
+// The usual shuffle has literals for all but the value, the whole warp as members among them:
+// Selection::imm then holds offset and clamp, and this bit.
+constexpr std::uint64_t kLiteral = std::uint64_t{1} << 63;
+
+// Such a shuffle of a full warp; what it returns is what shuffle() does.
+template <Shuffle mode>
+std::uint32_t shuffle_full(std::uint64_t imm, const Lanes32& a, Lanes32& d) {
+  const auto offset = static_cast<std::uint32_t>(imm & 31);
+  const auto clamp = static_cast<std::uint32_t>(imm >> 8 & 31);
+  const auto segment = static_cast<std::uint32_t>(imm >> 16 & 31);
+  Lanes32 source, result, in_range;
+  for (std::uint32_t lane = 0; lane < 32; ++lane) {
+    const std::uint32_t first = lane & segment, limit = first | (clamp & ~segment);
+    std::uint32_t from = lane;
+    if constexpr (mode == Shuffle::up) from = lane - offset;  // below zero: huge
+    if constexpr (mode == Shuffle::down) from = lane + offset;
+    if constexpr (mode == Shuffle::bfly) from = lane ^ offset;
+    if constexpr (mode == Shuffle::idx) from = first | (offset & ~segment);
+    const bool valid = mode == Shuffle::up
+                           ? static_cast<std::int32_t>(from) >= static_cast<std::int32_t>(limit)
+                           : from <= limit;
+    source.v[lane] = valid ? from : lane;
+    in_range.v[lane] = valid ? ~0u : 0;
+  }
+  permute(a, source, result);
+  d = result;
+  return to_mask(in_range);
+}
+
 // The bits of the lanes whose source is in range. A lane whose source is out of range, or no member
 // of its mask (undefined on hardware), keeps its own value.
 template <Shuffle mode>
@@ -96,6 +125,10 @@ std::uint32_t shuffle(Warp& warp, const Lanes32& a, const Lanes32& b, const Lane
 
 template <Shuffle mode>
 void run_shuffle(Warp& w, const Instr& i) {
+  if ((i.imm & kLiteral) != 0 && w.full()) {
+    shuffle_full<mode>(i.imm, w.r32(i.a), w.r32(i.d));
+    return;
+  }
   shuffle<mode>(w, w.r32(i.a), w.r32(i.b), w.r32(i.c), w.r32(i.e), w.r32(i.d));
 }
 
@@ -103,6 +136,10 @@ void run_shuffle(Warp& w, const Instr& i) {
 template <Shuffle mode>
 void run_shuffle_with_pred(Warp& w, const Instr& i) {
   const std::uint32_t* slot = w.extra + i.aux;
+  if ((i.imm & kLiteral) != 0 && w.full()) {
+    w.preds[slot[1]] = shuffle_full<mode>(i.imm, w.r32(slot[2]), w.r32(slot[0]));
+    return;
+  }
   w.set_pred(slot[1], shuffle<mode>(w, w.r32(slot[2]), w.r32(slot[3]), w.r32(slot[4]),
                                     w.r32(slot[5]), w.r32(slot[0])));
 }
@@ -229,29 +266,46 @@ Selection select(Handler run, std::vector<Form> operands, bool rendezvous = true
   return s;
 }
 
-// The qualifiers after .sync, "add.u32"; throws without .sync.
+// The qualifiers but .sync, "add.u32"; throws without .sync. It may stand anywhere: the ISA writes
+// vote.sync.ballot.b32 and match.any.sync.b32, CUB vote.ballot.sync.b32, and ptxas takes them all.
 std::string qualifiers(const ptx::Instruction& i) {
-  if (i.modifiers.empty() || i.modifiers.front() != "sync") {
+  if (std::count(i.modifiers.begin(), i.modifiers.end(), "sync") != 1) {
     // Volta and later GPUs have only the .sync forms (PTX ISA 6.4).
     refuse(i, "the form without .sync does not exist on sm_70 and later");
   }
   std::string all;
-  for (std::size_t m = 1; m < i.modifiers.size(); ++m) {
-    if (m > 1) all += '.';
-    all += i.modifiers[m];
+  for (const std::string& m : i.modifiers) {
+    if (m == "sync") continue;
+    if (!all.empty()) all += '.';
+    all += m;
   }
   return all;
 }
 
+// Selection::imm of a shuffle.
+std::uint64_t literals(const ptx::Instruction& i) {
+  const std::size_t n = i.operands.size();
+  if (n < 3) return 0;
+  for (std::size_t o = n - 3; o < n; ++o) {
+    if (i.operands[o].kind != ptx::Operand::Kind::integer) return 0;
+  }
+  if (static_cast<std::uint32_t>(i.operands[n - 1].value) != ~std::uint32_t{0}) return 0;
+  const std::uint64_t offset = i.operands[n - 3].value, clamp = i.operands[n - 2].value;
+  return kLiteral | (offset & 31) | (clamp & 31) << 8 | (clamp >> 8 & 31) << 16;
+}
+
 template <Shuffle mode>
-Selection select_shuffle(bool with_pred) {
-  if (!with_pred) {
-    return select(run_shuffle<mode>,
-                  {Form::dst32, Form::src32, Form::src32, Form::src32, Form::src32});
+Selection select_shuffle(const ptx::Instruction& i) {
+  if (!i.paired) {
+    Selection s = select(run_shuffle<mode>,
+                         {Form::dst32, Form::src32, Form::src32, Form::src32, Form::src32});
+    s.imm = literals(i);
+    return s;
   }
   Selection s = select(run_shuffle_with_pred<mode>, {Form::dst32, Form::dst_pred, Form::src32,
                                                      Form::src32, Form::src32, Form::src32});
   s.uses_extra = true;
+  s.imm = literals(i);
   return s;
 }
 
@@ -279,10 +333,10 @@ Handler find(std::initializer_list<Named> all, std::string_view name) {
 Selection select_variant(const ptx::Instruction& i) {
   const std::string name = qualifiers(i);
   if (i.opcode == "shfl") {
-    if (name == "up.b32") return select_shuffle<Shuffle::up>(i.paired);
-    if (name == "down.b32") return select_shuffle<Shuffle::down>(i.paired);
-    if (name == "bfly.b32") return select_shuffle<Shuffle::bfly>(i.paired);
-    if (name == "idx.b32") return select_shuffle<Shuffle::idx>(i.paired);
+    if (name == "up.b32") return select_shuffle<Shuffle::up>(i);
+    if (name == "down.b32") return select_shuffle<Shuffle::down>(i);
+    if (name == "bfly.b32") return select_shuffle<Shuffle::bfly>(i);
+    if (name == "idx.b32") return select_shuffle<Shuffle::idx>(i);
   } else if (i.opcode == "vote") {
     if (name == "ballot.b32") return select(run_ballot, {Form::dst32, Form::src_pred, Form::src32});
     const Handler run = find({{"all.pred", run_vote<Vote::all>},
@@ -303,20 +357,13 @@ Selection select_variant(const ptx::Instruction& i) {
                              name);
     if (run != nullptr) return select(run, {Form::dst32, Form::src32, Form::src32});
     if (name.ends_with(".f32")) refuse(i, "needs sm_100a");
-  }
-  refuse(i, "no such variant");
-}
-
-// match has its mode before .sync.
-Selection select_match(const ptx::Instruction& i) {
-  const auto& m = i.modifiers;
-  if (m.size() == 3 && m[1] == "sync" && (m[2] == "b32" || m[2] == "b64")) {
-    const bool wide = m[2] == "b64";
-    if (m[0] == "any" && !i.paired) {
+  } else if (i.opcode == "match" && (name.ends_with(".b32") || name.ends_with(".b64"))) {
+    const bool wide = name.ends_with("64");
+    if (name.starts_with("any.") && name.size() == 7 && !i.paired) {
       return select(wide ? run_match_any<Lanes64> : run_match_any<Lanes32>,
                     {Form::dst32, wide ? Form::src64 : Form::src32, Form::src32});
     }
-    if (m[0] == "all") return select_match_all(wide, i.paired);
+    if (name.starts_with("all.") && name.size() == 7) return select_match_all(wide, i.paired);
   }
   refuse(i, "no such variant");
 }
@@ -330,9 +377,8 @@ std::optional<Selection> select_warp_op(const ptx::Instruction& i) {
   } else if (i.opcode == "elect") {
     if (i.modifiers != std::vector<std::string>{"sync"} || !i.paired) refuse(i, "no such variant");
     s = select(run_elect, {Form::dst32, Form::dst_pred, Form::src32});
-  } else if (i.opcode == "match") {
-    s = select_match(i);
-  } else if (i.opcode == "shfl" || i.opcode == "vote" || i.opcode == "redux") {
+  } else if (i.opcode == "shfl" || i.opcode == "vote" || i.opcode == "match" ||
+             i.opcode == "redux") {
     s = select_variant(i);
   } else {
     return std::nullopt;

@@ -111,6 +111,19 @@ struct BlockChecker::State {
     return static_cast<std::uint32_t>(std::countr_zero(mask));
   }
 
+  // Atomic and volatile accesses of shared memory may be those of a flag.
+  void order_shared(const WarpAccess& a) {
+    SharedRaces& races = *shared_races;
+    if (reads(a.kind) && a.kind != AccessKind::reduction && races.acquires()) {
+      for_runs(a,
+               [&](std::uint32_t, std::uint32_t, std::uint64_t at) { races.acquire(a.warp, at); });
+    }
+    if (writes(a.kind) && races.releases(a.warp)) {
+      for_runs(a,
+               [&](std::uint32_t, std::uint32_t, std::uint64_t at) { races.release(a.warp, at); });
+    }
+  }
+
   bool in_allocations(const WarpAccess&, const LanePattern&, const Allocation*&);
   bool in_window(const WarpAccess&, const LanePattern&, std::uint64_t window, bool shared);
 };
@@ -217,6 +230,7 @@ bool BlockChecker::shared(const WarpAccess& a) {
     if (writes(a.kind)) initialise_lanes(s.shared_bits.data(), 0, a, p);
   }
   if (!s.shared_races) return true;
+  if (is_atomic(a.kind)) s.order_shared(a);
   s.check_store(a, p, true);
   for (const SharedRaces::Conflict& c : s.shared_races->access(a, p)) {
     RawFinding f = s.finding(FindingKind::shared_race, a, c.lane);
@@ -254,6 +268,30 @@ void BlockChecker::warp_sync(std::uint32_t warp, std::uint32_t lanes) {
 
 void BlockChecker::fence() {
   if (state_->races) state_->races->fence();
+}
+
+void BlockChecker::fence_block(std::uint32_t warp) {
+  if (state_->shared_races) state_->shared_races->fence(warp);
+}
+
+void BlockChecker::mbarrier_arrive(std::uint32_t warp, std::uint64_t object) {
+  if (state_->shared_races) state_->shared_races->mbarrier_arrive(warp, object);
+}
+
+void BlockChecker::mbarrier_complete(std::uint64_t object) {
+  if (state_->shared_races) state_->shared_races->mbarrier_complete(object);
+}
+
+void BlockChecker::mbarrier_wait(std::uint32_t warp, std::uint64_t object) {
+  if (state_->shared_races) state_->shared_races->mbarrier_wait(warp, object);
+}
+
+void BlockChecker::mbarrier_init(std::uint64_t object) {
+  if (state_->shared_races) state_->shared_races->mbarrier_init(object);
+}
+
+void BlockChecker::volatile_shared(const WarpAccess& a) {
+  if (state_->shared_races) state_->order_shared(a);
 }
 
 void BlockChecker::report(const RawFinding& f) { state_->launch.findings.add(f); }

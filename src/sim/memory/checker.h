@@ -4,11 +4,13 @@
 // not both atomic, race unless a barrier or (within a warp) a .sync operation orders them. A
 // barrier joins what the warps that took part know of one another (a vector clock per warp, after
 // Flanagan and Freund, "FastTrack", PLDI 2009), so named barriers of part of a block order only
-// those. The first race of each byte is found, and nothing that is ordered is reported; but for two
-// things that are not remembered, so that a race with them alone is missed: where only part of a
-// warp takes part in a .sync operation, reads of a word by the warp before its last one; and atomic
-// loads where there is a plain read too. A lane may read what it stored together with other lanes,
-// the same value.
+// those. An mbarrier orders what warps did before they arrived before what follows a wait for the
+// phase; an atomic or volatile flag orders what lies before its writer's fence before what follows
+// its reading. All of these take a warp for one, whatever lanes take part. The first race of each
+// byte is found, and nothing that is ordered is reported; but for two things that are not
+// remembered, so that a race with them alone is missed: where only part of a warp takes part in a
+// .sync operation, reads of a word by the warp before its last one; and atomic loads where there is
+// a plain read too. A lane may read what it stored together with other lanes, the same value.
 //
 // Races in global memory. Two accesses of one byte by two blocks (threads of one block are not told
 // apart), at least one a plain write, race unless ordered. Order: fence() closes what the block did
@@ -118,6 +120,15 @@ class BlockChecker {
   void arrive(std::uint32_t warp, std::uint32_t barrier);
   void warp_sync(std::uint32_t warp, std::uint32_t lanes);  // bar.warp.sync, shfl.sync, ...
   void fence();  // membar.gl, fence.*.gpu or wider, by any thread of the block
+  void fence_block(std::uint32_t warp);  // any of membar and fence, for shared memory
+  // mbarriers, by their offset in shared memory: an arrival of the warp; the end of a phase; a wait
+  // that found its phase over; a new object.
+  void mbarrier_arrive(std::uint32_t warp, std::uint64_t object);
+  void mbarrier_complete(std::uint64_t object);
+  void mbarrier_wait(std::uint32_t warp, std::uint64_t object);
+  void mbarrier_init(std::uint64_t object);
+  // A volatile access of shared memory, which shared() takes for a plain one.
+  void volatile_shared(const WarpAccess&);
 
   // Findings that others make; the same de-duplication.
   void report(const RawFinding&);

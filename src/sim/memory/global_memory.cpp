@@ -4,10 +4,12 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <map>
 #include <stdexcept>
+#include <vector>
 
 #include "sim/memory/bits.h"
 #include "sim/memory/lazy_map.h"
@@ -158,6 +160,27 @@ std::byte* GlobalMemory::data(std::uint64_t address, std::uint64_t bytes) const 
 
 void GlobalMemory::mark_initialised(std::uint64_t address, std::uint64_t bytes) {
   set_bits(initialised_bits(), address - kGlobalRange.begin, bytes);
+}
+
+void GlobalMemory::copy_initialised(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+  std::uint64_t* const bits = initialised_bits();
+  const std::uint64_t source = from - kGlobalRange.begin, target = to - kGlobalRange.begin;
+  if (all_bits(bits, source, bytes)) return set_bits(bits, target, bytes);
+  std::vector<std::uint64_t> copy((bytes + 63) / 64);
+  for (std::uint64_t i = 0; i < copy.size(); ++i) {
+    const std::uint64_t at = source + 64 * i, n = std::min<std::uint64_t>(64, bytes - 64 * i);
+    copy[i] = bits[at / 64] >> at % 64;
+    if (n > 64 - at % 64) copy[i] |= bits[at / 64 + 1] << (64 - at % 64);
+  }
+  std::uint64_t done = 0;
+  for_bit_words(target, bytes, [&](std::uint64_t word, std::uint64_t mask) {
+    const auto shift = static_cast<unsigned>(std::countr_zero(mask));
+    const std::uint64_t at = done / 64, behind = done % 64;
+    std::uint64_t value = copy[at] >> behind;
+    if (behind != 0 && at + 1 < copy.size()) value |= copy[at + 1] << (64 - behind);
+    bits[word] = (bits[word] & ~mask) | ((value << shift) & mask);
+    done += static_cast<std::uint64_t>(std::popcount(mask));
+  });
 }
 
 std::byte* GlobalMemory::store() const { return state_->bytes.as<std::byte>(); }

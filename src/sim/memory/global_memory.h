@@ -51,6 +51,9 @@ class GlobalMemory {
   // Host memory of [address, address + bytes), null unless it lies in one live allocation.
   std::byte* data(std::uint64_t address, std::uint64_t bytes) const;
   void mark_initialised(std::uint64_t address, std::uint64_t bytes);
+  // Bytes of `to` become as initialised as those of `from`, whose values they take. Between
+  // launches; the ranges may overlap.
+  void copy_initialised(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
 
   // Host memory of kGlobalRange.begin, whether or not it is allocated: the bytes of an address lie
   // at a constant distance. Likewise the initialised bits.

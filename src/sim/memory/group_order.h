@@ -40,6 +40,8 @@ class GroupOrder {
   // Whether floors are all there is to know.
   bool simple() const { return rows_ == nullptr; }
 
+  // `a` learns of each member what it did up to the time in `row`.
+  void learn(std::uint32_t a, const Row& row);
   // Up to when `a` knows each member, joined into `row`.
   void tell(std::uint32_t a, Row& row) const;
   // `members` meet: each then knows what any of them knew, what they did up to `now`, and `also`.

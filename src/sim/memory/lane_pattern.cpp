@@ -29,6 +29,12 @@ LanePattern find_other_pattern(const WarpAccess& a) {
   p.lanes = static_cast<std::uint32_t>(std::popcount(a.mask));
   const bool full = a.mask == ~std::uint32_t{0};
   const std::uint64_t low = a.address[p.first], align = a.bytes - 1;
+  if (p.lanes == 1) {
+    p.low = p.high = low;
+    p.aligned = (low & align) == 0;
+    p.contiguous = p.uniform = p.distinct = p.ascending = true;
+    return p;
+  }
   if (!full && is_run(a.mask) && is_contiguous(a, low - p.first * std::uint64_t{a.bytes})) {
     p.low = low;
     p.high = low + (p.lanes - 1) * std::uint64_t{a.bytes};

@@ -41,6 +41,9 @@ void SharedRaces::begin_block() {
   std::fill(time_.begin(), time_.end(), now_ + 1);
   ++now_;
   arrivals_ = 0;
+  mbarriers_.clear();
+  flags_.clear();
+  fenced_ = 0;
 }
 
 void SharedRaces::advance_time() {
@@ -85,6 +88,61 @@ void SharedRaces::warp_sync(std::uint32_t warp, std::uint32_t lanes) {
   if (now_ > last) time_[warp] = now_;
 }
 
+// Joins what the warp knows and did into `to`; what it does next is not in it.
+void SharedRaces::publish(std::uint32_t warp, GroupOrder::Row& to) {
+  warps_.tell(warp, to);
+  if (last_act_[warp] < time_[warp]) {
+    to[warp] = std::max(to[warp], time_[warp] - 1);
+    return;
+  }
+  to[warp] = now_;
+  const std::uint32_t before = now_;
+  advance_time();  // which forgets `to` when it begins anew
+  if (now_ > before) time_[warp] = now_;
+}
+
+void SharedRaces::learn(std::uint32_t warp, const GroupOrder::Row& from) {
+  warps_.learn(warp, from);
+  // What others do first must not seem known.
+  for (std::uint32_t w = 0; w < warps_count_; ++w) {
+    if (((warps_.acted() >> w) & 1u) == 0) time_[w] = now_;
+  }
+}
+
+void SharedRaces::mbarrier_arrive(std::uint32_t warp, std::uint64_t object) {
+  publish(warp, mbarriers_[object].arrived);
+}
+
+void SharedRaces::mbarrier_complete(std::uint64_t object) {
+  Mbarrier& m = mbarriers_[object];
+  m.complete = m.arrived;
+}
+
+void SharedRaces::mbarrier_wait(std::uint32_t warp, std::uint64_t object) {
+  if (const auto m = mbarriers_.find(object); m != mbarriers_.end()) {
+    learn(warp, m->second.complete);
+  }
+}
+
+void SharedRaces::mbarrier_init(std::uint64_t object) { mbarriers_.erase(object); }
+
+void SharedRaces::fence(std::uint32_t warp) {
+  at_fence_[warp] = {};
+  fenced_ |= 1u << warp;
+  publish(warp, at_fence_[warp]);
+}
+
+void SharedRaces::release(std::uint32_t warp, std::uint64_t address) {
+  GroupOrder::Row& flag = flags_[address];
+  for (unsigned m = 0; m < GroupOrder::kMembers; ++m) {
+    flag[m] = std::max(flag[m], at_fence_[warp][m]);
+  }
+}
+
+void SharedRaces::acquire(std::uint32_t warp, std::uint64_t address) {
+  if (const auto flag = flags_.find(address); flag != flags_.end()) learn(warp, flag->second);
+}
+
 void SharedRaces::make_holders(Holders& h) {
   h.unit.resize(writes_.size());
   h.used = true;
@@ -126,6 +184,17 @@ std::optional<SharedRaces::Pair> SharedRaces::unordered(Entry e, const Run& r) c
   return std::nullopt;
 }
 
+namespace {
+
+// Whether lanes apart read one address, as far as the first tells.
+bool repeats(const WarpAccess& a) {
+  const std::uint32_t first = a.mask & -a.mask;
+  const std::uint64_t address = a.address[std::countr_zero(a.mask)];
+  return a.kind == AccessKind::load && (lanes_at(a, a.mask, address) & ~(first | first << 1)) != 0;
+}
+
+}  // namespace
+
 const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& a,
                                                               const LanePattern& p) {
   conflicts_.clear();
@@ -161,8 +230,9 @@ const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& 
   };
   if (p.uniform) {
     run(p.first, last_lane(a.mask), p.low);
-  } else if (a.kind == AccessKind::store && !p.distinct) {
-    // Lanes of one store do not conflict here: those of one address must come together.
+  } else if ((a.kind == AccessKind::store && !p.distinct) || repeats(a)) {
+    // Lanes of one store do not conflict here: those of one address must come together. Of other
+    // accesses it saves work.
     for_addresses(a, [&](std::uint32_t lanes_there, std::uint64_t address) {
       run(static_cast<std::uint32_t>(std::countr_zero(lanes_there)), last_lane(lanes_there),
           address);

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -35,6 +36,20 @@ class SharedRaces {
   void barrier(std::uint32_t warps, std::uint32_t barrier);
   void arrive(std::uint32_t warp, std::uint32_t barrier);
   void warp_sync(std::uint32_t warp, std::uint32_t lanes);
+
+  // Order by objects in shared memory, by address. What a warp did before mbarrier_arrive is
+  // ordered before what follows a wait for the phase that the arrival helped to complete.
+  void mbarrier_arrive(std::uint32_t warp, std::uint64_t object);
+  void mbarrier_complete(std::uint64_t object);
+  void mbarrier_wait(std::uint32_t warp, std::uint64_t object);
+  void mbarrier_init(std::uint64_t object);
+  // Likewise flags and locks: what lies before a fence of the warp is released by its later atomic
+  // or volatile writes, and acquired by such reads of their address.
+  void fence(std::uint32_t warp);
+  void release(std::uint32_t warp, std::uint64_t address);
+  void acquire(std::uint32_t warp, std::uint64_t address);
+  bool releases(std::uint32_t warp) const { return ((fenced_ >> warp) & 1u) != 0; }
+  bool acquires() const { return !flags_.empty(); }
 
   // The access happens: what it conflicts with, at most one read, one write and one atomic
   // operation for lanes of the same address. Valid until the next call. REQUIRES: inside the
@@ -63,7 +78,14 @@ class SharedRaces {
     std::uint32_t lane, other;  // of the access, of the entry
   };
 
+  // Up to when the warps' acts are known to those who arrived in all phases, and to those who wait.
+  struct Mbarrier {
+    GroupOrder::Row arrived{}, complete{};
+  };
+
   void restart();
+  void publish(std::uint32_t warp, GroupOrder::Row& to);
+  void learn(std::uint32_t warp, const GroupOrder::Row& from);
   void advance_time();
   void refine(unsigned unit_shift);
   void make_holders(Holders&);
@@ -92,6 +114,10 @@ class SharedRaces {
   std::uint32_t now_ = 0;                    // the latest time of any warp
   std::array<GroupOrder::Row, 16> arrived_{};
   std::uint32_t arrivals_ = 0;  // barriers at which some arrived
+  std::map<std::uint64_t, Mbarrier> mbarriers_;
+  std::map<std::uint64_t, GroupOrder::Row> flags_;
+  std::array<GroupOrder::Row, GroupOrder::kMembers> at_fence_{};
+  std::uint32_t fenced_ = 0;  // warps that have executed a fence
 
   std::uint32_t warp_ = 0;  // of the access in work
   Entry floor_limit_ = 0, lane_limit_ = 0;

@@ -35,7 +35,9 @@ BankPasses bank_passes(const WarpAccess& a, const LanePattern& p) {
   for (unsigned begin = 0; begin < kLanes; begin += group) {
     groups += ((a.mask >> begin) & low_lanes(group)) != 0 ? 1u : 0u;
   }
-  if (p.contiguous || p.uniform) {
+  // Within as many words as there are banks no two lie in one.
+  const bool narrow = p.high / kBankBytes - p.low / kBankBytes + words <= kBanks;
+  if (p.contiguous || p.uniform || narrow) {
     result.passes = groups;
   } else if (words == 1 && p.stride % kBankBytes == 0 && p.stride != 0) {
     // 32 distinct words, so many of them in each of the banks that are met.

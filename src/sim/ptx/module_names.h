@@ -3,7 +3,8 @@
 
 #include <cstdint>
 #include <string_view>
-#include <unordered_map>
+
+#include "sim/ptx/text_hash.h"
 
 namespace assay::sim::ptx {
 
@@ -13,7 +14,7 @@ struct Declared {
 };
 
 // Functions and variables. The views are into the text.
-using ModuleNames = std::unordered_map<std::string_view, Declared>;
+using ModuleNames = ViewTable<Declared>;
 
 struct ModuleState {
   ModuleNames names;

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <unordered_map>
 #include <utility>
 
 #include "sim/ptx/function_parser.h"
+#include "sim/ptx/text_hash.h"
 
 namespace assay::sim::ptx {
 namespace {
@@ -45,7 +45,7 @@ class ModuleParser {
   Module module_;
   ModuleState state_;
   LineTable lines_;
-  std::unordered_map<std::string, std::string> aliases_;
+  TextTable<std::string> aliases_;
 };
 
 // ".version 9.0", which a PTX text begins with.

@@ -10,12 +10,12 @@
 #include <deque>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "sim/ptx/ast.h"
 #include "sim/ptx/lexer.h"
 #include "sim/ptx/module_names.h"
+#include "sim/ptx/text_hash.h"
 
 namespace assay::sim::ptx {
 
@@ -65,8 +65,8 @@ class Scopes {
   };
   struct Scope {
     std::vector<Name*> declared;
-    std::unordered_map<std::string_view, Range> ranges;             // by prefix
-    std::unordered_map<std::string_view, std::string_view> labels;  // -> unique name
+    ViewTable<Range> ranges;             // by prefix
+    ViewTable<std::string_view> labels;  // -> unique name
     std::size_t first_reference = 0;
   };
   struct Reference {
@@ -83,7 +83,7 @@ class Scopes {
   Function& function_;
   const ModuleNames& module_;
   std::vector<Scope> scopes_;
-  std::unordered_map<std::string_view, Name> names_;
+  ViewTable<Name> names_;
   std::deque<Binding> bindings_;
   std::deque<std::string> renamed_;
   std::vector<Reference> references_;      // not resolved yet, in the order of the text

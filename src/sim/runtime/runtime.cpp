@@ -293,7 +293,27 @@ cudaError_t Runtime::launch(Kernel& kernel, const LaunchConfig& config, void** a
     std::memcpy(params.data() + info.param_offset[i], args[i], info.param_bytes[i]);
   }
   LaunchReply reply = device_->launch(kernel.device.id, config, params);
+  if (reply.status == LaunchStatus::illegal_address && names_host_memory(params)) {
+    unsupported(
+        "kernel access to memory of the host (cudaMallocHost, cudaHostAlloc, "
+        "cudaHostRegister)");
+  }
   return finish_launch(reply);
+}
+
+// Whether some parameter is an address within what the program pinned.
+bool Runtime::names_host_memory(const std::vector<std::byte>& params) const {
+  for (std::size_t at = 0; at + 8 <= params.size(); at += 8) {
+    std::uintptr_t address;
+    std::memcpy(&address, params.data() + at, sizeof address);
+    for (const auto* ranges : {&pinned_, &registered_}) {
+      const auto after = ranges->upper_bound(address);
+      if (after == ranges->begin()) continue;
+      const auto& [begin, bytes] = *std::prev(after);
+      if (address - begin < bytes) return true;
+    }
+  }
+  return false;
 }
 
 cudaError_t Runtime::finish_launch(LaunchReply& reply) {

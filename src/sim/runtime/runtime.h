@@ -144,6 +144,7 @@ class Runtime {
   cudaError_t load(Module&);
   cudaError_t check_configuration(const Kernel&, const LaunchConfig&);
   cudaError_t finish_launch(LaunchReply&);
+  bool names_host_memory(const std::vector<std::byte>& params) const;
   void free_everything();
 
   std::unique_ptr<DeviceLink> device_;

@@ -191,6 +191,113 @@ TEST_F(BarrierTest, CopiesOutOfBounds) {
   EXPECT_EQ(run_faulty().status, LaunchStatus::illegal_address);
 }
 
+// The last step of a reduction that relies on lanes in step.
+TEST_F(BarrierTest, VolatileDoesNotKeepLanesInStep) {
+  constexpr const char* kBody = R"(
+  .shared .align 4 .b8 data[256];
+  mov.u32 %r1, data;
+  mad.lo.u32 %r2, %t, 4, %r1;
+  st.volatile.shared.u32 [%r2], %t;
+  st.volatile.shared.u32 [%r2+128], %t;
+  WAIT
+  ld.volatile.shared.u32 %r3, [%r2+16];
+  st.global.u32 [%out], %r3;)";
+  const auto with = [&](const std::string& wait) {
+    std::string body = kBody;
+    return body.replace(body.find("WAIT"), 4, wait);
+  };
+  load_kernel(with(""));
+  const LaunchResult r = run_faulty();
+  ASSERT_EQ(r.findings.size(), 2u);  // the load meets both stores
+  for (const Finding& f : r.findings) {
+    EXPECT_EQ(f.kind, FindingKind::shared_race);
+    EXPECT_THAT(f.other, testing::HasSubstr("__syncwarp()"));
+  }
+  load_kernel(with("bar.warp.sync 0xffffffff;"));
+  EXPECT_THAT(run_faulty().findings, testing::IsEmpty());
+}
+
+// Warp 1 waits for warp 0 by a volatile flag.
+TEST_F(BarrierTest, AVolatileFlagBetweenWarps) {
+  constexpr const char* kBody = R"(
+  .shared .align 4 .b8 data[128];
+  .shared .align 4 .b8 flag[4];
+  mov.u32 %r1, data;
+  and.b32 %r2, %t, 31;
+  mad.lo.u32 %r2, %r2, 4, %r1;
+  mov.u32 %r5, 1;
+  setp.eq.u32 %p1, %t, 0;
+  @%p1 st.shared.u32 [flag], 0;
+  bar.sync 0;
+  setp.ge.u32 %p2, %t, 32;
+  @%p2 bra wait;
+  st.shared.u32 [%r2], %t;
+  bar.warp.sync -1;
+  FENCE
+  @%p1 st.volatile.shared.u32 [flag], %r5;
+  bra end;
+wait:
+  ld.volatile.shared.u32 %r3, [flag];
+  setp.eq.u32 %p3, %r3, 0;
+  @%p3 bra wait;
+  FENCE
+  ld.shared.u32 %r4, [%r2];
+  st.global.u32 [%out], %r4;
+end:)";
+  const auto with = [&](const std::string& fence) {
+    std::string body = kBody;
+    for (int i = 0; i < 2; ++i) body.replace(body.find("FENCE"), 5, fence);
+    return body;
+  };
+  load_kernel(with("membar.cta;"));
+  EXPECT_THAT(run_faulty(64).findings, testing::IsEmpty());
+  load_kernel(with(""));
+  EXPECT_THAT(kinds(run_faulty(64)), testing::ElementsAre(FindingKind::shared_race));
+}
+
+// CUB's merge reads the element behind its tile and does not use it.
+TEST_F(BarrierTest, TheMergeOfCubMayReadBehindItsTile) {
+  for (const std::string file : {"/include/cub/block/block_merge_sort.cuh", "/home/me/sort.cuh"}) {
+    load_kernel(R"(
+  .shared .align 4 .b8 data[128];
+  .loc 1 108 3
+  ld.shared.u32 %r1, [data];
+  st.global.u32 [%out], %r1;)",
+                ".file 1 \"" + file + "\"\n");
+    EXPECT_EQ(run_faulty().findings.size(), file.starts_with("/home") ? 1u : 0u) << file;
+  }
+}
+
+// Warp 0 fills more after its arrival: warp 1 may not read that.
+TEST_F(BarrierTest, WhatFollowsAnArrivalIsNotPublished) {
+  constexpr const char* kBody = R"(
+  .shared .align 8 .b8 full[8];
+  .shared .align 4 .b8 data[256];
+  mov.u32 %r1, data;
+  and.b32 %r2, %t, 31;
+  mad.lo.u32 %r2, %r2, 4, %r1;
+  setp.eq.u32 %p1, %t, 0;
+  @%p1 mbarrier.init.shared::cta.b64 [full], 32;
+  bar.sync 0;
+  setp.ge.u32 %p2, %t, 32;
+  @%p2 bra wait;
+  st.shared.u32 [%r2], %t;
+  mbarrier.arrive.shared::cta.b64 _, [full];
+  st.shared.u32 [%r2+128], %t;
+  bra end;
+wait:
+  mbarrier.try_wait.parity.shared::cta.b64 %p3, [full], 0;
+  @!%p3 bra wait;
+  ld.shared.u32 %r4, [%r2+OFFSET];
+  st.global.u32 [%out], %r4;
+end:)";
+  for (const std::string offset : {"0", "128"}) {
+    std::string body = kBody;
+    load_kernel(body.replace(body.find("OFFSET"), 6, offset));
+    EXPECT_EQ(run_faulty(64).findings.size(), offset == "0" ? 0u : 1u) << offset;
+  }
+}
+
 // Warp 1 fills, warp 0 reads, four times, with a full and an empty mbarrier.
 TEST_F(BarrierTest, MbarrierPipeline) {
   load_kernel(R"(

@@ -233,6 +233,55 @@ end:)");
   }
 }
 
+// Block b runs a loop of b + 1 times 1000 steps.
+constexpr const char* kLongerAndLonger = R"(
+  mov.u32 %r1, %ctaid.x;
+  mad.lo.u32 %r1, %r1, 1000, 1000;
+loop:
+  sub.u32 %r1, %r1, 1;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra loop;)";
+
+TEST_F(Launch, TheInstructionLimitStrikesTheSameBlockOnAnyNumberOfHostThreads) {
+  // A block of b + 1 times 3000 instructions and a few; after the eleventh they are 198000.
+  for (const unsigned threads : {1u, 2u, 5u}) {
+    for (int repeat = 0; repeat < 10; ++repeat) {
+      DeviceOptions options = small();
+      options.threads = threads;
+      options.instruction_limit = 190'000;
+      Device d(options);
+      std::swap(d, device);
+      load_kernel(kLongerAndLonger);
+      const LaunchResult r = run_faulty(32, 40);
+      EXPECT_EQ(r.status, LaunchStatus::timeout);
+      ASSERT_EQ(r.findings.size(), 1u) << threads << " threads";
+      EXPECT_EQ(r.findings[0].kind, FindingKind::instruction_limit);
+      EXPECT_EQ(r.findings[0].thread.block[0], 10u) << threads << " threads";
+    }
+  }
+  // Just enough, and an endless loop.
+  for (const unsigned threads : {1u, 3u}) {
+    DeviceOptions options = small();
+    options.threads = threads;
+    options.instruction_limit = 2'600'000;
+    Device d(options);
+    std::swap(d, device);
+    load_kernel(kLongerAndLonger);
+    EXPECT_EQ(run_faulty(32, 40).status, LaunchStatus::ok);
+    load_kernel(R"(
+  mov.u32 %r1, %ctaid.x;
+  setp.ne.u32 %p1, %r1, 7;
+  @%p1 bra end;
+loop: add.u32 %r2, %r2, 1;
+  bra loop;
+end:)");
+    const LaunchResult r = run_faulty(32, 40);
+    ASSERT_EQ(r.findings.size(), 1u);
+    EXPECT_EQ(r.findings[0].kind, FindingKind::instruction_limit);
+    EXPECT_EQ(r.findings[0].thread.block[0], 7u);
+  }
+}
+
 TEST_F(Launch, ShufflingChangesTheOrderOfBlocks) {
   const auto order = [&](std::uint64_t seed) {
     DeviceOptions options = small();
@@ -301,6 +350,22 @@ TEST_F(Launch, GridsThatSynchronise) {
             LaunchStatus::too_large_cooperative);
 }
 
+TEST_F(Launch, ACopyOfUninitialisedMemoryIsUninitialised) {
+  load_kernel(R"(
+  mad.wide.u32 %rd1, %t, 4, %in;
+  ld.global.u32 %r1, [%rd1];
+  st.global.u32 [%out], %r1;)");
+  const std::uint64_t a = device.allocate(128), b = device.allocate(128),
+                      out = device.allocate(128);
+  EXPECT_TRUE(device.fill(a, std::byte{1}, 64));
+  EXPECT_TRUE(device.fill(b, std::byte{2}, 128));
+  EXPECT_TRUE(device.copy(b, a, 128));
+  const LaunchResult r = launch(shape(1, 32), "k", out, b);
+  ASSERT_THAT(kinds(r), testing::ElementsAre(FindingKind::uninitialised));
+  EXPECT_EQ(r.findings[0].thread.thread[0], 16u);
+  EXPECT_EQ(r.findings[0].count, 16u);
+}
+
 TEST_F(Launch, MemoryOfTheHost) {
   const std::uint64_t a = device.allocate(100), b = device.allocate(100);
   EXPECT_TRUE(device.fill(a, std::byte{7}, 100));
@@ -328,9 +393,12 @@ TEST_F(Launch, ClustersAreRefusedByName) {
 }
 
 TEST_F(Launch, InitialValuesThatAreBytesOfAddresses) {
-  load_kernel("mov.u64 %rd1, table; ld.global.u8 %r1, [%rd1]; st.global.u32 [%out], %r1; mov.u64 %rd2, datum;"
-              "shr.u64 %rd2, %rd2, 8; cvt.u32.u64 %r2, %rd2; and.b32 %r2, %r2, 255; st.global.u32 [%out+4], %r2;",
-              ".global .align 8 .b8 datum[300];\n.global .align 1 .b8 table[1] = {0xff00(datum)};\n");
+  load_kernel(
+      "mov.u64 %rd1, table; ld.global.u8 %r1, [%rd1]; st.global.u32 [%out], %r1; mov.u64 %rd2, "
+      "datum;"
+      "shr.u64 %rd2, %rd2, 8; cvt.u32.u64 %r2, %rd2; and.b32 %r2, %r2, 255; st.global.u32 "
+      "[%out+4], %r2;",
+      ".global .align 8 .b8 datum[300];\n.global .align 1 .b8 table[1] = {0xff00(datum)};\n");
   const std::uint64_t out = upload(std::vector<std::uint32_t>(2));
   ASSERT_EQ(launch(shape(1, 1), "k", out, std::uint64_t{0}).status, LaunchStatus::ok);
   const auto got = download<std::uint32_t>(out, 2);

@@ -84,6 +84,36 @@ TEST(Shuffle, AgreesWithTheIsa) {
   }
 }
 
+// Literals and the whole warp take a way of their own.
+TEST(Shuffle, LiteralsAgreeWithTheIsa) {
+  std::mt19937 random(5);
+  for (const std::string mode : {"up", "down", "bfly", "idx"}) {
+    for (int repeat = 0; repeat < 200; ++repeat) {
+      FakeWarp w;
+      w.activate(repeat % 4 == 0 ? static_cast<std::uint32_t>(random()) | 1 : kFull);
+      const auto b = static_cast<std::uint32_t>(random() % 40);
+      const auto c = static_cast<std::uint32_t>(repeat % 2 == 0 ? (mode == "up" ? 0u : 31u)
+                                                                : random() & 0x1f1fu);
+      w.fill32("%r1", [&](auto) { return random(); });
+      const Lanes32 a = w.r32("%r1");
+      const bool in_place = repeat % 3 == 0;
+      w.pred("%p1") = 0xaaaaaaaau;
+      const std::uint32_t active = w.warp.active;
+      const std::string d = in_place ? "%r1" : "%r5";
+      const Lanes32 before = w.r32(d);
+      w.run("shfl.sync." + mode + ".b32 " + d + "|%p1, %r1, " + std::to_string(b) + ", " +
+            std::to_string(c) + ", -1;");
+      for (std::uint32_t l = 0; l < 32; ++l) {
+        const bool on = (active & bit(l)) != 0;
+        const Shuffled expected = shuffle(mode, static_cast<int>(l), b, c, active);
+        ASSERT_EQ(w.r32(d).v[l], on ? a.v[expected.source] : before.v[l]) << mode << " lane " << l;
+        const bool pred = (w.pred("%p1") & bit(l)) != 0;
+        ASSERT_EQ(pred, on ? expected.valid : l % 2 == 1) << mode << " lane " << l;
+      }
+    }
+  }
+}
+
 TEST(Shuffle, TakesImmediatesAndTheSameRegister) {
   FakeWarp w;
   w.fill32("%r1", [](auto l) { return 3 * l; });
@@ -268,11 +298,35 @@ TEST(WarpOps, WaitForTheirMembers) {
   EXPECT_FALSE(select_for_test(instruction("activemask.b32 %r1;")).rendezvous);
 }
 
+// ptxas takes .sync at any place among the qualifiers; CUB, and so thrust::sort, writes
+// vote.ballot.sync.b32.
+TEST(WarpOps, SyncMayStandAnywhere) {
+  const std::pair<const char*, const char*> alike[] = {
+      {"vote.ballot.sync.b32 %r1, %p1, %r2;", "vote.sync.ballot.b32 %r1, %p1, %r2;"},
+      {"vote.all.sync.pred %p2, %p1, %r2;", "vote.sync.all.pred %p2, %p1, %r2;"},
+      {"vote.any.sync.pred %p2, !%p1, %r2;", "vote.sync.any.pred %p2, !%p1, %r2;"},
+      {"vote.uni.sync.pred %p2, %p1, %r2;", "vote.sync.uni.pred %p2, %p1, %r2;"},
+      {"match.sync.any.b64 %r1, %rd1, %r2;", "match.any.sync.b64 %r1, %rd1, %r2;"},
+      {"match.sync.all.b32 %r1|%p1, %r3, %r2;", "match.all.sync.b32 %r1|%p1, %r3, %r2;"},
+      {"redux.min.sync.s32 %r1, %r3, %r2;", "redux.sync.min.s32 %r1, %r3, %r2;"},
+      {"shfl.up.sync.b32 %r1|%p1, %r3, 1, 0, %r2;", "shfl.sync.up.b32 %r1|%p1, %r3, 1, 0, %r2;"},
+  };
+  for (const auto& [other, usual] : alike) {
+    const auto a = select_warp_op(instruction(other)), b = select_warp_op(instruction(usual));
+    ASSERT_TRUE(a && b) << other;
+    EXPECT_EQ(a->run, b->run) << other;
+    EXPECT_EQ(a->operands, b->operands) << other;
+    EXPECT_EQ(a->mask_operand, b->mask_operand) << other;
+    EXPECT_TRUE(a->rendezvous) << other;
+  }
+}
+
 TEST(WarpOps, OthersAreRefusedByName) {
   for (const std::string text :
        {"shfl.idx.b32 %r1|%p1, %r2, %r3, %r4;", "shfl.bfly.b32 %r1, %r2, %r3, %r4;",
         "vote.ballot.b32 %r1, %p1;", "vote.all.pred %p1, %p2;", "redux.sync.min.f32 %r1, %r2, %r3;",
         "redux.sync.max.abs.NaN.f32 %r1, %r2, %r3;", "redux.sync.add.b32 %r1, %r2, %r3;",
+        "vote.ballot.sync.sync.b32 %r1, %p1, %r2;", "match.any.b32 %r1, %r2, %r3;",
         "match.any.sync.b16 %r1, %r2, %r3;", "match.any.sync.b32 %r1|%p1, %r2, %r3;",
         "vote.sync.none.pred %p1, %p2, %r3;", "shfl.sync.idx.b64 %r1, %r2, %r3, %r4, %r5;"}) {
     try {

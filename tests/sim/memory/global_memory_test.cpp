@@ -61,6 +61,40 @@ TEST(GlobalMemory, NearestLiveAllocation) {
   EXPECT_EQ(memory.nearest(b + 250)->address, c);
 }
 
+// Against a bitmap of bools, with ranges at all distances from word boundaries, overlapping ones
+// too.
+TEST(GlobalMemory, CopiesCarryWhatIsInitialised) {
+  GlobalMemory memory(1 << 20);
+  constexpr std::uint64_t kBytes = 600;
+  const std::uint64_t a = memory.allocate(kBytes).value();
+  std::uint64_t* const bits = memory.initialised_bits();
+  const auto is_set = [&](std::uint64_t i) {
+    const std::uint64_t at = a + i - kGlobalRange.begin;
+    return ((bits[at / 64] >> at % 64) & 1u) != 0;
+  };
+  std::vector<bool> expected(kBytes);
+  std::uint32_t random = 1;
+  const auto draw = [&](std::uint64_t n) {
+    random = random * 1664525u + 1013904223u;
+    return std::uint64_t{random >> 8} % n;
+  };
+  for (int repeat = 0; repeat < 2000; ++repeat) {
+    if (repeat % 8 == 0) {
+      const std::uint64_t at = draw(kBytes), n = draw(std::min<std::uint64_t>(90, kBytes - at)) + 1;
+      memory.mark_initialised(a + at, n);
+      for (std::uint64_t i = at; i < at + n; ++i) expected[i] = true;
+    }
+    const std::uint64_t n = draw(repeat % 2 == 0 ? 300 : 20) + 1;
+    const std::uint64_t to = draw(kBytes - n), from = draw(kBytes - n);
+    memory.copy_initialised(a + to, a + from, n);
+    const std::vector<bool> before = expected;
+    for (std::uint64_t i = 0; i < n; ++i) expected[to + i] = before[from + i];
+    for (std::uint64_t i = 0; i < kBytes; ++i) {
+      ASSERT_EQ(is_set(i), expected[i]) << "copy " << repeat << ", byte " << i;
+    }
+  }
+}
+
 TEST(GlobalMemory, CapacityAndHighWater) {
   GlobalMemory memory(10000);
   EXPECT_EQ(memory.capacity(), 10000u);

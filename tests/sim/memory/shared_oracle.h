@@ -39,9 +39,19 @@ class SharedOracle {
     meet(threads, std::vector<std::uint32_t>(clocks_.size()));
   }
 
+  void mbarrier_arrive(std::uint32_t warp) { publish(warp, arrived_at_mbarrier_); }
+  void mbarrier_complete() { complete_ = arrived_at_mbarrier_; }
+  void mbarrier_wait(std::uint32_t warp) { learn(warp, complete_); }
+  void fence(std::uint32_t warp) {
+    auto& row = fences_[warp];
+    row.clear();
+    publish(warp, row);
+  }
+
   // Whether it races with anything before.
   bool access(const WarpAccess& a) {
     ++instruction_;
+    if (is_atomic(a.kind)) flags(a);
     const std::size_t before = history_.size();
     bool race = false;
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -94,6 +104,34 @@ class SharedOracle {
     }
     return result;
   }
+  void publish(std::uint32_t warp, std::vector<std::uint32_t>& row) {
+    row.resize(clocks_.size());
+    for (const std::uint32_t t : threads_of(1u << warp)) {
+      join(row, clocks_[t]);
+      ++clocks_[t][t];
+    }
+  }
+  void learn(std::uint32_t warp, const std::vector<std::uint32_t>& row) {
+    if (row.empty()) return;
+    for (const std::uint32_t t : threads_of(1u << warp)) join(clocks_[t], row);
+  }
+  // What lies before a fence of the warp is released by its atomic writes, to atomic reads.
+  void flags(const WarpAccess& a) {
+    const auto each = [&](auto&& f) {
+      for (std::uint32_t l = 0; l < kLanes; ++l) {
+        if (((a.mask >> l) & 1u) != 0) f(flags_[a.address[l]]);
+      }
+    };
+    if (reads(a.kind) && a.kind != AccessKind::reduction) {
+      each([&](auto& row) { learn(a.warp, row); });
+    }
+    if (const auto fence = fences_.find(a.warp); writes(a.kind) && fence != fences_.end()) {
+      each([&](auto& row) {
+        row.resize(clocks_.size());
+        join(row, fence->second);
+      });
+    }
+  }
   void meet(const std::vector<std::uint32_t>& threads, std::vector<std::uint32_t> joined) {
     for (const std::uint32_t t : threads) join(joined, clocks_[t]);
     for (const std::uint32_t t : threads) {
@@ -104,6 +142,9 @@ class SharedOracle {
 
   std::vector<std::vector<std::uint32_t>> clocks_;
   std::map<std::uint32_t, std::vector<std::uint32_t>> arrived_;
+  std::vector<std::uint32_t> arrived_at_mbarrier_, complete_;
+  std::map<std::uint32_t, std::vector<std::uint32_t>> fences_;  // by warp
+  std::map<std::uint64_t, std::vector<std::uint32_t>> flags_;   // by address
   std::vector<Event> history_;
   std::uint32_t instruction_ = 0;
 };

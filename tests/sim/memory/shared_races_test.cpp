@@ -121,6 +121,66 @@ TEST_F(SharedRacesTest, AnArrivalServesOneCompletion) {
   EXPECT_EQ(races(), 1u);
 }
 
+TEST_F(SharedRacesTest, AnMbarrierOrdersArrivalsBeforeWaits) {
+  constexpr std::uint64_t kFull = 2048, kOther = 2056;
+  does(0, row(kStore, 0));
+  block.mbarrier_arrive(0, kFull);
+  does(0, row(kStore, 128));
+  block.mbarrier_wait(1, kFull);  // of the phase before
+  block.mbarrier_complete(kFull);
+  block.mbarrier_wait(2, kOther);
+  block.mbarrier_wait(3, kFull);
+  does(3, row(kLoad, 0));
+  EXPECT_EQ(races(), 0u);
+  does(3, row(kLoad, 128).at(1));  // written after the arrival
+  EXPECT_EQ(races(), 1u);
+  does(1, row(kLoad, 0).at(2));
+  EXPECT_EQ(races(), 2u);
+  does(2, row(kLoad, 0).at(3));
+  EXPECT_EQ(races(), 3u);
+  does(0, row(kStore, 0).at(4));  // who arrived knows nothing of the others
+  EXPECT_EQ(races(), 4u);
+}
+
+TEST_F(SharedRacesTest, AnMbarrierIsNoBarrier15) {
+  does(0, row(kStore, 0));
+  block.arrive(0, 15);
+  block.mbarrier_arrive(1, 2048);
+  block.mbarrier_complete(2048);
+  block.mbarrier_wait(1, 2048);
+  block.barrier(0b0100, 15);
+  does(2, row(kLoad, 0));
+  EXPECT_EQ(races(), 0u);
+}
+
+// A warp that does its first act after others learned of one another.
+TEST_F(SharedRacesTest, WhoActsLateIsUnknown) {
+  does(0, row(kStore, 0));
+  block.mbarrier_arrive(0, 2048);
+  block.mbarrier_complete(2048);
+  block.mbarrier_wait(1, 2048);
+  does(2, row(kStore, 512));
+  does(1, row(kLoad, 512));
+  EXPECT_EQ(races(), 1u);
+}
+
+TEST_F(SharedRacesTest, AFlagBehindAFenceOrders) {
+  does(0, row(kStore, 0));
+  block.fence_block(0);
+  does(0, row(kStore, 128));
+  does(0, row(AccessKind::atomic_store, 256));
+  does(1, row(AccessKind::atomic_load, 256));
+  does(1, row(kLoad, 0));
+  EXPECT_EQ(races(), 0u);
+  does(1, row(kLoad, 128).at(1));
+  EXPECT_EQ(races(), 1u);
+  does(2, row(AccessKind::reduction, 256));  // learns nothing
+  does(2, row(kLoad, 0).at(2));
+  EXPECT_EQ(races(), 2u);
+  does(3, row(AccessKind::atomic_store, 260));  // without a fence
+  does(2, row(AccessKind::atomic_load, 260));
+}
+
 TEST_F(SharedRacesTest, LanesOfAWarp) {
   does(0, row(kStore, 0));
   does(0, row(kLoad, 0));  // each its own
@@ -296,7 +356,7 @@ TEST(SharedRacesAtRandom, AgreesWithHappensBefore) {
     for (std::uint32_t step = 0; step < steps && !ended; ++step) {
       const std::uint32_t warp = below(kWarps);
       if (below(10) < sync_rate) {
-        const std::uint32_t what = below(8);
+        const std::uint32_t what = below(12);
         const std::uint32_t some = 1 + below((1u << kWarps) - 1);
         if (what < 2) {
           block.barrier((1u << kWarps) - 1);
@@ -307,6 +367,19 @@ TEST(SharedRacesAtRandom, AgreesWithHappensBefore) {
         } else if (what == 4) {
           block.arrive(warp, 1);
           oracle.arrive(warp, 1);
+        } else if (what == 8) {
+          block.mbarrier_arrive(warp, 64);
+          oracle.mbarrier_arrive(warp);
+          if (below(2) == 0) {
+            block.mbarrier_complete(64);
+            oracle.mbarrier_complete();
+          }
+        } else if (what == 9) {
+          block.mbarrier_wait(warp, 64);
+          oracle.mbarrier_wait(warp);
+        } else if (what == 10 && program % 2 == 0) {
+          block.fence_block(warp);
+          oracle.fence(warp);
         } else {
           const std::uint32_t part = exact ? kAllLanes : 1 + below((1u << kUsed) - 1);
           block.warp_sync(warp, part);

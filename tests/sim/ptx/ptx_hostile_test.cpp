@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <ctime>
+#include <deque>
 #include <random>
+#include <unordered_map>
 
 #include "sim/ptx/support.h"
+#include "sim/ptx/text_hash.h"
 
 namespace assay::sim::ptx {
 namespace {
@@ -50,6 +53,36 @@ TEST(PtxHostile, FourMegabytesTakeWellUnderASecond) {
   const double s = seconds(text);
   RecordProperty("milliseconds", static_cast<int>(1000 * s));
   EXPECT_LT(s, 1.0);
+}
+
+// Names that the standard library's hash puts into one bucket.
+TEST(PtxHostile, NamesMadeForCollisions) {
+  constexpr std::size_t kNames = 3000;
+  std::unordered_map<std::string_view, int> plain;
+  plain.reserve(kNames);
+  ViewTable<int> table;
+  table.reserve(kNames);
+  std::deque<std::string> names;
+  for (std::uint64_t i = 0; names.size() < kNames; ++i) {
+    const std::string name = "%n" + std::to_string(i);
+    if (plain.bucket(name) == 0) names.push_back(name);
+  }
+  for (const std::string& name : names) {
+    plain.emplace(name, 0);
+    table.emplace(name, 0);
+  }
+  EXPECT_EQ(plain.bucket_size(plain.bucket(names.front())), kNames);
+  for (const std::string& name : names) ASSERT_LT(table.bucket_size(table.bucket(name)), 40u);
+  EXPECT_TRUE(process_key().low != 0 || process_key().high != 0);
+}
+
+// The vector of the paper's appendix A.
+TEST(PtxHostile, NamesAreHashedWithSipHash) {
+  std::string text;
+  for (char c = 0; c < 15; ++c) text += c;
+  const SipKey key{0x0706050403020100u, 0x0f0e0d0c0b0a0908u};
+  EXPECT_EQ((siphash<2, 4>(key, text)), 0xa129ca6149be45e5u);
+  EXPECT_NE((siphash<1, 3>(key, text)), (siphash<1, 3>(SipKey{1, 0}, text)));
 }
 
 TEST(PtxHostile, LongTokens) {

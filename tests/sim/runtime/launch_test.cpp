@@ -117,6 +117,17 @@ TEST_F(Launch, AttributesOfLaunches) {
   EXPECT_EQ(state_.launches.size(), 1u);
 }
 
+// CUDA would let a kernel use memory of cudaMallocHost by its own address.
+TEST_F(Launch, HostMemoryInAKernelIsRefusedByName) {
+  void* pinned = nullptr;
+  ASSERT_EQ(cudaMallocHost(&pinned, 64), cudaSuccess);
+  state_.launch_reply.status = LaunchStatus::illegal_address;
+  pointer_arg_ = static_cast<decltype(pointer_arg_)>(pinned);
+  EXPECT_EQ(launch({1, 1, 1}, {1, 1, 1}), cudaSuccess);
+  EXPECT_THAT(Runtime::instance().unsupported_api(),
+              ElementsAre(testing::HasSubstr("memory of the host (cudaMallocHost")));
+}
+
 // A kernel that faults: the launch succeeds, every later call fails, and nothing clears it.
 TEST_F(Launch, FaultsStay) {
   state_.launch_reply.status = LaunchStatus::illegal_address;
