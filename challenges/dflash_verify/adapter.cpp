@@ -79,8 +79,9 @@ struct RemoteModel {
   template <class T>
   void append(const T* data, std::int64_t n) {
     if (n == 0) return;
-    const auto* bytes = reinterpret_cast<const std::byte*>(data);
-    request.insert(request.end(), bytes, bytes + static_cast<std::size_t>(n) * sizeof(T));
+    const std::size_t at = request.size(), bytes = static_cast<std::size_t>(n) * sizeof(T);
+    request.resize(at + bytes);
+    std::memcpy(request.data() + at, data, bytes);
   }
 
   void start(CallHeader header) {
