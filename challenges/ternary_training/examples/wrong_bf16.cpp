@@ -1,5 +1,6 @@
 // fails: linear_bf16 linear_bf16_odd linear_bf16_long
-// Sums that are rounded to bfloat16 after every term.
+// Outputs whose sums are rounded to bfloat16 after every term, and a gradient of the latent
+// weights, which are fp32, that went through bfloat16.
 #define tt_linear_bf16 naive_tt_linear_bf16
 #include "naive.cpp"
 #undef tt_linear_bf16
@@ -21,5 +22,6 @@ extern "C" int tt_linear_bf16(assay_ctx* ctx, int64_t M, int64_t rows, int64_t c
       y[m * rows + n] = sum;
     }
   }
+  for (Index i = 0; i < rows * cols; ++i) dw_latent[i] = from_bf16(to_bf16(dw_latent[i]));
   return ASSAY_OK;
 }
