@@ -367,6 +367,18 @@ void CellRunner::time(const ChallengeSpec& spec, CellResult& cell, const CaseFil
   cell.finished_at = utc_now();
 }
 
+namespace {
+
+// Tests need not know of capabilities that the submission may lack.
+bool breaks_what_is_required(const ChallengeSpec& spec, const Example& example) {
+  return std::ranges::any_of(example.targets, [&](const std::string& target) {
+    const CaseGroup group = std::ranges::find(spec.cases, target, &CaseSpec::name)->group;
+    return group == CaseGroup::core || group == CaseGroup::edge || group == CaseGroup::trap;
+  });
+}
+
+}  // namespace
+
 CaseResult CellRunner::run_own_tests_on(const ChallengeSpec& spec, const std::string& name,
                                         const SourceFile& implementation, const SourceFile& tests,
                                         bool expect_accept) {
@@ -423,7 +435,7 @@ void CellRunner::run_own_tests(const ChallengeSpec& spec, const Submission& subm
           spec, correct, challenge_file(spec, std::string(correct) + ".cpp"), tests, true));
     }
     for (const Example& example : load_examples(spec)) {
-      if (example.kind != Example::Kind::wrong) continue;
+      if (example.kind != Example::Kind::wrong || !breaks_what_is_required(spec, example)) continue;
       cell.mutants.push_back(run_own_tests_on(spec, example.name, example.source, tests, false));
     }
   });
