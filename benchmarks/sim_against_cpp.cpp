@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <cstdio>
 #include <map>
 
 #include "cli/context.h"
@@ -26,41 +26,87 @@ struct Options {
   std::uint64_t seed = 1;
 };
 
-double cpp_seconds(void* library, const ChallengeSpec& spec, const CaseSpec& timed, const Options& options) {
-  TimedCase input(spec, timed, options.seed);
-  std::vector<double> seconds;
-  for (int i = 0; i < options.rounds; ++i) seconds.push_back(input.run(library, 1));
-  return median(seconds);
+// The timed cases of `spec` by name, each the median of the rounds.
+using Seconds = std::map<std::string, double>;
+
+std::vector<const CaseSpec*> timed_cases(const ChallengeSpec& spec) {
+  std::vector<const CaseSpec*> timed;
+  for (const CaseSpec& c : spec.cases) {
+    if (c.group == CaseGroup::timed) timed.push_back(&c);
+  }
+  return timed;
 }
 
-// Of all timed cases, by name.
-std::map<std::string, double> simulated_seconds(const cli::Harness& harness, const ChallengeSpec& spec,
-                                                const Submission& submission, const Options& options) {
-  std::map<std::string, std::vector<double>> rounds;
-  run::RunOptions run;
-  run.tier = harness.tier.tier;
-  run.seed = options.seed;
-  for (const CaseSpec& c : spec.cases) {
-    if (c.group == CaseGroup::timed) run.filter.targets.push_back(c.name);
+Seconds cpp_seconds(Builder& builder, const ChallengeSpec& spec, const Submission& submission, const Options& options) {
+  const SourceFile abi{"abi.h", read_file(spec.directory + "/abi.h")};
+  const BuildResult built = builder.build({submission.sources, {abi}, spec.limits.build_time_s, Language::cpp});
+  void* library = ::dlopen(built.library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw Error(fmt::format("{} {}: {}", submission.model, spec.name, built.record.log));
+  Seconds medians;
+  for (const CaseSpec* c : timed_cases(spec)) {
+    TimedCase input(spec, *c, options.seed);
+    std::vector<double> seconds;
+    for (int i = 0; i < options.rounds; ++i) seconds.push_back(input.run(library, 1));
+    medians[c->name] = median(seconds);
   }
-  std::erase_if(run.filter.targets, [](const std::string&) { return false; });
-  for (int i = 0; i < options.rounds; ++i) {
-    for (const std::string& name : run.filter.targets) {
-      run::RunOptions one = run;
-      one.filter = {};
-      one.filter.only = name;
-      run::CellRunner runner(*harness.builder, one);
-      const CellResult cell = runner.check(spec, submission);
-      for (const CaseResult& c : cell.cases) {
-        if (c.verdict != Verdict::ok) throw Error(fmt::format("{}: {}", c.name, c.detail));
-        rounds[c.name].push_back(c.seconds);
-      }
-    }
-  }
-  std::map<std::string, double> medians;
-  for (const auto& [name, seconds] : rounds) medians[name] = median(seconds);
   return medians;
+}
+
+Seconds simulated_seconds(const cli::Harness& harness, const ChallengeSpec& spec, const Submission& submission,
+                          const Options& options) {
+  Seconds medians;
+  for (const CaseSpec* c : timed_cases(spec)) {
+    std::vector<double> seconds;
+    for (int i = 0; i < options.rounds; ++i) {
+      run::CellRunner runner(*harness.builder, {harness.tier.tier, options.seed, {false, c->name, false, {}}, 1});
+      const CellResult cell = runner.check(spec, submission);
+      if (cell.cases.size() != 1 || cell.cases[0].verdict != Verdict::ok) {
+        throw Error(fmt::format("{} {}: {} failed: {}", submission.model, spec.name, c->name,
+                                cell.cases.empty() ? cell.build.log : cell.cases[0].detail));
+      }
+      seconds.push_back(cell.cases[0].seconds);
+    }
+    medians[c->name] = median(seconds);
+  }
+  return medians;
+}
+
+void compare(const cli::Context& context, const cli::Harness& harness, const ChallengeSpec& whole,
+             const Options& options) {
+  const Submission *cpp = nullptr, *cuda = nullptr;
+  const auto answers = cli::select_submissions(context.submissions(), {whole}, {options.model}, "auto");
+  for (const Submission& s : answers) (s.language == Language::cpp ? cpp : cuda) = &s;
+  if (cpp == nullptr || cuda == nullptr) return;
+  const ChallengeSpec spec = spec_for("sim", whole);
+  const Seconds plain = cpp_seconds(*harness.builder, spec, *cpp, options),
+                simulated = simulated_seconds(harness, whole, *cuda, options);
+  for (const CaseSpec* c : timed_cases(spec)) {
+    fmt::print("{:<20} {:<24} {:>10.1f} {:>10.1f} {:>8.2f}\n", spec.name, c->name, plain.at(c->name) * 1e3,
+               simulated.at(c->name) * 1e3, simulated.at(c->name) / plain.at(c->name));
+    std::fflush(stdout);
+  }
 }
 
 }  // namespace
 }  // namespace assay
+
+int main(int argc, char** argv) {
+  using namespace assay;
+  Options options;
+  CLI::App app{"Times the simulator beside plain C++ for the same work"};
+  app.add_option("challenges", options.challenges, "Only these (default: all)");
+  app.add_option("--model", options.model, "Whose answers, in both languages")->capture_default_str();
+  app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100))->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    const cli::Context context = cli::find_context(ASSAY_SOURCE_DIR);
+    const cli::Harness harness = cli::set_up(context, {});
+    fmt::print("{:<20} {:<24} {:>10} {:>10} {:>8}\n", "challenge", "timed case", "C++ ms", "sim ms", "ratio");
+    for (const ChallengeSpec& spec : cli::load_specs(context, options.challenges)) {
+      compare(context, harness, spec, options);
+    }
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "sim_against_cpp: {}\n", e.what());
+    return 2;
+  }
+}
