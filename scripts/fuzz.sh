@@ -26,6 +26,22 @@ mkdir -p "$build/corpus" "$build/crashes"
   -DFMT_HEADER_ONLY -Isrc src/sim/ptx/*.cpp tests/sim/fuzz/ptx_parser_fuzzer.cpp -o "$build/ptx_parser_fuzzer"
 cp tests/sim/fuzz/seeds/*.ptx "$build/corpus/"
 
+# Where nvcc is installed, what it makes of the challenges' own kernels: a file for each function, with
+# what precedes the first one.
+nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc || true)
+if [ -n "$nvcc" ] && [ ! -e "$build/real-ptx" ]; then
+  for source in challenges/*/naive.cu submissions/*/*/submission.cu; do
+    name=$(basename "$(dirname "$source")")
+    "$nvcc" -std=c++17 -O3 -w -arch=compute_90 -ptx -Iinclude "-Ichallenges/$name" -o "$build/source.ptx" "$source" || continue
+    awk -v prefix="$build/corpus/$(dirname "$source" | tr / -)" '
+      /^(\.visible |\.weak )*\.(entry|func) / { file = sprintf("%s-%d.ptx", prefix, ++n); printf "%s", head >file }
+      /^\/\// { next }
+      n == 0 { head = head $0 "\n"; next }
+      { print >file }' "$build/source.ptx"
+  done
+  touch "$build/real-ptx"
+fi
+
 # Words that random bytes would hardly become.
 for word in .version .target .address_size .visible .extern .weak .common .entry .func .param .reg \
   .global .const .shared .local .align .attribute .managed .ptr .v4 .pred .b8 .b32 .b64 .b128 .f32 .f64 \
@@ -38,7 +54,7 @@ done >"$build/ptx.dict"
 
 echo "Fuzzing the PTX parser for $seconds s"
 status=0
-"$build/ptx_parser_fuzzer" -max_total_time="$seconds" -dict="$build/ptx.dict" -max_len=16384 -timeout=10 \
+"$build/ptx_parser_fuzzer" -max_total_time="$seconds" -dict="$build/ptx.dict" -max_len=65536 -timeout=20 \
   -rss_limit_mb=2048 -print_final_stats=1 -verbosity=1 -artifact_prefix="$build/crashes/" "$build/corpus" \
   >"$build/log" 2>&1 || status=$?
 grep -E '^stat::(number_of_executed_units|average_exec_per_sec|peak_rss_mb)|^#[0-9]+[[:space:]]+DONE' "$build/log" || true

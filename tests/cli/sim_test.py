@@ -263,6 +263,10 @@ class Cuda(Case):
         run = self.sim(PROGRAMS / "cooperative.cu")
         self.assertRun(run, 0, "cudaSuccess good\ncudaSuccess good\ncudaErrorCooperativeLaunchTooLarge\n")
 
+    def test_cub_and_pipelines(self):
+        run = self.sim(PROGRAMS / "libraries.cu")
+        self.assertRun(run, 0, "good\n" * 5)
+
     def test_several_files_with_kernels_of_one_name(self):
         run = self.sim(PROGRAMS / "two_files.cu", PROGRAMS / "two_files_kernel.cu")
         self.assertRun(run, 0, "42 100\n")
