@@ -337,6 +337,7 @@ void Server::launch(const Call& call, Answer& answer) {
         if (f.kind == sim::FindingKind::assertion) error_output += assertion_line(f);
       }
       output = result.output;
+      report_.to_host_bytes += output.size();
       wire.status = static_cast<std::uint32_t>(result.status);
       wire.instructions = result.counters.instructions;
     } catch (const std::exception& e) {

@@ -51,11 +51,12 @@ Dimension performance(const CaseTable&, std::vector<ShapeSpeed>&, std::vector<st
 Dimension modelled_performance(const CaseTable&, const Gpu&, std::vector<ShapeSpeed>&,
                                std::vector<std::string>& flags);
 
-// One timed case that passed: its speed, its share of the points, or why there is none.
+// One timed case that passed: its speed and its share of the points, or why there is none.
 struct Timed {
   ShapeSpeed speed;
   Interval points;
-  std::string missing;
+  std::string missing;     // not measured
+  std::string worthless{}; // measured, but its speed counts for nothing
 };
 
 // The points of all timed cases, those that failed included; `measure` is asked about each that passed.

@@ -8,12 +8,23 @@
 namespace assay::grading {
 namespace {
 
+// Bytes between host and device beyond those of the naive kernel: room for tables and results.
+constexpr double kHostAllowance = 256 << 10;
+
+std::uint64_t exchanged_with_host(const SimulatedWork& work) { return work.to_device_bytes + work.to_host_bytes; }
+
 Timed model(const CaseResult& r, const Gpu& gpu, std::vector<std::string>& flags) {
   const auto work = simulated_work(r.metrics), naive = simulated_work(r.metrics, kNaivePrefix),
              par = simulated_work(r.metrics, kParPrefix);
   const auto least = least_work(r.metrics);
   if (!work || !naive || !(par || least)) {
     return {{}, {}, fmt::format("not run: {} has no counts of naive, of this or of the least work", r.name)};
+  }
+  // The model knows nothing of what the host computes, so it must not have the data to compute with.
+  const double exchanged = static_cast<double>(exchanged_with_host(*work)),
+               allowed = static_cast<double>(exchanged_with_host(*naive)) + kHostAllowance;
+  if (exchanged > allowed || work->counters.launches == 0) {
+    return {{}, {}, "", fmt::format("computes on the host: {:.3g} MB exchanged with it", exchanged * 1e-6)};
   }
   const double seconds = modelled_time(*work, gpu).total(), slow = modelled_time(*naive, gpu).total();
   const double reference = par ? modelled_time(*par, gpu).total() : floor_time(*least, gpu);

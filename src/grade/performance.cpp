@@ -98,6 +98,10 @@ Dimension performance_of(const CaseTable& table, const std::function<Timed(const
       if (missing.empty()) missing = timed.missing;
       continue;
     }
+    if (!timed.worthless.empty()) {
+      failed.push_back(fmt::format("{} ({})", c.name, timed.worthless));
+      continue;
+    }
     speeds.push_back(timed.speed);
     points += c.weight * timed.speed.points;
     interval = interval + c.weight * timed.points;

@@ -116,6 +116,7 @@ DeviceProcess::Placed DeviceProcess::place(const CasePlan& plan, Layout& layout)
 bool DeviceProcess::start(int phase, std::uint64_t instruction_limit) {
   control().phase = phase;
   control().instruction_limit = instruction_limit;
+  answered_on_host_ = 0;
   return order(Order::start);
 }
 
@@ -126,6 +127,7 @@ std::optional<DeviceReport> DeviceProcess::stop(std::chrono::milliseconds patien
   DeviceReport report;
   report.work = {said.counters,        said.to_device_bytes, said.to_host_bytes,
                  said.within_bytes,    said.transfers,       said.peak_bytes};
+  report.work.to_host_bytes += answered_on_host_;
   report.findings = said.findings;
   report.first_finding = text_of(said.first_finding);
   report.unsupported = text_of(said.unsupported);

@@ -58,6 +58,9 @@ class DeviceProcess {
   // False also when the address is no device memory.
   bool write(std::uint64_t address, std::span<const std::byte>);
 
+  // A callback's answer that went to host memory counts as copied there: it would come from the device.
+  void answered_on_host(std::size_t bytes) { answered_on_host_ += bytes; }
+
   int pidfd() const { return process_.pidfd(); }
   // Seconds spent on the worker's calls so far, the present one included.
   double busy_seconds() const;
@@ -71,6 +74,7 @@ class DeviceProcess {
   device::Control& control() const { return *reinterpret_cast<device::Control*>(control_.data()); }
 
   Arena& arena_;
+  std::size_t answered_on_host_ = 0;  // since start
   Arena control_, link_;
   Fd order_, done_, call_, answer_, text_;
   sandbox::Process process_;

@@ -346,6 +346,7 @@ void WorkerProcess::answer(CallbackServer* server) {
       bulk_bytes > 0 && (to_device ? device_->write(address, {response + response_bytes, bulk_bytes})
                                    : write_into(process_.pid(), address, response + response_bytes, bulk_bytes));
   header().callback_bulk_written = written ? 1 : 0;
+  if (device_ != nullptr) device_->answered_on_host(response_bytes + (to_device ? 0 : bulk_bytes));
 }
 
 Outcome WorkerProcess::timed_out(double time_limit_s) {

@@ -91,6 +91,26 @@ TEST(ModelledPerformance, AnotherGpuIsAnotherGrade) {
   EXPECT_GT(std::abs(*performance(other).points - *performance(grade(spec, cell)).points), 0.01);
 }
 
+TEST(ModelledPerformance, WhatTheHostComputesEarnsNothing) {
+  const ChallengeSpec spec = simulated_spec();
+  const auto score = [&](double launches, double to_host, double of_naive) {
+    CellResult cell = simulated_cell(spec, kLeast, 10 * kLeast);
+    for (Metric& m : case_of(cell, "timed_a").metrics) {
+      if (m.name == "sim_launches") m.value = launches;
+      if (m.name == "sim_to_host_bytes") m.value = to_host;
+      if (m.name == "naive_sim_to_host_bytes") m.value = of_naive;
+    }
+    return grade(spec, cell);
+  };
+  const auto points = [&](const Score& s) { return *performance(s).points; };
+  const double all = spec.weights.performance;
+  EXPECT_NEAR(points(score(1, 200e3, 0)), all, 1);
+  EXPECT_NEAR(points(score(1, 300e3, 0)), 0.75 * all, 1e-9);
+  EXPECT_NEAR(points(score(1, 300e3, 300e3)), all, 1);
+  EXPECT_NEAR(points(score(0, 0, 0)), 0.75 * all, 1e-9);
+  EXPECT_THAT(performance(score(1, 300e3, 0)).why, HasSubstr("timed_a (computes on the host: 0.3 MB"));
+}
+
 TEST(ModelledPerformance, WithoutCountsThereIsNoFigure) {
   const ChallengeSpec spec = simulated_spec();
   CellResult cell = simulated_cell(spec, kLeast, 10 * kLeast);
