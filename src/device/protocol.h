@@ -83,6 +83,7 @@ struct Control {
   Order order = Order::none;
   std::int32_t phase = 0;
   std::uint64_t instruction_limit = 0;          // start: warp instructions of the phase
+  std::uint64_t shuffle_seed = 0;               // start: sim::DeviceOptions
   std::uint32_t buffers = 0;                    // place
   Buffer buffer[kMaxBuffers];
   std::uint64_t address = 0, offset = 0, bytes = 0;  // write

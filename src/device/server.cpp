@@ -118,6 +118,7 @@ void Server::start() {
     if (!b.output && b.phase > 0 && b.phase == control_.phase) device_.write(b.address, contents(b));
   }
   report_ = {};
+  device_.set_shuffle_seed(control_.shuffle_seed);
   device_.reset_high_water();
   listening_ = true;
 }

@@ -58,6 +58,9 @@ class DeviceProcess {
   // False also when the address is no device memory.
   bool write(std::uint64_t address, std::span<const std::byte>);
 
+  // Blocks and warps run in an order drawn from it from the next start on; 0: in their own.
+  void set_shuffle_seed(std::uint64_t seed) { control().shuffle_seed = seed; }
+
   // A callback's answer that went to host memory counts as copied there: it would come from the device.
   void answered_on_host(std::size_t bytes) { answered_on_host_ += bytes; }
 

@@ -228,6 +228,10 @@ Outcome WorkerProcess::collect(const CasePlan& plan) {
   return outcome;
 }
 
+void WorkerProcess::set_shuffle_seed(std::uint64_t seed) {
+  if (device_ != nullptr) device_->set_shuffle_seed(seed);
+}
+
 Outcome WorkerProcess::request_with_device(Command command, double time_limit_s, CallbackServer* server,
                                            int phase, std::uint64_t instruction_limit) {
   if (device_ == nullptr) return request(command, time_limit_s, server);

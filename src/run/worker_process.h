@@ -71,6 +71,8 @@ class WorkerProcess {
   // The tests that a submission ships, linked with some implementation; status 0 accepts it.
   Outcome self_test(double time_limit_s);
   Outcome run(int phase, const CaseSpec&, CallbackServer* server);
+  // The order of blocks and warps on the simulated device, if there is one: DeviceProcess.
+  void set_shuffle_seed(std::uint64_t);
   // After the last phase: brings the outputs back from the device, if there is one. Fails too when the submission
   // changed an input there.
   Outcome collect(const CasePlan&);

@@ -120,6 +120,9 @@ class Device {
   // The live allocation around an address: {begin, bytes}, {0, 0} if none.
   VariableInfo allocation(std::uint64_t address) const;
 
+  // DeviceOptions::shuffle_seed of the launches to come.
+  void set_shuffle_seed(std::uint64_t);
+
   // `params` is the parameter block, laid out as info().param_offset says. A launch that fails
   // reports no counters but `launches`; what its blocks wrote until then stays. The findings'
   // places, threads and texts do not depend on DeviceOptions::threads, but for where the

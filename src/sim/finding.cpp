@@ -19,7 +19,6 @@ const char* to_string(FindingKind kind) {
     case FindingKind::trap: return "trap";
     case FindingKind::instruction_limit: return "instruction limit";
     case FindingKind::read_only: return "write to read-only memory";
-    case FindingKind::order_dependence: return "order dependence";
   }
   return "unknown";
 }
@@ -38,8 +37,7 @@ bool is_fatal(FindingKind kind) {
     case FindingKind::shared_race:
     case FindingKind::global_race:
     case FindingKind::barrier_divergence:
-    case FindingKind::warp_sync:
-    case FindingKind::order_dependence: return false;
+    case FindingKind::warp_sync: return false;
   }
   return false;
 }

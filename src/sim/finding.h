@@ -21,7 +21,6 @@ enum class FindingKind : std::uint8_t {
   trap,
   instruction_limit,
   read_only,          // a write to constant memory
-  order_dependence,   // the result changed with the order of blocks or warps
 };
 
 const char* to_string(FindingKind);

@@ -292,6 +292,13 @@ class BadSubmission(Case):
     def test_a_wrong_result(self):
         self.check(source(in_rows="if (threadIdx.x == 0) dx[0] += 1;"), "WA", "dx")
 
+    def test_a_result_that_depends_on_the_order_of_blocks(self):
+        text = "__device__ unsigned ticket;\n" + source(
+            in_rows="if (threadIdx.x == 0 && atomicAdd(&ticket, 1u) == 0) dx[0] = nextafterf(dx[0], 1e30f);",
+            in_host="const unsigned zero = 0; cudaMemcpyToSymbol(ticket, &zero, sizeof zero);")
+        self.check(text, "WA", "changes with the order of blocks", case="two_runs")
+        self.assertIn("OK, correct", self.replay("basic"))
+
     def test_tampering_with_the_link_harms_nobody_else(self):
         self.submit("m", source(in_host=TAMPER))
         self.submit("n", source())

@@ -273,6 +273,7 @@ bool Device::fill(std::uint64_t to, std::byte value, std::uint64_t bytes) {
 std::uint64_t Device::live_bytes() const { return state_->memory.live_bytes(); }
 std::uint64_t Device::high_water() const { return state_->memory.high_water(); }
 void Device::reset_high_water() { state_->memory.reset_high_water(); }
+void Device::set_shuffle_seed(std::uint64_t seed) { state_->options.shuffle_seed = seed; }
 std::uint64_t Device::capacity() const { return state_->memory.capacity(); }
 
 VariableInfo Device::allocation(std::uint64_t address) const {
