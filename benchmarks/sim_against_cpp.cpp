@@ -37,11 +37,14 @@ std::vector<const CaseSpec*> timed_cases(const ChallengeSpec& spec) {
   return timed;
 }
 
-Seconds cpp_seconds(Builder& builder, const ChallengeSpec& spec, const Submission& submission, const Options& options) {
+Seconds cpp_seconds(Builder& builder, const ChallengeSpec& spec, const Submission& submission,
+                    const Options& options) {
   const SourceFile abi{"abi.h", read_file(spec.directory + "/abi.h")};
-  const BuildResult built = builder.build({submission.sources, {abi}, spec.limits.build_time_s, Language::cpp});
+  const BuildResult built =
+      builder.build({submission.sources, {abi}, spec.limits.build_time_s, Language::cpp});
   void* library = ::dlopen(built.library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw Error(fmt::format("{} {}: {}", submission.model, spec.name, built.record.log));
+  if (library == nullptr)
+    throw Error(fmt::format("{} {}: {}", submission.model, spec.name, built.record.log));
   Seconds medians;
   for (const CaseSpec* c : timed_cases(spec)) {
     TimedCase input(spec, *c, options.seed);
@@ -52,13 +55,14 @@ Seconds cpp_seconds(Builder& builder, const ChallengeSpec& spec, const Submissio
   return medians;
 }
 
-Seconds simulated_seconds(const cli::Harness& harness, const ChallengeSpec& spec, const Submission& submission,
-                          const Options& options) {
+Seconds simulated_seconds(const cli::Harness& harness, const ChallengeSpec& spec,
+                          const Submission& submission, const Options& options) {
   Seconds medians;
   for (const CaseSpec* c : timed_cases(spec)) {
     std::vector<double> seconds;
     for (int i = 0; i < options.rounds; ++i) {
-      run::CellRunner runner(*harness.builder, {harness.tier.tier, options.seed, {false, c->name, false, {}}, 1});
+      run::CellRunner runner(*harness.builder,
+                             {harness.tier.tier, options.seed, {false, c->name, false, {}}, 1});
       const CellResult cell = runner.check(spec, submission);
       if (cell.cases.size() != 1 || cell.cases[0].verdict != Verdict::ok) {
         throw Error(fmt::format("{} {}: {} failed: {}", submission.model, spec.name, c->name,
@@ -74,15 +78,17 @@ Seconds simulated_seconds(const cli::Harness& harness, const ChallengeSpec& spec
 void compare(const cli::Context& context, const cli::Harness& harness, const ChallengeSpec& whole,
              const Options& options) {
   const Submission *cpp = nullptr, *cuda = nullptr;
-  const auto answers = cli::select_submissions(context.submissions(), {whole}, {options.model}, "auto");
+  const auto answers =
+      cli::select_submissions(context.submissions(), {whole}, {options.model}, "auto");
   for (const Submission& s : answers) (s.language == Language::cpp ? cpp : cuda) = &s;
   if (cpp == nullptr || cuda == nullptr) return;
   const ChallengeSpec spec = spec_for("sim", whole);
   const Seconds plain = cpp_seconds(*harness.builder, spec, *cpp, options),
                 simulated = simulated_seconds(harness, whole, *cuda, options);
   for (const CaseSpec* c : timed_cases(spec)) {
-    fmt::print("{:<20} {:<24} {:>10.1f} {:>10.1f} {:>8.2f}\n", spec.name, c->name, plain.at(c->name) * 1e3,
-               simulated.at(c->name) * 1e3, simulated.at(c->name) / plain.at(c->name));
+    fmt::print("{:<20} {:<24} {:>10.1f} {:>10.1f} {:>8.2f}\n", spec.name, c->name,
+               plain.at(c->name) * 1e3, simulated.at(c->name) * 1e3,
+               simulated.at(c->name) / plain.at(c->name));
     std::fflush(stdout);
   }
 }
@@ -95,13 +101,15 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app{"Times the simulator beside plain C++ for the same work"};
   app.add_option("challenges", options.challenges, "Only these (default: all)");
-  app.add_option("--model", options.model, "Whose answers, in both languages")->capture_default_str();
+  app.add_option("--model", options.model, "Whose answers, in both languages")
+      ->capture_default_str();
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100))->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
     const cli::Context context = cli::find_context(ASSAY_SOURCE_DIR);
     const cli::Harness harness = cli::set_up(context, {});
-    fmt::print("{:<20} {:<24} {:>10} {:>10} {:>8}\n", "challenge", "timed case", "C++ ms", "sim ms", "ratio");
+    fmt::print("{:<20} {:<24} {:>10} {:>10} {:>8}\n", "challenge", "timed case", "C++ ms", "sim ms",
+               "ratio");
     for (const ChallengeSpec& spec : cli::load_specs(context, options.challenges)) {
       compare(context, harness, spec, options);
     }

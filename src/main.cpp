@@ -25,13 +25,15 @@ constexpr const char* kFooter =
     "  assay show textbook CHALLENGE              why this score\n"
     "  assay report                               write the rankings into README.md\n"
     "  assay sim softmax.cu                       run a CUDA program on a simulated GPU\n"
-    "\nExit status: 0 done (whatever the grades), 1 a --check or selftest failed, 2 usage or harness "
+    "\nExit status: 0 done (whatever the grades), 1 a --check or selftest failed, 2 usage or "
+    "harness "
     "error.\n";
 
 // `assay sim PROGRAM -- ARGS`: how many arguments come before the `--`.
 int own_arguments(int argc, char** argv) {
   const std::string_view sim = "sim", mark = "--";
-  return static_cast<int>(std::find(std::find(argv + 1, argv + argc, sim), argv + argc, mark) - argv);
+  return static_cast<int>(std::find(std::find(argv + 1, argv + argc, sim), argv + argc, mark) -
+                          argv);
 }
 
 }  // namespace
@@ -45,7 +47,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", fmt::format("assay {} ({})", kVersion, kCommit));
   std::string root;
-  app.add_option("--root", root, "folder that holds challenges/ and submissions/")->envname("ASSAY_ROOT");
+  app.add_option("--root", root, "folder that holds challenges/ and submissions/")
+      ->envname("ASSAY_ROOT");
   cli::Action action;
   cli::add_run(app, action);
   cli::add_rerun(app, action);

@@ -45,14 +45,14 @@ int dv_attention(assay_ctx*, const fa_params*, const int64_t* P, const int64_t* 
 
 enum {
   DV_GREEDY = 0,
-  DV_SAMPLE_TREE = 1,    /* mode A, optional: the draft tree was chosen deterministically */
-  DV_SAMPLE_IID = 2,     /* mode B, optional: children drawn independently from q */
-  DV_SAMPLE_NO_REPL = 3  /* mode C, optional: children drawn from q without replacement, in order */
+  DV_SAMPLE_TREE = 1,   /* mode A, optional: the draft tree was chosen deterministically */
+  DV_SAMPLE_IID = 2,    /* mode B, optional: children drawn independently from q */
+  DV_SAMPLE_NO_REPL = 3 /* mode C, optional: children drawn from q without replacement, in order */
 };
 
 /* NULL means DV_GREEDY, for which only `mode` is read. */
 typedef struct {
-  uint32_t size;          /* sizeof(dv_sampling) */
+  uint32_t size; /* sizeof(dv_sampling) */
   int32_t mode;
   float temperature;      /* > 0; p = softmax(L / temperature) */
   int64_t u_item, u_step; /* strides of `uniform` */
@@ -99,15 +99,15 @@ int dv_compact(assay_ctx*, int32_t B, const int64_t* P, const int64_t* cu, const
 /* A target model with a key/value cache, and the draft model beside it. Functions return ASSAY_OK
  * or the error that dv_generate must return. */
 typedef struct {
-  uint32_t size;      /* sizeof(dv_model) */
-  int32_t V;          /* vocabulary, >= 1 */
-  int32_t max_nodes;  /* most nodes of a draft tree, >= 0 */
-  void* user;         /* first argument of every function */
+  uint32_t size;     /* sizeof(dv_model) */
+  int32_t V;         /* vocabulary, >= 1 */
+  int32_t max_nodes; /* most nodes of a draft tree, >= 0 */
+  void* user;        /* first argument of every function */
 
   /* Proposes *n (0 .. max_nodes) nodes that continue `prefix`; writes parent and token, which have
    * room for max_nodes. The prefix is the whole text so far. */
-  int32_t (*draft)(void* user, int64_t n_prefix, const int32_t* prefix, int32_t* n,
-                   int32_t* parent, int32_t* token);
+  int32_t (*draft)(void* user, int64_t n_prefix, const int32_t* prefix, int32_t* n, int32_t* parent,
+                   int32_t* token);
 
   /* One forward pass over n >= 1 new rows, appended to the cache. Row i has token[i] at position
    * pos[i] and sees all rows cached before this call and the new rows j <= i whose bit is set in
@@ -121,11 +121,11 @@ typedef struct {
 } dv_model;
 
 typedef struct {
-  uint32_t size;         /* sizeof(dv_loop) */
-  int32_t eos;           /* -1: none */
-  int64_t n_prompt;      /* >= 1 */
+  uint32_t size;    /* sizeof(dv_loop) */
+  int32_t eos;      /* -1: none */
+  int64_t n_prompt; /* >= 1 */
   const int32_t* prompt;
-  int64_t max_new;       /* most tokens to emit, >= 0 */
+  int64_t max_new; /* most tokens to emit, >= 0 */
 } dv_loop;
 
 /* The whole loop: per cycle one draft and one verify, the first of which carries the prompt. Emits

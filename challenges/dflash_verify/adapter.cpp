@@ -147,8 +147,7 @@ std::int32_t run_generate(Call& call, const Params& p) {
   using namespace generate;
   RemoteModel remote{&call, p.V, p.max_nodes, {}, {}};
   const dv_model model{sizeof(dv_model), p.V, p.max_nodes, &remote, &draft, &verify, &commit};
-  const dv_loop loop{sizeof(dv_loop), p.eos, p.n_prompt, call.as<std::int32_t>(kPrompt),
-                     p.max_new};
+  const dv_loop loop{sizeof(dv_loop), p.eos, p.n_prompt, call.as<std::int32_t>(kPrompt), p.max_new};
   return call.fn<decltype(dv_generate)>("dv_generate")(
       call.ctx(), &loop, &model, call.as<std::int32_t>(kOut), call.as<std::int64_t>(kNOut));
 }

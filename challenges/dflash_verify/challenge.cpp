@@ -128,16 +128,16 @@ std::vector<BufferPlan> buffers_of(const CaseSpec& spec, const Shape& s) {
     }
     case kAttention: {
       const Dtype t = s.dtype == ASSAY_F32 ? Dtype::f32 : Dtype::bf16;
-      return {{"P", Dtype::i64, {B}},
-              {"cu", Dtype::i64, {B + 1}},
-              {"parent", Dtype::i32, {n}},
-              {"rows", Dtype::i64, {B + 1}},
-              {"q", t, {n, s.Hq, s.D}},
-              {"k", t, {s.rows.back(), s.Hkv, s.D}},
-              {"v", t, {s.rows.back(), s.Hkv, s.D}},
-              {"o", t, {n, s.Hq, s.D}, Role::output},
-              {"lse", Dtype::f32, {n, s.Hq}, Role::output, 0,
-               spec.params.value("null_lse", false)}};
+      return {
+          {"P", Dtype::i64, {B}},
+          {"cu", Dtype::i64, {B + 1}},
+          {"parent", Dtype::i32, {n}},
+          {"rows", Dtype::i64, {B + 1}},
+          {"q", t, {n, s.Hq, s.D}},
+          {"k", t, {s.rows.back(), s.Hkv, s.D}},
+          {"v", t, {s.rows.back(), s.Hkv, s.D}},
+          {"o", t, {n, s.Hq, s.D}, Role::output},
+          {"lse", Dtype::f32, {n, s.Hq}, Role::output, 0, spec.params.value("null_lse", false)}};
     }
     case kAccept: {
       const bool greedy = s.sampling == DV_GREEDY;
@@ -188,8 +188,9 @@ Shape shape_of(const CaseSpec& spec) {
   s.Hkv = j.value("Hkv", s.Hq);
   s.D = j.value("D", std::int64_t{0});
   s.scale = j.value("scale", s.D > 0 ? 1.0f / std::sqrt(static_cast<float>(s.D)) : 0.0f);
-  s.row_bytes = j.value("row_bytes", s.entry == kAttention ? s.Hkv * s.D * (s.dtype == ASSAY_F32 ? 4 : 2)
-                                                           : std::int64_t{0});
+  s.row_bytes =
+      j.value("row_bytes", s.entry == kAttention ? s.Hkv * s.D * (s.dtype == ASSAY_F32 ? 4 : 2)
+                                                 : std::int64_t{0});
   s.caches = j.value("caches", 1);
   add_items(s, j);
   s.ldm = (s.largest + 63) / 64 + j.value("pad_words", std::int64_t{0});
@@ -204,8 +205,8 @@ class DflashVerify final : public Challenge {
     plan.entry = s.entry;
     plan.set_params(params_of(spec, s));
     plan.buffers = buffers_of(spec, s);
-    plan.keep_on_host({"P", "cu", "parent", "rows", "token", "eos", "budget", "acc_node", "n_acc", "bonus", "prompt",
-                       "model_seed", "out", "n_out"});
+    plan.keep_on_host({"P", "cu", "parent", "rows", "token", "eos", "budget", "acc_node", "n_acc",
+                       "bonus", "prompt", "model_seed", "out", "n_out"});
     for (const json& name : spec.params.value("null", json::array())) {
       for (BufferPlan& buffer : plan.buffers) buffer.null |= buffer.name == name;
     }
@@ -246,7 +247,8 @@ class DflashVerify final : public Challenge {
     if (s.entry != kAttention) return std::nullopt;
     double pairs = 0;
     for (const Item& item : s.items) pairs += static_cast<double>(item.P * item.n);
-    return LeastWork{plan.bytes_of({"q", "k", "v", "o", "lse"}), 4.0 * static_cast<double>(s.Hq * s.D) * pairs};
+    return LeastWork{plan.bytes_of({"q", "k", "v", "o", "lse"}),
+                     4.0 * static_cast<double>(s.Hq * s.D) * pairs};
   }
 
   std::string shape(const CaseSpec& spec) const override {
@@ -254,15 +256,18 @@ class DflashVerify final : public Challenge {
     const std::string entry = spec.params.at("entry");
     if (s.entry == kGenerate) {
       return fmt::format("generate prompt={} new={} tree={}", spec.params.at("n_prompt").get<int>(),
-                         spec.params.at("max_new").get<int>(), spec.params.at("max_nodes").get<int>());
+                         spec.params.at("max_new").get<int>(),
+                         spec.params.at("max_nodes").get<int>());
     }
     std::string text = fmt::format("{} B={} N={}", entry, s.B(), s.largest);
     if (s.entry == kAccept) return text + fmt::format(" V={}", s.V);
     if (s.entry == kCompact) return text + fmt::format(" row={}B", s.row_bytes);
-    const std::int64_t P = s.items.empty() ? 0 : std::max_element(s.items.begin(), s.items.end(),
-                                                                  [](const Item& a, const Item& b) {
-                                                                    return a.P < b.P;
-                                                                  })->P;
+    const std::int64_t P =
+        s.items.empty()
+            ? 0
+            : std::max_element(s.items.begin(), s.items.end(), [](const Item& a, const Item& b) {
+                return a.P < b.P;
+              })->P;
     text += fmt::format(" P={}", P);
     if (s.entry != kAttention) return text;
     return text + fmt::format(" Hq={} Hkv={} D={}{}", s.Hq, s.Hkv, s.D,

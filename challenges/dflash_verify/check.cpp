@@ -30,8 +30,8 @@ void check_full_mask(const Shape& s, const DflashReference& r, BufferViews buffe
                            : j < P ? 1
                                    : r.sees[static_cast<std::size_t>((i - P) * n + j - P)];
       if (M[i * side + j] == expected) continue;
-      return fail(result, fmt::format("M[{},{}]: got {}, expected {} (the prefix has {} rows)", i, j,
-                                      M[i * side + j], expected, P));
+      return fail(result, fmt::format("M[{},{}]: got {}, expected {} (the prefix has {} rows)", i,
+                                      j, M[i * side + j], expected, P));
     }
   }
 }
@@ -136,8 +136,10 @@ void check_distribution(const Shape& s, BufferViews buffers, CheckResult& result
   }
   result.metrics.push_back({"total_variation", distance});
   if (!(distance < 0.01)) {
-    fail(result, fmt::format("the emitted tokens are {:.4f} from the target's distribution in total "
-                             "variation, 0.01 is allowed", distance));
+    fail(result,
+         fmt::format("the emitted tokens are {:.4f} from the target's distribution in total "
+                     "variation, 0.01 is allowed",
+                     distance));
   }
 }
 
@@ -175,7 +177,8 @@ void check_compact(const Shape& s, const DflashReference& r, BufferViews buffers
 
 void check_generate(const DflashReference& r, BufferViews buffers, const ModelServer& server,
                     CheckResult& result) {
-  if (!server.complaint().empty()) fail(result, "the model was called wrongly: " + server.complaint());
+  if (!server.complaint().empty())
+    fail(result, "the model was called wrongly: " + server.complaint());
   const auto expected = static_cast<std::int64_t>(r.text.size());
   const std::int64_t got = *buffers[generate::kNOut].as<std::int64_t>();
   std::vector<std::int32_t> text = r.text;

@@ -33,8 +33,19 @@ enum { kP, kCu, kParent, kRows, kQ, kK, kV, kO, kLse };
 }
 namespace accept {
 enum {
-  kCu, kParent, kToken, kRootLogits, kNodeLogits, kEos, kBudget, kUniform, kRootQ, kNodeQ,
-  kAccNode, kNAcc, kBonus
+  kCu,
+  kParent,
+  kToken,
+  kRootLogits,
+  kNodeLogits,
+  kEos,
+  kBudget,
+  kUniform,
+  kRootQ,
+  kNodeQ,
+  kAccNode,
+  kNAcc,
+  kBonus
 };
 }
 namespace compact {
@@ -43,7 +54,7 @@ enum { kP, kCu, kAccNode, kNAcc, kRows, kKv };
 namespace generate {
 // No phase ever reveals the seed of the model: only the harness sees it.
 enum { kPrompt, kModelSeed, kOut, kNOut };
-}
+}  // namespace generate
 
 // Callbacks of dv_generate. A request is a CallHeader and then its arrays, packed.
 enum CallKind : std::uint32_t { kDraft, kVerify, kCommit };

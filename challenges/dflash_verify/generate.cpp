@@ -93,7 +93,8 @@ void spoil_nodes(const Shape& s, BufferViews buffers) {
   for (std::size_t b = 0; b < s.items.size(); ++b) {
     const json& script = *s.items[b].script;
     const std::int64_t first = s.rows[b] + s.items[b].P;
-    for (const auto& [name, value] : {std::pair{"nan_nodes", kNan}, std::pair{"huge_nodes", 1e30f}}) {
+    for (const auto& [name, value] :
+         {std::pair{"nan_nodes", kNan}, std::pair{"huge_nodes", 1e30f}}) {
       for (const std::int64_t node : script.value(name, std::vector<std::int64_t>{})) {
         set_row(s, buffers[kK], first + node, value);
         set_row(s, buffers[kV], first + node, value);
@@ -271,7 +272,8 @@ class ChildTokens {
       : mode_(s.sampling), weights_(static_cast<std::size_t>(s.V)) {
     for (std::int32_t j = 0; j < s.V; ++j) {
       // Mode A: the likeliest tokens of the target itself, best first, as a good draft's would be.
-      weights_[static_cast<std::size_t>(j)] = mode_ == DV_SAMPLE_TREE ? std::exp(static_cast<double>(logits[j])) : q[j];
+      weights_[static_cast<std::size_t>(j)] =
+          mode_ == DV_SAMPLE_TREE ? std::exp(static_cast<double>(logits[j])) : q[j];
     }
   }
 
@@ -309,7 +311,8 @@ void fill_sampling(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Buf
   std::vector<float> common(static_cast<std::size_t>(4 * s.V));
   float* const parts = common.data();
   for (int c = 0; c < 2; ++c) {
-    random_context(s, substream(seed, c == 0 ? 7 : 8), parts + 2 * c * s.V, parts + (2 * c + 1) * s.V);
+    random_context(s, substream(seed, c == 0 ? 7 : 8), parts + 2 * c * s.V,
+                   parts + (2 * c + 1) * s.V);
   }
   fill_uniform(buffers[kUniform].span<float>(), substream(seed, 5), 0.0f, 1.0f);
   parallel_for(s.B(), 64, [&](std::int64_t begin, std::int64_t end) {

@@ -36,8 +36,8 @@ class LanguageModel {
   // The state of a row, given the sum of the states that it sees.
   std::uint64_t state(std::int32_t token, std::int64_t pos, std::uint64_t seen) const {
     const auto t = static_cast<std::uint64_t>(static_cast<std::uint32_t>(token));
-    return mix64(mix64(substream(seed, t) + static_cast<std::uint64_t>(pos) * 0x9e3779b97f4a7c15ull) ^
-                 seen);
+    return mix64(
+        mix64(substream(seed, t) + static_cast<std::uint64_t>(pos) * 0x9e3779b97f4a7c15ull) ^ seen);
   }
 
   // The token after a row, by greedy decoding.
@@ -82,10 +82,10 @@ inline LanguageModel::Tree LanguageModel::draft(std::span<const std::int32_t> pr
   Random random(substream(root.last, 3));
   Tree tree;
   if (style == DraftStyle::none) return tree;
-  std::vector<Context> contexts;          // after each node
+  std::vector<Context> contexts;               // after each node
   std::vector<char> root_and_nodes_hit(1, 0);  // whether a child holds the greedy token already
-  const auto n = static_cast<std::int32_t>(
-      style == DraftStyle::random ? random.below(max_nodes + 1) : max_nodes);
+  const auto n = static_cast<std::int32_t>(style == DraftStyle::random ? random.below(max_nodes + 1)
+                                                                       : max_nodes);
   for (std::int32_t i = 0; i < n; ++i) {
     std::int32_t parent = i - 1;
     if (style == DraftStyle::binary) parent = (i + 2) / 2 - 2;
@@ -204,15 +204,17 @@ class ModelServer final : public CallbackServer {
     forget_nothing();
     for (std::size_t i = 0; i < n; ++i) {
       std::uint64_t seen = cached_;
-      const auto sees = [&](std::size_t j) { return (bits[i * ldm + j / 64] >> (j % 64) & 1) != 0; };
+      const auto sees = [&](std::size_t j) {
+        return (bits[i * ldm + j / 64] >> (j % 64) & 1) != 0;
+      };
       for (std::size_t j = 0; j < i; ++j) seen += sees(j) ? fresh_[j] : 0;
       for (std::size_t j = i + 1; j < ldm * 64; ++j) {
         if (sees(j)) return complain("verify: a row sees a later one");
       }
       if (!sees(i)) return complain("verify: a row does not see itself");
       fresh_.push_back(model_.state(token[i], pos[i], seen));
-      model_.logits(fresh_.back(),
-                    reinterpret_cast<float*>(response.data()) + i * static_cast<std::size_t>(model_.V));
+      model_.logits(fresh_.back(), reinterpret_cast<float*>(response.data()) +
+                                       i * static_cast<std::size_t>(model_.V));
     }
     return ASSAY_OK;
   }

@@ -17,8 +17,9 @@ template <class T>
 class Scratch {
  public:
   Scratch(assay_ctx* ctx, std::int64_t n)
-      : ctx_(ctx), data_(static_cast<T*>(
-                       ctx->alloc(ctx, static_cast<std::size_t>(std::max<std::int64_t>(n, 1)) * sizeof(T), 64, 0))) {}
+      : ctx_(ctx),
+        data_(static_cast<T*>(ctx->alloc(
+            ctx, static_cast<std::size_t>(std::max<std::int64_t>(n, 1)) * sizeof(T), 64, 0))) {}
   ~Scratch() { ctx_->free(ctx_, data_); }
   Scratch(const Scratch&) = delete;
   bool failed() const { return data_ == nullptr; }
@@ -134,9 +135,14 @@ std::int32_t attend_all(assay_ctx* ctx, const fa_params* p, const std::int64_t* 
       for (std::int64_t h = 0; h < p->Hq; ++h) {
         const std::int64_t kv_head = h / (p->Hq / p->Hkv) * p->D;
         const std::int64_t at = (i * p->Hq + h) * p->D;
-        const Head<T> head{q + at, static_cast<const T*>(kc[b]) + kv_head,
-                           static_cast<const T*>(vc[b]) + kv_head, o + at, p->Hkv * p->D, p->D,
-                           P[b], p->scale};
+        const Head<T> head{q + at,
+                           static_cast<const T*>(kc[b]) + kv_head,
+                           static_cast<const T*>(vc[b]) + kv_head,
+                           o + at,
+                           p->Hkv * p->D,
+                           p->D,
+                           P[b],
+                           p->scale};
         const float l = head.attend(path.data(), depth, scores.data(), acc.data());
         if (lse != nullptr) lse[i * p->Hq + h] = l;
       }
@@ -146,7 +152,8 @@ std::int32_t attend_all(assay_ctx* ctx, const fa_params* p, const std::int64_t* 
 }
 
 bool has_null(std::int64_t B, const void* const* pointers) {
-  return B > 0 && (pointers == nullptr || std::find(pointers, pointers + B, nullptr) != pointers + B);
+  return B > 0 &&
+         (pointers == nullptr || std::find(pointers, pointers + B, nullptr) != pointers + B);
 }
 
 // --- acceptance ------------------------------------------------------------------------------------
@@ -219,8 +226,9 @@ bool softmax(const float* x, std::int32_t V, float temperature, double* p) {
 }
 
 // One sampled step; false if the logits hold a NaN. p and q: room for V numbers each.
-bool sample(const Tree& tree, std::int32_t cur, std::int32_t V, const float* logits, const float* q_row,
-            const float* u, const dv_sampling& s, double* p, double* q, Step& step) {
+bool sample(const Tree& tree, std::int32_t cur, std::int32_t V, const float* logits,
+            const float* q_row, const float* u, const dv_sampling& s, double* p, double* q,
+            Step& step) {
   if (!softmax(logits, V, s.temperature, p)) return false;
   if (s.mode == DV_SAMPLE_TREE) {
     step.token = draw(p, V, u[0]);
@@ -278,7 +286,8 @@ int dv_full_mask(assay_ctx*, int64_t P, int64_t n, const int32_t* parent, uint8_
   if (P < 1 || n < 0 || !valid_tree(n, parent) || M == nullptr) return ASSAY_EINVAL;
   const std::int64_t side = P + n;
   std::memset(M, 0, static_cast<std::size_t>(side * side));
-  for (std::int64_t i = 0; i < P; ++i) std::memset(M + i * side, 1, static_cast<std::size_t>(i + 1));
+  for (std::int64_t i = 0; i < P; ++i)
+    std::memset(M + i * side, 1, static_cast<std::size_t>(i + 1));
   for (std::int64_t i = 0; i < n; ++i) {
     std::uint8_t* row = M + (P + i) * side;
     std::memset(row, 1, static_cast<std::size_t>(P));
@@ -290,7 +299,8 @@ int dv_full_mask(assay_ctx*, int64_t P, int64_t n, const int32_t* parent, uint8_
 int dv_attention(assay_ctx* ctx, const fa_params* p, const int64_t* P, const int64_t* cu,
                  const int32_t* parent, const void* q, const void* const* kc, const void* const* vc,
                  void* o, float* lse) {
-  if (p == nullptr || p->size != sizeof(fa_params) || p->B < 0 || p->B > INT32_MAX) return ASSAY_EINVAL;
+  if (p == nullptr || p->size != sizeof(fa_params) || p->B < 0 || p->B > INT32_MAX)
+    return ASSAY_EINVAL;
   const auto B = static_cast<std::int32_t>(p->B);
   if (p->Hq < 0 || p->Hkv < 1 || p->Hq % p->Hkv != 0 || p->D < 1) return ASSAY_EINVAL;
   if (!valid_trees(B, cu, parent) || !valid_prefixes(B, P)) return ASSAY_EINVAL;
@@ -313,7 +323,8 @@ int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu, const int
   if (B == 0) return ASSAY_OK;
   const std::int64_t nodes = cu[B];
   if (V < 1 || root_logits == nullptr || n_acc == nullptr || bonus == nullptr) return ASSAY_EINVAL;
-  if (nodes > 0 && (token == nullptr || node_logits == nullptr || acc_node == nullptr)) return ASSAY_EINVAL;
+  if (nodes > 0 && (token == nullptr || node_logits == nullptr || acc_node == nullptr))
+    return ASSAY_EINVAL;
   for (std::int64_t i = 0; i < nodes; ++i) {
     if (token[i] < 0 || token[i] >= V) return ASSAY_EINVAL;
   }
@@ -325,9 +336,11 @@ int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu, const int
 
   // Every row's greedy token first; NaN only matters in rows that the walk reaches. Results are
   // held back until no item can fail any more.
-  const Scratch<std::int32_t> best(ctx, greedy ? B + nodes : 0), path(ctx, nodes), count(ctx, B), last(ctx, B);
+  const Scratch<std::int32_t> best(ctx, greedy ? B + nodes : 0), path(ctx, nodes), count(ctx, B),
+      last(ctx, B);
   const Scratch<double> p(ctx, greedy ? 0 : V), q(ctx, greedy ? 0 : V);
-  if (best.failed() || path.failed() || count.failed() || last.failed() || p.failed() || q.failed()) {
+  if (best.failed() || path.failed() || count.failed() || last.failed() || p.failed() ||
+      q.failed()) {
     return ASSAY_ENOMEM;
   }
   for (std::int64_t r = 0; greedy && r < B + nodes; ++r) {
@@ -350,8 +363,8 @@ int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu, const int
         const float* logits = (cur < 0 ? root_logits : node_logits) + row * V;
         const float* draft = cur < 0 ? sampling->root_q : sampling->node_q;
         const float* u = sampling->uniform + b * sampling->u_item + count[b] * sampling->u_step;
-        if (!sample(tree, cur, V, logits, draft == nullptr ? nullptr : draft + row * V, u, *sampling,
-                    p.data(), q.data(), step)) {
+        if (!sample(tree, cur, V, logits, draft == nullptr ? nullptr : draft + row * V, u,
+                    *sampling, p.data(), q.data(), step)) {
           return ASSAY_EINVAL;
         }
       }
@@ -379,7 +392,8 @@ int dv_compact(assay_ctx*, int32_t B, const int64_t* P, const int64_t* cu, const
     if (n_acc[b] < 0 || n_acc[b] > cu[b + 1] - cu[b]) return ASSAY_EINVAL;
     for (std::int32_t j = 0; j < n_acc[b]; ++j) {
       const std::int32_t node = acc_node[cu[b] + j];
-      if (node <= (j == 0 ? -1 : acc_node[cu[b] + j - 1]) || node >= cu[b + 1] - cu[b]) return ASSAY_EINVAL;
+      if (node <= (j == 0 ? -1 : acc_node[cu[b] + j - 1]) || node >= cu[b + 1] - cu[b])
+        return ASSAY_EINVAL;
     }
   }
   if (row_bytes == 0 || caches == 0) return ASSAY_OK;
@@ -399,7 +413,8 @@ int dv_compact(assay_ctx*, int32_t B, const int64_t* P, const int64_t* cu, const
 
 int dv_generate(assay_ctx* ctx, const dv_loop* loop, const dv_model* model, int32_t* out,
                 int64_t* n_out) {
-  if (loop == nullptr || loop->size != sizeof(dv_loop) || model == nullptr || n_out == nullptr) return ASSAY_EINVAL;
+  if (loop == nullptr || loop->size != sizeof(dv_loop) || model == nullptr || n_out == nullptr)
+    return ASSAY_EINVAL;
   if (model->size != sizeof(dv_model) || model->V < 1 || model->max_nodes < 0) return ASSAY_EINVAL;
   if (loop->n_prompt < 1 || loop->prompt == nullptr || loop->max_new < 0) return ASSAY_EINVAL;
   if (loop->max_new > 0 && out == nullptr) return ASSAY_EINVAL;
@@ -424,7 +439,8 @@ int dv_generate(assay_ctx* ctx, const dv_loop* loop, const dv_model* model, int3
     const std::int64_t pending = length - cached;
     std::copy(text.data() + cached, text.data() + length, token.data());
     std::int32_t n = 0;
-    int status = model->draft(model->user, length, text.data(), &n, parent.data(), token.data() + pending);
+    int status =
+        model->draft(model->user, length, text.data(), &n, parent.data(), token.data() + pending);
     if (status != ASSAY_OK) return status;
     if (n < 0 || n > model->max_nodes || !valid_tree(n, parent.data())) return ASSAY_EINVAL;
     std::fill(bits.data(), bits.data() + (pending + n) * ldm, 0);
@@ -438,11 +454,13 @@ int dv_generate(assay_ctx* ctx, const dv_loop* loop, const dv_model* model, int3
       for (std::int64_t a = r - pending; a >= 0; a = parent[a], ++depth) see(pending + a);
       pos[r] = length + depth - 1;
     }
-    status = model->verify(model->user, pending + n, token.data(), pos.data(), ldm, bits.data(), logits.data());
+    status = model->verify(model->user, pending + n, token.data(), pos.data(), ldm, bits.data(),
+                           logits.data());
     if (status != ASSAY_OK) return status;
 
     const std::int64_t cu[2] = {0, n};
-    const auto budget = static_cast<std::int32_t>(std::min<std::int64_t>(loop->max_new - emitted, INT32_MAX));
+    const auto budget =
+        static_cast<std::int32_t>(std::min<std::int64_t>(loop->max_new - emitted, INT32_MAX));
     std::int32_t n_acc = 0, bonus = -1;
     status = dv_accept(ctx, 1, model->V, cu, parent.data(), token.data() + pending,
                        logits.data() + (pending - 1) * model->V, logits.data() + pending * model->V,

@@ -36,9 +36,9 @@ typedef float Vec __attribute__((vector_size(4 * kLanes)));
 typedef std::int32_t VecI __attribute__((vector_size(4 * kLanes)));
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr int kRows = 2 * kLanes;          // query rows of a block
-constexpr std::int64_t kTile = 64;         // keys of a tile
-constexpr std::int64_t kMostBlocks = 8;    // blocks that share a tile
+constexpr int kRows = 2 * kLanes;        // query rows of a block
+constexpr std::int64_t kTile = 64;       // keys of a tile
+constexpr std::int64_t kMostBlocks = 8;  // blocks that share a tile
 
 Vec load(const float* p) {
   Vec v;
@@ -84,8 +84,9 @@ template <class T>
 class Scratch {
  public:
   Scratch(assay_ctx* ctx, std::int64_t n)
-      : ctx_(ctx), data_(static_cast<T*>(
-                       ctx->alloc(ctx, static_cast<std::size_t>(std::max<std::int64_t>(n, 1)) * sizeof(T), 64, 0))) {}
+      : ctx_(ctx),
+        data_(static_cast<T*>(ctx->alloc(
+            ctx, static_cast<std::size_t>(std::max<std::int64_t>(n, 1)) * sizeof(T), 64, 0))) {}
   ~Scratch() { ctx_->free(ctx_, data_); }
   Scratch(const Scratch&) = delete;
   bool failed() const { return data_ == nullptr; }
@@ -138,7 +139,8 @@ std::uint16_t narrow(float f) {
 }
 
 bool has_null(std::int64_t B, const void* const* pointers) {
-  return B > 0 && (pointers == nullptr || std::find(pointers, pointers + B, nullptr) != pointers + B);
+  return B > 0 &&
+         (pointers == nullptr || std::find(pointers, pointers + B, nullptr) != pointers + B);
 }
 
 // --- attention -------------------------------------------------------------------------------------
@@ -187,10 +189,21 @@ struct Block {
 template <class T>
 class Attention {
  public:
-  Attention(const fa_params* p, const std::int64_t* P, const std::int64_t* cu, const std::int32_t* parent,
-            const T* q, const void* const* kc, const void* const* vc, T* o, float* lse)
-      : p_(p), P_(P), cu_(cu), parent_(parent), q_(q), kc_(kc), vc_(vc), o_(o), lse_(lse),
-        D_(p->D), group_(p->Hq / p->Hkv), stride_(p->Hkv * p->D) {}
+  Attention(const fa_params* p, const std::int64_t* P, const std::int64_t* cu,
+            const std::int32_t* parent, const T* q, const void* const* kc, const void* const* vc,
+            T* o, float* lse)
+      : p_(p),
+        P_(P),
+        cu_(cu),
+        parent_(parent),
+        q_(q),
+        kc_(kc),
+        vc_(vc),
+        o_(o),
+        lse_(lse),
+        D_(p->D),
+        group_(p->Hq / p->Hkv),
+        stride_(p->Hkv * p->D) {}
 
   std::int32_t run(assay_ctx* ctx) {
     const std::int64_t threads = std::max(1, ctx->nthreads);
@@ -305,8 +318,8 @@ class Attention {
   }
 
   // One tile of keys that all rows see. p: room for [kTile][kRows].
-  void absorb(const Block& block, const float* k, const float* v, std::int64_t stride, std::int64_t n,
-              float* p) const {
+  void absorb(const Block& block, const float* k, const float* v, std::int64_t stride,
+              std::int64_t n, float* p) const {
     multiply_all<false>(block.q, D_, k, 1, stride, n, p);
     for (int half = 0; half < kRows; half += kLanes) {
       const Vec old = load(block.max + half);
@@ -344,7 +357,7 @@ class Attention {
   const std::int64_t *P_, *cu_;
   const std::int32_t* parent_;
   const T* q_;
-  const void* const *kc_, *const *vc_;
+  const void *const *kc_, *const *vc_;
   T* o_;
   float* lse_;
   std::int64_t D_, group_, stride_, per_task_ = 1;
@@ -449,8 +462,9 @@ bool softmax(const float* x, std::int32_t V, float temperature, double* p) {
 }
 
 // One sampled step; false if the logits hold a NaN. p and q: room for V numbers each.
-bool sample(const Tree& tree, std::int32_t cur, std::int32_t V, const float* logits, const float* q_row,
-            const float* u, const dv_sampling& s, double* p, double* q, Step& step) {
+bool sample(const Tree& tree, std::int32_t cur, std::int32_t V, const float* logits,
+            const float* q_row, const float* u, const dv_sampling& s, double* p, double* q,
+            Step& step) {
   if (!softmax(logits, V, s.temperature, p)) return false;
   if (s.mode == DV_SAMPLE_TREE) {
     step.token = draw(p, V, u[0]);
@@ -486,7 +500,8 @@ struct Walk {
   const dv_sampling* sampling;  // null: greedy
 
   // False if logits that were needed hold a NaN. p, q: room for sampling.
-  bool run(std::int32_t* path, std::int32_t& count, std::int32_t& bonus, double* p, double* q) const {
+  bool run(std::int32_t* path, std::int32_t& count, std::int32_t& bonus, double* p,
+           double* q) const {
     std::fill(path, path + tree.n, -1);
     count = 0;
     bonus = -1;
@@ -516,7 +531,8 @@ struct Walk {
     }
     const float* draft = cur < 0 ? sampling->root_q : sampling->node_q;
     const float* u = sampling->uniform + b * sampling->u_item + count * sampling->u_step;
-    return sample(tree, cur, V, logits, draft == nullptr ? nullptr : draft + row, u, *sampling, p, q, step);
+    return sample(tree, cur, V, logits, draft == nullptr ? nullptr : draft + row, u, *sampling, p,
+                  q, step);
   }
 };
 
@@ -555,7 +571,8 @@ int dv_full_mask(assay_ctx*, int64_t P, int64_t n, const int32_t* parent, uint8_
   if (P < 1 || n < 0 || !valid_tree(n, parent) || M == nullptr) return ASSAY_EINVAL;
   const std::int64_t side = P + n;
   std::memset(M, 0, static_cast<std::size_t>(side * side));
-  for (std::int64_t i = 0; i < P; ++i) std::memset(M + i * side, 1, static_cast<std::size_t>(i + 1));
+  for (std::int64_t i = 0; i < P; ++i)
+    std::memset(M + i * side, 1, static_cast<std::size_t>(i + 1));
   for (std::int64_t i = 0; i < n; ++i) {
     std::uint8_t* row = M + (P + i) * side;
     std::memset(row, 1, static_cast<std::size_t>(P));
@@ -567,7 +584,8 @@ int dv_full_mask(assay_ctx*, int64_t P, int64_t n, const int32_t* parent, uint8_
 int dv_attention(assay_ctx* ctx, const fa_params* p, const int64_t* P, const int64_t* cu,
                  const int32_t* parent, const void* q, const void* const* kc, const void* const* vc,
                  void* o, float* lse) {
-  if (p == nullptr || p->size != sizeof(fa_params) || p->B < 0 || p->B > INT32_MAX) return ASSAY_EINVAL;
+  if (p == nullptr || p->size != sizeof(fa_params) || p->B < 0 || p->B > INT32_MAX)
+    return ASSAY_EINVAL;
   const auto B = static_cast<std::int32_t>(p->B);
   if (p->Hq < 0 || p->Hkv < 1 || p->Hq % p->Hkv != 0 || p->D < 1) return ASSAY_EINVAL;
   if (!valid_trees(B, cu, parent) || !valid_prefixes(B, P)) return ASSAY_EINVAL;
@@ -592,7 +610,8 @@ int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu, const int
   if (B == 0) return ASSAY_OK;
   const std::int64_t nodes = cu[B];
   if (V < 1 || root_logits == nullptr || n_acc == nullptr || bonus == nullptr) return ASSAY_EINVAL;
-  if (nodes > 0 && (token == nullptr || node_logits == nullptr || acc_node == nullptr)) return ASSAY_EINVAL;
+  if (nodes > 0 && (token == nullptr || node_logits == nullptr || acc_node == nullptr))
+    return ASSAY_EINVAL;
   for (std::int64_t i = 0; i < nodes; ++i) {
     if (token[i] < 0 || token[i] >= V) return ASSAY_EINVAL;
   }
@@ -613,8 +632,14 @@ int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu, const int
   on_threads(threads, [&](std::int64_t t) {
     double* p = weights.data() + 2 * room * t;
     for (std::int32_t b = next++; b < B && !nan; b = next++) {
-      const Walk walk{{cu[b + 1] - cu[b], parent + cu[b], token + cu[b]}, V, eos != nullptr ? eos[b] : -1,
-                      budget != nullptr ? budget[b] : INT32_MAX, b, cu[b], root_logits, node_logits,
+      const Walk walk{{cu[b + 1] - cu[b], parent + cu[b], token + cu[b]},
+                      V,
+                      eos != nullptr ? eos[b] : -1,
+                      budget != nullptr ? budget[b] : INT32_MAX,
+                      b,
+                      cu[b],
+                      root_logits,
+                      node_logits,
                       greedy ? nullptr : sampling};
       if (!walk.run(path.data() + cu[b], count[b], last[b], p, p + room)) nan = true;
     }
@@ -635,7 +660,8 @@ int dv_compact(assay_ctx*, int32_t B, const int64_t* P, const int64_t* cu, const
     if (n_acc[b] < 0 || n_acc[b] > cu[b + 1] - cu[b]) return ASSAY_EINVAL;
     for (std::int32_t j = 0; j < n_acc[b]; ++j) {
       const std::int32_t node = acc_node[cu[b] + j];
-      if (node <= (j == 0 ? -1 : acc_node[cu[b] + j - 1]) || node >= cu[b + 1] - cu[b]) return ASSAY_EINVAL;
+      if (node <= (j == 0 ? -1 : acc_node[cu[b] + j - 1]) || node >= cu[b + 1] - cu[b])
+        return ASSAY_EINVAL;
     }
   }
   if (row_bytes == 0 || caches == 0) return ASSAY_OK;
@@ -655,7 +681,8 @@ int dv_compact(assay_ctx*, int32_t B, const int64_t* P, const int64_t* cu, const
 
 int dv_generate(assay_ctx* ctx, const dv_loop* loop, const dv_model* model, int32_t* out,
                 int64_t* n_out) {
-  if (loop == nullptr || loop->size != sizeof(dv_loop) || model == nullptr || n_out == nullptr) return ASSAY_EINVAL;
+  if (loop == nullptr || loop->size != sizeof(dv_loop) || model == nullptr || n_out == nullptr)
+    return ASSAY_EINVAL;
   if (model->size != sizeof(dv_model) || model->V < 1 || model->max_nodes < 0) return ASSAY_EINVAL;
   if (loop->n_prompt < 1 || loop->prompt == nullptr || loop->max_new < 0) return ASSAY_EINVAL;
   if (loop->max_new > 0 && out == nullptr) return ASSAY_EINVAL;
@@ -680,7 +707,8 @@ int dv_generate(assay_ctx* ctx, const dv_loop* loop, const dv_model* model, int3
     const std::int64_t pending = length - cached;
     std::copy(text.data() + cached, text.data() + length, token.data());
     std::int32_t n = 0;
-    int status = model->draft(model->user, length, text.data(), &n, parent.data(), token.data() + pending);
+    int status =
+        model->draft(model->user, length, text.data(), &n, parent.data(), token.data() + pending);
     if (status != ASSAY_OK) return status;
     if (n < 0 || n > model->max_nodes || !valid_tree(n, parent.data())) return ASSAY_EINVAL;
     std::fill(bits.data(), bits.data() + (pending + n) * ldm, 0);
@@ -694,11 +722,13 @@ int dv_generate(assay_ctx* ctx, const dv_loop* loop, const dv_model* model, int3
       for (std::int64_t a = r - pending; a >= 0; a = parent[a], ++depth) see(pending + a);
       pos[r] = length + depth - 1;
     }
-    status = model->verify(model->user, pending + n, token.data(), pos.data(), ldm, bits.data(), logits.data());
+    status = model->verify(model->user, pending + n, token.data(), pos.data(), ldm, bits.data(),
+                           logits.data());
     if (status != ASSAY_OK) return status;
 
     const std::int64_t cu[2] = {0, n};
-    const auto budget = static_cast<std::int32_t>(std::min<std::int64_t>(loop->max_new - emitted, INT32_MAX));
+    const auto budget =
+        static_cast<std::int32_t>(std::min<std::int64_t>(loop->max_new - emitted, INT32_MAX));
     std::int32_t n_acc = 0, bonus = -1;
     status = dv_accept(ctx, 1, model->V, cu, parent.data(), token.data() + pending,
                        logits.data() + (pending - 1) * model->V, logits.data() + pending * model->V,

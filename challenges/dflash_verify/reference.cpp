@@ -77,8 +77,14 @@ class HeadReference {
  public:
   HeadReference(const Shape& s, BufferViews buffers, std::size_t b, std::int64_t kv_head,
                 DflashReference& r)
-      : s_(s), r_(r), b_(b), group_(s.Hq / s.Hkv), kv_head_(kv_head), P_(s.items[b].P),
-        n_(s.items[b].n), parent_(buffers[attention::kParent].as<std::int32_t>() + s.cu[b]) {
+      : s_(s),
+        r_(r),
+        b_(b),
+        group_(s.Hq / s.Hkv),
+        kv_head_(kv_head),
+        P_(s.items[b].P),
+        n_(s.items[b].n),
+        parent_(buffers[attention::kParent].as<std::int32_t>() + s.cu[b]) {
     using namespace attention;
     k_ = head_rows(s, buffers[kK].data, s.Hkv, s.rows[b], P_ + n_, kv_head);
     v_ = head_rows(s, buffers[kV].data, s.Hkv, s.rows[b], P_ + n_, kv_head);
@@ -123,7 +129,8 @@ class HeadReference {
     float max32 = p32_.row(row).maxCoeff();
     for (const std::int64_t a : tail.path) {
       const auto k = k_.row(P_ + a);
-      const double score = q_.row(row).cast<double>().dot(k.cast<double>()) * static_cast<double>(s_.scale);
+      const double score =
+          q_.row(row).cast<double>().dot(k.cast<double>()) * static_cast<double>(s_.scale);
       const float score32 = q_.row(row).dot(k) * s_.scale;
       tail.p.push_back(score);
       tail.p32.push_back(score32);
@@ -182,7 +189,8 @@ class HeadReference {
     }
     const bool poisoned = poisoned_[static_cast<std::size_t>(row)] != 0;
     for (std::int64_t d = 0; d < s_.D; ++d) {
-      const std::size_t at = lse_index(row) * static_cast<std::size_t>(s_.D) + static_cast<std::size_t>(d);
+      const std::size_t at =
+          lse_index(row) * static_cast<std::size_t>(s_.D) + static_cast<std::size_t>(d);
       r_.o[at] = poisoned ? NAN : o_(row, d) / tail.sum;
       r_.scale_o[at] = scale_(row, d) / tail.sum;
       r_.plain_o[at] = static_cast<double>(round_like(s_, o32_(row, d) / tail.sum32));
@@ -234,7 +242,10 @@ struct Choice {
 class Walk {
  public:
   Walk(const Shape& s, BufferViews buffers, std::size_t b)
-      : s_(s), buffers_(buffers), b_(b), n_(s.items[b].n),
+      : s_(s),
+        buffers_(buffers),
+        b_(b),
+        n_(s.items[b].n),
         token_(buffers[accept::kToken].as<std::int32_t>() + s.cu[b]),
         children_(children_of(buffers[accept::kParent].as<std::int32_t>() + s.cu[b], n_)) {}
 
@@ -422,7 +433,8 @@ void attention_reference(const Shape& s, BufferViews buffers, DflashReference& r
   for (std::size_t b = 0; b < s.items.size(); ++b) {
     for (std::int64_t i = 0; i < s.items[b].n; ++i) {
       const std::int32_t up = parent[s.cu[b] + i];
-      r.keys.push_back(1 + (up < 0 ? s.items[b].P : r.keys[static_cast<std::size_t>(s.cu[b] + up)]));
+      r.keys.push_back(1 +
+                       (up < 0 ? s.items[b].P : r.keys[static_cast<std::size_t>(s.cu[b] + up)]));
     }
   }
   parallel_for(s.B() * s.Hkv, 1, [&](std::int64_t begin, std::int64_t end) {

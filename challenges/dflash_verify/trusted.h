@@ -59,7 +59,7 @@ struct DflashReference final : Reference {
   // compact: the rows [0, P + n_acc) of every cache, one after the other
   std::vector<std::byte> kept;
   // generate
-  std::vector<std::int32_t> text;   // the tokens to emit
+  std::vector<std::int32_t> text;           // the tokens to emit
   std::int64_t verify_calls = 0, rows = 0;  // the fewest possible
 };
 

@@ -35,19 +35,21 @@ int fa_backward_extra(assay_ctx*, const fa_params*, const fa_extra* e, const flo
 
 /* Optional. The same over packed sequences, see fa_varlen: position n of head h of q is at n * sq.n + h * sq.h, likewise
  * the other arrays; lse [Hq, total_q]. A negative size or total, or NULL for the lengths, is ASSAY_EINVAL. */
-int fa_backward_varlen(assay_ctx*, const fa_params*, const fa_varlen*, const void* dout, const void* q, const void* k,
-                       const void* v, const void* o, const float* lse, void* dq, void* dk, void* dv);
+int fa_backward_varlen(assay_ctx*, const fa_params*, const fa_varlen*, const void* dout,
+                       const void* q, const void* k, const void* v, const void* o, const float* lse,
+                       void* dq, void* dk, void* dv);
 
 /* Optional. The same with s_ij = scale q_i.k_j + bias_ij, see fa_bias, and the bias's gradient: dbias, fp32 and laid out
  * as the bias, overwritten, is dS_ij, 0 for masked pairs, summed over the dimensions in which one value serves all.
  * dbias may be NULL: then it is not wanted. A value of the bias that only masked pairs read never matters, even NaN. */
-int fa_backward_bias(assay_ctx*, const fa_params*, const fa_bias*, const float* bias, const void* dout, const void* q,
-                     const void* k, const void* v, const void* o, const float* lse, void* dq, void* dk, void* dv,
-                     float* dbias);
+int fa_backward_bias(assay_ctx*, const fa_params*, const fa_bias*, const float* bias,
+                     const void* dout, const void* q, const void* k, const void* v, const void* o,
+                     const float* lse, void* dq, void* dk, void* dv, float* dbias);
 
 /* Optional. The forward pass: o by so, and lse, as fa_backward wants them. Where it is there, it is also called before
  * fa_backward, which then gets its o and lse: both are judged, and so are the gradients. */
-int fa_forward(assay_ctx*, const fa_params*, const void* q, const void* k, const void* v, void* o, float* lse);
+int fa_forward(assay_ctx*, const fa_params*, const void* q, const void* k, const void* v, void* o,
+               float* lse);
 
 #ifdef __cplusplus
 }

@@ -5,7 +5,8 @@ namespace assay::flash_attention_bwd {
 namespace {
 
 std::int32_t backward(worker::Call& call, const Params& params) {
-  const void *dout = call.buffer(kDout), *q = call.buffer(kQ), *k = call.buffer(kK), *v = call.buffer(kV);
+  const void *dout = call.buffer(kDout), *q = call.buffer(kQ), *k = call.buffer(kK),
+             *v = call.buffer(kV);
   void* o = call.buffer(kO);
   auto* lse = call.as<float>(kLse);
   assay_ctx* ctx = call.ctx();
@@ -35,8 +36,8 @@ std::int32_t backward(worker::Call& call, const Params& params) {
   }
   auto* extra_backward = call.fn<decltype(fa_backward_extra)>("fa_backward_extra");
   if (extra_backward == nullptr) return ASSAY_ENOTSUP;
-  const fa_extra extra{sizeof(fa_extra), params.softcap, call.as<float>(kAlibi), call.as<float>(kSink),
-                       call.as<std::int64_t>(kKvLen)};
+  const fa_extra extra{sizeof(fa_extra), params.softcap, call.as<float>(kAlibi),
+                       call.as<float>(kSink), call.as<std::int64_t>(kKvLen)};
   return extra_backward(ctx, &params.p, &extra, call.as<float>(kDlse), dout, q, k, v, o, lse, dq,
                         dk, dv);
 }
@@ -44,7 +45,8 @@ std::int32_t backward(worker::Call& call, const Params& params) {
 std::int32_t run(worker::Call& call) {
   const Params& params = call.params_as<Params>();
   std::int32_t status = ASSAY_OK;
-  for (std::int32_t i = 0; i < params.calls && status == ASSAY_OK; ++i) status = backward(call, params);
+  for (std::int32_t i = 0; i < params.calls && status == ASSAY_OK; ++i)
+    status = backward(call, params);
   return status;
 }
 

@@ -77,14 +77,16 @@ class FlashAttentionBackward final : public Challenge {
   CheckResult check(const CaseSpec& spec, const CasePlan&, const Reference& reference,
                     BufferViews buffers, const CallbackServer*) const override {
     if (spec.expect_status != ASSAY_OK) return {};
-    return check_outputs(problem_of(spec), static_cast<const BackwardReference&>(reference), buffers);
+    return check_outputs(problem_of(spec), static_cast<const BackwardReference&>(reference),
+                         buffers);
   }
 
   // Five products: scores, their gradient, and those of q, k and v.
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan& plan) const override {
     const Problem problem = problem_of(spec);
     return LeastWork{plan.bytes_of({"q", "k", "v", "o", "dout", "lse", "dq", "dk", "dv"}),
-                     2.0 * static_cast<double>(3 * problem.p.D + 2 * problem.p.Dv) * attention::visible_pairs(problem)};
+                     2.0 * static_cast<double>(3 * problem.p.D + 2 * problem.p.Dv) *
+                         attention::visible_pairs(problem)};
   }
 
   std::string shape(const CaseSpec& spec) const override {

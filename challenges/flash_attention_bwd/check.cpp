@@ -71,7 +71,8 @@ void check_gradient(const Problem& problem, const Output& out, const std::vector
         worst.merge(mine);
       });
   worst.add_to(result);
-  if (result.pass) attention::check_gaps(problem, out.stride, out.H, out.N, out.D, view, out.name, result);
+  if (result.pass)
+    attention::check_gaps(problem, out.stride, out.H, out.N, out.D, view, out.name, result);
 }
 
 // By absolute errors: shifted to an expected value of 1 with scale 1.

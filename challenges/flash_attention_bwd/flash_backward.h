@@ -7,7 +7,25 @@
 
 namespace assay::flash_attention_bwd {
 
-enum Handle { kQ, kK, kV, kAlibi, kSink, kKvLen, kCuQ, kCuK, kBias, kDlse, kDout, kO, kLse, kDq, kDk, kDv, kDbias };
+enum Handle {
+  kQ,
+  kK,
+  kV,
+  kAlibi,
+  kSink,
+  kKvLen,
+  kCuQ,
+  kCuK,
+  kBias,
+  kDlse,
+  kDout,
+  kO,
+  kLse,
+  kDq,
+  kDk,
+  kDv,
+  kDbias
+};
 
 // Which function a case calls; chained: fa_forward, then fa_backward with its o and lse.
 enum class Entry : std::int32_t { plain, extra, varlen, bias, chained };
@@ -17,7 +35,7 @@ struct Params {
   fa_params p{};
   float softcap = 0;
   Entry entry = Entry::plain;
-  std::int32_t calls = 1;  // the last one's outputs count
+  std::int32_t calls = 1;                 // the last one's outputs count
   std::int64_t total_q = 0, total_k = 0;  // of packed sequences
   fa_bias bias{};
 };

@@ -37,10 +37,12 @@ void forward(const Problem& problem, BufferViews buffers) {
       const std::int64_t step = attention::tile_rows(head);
       for (std::int64_t first = 0; first < head.queries; first += step) {
         attention::make_tile(head, first, std::min(step, head.queries - first), nullptr, tile);
-        const attention::RowsD o = tile.p * head.v.middleRows(tile.lo, tile.hi - tile.lo).cast<double>();
+        const attention::RowsD o =
+            tile.p * head.v.middleRows(tile.lo, tile.hi - tile.lo).cast<double>();
         for (std::int64_t i = 0; i < tile.rows; ++i) {
           const std::int64_t out = problem.query_at(p.so, head.b, head.h, first + i);
-          for (std::int64_t d = 0; d < p.Dv; ++d) set(problem, buffers[kO], out + d, static_cast<float>(o(i, d)));
+          for (std::int64_t d = 0; d < p.Dv; ++d)
+            set(problem, buffers[kO], out + d, static_cast<float>(o(i, d)));
           buffers[kLse].as<float>()[problem.lse_at(head.b, head.h, first + i)] =
               static_cast<float>(tile.lse[static_cast<std::size_t>(i)]);
         }
@@ -69,7 +71,8 @@ void generate_inputs(const CaseSpec& spec, const Problem& problem, std::uint64_t
   }
   fill_normal(buffers[kDlse].span<float>(), substream(seed, 12));
   const bool complete = std::ranges::none_of(
-      std::initializer_list<int>{kQ, kK, kV, kO, kLse}, [&](int h) { return buffers[static_cast<std::size_t>(h)].data == nullptr; });
+      std::initializer_list<int>{kQ, kK, kV, kO, kLse},
+      [&](int h) { return buffers[static_cast<std::size_t>(h)].data == nullptr; });
   if (complete && !is_chained(spec)) forward(problem, buffers);
 }
 

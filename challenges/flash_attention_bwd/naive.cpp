@@ -27,7 +27,8 @@ float half_to_float(std::uint16_t h) {
   const std::uint32_t sign = (h & 0x8000u) << 16, exponent = h >> 10 & 31u, fraction = h & 0x3ffu;
   if (exponent == 31) return from_bits(sign | 0x7f800000u | fraction << 13);
   const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
-                                        : std::ldexp(static_cast<float>(fraction + 1024), static_cast<int>(exponent) - 25);
+                                        : std::ldexp(static_cast<float>(fraction + 1024),
+                                                     static_cast<int>(exponent) - 25);
   return sign != 0 ? -magnitude : magnitude;
 }
 
@@ -36,7 +37,9 @@ std::uint16_t float_to_half(float f) {
   const float a = std::fabs(f);
   if (std::isnan(f)) return sign | 0x7e00u;
   if (a >= 65520.0f) return sign | 0x7c00u;
-  if (a < 0x1p-14f) return static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(a * 0x1p24f)));
+  if (a < 0x1p-14f)
+    return static_cast<std::uint16_t>(sign |
+                                      static_cast<std::uint16_t>(std::nearbyint(a * 0x1p24f)));
   const std::uint32_t u = to_bits(a);
   return static_cast<std::uint16_t>(sign | (((u + 0xfffu + (u >> 13 & 1u)) >> 13) - (112u << 10)));
 }
@@ -59,14 +62,19 @@ void store(void* data, std::int64_t at, std::int32_t dtype, float f) {
   }
 }
 
-bool valid(const fa_params* p, const void* const* queries, const void* const* keys, const void* const* values,
-           const void* const* outputs, const float* lse) {
-  if (p == nullptr || p->B < 0 || p->Hq < 0 || p->Hkv < 0 || p->Nq < 0 || p->Nk < 0 || p->D < 0 || p->Dv < 0) return false;
+bool valid(const fa_params* p, const void* const* queries, const void* const* keys,
+           const void* const* values, const void* const* outputs, const float* lse) {
+  if (p == nullptr || p->B < 0 || p->Hq < 0 || p->Hkv < 0 || p->Nq < 0 || p->Nk < 0 || p->D < 0 ||
+      p->Dv < 0)
+    return false;
   if (p->Hkv == 0 ? p->Hq != 0 : p->Hq % p->Hkv != 0) return false;
   const std::int64_t rows = p->B * p->Hq * p->Nq, columns = p->B * p->Hkv * p->Nk;
-  const auto present = [](const void* const* two, std::int64_t n) { return n == 0 || (two[0] != nullptr && two[1] != nullptr); };
-  return present(queries, rows * p->D) && present(keys, columns * p->D) && present(values, columns * p->Dv) &&
-         present(outputs, rows * p->Dv) && (lse != nullptr || rows == 0);
+  const auto present = [](const void* const* two, std::int64_t n) {
+    return n == 0 || (two[0] != nullptr && two[1] != nullptr);
+  };
+  return present(queries, rows * p->D) && present(keys, columns * p->D) &&
+         present(values, columns * p->Dv) && present(outputs, rows * p->Dv) &&
+         (lse != nullptr || rows == 0);
 }
 
 struct Arrays {
@@ -80,7 +88,8 @@ struct Arrays {
 };
 
 // A row as fp32: where it is, or converted into `buffer`.
-const float* row_of(const void* data, std::int64_t at, std::int64_t D, std::int32_t dtype, float* buffer) {
+const float* row_of(const void* data, std::int64_t at, std::int64_t D, std::int32_t dtype,
+                    float* buffer) {
   if (dtype == ASSAY_F32) return static_cast<const float*>(data) + at;
   for (std::int64_t d = 0; d < D; ++d) buffer[d] = load(data, at + d, dtype);
   return buffer;
@@ -92,13 +101,14 @@ struct Sums {
 };
 
 // One query: its row of dq, and its part of the sums.
-void add_query(const fa_params& p, const fa_extra& e, const Arrays& a, std::int64_t b, std::int64_t h, std::int64_t i,
-               const Sums& sums) {
+void add_query(const fa_params& p, const fa_extra& e, const Arrays& a, std::int64_t b,
+               std::int64_t h, std::int64_t i, const Sums& sums) {
   const std::int64_t L = e.kv_len != nullptr ? e.kv_len[b] : p.Nk;
   const std::int64_t kv = h / (p.Hq / p.Hkv), diagonal = i + L - p.Nq;
   const std::int64_t hi = p.causal != 0 ? std::min(L, diagonal + 1) : L;
   const std::int64_t lo = p.window > 0 ? std::max<std::int64_t>(0, diagonal - p.window + 1) : 0;
-  const std::int64_t query = b * p.sq.b + h * p.sq.h + i * p.sq.n, out = b * p.so.b + h * p.so.h + i * p.so.n;
+  const std::int64_t query = b * p.sq.b + h * p.sq.h + i * p.sq.n,
+                     out = b * p.so.b + h * p.so.h + i * p.so.n;
   const std::int64_t keys = b * p.sk.b + kv * p.sk.h, values = b * p.sv.b + kv * p.sv.h;
   const std::int64_t row = (b * p.Hq + h) * a.lse_head + i;
   const fa_bias& shape = a.shape;
@@ -138,7 +148,8 @@ void add_query(const fa_params& p, const fa_extra& e, const Arrays& a, std::int6
   for (std::int64_t d = 0; d < p.D; ++d) store(a.dq, query + d, p.dtype, sums.dq[d]);
 }
 
-void key_head(const fa_params& p, const fa_extra& e, const Arrays& a, std::int64_t b, std::int64_t kv, const Sums& sums) {
+void key_head(const fa_params& p, const fa_extra& e, const Arrays& a, std::int64_t b,
+              std::int64_t kv, const Sums& sums) {
   std::fill_n(sums.dk, p.Nk * p.D, 0.0f);
   std::fill_n(sums.dv, p.Nk * p.Dv, 0.0f);
   const std::int64_t group = p.Hq / p.Hkv;
@@ -146,8 +157,10 @@ void key_head(const fa_params& p, const fa_extra& e, const Arrays& a, std::int64
     for (std::int64_t i = 0; i < p.Nq; ++i) add_query(p, e, a, b, h, i, sums);
   }
   for (std::int64_t j = 0; j < p.Nk; ++j) {
-    for (std::int64_t d = 0; d < p.D; ++d) store(a.dk, b * p.sk.b + kv * p.sk.h + j * p.sk.n + d, p.dtype, sums.dk[j * p.D + d]);
-    for (std::int64_t d = 0; d < p.Dv; ++d) store(a.dv, b * p.sv.b + kv * p.sv.h + j * p.sv.n + d, p.dtype, sums.dv[j * p.Dv + d]);
+    for (std::int64_t d = 0; d < p.D; ++d)
+      store(a.dk, b * p.sk.b + kv * p.sk.h + j * p.sk.n + d, p.dtype, sums.dk[j * p.D + d]);
+    for (std::int64_t d = 0; d < p.Dv; ++d)
+      store(a.dv, b * p.sv.b + kv * p.sv.h + j * p.sv.n + d, p.dtype, sums.dv[j * p.Dv + d]);
   }
 }
 
@@ -166,7 +179,8 @@ int backward(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, Arrays a
   auto* scratch = static_cast<float*>(ctx->alloc(ctx, n * sizeof(float), 64, 0));
   if (scratch == nullptr) return ASSAY_ENOMEM;
   float* rows = scratch + p->Nk * (p->D + p->Dv);
-  const Sums sums{scratch, scratch + p->Nk * p->D, rows, rows + width, rows + 2 * width, rows + 3 * width};
+  const Sums sums{scratch,      scratch + p->Nk * p->D, rows,
+                  rows + width, rows + 2 * width,       rows + 3 * width};
   for (std::int64_t b = 0; b < p->B; ++b) {
     for (std::int64_t kv = 0; kv < p->Hkv; ++kv) {
       key_head(*p, extra != nullptr ? *extra : none, arrays, b, kv, sums);
@@ -292,7 +306,8 @@ extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, con
   return ASSAY_OK;
 }
 
-extern "C" int fa_backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q, const void* k,
-                           const void* v, const void* o, const float* lse, void* dq, void* dk, void* dv) {
+extern "C" int fa_backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q,
+                           const void* k, const void* v, const void* o, const float* lse, void* dq,
+                           void* dk, void* dv) {
   return fa_backward_extra(ctx, p, nullptr, nullptr, dout, q, k, v, o, lse, dq, dk, dv);
 }

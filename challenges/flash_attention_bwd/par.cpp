@@ -100,7 +100,8 @@ void block(Scalars a, Rows b, std::int64_t steps, float* c, std::int64_t c_row) 
 }
 
 template <int C, bool kAdd>
-void columns(Scalars a, Rows b, std::int64_t steps, float* c, std::int64_t c_row, std::int64_t rows) {
+void columns(Scalars a, Rows b, std::int64_t steps, float* c, std::int64_t c_row,
+             std::int64_t rows) {
   std::int64_t r = 0;
   for (; r + kBlock <= rows; r += kBlock) {
     block<kBlock, C, kAdd>({a.data + r * a.row, a.row, a.step}, b, steps, c + r * c_row, c_row);
@@ -125,7 +126,8 @@ void product(Scalars a, Rows b, std::int64_t steps, float* c, std::int64_t c_row
   for (; lane + kColumns * kWidth <= lanes; lane += kColumns * kWidth) {
     columns<kColumns, kAdd>(a, {b.data + lane, b.step}, steps, c + lane, c_row, rows);
   }
-  for (; lane < lanes; lane += kWidth) columns<1, kAdd>(a, {b.data + lane, b.step}, steps, c + lane, c_row, rows);
+  for (; lane < lanes; lane += kWidth)
+    columns<1, kAdd>(a, {b.data + lane, b.step}, steps, c + lane, c_row, rows);
 }
 
 // --- half-width types -------------------------------------------------------------------------------
@@ -161,7 +163,8 @@ std::uint16_t narrow(float f, std::int32_t dtype) {
   if (rest < 0x38800000u) {
     return static_cast<std::uint16_t>(sign | (to_bits(from_bits(rest) + 0.5f) - 0x3f000000u));
   }
-  return static_cast<std::uint16_t>(sign | ((rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13));
+  return static_cast<std::uint16_t>(sign |
+                                    ((rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13));
 }
 
 // --- one key head ------------------------------------------------------------------------------------
@@ -172,10 +175,10 @@ struct Problem {
   const void *dout, *q, *k, *v;
   const float* lse;
   void *dq, *dk, *dv;
-  const float* delta;            // [B, Hq, Nq], less dlse
-  std::int64_t lse_head;         // elements of lse from head to head
-  std::int64_t D = 0, Dv = 0;    // rounded up to whole vectors
-  bool copies = false;           // rows are copied, widened and padded
+  const float* delta;          // [B, Hq, Nq], less dlse
+  std::int64_t lse_head;       // elements of lse from head to head
+  std::int64_t D = 0, Dv = 0;  // rounded up to whole vectors
+  bool copies = false;         // rows are copied, widened and padded
 };
 
 bool all_finite(Rows x, std::int64_t n, std::int64_t D) {
@@ -218,9 +221,11 @@ class Worker {
     dq_row_ = dq_row;
     L_ = e_.kv_len != nullptr ? e_.kv_len[b] : p_.Nk;
     for (std::int64_t h = 0; h < group(); ++h) {
-      for (std::int64_t i = 0; i < p_.Nq; ++i) std::fill_n(dq + h * dq_head + i * dq_row, lanes_of_dq(), 0.0f);
+      for (std::int64_t i = 0; i < p_.Nq; ++i)
+        std::fill_n(dq + h * dq_head + i * dq_row, lanes_of_dq(), 0.0f);
     }
-    for (std::int64_t j = part * kTile; j < p_.Nk; j += parts * kTile) keys(j, std::min(kTile, p_.Nk - j));
+    for (std::int64_t j = part * kTile; j < p_.Nk; j += parts * kTile)
+      keys(j, std::min(kTile, p_.Nk - j));
   }
 
  private:
@@ -228,15 +233,16 @@ class Worker {
   std::int64_t lanes_of_dq() const { return a_.copies ? a_.D : p_.D; }
 
   // Rows n0 .. n0 + n of an array, where they are or copied.
-  Rows rows(const void* data, const assay_stride& s, std::int64_t h, std::int64_t n0, std::int64_t n,
-            std::int64_t D, std::int64_t padded, float* copy) const {
+  Rows rows(const void* data, const assay_stride& s, std::int64_t h, std::int64_t n0,
+            std::int64_t n, std::int64_t D, std::int64_t padded, float* copy) const {
     const std::int64_t at = b_ * s.b + h * s.h + n0 * s.n;
     if (!a_.copies) return {static_cast<const float*>(data) + at, s.n};
     for (std::int64_t i = 0; i < n; ++i) {
       float* out = copy + i * padded;
       for (std::int64_t d = 0; d < D; ++d) {
-        out[d] = p_.dtype == ASSAY_F32 ? static_cast<const float*>(data)[at + i * s.n + d]
-                                       : widen(static_cast<const std::uint16_t*>(data)[at + i * s.n + d], p_.dtype);
+        out[d] = p_.dtype == ASSAY_F32
+                     ? static_cast<const float*>(data)[at + i * s.n + d]
+                     : widen(static_cast<const std::uint16_t*>(data)[at + i * s.n + d], p_.dtype);
       }
       std::fill(out + D, out + padded, 0.0f);
     }
@@ -247,7 +253,8 @@ class Worker {
     for (std::int64_t j = 0; j < n; ++j) {
       for (std::int64_t d = 0; d < D; ++d) out[d * kTile + j] = x.data[j * x.step + d];
     }
-    for (std::int64_t d = 0; d < D && n < kTile; ++d) std::fill(out + d * kTile + n, out + (d + 1) * kTile, 0.0f);
+    for (std::int64_t d = 0; d < D && n < kTile; ++d)
+      std::fill(out + d * kTile + n, out + (d + 1) * kTile, 0.0f);
   }
 
   void keys(std::int64_t j, std::int64_t n) {
@@ -263,8 +270,11 @@ class Worker {
       transpose(v_, n_, p_.Dv, vt_);
       // Queries before `first` and from `end` on see none of these keys.
       const std::int64_t offset = L_ - p_.Nq;
-      const std::int64_t first = p_.causal != 0 ? std::clamp<std::int64_t>(j - offset, 0, p_.Nq) : 0;
-      const std::int64_t end = p_.window > 0 ? std::clamp<std::int64_t>(j + n_ - 1 - offset + p_.window, 0, p_.Nq) : p_.Nq;
+      const std::int64_t first =
+          p_.causal != 0 ? std::clamp<std::int64_t>(j - offset, 0, p_.Nq) : 0;
+      const std::int64_t end =
+          p_.window > 0 ? std::clamp<std::int64_t>(j + n_ - 1 - offset + p_.window, 0, p_.Nq)
+                        : p_.Nq;
       for (std::int64_t g = 0; g < group(); ++g) {
         for (std::int64_t i = first; i < end; i += kTile) queries(g, i, std::min(kTile, end - i));
       }
@@ -280,7 +290,8 @@ class Worker {
     const Rows dout = rows(a_.dout, p_.so, h_, i, m, p_.Dv, a_.Dv, dout_copy_);
     float* dq = dq_ + g * dq_head_ + i * dq_row_;
     const bool masked = partial(i, m);
-    if (masked && !(all_finite(q, m, p_.D) && all_finite(dout, m, p_.Dv) && all_finite(k_, n_, p_.D) && all_finite(v_, n_, p_.Dv))) {
+    if (masked && !(all_finite(q, m, p_.D) && all_finite(dout, m, p_.Dv) &&
+                    all_finite(k_, n_, p_.D) && all_finite(v_, n_, p_.Dv))) {
       return selected(q, dout, m, dq);
     }
     product<false>({q.data, q.step, 1}, {kt_, kTile}, p_.D, w_, kTile, m, kTile);
@@ -321,7 +332,8 @@ class Worker {
         if (adjusted) y *= load(slope + lane);
         if (masked) {
           const Int key = static_cast<std::int32_t>(j_ + lane) + lane_numbers();
-          const Int seen = (key >= static_cast<std::int32_t>(lo)) & (key < static_cast<std::int32_t>(hi));
+          const Int seen =
+              (key >= static_cast<std::int32_t>(lo)) & (key < static_cast<std::int32_t>(hi));
           x = seen ? x : Vec{};
           y = seen ? y : Vec{};
         }
@@ -346,12 +358,14 @@ class Worker {
       s = e_.softcap * t;
       slope = 1 - t * t;
     }
-    if (e_.alibi != nullptr) s -= e_.alibi[h_] * static_cast<float>(std::abs(i_ + r + L_ - p_.Nq - j_ - lane));
+    if (e_.alibi != nullptr)
+      s -= e_.alibi[h_] * static_cast<float>(std::abs(i_ + r + L_ - p_.Nq - j_ - lane));
     return s * kLog2e;
   }
 
   void adjust(std::int64_t r, float* s, float* slope) const {
-    for (std::int64_t lane = 0; lane < kTile; ++lane) s[lane] = adjusted_score(r, lane, s[lane], slope[lane]);
+    for (std::int64_t lane = 0; lane < kTile; ++lane)
+      s[lane] = adjusted_score(r, lane, s[lane], slope[lane]);
   }
 
   // The same where a masked operand may be NaN or Inf: pair by pair, touching only what is visible.
@@ -362,12 +376,15 @@ class Worker {
       for (std::int64_t c = 0; c < n_; ++c) {
         if (j_ + c < lo || j_ + c >= hi) continue;
         float dot = 0, dp = 0, slope = 1;
-        for (std::int64_t d = 0; d < p_.D; ++d) dot += q.data[r * q.step + d] * k_.data[c * k_.step + d];
-        for (std::int64_t d = 0; d < p_.Dv; ++d) dp += dout.data[r * dout.step + d] * v_.data[c * v_.step + d];
+        for (std::int64_t d = 0; d < p_.D; ++d)
+          dot += q.data[r * q.step + d] * k_.data[c * k_.step + d];
+        for (std::int64_t d = 0; d < p_.Dv; ++d)
+          dp += dout.data[r * dout.step + d] * v_.data[c * v_.step + d];
         const float w = std::exp2(adjusted_score(r, c, dot, slope) -
                                   a_.lse[(b_ * p_.Hq + h_) * a_.lse_head + i_ + r] * kLog2e);
         const float ds = w * (dp - a_.delta[row]) * slope * p_.scale;
-        for (std::int64_t d = 0; d < p_.Dv; ++d) dv_[c * a_.Dv + d] += w * dout.data[r * dout.step + d];
+        for (std::int64_t d = 0; d < p_.Dv; ++d)
+          dv_[c * a_.Dv + d] += w * dout.data[r * dout.step + d];
         for (std::int64_t d = 0; d < p_.D; ++d) {
           dk_[c * a_.D + d] += ds * q.data[r * q.step + d];
           dq[r * dq_row_ + d] += ds * k_.data[c * k_.step + d];
@@ -376,7 +393,8 @@ class Worker {
     }
   }
 
-  void write(void* data, const assay_stride& s, std::int64_t D, std::int64_t padded, const float* sums, std::int64_t n) const {
+  void write(void* data, const assay_stride& s, std::int64_t D, std::int64_t padded,
+             const float* sums, std::int64_t n) const {
     for (std::int64_t r = 0; r < n; ++r) {
       const std::int64_t at = b_ * s.b + kv_ * s.h + (j_ + r) * s.n;
       for (std::int64_t d = 0; d < D; ++d) {
@@ -402,15 +420,18 @@ class Worker {
 // --- the whole call ------------------------------------------------------------------------------------
 
 float element(const void* data, std::int64_t at, std::int32_t dtype) {
-  return dtype == ASSAY_F32 ? static_cast<const float*>(data)[at] : widen(static_cast<const std::uint16_t*>(data)[at], dtype);
+  return dtype == ASSAY_F32 ? static_cast<const float*>(data)[at]
+                            : widen(static_cast<const std::uint16_t*>(data)[at], dtype);
 }
 
-void deltas(const fa_params& p, const void* dout, const void* o, const float* dlse, std::int64_t row, std::int64_t end,
-            float* delta) {
+void deltas(const fa_params& p, const void* dout, const void* o, const float* dlse,
+            std::int64_t row, std::int64_t end, float* delta) {
   for (; row < end; ++row) {
-    const std::int64_t at = row / (p.Hq * p.Nq) * p.so.b + row / p.Nq % p.Hq * p.so.h + row % p.Nq * p.so.n;
+    const std::int64_t at =
+        row / (p.Hq * p.Nq) * p.so.b + row / p.Nq % p.Hq * p.so.h + row % p.Nq * p.so.n;
     float sum[8] = {};
-    for (std::int64_t d = 0; d < p.Dv; ++d) sum[d % 8] += element(dout, at + d, p.dtype) * element(o, at + d, p.dtype);
+    for (std::int64_t d = 0; d < p.Dv; ++d)
+      sum[d % 8] += element(dout, at + d, p.dtype) * element(o, at + d, p.dtype);
     delta[row] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7])) -
                  (dlse != nullptr ? dlse[row] : 0.0f);
   }
@@ -424,14 +445,19 @@ void on_threads(std::int64_t threads, const Body& body) {
   for (std::thread& t : helpers) t.join();
 }
 
-bool valid(const fa_params* p, const void* const* queries, const void* const* keys, const void* const* values,
-           const void* const* outputs, const float* lse) {
-  if (p == nullptr || p->B < 0 || p->Hq < 0 || p->Hkv < 0 || p->Nq < 0 || p->Nk < 0 || p->D < 0 || p->Dv < 0) return false;
+bool valid(const fa_params* p, const void* const* queries, const void* const* keys,
+           const void* const* values, const void* const* outputs, const float* lse) {
+  if (p == nullptr || p->B < 0 || p->Hq < 0 || p->Hkv < 0 || p->Nq < 0 || p->Nk < 0 || p->D < 0 ||
+      p->Dv < 0)
+    return false;
   if (p->Hkv == 0 ? p->Hq != 0 : p->Hq % p->Hkv != 0) return false;
   const std::int64_t rows = p->B * p->Hq * p->Nq, columns = p->B * p->Hkv * p->Nk;
-  const auto present = [](const void* const* two, std::int64_t n) { return n == 0 || (two[0] != nullptr && two[1] != nullptr); };
-  return present(queries, rows * p->D) && present(keys, columns * p->D) && present(values, columns * p->Dv) &&
-         present(outputs, rows * p->Dv) && (lse != nullptr || rows == 0);
+  const auto present = [](const void* const* two, std::int64_t n) {
+    return n == 0 || (two[0] != nullptr && two[1] != nullptr);
+  };
+  return present(queries, rows * p->D) && present(keys, columns * p->D) &&
+         present(values, columns * p->Dv) && present(outputs, rows * p->Dv) &&
+         (lse != nullptr || rows == 0);
 }
 
 int backward(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, const float* dlse,
@@ -439,7 +465,8 @@ int backward(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, const fl
              const float* lse, std::int64_t lse_head, void* dq, void* dk, void* dv) {
   const void *queries[] = {q, dq}, *keys[] = {k, dk}, *values[] = {v, dv}, *outputs[] = {o, dout};
   if (!valid(p, queries, keys, values, outputs, lse)) return ASSAY_EINVAL;
-  const std::int64_t units = p->B * p->Hkv, group = p->Hkv == 0 ? 0 : p->Hq / p->Hkv, rows = p->B * p->Hq * p->Nq;
+  const std::int64_t units = p->B * p->Hkv, group = p->Hkv == 0 ? 0 : p->Hq / p->Hkv,
+                     rows = p->B * p->Hq * p->Nq;
   if (units == 0) return ASSAY_OK;
   const fa_extra none{sizeof(fa_extra), 0, nullptr, nullptr, nullptr};
   Problem a{*p,      extra != nullptr ? *extra : none,
@@ -459,14 +486,18 @@ int backward(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, const fl
   const std::int64_t each = Worker::floats(a), sums = group * p->Nq * a.D;
   // Sums of dq apart from the output: all of them with copies, else those of every part but the first.
   const std::int64_t apart = a.copies ? parts : parts - 1;
-  const std::int64_t total = threads * each + rows + (parts == 1 && a.copies ? threads : units * apart) * sums + 64;
-  auto* scratch = static_cast<float*>(ctx->alloc(ctx, static_cast<std::size_t>(total) * sizeof(float), 64, 0));
+  const std::int64_t total =
+      threads * each + rows + (parts == 1 && a.copies ? threads : units * apart) * sums + 64;
+  auto* scratch =
+      static_cast<float*>(ctx->alloc(ctx, static_cast<std::size_t>(total) * sizeof(float), 64, 0));
   if (scratch == nullptr) return ASSAY_ENOMEM;
   float* delta = scratch + threads * each;
   float* dq_sums = delta + rows;
   a.delta = delta;
 
-  const auto output_of = [&](std::int64_t b, std::int64_t kv) { return b * p->sq.b + kv * group * p->sq.h; };
+  const auto output_of = [&](std::int64_t b, std::int64_t kv) {
+    return b * p->sq.b + kv * group * p->sq.h;
+  };
   // Adds up the sums of dq of one key head that were kept apart, and stores them.
   const auto finish = [&](std::int64_t b, std::int64_t kv, const float* first, std::int64_t count) {
     for (std::int64_t row = 0; row < group * p->Nq; ++row) {
@@ -483,12 +514,15 @@ int backward(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, const fl
     }
   };
 
-  on_threads(threads, [&](std::int64_t t) { deltas(*p, dout, o, dlse, rows * t / threads, rows * (t + 1) / threads, delta); });
+  on_threads(threads, [&](std::int64_t t) {
+    deltas(*p, dout, o, dlse, rows * t / threads, rows * (t + 1) / threads, delta);
+  });
   std::atomic<std::int64_t> next{0};
   on_threads(threads, [&](std::int64_t t) {
     Worker worker(a, scratch + t * each);
     for (std::int64_t job = next++; job < units * parts; job = next++) {
-      const std::int64_t unit = job / parts, part = job % parts, b = unit / p->Hkv, kv = unit % p->Hkv;
+      const std::int64_t unit = job / parts, part = job % parts, b = unit / p->Hkv,
+                         kv = unit % p->Hkv;
       if (!a.copies && part == 0) {
         worker.run(b, kv, 0, parts, static_cast<float*>(dq) + output_of(b, kv), p->sq.h, p->sq.n);
       } else if (parts == 1) {
@@ -551,7 +585,8 @@ extern "C" int fa_backward_varlen(assay_ctx* ctx, const fa_params* p, const fa_v
   return status;
 }
 
-extern "C" int fa_backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q, const void* k,
-                           const void* v, const void* o, const float* lse, void* dq, void* dk, void* dv) {
+extern "C" int fa_backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q,
+                           const void* k, const void* v, const void* o, const float* lse, void* dq,
+                           void* dk, void* dv) {
   return fa_backward_extra(ctx, p, nullptr, nullptr, dout, q, k, v, o, lse, dq, dk, dv);
 }

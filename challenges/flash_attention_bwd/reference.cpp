@@ -27,8 +27,14 @@ void round_all(std::int32_t dtype, RowsF& m) {
 class KeyHead {
  public:
   KeyHead(const Problem& problem, BufferViews buffers, BackwardReference& out, std::int64_t at)
-      : problem_(problem), p_(problem.p), buffers_(buffers), out_(out), b_(at / p_.Hkv), kv_(at % p_.Hkv),
-        dk_(out.dk[static_cast<std::size_t>(at)]), dv_(out.dv[static_cast<std::size_t>(at)]) {}
+      : problem_(problem),
+        p_(problem.p),
+        buffers_(buffers),
+        out_(out),
+        b_(at / p_.Hkv),
+        kv_(at % p_.Hkv),
+        dk_(out.dk[static_cast<std::size_t>(at)]),
+        dv_(out.dv[static_cast<std::size_t>(at)]) {}
 
   void run() {
     const std::int64_t keys = problem_.key_rows_of(b_);
@@ -129,7 +135,8 @@ class KeyHead {
     round_all(p_.dtype, tile_.p32);
     for (std::int64_t j = 0; j < n; j += 64) {
       const std::int64_t m = std::min<std::int64_t>(64, n - j);
-      plain_dq_.middleRows(tile_.first, tile_.rows) += p_.scale * (ds.middleCols(j, m) * k.middleRows(j, m));
+      plain_dq_.middleRows(tile_.first, tile_.rows) +=
+          p_.scale * (ds.middleCols(j, m) * k.middleRows(j, m));
     }
     plain_dk_.middleRows(tile_.lo, n) += p_.scale * (ds.transpose() * q);
     plain_dv_.middleRows(tile_.lo, n) += tile_.p32.transpose() * dout;
@@ -176,7 +183,8 @@ class KeyHead {
     for (std::int64_t i = 0; i < tile_.rows; ++i) {
       const auto at = static_cast<std::size_t>(i);
       const double lse = std::isfinite(tile_.lse[at]) ? std::abs(tile_.lse[at]) : 0;
-      const double conditioning = std::isfinite(tile_.conditioning[at]) ? tile_.conditioning[at] : 0;
+      const double conditioning =
+          std::isfinite(tile_.conditioning[at]) ? tile_.conditioning[at] : 0;
       const double factor = base + (6 + static_cast<double>(p_.D) / 16) * conditioning + 2 * lse;
       dq_->factor[static_cast<std::size_t>(tile_.first + i)] = factor;
       for (std::int64_t j = tile_.range[at].lo; j < tile_.range[at].hi; ++j) {
@@ -196,7 +204,8 @@ class KeyHead {
   }
 
   void store_plain(const RowsF& from, Gradient& to) const {
-    to.plain = from.unaryExpr([&](float x) { return attention::round_like(p_.dtype, x); }).cast<double>();
+    to.plain =
+        from.unaryExpr([&](float x) { return attention::round_like(p_.dtype, x); }).cast<double>();
   }
 
   const Problem& problem_;

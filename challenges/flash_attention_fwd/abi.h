@@ -30,19 +30,19 @@ int fa_forward_extra(assay_ctx*, const fa_params*, const fa_extra* e, const void
 
 /* Optional. The same over packed sequences, see fa_varlen: position n of head h of q is at n * sq.n + h * sq.h, likewise
  * k, v and o; lse [Hq, total_q]. A negative size or total, or NULL for the lengths, is ASSAY_EINVAL. */
-int fa_forward_varlen(assay_ctx*, const fa_params*, const fa_varlen*, const void* q, const void* k, const void* v,
-                      void* o, float* lse);
+int fa_forward_varlen(assay_ctx*, const fa_params*, const fa_varlen*, const void* q, const void* k,
+                      const void* v, void* o, float* lse);
 
 /* Optional. The same with s_ij = scale q_i.k_j + bias_ij, see fa_bias. A value of the bias that only masked pairs
  * read never matters, even NaN. A size that is neither 1 nor that of fa_params is ASSAY_EINVAL. */
-int fa_forward_bias(assay_ctx*, const fa_params*, const fa_bias*, const float* bias, const void* q, const void* k,
-                    const void* v, void* o, float* lse);
+int fa_forward_bias(assay_ctx*, const fa_params*, const fa_bias*, const float* bias, const void* q,
+                    const void* k, const void* v, void* o, float* lse);
 
 /* Optional. q, k and v are fp8 (e4m3: 4 bits of exponent with bias 7, 3 of fraction, 0x7f and 0xff are NaN, no infinity);
  * a value is its byte's times scales[0] for q, scales[1] for k, scales[2] for v. o is p->dtype, ASSAY_F32 or ASSAY_BF16.
  * Weights may be rounded to e4m3 for the product with v if they are scaled to use its range, as may sums to 14 bits. */
-int fa_forward_fp8(assay_ctx*, const fa_params*, const float* scales, const uint8_t* q, const uint8_t* k,
-                   const uint8_t* v, void* o, float* lse);
+int fa_forward_fp8(assay_ctx*, const fa_params*, const float* scales, const uint8_t* q,
+                   const uint8_t* k, const uint8_t* v, void* o, float* lse);
 
 #ifdef __cplusplus
 }

@@ -32,8 +32,8 @@ std::int32_t run(worker::Call& call) {
     return call.fn<decltype(fa_forward)>("fa_forward")(ctx, &params.p, q, k, v, o, lse);
   auto* forward = call.fn<decltype(fa_forward_extra)>("fa_forward_extra");
   if (forward == nullptr) return ASSAY_ENOTSUP;
-  const fa_extra extra{sizeof(fa_extra), params.softcap, call.as<float>(kAlibi), call.as<float>(kSink),
-                       call.as<std::int64_t>(kKvLen)};
+  const fa_extra extra{sizeof(fa_extra), params.softcap, call.as<float>(kAlibi),
+                       call.as<float>(kSink), call.as<std::int64_t>(kKvLen)};
   return forward(ctx, &params.p, &extra, q, k, v, o, lse);
 }
 

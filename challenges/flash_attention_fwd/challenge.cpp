@@ -71,16 +71,20 @@ class FlashAttentionForward final : public Challenge {
 
   CheckResult check(const CaseSpec& spec, const CasePlan&, const Reference& reference,
                     BufferViews buffers, const CallbackServer*) const override {
-    return check_outputs(problem_of(spec), static_cast<const ForwardReference&>(reference), buffers);
+    return check_outputs(problem_of(spec), static_cast<const ForwardReference&>(reference),
+                         buffers);
   }
 
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan& plan) const override {
     const Problem problem = problem_of(spec);
-    return LeastWork{plan.bytes_of({"q", "k", "v", "o", "lse"}),
-                     2.0 * static_cast<double>(problem.p.D + problem.p.Dv) * attention::visible_pairs(problem)};
+    return LeastWork{
+        plan.bytes_of({"q", "k", "v", "o", "lse"}),
+        2.0 * static_cast<double>(problem.p.D + problem.p.Dv) * attention::visible_pairs(problem)};
   }
 
-  std::string shape(const CaseSpec& spec) const override { return attention::shape_text(problem_of(spec)); }
+  std::string shape(const CaseSpec& spec) const override {
+    return attention::shape_text(problem_of(spec));
+  }
 };
 
 }  // namespace assay::flash_attention_fwd

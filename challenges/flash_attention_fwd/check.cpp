@@ -32,10 +32,12 @@ class Checker {
   // C, and the conditioning of the row's scores times 6 + D / 16: scores may be in units of log 2 and dot
   // products plain sums of D terms. The root admits plain sums over all keys.
   double factor(const TileReference& t, std::int64_t i) const {
-    const auto keys = static_cast<double>(std::max<std::int64_t>(t.keys[static_cast<std::size_t>(i)], 1));
+    const auto keys =
+        static_cast<double>(std::max<std::int64_t>(t.keys[static_cast<std::size_t>(i)], 1));
     const double conditioning = t.conditioning[static_cast<std::size_t>(i)];
     return 16 + 4 * std::log2(keys) + std::sqrt(keys) / 2 +
-           (6 + static_cast<double>(problem_.p.D) / 16) * (std::isfinite(conditioning) ? conditioning : 0);
+           (6 + static_cast<double>(problem_.p.D) / 16) *
+               (std::isfinite(conditioning) ? conditioning : 0);
   }
 
   // With fp8 inputs tensor cores keep about 14 bits of a score's sum. Rounding each weight to e4m3 moves o by at most
@@ -58,7 +60,9 @@ class Checker {
     const double floor = factor(t, i) * kEps32 + 2 * attention::storage_eps(p.dtype) +
                          fp8_floor(t, i, attention::kEpsE4m3);
     RowJudge judge("o", {p.dtype == ASSAY_F32 && !problem_.fp8 ? 4.0 : 2.0, floor});
-    const auto part = [&](const attention::RowsD& m) { return std::span<const double>(m.data() + i * p.Dv, D); };
+    const auto part = [&](const attention::RowsD& m) {
+      return std::span<const double>(m.data() + i * p.Dv, D);
+    };
     judge.row(row_number(t, i), got, part(t.o), part(t.plain_o), part(t.scale));
     all.merge(judge);
   }
@@ -73,7 +77,8 @@ class Checker {
         (factor(t, i) + (finite ? std::abs(t.lse[at]) : 0)) * kEps32 + fp8_floor(t, i, 0);
     RowJudge judge("lse", {4.0, floor});
     const double got[] = {static_cast<double>(buffers_[kLse].as<float>()[row]) + shift};
-    const double expected[] = {t.lse[at] + shift}, plain[] = {t.plain_lse[at] + shift}, one[] = {1.0};
+    const double expected[] = {t.lse[at] + shift}, plain[] = {t.plain_lse[at] + shift},
+                 one[] = {1.0};
     judge.row(row, got, expected, plain, one);
     all.merge(judge);
   }

@@ -6,7 +6,8 @@ namespace assay::flash_attention_fwd {
 
 void generate_inputs(const CaseSpec& spec, const attention::Problem& problem, std::uint64_t seed,
                      BufferViews buffers) {
-  if (spec.expect_status == ASSAY_OK && problem.p.Hq % std::max<std::int64_t>(problem.p.Hkv, 1) != 0) {
+  if (spec.expect_status == ASSAY_OK &&
+      problem.p.Hq % std::max<std::int64_t>(problem.p.Hkv, 1) != 0) {
     throw Error("flash_attention_fwd: case '" + spec.name + "': Hq is not a multiple of Hkv");
   }
   attention::fill_qkv(problem, seed, buffers[kQ], buffers[kK], buffers[kV], buffers[kScales]);

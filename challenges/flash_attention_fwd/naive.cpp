@@ -28,7 +28,8 @@ float half_to_float(std::uint16_t h) {
   const std::uint32_t sign = (h & 0x8000u) << 16, exponent = h >> 10 & 31u, fraction = h & 0x3ffu;
   if (exponent == 31) return from_bits(sign | 0x7f800000u | fraction << 13);
   const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
-                                        : std::ldexp(static_cast<float>(fraction + 1024), static_cast<int>(exponent) - 25);
+                                        : std::ldexp(static_cast<float>(fraction + 1024),
+                                                     static_cast<int>(exponent) - 25);
   return sign != 0 ? -magnitude : magnitude;
 }
 
@@ -37,7 +38,9 @@ std::uint16_t float_to_half(float f) {
   const float a = std::fabs(f);
   if (std::isnan(f)) return sign | 0x7e00u;
   if (a >= 65520.0f) return sign | 0x7c00u;
-  if (a < 0x1p-14f) return static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(a * 0x1p24f)));
+  if (a < 0x1p-14f)
+    return static_cast<std::uint16_t>(sign |
+                                      static_cast<std::uint16_t>(std::nearbyint(a * 0x1p24f)));
   const std::uint32_t u = to_bits(a);
   return static_cast<std::uint16_t>(sign | (((u + 0xfffu + (u >> 13 & 1u)) >> 13) - (112u << 10)));
 }
@@ -73,7 +76,9 @@ void store(void* data, std::int64_t at, std::int32_t dtype, float f) {
 }
 
 bool valid(const fa_params* p, const void* q, const void* k, const void* v, const void* o) {
-  if (p == nullptr || p->B < 0 || p->Hq < 0 || p->Hkv < 0 || p->Nq < 0 || p->Nk < 0 || p->D < 0 || p->Dv < 0) return false;
+  if (p == nullptr || p->B < 0 || p->Hq < 0 || p->Hkv < 0 || p->Nq < 0 || p->Nk < 0 || p->D < 0 ||
+      p->Dv < 0)
+    return false;
   if (p->Hkv == 0 ? p->Hq != 0 : p->Hq % p->Hkv != 0) return false;
   const std::int64_t queries = p->B * p->Hq * p->Nq, keys = p->B * p->Hkv * p->Nk;
   return (q != nullptr || queries * p->D == 0) && (k != nullptr || keys * p->D == 0) &&
@@ -85,7 +90,8 @@ struct Row {
 };
 
 // A row as fp32: where it is, or converted into `buffer`.
-const float* row_of(const void* data, std::int64_t at, std::int64_t D, std::int32_t dtype, float* buffer) {
+const float* row_of(const void* data, std::int64_t at, std::int64_t D, std::int32_t dtype,
+                    float* buffer) {
   if (dtype == ASSAY_F32) return static_cast<const float*>(data) + at;
   for (std::int64_t d = 0; d < D; ++d) buffer[d] = load(data, at + d, dtype);
   return buffer;
@@ -175,13 +181,13 @@ int forward(assay_ctx* ctx, const fa_params* p, Options options, const void* q, 
 
 }  // namespace
 
-extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k, const void* v,
-                          void* o, float* lse) {
+extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k,
+                          const void* v, void* o, float* lse) {
   return forward(ctx, p, {}, q, k, v, o, lse);
 }
 
-extern "C" int fa_forward_extra(assay_ctx* ctx, const fa_params* p, const fa_extra* e, const void* q,
-                                const void* k, const void* v, void* o, float* lse) {
+extern "C" int fa_forward_extra(assay_ctx* ctx, const fa_params* p, const fa_extra* e,
+                                const void* q, const void* k, const void* v, void* o, float* lse) {
   if (e == nullptr) return fa_forward(ctx, p, q, k, v, o, lse);
   Options options;
   options.extra = *e;

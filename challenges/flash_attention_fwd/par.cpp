@@ -38,8 +38,8 @@ constexpr int kWidth = 4, kColumns = 2;
 using Vec [[gnu::vector_size(kWidth * 4)]] = float;
 using Int [[gnu::vector_size(kWidth * 4)]] = std::int32_t;
 
-constexpr std::int64_t kRows = 64;   // queries of a tile, all lanes of it
-constexpr std::int64_t kKeys = 64;   // keys of a tile
+constexpr std::int64_t kRows = 64;  // queries of a tile, all lanes of it
+constexpr std::int64_t kKeys = 64;  // keys of a tile
 constexpr int kVectors = kRows / kWidth, kBlock = 6;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kLog2e = 1.44269504088896341f;
@@ -70,8 +70,8 @@ Vec exp2_of(Vec x) {
 // c[r][lanes] (=|+=) sum_t a[r * a_row + t * a_step] * b[t][lanes] for R rows; with kAdd, c is first
 // multiplied by `keep` [lanes].
 template <int R, bool kAdd>
-void block(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t steps,
-           float* c, const float* keep) {
+void block(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b,
+           std::int64_t steps, float* c, const float* keep) {
   for (std::int64_t lane = 0; lane < kRows; lane += kColumns * kWidth) {
     Vec sum[R][kColumns];
     for (int r = 0; r < R; ++r) {
@@ -97,8 +97,8 @@ void block(const float* a, std::int64_t a_row, std::int64_t a_step, const float*
 }
 
 template <bool kAdd>
-void product(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t steps,
-             float* c, std::int64_t rows, const float* keep) {
+void product(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b,
+             std::int64_t steps, float* c, std::int64_t rows, const float* keep) {
   std::int64_t r = 0;
   for (; r + kBlock <= rows; r += kBlock) {
     block<kBlock, kAdd>(a + r * a_row, a_row, a_step, b, steps, c + r * kRows, keep);
@@ -148,7 +148,8 @@ std::uint16_t narrow(float f, std::int32_t dtype) {
   if (rest < 0x38800000u) {
     return static_cast<std::uint16_t>(sign | (to_bits(from_bits(rest) + 0.5f) - 0x3f000000u));
   }
-  return static_cast<std::uint16_t>(sign | ((rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13));
+  return static_cast<std::uint16_t>(sign |
+                                    ((rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13));
 }
 
 // --- one tile of queries ------------------------------------------------------------------------------
@@ -226,7 +227,8 @@ class Tile {
       max_[lane] = sink * kLog2e;
       sum_[lane] = e_.sink != nullptr ? 1.0f : 0.0f;
     }
-    for (std::int64_t j = least_lo_ / kKeys * kKeys; j < most_hi_; j += kKeys) keys(j, std::min(kKeys, L_ - j));
+    for (std::int64_t j = least_lo_ / kKeys * kKeys; j < most_hi_; j += kKeys)
+      keys(j, std::min(kKeys, L_ - j));
     write();
   }
 
@@ -249,7 +251,8 @@ class Tile {
         for (std::int64_t d = 0; d < p_.D; ++d) q_[d * kRows + lane] = x[d] * scale;
       } else {
         const auto* x = static_cast<const std::uint16_t*>(problem_.q) + at;
-        for (std::int64_t d = 0; d < p_.D; ++d) q_[d * kRows + lane] = widen(x[d], p_.dtype) * scale;
+        for (std::int64_t d = 0; d < p_.D; ++d)
+          q_[d * kRows + lane] = widen(x[d], p_.dtype) * scale;
       }
       const std::int64_t diagonal = query(lane) + L_ - p_.Nq;
       std::int64_t lo = 0, hi = L_;
@@ -304,7 +307,8 @@ class Tile {
 
   Int sees(std::int64_t key, std::int64_t lane) const {
     const Int at = static_cast<std::int32_t>(key) - Int{};
-    return (at >= *reinterpret_cast<const Int*>(lo_ + lane)) & (at < *reinterpret_cast<const Int*>(hi_ + lane));
+    return (at >= *reinterpret_cast<const Int*>(lo_ + lane)) &
+           (at < *reinterpret_cast<const Int*>(hi_ + lane));
   }
 
   void mask(std::int64_t j, std::int64_t n) {
@@ -332,7 +336,8 @@ class Tile {
         a = select(x > a, x, a);
       }
       const Vec max = select(a > b, a, b);
-      const Vec base = select(max == splat(-kInf), Vec{}, max);  // nothing seen yet: -inf - 0, not -inf + inf
+      const Vec base =
+          select(max == splat(-kInf), Vec{}, max);  // nothing seen yet: -inf - 0, not -inf + inf
       const Vec keep = exp2_of(old - base);
       Vec sum[4] = {load(sum_ + lane) * keep, Vec{}, Vec{}, Vec{}};
       std::int64_t r = 0;
@@ -381,7 +386,8 @@ class Tile {
         for (std::int64_t d = 0; d < p_.Dv; ++d) o[d] = o_[d * kRows + lane] * scale;
       } else {
         auto* o = static_cast<std::uint16_t*>(problem_.o) + at;
-        for (std::int64_t d = 0; d < p_.Dv; ++d) o[d] = narrow(o_[d * kRows + lane] * scale, p_.dtype);
+        for (std::int64_t d = 0; d < p_.Dv; ++d)
+          o[d] = narrow(o_[d * kRows + lane] * scale, p_.dtype);
       }
       if (problem_.lse == nullptr) continue;
       problem_.lse[(b_ * p_.Hq + h) * problem_.lse_head + i] =
@@ -400,7 +406,9 @@ class Tile {
 };
 
 bool valid(const fa_params* p, const void* q, const void* k, const void* v, const void* o) {
-  if (p == nullptr || p->B < 0 || p->Hq < 0 || p->Hkv < 0 || p->Nq < 0 || p->Nk < 0 || p->D < 0 || p->Dv < 0) return false;
+  if (p == nullptr || p->B < 0 || p->Hq < 0 || p->Hkv < 0 || p->Nq < 0 || p->Nk < 0 || p->D < 0 ||
+      p->Dv < 0)
+    return false;
   if (p->Hkv == 0 ? p->Hq != 0 : p->Hq % p->Hkv != 0) return false;
   const std::int64_t queries = p->B * p->Hq * p->Nq, keys = p->B * p->Hkv * p->Nk;
   return (q != nullptr || queries * p->D == 0) && (k != nullptr || keys * p->D == 0) &&
@@ -418,14 +426,16 @@ int forward(assay_ctx* ctx, Problem problem) {
   const std::int64_t jobs = p->B * p->Hkv * problem.tiles;
   const auto threads = std::clamp<std::int64_t>(ctx->nthreads, 1, jobs);
   const std::size_t each = (Tile::floats(*p) + 15) / 16 * 16;
-  auto* scratch = static_cast<float*>(ctx->alloc(ctx, static_cast<std::size_t>(threads) * each * sizeof(float), 64, 0));
+  auto* scratch = static_cast<float*>(
+      ctx->alloc(ctx, static_cast<std::size_t>(threads) * each * sizeof(float), 64, 0));
   if (scratch == nullptr) return ASSAY_ENOMEM;
   std::atomic<std::int64_t> next{0};
   const auto work = [&](std::int64_t thread) {
     Tile tile(problem, scratch + static_cast<std::size_t>(thread) * each);
     for (std::int64_t job = next++; job < jobs; job = next++) {
       // The last tile of a causal head is the longest: first come, first served from the end.
-      const std::int64_t heads = p->B * p->Hkv, at = problem.tiles - 1 - job / heads, bh = job % heads;
+      const std::int64_t heads = p->B * p->Hkv, at = problem.tiles - 1 - job / heads,
+                         bh = job % heads;
       tile.run(bh / p->Hkv, bh % p->Hkv, at * kRows);
     }
   };
@@ -486,7 +496,7 @@ extern "C" int fa_forward_bias(assay_ctx* ctx, const fa_params* p, const fa_bias
   return forward(ctx, {*p, kNone, q, k, v, o, lse, p->Nq, shape, bias});
 }
 
-extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k, const void* v,
-                          void* o, float* lse) {
+extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k,
+                          const void* v, void* o, float* lse) {
   return fa_forward_extra(ctx, p, nullptr, q, k, v, o, lse);
 }

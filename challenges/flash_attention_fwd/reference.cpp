@@ -32,7 +32,8 @@ void round_weights(const Problem& problem, RowsF& p) {
 TileReference multiply(const Head& head, Tile& tile) {
   const fa_params& p = head.problem->p;
   const std::int64_t n = tile.hi - tile.lo;
-  TileReference out{head.b, head.h, tile.first, tile.rows, {}, {}, {}, tile.lse, tile.lse32, tile.conditioning, {}};
+  TileReference out{head.b, head.h,   tile.first, tile.rows,         {}, {},
+                    {},     tile.lse, tile.lse32, tile.conditioning, {}};
   for (const auto& r : tile.range) out.keys.push_back(std::max<std::int64_t>(r.hi - r.lo, 0));
   const auto v = head.v.middleRows(tile.lo, n);
   out.o.noalias() = tile.p * v.cast<double>();

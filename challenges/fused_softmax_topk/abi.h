@@ -11,12 +11,12 @@ extern "C" {
 #endif
 
 typedef struct {
-  uint32_t size;      /* sizeof(stk_params) */
-  int32_t dtype;      /* ASSAY_F32, or ASSAY_BF16 (optional) */
-  int64_t rows, V;    /* rows >= 0, V >= 0 */
-  int64_t ld;         /* elements from row to row, >= V; columns V..ld-1 must never be used */
-  int32_t K;          /* >= 0; up to 1024 is required, more is optional */
-  float temperature;  /* > 0 and finite */
+  uint32_t size;     /* sizeof(stk_params) */
+  int32_t dtype;     /* ASSAY_F32, or ASSAY_BF16 (optional) */
+  int64_t rows, V;   /* rows >= 0, V >= 0 */
+  int64_t ld;        /* elements from row to row, >= V; columns V..ld-1 must never be used */
+  int32_t K;         /* >= 0; up to 1024 is required, more is optional */
+  float temperature; /* > 0 and finite */
 } stk_params;
 
 /* logits [rows, ld]; idx [rows, K], prob [rows, K], lse [rows] or NULL.
@@ -30,8 +30,8 @@ int softmax_topk(assay_ctx*, const stk_params*, const void* logits, int32_t* idx
                  float* lse);
 
 /* Optional. The same with logarithms of probabilities (z - lse; -inf for masked and unused slots). */
-int log_softmax_topk(assay_ctx*, const stk_params*, const void* logits, int32_t* idx, float* logprob,
-                     float* lse);
+int log_softmax_topk(assay_ctx*, const stk_params*, const void* logits, int32_t* idx,
+                     float* logprob, float* lse);
 
 /* Optional. count[r] = how many of the K slots the nucleus keeps: the fewest leading slots whose
  * probabilities sum to at least top_p (0 < top_p <= 1), at least 1, at most min(K, V). 0 for rows with NaN or

@@ -16,10 +16,10 @@ extern "C" {
 #endif
 
 typedef struct {
-  uint32_t size;    /* sizeof(ln_params) */
-  int32_t dtype;    /* of x, y, dy, dx, dres: ASSAY_F32, or ASSAY_BF16 (optional) */
-  int64_t rows, D;  /* >= 0 */
-  float eps;        /* >= 0; a row with var + eps == 0 has unspecified dx */
+  uint32_t size;   /* sizeof(ln_params) */
+  int32_t dtype;   /* of x, y, dy, dx, dres: ASSAY_F32, or ASSAY_BF16 (optional) */
+  int64_t rows, D; /* >= 0 */
+  float eps;       /* >= 0; a row with var + eps == 0 has unspecified dx */
 } ln_params;
 
 /* Bytes that forward leaves for backward. The buffer is the caller's; 8 bytes a row earn full credit,

@@ -11,8 +11,8 @@ std::int32_t forward(worker::Call& call, const ln_params& p, const void* x, void
 
 std::int32_t backward(worker::Call& call, const ln_params& p) {
   return call.fn<decltype(ln_backward)>("ln_backward")(
-      call.ctx(), &p, call.buffer(kDy), call.buffer(kX), call.as<float>(kGamma), call.buffer(kCache),
-      call.buffer(kDx), call.as<float>(kDgamma), call.as<float>(kDbeta));
+      call.ctx(), &p, call.buffer(kDy), call.buffer(kX), call.as<float>(kGamma),
+      call.buffer(kCache), call.buffer(kDx), call.as<float>(kDgamma), call.as<float>(kDbeta));
 }
 
 // A forward of another input with a cache of its own must not disturb the first one's.
@@ -27,7 +27,8 @@ std::int32_t interpose(worker::Call& call, const ln_params& p, std::size_t cache
 
 std::int32_t setup(worker::Call& call, const Params& params) {
   if (params.mode == kRms || params.mode == kInvalidBackward) return ASSAY_OK;
-  if (params.mode == kInvalidForward) return forward(call, params.p, call.buffer(kX), call.buffer(kCache));
+  if (params.mode == kInvalidForward)
+    return forward(call, params.p, call.buffer(kX), call.buffer(kCache));
   const std::size_t bytes = call.fn<decltype(ln_cache_bytes)>("ln_cache_bytes")(&params.p);
   *call.as<std::int64_t>(kCacheBytes) = static_cast<std::int64_t>(bytes);
   if (bytes > call.bytes(kCache)) return ASSAY_ECAP;

@@ -18,7 +18,19 @@ enum Mode : std::int32_t {
 };
 
 enum Handle {
-  kX, kGamma, kBeta, kDy, kY, kCache, kCacheBytes, kDx, kDgamma, kDbeta, kOtherX, kDres, kHandles
+  kX,
+  kGamma,
+  kBeta,
+  kDy,
+  kY,
+  kCache,
+  kCacheBytes,
+  kDx,
+  kDgamma,
+  kDbeta,
+  kOtherX,
+  kDres,
+  kHandles
 };
 
 // Handed to the adapter.

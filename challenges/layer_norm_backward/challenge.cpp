@@ -9,8 +9,8 @@ namespace assay::layer_norm_backward {
 namespace {
 
 Mode mode_named(const std::string& name) {
-  constexpr const char* kNames[] = {"plain", "twice", "older_cache", "residual", "rms",
-                                    "invalid_backward", "invalid_forward"};
+  constexpr const char* kNames[] = {
+      "plain", "twice", "older_cache", "residual", "rms", "invalid_backward", "invalid_forward"};
   for (std::int32_t i = 0; i < 7; ++i) {
     if (name == kNames[i]) return static_cast<Mode>(i);
   }

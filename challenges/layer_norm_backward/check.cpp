@@ -28,29 +28,33 @@ void check_matrix(const CaseSpec& spec, const Shape& s, const Gradients& g, Buff
   const ToleranceRule rule{bf16 ? 2.0 : 4.0, bf16 ? kEpsBf16 : c * kEps32};
   RowJudge all(name, rule);
   std::mutex mutex;
-  parallel_for(s.rows, std::max<std::int64_t>(1, 4096 / s.D), [&](std::int64_t begin, std::int64_t end) {
-    RowJudge judge(name, rule);
-    RowResult row(s.D);
-    for (std::int64_t r = begin; r < end; ++r) {
-      const bool unspecified = !std::isfinite(g.rstd[static_cast<std::size_t>(r)]) && s.eps == 0;
-      if (unspecified) continue;  // var + eps == 0
-      make(s, g, buffers, r, row);
-      round_plain(s, row);
-      const float* got = row_values(s, buffers, handle, r, row.x);
-      std::copy(got, got + s.D, row.got.begin());
-      judge.row(r, row.got, row.expected, row.plain, row.scale);
-    }
-    const std::lock_guard lock(mutex);
-    all.merge(judge);
-  });
+  parallel_for(s.rows, std::max<std::int64_t>(1, 4096 / s.D),
+               [&](std::int64_t begin, std::int64_t end) {
+                 RowJudge judge(name, rule);
+                 RowResult row(s.D);
+                 for (std::int64_t r = begin; r < end; ++r) {
+                   const bool unspecified =
+                       !std::isfinite(g.rstd[static_cast<std::size_t>(r)]) && s.eps == 0;
+                   if (unspecified) continue;  // var + eps == 0
+                   make(s, g, buffers, r, row);
+                   round_plain(s, row);
+                   const float* got = row_values(s, buffers, handle, r, row.x);
+                   std::copy(got, got + s.D, row.got.begin());
+                   judge.row(r, row.got, row.expected, row.plain, row.scale);
+                 }
+                 const std::lock_guard lock(mutex);
+                 all.merge(judge);
+               });
   all.add_to(result);
 }
 
-void check_sum(const CaseSpec& spec, const Shape& s, BufferViews buffers, Handle handle, const char* name,
-               const std::vector<double>& expected, const std::vector<double>& plain,
-               const std::vector<double>& scale, CheckResult& result) {
+void check_sum(const CaseSpec& spec, const Shape& s, BufferViews buffers, Handle handle,
+               const char* name, const std::vector<double>& expected,
+               const std::vector<double>& plain, const std::vector<double>& scale,
+               CheckResult& result) {
   if (buffers[handle].bytes == 0) return;
-  const double c = spec.params.value("C", 32.0) + 4 * std::log2(std::max<double>(static_cast<double>(s.rows), 1));
+  const double c = spec.params.value("C", 32.0) +
+                   4 * std::log2(std::max<double>(static_cast<double>(s.rows), 1));
   RowJudge judge(name, {4.0, c * kEps32});
   const auto got = buffers[handle].span<float>();
   judge.row(0, std::vector<double>(got.begin(), got.end()), expected, plain, scale);
@@ -64,7 +68,8 @@ void check_cache(const Shape& s, BufferViews buffers, CheckResult& result) {
     return fail(result, fmt::format("cache of {} bytes for {} rows", bytes, s.rows));
   }
   if (s.rows > 0) {
-    result.metrics.push_back({"cache_bytes_per_row", static_cast<double>(bytes) / static_cast<double>(s.rows)});
+    result.metrics.push_back(
+        {"cache_bytes_per_row", static_cast<double>(bytes) / static_cast<double>(s.rows)});
   }
 }
 

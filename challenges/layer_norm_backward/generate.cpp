@@ -21,19 +21,21 @@ template <class Row>
 void fill_matrix(const Shape& s, const BufferView& view, Row row) {
   if (view.bytes == 0) return;
   const bool bf16 = s.dtype == ASSAY_BF16;
-  parallel_for(s.rows, std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(s.D, 1)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 std::vector<float> buffer(bf16 ? static_cast<std::size_t>(s.D) : 0);
-                 for (std::int64_t r = begin; r < end; ++r) {
-                   if (!bf16) {
-                     row(r, std::span<float>(view.as<float>() + r * s.D, static_cast<std::size_t>(s.D)));
-                     continue;
-                   }
-                   row(r, std::span<float>(buffer));
-                   std::uint16_t* out = view.as<std::uint16_t>() + r * s.D;
-                   for (std::int64_t i = 0; i < s.D; ++i) out[i] = float_to_bf16(buffer[static_cast<std::size_t>(i)]);
-                 }
-               });
+  parallel_for(
+      s.rows, std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(s.D, 1)),
+      [&](std::int64_t begin, std::int64_t end) {
+        std::vector<float> buffer(bf16 ? static_cast<std::size_t>(s.D) : 0);
+        for (std::int64_t r = begin; r < end; ++r) {
+          if (!bf16) {
+            row(r, std::span<float>(view.as<float>() + r * s.D, static_cast<std::size_t>(s.D)));
+            continue;
+          }
+          row(r, std::span<float>(buffer));
+          std::uint16_t* out = view.as<std::uint16_t>() + r * s.D;
+          for (std::int64_t i = 0; i < s.D; ++i)
+            out[i] = float_to_bf16(buffer[static_cast<std::size_t>(i)]);
+        }
+      });
 }
 
 void x_values(const json& data, std::int64_t r, std::span<float> x, std::uint64_t seed) {
@@ -41,7 +43,8 @@ void x_values(const json& data, std::int64_t r, std::span<float> x, std::uint64_
   const float mean = data.value("mean", 0.0f), sigma = data.value("sigma", 1.0f);
   if (kind == "ramp") {
     const auto phase = static_cast<std::size_t>(seed % 64);
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = mean + sigma * static_cast<float>((i + phase) % x.size());
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = mean + sigma * static_cast<float>((i + phase) % x.size());
     return;
   }
   if (kind == "constant_row" && r == data.at("row").get<std::int64_t>()) {
@@ -62,7 +65,8 @@ void null_space(std::span<const float> x, std::span<float> dy, Random& random, d
   for (const float v : x) var += (v - mean) * (v - mean);
   const double rstd = 1 / std::sqrt(var / static_cast<double>(x.size()) + eps);
   const double a = 1 + random.uniform(), b = 1 + random.uniform();
-  for (std::size_t i = 0; i < x.size(); ++i) dy[i] = static_cast<float>(a + b * (x[i] - mean) * rstd);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    dy[i] = static_cast<float>(a + b * (x[i] - mean) * rstd);
 }
 
 void dy_values(const json& data, const Shape& s, std::int64_t r, std::span<float> dy,
@@ -76,7 +80,8 @@ void dy_values(const json& data, const Shape& s, std::int64_t r, std::span<float
   if (kind == "positive") return fill_uniform(dy, seed, 0.5f, 1.5f);
   if (kind == "column_constant") {  // each fp32 addition to a long sum rounds the same way
     for (std::size_t i = 0; i < dy.size(); ++i) {
-      dy[i] = 0.3f + 0.07f * static_cast<float>(i % 8) + 0.0009f * static_cast<float>(random.below(2));
+      dy[i] =
+          0.3f + 0.07f * static_cast<float>(i % 8) + 0.0009f * static_cast<float>(random.below(2));
     }
     return;
   }
@@ -95,7 +100,8 @@ void gamma_values(const json& data, std::span<float> gamma, std::uint64_t seed) 
   if (kind == "ones") {
     for (float& g : gamma) g = 1;
   } else if (kind == "zero_negative") {
-    for (float& g : gamma) g = static_cast<float>(random.below(3) - 1) * static_cast<float>(0.5 + random.uniform());
+    for (float& g : gamma)
+      g = static_cast<float>(random.below(3) - 1) * static_cast<float>(0.5 + random.uniform());
   } else if (kind == "log_uniform") {
     for (float& g : gamma) g = static_cast<float>(std::pow(10.0, random.uniform(-3, 3)));
   } else {
@@ -112,11 +118,11 @@ void generate(const CaseSpec& spec, std::uint64_t seed, BufferViews buffers) {
   const auto row_seed = [&](std::uint64_t stream, std::int64_t r) {
     return substream(substream(seed, stream), static_cast<std::uint64_t>(r));
   };
-  gamma_values(spec.params.value("gamma", empty), buffers[kGamma].span<float>(), substream(seed, 1));
+  gamma_values(spec.params.value("gamma", empty), buffers[kGamma].span<float>(),
+               substream(seed, 1));
   fill_normal(buffers[kBeta].span<float>(), substream(seed, 2));
-  fill_matrix(s, buffers[kX], [&](std::int64_t r, std::span<float> x) {
-    x_values(x_data, r, x, row_seed(3, r));
-  });
+  fill_matrix(s, buffers[kX],
+              [&](std::int64_t r, std::span<float> x) { x_values(x_data, r, x, row_seed(3, r)); });
   fill_matrix(s, buffers[kOtherX], [&](std::int64_t r, std::span<float> x) {
     fill_normal(x, row_seed(4, r), 2.0f, 3.0f);
   });
@@ -124,7 +130,8 @@ void generate(const CaseSpec& spec, std::uint64_t seed, BufferViews buffers) {
   fill_matrix(s, buffers[kDy], [&](std::int64_t r, std::span<float> dy) {
     dy_values(dy_data, s, r, dy, x != nullptr ? x + r * s.D : nullptr, row_seed(5, r));
   });
-  fill_matrix(s, buffers[kDres], [&](std::int64_t r, std::span<float> d) { fill_normal(d, row_seed(6, r)); });
+  fill_matrix(s, buffers[kDres],
+              [&](std::int64_t r, std::span<float> d) { fill_normal(d, row_seed(6, r)); });
 }
 
 }  // namespace assay::layer_norm_backward

@@ -25,19 +25,19 @@ void generate(const CaseSpec&, std::uint64_t seed, BufferViews);
 
 // Per row and per column figures in fp64, and what a plain fp32 implementation makes of them.
 struct Gradients final : Reference {
-  std::vector<double> mean, rstd;                       // [rows]
-  std::vector<double> dgamma, dbeta;                    // [D]
-  std::vector<double> dgamma_scale, dbeta_scale;        // [D], condition scales
-  std::vector<float> mean32, rstd32;                    // [rows]
-  std::vector<double> dgamma32, dbeta32;                // [D]
+  std::vector<double> mean, rstd;                 // [rows]
+  std::vector<double> dgamma, dbeta;              // [D]
+  std::vector<double> dgamma_scale, dbeta_scale;  // [D], condition scales
+  std::vector<float> mean32, rstd32;              // [rows]
+  std::vector<double> dgamma32, dbeta32;          // [D]
 };
 
 std::unique_ptr<Gradients> make_reference(const Shape&, BufferViews);
 
 // One row of dx and y, fp64 and fp32, with condition scales; all of length D.
 struct RowResult {
-  std::vector<float> x, dy, dres;                       // room for widened bf16 inputs
-  std::vector<double> got, expected, plain, scale;      // got: the submission's row
+  std::vector<float> x, dy, dres;                   // room for widened bf16 inputs
+  std::vector<double> got, expected, plain, scale;  // got: the submission's row
   explicit RowResult(std::int64_t D);
 };
 

@@ -15,7 +15,8 @@ struct Statistics {
 
 float load(const void* p, std::int32_t dtype, std::int64_t i) {
   if (dtype == ASSAY_F32) return static_cast<const float*>(p)[i];
-  return std::bit_cast<float>(static_cast<std::uint32_t>(static_cast<const std::uint16_t*>(p)[i]) << 16);
+  return std::bit_cast<float>(static_cast<std::uint32_t>(static_cast<const std::uint16_t*>(p)[i])
+                              << 16);
 }
 
 void store(void* p, std::int32_t dtype, std::int64_t i, float value) {
@@ -24,7 +25,8 @@ void store(void* p, std::int32_t dtype, std::int64_t i, float value) {
     return;
   }
   const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t rounded = std::isnan(value) ? bits | 0x400000u : bits + 0x7fffu + ((bits >> 16) & 1u);
+  const std::uint32_t rounded =
+      std::isnan(value) ? bits | 0x400000u : bits + 0x7fffu + ((bits >> 16) & 1u);
   static_cast<std::uint16_t*>(p)[i] = static_cast<std::uint16_t>(rounded >> 16);
 }
 
@@ -56,8 +58,8 @@ struct Gradients {
   double* dbeta;
 };
 
-void row_backward(const ln_params& p, const void* dy, const void* x, const float* gamma, Statistics s,
-                  const void* dres, Gradients out, std::int64_t row) {
+void row_backward(const ln_params& p, const void* dy, const void* x, const float* gamma,
+                  Statistics s, const void* dres, Gradients out, std::int64_t row) {
   double mean_g = 0, mean_gx = 0;
   for (std::int64_t i = 0; i < p.D; ++i) {
     const std::int64_t at = row * p.D + i;
@@ -75,7 +77,8 @@ void row_backward(const ln_params& p, const void* dy, const void* x, const float
     const double xhat = (static_cast<double>(load(x, p.dtype, at)) - s.mean) * s.rstd;
     const double g = static_cast<double>(load(dy, p.dtype, at)) * gamma[i];
     const double residual = dres != nullptr ? load(dres, p.dtype, at) : 0.0f;
-    store(out.dx, p.dtype, at, static_cast<float>(s.rstd * (g - mean_g - xhat * mean_gx) + residual));
+    store(out.dx, p.dtype, at,
+          static_cast<float>(s.rstd * (g - mean_g - xhat * mean_gx) + residual));
   }
 }
 
@@ -87,7 +90,8 @@ int backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x, 
   auto* sums = static_cast<double*>(ctx->alloc(ctx, 2 * bytes, 64, 0));
   if (sums == nullptr) return ASSAY_ENOMEM;
   std::fill(sums, sums + 2 * p->D, 0.0);
-  const Gradients out{dx, dgamma != nullptr ? sums : nullptr, dbeta != nullptr ? sums + p->D : nullptr};
+  const Gradients out{dx, dgamma != nullptr ? sums : nullptr,
+                      dbeta != nullptr ? sums + p->D : nullptr};
   const auto* statistics = static_cast<const Statistics*>(cache);
   for (std::int64_t row = 0; p->D > 0 && row < p->rows; ++row) {
     row_backward(*p, dy, x, gamma, statistics[row], dres, out, row);
@@ -108,7 +112,8 @@ extern "C" std::size_t ln_cache_bytes(const ln_params* p) {
 
 extern "C" int ln_forward(assay_ctx*, const ln_params* p, const void* x, const float* gamma,
                           const float* beta, void* y, void* cache) {
-  const bool present = x != nullptr && gamma != nullptr && beta != nullptr && y != nullptr && cache != nullptr;
+  const bool present =
+      x != nullptr && gamma != nullptr && beta != nullptr && y != nullptr && cache != nullptr;
   if (const int status = check(p, present); status != ASSAY_OK) return status;
   for (std::int64_t row = 0; p->D > 0 && row < p->rows; ++row) {
     const Statistics s = statistics(*p, x, row);
@@ -123,20 +128,22 @@ extern "C" int ln_forward(assay_ctx*, const ln_params* p, const void* x, const f
 }
 
 extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x,
-                           const float* gamma, const void* cache, void* dx, float* dgamma, float* dbeta) {
+                           const float* gamma, const void* cache, void* dx, float* dgamma,
+                           float* dbeta) {
   return backward(ctx, p, dy, x, gamma, cache, nullptr, dx, dgamma, dbeta);
 }
 
-extern "C" int ln_backward_residual(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x,
-                                    const float* gamma, const void* cache, const void* dres, void* dx,
-                                    float* dgamma, float* dbeta) {
+extern "C" int ln_backward_residual(assay_ctx* ctx, const ln_params* p, const void* dy,
+                                    const void* x, const float* gamma, const void* cache,
+                                    const void* dres, void* dx, float* dgamma, float* dbeta) {
   if (valid(p) && p->rows * p->D > 0 && dres == nullptr) return ASSAY_EINVAL;
   return backward(ctx, p, dy, x, gamma, cache, dres, dx, dgamma, dbeta);
 }
 
 extern "C" int rms_backward(assay_ctx*, const ln_params* p, const void* dy, const void* x,
                             const float* gamma, void* dx, float* dgamma) {
-  if (const int status = check(p, dy != nullptr && x != nullptr && gamma != nullptr); status != ASSAY_OK) {
+  if (const int status = check(p, dy != nullptr && x != nullptr && gamma != nullptr);
+      status != ASSAY_OK) {
     return status;
   }
   for (std::int64_t i = 0; dgamma != nullptr && i < p->D; ++i) dgamma[i] = 0;
@@ -154,7 +161,8 @@ extern "C" int rms_backward(assay_ctx*, const ln_params* p, const void* dy, cons
       const std::int64_t at = row * p->D + i;
       const double v = load(x, p->dtype, at), d = load(dy, p->dtype, at);
       if (dgamma != nullptr) dgamma[i] = static_cast<float>(dgamma[i] + d * v * q);
-      if (dx != nullptr) store(dx, p->dtype, at, static_cast<float>(q * (d * gamma[i] - v * projection)));
+      if (dx != nullptr)
+        store(dx, p->dtype, at, static_cast<float>(q * (d * gamma[i] - v * projection)));
     }
   }
   return ASSAY_OK;

@@ -61,7 +61,9 @@ struct BF16 {
   static Vec load(const Element* p) {
     return std::bit_cast<Vec>(__builtin_convertvector(load_as<VecH>(p), VecU) << 16);
   }
-  static float load1(const Element* p) { return std::bit_cast<float>(static_cast<std::uint32_t>(*p) << 16); }
+  static float load1(const Element* p) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(*p) << 16);
+  }
   static void store(Element* p, Vec v) {
     const VecU u = std::bit_cast<VecU>(v);
     const VecU rounded = v == v ? u + 0x7fffu + ((u >> 16) & 1u) : (u | 0x400000u);
@@ -70,7 +72,8 @@ struct BF16 {
   }
   static void store1(Element* p, float v) {
     const auto u = std::bit_cast<std::uint32_t>(v);
-    *p = static_cast<std::uint16_t>((std::isnan(v) ? u | 0x400000u : u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+    *p = static_cast<std::uint16_t>(
+        (std::isnan(v) ? u | 0x400000u : u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
   }
 };
 
@@ -99,28 +102,36 @@ Statistics wide_statistics(const typename Type::Element* x, std::int64_t D, floa
   double mean = 0, var = 0;
   for (std::int64_t i = 0; i < D; ++i) mean += Type::load1(x + i);
   mean /= static_cast<double>(D);
-  for (std::int64_t i = 0; i < D; ++i) var += (Type::load1(x + i) - mean) * (Type::load1(x + i) - mean);
-  return {static_cast<float>(mean), static_cast<float>(1 / std::sqrt(var / static_cast<double>(D) + eps))};
+  for (std::int64_t i = 0; i < D; ++i)
+    var += (Type::load1(x + i) - mean) * (Type::load1(x + i) - mean);
+  return {static_cast<float>(mean),
+          static_cast<float>(1 / std::sqrt(var / static_cast<double>(D) + eps))};
 }
 
 template <class Type>
 Statistics statistics(const typename Type::Element* x, std::int64_t D, float eps) {
   // Sums of differences from the first element: no cancellation for rows far from zero.
   const float shift = Type::load1(x);
-  const double offset = row_sum<Type>(x, D, [=](Vec v) { return v - shift; }, [=](float v) { return v - shift; }) /
-                        static_cast<double>(D);
+  const double offset =
+      row_sum<Type>(
+          x, D, [=](Vec v) { return v - shift; }, [=](float v) { return v - shift; }) /
+      static_cast<double>(D);
   const float mean = static_cast<float>(shift + offset);
   const double var = row_sum<Type>(
-      x, D, [=](Vec v) { return (v - mean) * (v - mean); }, [=](float v) { return (v - mean) * (v - mean); });
+      x, D, [=](Vec v) { return (v - mean) * (v - mean); },
+      [=](float v) { return (v - mean) * (v - mean); });
   if (!std::isfinite(var)) return wide_statistics<Type>(x, D, eps);
   // The rounding of the mean to fp32 adds its square to the variance; take it out again.
   const double slip = shift + offset - mean;
-  return {mean, static_cast<float>(1 / std::sqrt(std::max(var / static_cast<double>(D) - slip * slip, 0.0) + eps))};
+  return {mean,
+          static_cast<float>(
+              1 / std::sqrt(std::max(var / static_cast<double>(D) - slip * slip, 0.0) + eps))};
 }
 
 template <class Type>
-void forward_rows(const ln_params& p, const typename Type::Element* x, const float* gamma, const float* beta,
-                  typename Type::Element* y, Statistics* cache, std::int64_t begin, std::int64_t end) {
+void forward_rows(const ln_params& p, const typename Type::Element* x, const float* gamma,
+                  const float* beta, typename Type::Element* y, Statistics* cache,
+                  std::int64_t begin, std::int64_t end) {
   for (std::int64_t r = begin; r < end; ++r) {
     const auto* row = x + r * p.D;
     auto* out = y + r * p.D;
@@ -130,7 +141,8 @@ void forward_rows(const ln_params& p, const typename Type::Element* x, const flo
       const Vec xhat = (Type::load(row + i) - s.mean) * s.rstd;
       Type::store(out + i, xhat * load_as<Vec>(gamma + i) + load_as<Vec>(beta + i));
     }
-    for (; i < p.D; ++i) Type::store1(out + i, (Type::load1(row + i) - s.mean) * s.rstd * gamma[i] + beta[i]);
+    for (; i < p.D; ++i)
+      Type::store1(out + i, (Type::load1(row + i) - s.mean) * s.rstd * gamma[i] + beta[i]);
   }
 }
 
@@ -156,8 +168,8 @@ struct Projection {
 
 // First sweep: the two means.
 template <class Type>
-Projection first_sweep(const typename Type::Element* dy, const typename Type::Element* x, const float* gamma,
-                       Statistics s, std::int64_t D) {
+Projection first_sweep(const typename Type::Element* dy, const typename Type::Element* x,
+                       const float* gamma, Statistics s, std::int64_t D) {
   Vec g_sum[2] = {}, gx_sum[2] = {};
   std::int64_t i = 0;
   for (; i + 2 * kLanes <= D; i += 2 * kLanes) {
@@ -193,9 +205,10 @@ void store_dx(std::uint16_t* p, Vec v) {
 // Second sweep: dx and this row's share of dgamma and dbeta, with the row still in cache. Memory has only
 // stores to do meanwhile, so the next row is fetched ahead into the L2 cache.
 template <class Type, bool kStream>
-void second_sweep(const typename Type::Element* dy, const typename Type::Element* x, const float* gamma,
-                  Statistics s, Projection m, const typename Type::Element* dres, std::int64_t D,
-                  typename Type::Element* dx, const Partial& partial) {
+void second_sweep(const typename Type::Element* dy, const typename Type::Element* x,
+                  const float* gamma, Statistics s, Projection m,
+                  const typename Type::Element* dres, std::int64_t D, typename Type::Element* dx,
+                  const Partial& partial) {
   constexpr int kIntoL2 = 2;
   std::int64_t i = 0;
   for (; i + kLanes <= D; i += kLanes) {
@@ -236,11 +249,13 @@ struct Backward {
 };
 
 template <class Type>
-void backward_rows(const Backward& b, const Partial& partial, std::int64_t begin, std::int64_t end) {
+void backward_rows(const Backward& b, const Partial& partial, std::int64_t begin,
+                   std::int64_t end) {
   using E = typename Type::Element;
   const std::int64_t D = b.p.D;
   constexpr std::int64_t kBeyondCaches = 4 << 20;  // elements
-  const bool stream = std::is_same_v<Type, F32> && D % kLanes == 0 && b.p.rows * D >= kBeyondCaches &&
+  const bool stream = std::is_same_v<Type, F32> && D % kLanes == 0 &&
+                      b.p.rows * D >= kBeyondCaches &&
                       reinterpret_cast<std::uintptr_t>(b.dx) % 64 == 0;
   for (std::int64_t r = begin; r < end; ++r) {
     const E* dy = static_cast<const E*>(b.dy) + r * D;
@@ -272,15 +287,16 @@ int check(const ln_params* p, bool pointers_present) {
 
 int thread_count(const assay_ctx* ctx, const ln_params& p) {
   constexpr std::int64_t kWorthAThread = 1 << 16;  // elements
-  return static_cast<int>(std::clamp<std::int64_t>(std::min(p.rows, p.rows * p.D / kWorthAThread), 1,
-                                                   std::max(ctx->nthreads, 1)));
+  return static_cast<int>(std::clamp<std::int64_t>(std::min(p.rows, p.rows * p.D / kWorthAThread),
+                                                   1, std::max(ctx->nthreads, 1)));
 }
 
 // work(t, begin, end) on contiguous shares of the rows.
 template <class Work>
 void share_rows(std::int64_t rows, int threads, Work work) {
   std::vector<std::thread> others;
-  for (int t = 1; t < threads; ++t) others.emplace_back(work, t, rows * t / threads, rows * (t + 1) / threads);
+  for (int t = 1; t < threads; ++t)
+    others.emplace_back(work, t, rows * t / threads, rows * (t + 1) / threads);
   work(0, 0, rows / threads);
   for (std::thread& thread : others) thread.join();
 }
@@ -289,7 +305,8 @@ int backward(assay_ctx* ctx, const Backward& b, float* dgamma, float* dbeta) {
   const std::int64_t D = b.p.D;
   const int threads = thread_count(ctx, b.p);
   const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(D, 1)) * 24;
-  auto* memory = static_cast<char*>(ctx->alloc(ctx, bytes * static_cast<std::size_t>(threads), 64, 0));
+  auto* memory =
+      static_cast<char*>(ctx->alloc(ctx, bytes * static_cast<std::size_t>(threads), 64, 0));
   if (memory == nullptr) return ASSAY_ENOMEM;
   std::memset(memory, 0, bytes * static_cast<std::size_t>(threads));
   const auto partial = [&](int t) {
@@ -327,32 +344,38 @@ extern "C" std::size_t ln_cache_bytes(const ln_params* p) {
 
 extern "C" int ln_forward(assay_ctx* ctx, const ln_params* p, const void* x, const float* gamma,
                           const float* beta, void* y, void* cache) {
-  const bool present = x != nullptr && gamma != nullptr && beta != nullptr && y != nullptr && cache != nullptr;
+  const bool present =
+      x != nullptr && gamma != nullptr && beta != nullptr && y != nullptr && cache != nullptr;
   if (const int status = check(p, present); status != ASSAY_OK) return status;
   if (p->D == 0) return ASSAY_OK;
   share_rows(p->rows, thread_count(ctx, *p), [&](int, std::int64_t begin, std::int64_t end) {
     auto* statistics = static_cast<Statistics*>(cache);
     if (p->dtype == ASSAY_F32) {
-      forward_rows<F32>(*p, static_cast<const float*>(x), gamma, beta, static_cast<float*>(y), statistics, begin, end);
+      forward_rows<F32>(*p, static_cast<const float*>(x), gamma, beta, static_cast<float*>(y),
+                        statistics, begin, end);
     } else {
-      forward_rows<BF16>(*p, static_cast<const std::uint16_t*>(x), gamma, beta, static_cast<std::uint16_t*>(y),
-                         statistics, begin, end);
+      forward_rows<BF16>(*p, static_cast<const std::uint16_t*>(x), gamma, beta,
+                         static_cast<std::uint16_t*>(y), statistics, begin, end);
     }
   });
   return ASSAY_OK;
 }
 
-extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x, const float* gamma,
-                           const void* cache, void* dx, float* dgamma, float* dbeta) {
+extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x,
+                           const float* gamma, const void* cache, void* dx, float* dgamma,
+                           float* dbeta) {
   const bool present = dy != nullptr && x != nullptr && gamma != nullptr && cache != nullptr;
   if (const int status = check(p, present); status != ASSAY_OK) return status;
-  return backward(ctx, {*p, dy, x, gamma, static_cast<const Statistics*>(cache), nullptr, dx}, dgamma, dbeta);
+  return backward(ctx, {*p, dy, x, gamma, static_cast<const Statistics*>(cache), nullptr, dx},
+                  dgamma, dbeta);
 }
 
-extern "C" int ln_backward_residual(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x,
-                                    const float* gamma, const void* cache, const void* dres, void* dx,
-                                    float* dgamma, float* dbeta) {
-  const bool present = dy != nullptr && x != nullptr && gamma != nullptr && cache != nullptr && dres != nullptr;
+extern "C" int ln_backward_residual(assay_ctx* ctx, const ln_params* p, const void* dy,
+                                    const void* x, const float* gamma, const void* cache,
+                                    const void* dres, void* dx, float* dgamma, float* dbeta) {
+  const bool present =
+      dy != nullptr && x != nullptr && gamma != nullptr && cache != nullptr && dres != nullptr;
   if (const int status = check(p, present); status != ASSAY_OK) return status;
-  return backward(ctx, {*p, dy, x, gamma, static_cast<const Statistics*>(cache), dres, dx}, dgamma, dbeta);
+  return backward(ctx, {*p, dy, x, gamma, static_cast<const Statistics*>(cache), dres, dx}, dgamma,
+                  dbeta);
 }

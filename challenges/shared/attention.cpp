@@ -47,7 +47,12 @@ class Inputs {
  public:
   Inputs(const Problem& problem, std::uint64_t seed, const BufferView& q, const BufferView& k,
          const BufferView& v)
-      : problem_(problem), p_(problem.p), seed_(seed), q_(p_.dtype, q), k_(p_.dtype, k), v_(p_.dtype, v) {}
+      : problem_(problem),
+        p_(problem.p),
+        seed_(seed),
+        q_(p_.dtype, q),
+        k_(p_.dtype, k),
+        v_(p_.dtype, v) {}
 
   void make() {
     fill_normal(q_.values(), substream(seed_, 1), 0, problem_.data.value("q_sigma", 1.0f));
@@ -70,7 +75,9 @@ class Inputs {
     Floats(std::int32_t dtype, const BufferView& view) : dtype_(dtype), view_(view) {
       if (dtype != ASSAY_F32) copy_.resize(view.bytes / 2);
     }
-    std::span<float> values() { return dtype_ == ASSAY_F32 ? view_.span<float>() : std::span<float>(copy_); }
+    std::span<float> values() {
+      return dtype_ == ASSAY_F32 ? view_.span<float>() : std::span<float>(copy_);
+    }
     void store() {
       for (std::size_t i = 0; i < copy_.size(); ++i) {
         view_.as<std::uint16_t>()[i] =
@@ -85,7 +92,8 @@ class Inputs {
   };
 
   template <class Body>
-  void each_row(Floats& array, const assay_stride& stride, std::int64_t H, std::int64_t N, Body body) {
+  void each_row(Floats& array, const assay_stride& stride, std::int64_t H, std::int64_t N,
+                Body body) {
     for (std::int64_t b = 0; b < p_.B; ++b) {
       for (std::int64_t h = 0; h < H; ++h) {
         for (std::int64_t n = 0; n < N; ++n) body(row(stride, array.values().data(), b, h, n), n);
@@ -121,7 +129,11 @@ class Inputs {
       const float span = data.value("span", 30.0f) * (kind == "rising" ? 1.0f : -1.0f);
       aligned([&](std::int64_t j) { return span * (static_cast<float>(j) / N - 0.5f); }, 0.1f);
     } else if (kind == "low") {
-      aligned([&](std::int64_t j) { return -1500.0f - 20.0f * static_cast<float>((j * 7) % p_.Nk) / N; }, 0.0f);
+      aligned(
+          [&](std::int64_t j) {
+            return -1500.0f - 20.0f * static_cast<float>((j * 7) % p_.Nk) / N;
+          },
+          0.0f);
     } else if (kind == "one_hot") {
       const std::int64_t key = data.at("key");
       const float score = data.at("score");
@@ -145,7 +157,8 @@ class Inputs {
     for (std::int64_t b = 0; b < p_.B; ++b) {
       for (std::int64_t h = 0; h < p_.Hkv; ++h) {
         const float* first = row(stride, array.values().data(), b, h, 0);
-        for (std::int64_t j = 1; j < p_.Nk; ++j) std::copy_n(first, D, row(stride, array.values().data(), b, h, j));
+        for (std::int64_t j = 1; j < p_.Nk; ++j)
+          std::copy_n(first, D, row(stride, array.values().data(), b, h, j));
       }
     }
   }
@@ -154,7 +167,8 @@ class Inputs {
              std::int64_t D, float value) {
     for (const std::int64_t n : problem_.data.value(list, std::vector<std::int64_t>{})) {
       for (std::int64_t b = 0; b < p_.B; ++b) {
-        for (std::int64_t h = 0; h < H; ++h) std::fill_n(row(stride, array.values().data(), b, h, n), D, value);
+        for (std::int64_t h = 0; h < H; ++h)
+          std::fill_n(row(stride, array.values().data(), b, h, n), D, value);
       }
     }
   }
@@ -353,7 +367,8 @@ void fill_extras(const Problem& problem, std::uint64_t seed, const BufferView& a
   Random random(substream(seed, 9));
   for (float& slope : alibi.span<float>()) slope = static_cast<float>(random.uniform(0.01, 0.5));
   for (float& s : sink.span<float>()) s = static_cast<float>(random.uniform(-1, 3));
-  std::copy_n(problem.kv_len.begin(), kv_len.span<std::int64_t>().size(), kv_len.as<std::int64_t>());
+  std::copy_n(problem.kv_len.begin(), kv_len.span<std::int64_t>().size(),
+              kv_len.as<std::int64_t>());
 }
 
 void fill_lengths(const Problem& problem, const BufferView& cu_q, const BufferView& cu_k) {
@@ -552,8 +567,11 @@ void check_gaps(const Problem& problem, const assay_stride& s, std::int64_t H, s
   for (std::int64_t i = 0; i < elements; ++i) {
     if (written[static_cast<std::size_t>(i)] != 0) continue;
     const std::uint16_t* halves = output.as<std::uint16_t>() + i * size / 2;
-    if (std::all_of(halves, halves + size / 2, [](std::uint16_t x) { return (x & 0xfff1) == 0xfff1; })) continue;
-    return fail(result, fmt::format("{}: element {} lies between rows and was overwritten", name, i));
+    if (std::all_of(halves, halves + size / 2,
+                    [](std::uint16_t x) { return (x & 0xfff1) == 0xfff1; }))
+      continue;
+    return fail(result,
+                fmt::format("{}: element {} lies between rows and was overwritten", name, i));
   }
 }
 

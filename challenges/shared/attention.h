@@ -141,10 +141,11 @@ Head load_head(const Problem&, std::int64_t b, std::int64_t h, BufferViews qkv, 
 // that nothing masked enters any arithmetic.
 struct Tile {
   std::int64_t first = 0, rows = 0, lo = 0, hi = 0;
-  RowsD p;                    // e^(s - lse)
-  RowsF p32;                  // the plain implementation's e^(s - max), not normalised; or e^(s - lse)
-  RowsD slope;                // d(score)/d(scale q.k): 1 without softcap
-  std::vector<double> lse, lse32, sum32, conditioning;  // conditioning: max_visible sum of |terms of s|
+  RowsD p;      // e^(s - lse)
+  RowsF p32;    // the plain implementation's e^(s - max), not normalised; or e^(s - lse)
+  RowsD slope;  // d(score)/d(scale q.k): 1 without softcap
+  std::vector<double> lse, lse32, sum32,
+      conditioning;  // conditioning: max_visible sum of |terms of s|
   std::vector<Range> range;
 };
 // `lse` [queries] of the head: what the plain implementation is given instead of finding the maximum; or NULL.

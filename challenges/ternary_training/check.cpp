@@ -223,13 +223,16 @@ void require_loss(const TernReference& r, double loss, double most, CheckResult&
 }
 
 // Nothing is asked of a model of real text; what it needs stands beside what xz does.
-void check_text(const Shape& s, const std::vector<double>& cost, BufferViews buffers, CheckResult& result) {
-  const double bytes = static_cast<double>(cost.size()) * (1 - 1.0 / s.call.config.T);  // the first of a document is given
+void check_text(const Shape& s, const std::vector<double>& cost, BufferViews buffers,
+                CheckResult& result) {
+  const double bytes = static_cast<double>(cost.size()) *
+                       (1 - 1.0 / s.call.config.T);  // the first of a document is given
   const double bits = std::accumulate(cost.begin(), cost.end(), 0.0) / bytes / std::numbers::ln2;
   if (!std::isfinite(bits)) return fail(result, "the model's loss is not finite");
   result.metrics.push_back({"bits_per_byte", bits});
   result.metrics.push_back(
-      {"xz_bits_per_byte", static_cast<double>(buffers[train::kCost].as<float>()[0]) / std::numbers::ln2});
+      {"xz_bits_per_byte",
+       static_cast<double>(buffers[train::kCost].as<float>()[0]) / std::numbers::ln2});
 }
 
 void check_train(const CaseSpec& spec, const Shape& s, const TernReference& r, BufferViews buffers,

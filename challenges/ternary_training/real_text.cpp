@@ -15,10 +15,12 @@ namespace {
 std::size_t compressed_bytes(const std::string& text) {
   std::vector<std::uint8_t> out(lzma_stream_buffer_bound(text.size()));
   std::size_t size = 0;
-  const lzma_ret status = lzma_easy_buffer_encode(
-      6 | LZMA_PRESET_EXTREME, LZMA_CHECK_NONE, nullptr,
-      reinterpret_cast<const std::uint8_t*>(text.data()), text.size(), out.data(), &size, out.size());
-  if (status != LZMA_OK) throw Error(fmt::format("xz cannot compress the text: error {}", int{status}));
+  const lzma_ret status =
+      lzma_easy_buffer_encode(6 | LZMA_PRESET_EXTREME, LZMA_CHECK_NONE, nullptr,
+                              reinterpret_cast<const std::uint8_t*>(text.data()), text.size(),
+                              out.data(), &size, out.size());
+  if (status != LZMA_OK)
+    throw Error(fmt::format("xz cannot compress the text: error {}", int{status}));
   return size;
 }
 
@@ -29,8 +31,9 @@ void copy_documents(const std::string& text, std::int64_t T, const BufferView& d
   for (std::size_t i = 0; i < tokens.size() / static_cast<std::size_t>(T); ++i) {
     const auto at = static_cast<std::ptrdiff_t>(place(static_cast<std::int64_t>(i)));
     std::transform(text.begin() + at, text.begin() + at + T,
-                   tokens.begin() + static_cast<std::ptrdiff_t>(i) * T,
-                   [](char c) { return static_cast<std::uint16_t>(static_cast<unsigned char>(c)); });
+                   tokens.begin() + static_cast<std::ptrdiff_t>(i) * T, [](char c) {
+                     return static_cast<std::uint16_t>(static_cast<unsigned char>(c));
+                   });
   }
 }
 
@@ -50,15 +53,16 @@ void fill_text(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferV
   const auto size = static_cast<std::int64_t>(text.size());
   const std::int64_t seen = size - std::max(size / 10, held_out);
   if (seen < 8 * held_out) {
-    throw Error(fmt::format("{} has {} bytes; training on text needs {} at least", text_file(spec), size,
-                            9 * held_out));
+    throw Error(fmt::format("{} has {} bytes; training on text needs {} at least", text_file(spec),
+                            size, 9 * held_out));
   }
   Random random(substream(seed, 21));
   copy_documents(text, T, buffers[kDocs], [&](std::int64_t) { return random.below(seen - T + 1); });
   const std::int64_t first = seen + random.below(size - seen - held_out + 1);
   copy_documents(text, T, buffers[kHeldOut], [&](std::int64_t i) { return first + i * T; });
-  const double bits = xz_bits_per_byte(text.substr(0, static_cast<std::size_t>(seen)),
-                                       text.substr(static_cast<std::size_t>(first), static_cast<std::size_t>(held_out)));
+  const double bits = xz_bits_per_byte(
+      text.substr(0, static_cast<std::size_t>(seen)),
+      text.substr(static_cast<std::size_t>(first), static_cast<std::size_t>(held_out)));
   std::ranges::fill(buffers[kCost].span<float>(), static_cast<float>(bits * std::numbers::ln2));
 }
 

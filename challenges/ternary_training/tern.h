@@ -99,12 +99,12 @@ struct Row {
 };
 
 struct TernReference final : Reference {
-  std::vector<std::uint8_t> bytes;   // tt_quantize, tt_pack_dense, tt_unpack_dense
-  std::vector<std::int64_t> counts;  // tt_blob_statistics
-  std::vector<float> weights;                             // tt_dequantize
-  std::vector<Row> y, dx, dw;                             // tt_linear: the rows that are judged
-  std::vector<Row> loss, gradient;                        // tt_distill_loss
-  std::vector<double> logits, logits32;                   // tt_logits: fp64, and its spread in fp32
+  std::vector<std::uint8_t> bytes;       // tt_quantize, tt_pack_dense, tt_unpack_dense
+  std::vector<std::int64_t> counts;      // tt_blob_statistics
+  std::vector<float> weights;            // tt_dequantize
+  std::vector<Row> y, dx, dw;            // tt_linear: the rows that are judged
+  std::vector<Row> loss, gradient;       // tt_distill_loss
+  std::vector<double> logits, logits32;  // tt_logits: fp64, and its spread in fp32
   std::array<double, kKinds> floor{}, bigram{}, count{};  // tt_train: mean nats a token
 };
 

@@ -14,23 +14,23 @@ typedef struct {
 } assay_stride;
 
 typedef struct {
-  uint32_t size;                      /* sizeof(fa_params) */
-  int32_t dtype;                      /* ASSAY_F32, ASSAY_BF16 or ASSAY_F16 */
-  int64_t B, Hq, Hkv, Nq, Nk, D, Dv;  /* Hq % Hkv == 0, else ASSAY_EINVAL */
+  uint32_t size;                     /* sizeof(fa_params) */
+  int32_t dtype;                     /* ASSAY_F32, ASSAY_BF16 or ASSAY_F16 */
+  int64_t B, Hq, Hkv, Nq, Nk, D, Dv; /* Hq % Hkv == 0, else ASSAY_EINVAL */
   assay_stride sq, sk, sv, so;
-  float scale;                        /* multiplies q.k; any finite value, 0 and negative included */
-  int32_t causal;                     /* bottom-right aligned: key j visible if j <= i + Nk - Nq */
-  int64_t window;                     /* > 0: and only if j > i + Nk - Nq - window; else no window */
-  int32_t math;                       /* 0 strict fp32, 1 TF32 allowed */
+  float scale;    /* multiplies q.k; any finite value, 0 and negative included */
+  int32_t causal; /* bottom-right aligned: key j visible if j <= i + Nk - Nq */
+  int64_t window; /* > 0: and only if j > i + Nk - Nq - window; else no window */
+  int32_t math;   /* 0 strict fp32, 1 TF32 allowed */
 } fa_params;
 
 /* Optional features. A NULL pointer or 0 switches one off. */
 typedef struct {
-  uint32_t size;          /* sizeof(fa_extra) */
-  float softcap;          /* > 0: a score s = scale q.k becomes softcap tanh(s / softcap) */
-  const float* alibi;     /* [Hq] slopes, then s -= slope |i + L - Nq - j|, L keys of the item */
-  const float* sink;      /* [Hq] e^sink joins each row's denominator, and so lse; it has no value */
-  const int64_t* kv_len;  /* [B] keys of each item, <= Nk; takes the place of Nk in visibility */
+  uint32_t size;         /* sizeof(fa_extra) */
+  float softcap;         /* > 0: a score s = scale q.k becomes softcap tanh(s / softcap) */
+  const float* alibi;    /* [Hq] slopes, then s -= slope |i + L - Nq - j|, L keys of the item */
+  const float* sink;     /* [Hq] e^sink joins each row's denominator, and so lse; it has no value */
+  const int64_t* kv_len; /* [B] keys of each item, <= Nk; takes the place of Nk in visibility */
 } fa_extra;
 
 /* Sequences of different lengths, packed one after the other without gaps. Sequence b has the positions
@@ -38,9 +38,10 @@ typedef struct {
  * attention of its own, with its own Nq and Nk in visibility. In fa_params, B is the number of sequences, Nq and Nk
  * are the largest lengths, and the strides b are 0. */
 typedef struct {
-  uint32_t size;              /* sizeof(fa_varlen) */
-  int64_t total_q, total_k;   /* cu_q[B], cu_k[B] */
-  const int64_t *cu_q, *cu_k; /* [B + 1] ascending from 0; a sequence may have no queries, no keys, or neither */
+  uint32_t size;            /* sizeof(fa_varlen) */
+  int64_t total_q, total_k; /* cu_q[B], cu_k[B] */
+  const int64_t *cu_q,
+      *cu_k; /* [B + 1] ascending from 0; a sequence may have no queries, no keys, or neither */
 } fa_varlen;
 
 /* A bias that is added to the scores scale q.k: fp32, contiguous [B, Hq, Nq, Nk], where any of the four may be 1

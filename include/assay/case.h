@@ -19,23 +19,23 @@ inline constexpr std::uint64_t kInstructionLimit = 1'000'000'000;
 struct CaseSpec {
   std::string name;
   CaseGroup group = CaseGroup::core;
-  double weight = 1.0;          // within its group
-  std::string capability;       // completeness cases: the item they belong to
-  std::string catches;          // trap cases: the mistake, in words
-  nlohmann::json params;        // shapes, distribution, tolerances: the challenge's own vocabulary
-  std::int32_t expect_status = 0;   // ASSAY_*; when not ASSAY_OK the outputs must stay untouched
-  bool deterministic = false;   // run twice on the same input; outputs must agree bitwise
-  double time_limit_s = 5.0;   // wall clock of one call
-  std::string uncaught_reason;  // trap cases that no shipped example fails: why
+  double weight = 1.0;     // within its group
+  std::string capability;  // completeness cases: the item they belong to
+  std::string catches;     // trap cases: the mistake, in words
+  nlohmann::json params;   // shapes, distribution, tolerances: the challenge's own vocabulary
+  std::int32_t expect_status = 0;  // ASSAY_*; when not ASSAY_OK the outputs must stay untouched
+  bool deterministic = false;      // run twice on the same input; outputs must agree bitwise
+  double time_limit_s = 5.0;       // wall clock of one call
+  std::string uncaught_reason;     // trap cases that no shipped example fails: why
   // Run with nothing beside it, among the timed cases: its result depends on the time it gets.
   bool exclusive = false;
   // Not empty: the case runs only when the user names a file, with --corpus for "corpus"; its path then stands in
   // params["file"]. Nothing is graded by such a case.
   std::string external;
   // Timed cases only.
-  int repetitions = 11;         // of par and the submission; more where the machine is busy
+  int repetitions = 11;  // of par and the submission; more where the machine is busy
   int naive_repetitions = 3;
-  bool quick = false;           // part of a --quick run
+  bool quick = false;  // part of a --quick run
   // On the simulated GPU: whether the case runs there, what replaces some of its params (a merge patch, RFC 7396),
   // and how many warp instructions its kernels may execute in one phase.
   bool on_simulator = true;
@@ -49,7 +49,7 @@ struct ResourceRule {
   std::string name;
   // The cases that measure it; of several the median counts, and one that fails counts as `zero`.
   std::vector<std::string> case_names;
-  std::string metric;     // a metric the checker or the harness reports for that case
+  std::string metric;  // a metric the checker or the harness reports for that case
   double full = 0, zero = 0;
   double weight = 1.0;
   std::string unit, why;

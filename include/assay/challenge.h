@@ -32,11 +32,11 @@ struct BufferPlan {
   Dtype dtype = Dtype::f32;
   std::vector<std::int64_t> shape;  // row-major; any dimension may be 0
   Role role = Role::input;
-  int phase = 0;          // inputs: hidden from the worker until this phase starts
-  bool null = false;      // the worker sees NULL
-  bool canary = true;     // outputs: bytes around the buffer must survive
-  bool compared = true;   // outputs: must agree bitwise between two runs of a deterministic case
-  bool host = false;      // stays in host memory when the submission runs on a device
+  int phase = 0;         // inputs: hidden from the worker until this phase starts
+  bool null = false;     // the worker sees NULL
+  bool canary = true;    // outputs: bytes around the buffer must survive
+  bool compared = true;  // outputs: must agree bitwise between two runs of a deterministic case
+  bool host = false;     // stays in host memory when the submission runs on a device
 
   std::int64_t elements() const {
     std::int64_t n = 1;
@@ -48,12 +48,12 @@ struct BufferPlan {
 
 // A case ready to run. The position of a buffer in `buffers` is its handle on both sides.
 struct CasePlan {
-  std::int32_t entry = 0;           // which routine of the adapter
-  std::vector<std::byte> params;    // plain data, handed to the adapter verbatim
+  std::int32_t entry = 0;         // which routine of the adapter
+  std::vector<std::byte> params;  // plain data, handed to the adapter verbatim
   std::vector<BufferPlan> buffers;
-  int phases = 1;                   // the adapter is called once per phase, in order
-  int timed_phase = 0;              // the one whose time counts
-  bool aligned = false;             // base pointers on 256 bytes; else only on the element size
+  int phases = 1;        // the adapter is called once per phase, in order
+  int timed_phase = 0;   // the one whose time counts
+  bool aligned = false;  // base pointers on 256 bytes; else only on the element size
 
   // Marks buffers that stay in host memory; those that the plan does not have are no matter.
   void keep_on_host(std::initializer_list<std::string_view> names) {
@@ -87,9 +87,13 @@ struct BufferView {
   std::size_t bytes = 0;
 
   template <class T>
-  T* as() const { return static_cast<T*>(data); }
+  T* as() const {
+    return static_cast<T*>(data);
+  }
   template <class T>
-  std::span<T> span() const { return {static_cast<T*>(data), bytes / sizeof(T)}; }
+  std::span<T> span() const {
+    return {static_cast<T*>(data), bytes / sizeof(T)};
+  }
 };
 using BufferViews = std::span<const BufferView>;
 
@@ -160,7 +164,9 @@ class Challenge {
   }
 
   // For rooflines and floors; absent where there is no simple bound.
-  virtual std::optional<LeastWork> least_work(const CaseSpec&, const CasePlan&) const { return std::nullopt; }
+  virtual std::optional<LeastWork> least_work(const CaseSpec&, const CasePlan&) const {
+    return std::nullopt;
+  }
 
   // One line for tables, e.g. "rows=64 D=1024 f32".
   virtual std::string shape(const CaseSpec&) const = 0;
@@ -169,10 +175,10 @@ class Challenge {
 }  // namespace assay
 
 // In challenge.cpp: ASSAY_CHALLENGE(layer_norm_backward, LayerNormBackward)
-#define ASSAY_CHALLENGE(name, Type)                \
-  namespace assay {                                \
-  const Challenge& challenge_##name() {            \
-    static const Type instance;                    \
-    return instance;                               \
-  }                                                \
+#define ASSAY_CHALLENGE(name, Type)     \
+  namespace assay {                     \
+  const Challenge& challenge_##name() { \
+    static const Type instance;         \
+    return instance;                    \
+  }                                     \
   }

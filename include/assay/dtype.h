@@ -39,7 +39,8 @@ inline std::uint16_t float_to_bf16(float f) {
 inline float f16_to_float(std::uint16_t h) {
   const std::uint32_t sign = static_cast<std::uint32_t>(h & 0x8000u) << 16;
   const std::uint32_t magnitude = h & 0x7fffu;
-  if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
+  if (magnitude >= 0x7c00u)
+    return std::bit_cast<float>(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
   // As an integer multiple of 2^-24 for subnormals; else by shifting the exponent's bias.
   if (magnitude < 0x400u) {
     const float value = static_cast<float>(magnitude) * 0x1p-24f;
@@ -55,7 +56,8 @@ inline std::uint16_t float_to_f16(float f) {
   const std::uint32_t magnitude = u & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u);
   if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);
-  if (magnitude < 0x38800000u) {  // below 2^-14: the sum with 2^-1 + ... rounds to multiples of 2^-24
+  if (magnitude <
+      0x38800000u) {  // below 2^-14: the sum with 2^-1 + ... rounds to multiples of 2^-24
     const float rounded = std::bit_cast<float>(magnitude) + 0.5f;
     return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(rounded) - 0x3f000000u));
   }

@@ -24,11 +24,11 @@ enum class Verdict : std::uint8_t {
   time_limit,          // TLE: busy until the limit
   idle_limit,          // TLE-wall: asleep until the limit
   runtime_error,       // RE: signal, exit or exception during a call
-  device_error,        // DE: a kernel ran into a finding of the simulator's checks: a race, an access out of bounds
-  output_limit,        // OLE: too much on stdout or stderr
-  wrong_answer,        // WA
-  unsupported,         // returned ASSAY_ENOTSUP: costs only its capability
-  skipped,             // not run; says why
+  device_error,  // DE: a kernel ran into a finding of the simulator's checks: a race, an access out of bounds
+  output_limit,  // OLE: too much on stdout or stderr
+  wrong_answer,  // WA
+  unsupported,   // returned ASSAY_ENOTSUP: costs only its capability
+  skipped,       // not run; says why
   ok,
 };
 
@@ -49,7 +49,7 @@ struct CaseResult {
   std::uint64_t seed = 0;
   std::string shape;
   std::optional<double> error, bound, accuracy;
-  std::string detail;               // first mismatch, signal, or why it was skipped
+  std::string detail;  // first mismatch, signal, or why it was skipped
   // Wall clock inside the submission, correctness cases. On a simulated device it says nothing about speed.
   double seconds = 0;
   std::vector<Metric> metrics;
@@ -57,10 +57,10 @@ struct CaseResult {
 };
 
 struct BuildRecord {
-  Verdict verdict = Verdict::ok;    // ok, build_error, build_limit
-  std::string source_hash;          // SHA-256 over names and contents of the sources
-  std::string command;              // with harness-chosen file names
-  std::string log;                  // the first lines, escaped and truncated
+  Verdict verdict = Verdict::ok;  // ok, build_error, build_limit
+  std::string source_hash;        // SHA-256 over names and contents of the sources
+  std::string command;            // with harness-chosen file names
+  std::string log;                // the first lines, escaped and truncated
   double seconds = 0;
   bool cached = false;
 };
@@ -91,28 +91,29 @@ struct Dimension {
   std::string name;
   std::optional<double> points;  // absent: not run
   double max = 0;
-  Interval interval;             // of the points, 95 %
-  std::string why;               // one line: what was gained or lost
+  Interval interval;  // of the points, 95 %
+  std::string why;    // one line: what was gained or lost
 };
 
 struct ShapeSpeed {
   std::string case_name;
   // The submission's speed / par's, 1 = as fast. Of a modelled speed without a par: / the floor's.
   double ratio_to_par = 0;
-  Interval ratio_interval;   // bootstrap, 95 %
+  Interval ratio_interval;  // bootstrap, 95 %
   double ratio_to_naive = 0;
-  double points = 0;         // 0..1
+  double points = 0;  // 0..1
 };
 
 struct Score {
   Verdict verdict = Verdict::skipped;  // the worst over the cell
   std::optional<double> total;         // 0..100; absent when not run or the harness failed
   Interval interval;
-  std::string letter;                  // "A" .. "F", "" when there is no total
-  bool capped = false;                 // a failed core case
+  std::string letter;   // "A" .. "F", "" when there is no total
+  bool capped = false;  // a failed core case
   std::vector<Dimension> dimensions;
   std::vector<ShapeSpeed> speeds;
-  std::string modelled_on;             // the GPU whose model gave the speeds, see measure/gpu.h; empty: measured
+  std::string
+      modelled_on;  // the GPU whose model gave the speeds, see measure/gpu.h; empty: measured
   std::vector<std::string> flags;
 };
 

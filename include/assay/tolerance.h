@@ -50,7 +50,7 @@ class RowJudge {
   ToleranceRule rule_;
   bool pass_ = true;
   double worst_ = 0, worst_error_ = 0, worst_bound_ = 0;  // worst error / bound
-  double accuracy_ = 0;   // worst ratio to ref32, with the floor eps32 under ref32's error
+  double accuracy_ = 0;  // worst ratio to ref32, with the floor eps32 under ref32's error
   std::int64_t first_row_ = -1, first_column_ = -1;
   double first_got_ = 0, first_expected_ = 0;
   std::string first_why_;

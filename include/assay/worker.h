@@ -16,9 +16,9 @@ class Call {
   virtual ~Call() = default;
 
   virtual assay_ctx* ctx() = 0;
-  virtual std::int32_t entry() const = 0;   // CasePlan::entry
-  virtual int phase() const = 0;            // 0 .. CasePlan::phases-1
-  virtual const void* params() const = 0;   // CasePlan::params
+  virtual std::int32_t entry() const = 0;  // CasePlan::entry
+  virtual int phase() const = 0;           // 0 .. CasePlan::phases-1
+  virtual const void* params() const = 0;  // CasePlan::params
   // NULL for null buffers. In device memory when ctx()->device >= 0, unless the plan keeps it on the host: then an
   // adapter may compute with the address, but not look behind it.
   virtual void* buffer(int handle) = 0;
@@ -36,15 +36,23 @@ class Call {
 
   // memcpy and memset for memory of either kind, ctx->alloc's included.
   virtual void copy(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
-  virtual void fill(void* to, unsigned char value, std::size_t bytes) { std::memset(to, value, bytes); }
+  virtual void fill(void* to, unsigned char value, std::size_t bytes) {
+    std::memset(to, value, bytes);
+  }
 
   template <class T>
-  const T& params_as() const { return *static_cast<const T*>(params()); }
+  const T& params_as() const {
+    return *static_cast<const T*>(params());
+  }
   template <class T>
-  T* as(int handle) { return static_cast<T*>(buffer(handle)); }
+  T* as(int handle) {
+    return static_cast<T*>(buffer(handle));
+  }
   // The submission's function with the type of its prototype: call.fn(&::ln_backward, "ln_backward")
   template <class F>
-  F* fn(const char* name) { return reinterpret_cast<F*>(symbol(name)); }
+  F* fn(const char* name) {
+    return reinterpret_cast<F*>(symbol(name));
+  }
 };
 
 inline constexpr std::size_t kCallbackBytes = std::size_t{16} << 20;
@@ -56,7 +64,7 @@ using Adapter = std::int32_t (*)(Call&);
 }  // namespace assay::worker
 
 // In adapter.cpp: ASSAY_ADAPTER(layer_norm_backward, run)
-#define ASSAY_ADAPTER(name, function)                                              \
-  namespace assay::worker {                                                        \
-  std::int32_t adapter_##name(Call& call) { return function(call); }               \
+#define ASSAY_ADAPTER(name, function)                                \
+  namespace assay::worker {                                          \
+  std::int32_t adapter_##name(Call& call) { return function(call); } \
   }

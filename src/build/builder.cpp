@@ -33,12 +33,13 @@ using Clock = std::chrono::steady_clock;
 
 // -march=native: kernels are graded on the machine they run on. No -ffast-math: it would change the
 // floating-point mode of the whole process and the meaning of NaN.
-const std::vector<std::string> kFlags{
-    "-std=c++20", "-O3",     "-march=native",          "-fPIC",           "-shared",
-    "-pthread",   "-fopenmp", "-fdiagnostics-color=never", "-fmax-errors=20",
-    "-Wl,-z,defs,-z,now,-z,noexecstack"};
+const std::vector<std::string> kFlags{"-std=c++20",      "-O3",
+                                      "-march=native",   "-fPIC",
+                                      "-shared",         "-pthread",
+                                      "-fopenmp",        "-fdiagnostics-color=never",
+                                      "-fmax-errors=20", "-Wl,-z,defs,-z,now,-z,noexecstack"};
 
-constexpr std::size_t kLogLimit = 1 << 20;            // captured; the rest is thrown away
+constexpr std::size_t kLogLimit = 1 << 20;  // captured; the rest is thrown away
 constexpr std::size_t kLibraryLimit = 128u << 20;
 
 // A folder that is removed at the end.
@@ -107,7 +108,7 @@ CompilerRun watch(sandbox::Process& process, int log_fd, double time_limit_s) {
 // Copies a file that the sandbox wrote, without following links.
 bool fetch(const fs::path& from, const fs::path& to) {
   const Fd in(::open(from.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat info{};
+  struct stat info {};
   if (!in || ::fstat(in.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
       static_cast<std::size_t>(info.st_size) > kLibraryLimit) {
     return false;
@@ -115,7 +116,8 @@ bool fetch(const fs::path& from, const fs::path& to) {
   std::string bytes(static_cast<std::size_t>(info.st_size), '\0');
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t n = ::pread(in.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    const ssize_t n =
+        ::pread(in.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
     if (n <= 0) return false;
     done += static_cast<std::size_t>(n);
   }
@@ -128,7 +130,8 @@ std::string cpu_identity() {
   std::ifstream in("/proc/cpuinfo");
   std::string identity;
   for (std::string line; std::getline(in, line) && !line.empty();) {
-    if (line.starts_with("model name") || line.starts_with("flags") || line.starts_with("Features")) {
+    if (line.starts_with("model name") || line.starts_with("flags") ||
+        line.starts_with("Features")) {
       identity += line + "\n";
     }
   }
@@ -143,15 +146,21 @@ std::string find_compiler() {
     throw Error(fmt::format("ASSAY_CXX names {}, which cannot be executed", chosen));
   }
   // The build sandbox shows only /usr.
-  const auto found = find_in_path(
-      "g++", [](const fs::path& path) { return fs::canonical(path).string().starts_with("/usr/"); });
-  if (!found) throw Error("no g++ below /usr in PATH: install it (apt-get install g++) or set ASSAY_CXX");
+  const auto found = find_in_path("g++", [](const fs::path& path) {
+    return fs::canonical(path).string().starts_with("/usr/");
+  });
+  if (!found)
+    throw Error("no g++ below /usr in PATH: install it (apt-get install g++) or set ASSAY_CXX");
   return fs::canonical(*found);
 }
 
 Builder::Builder(sandbox::Tier tier, fs::path root, fs::path cache)
-    : tier_(tier), root_(std::move(root)), cache_(fs::absolute(cache)), compiler_(find_compiler()),
-      version_(first_line_of(compiler_ + " --version 2>/dev/null")), cpu_(cpu_identity()),
+    : tier_(tier),
+      root_(std::move(root)),
+      cache_(fs::absolute(cache)),
+      compiler_(find_compiler()),
+      version_(first_line_of(compiler_ + " --version 2>/dev/null")),
+      cpu_(cpu_identity()),
       toolkit_(find_cuda_toolkit()) {
   require_writable_directory(cache_);
   for (const char* name : {"assay/abi.h", "assay/attention.h"}) {
@@ -168,7 +177,8 @@ std::vector<std::string> flags_of(Language language, const std::string& architec
 }  // namespace
 
 fs::path Builder::library_path(const BuildRequest& request, const std::string& architecture) const {
-  std::string text = version_ + "\n" + (request.language == Language::cuda ? toolkit_->version : cpu_);
+  std::string text =
+      version_ + "\n" + (request.language == Language::cuda ? toolkit_->version : cpu_);
   for (const auto& flag : flags_of(request.language, architecture)) text += flag + "\n";
   for (const auto* files : {&request.sources, &request.headers, &public_headers_}) {
     for (const SourceFile& file : *files) {
@@ -205,7 +215,8 @@ BuildResult Builder::build(const BuildRequest& request) {
   return result;
 }
 
-std::vector<std::string> Builder::arguments(const BuildRequest& request, const std::string& architecture,
+std::vector<std::string> Builder::arguments(const BuildRequest& request,
+                                            const std::string& architecture,
                                             const std::string& source, const std::string& abi,
                                             const std::string& out) const {
   const bool cuda = request.language == Language::cuda;
@@ -262,7 +273,8 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
   const sandbox::Mount out{folder.path / "out", "/out", true};
   sandbox::Program program = compiler_program(request);
   program.mounts.insert(program.mounts.end(), {source, abi, out});
-  program.argv = arguments(request, architecture, visible(tier_, source), visible(tier_, abi), visible(tier_, out));
+  program.argv = arguments(request, architecture, visible(tier_, source), visible(tier_, abi),
+                           visible(tier_, out));
   program.env.push_back("TMPDIR=" + visible(tier_, out));
 
   int pipe[2];
@@ -284,8 +296,9 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
 
   if (run.timed_out) {
     result.record.verdict = Verdict::build_limit;
-    result.record.log = fmt::format("the compiler was ended after {:.0f} s\n", request.time_limit_s) +
-                        result.record.log;
+    result.record.log =
+        fmt::format("the compiler was ended after {:.0f} s\n", request.time_limit_s) +
+        result.record.log;
   } else if (run.exit.status != 0) {
     // A compiler that dies of a limit reports itself killed, or an internal error after SIGXFSZ.
     const bool limit = WIFSIGNALED(run.exit.status) ||
@@ -296,8 +309,7 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
                        run.log.find("Killed signal terminated program") != std::string::npos ||
                        run.log.find("CPU time limit exceeded") != std::string::npos;
     result.record.verdict = limit ? Verdict::build_limit : Verdict::build_error;
-  } else if (const std::string foreign = cuda ? foreign_symbols(run.log) : "";
-             !foreign.empty()) {
+  } else if (const std::string foreign = cuda ? foreign_symbols(run.log) : ""; !foreign.empty()) {
     result.record.verdict = Verdict::build_error;
     result.record.log = printable(foreign, 30);
   } else if (!fetch(folder.path / "out" / "submission.so", library)) {

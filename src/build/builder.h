@@ -23,7 +23,7 @@ struct BuildRequest {
 
 struct BuildResult {
   BuildRecord record;
-  std::filesystem::path library;    // empty unless record.verdict is ok
+  std::filesystem::path library;  // empty unless record.verdict is ok
 };
 
 class Builder {
@@ -34,8 +34,8 @@ class Builder {
   // Thread-safe. Never throws for a fault of the sources. CUDA without a toolkit is skipped.
   BuildResult build(const BuildRequest&);
 
-  const std::string& compiler() const { return compiler_; }                // path
-  const std::string& compiler_version() const { return version_; }         // first line
+  const std::string& compiler() const { return compiler_; }         // path
+  const std::string& compiler_version() const { return version_; }  // first line
   const std::optional<CudaToolkit>& cuda_toolkit() const { return toolkit_; }
 
  private:

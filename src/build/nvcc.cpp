@@ -49,9 +49,18 @@ std::optional<CudaToolkit> find_cuda_toolkit() {
 
 std::vector<std::string> cuda_flags(const std::string& architecture) {
   // Undefined symbols are warnings of the linker, so that those of the CUDA runtime can be told from others.
-  return {"-std=c++20", "-O3", "-lineinfo", "-gencode", fmt::format("arch={0},code={0}", architecture),
-          "--no-compress", "-cudart", "none", "-shared", "-Xcompiler",
-          "-fPIC,-pthread,-fdiagnostics-color=never", "-Xlinker",
+  return {"-std=c++20",
+          "-O3",
+          "-lineinfo",
+          "-gencode",
+          fmt::format("arch={0},code={0}", architecture),
+          "--no-compress",
+          "-cudart",
+          "none",
+          "-shared",
+          "-Xcompiler",
+          "-fPIC,-pthread,-fdiagnostics-color=never",
+          "-Xlinker",
           "-z,defs,-z,now,-z,noexecstack,--warn-unresolved-symbols"};
 }
 
@@ -66,7 +75,8 @@ std::string without_linker_warnings(const std::string& log) {
     const std::size_t end = std::min(log.find('\n', at), log.size() - 1) + 1;
     const std::string_view line = std::string_view(log).substr(at, end - at);
     const bool warning = line.find("warning: undefined reference to ") != std::string_view::npos ||
-                         (line.find("ld: ") != std::string_view::npos && line.find(": in function `") != std::string_view::npos);
+                         (line.find("ld: ") != std::string_view::npos &&
+                          line.find(": in function `") != std::string_view::npos);
     if (!warning) kept += line;
     at = end;
   }

@@ -8,8 +8,8 @@
 namespace assay {
 
 // The first executable of this name in PATH that `accepts` takes.
-std::optional<std::filesystem::path> find_in_path(const std::string& name,
-                                                  bool (*accepts)(const std::filesystem::path&) = nullptr);
+std::optional<std::filesystem::path> find_in_path(
+    const std::string& name, bool (*accepts)(const std::filesystem::path&) = nullptr);
 
 // The first line that a shell command prints, "" when it prints none.
 std::string first_line_of(const std::string& command);

@@ -24,15 +24,18 @@ Context find_context(const std::string& root_option) {
   if (!root_option.empty()) {
     const fs::path root = fs::absolute(root_option);
     if (is_root(root)) return {root};
-    throw Error(fmt::format("{} holds no challenges/spec.schema.json and include/assay/abi.h: --root "
-                            "names the folder of assay's sources", root.string()));
+    throw Error(
+        fmt::format("{} holds no challenges/spec.schema.json and include/assay/abi.h: --root "
+                    "names the folder of assay's sources",
+                    root.string()));
   }
   for (fs::path folder = fs::current_path();; folder = folder.parent_path()) {
     if (is_root(folder)) return {folder};
     if (folder == folder.root_path()) break;
   }
   if (is_root(ASSAY_SOURCE_DIR)) return {ASSAY_SOURCE_DIR};
-  throw Error("no challenges/ here, above here or where assay was built: name assay's folder with --root");
+  throw Error(
+      "no challenges/ here, above here or where assay was built: name assay's folder with --root");
 }
 
 std::vector<ChallengeSpec> load_specs(const Context& context, const std::vector<std::string>& names,

@@ -33,7 +33,8 @@ void examine_isolation(const sandbox::TierReport& tier, std::vector<Finding>& fi
   }
   const auto contained = std::count_if(tier.probes.begin(), tier.probes.end(),
                                        [](const auto& p) { return p.contained; });
-  findings.push_back({"escape attempts", fmt::format("{} of {} contained", contained, tier.probes.size()),
+  findings.push_back({"escape attempts",
+                      fmt::format("{} of {} contained", contained, tier.probes.size()),
                       contained == static_cast<std::ptrdiff_t>(tier.probes.size())});
 }
 
@@ -41,9 +42,11 @@ void examine_compiler(const Context& context, sandbox::Tier tier, std::vector<Fi
   try {
     Builder builder(tier, context.root, context.root / ".cache");
     BuildRequest request;
-    request.sources = {{"submission.cpp", "#include <vector>\nextern \"C\" int f() { return 0; }\n"}};
+    request.sources = {
+        {"submission.cpp", "#include <vector>\nextern \"C\" int f() { return 0; }\n"}};
     const BuildResult result = builder.build(request);
-    findings.push_back({"compiler", fmt::format("{} ({})", builder.compiler_version(), builder.compiler())});
+    findings.push_back(
+        {"compiler", fmt::format("{} ({})", builder.compiler_version(), builder.compiler())});
     const bool works = result.record.verdict == Verdict::ok;
     findings.push_back({"compiler in the sandbox", works ? "works" : result.record.log, works});
   } catch (const Error& e) {
@@ -61,13 +64,15 @@ void examine_cuda(const Context& context, sandbox::Tier tier, std::vector<Findin
     }
     findings.push_back({"CUDA", fmt::format("{} ({})", toolkit->version, toolkit->nvcc.string())});
     BuildRequest request;
-    request.sources = {{"submission.cu", "__global__ void k() {}\nextern \"C\" void f() { k<<<1, 1>>>(); }\n"}};
+    request.sources = {
+        {"submission.cu", "__global__ void k() {}\nextern \"C\" void f() { k<<<1, 1>>>(); }\n"}};
     request.language = Language::cuda;
     request.time_limit_s = 120;
     const BuildResult result = builder.build(request);
     const bool works = result.record.verdict == Verdict::ok;
     findings.push_back({"nvcc in the sandbox", works ? "works" : result.record.log, works});
-    findings.push_back({"CUDA device", "simulated: kernels run on the processor, exactly but not fast"});
+    findings.push_back(
+        {"CUDA device", "simulated: kernels run on the processor, exactly but not fast"});
   } catch (const Error& e) {
     findings.push_back({"CUDA", e.what(), false});
   }

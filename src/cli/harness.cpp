@@ -23,20 +23,23 @@ void add_harness_options(CLI::App& app, HarnessOptions& options) {
 }
 
 void add_external_options(CLI::App& app, std::string& corpus) {
-  app.add_option("--corpus", corpus,
-                 "a text of yours: cases that train on real text run too and show their bits per byte\n"
-                 "beside a compressor's; no points hang on them");
+  app.add_option(
+      "--corpus", corpus,
+      "a text of yours: cases that train on real text run too and show their bits per byte\n"
+      "beside a compressor's; no points hang on them");
 }
 
 void add_device_option(CLI::App& app, std::string& device) {
-  app.add_option("--device", device,
-                 "where kernels run: submission.cpp on the cpu, submission.cu on a simulated GPU (sim)")
+  app.add_option(
+         "--device", device,
+         "where kernels run: submission.cpp on the cpu, submission.cu on a simulated GPU (sim)")
       ->check(CLI::IsMember({"auto", "cpu", "sim"}))
       ->capture_default_str();
 }
 
 void add_gpu_option(CLI::App& app, std::string& gpu) {
-  app.add_option("--gpu", gpu, "the GPU whose data sheet times what was simulated; modelled, never measured")
+  app.add_option("--gpu", gpu,
+                 "the GPU whose data sheet times what was simulated; modelled, never measured")
       ->check(CLI::IsMember(gpu_names()))
       ->capture_default_str();
 }
@@ -73,7 +76,8 @@ unsigned simulator_threads(std::size_t devices) {
 
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;
-  if (::getrandom(&seed, sizeof seed, 0) != sizeof seed) throw Error("the kernel gives no random seed");
+  if (::getrandom(&seed, sizeof seed, 0) != sizeof seed)
+    throw Error("the kernel gives no random seed");
   return seed;
 }
 
@@ -82,8 +86,10 @@ std::vector<Submission> select_submissions(const std::filesystem::path& folder,
                                            const std::vector<std::string>& models,
                                            const std::string& device) {
   if (!std::filesystem::is_directory(folder)) {
-    throw Error(fmt::format("no submissions folder {}: create it, with one folder per model and in it "
-                            "one per challenge, or name another with --submissions", folder.string()));
+    throw Error(
+        fmt::format("no submissions folder {}: create it, with one folder per model and in it "
+                    "one per challenge, or name another with --submissions",
+                    folder.string()));
   }
   std::vector<std::string> challenges, warnings;
   for (const ChallengeRow& row : challenge_rows()) challenges.emplace_back(row.name);

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "measure/gpu.h"
 #include "assay/results.h"
 #include "build/builder.h"
 #include "cli/context.h"
+#include "measure/gpu.h"
 #include "sandbox/probe.h"
 #include "spec/spec.h"
 #include "submission/submission.h"
@@ -17,8 +17,8 @@
 namespace assay::cli {
 
 struct HarnessOptions {
-  bool unsafe = false;   // run without isolation where none works
-  std::string cache;     // folder of built submissions, "" for <root>/.cache
+  bool unsafe = false;  // run without isolation where none works
+  std::string cache;    // folder of built submissions, "" for <root>/.cache
 };
 
 struct Harness {

@@ -20,9 +20,9 @@ struct ListCommand {
 };
 
 std::size_t count_timed(const ChallengeSpec& spec) {
-  return static_cast<std::size_t>(std::count_if(spec.cases.begin(), spec.cases.end(), [](const CaseSpec& c) {
-    return c.group == CaseGroup::timed;
-  }));
+  return static_cast<std::size_t>(
+      std::count_if(spec.cases.begin(), spec.cases.end(),
+                    [](const CaseSpec& c) { return c.group == CaseGroup::timed; }));
 }
 
 std::string challenge_table(const std::vector<ChallengeSpec>& specs) {
@@ -48,13 +48,17 @@ nlohmann::ordered_json as_json(const std::vector<ChallengeSpec>& specs,
   nlohmann::ordered_json document{{"challenges", nlohmann::ordered_json::array()},
                                   {"submissions", nlohmann::ordered_json::array()}};
   for (const ChallengeSpec& s : specs) {
-    document["challenges"].push_back({{"name", s.name}, {"difficulty", s.difficulty},
-                                      {"cases", s.cases.size()}, {"timed", count_timed(s)},
+    document["challenges"].push_back({{"name", s.name},
+                                      {"difficulty", s.difficulty},
+                                      {"cases", s.cases.size()},
+                                      {"timed", count_timed(s)},
                                       {"simulated", spec_for("sim", s).cases.size()}});
   }
   for (const Submission& s : submissions) {
-    document["submissions"].push_back({{"model", s.model}, {"challenge", s.challenge},
-                                       {"attempt", s.attempt}, {"device", s.device()},
+    document["submissions"].push_back({{"model", s.model},
+                                       {"challenge", s.challenge},
+                                       {"attempt", s.attempt},
+                                       {"device", s.device()},
                                        {"rejected", s.rejected}});
   }
   return document;
@@ -65,7 +69,8 @@ int execute(const Context& context, const ListCommand& c) {
   std::vector<std::string> names, warnings;
   for (const ChallengeSpec& s : specs) names.push_back(s.name);
   const std::vector<Submission> submissions = find_submissions(
-      c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions), names, warnings);
+      c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions), names,
+      warnings);
   for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
   if (c.json) {
     fmt::print("{}\n", as_json(specs, submissions).dump(1));
@@ -85,9 +90,11 @@ void add_list(CLI::App& app, Action& action) {
   command->add_option("WHAT", c->what, "challenges, models or all")
       ->check(CLI::IsMember({"challenges", "models", "all"}))
       ->capture_default_str();
-  command->add_option("--submissions", c->submissions, "folder of models (default ROOT/submissions)");
+  command->add_option("--submissions", c->submissions,
+                      "folder of models (default ROOT/submissions)");
   command->add_flag("--json", c->json, "print JSON");
-  command->callback([&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });
+  command->callback(
+      [&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });
 }
 
 }  // namespace assay::cli

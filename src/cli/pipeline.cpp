@@ -78,7 +78,8 @@ RunFile ResultStore::unfinished() const {
     RunFile run = load_run(path);
     if (!run.finished) return run;
   }
-  throw Error(fmt::format("nothing to resume: no unfinished run in {}", (folder_ / "runs").string()));
+  throw Error(
+      fmt::format("nothing to resume: no unfinished run in {}", (folder_ / "runs").string()));
 }
 
 RunFile new_run(const Harness& harness, std::uint64_t seed, nlohmann::json options) {
@@ -122,7 +123,8 @@ std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runne
     for_each_job(n, jobs, [&](std::size_t i) {
       const Submission& submission = submissions[begin + i];
       const ChallengeSpec& spec = spec_named(specs, submission.challenge);
-      progress.status("checking " + cell_name({submission.model, submission.challenge, "", submission.device()}));
+      progress.status("checking " +
+                      cell_name({submission.model, submission.challenge, "", submission.device()}));
       cells[i] = runner.check(spec, submission);
       runner.run_own_tests(spec, submission, cells[i]);
     });

@@ -20,7 +20,7 @@ class ResultStore {
   // Proves that the folder can be written and reads the board. Throws Error otherwise.
   explicit ResultStore(std::filesystem::path folder);
 
-  void start(RunFile run);   // begins or continues a run
+  void start(RunFile run);  // begins or continues a run
   void add(const BoardEntry&);
   void finish();
 
@@ -44,9 +44,9 @@ std::string make_run_id(std::uint64_t seed);
 
 // Checks, times, grades and stores every submission, in batches: untimed work on `jobs` threads,
 // then the timed cases of the batch one after the other with the machine to themselves.
-std::vector<BoardEntry> run_cells(const Harness&, run::CellRunner&, const std::vector<ChallengeSpec>&,
-                                  const std::vector<Submission>&, std::size_t jobs, ResultStore&,
-                                  Progress&);
+std::vector<BoardEntry> run_cells(const Harness&, run::CellRunner&,
+                                  const std::vector<ChallengeSpec>&, const std::vector<Submission>&,
+                                  std::size_t jobs, ResultStore&, Progress&);
 
 const ChallengeSpec& spec_named(const std::vector<ChallengeSpec>&, const std::string& name);
 

@@ -33,14 +33,17 @@ Submission choose(const RerunCommand& c, std::vector<Submission> found) {
   }
   if (!c.attempt.empty()) {
     std::erase_if(found, [&](const Submission& s) { return s.attempt != c.attempt; });
-    if (found.empty()) throw Error(fmt::format("{}/{} has no attempt {}", c.model, c.challenge, c.attempt));
+    if (found.empty())
+      throw Error(fmt::format("{}/{} has no attempt {}", c.model, c.challenge, c.attempt));
   }
   if (found.size() == 1) return found.front();
   std::string ways;
   for (const Submission& s : found) {
-    ways += fmt::format("\n  {}--device {}", s.attempt.empty() ? "" : "--attempt " + s.attempt + " ", s.device());
+    ways += fmt::format("\n  {}--device {}",
+                        s.attempt.empty() ? "" : "--attempt " + s.attempt + " ", s.device());
   }
-  throw Error(fmt::format("{} answered {} several times: choose with{}", c.model, c.challenge, ways));
+  throw Error(
+      fmt::format("{} answered {} several times: choose with{}", c.model, c.challenge, ways));
 }
 
 std::string milliseconds(const std::optional<double>& seconds) {
@@ -55,7 +58,8 @@ void print_case(const CaseResult& result, const ChallengeSpec& spec) {
   }
   fmt::print("  shape     {}\n", result.shape);
   if (!result.detail.empty()) fmt::print("  detail    {}\n", result.detail);
-  if (result.error) fmt::print("  error     {:.4g}, bound {:.4g}\n", *result.error, result.bound.value_or(0));
+  if (result.error)
+    fmt::print("  error     {:.4g}, bound {:.4g}\n", *result.error, result.bound.value_or(0));
   for (const Metric& m : result.metrics) fmt::print("  metric    {} = {:.6g}\n", m.name, m.value);
   for (const TimingSample& t : result.samples) {
     fmt::print("  ms        naive {:>10}  par {:>10}  submission {:>10}\n", milliseconds(t.naive),
@@ -70,25 +74,30 @@ int replay_case(const Harness& harness, const RerunCommand& c, const ChallengeSp
   if (std::find(names.begin(), names.end(), c.only) == names.end()) {
     throw Error(unknown_name("case", c.only, names));
   }
-  run::CellRunner runner(*harness.builder, {harness.tier.tier, seed, {false, c.only, false, {}}, simulator_threads(1)});
+  run::CellRunner runner(
+      *harness.builder,
+      {harness.tier.tier, seed, {false, c.only, false, {}}, simulator_threads(1)});
   CellResult cell = runner.check(spec, submission);
   runner.time(spec, cell);
   if (cell.build.verdict != Verdict::ok) {
-    fmt::print("{}: {}\n{}\n", code(cell.build.verdict), description(cell.build.verdict), cell.build.log);
+    fmt::print("{}: {}\n{}\n", code(cell.build.verdict), description(cell.build.verdict),
+               cell.build.log);
   }
   if (cell.build.verdict == Verdict::ok && cell.cases.empty()) {
-    fmt::print("{} is not run on the {}\n", c.only, submission.language == Language::cuda ? "simulated GPU" : "CPU");
+    fmt::print("{} is not run on the {}\n", c.only,
+               submission.language == Language::cuda ? "simulated GPU" : "CPU");
   }
   for (const CaseResult& result : cell.cases) print_case(result, spec);
   return kDone;
 }
 
 int execute(const Context& context, const RerunCommand& c) {
-  const std::vector<ChallengeSpec> specs = load_specs(context, {c.challenge}, external_files(c.corpus));
-  const Submission submission = choose(
-      c, select_submissions(
-             c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions),
-             specs, {c.model}, c.device));
+  const std::vector<ChallengeSpec> specs =
+      load_specs(context, {c.challenge}, external_files(c.corpus));
+  const Submission submission =
+      choose(c, select_submissions(c.submissions.empty() ? context.submissions()
+                                                         : std::filesystem::path(c.submissions),
+                                   specs, {c.model}, c.device));
   Harness harness = set_up(context, c.harness);
   const std::uint64_t seed = c.seed.value_or(random_seed());
   if (!c.only.empty()) return replay_case(harness, c, specs.front(), submission, seed);
@@ -111,7 +120,8 @@ int execute(const Context& context, const RerunCommand& c) {
 
 void add_rerun(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("rerun", "Run one cell again and merge it into the board");
-  command->footer("\nWith --case and --seed it replays one case exactly as a run met it, and stores nothing.");
+  command->footer(
+      "\nWith --case and --seed it replays one case exactly as a run met it, and stores nothing.");
   auto c = std::make_shared<RerunCommand>();
   command->add_option("MODEL", c->model, "folder name in submissions/")->required();
   command->add_option("CHALLENGE", c->challenge, "challenge name")->required();
@@ -119,11 +129,13 @@ void add_rerun(CLI::App& app, Action& action) {
   add_device_option(*command, c->device);
   command->add_option("--case", c->only, "only this case; the board is left alone");
   command->add_option("--seed", c->seed, "seed of the run to repeat (default: random)");
-  command->add_option("--submissions", c->submissions, "folder of models (default ROOT/submissions)");
+  command->add_option("--submissions", c->submissions,
+                      "folder of models (default ROOT/submissions)");
   command->add_option("--results", c->results, "folder of the board (default ROOT/results)");
   add_external_options(*command, c->corpus);
   add_harness_options(*command, c->harness);
-  command->callback([&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });
+  command->callback(
+      [&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });
 }
 
 }  // namespace assay::cli

@@ -27,8 +27,13 @@ struct RunCommand {
 
 // What --resume needs to continue with the same work.
 nlohmann::json remembered(const RunCommand& c) {
-  return {{"submissions", c.submissions}, {"models", c.models}, {"challenges", c.challenges},
-          {"device", c.device}, {"gpu", c.gpu}, {"quick", c.quick},   {"corpus", c.corpus}};
+  return {{"submissions", c.submissions},
+          {"models", c.models},
+          {"challenges", c.challenges},
+          {"device", c.device},
+          {"gpu", c.gpu},
+          {"quick", c.quick},
+          {"corpus", c.corpus}};
 }
 
 void recall(const nlohmann::json& options, RunCommand& c) {
@@ -46,19 +51,21 @@ bool already_done(const RunFile& run, const ChallengeSpec& spec, const Submissio
   return std::any_of(run.cells.begin(), run.cells.end(), [&](const GradedCell& g) {
     const CellResult& cell = g.cell;
     return cell.key.model == submission.model && cell.key.challenge == submission.challenge &&
-           cell.key.attempt == submission.attempt && cell.key.device == submission.device() && cell.spec_hash == spec.hash &&
-           cell.build.source_hash == source_hash(submission) &&
+           cell.key.attempt == submission.attempt && cell.key.device == submission.device() &&
+           cell.spec_hash == spec.hash && cell.build.source_hash == source_hash(submission) &&
            g.score.verdict != Verdict::harness_error;
   });
 }
 
 // What the cases on the user's own files measured.
-void print_external(const std::vector<BoardEntry>& entries, const std::vector<ChallengeSpec>& specs) {
+void print_external(const std::vector<BoardEntry>& entries,
+                    const std::vector<ChallengeSpec>& specs) {
   for (const BoardEntry& e : entries) {
     for (const CaseSpec& spec : spec_named(specs, e.cell.key.challenge).cases) {
       const auto result = std::ranges::find(e.cell.cases, spec.name, &CaseResult::name);
       if (spec.external.empty() || result == e.cell.cases.end()) continue;
-      fmt::print("{} {} {}: {}", e.cell.key.model, e.cell.key.challenge, spec.name, code(result->verdict));
+      fmt::print("{} {} {}: {}", e.cell.key.model, e.cell.key.challenge, spec.name,
+                 code(result->verdict));
       for (const Metric& m : result->metrics) fmt::print("  {} = {:.4g}", m.name, m.value);
       fmt::print("{}{}\n", result->detail.empty() ? "" : "  ", result->detail);
     }
@@ -85,27 +92,29 @@ void print_summary(const RunCommand& c, const ResultStore& store,
   }
   fmt::print("\n{}", summary(entries, specs));
   print_external(entries, specs);
-  fmt::print("\nThis run: {}\nThe board: {}\n", store.run_path().string(), store.board_path().string());
+  fmt::print("\nThis run: {}\nThe board: {}\n", store.run_path().string(),
+             store.board_path().string());
 }
 
 // Where the time went, for whoever tunes the harness.
 void print_account(const run::TimeAccount& account, double wall_s) {
-  fmt::print(stderr,
-             "{:.1f} s in all. Checks and timing took {:.1f} s: submissions {:.1f} s, references {:.1f} s,\n"
-             "cold caches and poison {:.1f} s, starting {} workers {:.1f} s, the rest {:.1f} s.\n",
-             wall_s, account.total, account.submission, account.reference, account.timing,
-             account.workers_started, account.workers,
-             account.total - account.submission - account.reference - account.timing - account.workers);
+  fmt::print(
+      stderr,
+      "{:.1f} s in all. Checks and timing took {:.1f} s: submissions {:.1f} s, references {:.1f} "
+      "s,\n"
+      "cold caches and poison {:.1f} s, starting {} workers {:.1f} s, the rest {:.1f} s.\n",
+      wall_s, account.total, account.submission, account.reference, account.timing,
+      account.workers_started, account.workers,
+      account.total - account.submission - account.reference - account.timing - account.workers);
 }
 
 void build_baselines(run::CellRunner& runner, const std::vector<ChallengeSpec>& specs,
                      const std::vector<Submission>& submissions, std::size_t jobs) {
   std::vector<const ChallengeSpec*> needed;
   for (const ChallengeSpec& spec : specs) {
-    const bool used = std::any_of(submissions.begin(), submissions.end(),
-                                  [&](const Submission& s) {
-                                    return s.challenge == spec.name && s.language == Language::cpp;
-                                  });
+    const bool used = std::any_of(submissions.begin(), submissions.end(), [&](const Submission& s) {
+      return s.challenge == spec.name && s.language == Language::cpp;
+    });
     if (used) needed.push_back(&spec);
   }
   for_each_job(needed.size(), jobs, [&](std::size_t i) { runner.baselines(*needed[i]); });
@@ -120,7 +129,8 @@ int execute(const Context& context, RunCommand c) {
     recall(unfinished->options, c);
     c.seed = unfinished->seed;
   }
-  const std::vector<ChallengeSpec> specs = load_specs(context, c.challenges, external_files(c.corpus));
+  const std::vector<ChallengeSpec> specs =
+      load_specs(context, c.challenges, external_files(c.corpus));
   std::vector<Submission> submissions = select_submissions(
       c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions), specs,
       c.models, c.device);
@@ -136,7 +146,8 @@ int execute(const Context& context, RunCommand c) {
   Harness harness = set_up(context, c.harness);
   harness.gpu = c.gpu;
   calibrate(harness.machine);
-  run::RunOptions options{harness.tier.tier, c.seed.value_or(random_seed()), {c.quick, "", false, {}}};
+  run::RunOptions options{
+      harness.tier.tier, c.seed.value_or(random_seed()), {c.quick, "", false, {}}};
   options.simulator_threads = simulator_threads(std::min(c.jobs, submissions.size()));
   run::CellRunner runner(*harness.builder, options);
   store.start(unfinished ? *unfinished : new_run(harness, options.seed, remembered(c)));
@@ -144,8 +155,8 @@ int execute(const Context& context, RunCommand c) {
   std::vector<BoardEntry> entries;
   {
     Progress progress(submissions.size());
-    progress.note(fmt::format("{} submissions, seed {}, isolation {}", submissions.size(), options.seed,
-                              to_string(harness.tier.tier)));
+    progress.note(fmt::format("{} submissions, seed {}, isolation {}", submissions.size(),
+                              options.seed, to_string(harness.tier.tier)));
     progress.status("building baselines");
     build_baselines(runner, specs, submissions, c.jobs);
     entries = run_cells(harness, runner, specs, submissions, c.jobs, store, progress);
@@ -162,16 +173,21 @@ int execute(const Context& context, RunCommand c) {
 void add_run(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("run", "Build, check, time and grade submissions");
   command->footer(
-      "\nSubmissions lie in DIR/<model>/<challenge>/submission.cpp or .cu, or one numbered folder deeper.\n"
+      "\nSubmissions lie in DIR/<model>/<challenge>/submission.cpp or .cu, or one numbered folder "
+      "deeper.\n"
       "Every finished cell is stored at once; a run that was killed goes on with --resume.");
   auto c = std::make_shared<RunCommand>();
-  command->add_option("--submissions", c->submissions, "folder of models (default ROOT/submissions)");
+  command->add_option("--submissions", c->submissions,
+                      "folder of models (default ROOT/submissions)");
   command->add_option("--model,-m", c->models, "only this model; may be repeated");
   command->add_option("--challenge,-c", c->challenges, "only this challenge; may be repeated");
   add_device_option(*command, c->device);
   add_gpu_option(*command, c->gpu);
-  command->add_option("--results", c->results, "folder of the board and runs (default ROOT/results)");
-  command->add_option("--jobs,-j", c->jobs, "threads for builds and correctness; timing is always alone")
+  command->add_option("--results", c->results,
+                      "folder of the board and runs (default ROOT/results)");
+  command
+      ->add_option("--jobs,-j", c->jobs,
+                   "threads for builds and correctness; timing is always alone")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command->add_option("--seed", c->seed, "seed of the hidden inputs (default: random, recorded)");
@@ -180,7 +196,8 @@ void add_run(CLI::App& app, Action& action) {
   command->add_flag("--json", c->json, "print the summary as JSON");
   add_external_options(*command, c->corpus);
   add_harness_options(*command, c->harness);
-  command->callback([&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });
+  command->callback(
+      [&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });
 }
 
 }  // namespace assay::cli

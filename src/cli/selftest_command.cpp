@@ -50,8 +50,9 @@ bool failed(const CaseResult& c) {
 // Examples that name a timed or an exclusive case are timed, the others only checked.
 bool needs_timing(const Row& row) {
   return std::any_of(row.spec->cases.begin(), row.spec->cases.end(), [&](const CaseSpec& c) {
-    return (c.group == CaseGroup::timed || c.exclusive) && std::find(row.example.targets.begin(), row.example.targets.end(),
-                                                    c.name) != row.example.targets.end();
+    return (c.group == CaseGroup::timed || c.exclusive) &&
+           std::find(row.example.targets.begin(), row.example.targets.end(), c.name) !=
+               row.example.targets.end();
   });
 }
 
@@ -59,13 +60,15 @@ std::string complaint_about(const Row& row) {
   using Kind = run::Example::Kind;
   if (row.cell.build.verdict != Verdict::ok) return "does not build: " + row.cell.build.log;
   if (row.example.kind == Kind::slow) {
-    if (!row.failed.empty()) return fmt::format("must pass but failed {}", fmt::join(row.failed, ", "));
+    if (!row.failed.empty())
+      return fmt::format("must pass but failed {}", fmt::join(row.failed, ", "));
     const Score score = grade(*row.spec, row.cell);
     for (const ShapeSpeed& speed : score.speeds) {
       const bool named = std::find(row.example.targets.begin(), row.example.targets.end(),
                                    speed.case_name) != row.example.targets.end();
       if (named && !(speed.points <= kSlowShare)) {
-        return fmt::format("earned {:.0f} % of the points of {}", 100 * speed.points, speed.case_name);
+        return fmt::format("earned {:.0f} % of the points of {}", 100 * speed.points,
+                           speed.case_name);
       }
     }
     return {};
@@ -125,9 +128,9 @@ void print_matrix(const std::vector<Row>& rows) {
   TextTable table({"challenge", "example", "verdict", "caught by"});
   for (const Row& row : rows) {
     constexpr std::size_t kShown = 4;
-    std::vector<std::string> names(row.failed.begin(),
-                                   row.failed.begin() + static_cast<std::ptrdiff_t>(
-                                                            std::min(kShown, row.failed.size())));
+    std::vector<std::string> names(
+        row.failed.begin(),
+        row.failed.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, row.failed.size())));
     if (row.failed.size() > kShown) names.push_back(fmt::format("+{}", row.failed.size() - kShown));
     table.add({row.spec->name, row.example.name, row.verdict,
                row.complaint.empty() ? fmt::format("{}", fmt::join(names, ", "))
@@ -162,21 +165,26 @@ int execute(const Context& context, const SelftestCommand& c) {
     }
   }
   print_matrix(rows);
-  const auto wrong = std::count_if(rows.begin(), rows.end(), [](const Row& r) { return !r.complaint.empty(); });
-  const auto uncovered = c.examples.empty() ? uncovered_traps(specs, rows) : std::vector<std::string>{};
+  const auto wrong =
+      std::count_if(rows.begin(), rows.end(), [](const Row& r) { return !r.complaint.empty(); });
+  const auto uncovered =
+      c.examples.empty() ? uncovered_traps(specs, rows) : std::vector<std::string>{};
   for (const std::string& name : uncovered) {
     fmt::print("trap {} is caught by no example and gives no uncaught_reason\n", name);
   }
-  fmt::print("{} examples, {} unexpected; {} uncovered traps\n", rows.size(), wrong, uncovered.size());
+  fmt::print("{} examples, {} unexpected; {} uncovered traps\n", rows.size(), wrong,
+             uncovered.size());
   return wrong == 0 && uncovered.empty() ? kDone : kCheckFailed;
 }
 
 }  // namespace
 
 void add_selftest(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("selftest", "Run every shipped example; each must earn what its name states");
+  auto* command = app.add_subcommand(
+      "selftest", "Run every shipped example; each must earn what its name states");
   command->footer(
-      "\nwrong_* and cheat_* must fail the cases on their first line, slow_* must pass and earn few\n"
+      "\nwrong_* and cheat_* must fail the cases on their first line, slow_* must pass and earn "
+      "few\n"
       "performance points, and every trap must catch at least one example or say why not.");
   auto c = std::make_shared<SelftestCommand>();
   command->add_option("--challenge,-c", c->challenges, "only this challenge; may be repeated");
@@ -184,7 +192,8 @@ void add_selftest(CLI::App& app, Action& action) {
   command->add_option("--jobs,-j", c->jobs, "threads")->check(CLI::Range(1, 256));
   command->add_option("--seed", c->seed, "seed of the inputs")->capture_default_str();
   add_harness_options(*command, c->harness);
-  command->callback([&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });
+  command->callback(
+      [&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });
 }
 
 }  // namespace assay::cli

@@ -16,7 +16,7 @@ namespace assay::device {
 namespace {
 
 std::span<std::byte> map_descriptor(int fd) {
-  struct stat info{};
+  struct stat info {};
   if (::fstat(fd, &info) != 0) std::_Exit(70);
   const auto bytes = static_cast<std::size_t>(info.st_size);
   void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -65,7 +65,8 @@ int main(int argc, char** argv) {
   options.memory_bytes = std::strtoull(argv[1], nullptr, 10);
   options.instruction_limit = std::strtoull(argv[2], nullptr, 10);
   options.threads = static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10));
-  auto& control = *reinterpret_cast<device::Control*>(device::map_descriptor(device::kControlFd).data());
+  auto& control =
+      *reinterpret_cast<device::Control*>(device::map_descriptor(device::kControlFd).data());
   const std::span<std::byte> link = device::map_descriptor(device::kLinkFd);
   if (link.size() < device::kLinkBytes) return 65;
   device::Server server(control, device::map_descriptor(device::kArenaFd), link.data(), options);

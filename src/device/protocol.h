@@ -49,8 +49,8 @@ namespace assay::device {
 // --- the private channel ---------------------------------------------------------------------------------------------
 
 // File descriptors of the device process. 0 is unreadable, 1 and 2 are a pipe drained by the harness.
-inline constexpr int kControlFd = 3, kArenaFd = 4, kOrderFd = 5, kDoneFd = 6, kLinkFd = 7, kCallFd = 8,
-                     kAnswerFd = 9;
+inline constexpr int kControlFd = 3, kArenaFd = 4, kOrderFd = 5, kDoneFd = 6, kLinkFd = 7,
+                     kCallFd = 8, kAnswerFd = 9;
 
 inline constexpr std::size_t kMaxBuffers = 64;
 inline constexpr std::int32_t kLoading = -1;
@@ -61,8 +61,8 @@ struct Buffer {
   std::uint64_t offset = 0, bytes = 0;  // in the arena
   std::uint32_t skew = 0;               // bytes between a multiple of 256 and the first
   std::int32_t phase = 0;               // inputs: with which phase the contents come
-  bool output = false;                  // its contents go back at the end; else they must not change
-  std::uint64_t address = 0;            // answer
+  bool output = false;        // its contents go back at the end; else they must not change
+  std::uint64_t address = 0;  // answer
 };
 
 // What happened from start to stop. Text ends with a NUL within its array.
@@ -71,28 +71,28 @@ struct Report {
   // By the runtime's copies and fills: bytes from host to device, back, and written within the device; and how many
   // there were, of which one between host and device counts once for every kWindowBytes.
   std::uint64_t to_device_bytes = 0, to_host_bytes = 0, within_bytes = 0, transfers = 0;
-  std::uint64_t peak_bytes = 0;     // of global memory, without the placed buffers
-  std::uint64_t findings = 0;       // places with a finding
-  std::uint32_t over_limit = 0;     // the instruction limit was reached
+  std::uint64_t peak_bytes = 0;  // of global memory, without the placed buffers
+  std::uint64_t findings = 0;    // places with a finding
+  std::uint32_t over_limit = 0;  // the instruction limit was reached
   char first_finding[2048] = {};
-  char unsupported[512] = {};       // what the simulator lacks, "" if nothing was missing
-  char invalid_ptx[512] = {};       // a module that is not PTX, and why
+  char unsupported[512] = {};  // what the simulator lacks, "" if nothing was missing
+  char invalid_ptx[512] = {};  // a module that is not PTX, and why
 };
 
 struct Control {
   Order order = Order::none;
   std::int32_t phase = 0;
-  std::uint64_t instruction_limit = 0;          // start: warp instructions of the phase
-  std::uint64_t shuffle_seed = 0;               // start: sim::DeviceOptions
-  std::uint32_t buffers = 0;                    // place
+  std::uint64_t instruction_limit = 0;  // start: warp instructions of the phase
+  std::uint64_t shuffle_seed = 0;       // start: sim::DeviceOptions
+  std::uint32_t buffers = 0;            // place
   Buffer buffer[kMaxBuffers];
   std::uint64_t address = 0, offset = 0, bytes = 0;  // write
 
   // Answers.
-  std::uint32_t ok = 0;                         // 0: no room (place), not device memory (write)
-  std::int32_t changed = -1;                    // collect: an input that was written to, and where
+  std::uint32_t ok = 0;       // 0: no room (place), not device memory (write)
+  std::int32_t changed = -1;  // collect: an input that was written to, and where
   std::uint64_t changed_at = 0;
-  Report report;                                // stop
+  Report report;  // stop
 
   // Monotonic time of the calls served for the worker, in ns; busy_since is 0 while none is. The harness subtracts it
   // from the worker's wall clock, so that the speed of the simulator fails nobody.
@@ -110,18 +110,18 @@ enum class CallKind : std::uint32_t {
   module_begin,  // bytes: of the PTX that follows
   module_part,   // payload: the next piece
   module_load,   // -> code: ModuleReply::Status, id, payload: message
-  kernel,        // id: module; payload: name -> code: KernelReply::Status, id, payload: KernelWire ...
-                 // or, where it is not supported, the reason
-  variable,      // id: module; payload: name -> address, bytes
-  allocate,      // bytes -> address
-  free,          // address -> ok
-  write,         // address; payload -> ok
-  read,          // address, bytes -> payload, ok
-  copy,          // address, from, bytes -> ok
-  fill,          // address, bytes, value -> ok
-  allocation,    // address -> address, bytes
-  memory,        // -> address: capacity, bytes: live
-  launch,        // id: kernel, shape; payload: params -> payload: LaunchWire ...
+  kernel,    // id: module; payload: name -> code: KernelReply::Status, id, payload: KernelWire ...
+             // or, where it is not supported, the reason
+  variable,  // id: module; payload: name -> address, bytes
+  allocate,  // bytes -> address
+  free,      // address -> ok
+  write,     // address; payload -> ok
+  read,      // address, bytes -> payload, ok
+  copy,      // address, from, bytes -> ok
+  fill,      // address, bytes, value -> ok
+  allocation,  // address -> address, bytes
+  memory,      // -> address: capacity, bytes: live
+  launch,      // id: kernel, shape; payload: params -> payload: LaunchWire ...
 };
 
 // sim::LaunchConfig of plain numbers.
@@ -147,8 +147,8 @@ struct Answer {
 
 // The payload of kernel's answer begins with it; name_bytes of the name and `params` pairs {bytes, offset} follow.
 struct KernelWire {
-  std::uint32_t name_bytes = 0, params = 0, params_bytes = 0, static_shared_bytes = 0, local_bytes = 0,
-                registers = 0, max_threads = 0;
+  std::uint32_t name_bytes = 0, params = 0, params_bytes = 0, static_shared_bytes = 0,
+                local_bytes = 0, registers = 0, max_threads = 0;
 };
 
 // Likewise of launch's: three texts follow, cut where the window ends.

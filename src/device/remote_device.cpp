@@ -125,7 +125,9 @@ std::uint64_t RemoteDevice::allocate(std::uint64_t bytes) {
   return ask(call_of(CallKind::allocate, 0, bytes)).address;
 }
 
-bool RemoteDevice::free(std::uint64_t address) { return ask(call_of(CallKind::free, address)).ok != 0; }
+bool RemoteDevice::free(std::uint64_t address) {
+  return ask(call_of(CallKind::free, address)).ok != 0;
+}
 
 // Whether the range lies in one live allocation.
 bool RemoteDevice::inside(std::uint64_t address, std::uint64_t bytes) {

@@ -54,8 +54,8 @@ class Payload {
 std::string assertion_line(const sim::Finding& f) {
   const auto& b = f.thread.block;
   const auto& t = f.thread.thread;
-  return fmt::format("{}: {}: block: [{},{},{}], thread: [{},{},{}] {}\n", f.where, f.kernel, b[0], b[1],
-                     b[2], t[0], t[1], t[2], f.text);
+  return fmt::format("{}: {}: block: [{},{},{}], thread: [{},{},{}] {}\n", f.where, f.kernel, b[0],
+                     b[1], b[2], t[0], t[1], t[2], f.text);
 }
 
 sim::LaunchConfig config_of(const LaunchShape& s) {
@@ -115,7 +115,8 @@ void Server::place() {
 
 void Server::start() {
   for (const Buffer& b : placed_) {
-    if (!b.output && b.phase > 0 && b.phase == control_.phase) device_.write(b.address, contents(b));
+    if (!b.output && b.phase > 0 && b.phase == control_.phase)
+      device_.write(b.address, contents(b));
   }
   report_ = {};
   device_.set_shuffle_seed(control_.shuffle_seed);
@@ -131,7 +132,8 @@ void Server::stop() {
 }
 
 void Server::write_bulk() {
-  control_.ok = device_.write(control_.address, arena_.subspan(control_.offset, control_.bytes)) ? 1 : 0;
+  control_.ok =
+      device_.write(control_.address, arena_.subspan(control_.offset, control_.bytes)) ? 1 : 0;
 }
 
 void Server::collect() {
@@ -180,7 +182,8 @@ std::string Server::text_payload(const Call& call) const {
 }
 
 bool Server::is_placed(std::uint64_t address) const {
-  return std::ranges::any_of(placed_, [&](const Buffer& b) { return b.address - b.skew == address; });
+  return std::ranges::any_of(placed_,
+                             [&](const Buffer& b) { return b.address - b.skew == address; });
 }
 
 void Server::dispatch(const Call& call, Answer& answer) {
@@ -311,9 +314,10 @@ void Server::read(const Call& call, Answer& answer) {
 }
 
 void Server::move_within(const Call& call, Answer& answer) {
-  const bool done = call.kind == CallKind::copy
-                        ? device_.copy(call.address, call.from, call.bytes)
-                        : device_.fill(call.address, static_cast<std::byte>(call.value), call.bytes);
+  const bool done =
+      call.kind == CallKind::copy
+          ? device_.copy(call.address, call.from, call.bytes)
+          : device_.fill(call.address, static_cast<std::byte>(call.value), call.bytes);
   if (!done) return;
   answer.ok = 1;
   report_.within_bytes += call.bytes;
@@ -348,7 +352,8 @@ void Server::launch(const Call& call, Answer& answer) {
     }
   }
   constexpr std::size_t kMostText = (kWindowBytes - sizeof wire) / 3;
-  for (std::string* text : {&message, &output, &error_output}) text->resize(std::min(text->size(), kMostText));
+  for (std::string* text : {&message, &output, &error_output})
+    text->resize(std::min(text->size(), kMostText));
   wire.message_bytes = static_cast<std::uint32_t>(message.size());
   wire.output_bytes = static_cast<std::uint32_t>(output.size());
   wire.error_bytes = static_cast<std::uint32_t>(error_output.size());
@@ -367,7 +372,9 @@ void Server::take(const sim::LaunchResult& result) {
       report_.over_limit = 1;
       continue;
     }
-    if (report_.findings++ == 0) set_text(report_.first_finding, fmt::format("{} in {}", sim::to_string(f.kind), f.describe()));
+    if (report_.findings++ == 0)
+      set_text(report_.first_finding,
+               fmt::format("{} in {}", sim::to_string(f.kind), f.describe()));
   }
 }
 

@@ -15,11 +15,12 @@ namespace assay::device {
 class Server {
  public:
   // All must outlive the server. `link` is kLinkBytes long and hostile, `control` and `arena` are the harness's.
-  Server(Control& control, std::span<std::byte> arena, std::byte* link, const sim::DeviceOptions& options);
+  Server(Control& control, std::span<std::byte> arena, std::byte* link,
+         const sim::DeviceOptions& options);
 
-  void obey();           // carries out the order in control
+  void obey();  // carries out the order in control
   bool listening() const { return listening_; }
-  void serve();          // answers the call in the link page; never throws
+  void serve();  // answers the call in the link page; never throws
 
  private:
   void place();
@@ -50,8 +51,8 @@ class Server {
   std::vector<Buffer> placed_;
   std::uint64_t placed_bytes_ = 0;
   bool listening_ = false;
-  std::string ptx_;                // of the module that is being sent
-  std::size_t ptx_bytes_ = 0;      // that it will have
+  std::string ptx_;            // of the module that is being sent
+  std::size_t ptx_bytes_ = 0;  // that it will have
   std::size_t modules_ = 0;
   std::vector<std::uint32_t> kernel_params_;  // bytes of the parameter block, by KernelId
   Report report_;

@@ -78,7 +78,8 @@ Measured measure(const ResourceRule& rule, const CaseTable& table) {
       measured.unreported = metric == nullptr ? name : rule.growth_case;
       continue;
     }
-    const double value = base == nullptr ? *metric : growth_exponent(*before, *metric, rule.growth_factor);
+    const double value =
+        base == nullptr ? *metric : growth_exponent(*before, *metric, rule.growth_factor);
     measured.values.push_back(std::isnan(value) ? rule.zero : value);
   }
   return measured;

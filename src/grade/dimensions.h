@@ -55,8 +55,8 @@ Dimension modelled_performance(const CaseTable&, const Gpu&, std::vector<ShapeSp
 struct Timed {
   ShapeSpeed speed;
   Interval points;
-  std::string missing;     // not measured
-  std::string worthless{}; // measured, but its speed counts for nothing
+  std::string missing;      // not measured
+  std::string worthless{};  // measured, but its speed counts for nothing
 };
 
 // The points of all timed cases, those that failed included; `measure` is asked about each that passed.

@@ -53,18 +53,15 @@ bool failed_core(const CaseTable& table) {
 }
 
 Dimension performance(const CaseTable& table, const Gpu& on, Score& score) {
-  if (table.cell().key.device != "sim") return grading::performance(table, score.speeds, score.flags);
+  if (table.cell().key.device != "sim")
+    return grading::performance(table, score.speeds, score.flags);
   score.modelled_on = on.name;
   return grading::modelled_performance(table, on, score.speeds, score.flags);
 }
 
 std::vector<Dimension> all_dimensions(const CaseTable& table, const Gpu& on, Score& score) {
-  return {grading::correctness(table),
-          grading::accuracy(table),
-          performance(table, on, score),
-          grading::resources(table),
-          grading::completeness(table),
-          grading::tests(table)};
+  return {grading::correctness(table), grading::accuracy(table),     performance(table, on, score),
+          grading::resources(table),   grading::completeness(table), grading::tests(table)};
 }
 
 void set_total(Score& score, double total, Interval interval) {

@@ -11,22 +11,31 @@ namespace {
 // Bytes between host and device beyond those of the naive kernel: room for tables and results.
 constexpr double kHostAllowance = 256 << 10;
 
-std::uint64_t exchanged_with_host(const SimulatedWork& work) { return work.to_device_bytes + work.to_host_bytes; }
+std::uint64_t exchanged_with_host(const SimulatedWork& work) {
+  return work.to_device_bytes + work.to_host_bytes;
+}
 
 Timed model(const CaseResult& r, const Gpu& gpu, std::vector<std::string>& flags) {
   const auto work = simulated_work(r.metrics), naive = simulated_work(r.metrics, kNaivePrefix),
              par = simulated_work(r.metrics, kParPrefix);
   const auto least = least_work(r.metrics);
   if (!work || !naive || !(par || least)) {
-    return {{}, {}, fmt::format("not run: {} has no counts of naive, of this or of the least work", r.name)};
+    return {
+        {},
+        {},
+        fmt::format("not run: {} has no counts of naive, of this or of the least work", r.name)};
   }
   // The model knows nothing of what the host computes, so it must not have the data to compute with.
   const double exchanged = static_cast<double>(exchanged_with_host(*work)),
                allowed = static_cast<double>(exchanged_with_host(*naive)) + kHostAllowance;
   if (exchanged > allowed || work->counters.launches == 0) {
-    return {{}, {}, "", fmt::format("computes on the host: {:.3g} MB exchanged with it", exchanged * 1e-6)};
+    return {{},
+            {},
+            "",
+            fmt::format("computes on the host: {:.3g} MB exchanged with it", exchanged * 1e-6)};
   }
-  const double seconds = modelled_time(*work, gpu).total(), slow = modelled_time(*naive, gpu).total();
+  const double seconds = modelled_time(*work, gpu).total(),
+               slow = modelled_time(*naive, gpu).total();
   const double reference = par ? modelled_time(*par, gpu).total() : floor_time(*least, gpu);
   if (!(reference < slow)) flags.push_back(fmt::format("naive is at its floor: {}", r.name));
   const double ratio = reference / seconds;
@@ -36,13 +45,14 @@ Timed model(const CaseResult& r, const Gpu& gpu, std::vector<std::string>& flags
 
 }  // namespace
 
-Dimension modelled_performance(const CaseTable& table, const Gpu& gpu, std::vector<ShapeSpeed>& speeds,
-                               std::vector<std::string>& flags) {
+Dimension modelled_performance(const CaseTable& table, const Gpu& gpu,
+                               std::vector<ShapeSpeed>& speeds, std::vector<std::string>& flags) {
   const auto explain = [&] {
     std::vector<double> ratios;
     for (const ShapeSpeed& s : speeds) ratios.push_back(s.ratio_to_par);
     return fmt::format("modelled on {}: {:.3g} times the speed of the floor over {} {}", gpu.name,
-                       geometric_mean(ratios), speeds.size(), speeds.size() == 1 ? "shape" : "shapes");
+                       geometric_mean(ratios), speeds.size(),
+                       speeds.size() == 1 ? "shape" : "shapes");
   };
   return performance_of(
       table, [&](const CaseResult& r) { return model(r, gpu, flags); }, explain, speeds, flags);

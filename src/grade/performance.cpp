@@ -55,8 +55,8 @@ Timed measure(const CaseResult& r, std::vector<std::string>& flags) {
 std::string explain(const std::vector<ShapeSpeed>& speeds) {
   std::vector<double> ratios;
   for (const ShapeSpeed& s : speeds) ratios.push_back(s.ratio_to_par);
-  return fmt::format("{:.3g} times the speed of par over {} {}", geometric_mean(ratios), speeds.size(),
-                     speeds.size() == 1 ? "shape" : "shapes");
+  return fmt::format("{:.3g} times the speed of par over {} {}", geometric_mean(ratios),
+                     speeds.size(), speeds.size() == 1 ? "shape" : "shapes");
 }
 
 }  // namespace
@@ -68,9 +68,10 @@ double share_of_speed(double ratio, double reference_over_naive) {
   return std::clamp(1 + std::log(ratio) / scale, 0.0, 1.0);
 }
 
-Dimension performance_of(const CaseTable& table, const std::function<Timed(const CaseResult&)>& measure,
-                         const std::function<std::string()>& explain, std::vector<ShapeSpeed>& speeds,
-                         std::vector<std::string>& flags) {
+Dimension performance_of(const CaseTable& table,
+                         const std::function<Timed(const CaseResult&)>& measure,
+                         const std::function<std::string()>& explain,
+                         std::vector<ShapeSpeed>& speeds, std::vector<std::string>& flags) {
   const ChallengeSpec& spec = table.spec();
   const double max = spec.weights.performance;
   std::vector<std::string> names;

@@ -208,13 +208,13 @@ Json to_json(const Score& s) {
   for (const Dimension& d : s.dimensions) dimensions.push_back(dimension_json(d));
   for (const ShapeSpeed& p : s.speeds) speeds.push_back(speed_json(p));
   Json j{{"verdict", code(s.verdict)},
-          {"total", nullable(s.total)},
-          {"interval", interval_json(s.interval)},
-          {"letter", s.letter},
-          {"capped", s.capped},
-          {"dimensions", dimensions},
-          {"speeds", speeds},
-          {"flags", s.flags}};
+         {"total", nullable(s.total)},
+         {"interval", interval_json(s.interval)},
+         {"letter", s.letter},
+         {"capped", s.capped},
+         {"dimensions", dimensions},
+         {"speeds", speeds},
+         {"flags", s.flags}};
   add(j, "modelled_on", s.modelled_on);
   return j;
 }

@@ -20,8 +20,9 @@ namespace {
 constexpr double kSectorBytes = 32, kSchedulers = 4, kWarp = 32;
 
 const std::map<std::string, Gpu, std::less<>>& data_sheets() {
-  static const std::map<std::string, Gpu, std::less<>> sheets{
-      {"a100", parse_gpu(kGpuA100)}, {"h200", parse_gpu(kGpuH200)}, {"rtx4090", parse_gpu(kGpuRtx4090)}};
+  static const std::map<std::string, Gpu, std::less<>> sheets{{"a100", parse_gpu(kGpuA100)},
+                                                              {"h200", parse_gpu(kGpuH200)},
+                                                              {"rtx4090", parse_gpu(kGpuRtx4090)}};
   return sheets;
 }
 
@@ -49,7 +50,8 @@ std::vector<std::string> gpu_names() {
 const Gpu& gpu(std::string_view name) {
   const auto found = data_sheets().find(name);
   if (found != data_sheets().end()) return found->second;
-  throw Error(fmt::format("no data sheet of a GPU named '{}': there are {}", name, fmt::join(gpu_names(), ", ")));
+  throw Error(fmt::format("no data sheet of a GPU named '{}': there are {}", name,
+                          fmt::join(gpu_names(), ", ")));
 }
 
 Gpu parse_gpu(std::string_view text) {
@@ -97,7 +99,8 @@ ModelledTime modelled_time(const SimulatedWork& work, const Gpu& g) {
   t.memory = moved / g.memory_bytes_per_s;
   if (c.launches == 0) return t;
   const double blocks = std::max(1.0, number(c.blocks) / number(c.launches));
-  const double clocks = g.clock_hz * std::min(blocks, g.multiprocessors);  // per second, of all that are busy
+  const double clocks =
+      g.clock_hz * std::min(blocks, g.multiprocessors);  // per second, of all that are busy
   t.issue = number(c.instructions) / (kSchedulers * clocks);
   const auto pipe = [&](std::uint64_t instructions, double lanes) {
     return kWarp * number(instructions) / (lanes * clocks);
@@ -110,7 +113,8 @@ ModelledTime modelled_time(const SimulatedWork& work, const Gpu& g) {
 }
 
 double floor_time(const LeastWork& least, const Gpu& g) {
-  return least.launches * g.launch_s + std::max(least.bytes / g.memory_bytes_per_s, least.flops / g.fp32_flops);
+  return least.launches * g.launch_s +
+         std::max(least.bytes / g.memory_bytes_per_s, least.flops / g.fp32_flops);
 }
 
 }  // namespace assay

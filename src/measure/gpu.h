@@ -27,9 +27,9 @@ namespace assay {
 struct Gpu {
   std::string name, source;  // "H200"; where the figures come from
   double multiprocessors = 0;
-  double clock_hz = 0;                // boost
+  double clock_hz = 0;  // boost
   double memory_bytes_per_s = 0;
-  double host_bytes_per_s = 0;        // each way
+  double host_bytes_per_s = 0;              // each way
   double fp32_flops = 0, tensor_flops = 0;  // per second; tensor: bf16, dense
   // Of one multiprocessor.
   double fp32_lanes = 0, integer_lanes = 0, fp64_lanes = 0, special_lanes = 0;
@@ -50,7 +50,7 @@ struct ModelledTime {
   double memory = 0, issue = 0, arithmetic = 0, tensor = 0, shared = 0;
 
   double total() const;
-  const char* bound() const;        // the name of the largest: "memory", "issue", ...
+  const char* bound() const;  // the name of the largest: "memory", "issue", ...
 };
 
 ModelledTime modelled_time(const SimulatedWork&, const Gpu&);

@@ -83,29 +83,31 @@ Machine describe_machine(const std::string& compiler) {
   if (::uname(&name) == 0) machine.kernel = name.release;
   cpu_set_t set;
   if (::sched_getaffinity(0, sizeof set, &set) == 0) machine.cores = CPU_COUNT(&set);
-  machine.memory_bytes = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGE_SIZE);
+  machine.memory_bytes =
+      static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGE_SIZE);
   machine.l3_bytes = std::max(0L, ::sysconf(_SC_LEVEL3_CACHE_SIZE));
   if (!compiler.empty()) machine.compiler = first_line("'" + compiler + "' --version 2>/dev/null");
   return machine;
 }
 
 void calibrate(Machine& machine) {
-  const std::size_t bytes =
-      std::clamp<std::size_t>(4 * static_cast<std::size_t>(machine.l3_bytes), 64u << 20, 256u << 20);
+  const std::size_t bytes = std::clamp<std::size_t>(4 * static_cast<std::size_t>(machine.l3_bytes),
+                                                    64u << 20, 256u << 20);
   std::vector<char> from(bytes, 1), to(bytes, 2);
   const double copy = best_seconds(3, [&] {
-    parallel_for(static_cast<std::int64_t>(bytes), 1 << 20, [&](std::int64_t begin, std::int64_t end) {
-      std::memcpy(to.data() + begin, from.data() + begin, static_cast<std::size_t>(end - begin));
-    });
+    parallel_for(static_cast<std::int64_t>(bytes), 1 << 20,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   std::memcpy(to.data() + begin, from.data() + begin,
+                               static_cast<std::size_t>(end - begin));
+                 });
   });
   machine.copy_bytes_per_s = 2 * static_cast<double>(bytes) / copy;
 
   constexpr std::int64_t kIterations = 4'000'000;
   std::atomic<float> sink{0};  // keeps the compiler from dropping the loop
   const double flops = best_seconds(2, [&] {
-    parallel_for(kIterations, 1, [&](std::int64_t begin, std::int64_t end) {
-      sink = multiply_add(end - begin);
-    });
+    parallel_for(kIterations, 1,
+                 [&](std::int64_t begin, std::int64_t end) { sink = multiply_add(end - begin); });
   });
   machine.fma_flops_per_s = kFlopsPerIteration * static_cast<double>(kIterations) / flops;
 }

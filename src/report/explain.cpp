@@ -176,8 +176,8 @@ std::string replay_command(const CellResult& cell, const std::string& case_name)
 std::string explain(const BoardEntry& e, const ChallengeSpec& spec) {
   return heading(e, spec) + score_lines(e, spec) + dimension_table(e.score) +
          build_failure(e.cell.build) + failed_cases(e.cell, spec) + skipped_cases(e.cell) +
-         failed_tests(e.cell) + (e.score.modelled_on.empty() ? timing_table(e) : modelled_tables(e)) +
-         provenance(e);
+         failed_tests(e.cell) +
+         (e.score.modelled_on.empty() ? timing_table(e) : modelled_tables(e)) + provenance(e);
 }
 
 }  // namespace assay

@@ -155,7 +155,8 @@ std::string head_to_head_table(const Standings& all) {
       rows.back().push_back(played ? fmt::format("{}-{}-{}", r.wins, r.ties, r.losses) : kNone);
     }
   }
-  return "#### Head to head\n\nOver the challenges that both attempted; overlapping intervals are a "
+  return "#### Head to head\n\nOver the challenges that both attempted; overlapping intervals are "
+         "a "
          "tie.\n\n" +
          markdown_table(header, matrix_alignment(all.models.size()), rows);
 }
@@ -175,7 +176,8 @@ std::vector<const BoardEntry*> by_score(const Standings& all, std::size_t column
 
 std::string speed_title(const Standings& all, std::size_t column) {
   for (const BoardEntry* e : by_score(all, column)) {
-    if (!e->score.modelled_on.empty()) return fmt::format("Speed modelled on {}, floor = 1", e->score.modelled_on);
+    if (!e->score.modelled_on.empty())
+      return fmt::format("Speed modelled on {}, floor = 1", e->score.modelled_on);
   }
   return "Speed, par = 1 (95 %)";
 }
@@ -193,8 +195,8 @@ std::string challenge_table(const Standings& all, std::size_t column) {
   std::string text =
       fmt::format("#### {} ({})\n\n", markdown_text(spec.title), markdown_text(spec.difficulty));
   if (rows.empty()) return text + "Not attempted yet.\n\n";
-  return text + markdown_table({"Model", "Score (95 %)", "Correctness", speed_title(all, column), "Verdict",
-                                "Main reason"},
+  return text + markdown_table({"Model", "Score (95 %)", "Correctness", speed_title(all, column),
+                                "Verdict", "Main reason"},
                                "lrrrcl", rows);
 }
 
@@ -250,7 +252,8 @@ std::string device_heading(const std::string& device) {
   const std::string heading = fmt::format("### {}\n\n", device_title(device));
   if (device != "sim") return heading;
   return heading +
-         "The PTX that nvcc made, executed and checked by assay's simulator. Speeds are modelled from "
+         "The PTX that nvcc made, executed and checked by assay's simulator. Speeds are modelled "
+         "from "
          "exact counts, never measured; `assay show` has the formula.\n\n";
 }
 
@@ -282,7 +285,8 @@ std::string side_by_side(const Scoreboard& board, const std::vector<ChallengeSpe
     if (lines.size() > 1) rows.insert(rows.end(), lines.begin(), lines.end());
   }
   if (rows.empty()) return "";
-  return "### Side by side\n\nModels with answers for several devices. A device's speeds say nothing about another's.\n\n" +
+  return "### Side by side\n\nModels with answers for several devices. A device's speeds say "
+         "nothing about another's.\n\n" +
          markdown_table(header, "l" + matrix_alignment(specs.size()), rows);
 }
 

@@ -34,14 +34,16 @@ std::string time_text(const std::optional<SimulatedWork>& work, const Gpu& g) {
 std::string megabytes(double bytes) { return fmt::format("{:.2f}", bytes * 1e-6); }
 
 double moved(const SimulatedWork& work) {
-  return 32.0 * static_cast<double>(work.counters.global_load_sectors + work.counters.global_store_sectors);
+  return 32.0 * static_cast<double>(work.counters.global_load_sectors +
+                                    work.counters.global_store_sectors);
 }
 
 // "1.53 (1.22 times the least)"
 std::string traffic(const CaseResult& r, const SimulatedWork& work) {
   const auto least = least_work(r.metrics);
   std::string text = megabytes(moved(work));
-  if (least && least->bytes > 0) text += fmt::format(" ({:.2f}x least)", moved(work) / least->bytes);
+  if (least && least->bytes > 0)
+    text += fmt::format(" ({:.2f}x least)", moved(work) / least->bytes);
   return text;
 }
 
@@ -49,11 +51,14 @@ std::string traffic(const CaseResult& r, const SimulatedWork& work) {
 
 std::string modelled_tables(const BoardEntry& e) {
   const auto names = gpu_names();
-  const auto name = std::ranges::find_if(names, [&](const std::string& n) { return gpu(n).name == e.score.modelled_on; });
+  const auto name = std::ranges::find_if(
+      names, [&](const std::string& n) { return gpu(n).name == e.score.modelled_on; });
   if (name == names.end() || e.score.speeds.empty()) return "";
   const Gpu& g = gpu(*name);
-  TextTable times({"timed case", "naive", "floor", "this", "bound by", "speed, floor = 1", "share"});
-  TextTable counts({"timed case", "MB moved", "instructions", "efficiency", "shared replays", "spilled MB", "launches"});
+  TextTable times(
+      {"timed case", "naive", "floor", "this", "bound by", "speed, floor = 1", "share"});
+  TextTable counts({"timed case", "MB moved", "instructions", "efficiency", "shared replays",
+                    "spilled MB", "launches"});
   for (const ShapeSpeed& s : e.score.speeds) {
     const CaseResult* r = result_of(e.cell, s.case_name);
     const auto work = r == nullptr ? std::nullopt : simulated_work(r->metrics);
@@ -66,11 +71,13 @@ std::string modelled_tables(const BoardEntry& e) {
                fmt::format("{:.3g}", s.ratio_to_par), fmt::format("{:.0f} %", 100 * s.points)});
     const sim::Counters& c = work->counters;
     counts.add({label, traffic(*r, *work), std::to_string(c.instructions),
-                fmt::format("{:.0f} %", 100 * c.divergence_efficiency()), std::to_string(c.shared_replays),
-                megabytes(static_cast<double>(c.local_load_bytes + c.local_store_bytes)), std::to_string(c.launches)});
+                fmt::format("{:.0f} %", 100 * c.divergence_efficiency()),
+                std::to_string(c.shared_replays),
+                megabytes(static_cast<double>(c.local_load_bytes + c.local_store_bytes)),
+                std::to_string(c.launches)});
   }
-  return fmt::format("\ntimes on {}, {}\n", g.name, kFormula) + indented(times.str(), 2) + "\ncounted by the simulator:\n" +
-         indented(counts.str(), 2);
+  return fmt::format("\ntimes on {}, {}\n", g.name, kFormula) + indented(times.str(), 2) +
+         "\ncounted by the simulator:\n" + indented(counts.str(), 2);
 }
 
 }  // namespace assay::report

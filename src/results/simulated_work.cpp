@@ -13,27 +13,44 @@ struct CounterField {
   std::uint64_t Counters::*member;
 };
 
-#define FIELD(name) {"sim_" #name, &Counters::name}
-constexpr std::array kCounters{
-    CounterField FIELD(global_load_bytes),   CounterField FIELD(global_store_bytes),
-    CounterField FIELD(global_load_sectors), CounterField FIELD(global_store_sectors),
-    CounterField FIELD(global_atomics),      CounterField FIELD(constant_load_bytes),
-    CounterField FIELD(shared_loads),        CounterField FIELD(shared_stores),
-    CounterField FIELD(shared_atomics),      CounterField FIELD(shared_passes),
-    CounterField FIELD(shared_replays),      CounterField FIELD(shared_bytes),
-    CounterField FIELD(local_load_bytes),    CounterField FIELD(local_store_bytes),
-    CounterField FIELD(instructions),        CounterField FIELD(integer),
-    CounterField FIELD(fp32),                CounterField FIELD(fp16),
-    CounterField FIELD(fp64),                CounterField FIELD(conversion),
-    CounterField FIELD(special),             CounterField FIELD(memory),
-    CounterField FIELD(control),             CounterField FIELD(warp),
-    CounterField FIELD(tensor),              CounterField FIELD(other),
-    CounterField FIELD(active_lanes),        CounterField FIELD(tensor_flops),
-    CounterField FIELD(fp32_flops),          CounterField FIELD(barriers),
-    CounterField FIELD(blocks),              CounterField FIELD(warps),
-    CounterField FIELD(launches)};
+#define FIELD(name) \
+  { "sim_" #name, &Counters::name }
+constexpr std::array kCounters{CounterField FIELD(global_load_bytes),
+                               CounterField FIELD(global_store_bytes),
+                               CounterField FIELD(global_load_sectors),
+                               CounterField FIELD(global_store_sectors),
+                               CounterField FIELD(global_atomics),
+                               CounterField FIELD(constant_load_bytes),
+                               CounterField FIELD(shared_loads),
+                               CounterField FIELD(shared_stores),
+                               CounterField FIELD(shared_atomics),
+                               CounterField FIELD(shared_passes),
+                               CounterField FIELD(shared_replays),
+                               CounterField FIELD(shared_bytes),
+                               CounterField FIELD(local_load_bytes),
+                               CounterField FIELD(local_store_bytes),
+                               CounterField FIELD(instructions),
+                               CounterField FIELD(integer),
+                               CounterField FIELD(fp32),
+                               CounterField FIELD(fp16),
+                               CounterField FIELD(fp64),
+                               CounterField FIELD(conversion),
+                               CounterField FIELD(special),
+                               CounterField FIELD(memory),
+                               CounterField FIELD(control),
+                               CounterField FIELD(warp),
+                               CounterField FIELD(tensor),
+                               CounterField FIELD(other),
+                               CounterField FIELD(active_lanes),
+                               CounterField FIELD(tensor_flops),
+                               CounterField FIELD(fp32_flops),
+                               CounterField FIELD(barriers),
+                               CounterField FIELD(blocks),
+                               CounterField FIELD(warps),
+                               CounterField FIELD(launches)};
 #undef FIELD
-static_assert(kCounters.size() * sizeof(std::uint64_t) == sizeof(Counters), "a counter has no metric");
+static_assert(kCounters.size() * sizeof(std::uint64_t) == sizeof(Counters),
+              "a counter has no metric");
 
 struct WorkField {
   const char* name;
@@ -47,11 +64,13 @@ constexpr std::array kWork{WorkField{"sim_to_device_bytes", &SimulatedWork::to_d
 
 }  // namespace
 
-void add_metrics(std::vector<Metric>& metrics, const SimulatedWork& work, const std::string& prefix) {
+void add_metrics(std::vector<Metric>& metrics, const SimulatedWork& work,
+                 const std::string& prefix) {
   for (const CounterField& f : kCounters) {
     metrics.push_back({prefix + f.name, static_cast<double>(work.counters.*f.member)});
   }
-  for (const WorkField& f : kWork) metrics.push_back({prefix + f.name, static_cast<double>(work.*f.member)});
+  for (const WorkField& f : kWork)
+    metrics.push_back({prefix + f.name, static_cast<double>(work.*f.member)});
 }
 
 std::optional<LeastWork> least_work(std::span<const Metric> metrics) {
@@ -59,12 +78,14 @@ std::optional<LeastWork> least_work(std::span<const Metric> metrics) {
     const auto found = std::ranges::find(metrics, name, &Metric::name);
     return found == metrics.end() ? std::nullopt : std::optional(found->value);
   };
-  const auto bytes = value(kLeastBytes), flops = value(kLeastFlops), launches = value(kLeastLaunches);
+  const auto bytes = value(kLeastBytes), flops = value(kLeastFlops),
+             launches = value(kLeastLaunches);
   if (!bytes || !flops || !launches) return std::nullopt;
   return LeastWork{*bytes, *flops, *launches};
 }
 
-std::optional<SimulatedWork> simulated_work(std::span<const Metric> metrics, const std::string& prefix) {
+std::optional<SimulatedWork> simulated_work(std::span<const Metric> metrics,
+                                            const std::string& prefix) {
   SimulatedWork work;
   const auto read = [&](const char* name, std::uint64_t& to) {
     const auto found = std::ranges::find(metrics, prefix + name, &Metric::name);

@@ -17,7 +17,8 @@ struct SimulatedWork {
   // By the runtime's copies and fills: bytes from host to device, back, and written within the device; and how many
   // there were, of which one between host and device counts once for every 4 MiB.
   std::uint64_t to_device_bytes = 0, to_host_bytes = 0, within_bytes = 0, transfers = 0;
-  std::uint64_t device_bytes = 0;  // most device memory in use besides the case's buffers, in any phase
+  std::uint64_t device_bytes =
+      0;  // most device memory in use besides the case's buffers, in any phase
 };
 
 // The metric of each field is "sim_" and its name. Of a timed case the submission's work stands beside that of the
@@ -25,12 +26,14 @@ struct SimulatedWork {
 inline constexpr const char *kNaivePrefix = "naive_", *kParPrefix = "par_";
 // Metrics of timed cases: the challenge's LeastWork.
 inline constexpr const char *kLeastBytes = "least_bytes", *kLeastFlops = "least_flops",
-                             *kLeastLaunches = "least_launches";
+                            *kLeastLaunches = "least_launches";
 
-void add_metrics(std::vector<Metric>& metrics, const SimulatedWork& work, const std::string& prefix = "");
+void add_metrics(std::vector<Metric>& metrics, const SimulatedWork& work,
+                 const std::string& prefix = "");
 
 // The reverse; nothing if a field is missing.
-std::optional<SimulatedWork> simulated_work(std::span<const Metric> metrics, const std::string& prefix = "");
+std::optional<SimulatedWork> simulated_work(std::span<const Metric> metrics,
+                                            const std::string& prefix = "");
 
 std::optional<LeastWork> least_work(std::span<const Metric> metrics);
 

@@ -13,13 +13,16 @@
 namespace assay::run {
 
 Arena::Arena(const char* name, std::size_t bytes, Access access)
-    : fd_(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)), bytes_((bytes + 4095) / 4096 * 4096) {
+    : fd_(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)),
+      bytes_((bytes + 4095) / 4096 * 4096) {
   if (!fd_ || ::ftruncate(fd_.get(), static_cast<off_t>(bytes_)) != 0) {
-    throw Error(fmt::format("cannot make {} bytes of shared memory: {}", bytes_, std::strerror(errno)));
+    throw Error(
+        fmt::format("cannot make {} bytes of shared memory: {}", bytes_, std::strerror(errno)));
   }
   void* p = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
   if (p == MAP_FAILED) {
-    throw Error(fmt::format("cannot map {} bytes of shared memory: {}", bytes_, std::strerror(errno)));
+    throw Error(
+        fmt::format("cannot map {} bytes of shared memory: {}", bytes_, std::strerror(errno)));
   }
   data_ = static_cast<std::byte*>(p);
   // FUTURE_WRITE is sealed after the harness's own writable mapping exists.

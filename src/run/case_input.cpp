@@ -14,9 +14,9 @@ CaseInput::CaseInput(const Challenge& challenge, const PlannedCase& planned, std
                      std::byte* device)
     : challenge_(challenge), planned_(planned), arena_(arena), device_(device) {
   for (std::size_t i = 0; i < planned_.plan.buffers.size(); ++i) {
-    staging_.push_back(staged(i) ? std::make_unique_for_overwrite<std::byte[]>(
-                                       planned_.layout.slots[i].bytes)
-                                 : nullptr);
+    staging_.push_back(
+        staged(i) ? std::make_unique_for_overwrite<std::byte[]>(planned_.layout.slots[i].bytes)
+                  : nullptr);
   }
 }
 
@@ -68,7 +68,8 @@ std::vector<BufferView> CaseInput::views(std::byte* output) const {
     if (slot.null != 0) {
       result.push_back({});
     } else if (slot.in_output == 0) {
-      result.push_back({staging_[i] ? staging_[i].get() : base(i, output) + slot.offset, slot.bytes});
+      result.push_back(
+          {staging_[i] ? staging_[i].get() : base(i, output) + slot.offset, slot.bytes});
     } else if (output != nullptr) {
       result.push_back({base(i, output) + slot.offset, slot.bytes});
     } else {

@@ -109,19 +109,23 @@ Example load_example(const ChallengeSpec& spec, const fs::path& path) {
   for (const Prefix& prefix : kPrefixes) {
     if (!example.name.starts_with(prefix.file)) continue;
     if (!first.starts_with(prefix.line)) {
-      throw Error(fmt::format("{}:1: the first line must be '{} CASE...'", path.string(), prefix.line));
+      throw Error(
+          fmt::format("{}:1: the first line must be '{} CASE...'", path.string(), prefix.line));
     }
     example.kind = prefix.kind;
     example.targets = words(first.substr(std::string_view(prefix.line).size()));
   }
   if (example.targets.empty()) {
-    throw Error(fmt::format("{}: an example is named wrong_*, cheat_* or slow_* and names its cases "
-                            "on the first line", path.string()));
+    throw Error(
+        fmt::format("{}: an example is named wrong_*, cheat_* or slow_* and names its cases "
+                    "on the first line",
+                    path.string()));
   }
   for (const std::string& target : example.targets) {
     const bool known = std::any_of(spec.cases.begin(), spec.cases.end(),
                                    [&](const CaseSpec& c) { return c.name == target; });
-    if (!known) throw Error(fmt::format("{}:1: {} has no case '{}'", path.string(), spec.name, target));
+    if (!known)
+      throw Error(fmt::format("{}:1: {} has no case '{}'", path.string(), spec.name, target));
   }
   return example;
 }
@@ -141,7 +145,8 @@ std::vector<Example> load_examples(const ChallengeSpec& spec) {
   return examples;
 }
 
-WorkerSettings CellRunner::worker_settings(const ChallengeSpec& spec, const fs::path& library) const {
+WorkerSettings CellRunner::worker_settings(const ChallengeSpec& spec,
+                                           const fs::path& library) const {
   WorkerSettings settings;
   settings.tier = options_.tier;
   settings.library = library;
@@ -156,7 +161,8 @@ namespace {
 // nvcc takes a minute for templates that it unrolls.
 double build_limit(const ChallengeSpec& spec, Language language) {
   constexpr double kCudaBuildTime = 300;
-  return language == Language::cuda ? std::max(kCudaBuildTime, spec.limits.build_time_s) : spec.limits.build_time_s;
+  return language == Language::cuda ? std::max(kCudaBuildTime, spec.limits.build_time_s)
+                                    : spec.limits.build_time_s;
 }
 
 }  // namespace
@@ -167,8 +173,10 @@ BuildResult CellRunner::build(const ChallengeSpec& spec, const Submission& submi
     result.record.verdict = Verdict::build_error;
     result.record.log = submission.rejected;
   } else {
-    result = builder_.build({submission.sources, {challenge_file(spec, "abi.h")},
-                             build_limit(spec, submission.language), submission.language});
+    result = builder_.build({submission.sources,
+                             {challenge_file(spec, "abi.h")},
+                             build_limit(spec, submission.language),
+                             submission.language});
   }
   result.record.source_hash = source_hash(submission);
   return result;
@@ -176,10 +184,13 @@ BuildResult CellRunner::build(const ChallengeSpec& spec, const Submission& submi
 
 fs::path CellRunner::baseline(const ChallengeSpec& spec, const std::string& file) {
   const Language language = file.ends_with(".cu") ? Language::cuda : Language::cpp;
-  const BuildResult result = builder_.build(
-      {{challenge_file(spec, file)}, {challenge_file(spec, "abi.h")}, build_limit(spec, language), language});
+  const BuildResult result = builder_.build({{challenge_file(spec, file)},
+                                             {challenge_file(spec, "abi.h")},
+                                             build_limit(spec, language),
+                                             language});
   if (result.record.verdict != Verdict::ok) {
-    throw Error(fmt::format("{}/{} does not compile:\n{}", spec.directory, file, result.record.log));
+    throw Error(
+        fmt::format("{}/{} does not compile:\n{}", spec.directory, file, result.record.log));
   }
   return result.library;
 }
@@ -258,7 +269,8 @@ CellResult CellRunner::check_built(const ChallengeSpec& spec, const BuildResult&
   return cell;
 }
 
-WorkerSettings CellRunner::simulator_settings(const ChallengeSpec& spec, const fs::path& library) const {
+WorkerSettings CellRunner::simulator_settings(const ChallengeSpec& spec,
+                                              const fs::path& library) const {
   WorkerSettings settings = worker_settings(spec, library);
   settings.device.emplace();
   settings.device->threads = options_.simulator_threads;
@@ -291,8 +303,10 @@ CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildRes
       for (CaseResult& c : cell.cases) {
         if (c.group != CaseGroup::timed || c.verdict != Verdict::ok) continue;
         add_least_work(spec, c);
-        if (const auto work = baseline_work(spec, "naive.cu", c.name)) add_metrics(c.metrics, *work, kNaivePrefix);
-        if (const auto work = baseline_work(spec, "par.cu", c.name)) add_metrics(c.metrics, *work, kParPrefix);
+        if (const auto work = baseline_work(spec, "naive.cu", c.name))
+          add_metrics(c.metrics, *work, kNaivePrefix);
+        if (const auto work = baseline_work(spec, "par.cu", c.name))
+          add_metrics(c.metrics, *work, kParPrefix);
       }
     });
   }
@@ -302,7 +316,8 @@ CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildRes
 
 // What the challenge's own kernels do in a case; nothing where it has none. They meet the same input as every
 // submission of the run, so once is enough.
-std::optional<SimulatedWork> CellRunner::baseline_work(const ChallengeSpec& spec, const std::string& file,
+std::optional<SimulatedWork> CellRunner::baseline_work(const ChallengeSpec& spec,
+                                                       const std::string& file,
                                                        const std::string& case_name) {
   if (!fs::exists(fs::path(spec.directory) / file)) return std::nullopt;
   const std::lock_guard lock(baselines_mutex_);
@@ -310,8 +325,9 @@ std::optional<SimulatedWork> CellRunner::baseline_work(const ChallengeSpec& spec
   if (const auto known = baselines_.find(key); known != baselines_.end()) return known->second;
   TimeAccount account;
   const CaseFilter only{false, case_name, false, {}};
-  const std::vector<CaseResult> results = run_simulated(
-      challenge_of(spec), simulator_settings(spec, baseline(spec, file)), options_.seed, only, account);
+  const std::vector<CaseResult> results =
+      run_simulated(challenge_of(spec), simulator_settings(spec, baseline(spec, file)),
+                    options_.seed, only, account);
   add(account);
   const auto work = results.empty() ? std::nullopt : simulated_work(results.front().metrics);
   if (!work || results.front().verdict != Verdict::ok) {
@@ -352,8 +368,9 @@ void CellRunner::time(const ChallengeSpec& spec, CellResult& cell, const CaseFil
       if (!wanted(c)) continue;
       TimeAccount account;
       if (c.exclusive) {
-        const auto alone = run_correctness(challenge_of(spec), worker_settings(spec, libraries.submission),
-                                           options_.seed, {false, c.name, true, {}}, account);
+        const auto alone =
+            run_correctness(challenge_of(spec), worker_settings(spec, libraries.submission),
+                            options_.seed, {false, c.name, true, {}}, account);
         timed.insert(timed.end(), alone.begin(), alone.end());
         add(account);
         continue;
@@ -388,7 +405,8 @@ CaseResult CellRunner::run_own_tests_on(const ChallengeSpec& spec, const std::st
   result.verdict = Verdict::wrong_answer;
   std::vector<SourceFile> headers = example_headers(spec);
   std::erase_if(headers, [&](const SourceFile& h) { return h.name == implementation.name; });
-  const BuildResult built = builder_.build({{implementation, tests}, headers, spec.limits.build_time_s});
+  const BuildResult built =
+      builder_.build({{implementation, tests}, headers, spec.limits.build_time_s});
   if (built.record.verdict != Verdict::ok) {
     result.verdict = built.record.verdict;
     result.detail = built.record.log;
@@ -404,11 +422,11 @@ CaseResult CellRunner::run_own_tests_on(const ChallengeSpec& spec, const std::st
   if (accepted == expect_accept) {
     result.verdict = Verdict::ok;
   } else {
-    result.detail = accepted ? "accepted a wrong implementation"
-                             : fmt::format("rejected a correct implementation ({})",
-                                           outcome.detail.empty()
-                                               ? fmt::format("returned {}", outcome.status)
-                                               : outcome.detail);
+    result.detail =
+        accepted ? "accepted a wrong implementation"
+                 : fmt::format("rejected a correct implementation ({})",
+                               outcome.detail.empty() ? fmt::format("returned {}", outcome.status)
+                                                      : outcome.detail);
   }
   return result;
 }

@@ -29,7 +29,7 @@ struct RunOptions {
 struct Example {
   enum class Kind { wrong, cheat, slow };
   Kind kind = Kind::wrong;
-  std::string name;                  // "wrong_one_pass_variance"
+  std::string name;  // "wrong_one_pass_variance"
   SourceFile source;
   std::vector<std::string> targets;  // cases named on the first line
 };
@@ -66,7 +66,8 @@ class CellRunner {
   CellResult new_cell(const ChallengeSpec&, const BuildResult&) const;
   CellResult check_built(const ChallengeSpec&, const BuildResult&, const CaseFilter&);
   CellResult simulate_built(const ChallengeSpec&, const BuildResult&);
-  WorkerSettings simulator_settings(const ChallengeSpec&, const std::filesystem::path& library) const;
+  WorkerSettings simulator_settings(const ChallengeSpec&,
+                                    const std::filesystem::path& library) const;
   std::optional<SimulatedWork> baseline_work(const ChallengeSpec&, const std::string& file,
                                              const std::string& case_name);
   void time(const ChallengeSpec&, CellResult&, const CaseFilter&);

@@ -31,9 +31,11 @@ class Session {
     const std::size_t bytes = capacity(&Layout::device_bytes);
     device_.emplace("device arena", bytes + kCallbackPayload, Arena::Access::worker_writes);
     // The submission's share comes on top of the largest case's buffers.
-    settings_.device->memory_bytes = bytes + static_cast<std::uint64_t>(settings_.spec->limits.memory_bytes);
+    settings_.device->memory_bytes =
+        bytes + static_cast<std::uint64_t>(settings_.spec->limits.memory_bytes);
     for (const PlannedCase& c : cases_) {
-      settings_.device->launch_limit = std::max(settings_.device->launch_limit, c.spec->instruction_limit);
+      settings_.device->launch_limit =
+          std::max(settings_.device->launch_limit, c.spec->instruction_limit);
     }
   }
 
@@ -63,7 +65,8 @@ class Session {
     std::iota(order.begin(), order.end(), std::size_t{0});
     Random random(substream(run_seed_, 0x0bde2));
     for (std::size_t i = order.size(); i > 1; --i) {
-      std::swap(order[i - 1], order[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
+      std::swap(order[i - 1],
+                order[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
     }
     return order;
   }
@@ -104,7 +107,8 @@ class Session {
 
   void after_simulation(const CaseResult& result) {
     // An error on the device stays with the process, as on hardware.
-    if (result.verdict == Verdict::device_error || result.verdict == Verdict::time_limit) worker_.reset();
+    if (result.verdict == Verdict::device_error || result.verdict == Verdict::time_limit)
+      worker_.reset();
     if (result.verdict == Verdict::skipped) needs_gpu_ = result.detail;
   }
 
@@ -115,8 +119,9 @@ class Session {
     if (settings_.device && fresh) worker_.reset();
     if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
     if (timeouts_ >= kPatience) {
-      return not_run(planned, last_timeout_,
-                     fmt::format("not attempted: {} other cases ran into their time limit", kPatience));
+      return not_run(
+          planned, last_timeout_,
+          fmt::format("not attempted: {} other cases ran into their time limit", kPatience));
     }
     if (worker_ == nullptr) {
       load_failure_ = start_worker();

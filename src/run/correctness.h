@@ -19,7 +19,7 @@ inline constexpr int kPatience = 3;
 // Chooses cases: a --quick run, a single case by name, or what an example is about.
 struct CaseFilter {
   bool quick = false;
-  std::string only;  // a case's name; "" means all
+  std::string only;        // a case's name; "" means all
   bool exclusive = false;  // of the untimed cases, those that run alone instead of the others
   // Not empty: the cases that make correctness, and these by name.
   std::vector<std::string> targets;
@@ -35,13 +35,12 @@ std::uint64_t case_seed(std::uint64_t run_seed, const std::string& challenge,
 // kills the worker costs only itself. Every case gets a result, in spec order. A submission that
 // does not load gives every case its load_error. Throws Error for faults of the harness.
 std::vector<CaseResult> run_correctness(const Challenge&, const WorkerSettings&,
-                                        std::uint64_t run_seed, const CaseFilter&,
-                                        TimeAccount&);
+                                        std::uint64_t run_seed, const CaseFilter&, TimeAccount&);
 
 // The same on the simulated device that the settings ask for, where the spec's timed cases run like others: what they
 // do is counted. A resource or timed case starts on a fresh device, so that its figures do not depend on what ran before. Once a
 // case turns out to need what the simulator lacks, every case is skipped and says so.
-std::vector<CaseResult> run_simulated(const Challenge&, const WorkerSettings&, std::uint64_t run_seed,
-                                      const CaseFilter&, TimeAccount&);
+std::vector<CaseResult> run_simulated(const Challenge&, const WorkerSettings&,
+                                      std::uint64_t run_seed, const CaseFilter&, TimeAccount&);
 
 }  // namespace assay::run

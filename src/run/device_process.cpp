@@ -64,8 +64,8 @@ DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings,
   program.policy = sandbox::Policy::worker;
   program.mounts = sandbox::library_mounts();
   program.exec_fd = sandbox::device_image_fd();
-  program.argv = {"device", std::to_string(settings.memory_bytes), std::to_string(settings.launch_limit),
-                  std::to_string(settings.threads)};
+  program.argv = {"device", std::to_string(settings.memory_bytes),
+                  std::to_string(settings.launch_limit), std::to_string(settings.threads)};
   // In descriptor order 0..9; see device/protocol.h.
   program.fds = {null.get(),   text_write.get(), text_write.get(), control_.fd(), arena_.fd(),
                  order_.get(), done_.get(),      link_.fd(),       call_.get(),   answer_.get()};
@@ -81,7 +81,8 @@ bool DeviceProcess::order(Order order, std::chrono::milliseconds patience) {
   const std::uint64_t one = 1;
   std::uint64_t count = 0;
   usable_ = false;
-  if (::write(order_.get(), &one, sizeof one) != sizeof one) throw Error("cannot reach a device process");
+  if (::write(order_.get(), &one, sizeof one) != sizeof one)
+    throw Error("cannot reach a device process");
   for (;;) {
     pollfd entries[] = {{done_.get(), POLLIN, 0}, {process_.pidfd(), POLLIN, 0}};
     const int ready = ::poll(entries, 2, static_cast<int>(patience.count()));
@@ -96,12 +97,17 @@ DeviceProcess::Placed DeviceProcess::place(const CasePlan& plan, Layout& layout)
   handles_.clear();
   for (std::size_t i = 0; i < layout.slots.size(); ++i) {
     if (!layout.on_device[i]) continue;
-    if (handles_.size() == device::kMaxBuffers) throw Error("a case has too many buffers for the device");
+    if (handles_.size() == device::kMaxBuffers)
+      throw Error("a case has too many buffers for the device");
     const wire::BufferSlot& slot = layout.slots[i];
     const BufferPlan& buffer = plan.buffers[i];
     device::Buffer& to = control().buffer[handles_.size()];
-    to = {slot.offset, slot.bytes, static_cast<std::uint32_t>(misalignment(plan, buffer, Memory::device)), buffer.phase,
-          buffer.role != Role::input, 0};
+    to = {slot.offset,
+          slot.bytes,
+          static_cast<std::uint32_t>(misalignment(plan, buffer, Memory::device)),
+          buffer.phase,
+          buffer.role != Role::input,
+          0};
     handles_.push_back(i);
   }
   control().buffers = static_cast<std::uint32_t>(handles_.size());
@@ -125,8 +131,8 @@ std::optional<DeviceReport> DeviceProcess::stop(std::chrono::milliseconds patien
   device::Report said;
   std::memcpy(&said, &control().report, sizeof said);
   DeviceReport report;
-  report.work = {said.counters,        said.to_device_bytes, said.to_host_bytes,
-                 said.within_bytes,    said.transfers,       said.peak_bytes};
+  report.work = {said.counters,     said.to_device_bytes, said.to_host_bytes,
+                 said.within_bytes, said.transfers,       said.peak_bytes};
   report.work.to_host_bytes += answered_on_host_;
   report.findings = said.findings;
   report.first_finding = text_of(said.first_finding);
@@ -141,8 +147,9 @@ bool DeviceProcess::collect(const CasePlan& plan, std::string& changed) {
   if (!order(Order::collect)) return false;
   const std::int32_t n = control().changed;
   if (n >= 0 && static_cast<std::size_t>(n) < handles_.size()) {
-    changed = fmt::format("wrote to the input {} (byte {})", plan.buffers[handles_[static_cast<std::size_t>(n)]].name,
-                          control().changed_at);
+    changed =
+        fmt::format("wrote to the input {} (byte {})",
+                    plan.buffers[handles_[static_cast<std::size_t>(n)]].name, control().changed_at);
   }
   return true;
 }
@@ -158,9 +165,10 @@ bool DeviceProcess::write(std::uint64_t address, std::span<const std::byte> byte
 }
 
 double DeviceProcess::busy_seconds() const {
-  const auto now = static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-          .count());
+  const auto now =
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                     std::chrono::steady_clock::now().time_since_epoch())
+                                     .count());
   const std::uint64_t since = control().busy_since.load(), done = control().busy_ns.load();
   const std::uint64_t present = since != 0 && since < now ? now - since : 0;
   return static_cast<double>(done + present) * 1e-9;

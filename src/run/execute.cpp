@@ -43,7 +43,8 @@ void take_device_failure(CaseResult& result, const DeviceReport& device) {
   } else if (device.findings > 0) {
     verdict = Verdict::device_error;
     why = device.first_finding;
-    if (device.findings > 1) why += fmt::format(" (and findings at {} more places)", device.findings - 1);
+    if (device.findings > 1)
+      why += fmt::format(" (and findings at {} more places)", device.findings - 1);
   } else if (device.over_limit) {
     verdict = Verdict::time_limit;
     why = "its kernels executed more instructions than the case allows";
@@ -62,7 +63,8 @@ void take_device_failure(CaseResult& result, const DeviceReport& device) {
 void flush_caches() {
   static const std::size_t bytes = [] {
     const long l3 = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return std::clamp<std::size_t>(l3 > 0 ? 2 * static_cast<std::size_t>(l3) : 0, 32u << 20, 160u << 20);
+    return std::clamp<std::size_t>(l3 > 0 ? 2 * static_cast<std::size_t>(l3) : 0, 32u << 20,
+                                   160u << 20);
   }();
   static std::vector<std::uint64_t> buffer(bytes / sizeof(std::uint64_t));
   parallel_for(static_cast<std::int64_t>(buffer.size()), 1 << 16,
@@ -135,7 +137,8 @@ CaseResult execute(WorkerProcess& worker, CaseInput& input, const ExecuteOptions
     const std::uint64_t uncounted = worker.uncounted_growth();
     const std::uint64_t unexplained = growth > uncounted ? growth - uncounted : 0;
     const std::uint64_t host = std::max(scratch, unexplained);
-    result.metrics.push_back({"scratch_bytes", static_cast<double>(host + device.work.device_bytes)});
+    result.metrics.push_back(
+        {"scratch_bytes", static_cast<double>(host + device.work.device_bytes)});
   }
   if (outcome.device) add_metrics(result.metrics, device.work);
   return result;

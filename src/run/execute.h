@@ -11,12 +11,12 @@
 namespace assay::run {
 
 struct ExecuteOptions {
-  std::uint64_t case_id = 0;      // unique per run within the worker
+  std::uint64_t case_id = 0;  // unique per run within the worker
   std::uint64_t poison_seed = 0;
-  bool make_resident = true;      // untimed; must be off when the input must stay unseen
-  bool measure_memory = false;    // adds the metric scratch_bytes
-  bool flush_caches = false;      // before each phase
-  bool judge = true;              // off: only that the call succeeded; for trusted code
+  bool make_resident = true;    // untimed; must be off when the input must stay unseen
+  bool measure_memory = false;  // adds the metric scratch_bytes
+  bool flush_caches = false;    // before each phase
+  bool judge = true;            // off: only that the call succeeded; for trusted code
 };
 
 // Runs every phase and judges the outputs. `result.seconds` is the time of the timed phase. The

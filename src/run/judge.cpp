@@ -9,7 +9,7 @@
 namespace assay::run {
 
 const char* status_name(std::int32_t status) {
-  constexpr std::array kNames{"ASSAY_OK",     "ASSAY_EINVAL", "ASSAY_ENOTSUP", "ASSAY_ENOMEM",
+  constexpr std::array kNames{"ASSAY_OK",     "ASSAY_EINVAL", "ASSAY_ENOTSUP",  "ASSAY_ENOMEM",
                               "ASSAY_ESTATE", "ASSAY_ECAP",   "ASSAY_EINTERNAL"};
   return status >= 0 && status < static_cast<std::int32_t>(kNames.size())
              ? kNames[static_cast<std::size_t>(status)]
@@ -25,8 +25,8 @@ void judge(const Challenge& challenge, const FinishedRun& run, CaseResult& resul
     return;
   }
   if (run.status != expected) {
-    result.detail = fmt::format("returned {} ({}) instead of {}", status_name(run.status), run.status,
-                                status_name(expected));
+    result.detail = fmt::format("returned {} ({}) instead of {}", status_name(run.status),
+                                run.status, status_name(expected));
     return;
   }
   result.detail = find_overrun(*run.plan, *run.layout, run.output, run.poison_seed, run.device);

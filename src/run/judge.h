@@ -14,12 +14,12 @@ struct FinishedRun {
   const CasePlan* plan = nullptr;
   const Layout* layout = nullptr;
   const Reference* reference = nullptr;
-  BufferViews buffers;              // inputs and outputs
-  const void* output = nullptr;     // base of the output arena
+  BufferViews buffers;           // inputs and outputs
+  const void* output = nullptr;  // base of the output arena
   std::uint64_t poison_seed = 0;
-  std::int32_t status = 0;          // what the call returned
+  std::int32_t status = 0;  // what the call returned
   const CallbackServer* server = nullptr;
-  const void* device = nullptr;     // base of the device arena, where the case has one
+  const void* device = nullptr;  // base of the device arena, where the case has one
 };
 
 // Status, canaries, untouched outputs where the call had to fail, then the challenge's check. Fills

@@ -16,7 +16,8 @@ std::size_t round_up(std::size_t n) { return (n + kAlign - 1) / kAlign * kAlign;
 
 // 16-bit halves 0xfff1..0xffff: NaN as f16, bf16, f32 and f64, small negative as an integer.
 std::uint64_t poison_word(std::uint64_t seed, std::uint64_t index) {
-  return 0xfff1fff1fff1fff1ull | (mix64(seed + index * 0x9e3779b97f4a7c15ull) & 0x000e000e000e000eull);
+  return 0xfff1fff1fff1fff1ull |
+         (mix64(seed + index * 0x9e3779b97f4a7c15ull) & 0x000e000e000e000eull);
 }
 
 std::byte poison_byte(std::uint64_t seed, std::size_t offset) {
@@ -75,7 +76,8 @@ Layout make_layout(const CasePlan& plan, bool callbacks, Memory memory) {
     if (!b.null) {
       std::size_t& cursor = on_device ? layout.device_bytes : slot.in_output ? output : input;
       // Unaligned cases put every base one element behind a 256-byte boundary.
-      slot.offset = cursor + kAlign + misalignment(plan, b, on_device ? Memory::device : Memory::host);
+      slot.offset =
+          cursor + kAlign + misalignment(plan, b, on_device ? Memory::device : Memory::host);
       cursor = round_up(slot.offset + slot.bytes + kCanaryBytes);
     }
     layout.slots.push_back(slot);
@@ -99,14 +101,17 @@ std::vector<BufferView> views(const Layout& layout, void* input, void* output, v
     if (slot.null) {
       result.push_back({});
     } else {
-      auto* base = static_cast<std::byte*>(layout.on_device[i] ? device : slot.in_output ? output : input);
+      auto* base = static_cast<std::byte*>(layout.on_device[i] ? device
+                                           : slot.in_output    ? output
+                                                               : input);
       result.push_back({base + slot.offset, slot.bytes});
     }
   }
   return result;
 }
 
-void poison(const CasePlan& plan, const Layout& layout, void* output, std::uint64_t seed, void* device) {
+void poison(const CasePlan& plan, const Layout& layout, void* output, std::uint64_t seed,
+            void* device) {
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     auto* arena = static_cast<std::byte*>(layout.on_device[i] ? device : output);
     const auto& slot = layout.slots[i];

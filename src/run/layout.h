@@ -36,7 +36,8 @@ std::vector<BufferView> views(const Layout&, void* input, void* output, void* de
 
 // Fills output buffers and all canaries with a pattern derived from `seed` that is a NaN in every
 // float format and never a valid index. inout contents are left alone.
-void poison(const CasePlan&, const Layout&, void* output, std::uint64_t seed, void* device = nullptr);
+void poison(const CasePlan&, const Layout&, void* output, std::uint64_t seed,
+            void* device = nullptr);
 
 // Empty when every canary stands as poison() left it, else which buffer was overrun.
 std::string find_overrun(const CasePlan&, const Layout&, const void* output, std::uint64_t seed,

@@ -78,7 +78,8 @@ class TimedCase {
     if (quick_ || round >= kMostTimes * planned) return false;
     const auto now = Clock::now();
     if (round == planned) extended_since_ = now;
-    if (std::chrono::duration<double>(now - extended_since_).count() > kExtensionBudget) return false;
+    if (std::chrono::duration<double>(now - extended_since_).count() > kExtensionBudget)
+      return false;
     return !settled();
   }
 
@@ -113,9 +114,9 @@ class TimedCase {
     const Charge charge(account_.workers);
     WorkerSettings own = settings;
     own.library = library;
-    entrants_.push_back({name,
-                         std::make_unique<WorkerProcess>(own, input_arena_, planned_.layout.output_bytes),
-                         repetitions, seconds});
+    entrants_.push_back(
+        {name, std::make_unique<WorkerProcess>(own, input_arena_, planned_.layout.output_bytes),
+         repetitions, seconds});
     ++account_.workers_started;
   }
 
@@ -145,7 +146,8 @@ class TimedCase {
     std::vector<Entrant*> order;
     for (Entrant& e : entrants_) order.push_back(&e);
     for (std::size_t i = order.size(); i > 1; --i) {
-      std::swap(order[i - 1], order[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(i)))]);
+      std::swap(order[i - 1],
+                order[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(i)))]);
     }
     return order;
   }
@@ -158,7 +160,8 @@ class TimedCase {
       for (Entrant& e : entrants_) {
         if (!takes_part(e, round)) continue;
         const Outcome outcome = e.worker->prepare();
-        if (outcome.verdict != Verdict::ok && !blame(e, outcome.verdict, outcome.detail)) return false;
+        if (outcome.verdict != Verdict::ok && !blame(e, outcome.verdict, outcome.detail))
+          return false;
       }
     }
     {
@@ -188,8 +191,9 @@ class TimedCase {
       take_worst(run);
     }
     if (run.verdict != Verdict::ok) {
-      return blame(entrant, run.verdict,
-                   round < 0 ? run.detail : fmt::format("repetition {}: {}", round + 1, run.detail));
+      return blame(
+          entrant, run.verdict,
+          round < 0 ? run.detail : fmt::format("repetition {}: {}", round + 1, run.detail));
     }
     if (round < 0) return true;
     sample.*entrant.seconds = std::max(run.seconds - protocol_seconds_, 1e-9);

@@ -19,17 +19,18 @@ inline constexpr int kControlFd = 3, kInputFd = 4, kOutputFd = 5, kRequestFd = 6
 inline constexpr int kLinkFd = 8, kCallFd = 9, kAnswerFd = 10, kLogFd = 11;
 
 enum class Command : std::uint32_t {
-  ping,     // nothing; measures the protocol
-  load,     // dlopen the submission, find its symbols
-  prepare,  // make the buffers of the case resident, poison freed scratch
-  run,      // one phase of the case
+  ping,       // nothing; measures the protocol
+  load,       // dlopen the submission, find its symbols
+  prepare,    // make the buffers of the case resident, poison freed scratch
+  run,        // one phase of the case
   self_test,  // the submission's own tests: assay_self_test(ctx)
 };
 
 struct BufferSlot {
   std::uint64_t offset = 0, bytes = 0;
   std::uint32_t in_output = 0, null = 0;
-  std::uint64_t device = 0;  // not 0: the buffer is device memory at this address, and in no memfd of the worker's
+  std::uint64_t device =
+      0;  // not 0: the buffer is device memory at this address, and in no memfd of the worker's
 };
 
 inline constexpr std::uint32_t kMagic = 0x59415341;  // "ASAY"
@@ -59,13 +60,13 @@ enum class Reply : std::uint32_t { none, done, callback, load_failed };
 // The control page.
 struct Control {
   Reply reply = Reply::none;
-  std::int32_t status = 0;           // of the submission's call
-  std::uint64_t scratch_peak = 0;    // ctx->alloc, bytes
+  std::int32_t status = 0;         // of the submission's call
+  std::uint64_t scratch_peak = 0;  // ctx->alloc, bytes
   std::uint32_t callback_kind = 0;
   std::uint32_t callback_request_bytes = 0, callback_response_bytes = 0;
-  std::uint32_t callback_bulk_bytes = 0;   // behind the response
-  std::uint64_t callback_bulk_address = 0; // where the worker wants them
-  char message[512] = {};            // load_failed: why
+  std::uint32_t callback_bulk_bytes = 0;    // behind the response
+  std::uint64_t callback_bulk_address = 0;  // where the worker wants them
+  char message[512] = {};                   // load_failed: why
 };
 
 }  // namespace assay::wire

@@ -27,7 +27,8 @@ using wire::Command, wire::Reply;
 
 constexpr std::size_t kTextLimit = 64 << 10;
 constexpr double kControlTimeLimit = 30;  // of ping and prepare
-constexpr double kSimulationLimit = 300;  // of the device in one call, beside the limit on instructions
+constexpr double kSimulationLimit =
+    300;  // of the device in one call, beside the limit on instructions
 
 double seconds_between(Clock::time_point a, Clock::time_point b) {
   return std::chrono::duration<double>(b - a).count();
@@ -53,7 +54,9 @@ std::uint64_t take_count(int fd) {
 
 const char* signal_hint(int signal) {
   switch (signal) {
-    case SIGSEGV: return " (invalid memory access; also what writing to an input or overrunning the stack gives)";
+    case SIGSEGV:
+      return " (invalid memory access; also what writing to an input or overrunning the stack "
+             "gives)";
     case SIGABRT: return " (abort: an uncaught exception, a failed assertion or heap corruption)";
     case SIGILL: return " (illegal instruction)";
     case SIGFPE: return " (integer division by zero)";
@@ -81,8 +84,8 @@ std::string missing_cuda_function(std::string_view message) {
   constexpr std::string_view kMark = "undefined symbol: ";
   const std::size_t at = message.find(kMark);
   if (at == std::string_view::npos) return {};
-  const std::string_view name = message.substr(at + kMark.size(), message.find_first_of(" ,;\n", at + kMark.size()) -
-                                                                      (at + kMark.size()));
+  const std::string_view name = message.substr(
+      at + kMark.size(), message.find_first_of(" ,;\n", at + kMark.size()) - (at + kMark.size()));
   const bool cuda = name.starts_with("cuda") || name.starts_with("__cuda");
   return cuda ? printable(name, 1) : "";
 }
@@ -126,11 +129,12 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
   program.mounts = sandbox::library_mounts();
   const sandbox::Mount library{settings_.library.string(), "/submission.so", false};
   program.mounts.push_back(library);
-  program.exec_fd = device == nullptr ? sandbox::worker_image_fd() : sandbox::cuda_worker_image_fd();
+  program.exec_fd =
+      device == nullptr ? sandbox::worker_image_fd() : sandbox::cuda_worker_image_fd();
   program.argv = {"worker", sandbox::visible(settings_.tier, library)};
   // In descriptor order 0..7; see wire.h.
-  program.fds = {null.get(),   text_write.get(), text_write.get(), control_.fd(),
-                 input_.fd(),  output_.fd(),     request_.get(),   reply_.get()};
+  program.fds = {null.get(),  text_write.get(), text_write.get(), control_.fd(),
+                 input_.fd(), output_.fd(),     request_.get(),   reply_.get()};
   Fd log_write;
   if (device != nullptr) {
     device_ = std::make_unique<DeviceProcess>(settings_.tier, *settings_.device, *device);
@@ -138,8 +142,8 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
     if (::pipe2(log, O_CLOEXEC | O_NONBLOCK) != 0) throw Error("cannot make a pipe");
     log_ = Fd(log[0]);
     log_write = Fd(log[1]);
-    program.fds.insert(program.fds.end(),
-                       {device_->link_fd(), device_->call_fd(), device_->answer_fd(), log_write.get()});
+    program.fds.insert(program.fds.end(), {device_->link_fd(), device_->call_fd(),
+                                           device_->answer_fd(), log_write.get()});
   }
   constexpr std::uint64_t kRuntime = 512u << 20;  // libraries, stacks
   program.limits.address_space = input_.bytes() + output_.bytes() + kRuntime +
@@ -161,8 +165,8 @@ Outcome WorkerProcess::load() {
     std::memcpy(header().symbols[n++], symbol.c_str(), symbol.size() + 1);
   }
   header().required_symbols = static_cast<std::uint32_t>(n);
-  Outcome outcome =
-      request_with_device(Command::load, spec.limits.load_time_s, nullptr, device::kLoading, kInstructionLimit);
+  Outcome outcome = request_with_device(Command::load, spec.limits.load_time_s, nullptr,
+                                        device::kLoading, kInstructionLimit);
   if (outcome.verdict == Verdict::ok && control().reply == Reply::load_failed) {
     char message[sizeof control().message];
     std::memcpy(message, control().message, sizeof message);
@@ -189,7 +193,8 @@ Outcome WorkerProcess::set_case(const CasePlan& plan, const Layout& layout, std:
     switch (device_->place(plan, layout_)) {
       case DeviceProcess::Placed::yes: break;
       case DeviceProcess::Placed::no_room:
-        return ended(Verdict::memory_limit, "what the submission keeps in device memory leaves no room for the case");
+        return ended(Verdict::memory_limit,
+                     "what the submission keeps in device memory leaves no room for the case");
       case DeviceProcess::Placed::dead: return device_died();
     }
   }
@@ -215,7 +220,8 @@ Outcome WorkerProcess::prepare() { return request(Command::prepare, kControlTime
 
 Outcome WorkerProcess::run(int phase, const CaseSpec& spec, CallbackServer* server) {
   header().phase = phase;
-  return request_with_device(Command::run, spec.time_limit_s, server, phase, spec.instruction_limit);
+  return request_with_device(Command::run, spec.time_limit_s, server, phase,
+                             spec.instruction_limit);
 }
 
 Outcome WorkerProcess::collect(const CasePlan& plan) {
@@ -232,8 +238,9 @@ void WorkerProcess::set_shuffle_seed(std::uint64_t seed) {
   if (device_ != nullptr) device_->set_shuffle_seed(seed);
 }
 
-Outcome WorkerProcess::request_with_device(Command command, double time_limit_s, CallbackServer* server,
-                                           int phase, std::uint64_t instruction_limit) {
+Outcome WorkerProcess::request_with_device(Command command, double time_limit_s,
+                                           CallbackServer* server, int phase,
+                                           std::uint64_t instruction_limit) {
   if (device_ == nullptr) return request(command, time_limit_s, server);
   if (!device_->start(phase, instruction_limit)) {
     // Nothing of the submission has reached it before it is loaded.
@@ -250,7 +257,8 @@ Outcome WorkerProcess::request_with_device(Command command, double time_limit_s,
 // What the device saw counts however the request ended, unless the device ended with it.
 void WorkerProcess::take_report(Outcome& outcome) {
   constexpr std::chrono::milliseconds kPatienceAfterFailure{2000};
-  outcome.device = outcome.verdict == Verdict::ok ? device_->stop() : device_->stop(kPatienceAfterFailure);
+  outcome.device =
+      outcome.verdict == Verdict::ok ? device_->stop() : device_->stop(kPatienceAfterFailure);
   if (!outcome.device) {
     if (outcome.verdict == Verdict::ok) outcome = device_died();
     return;
@@ -274,7 +282,8 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackSer
   for (;;) {
     const std::uint64_t one = 1;
     const auto t0 = Clock::now();
-    if (::write(request_.get(), &one, sizeof one) != sizeof one) throw Error("cannot reach a worker");
+    if (::write(request_.get(), &one, sizeof one) != sizeof one)
+      throw Error("cannot reach a worker");
     process_.resume();
     const double device_before = device_seconds();
     if (auto failure = await_reply(time_limit_s - outcome.seconds)) return *failure;
@@ -283,7 +292,8 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackSer
     const auto t2 = Clock::now();
     // A reply may be forged; what happens until the stop is then still running. A long stop is
     // charged, so nothing is gained by it.
-    const double called = std::max(0.0, seconds_between(t0, t1) - (device_seconds() - device_before));
+    const double called =
+        std::max(0.0, seconds_between(t0, t1) - (device_seconds() - device_before));
     const double stopping = seconds_between(t1, t2);
     outcome.seconds += called + (stopping > 0.01 * called + 50e-6 ? stopping : 0);
     if (take_count(reply_.get()) != 1) {
@@ -312,7 +322,9 @@ std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s) {
                         {device_ == nullptr ? -1 : device_->pidfd(), POLLIN, 0}};
     const double device_spent = device_seconds() - device_before;
     if (device_spent > kSimulationLimit) {
-      return ended(Verdict::time_limit, fmt::format("its kernels took more than {:.0f} s to simulate", kSimulationLimit));
+      return ended(
+          Verdict::time_limit,
+          fmt::format("its kernels took more than {:.0f} s to simulate", kSimulationLimit));
     }
     const auto deadline = start + nanoseconds(time_limit_s + device_spent);
     const auto left = std::max<std::chrono::nanoseconds>(deadline - Clock::now(), {});
@@ -322,7 +334,8 @@ std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s) {
     if (entries[0].revents != 0) return std::nullopt;
     if (entries[1].revents != 0) return died();
     if (entries[3].revents != 0) return device_died();
-    if (ready == 0 && device_seconds() - device_before <= device_spent) return timed_out(time_limit_s);
+    if (ready == 0 && device_seconds() - device_before <= device_spent)
+      return timed_out(time_limit_s);
     if (entries[2].revents != 0 && drain_text()) {
       return ended(Verdict::output_limit, "more than 64 KiB on stdout and stderr");
     }
@@ -341,14 +354,14 @@ void WorkerProcess::answer(CallbackServer* server) {
       std::min<std::size_t>(control().callback_bulk_bytes, kCallbackPayload - response_bytes);
   const std::uint64_t address = control().callback_bulk_address;
   std::byte* response = input_.data() + layout_.callback_response_offset;
-  header().callback_status =
-      server->serve(control().callback_kind,
-                    {output_.data() + layout_.callback_request_offset, request_bytes},
-                    {response, response_bytes + bulk_bytes});
+  header().callback_status = server->serve(
+      control().callback_kind, {output_.data() + layout_.callback_request_offset, request_bytes},
+      {response, response_bytes + bulk_bytes});
   const bool to_device = device_ != nullptr && sim::kGlobalRange.contains(address);
   const bool written =
-      bulk_bytes > 0 && (to_device ? device_->write(address, {response + response_bytes, bulk_bytes})
-                                   : write_into(process_.pid(), address, response + response_bytes, bulk_bytes));
+      bulk_bytes > 0 &&
+      (to_device ? device_->write(address, {response + response_bytes, bulk_bytes})
+                 : write_into(process_.pid(), address, response + response_bytes, bulk_bytes));
   header().callback_bulk_written = written ? 1 : 0;
   if (device_ != nullptr) device_->answered_on_host(response_bytes + (to_device ? 0 : bulk_bytes));
 }
@@ -356,9 +369,9 @@ void WorkerProcess::answer(CallbackServer* server) {
 Outcome WorkerProcess::timed_out(double time_limit_s) {
   process_.kill();
   const double cpu = process_.wait({}).value_or(sandbox::Exit{}).cpu_seconds();
-  Outcome outcome = ended(cpu < 0.3 * time_limit_s ? Verdict::idle_limit : Verdict::time_limit,
-                          fmt::format("no reply within {:.3g} s ({:.2f} s of processor time used)",
-                                      time_limit_s, cpu));
+  Outcome outcome = ended(
+      cpu < 0.3 * time_limit_s ? Verdict::idle_limit : Verdict::time_limit,
+      fmt::format("no reply within {:.3g} s ({:.2f} s of processor time used)", time_limit_s, cpu));
   outcome.seconds = time_limit_s;
   return outcome;
 }
@@ -370,8 +383,9 @@ Outcome WorkerProcess::died() {
   if (!exit) throw Error("a worker neither runs nor ends");
   const int status = exit->status;
   if (WIFEXITED(status)) {
-    return ended(Verdict::runtime_error,
-                 fmt::format("the process exited with status {} during the call", WEXITSTATUS(status)));
+    return ended(
+        Verdict::runtime_error,
+        fmt::format("the process exited with status {} during the call", WEXITSTATUS(status)));
   }
   const int signal = WTERMSIG(status);
   const auto limit_mib = static_cast<double>(settings_.spec->limits.memory_bytes) / 1048576.0;
@@ -385,14 +399,17 @@ Outcome WorkerProcess::died() {
   }
   const bool memory = captured_.find("bad_alloc") != std::string::npos ||
                       resident_mib - arenas_mib > 0.9 * limit_mib;
-  return ended(Verdict::runtime_error,
-               fmt::format("ended by {}{}{}", strsignal(signal), signal_hint(signal),
-                           memory ? fmt::format(" (memory suspected: the limit is {:.0f} MiB)", limit_mib)
-                                  : ""));
+  return ended(
+      Verdict::runtime_error,
+      fmt::format(
+          "ended by {}{}{}", strsignal(signal), signal_hint(signal),
+          memory ? fmt::format(" (memory suspected: the limit is {:.0f} MiB)", limit_mib) : ""));
 }
 
 // The device serves nobody but this worker and the harness, so what ends it came over the link or was a kernel.
-Outcome WorkerProcess::device_died() { return ended(Verdict::runtime_error, device_->how_it_ended()); }
+Outcome WorkerProcess::device_died() {
+  return ended(Verdict::runtime_error, device_->how_it_ended());
+}
 
 Outcome WorkerProcess::ended(Verdict verdict, std::string detail) {
   process_.kill();
@@ -428,14 +445,17 @@ namespace {
 std::uint64_t status_field(pid_t pid, std::string_view field) {
   std::ifstream in(fmt::format("/proc/{}/status", pid));
   for (std::string line; std::getline(in, line);) {
-    if (line.starts_with(field)) return std::strtoull(line.c_str() + field.size(), nullptr, 10) * 1024;
+    if (line.starts_with(field))
+      return std::strtoull(line.c_str() + field.size(), nullptr, 10) * 1024;
   }
   return 0;
 }
 
 }  // namespace
 
-std::uint64_t WorkerProcess::resident_bytes() const { return status_field(process_.pid(), "VmRSS:"); }
+std::uint64_t WorkerProcess::resident_bytes() const {
+  return status_field(process_.pid(), "VmRSS:");
+}
 
 std::uint64_t WorkerProcess::peak_bytes() const { return status_field(process_.pid(), "VmHWM:"); }
 

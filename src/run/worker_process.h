@@ -36,27 +36,29 @@ struct WorkerSettings {
   std::filesystem::path library;
   std::uint32_t challenge = 0;  // index in challenge_rows()
   const ChallengeSpec* spec = nullptr;
-  int threads = 1;              // the submission's cap
-  double cpu_limit_s = 3600;    // of the whole process, a backstop
+  int threads = 1;                       // the submission's cap
+  double cpu_limit_s = 3600;             // of the whole process, a backstop
   std::optional<DeviceSettings> device;  // the submission is in CUDA
 };
 
 // What became of one request.
 struct Outcome {
-  Verdict verdict = Verdict::ok;  // ok: the reply arrived; says nothing about the outputs
-  std::string detail;             // why not ok
-  std::int32_t status = 0;        // ASSAY_* of the call, as the worker reports it
-  double seconds = 0;             // the call's time, without callbacks and without the device's
-  double device_seconds = 0;      // simulating for it
-  std::uint64_t scratch_peak = 0; // as the worker reports it
-  std::optional<DeviceReport> device;  // of load() and run(), where there is a device that still answers
+  Verdict verdict = Verdict::ok;   // ok: the reply arrived; says nothing about the outputs
+  std::string detail;              // why not ok
+  std::int32_t status = 0;         // ASSAY_* of the call, as the worker reports it
+  double seconds = 0;              // the call's time, without callbacks and without the device's
+  double device_seconds = 0;       // simulating for it
+  std::uint64_t scratch_peak = 0;  // as the worker reports it
+  std::optional<DeviceReport>
+      device;  // of load() and run(), where there is a device that still answers
 };
 
 class WorkerProcess {
  public:
   // `input` may be shared by several workers, of which one at a time runs. `device` is the arena of a device, see
   // DeviceProcess; null without one. Throws Error when no process can be made.
-  WorkerProcess(const WorkerSettings&, Arena& input, std::size_t output_bytes, Arena* device = nullptr);
+  WorkerProcess(const WorkerSettings&, Arena& input, std::size_t output_bytes,
+                Arena* device = nullptr);
 
   // Loads the submission; ok, load_error, or how the process died.
   Outcome load();
@@ -115,7 +117,7 @@ class WorkerProcess {
   Fd request_, reply_, text_;
   std::string captured_;  // stdout and stderr
   std::unique_ptr<DeviceProcess> device_;
-  Fd log_;                // what the CUDA runtime refused
+  Fd log_;  // what the CUDA runtime refused
   sandbox::Process process_;
   Layout layout_;
   bool alive_ = true;

@@ -41,7 +41,8 @@ std::size_t attribute_size(int abi) { return abi >= 6 ? 24 : abi >= 4 ? 16 : 8; 
 }  // namespace
 
 int landlock_abi() {
-  const long abi = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  const long abi =
+      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
   return abi < 0 ? 0 : static_cast<int>(abi);
 }
 
@@ -52,12 +53,13 @@ Fd landlock_ruleset(const std::vector<Mount>& mounts) {
   attr.handled_access_fs = handled(abi);
   if (abi >= 4) attr.handled_access_net = 3;  // TCP bind and connect
   if (abi >= 6) attr.scoped = kScopeAbstractUnix | kScopeSignal;
-  Fd ruleset(static_cast<int>(
-      ::syscall(SYS_landlock_create_ruleset, &attr, attribute_size(abi), 0)));
-  if (!ruleset) throw Error(fmt::format("cannot create a Landlock ruleset: {}", std::strerror(errno)));
+  Fd ruleset(
+      static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attr, attribute_size(abi), 0)));
+  if (!ruleset)
+    throw Error(fmt::format("cannot create a Landlock ruleset: {}", std::strerror(errno)));
   for (const Mount& mount : mounts) {
     const Fd path(::open(mount.host.c_str(), O_PATH | O_CLOEXEC));
-    struct stat info{};
+    struct stat info {};
     if (!path || ::fstat(path.get(), &info) != 0) {
       throw Error(fmt::format("cannot open {}: {}", mount.host, std::strerror(errno)));
     }
@@ -68,7 +70,8 @@ Fd landlock_ruleset(const std::vector<Mount>& mounts) {
       rule.allowed_access |= kWriteFolder;
       if (abi >= 3) rule.allowed_access |= kTruncate;
     }
-    if (::syscall(SYS_landlock_add_rule, ruleset.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0) {
+    if (::syscall(SYS_landlock_add_rule, ruleset.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0) !=
+        0) {
       throw Error(fmt::format("cannot add {} to the Landlock ruleset: {}", mount.host,
                               std::strerror(errno)));
     }

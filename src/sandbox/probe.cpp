@@ -13,9 +13,9 @@
 namespace assay::sandbox {
 namespace {
 
-constexpr const char* kAttempts[] = {"none",      "read_etc",     "read_root_home", "read_proc",
-                                     "write_tmp", "write_usr",    "environment",    "inherited_fd",
-                                     "be_root",   "fork",         "socket",         "signal_others"};
+constexpr const char* kAttempts[] = {"none",      "read_etc",  "read_root_home", "read_proc",
+                                     "write_tmp", "write_usr", "environment",    "inherited_fd",
+                                     "be_root",   "fork",      "socket",         "signal_others"};
 
 ProbeResult attempt_escape(Tier tier, int worker_image, const std::string& attempt) {
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -43,7 +43,8 @@ std::string try_tier(Tier tier, int worker_image, std::vector<ProbeResult>& prob
     for (const char* attempt : kAttempts) {
       probes.push_back(attempt_escape(tier, worker_image, attempt));
       if (!probes.back().contained) {
-        return fmt::format("the escape '{}' was not contained ({})", attempt, probes.back().outcome);
+        return fmt::format("the escape '{}' was not contained ({})", attempt,
+                           probes.back().outcome);
       }
     }
   } catch (const Error& e) {

@@ -28,15 +28,26 @@ namespace {
 
 // Where in the launch something failed; sent to the harness with errno.
 enum class Stage : int {
-  user_namespace, namespaces, root, mount, pivot, clone, privileges, limits, descriptors, landlock,
-  seccomp, exec,
+  user_namespace,
+  namespaces,
+  root,
+  mount,
+  pivot,
+  clone,
+  privileges,
+  limits,
+  descriptors,
+  landlock,
+  seccomp,
+  exec,
 };
 
-constexpr std::array kStageNames{
-    "making a user namespace", "making namespaces",     "making a root file system",
-    "mounting",                "changing the root",     "starting the processes",
-    "dropping privileges",     "setting limits",        "placing file descriptors",
-    "entering Landlock",       "installing the filter", "executing"};
+constexpr std::array kStageNames{"making a user namespace",   "making namespaces",
+                                 "making a root file system", "mounting",
+                                 "changing the root",         "starting the processes",
+                                 "dropping privileges",       "setting limits",
+                                 "placing file descriptors",  "entering Landlock",
+                                 "installing the filter",     "executing"};
 
 struct Report {
   Stage stage{};
@@ -113,9 +124,10 @@ void make_root(const Launch& launch) {
     trees[i] = ::open_tree(AT_FDCWD, program.mounts[i].host.c_str(),
                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
     require(launch, Stage::mount, trees[i] >= 0);
-    const std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-                                     (program.mounts[i].writable ? 0 : MOUNT_ATTR_RDONLY);
-    require(launch, Stage::mount, set_attributes(trees[i], "", attributes, AT_EMPTY_PATH | AT_RECURSIVE));
+    const std::uint64_t attributes =
+        MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (program.mounts[i].writable ? 0 : MOUNT_ATTR_RDONLY);
+    require(launch, Stage::mount,
+            set_attributes(trees[i], "", attributes, AT_EMPTY_PATH | AT_RECURSIVE));
   }
   require(launch, Stage::root,
           ::mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,mode=755") == 0);
@@ -138,8 +150,9 @@ void make_root(const Launch& launch) {
   }
   if (program.tmp_bytes > 0) {
     require(launch, Stage::mount, ::mkdir("tmp", 0755) == 0 || errno == EEXIST);
-    require(launch, Stage::mount, ::mount("tmpfs", "tmp", "tmpfs", MS_NOSUID | MS_NODEV,
-                                          launch.tmp_options.c_str()) == 0);
+    require(
+        launch, Stage::mount,
+        ::mount("tmpfs", "tmp", "tmpfs", MS_NOSUID | MS_NODEV, launch.tmp_options.c_str()) == 0);
   }
   require(launch, Stage::pivot, ::syscall(SYS_pivot_root, ".", ".") == 0);
   require(launch, Stage::pivot, ::umount2(".", MNT_DETACH) == 0);
@@ -171,9 +184,10 @@ void drop_privileges(const Launch& launch) {
     // System calls, not libc's functions: those take a lock to tell every thread of the process, and
     // the harness's other threads, which may have held it, do not exist here.
     const uid_t id = launch.uid;
-    require(launch, Stage::privileges, ::syscall(SYS_setgroups, 0, nullptr) == 0 &&
-                                           ::syscall(SYS_setresgid, id, id, id) == 0 &&
-                                           ::syscall(SYS_setresuid, id, id, id) == 0);
+    require(launch, Stage::privileges,
+            ::syscall(SYS_setgroups, 0, nullptr) == 0 &&
+                ::syscall(SYS_setresgid, id, id, id) == 0 &&
+                ::syscall(SYS_setresuid, id, id, id) == 0);
   }
   require(launch, Stage::privileges, ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
 }
@@ -303,7 +317,7 @@ Launch prepare(Tier tier, const Program& program) {
   launch.tmp_options = fmt::format("size={},mode=1777", program.tmp_bytes);
   if (program.mounts.size() > kMaxMounts) throw Error("a sandbox has too many mounts");
   for (const Mount& mount : program.mounts) {
-    struct stat info{};
+    struct stat info {};
     if (::stat(mount.host.c_str(), &info) != 0) {
       throw Error(fmt::format("cannot open {}: {}", mount.host, std::strerror(errno)));
     }
@@ -311,7 +325,8 @@ Launch prepare(Tier tier, const Program& program) {
     add_parents(mount.inside, launch.parents);
     if (launch.root && mount.writable && tier != Tier::none &&
         ::chown(mount.host.c_str(), launch.uid, launch.uid) != 0) {
-      throw Error(fmt::format("cannot give {} to the sandbox: {}", mount.host, std::strerror(errno)));
+      throw Error(
+          fmt::format("cannot give {} to the sandbox: {}", mount.host, std::strerror(errno)));
     }
   }
   launch.argv = pointers(program.argv);
@@ -328,7 +343,8 @@ struct Pipe {
 
 Pipe make_pipe() {
   int fds[2];
-  if (::pipe2(fds, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  if (::pipe2(fds, O_CLOEXEC) != 0)
+    throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
   return {Fd(fds[0]), Fd(fds[1])};
 }
 

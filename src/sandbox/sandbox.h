@@ -49,8 +49,8 @@ struct Mount {
 struct Limits {
   std::uint64_t address_space = 0;  // bytes, 0: unlimited
   std::uint64_t cpu_seconds = 0;
-  std::uint64_t file_size = 0;      // of any file written
-  std::uint64_t processes = 0;      // processes and threads
+  std::uint64_t file_size = 0;  // of any file written
+  std::uint64_t processes = 0;  // processes and threads
   std::uint64_t open_files = 32;
   std::uint64_t stack = 8u << 20;
 };
@@ -62,13 +62,13 @@ enum class Policy : std::uint8_t {
 
 struct Program {
   Policy policy = Policy::worker;
-  std::vector<Mount> mounts;       // besides these only an empty read-only root
-  std::uint64_t tmp_bytes = 0;     // size of a writable /tmp; 0: none
+  std::vector<Mount> mounts;    // besides these only an empty read-only root
+  std::uint64_t tmp_bytes = 0;  // size of a writable /tmp; 0: none
   Limits limits;
-  int exec_fd = -1;                // the executable, when it is a memfd ...
-  std::string exec_path;           // ... else its path inside
+  int exec_fd = -1;       // the executable, when it is a memfd ...
+  std::string exec_path;  // ... else its path inside
   std::vector<std::string> argv, env;
-  std::vector<int> fds;            // fds[i] becomes descriptor i; everything else is closed
+  std::vector<int> fds;  // fds[i] becomes descriptor i; everything else is closed
 };
 
 struct Exit {

@@ -8,19 +8,19 @@
 namespace assay::sim {
 
 enum class FindingKind : std::uint8_t {
-  out_of_bounds,      // an access outside every allocation of its memory
+  out_of_bounds,  // an access outside every allocation of its memory
   misaligned,
   use_after_free,
-  uninitialised,      // a read of global or shared memory that nothing wrote
-  shared_race,        // two threads of a block, one of them writing, nothing between that orders them
-  global_race,        // likewise two blocks
-  barrier_divergence, // threads wait at different barriers, or some never arrive
-  deadlock,           // no thread can go on
-  warp_sync,          // a .sync operation whose mask names lanes that never come, or not the executing one
-  assertion,          // __assertfail
+  uninitialised,  // a read of global or shared memory that nothing wrote
+  shared_race,    // two threads of a block, one of them writing, nothing between that orders them
+  global_race,    // likewise two blocks
+  barrier_divergence,  // threads wait at different barriers, or some never arrive
+  deadlock,            // no thread can go on
+  warp_sync,  // a .sync operation whose mask names lanes that never come, or not the executing one
+  assertion,  // __assertfail
   trap,
   instruction_limit,
-  read_only,          // a write to constant memory
+  read_only,  // a write to constant memory
 };
 
 const char* to_string(FindingKind);
@@ -33,11 +33,11 @@ struct ThreadId {
 // "softmax(float*): block (3,0,0), thread (33,0,0), topk.cu:41: reads 4 bytes at ..."
 struct Finding {
   FindingKind kind{};
-  std::string kernel;   // demangled
+  std::string kernel;  // demangled
   ThreadId thread;
-  std::string where;    // "topk.cu:41"
-  std::string text;     // one sentence: what was accessed, and how far outside which allocation
-  std::string other;    // races: the other access, with its thread and place
+  std::string where;        // "topk.cu:41"
+  std::string text;         // one sentence: what was accessed, and how far outside which allocation
+  std::string other;        // races: the other access, with its thread and place
   std::uint64_t count = 1;  // how often at this place; only the first is described
 
   std::string describe() const;

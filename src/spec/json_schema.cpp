@@ -32,7 +32,8 @@ nlohmann::json parse_json(std::string_view text, const std::string& file) {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& e) {
     const std::size_t at = std::min(e.byte > 0 ? e.byte - 1 : 0, text.size());
-    const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1;
+    const auto line =
+        std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1;
     const std::string_view what = e.what();
     const auto cause = what.rfind(": ");
     throw Error(fmt::format("{}:{}: not valid JSON: {}", file, line,
@@ -45,7 +46,8 @@ void validate_json(const nlohmann::json& document, std::string_view schema_text,
   using Adapter = valijson::adapters::NlohmannJsonAdapter;
   const nlohmann::json schema_json = nlohmann::json::parse(schema_text);
   valijson::Schema schema;
-  valijson::SchemaParser(valijson::SchemaParser::kDraft7).populateSchema(Adapter(schema_json), schema);
+  valijson::SchemaParser(valijson::SchemaParser::kDraft7)
+      .populateSchema(Adapter(schema_json), schema);
   valijson::ValidationResults results;
   if (valijson::Validator().validate(schema, Adapter(document), &results)) return;
   // The most specific error is the deepest one.
@@ -53,7 +55,8 @@ void validate_json(const nlohmann::json& document, std::string_view schema_text,
   while (results.popError(error)) {
     if (error.context.size() > deepest.context.size()) deepest = error;
   }
-  throw Error(fmt::format("{}: at {}: {}", file, json_pointer(deepest.context), deepest.description));
+  throw Error(
+      fmt::format("{}: at {}: {}", file, json_pointer(deepest.context), deepest.description));
 }
 
 }  // namespace assay

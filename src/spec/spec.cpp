@@ -65,16 +65,17 @@ CaseSpec parse_case(const json& j) {
 ResourceRule parse_resource(const json& j) {
   const json& cases = j.at("case");
   const json growth = j.value("growth", json::object());
-  return {j.at("name"),
-          cases.is_array() ? cases.get<std::vector<std::string>>() : std::vector<std::string>{cases},
-          j.at("metric"),
-          j.at("full"),
-          j.at("zero"),
-          j.value("weight", 1.0),
-          j.value("unit", ""),
-          j.value("why", ""),
-          growth.value("from", ""),
-          growth.value("factor", 0.0)};
+  return {
+      j.at("name"),
+      cases.is_array() ? cases.get<std::vector<std::string>>() : std::vector<std::string>{cases},
+      j.at("metric"),
+      j.at("full"),
+      j.at("zero"),
+      j.value("weight", 1.0),
+      j.value("unit", ""),
+      j.value("why", ""),
+      growth.value("from", ""),
+      growth.value("factor", 0.0)};
 }
 
 ChallengeSpec parse_spec(const json& j) {
@@ -114,7 +115,8 @@ void check_consistency(const ChallengeSpec& s, const std::string& file) {
   const Weights& w = s.weights;
   const double sum =
       w.correctness + w.accuracy + w.performance + w.resources + w.completeness + w.tests;
-  if (std::abs(sum - 100) > 1e-9) reject("/weights", fmt::format("weights sum to {}, not 100", sum));
+  if (std::abs(sum - 100) > 1e-9)
+    reject("/weights", fmt::format("weights sum to {}, not 100", sum));
   double shares = 0;
   for (const auto& [group, share] : s.correctness_shares) shares += share;
   if (std::abs(shares - 1) > 1e-9) {
@@ -212,7 +214,8 @@ ChallengeSpec spec_for(const std::string& device, const ChallengeSpec& whole) {
   if (!has(CaseGroup::completeness)) w.completeness = 0;
   if (!has(CaseGroup::timed)) w.performance = 0;
   const double left = w.correctness + w.accuracy + w.performance + w.resources + w.completeness;
-  for (double* weight : {&w.correctness, &w.accuracy, &w.performance, &w.resources, &w.completeness}) {
+  for (double* weight :
+       {&w.correctness, &w.accuracy, &w.performance, &w.resources, &w.completeness}) {
     *weight *= 100 / left;
   }
   return spec;

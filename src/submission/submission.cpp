@@ -31,7 +31,8 @@ constexpr std::array kOnlyCuda{".cu", ".cuh"};
 
 template <class Endings>
 bool has_ending(const std::string& name, const Endings& endings) {
-  return std::any_of(endings.begin(), endings.end(), [&](const char* e) { return name.ends_with(e); });
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](const char* e) { return name.ends_with(e); });
 }
 
 // Why a file of this name may not be there, "" if it may.
@@ -60,7 +61,7 @@ Contents read_plain_file(int folder, const std::string& name) {
     if (errno == ELOOP) return {"", "is a symbolic link"};
     return {"", fmt::format("cannot be read: {}", std::strerror(errno))};
   }
-  struct stat info{};
+  struct stat info {};
   if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {"", "is not a regular file"};
   if (info.st_nlink > 1) return {"", "is a hard link to another file"};
   if (static_cast<std::size_t>(info.st_size) > kFileLimit) return {"", "is larger than 4 MiB"};
@@ -79,14 +80,16 @@ Contents read_plain_file(int folder, const std::string& name) {
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code ec;
-  for (const auto& entry : fs::directory_iterator(folder, ec)) names.push_back(entry.path().filename());
+  for (const auto& entry : fs::directory_iterator(folder, ec))
+    names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   return names;
 }
 
 bool is_number(const std::string& text) {
   return !text.empty() && text.size() < 9 &&
-         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+         std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 bool is_real_directory(const fs::path& path) {
@@ -150,7 +153,8 @@ Folder read_folder(const fs::path& directory) {
       folder.sources.push_back({name, std::move(contents.text)});
     }
   }
-  if (folder.sources.empty()) folder.rejected = fmt::format("no source files in {}", directory.string());
+  if (folder.sources.empty())
+    folder.rejected = fmt::format("no source files in {}", directory.string());
   return folder;
 }
 
@@ -160,7 +164,8 @@ Submission submission_of(const Folder& folder, Language language) {
   s.rejected = folder.rejected;
   if (language == Language::cpp) s.test_source = folder.test_source;
   const auto belongs = [&](const SourceFile& f) {
-    return language == Language::cpp ? !has_ending(f.name, kOnlyCuda) : !has_ending(f.name, kOnlyCpp);
+    return language == Language::cpp ? !has_ending(f.name, kOnlyCuda)
+                                     : !has_ending(f.name, kOnlyCpp);
   };
   std::ranges::copy_if(folder.sources, std::back_inserter(s.sources), belongs);
   std::ranges::stable_partition(s.sources,
@@ -195,7 +200,8 @@ std::vector<Submission> read_submissions(const fs::path& directory, const std::s
   return found;
 }
 
-std::vector<Submission> find_submissions(const fs::path& root, const std::vector<std::string>& challenges,
+std::vector<Submission> find_submissions(const fs::path& root,
+                                         const std::vector<std::string>& challenges,
                                          std::vector<std::string>& warnings) {
   std::vector<Submission> found;
   for (const std::string& model : names_in(root)) {
@@ -205,18 +211,21 @@ std::vector<Submission> find_submissions(const fs::path& root, const std::vector
       const fs::path folder = root / model / challenge;
       if (challenge.front() == '.' || !is_real_directory(folder)) continue;
       if (std::find(challenges.begin(), challenges.end(), challenge) == challenges.end()) {
-        warnings.push_back(fmt::format("{}: {}", folder.string(), unknown_name("challenge", challenge, challenges)));
+        warnings.push_back(fmt::format("{}: {}", folder.string(),
+                                       unknown_name("challenge", challenge, challenges)));
         continue;
       }
       ++answered;
       for (const std::string& attempt : attempts_in(folder)) {
-        std::ranges::move(read_submissions(attempt.empty() ? folder : folder / attempt, model, challenge, attempt),
+        std::ranges::move(read_submissions(attempt.empty() ? folder : folder / attempt, model,
+                                           challenge, attempt),
                           std::back_inserter(found));
       }
     }
     if (answered == 0) {
-      warnings.push_back(fmt::format("{} answers no challenge: expected {}/<challenge>/submission.cpp or .cu", model,
-                                     (root / model).string()));
+      warnings.push_back(
+          fmt::format("{} answers no challenge: expected {}/<challenge>/submission.cpp or .cu",
+                      model, (root / model).string()));
     }
   }
   return found;

@@ -26,8 +26,8 @@ struct Submission {
   // The main file first, then the others by name: of CUDA every .cu, .cuh and header, of C++ all but .cu and .cuh.
   // Empty when `rejected` says why.
   std::vector<SourceFile> sources;
-  std::string test_source;   // contents of test.cpp, the submission's own tests; "" when absent
-  std::string rejected;      // a file that may not be there, by name and reason; the build's verdict
+  std::string test_source;  // contents of test.cpp, the submission's own tests; "" when absent
+  std::string rejected;     // a file that may not be there, by name and reason; the build's verdict
   Language language = Language::cpp;
 
   // What the cell is measured on, as in CellKey.
@@ -38,8 +38,9 @@ struct Submission {
 // of letters, digits, '_', '-' and '.', not starting with '-', '.' or '@', endings .cpp .cc .cu .cuh .h
 // .hpp .inl .md .txt (the last two are ignored). Anything else sets `rejected`, never throws. At least
 // one submission, C++ before CUDA.
-std::vector<Submission> read_submissions(const std::filesystem::path& directory, const std::string& model,
-                                         const std::string& challenge, const std::string& attempt);
+std::vector<Submission> read_submissions(const std::filesystem::path& directory,
+                                         const std::string& model, const std::string& challenge,
+                                         const std::string& attempt);
 
 // Every submission below `root` for the given challenges, sorted by (model, challenge, attempt, language).
 // A model folder without any known challenge is reported in `warnings`, as is a challenge folder

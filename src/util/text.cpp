@@ -31,7 +31,10 @@ std::size_t utf8_length(std::string_view text) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char c = at(0);
   if (c < 0x80) return 1;
-  const std::size_t n = c >= 0xc2 && c <= 0xdf ? 2 : (c & 0xf0) == 0xe0 ? 3 : c >= 0xf0 && c <= 0xf4 ? 4 : 0;
+  const std::size_t n = c >= 0xc2 && c <= 0xdf   ? 2
+                        : (c & 0xf0) == 0xe0     ? 3
+                        : c >= 0xf0 && c <= 0xf4 ? 4
+                                                 : 0;
   if (n == 0 || text.size() < n) return 0;
   for (std::size_t i = 1; i < n; ++i) {
     if ((at(i) & 0xc0) != 0x80) return 0;
@@ -63,8 +66,9 @@ std::string escape_line(std::string_view line, std::size_t max_columns) {
 }
 
 std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
 }
 
 bool is_number(std::string_view text) {
@@ -75,7 +79,8 @@ bool is_number(std::string_view text) {
 
 }  // namespace
 
-std::optional<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates) {
+std::optional<std::string> nearest(std::string_view name,
+                                   const std::vector<std::string>& candidates) {
   std::optional<std::string> best;
   std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
@@ -91,7 +96,8 @@ std::optional<std::string> nearest(std::string_view name, const std::vector<std:
 std::string unknown_name(std::string_view kind, std::string_view name,
                          const std::vector<std::string>& candidates) {
   const std::string start = fmt::format("unknown {} '{}'", kind, printable(name, 1, 80));
-  if (const auto near = nearest(name, candidates)) return fmt::format("{}; did you mean '{}'?", start, *near);
+  if (const auto near = nearest(name, candidates))
+    return fmt::format("{}; did you mean '{}'?", start, *near);
   if (candidates.empty()) return start + "; there are none";
   return fmt::format("{}; known: {}", start, fmt::join(candidates, ", "));
 }

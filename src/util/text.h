@@ -10,7 +10,8 @@
 namespace assay {
 
 // The candidate nearest to `name` by edit distance, when near enough to be a typing error.
-std::optional<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates);
+std::optional<std::string> nearest(std::string_view name,
+                                   const std::vector<std::string>& candidates);
 
 // "unknown model 'textbok'; did you mean 'textbook'?" and, when nothing is near, the known names.
 std::string unknown_name(std::string_view kind, std::string_view name,

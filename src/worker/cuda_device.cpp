@@ -35,8 +35,8 @@ Blocks& blocks() {
 
 // The link's memory is resident from the start, so that it does not count as memory of the submission.
 std::int32_t attach_device() {
-  void* link = ::mmap(nullptr, device::kLinkBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-                      wire::kLinkFd, 0);
+  void* link = ::mmap(nullptr, device::kLinkBytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_POPULATE, wire::kLinkFd, 0);
   if (link == MAP_FAILED) std::_Exit(75);
   auto remote = std::make_unique<device::RemoteDevice>(static_cast<std::byte*>(link), wire::kCallFd,
                                                        wire::kAnswerFd);
@@ -53,7 +53,8 @@ void* device_allocate(std::size_t bytes, std::size_t align) {
     return nullptr;
   }
   const std::size_t step = std::max(align, kAlignment);
-  void* p = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(base) + step - 1) & ~(step - 1));
+  void* p =
+      reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(base) + step - 1) & ~(step - 1));
   const std::lock_guard lock(blocks().mutex);
   blocks().allocation[p] = base;
   return p;

@@ -31,7 +31,7 @@ struct Mapping {
 };
 
 Mapping map_descriptor(int fd, int protection) {
-  struct stat info{};
+  struct stat info {};
   if (::fstat(fd, &info) != 0) std::_Exit(70);
   void* p = ::mmap(nullptr, static_cast<std::size_t>(info.st_size), protection, MAP_SHARED, fd, 0);
   if (p == MAP_FAILED) std::_Exit(71);
@@ -64,7 +64,8 @@ class Worker final : public Call {
         input_(map_descriptor(wire::kInputFd, PROT_READ)),
         output_(map_descriptor(wire::kOutputFd, PROT_READ | PROT_WRITE)),
         scratch_(header().scratch_capacity) {
-    ctx_ = {1, attach_device(), nullptr, header().nthreads, &scratch_alloc, &scratch_free, &scratch_};
+    ctx_ = {1,        attach_device(), nullptr, header().nthreads, &scratch_alloc, &scratch_free,
+            &scratch_};
   }
 
   [[noreturn]] void serve() {
@@ -95,7 +96,9 @@ class Worker final : public Call {
   void* symbol(const char* name) override { return ::dlsym(library_, name); }
   void*& state() override { return state_; }
   void copy(void* to, const void* from, std::size_t n) override { device_aware_copy(to, from, n); }
-  void fill(void* to, unsigned char value, std::size_t n) override { device_aware_fill(to, value, n); }
+  void fill(void* to, unsigned char value, std::size_t n) override {
+    device_aware_fill(to, value, n);
+  }
 
   std::int32_t callback(std::uint32_t kind, const void* request, std::size_t request_bytes,
                         void* response, std::size_t response_bytes, void* bulk,

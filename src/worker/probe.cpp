@@ -28,9 +28,14 @@ constexpr Attempt kAttempts[] = {
     {"write_tmp", [] { return can_open("/tmp/assay_probe", O_WRONLY | O_CREAT); }},
     {"write_usr", [] { return can_open("/usr/assay_probe", O_WRONLY | O_CREAT); }},
     {"environment", [] { return ::getenv("PATH") != nullptr; }},
-    {"inherited_fd", [] { struct stat s{}; return ::fstat(9, &s) == 0; }},
+    {"inherited_fd",
+     [] {
+       struct stat s {};
+       return ::fstat(9, &s) == 0;
+     }},
     {"be_root", [] { return ::getuid() == 0; }},
-    {"affinity", [] {
+    {"affinity",
+     [] {
        cpu_set_t set;
        CPU_ZERO(&set);
        CPU_SET(0, &set);

@@ -40,8 +40,8 @@ void* Scratch::allocate(std::size_t bytes, std::size_t align) {
 void Scratch::release(void* p) {
   const std::lock_guard lock(mutex_);
   const auto at = static_cast<std::size_t>(static_cast<std::byte*>(p) - base_);
-  const auto block = std::find_if(blocks_.begin(), blocks_.end(),
-                                  [&](const Block& b) { return b.begin == at; });
+  const auto block =
+      std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& b) { return b.begin == at; });
   if (p == nullptr || block == blocks_.end()) return;
   live_ -= block->requested;
   blocks_.erase(block);

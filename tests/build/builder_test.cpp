@@ -55,12 +55,14 @@ TEST_F(BuilderTest, SecondBuildComesFromTheCache) {
 }
 
 TEST_F(BuilderTest, CompilesEveryUnitAndOffersTheHeaders) {
-  const BuildResult result = builder_.build(
-      {{{"submission.cpp", "#include \"abi.h\"\n#include \"part.h\"\nextern \"C\" int f() { return g() + ASSAY_OK; }"},
-        {"part.cpp", "#include \"part.h\"\nint g() { return 1; }"},
-        {"part.h", "int g();"}},
-       {{"abi.h", "#include \"assay/abi.h\""}},
-       60});
+  const BuildResult result =
+      builder_.build({{{"submission.cpp",
+                        "#include \"abi.h\"\n#include \"part.h\"\nextern \"C\" int f() { return "
+                        "g() + ASSAY_OK; }"},
+                       {"part.cpp", "#include \"part.h\"\nint g() { return 1; }"},
+                       {"part.h", "int g();"}},
+                      {{"abi.h", "#include \"assay/abi.h\""}},
+                      60});
   EXPECT_EQ(result.record.verdict, Verdict::ok) << result.record.log;
 }
 
@@ -94,9 +96,11 @@ TEST_F(BuilderTest, DiagnosticsAreMadeHarmless) {
 
 TEST_F(BuilderTest, AnEndlessCompilationIsCutOff) {
   const BuildResult result = build(
-      "template <int N, int M> struct A { static constexpr unsigned v = A<N - 1, M>::v + A<N - 1, M + 1>::v; };\n"
+      "template <int N, int M> struct A { static constexpr unsigned v = A<N - 1, M>::v + A<N - 1, "
+      "M + 1>::v; };\n"
       "template <int M> struct A<0, M> { static constexpr unsigned v = M; };\n"
-      "static_assert(A<880, 0>::v != 1);\n", 1);
+      "static_assert(A<880, 0>::v != 1);\n",
+      1);
   EXPECT_EQ(result.record.verdict, Verdict::build_limit) << result.record.log;
 }
 
@@ -108,13 +112,15 @@ TEST_F(BuilderTest, AHugeObjectIsCutOff) {
 TEST(CudaFlags, ForeignSymbolsAreToldFromThoseOfTheRuntime) {
   EXPECT_EQ(foreign_symbols(""), "");
   EXPECT_EQ(foreign_symbols("x.o: warning: undefined reference to `cudaMalloc'\n"
-                            "x.o: warning: undefined reference to `__cudaRegisterFatBinary'\n"), "");
+                            "x.o: warning: undefined reference to `__cudaRegisterFatBinary'\n"),
+            "");
   EXPECT_EQ(foreign_symbols("undefined reference to `cudaFree'\nundefined reference to `g()'\n"
                             "undefined reference to `g()'\nundefined reference to `cublas'\n"),
             "undefined reference to `g()'\nundefined reference to `cublas'\n");
   EXPECT_EQ(foreign_symbols("undefined reference to `never closed\n"), "");
-  EXPECT_EQ(without_linker_warnings("a warning of nvcc\n/usr/bin/ld: x.o: in function `f':\n"
-                                    "x.cpp:(.text+0x79): warning: undefined reference to `cudaFree'\nlast"),
+  EXPECT_EQ(without_linker_warnings(
+                "a warning of nvcc\n/usr/bin/ld: x.o: in function `f':\n"
+                "x.cpp:(.text+0x79): warning: undefined reference to `cudaFree'\nlast"),
             "a warning of nvcc\nlast");
 }
 
@@ -145,7 +151,8 @@ TEST_F(CudaBuilderTest, EmbedsPtxAndLeavesTheRuntimeOpen) {
 }
 
 TEST_F(CudaBuilderTest, WhatOnlyOneGenerationHasIsCompiledForIt) {
-  const std::string source = "__global__ void k() { asm volatile(\"wgmma.fence.sync.aligned;\"); }\n";
+  const std::string source =
+      "__global__ void k() { asm volatile(\"wgmma.fence.sync.aligned;\"); }\n";
   for (const bool cached : {false, true}) {
     const BuildResult result = build_cuda(source);
     ASSERT_EQ(result.record.verdict, Verdict::ok) << result.record.log;

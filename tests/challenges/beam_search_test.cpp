@@ -501,8 +501,12 @@ TEST_P(Options, GiveUpNothingThatIsStillAhead) {
   const json script{{"", {{"0", -1.25}, {"1", -0.25}}},
                     {"1", {{"0", -0.3125}, {"2", -0.25}}},
                     {"*", {{"3", -0.25}}}};
-  const json params{{"K", 2},       {"V", 8},      {"max_new", 5},
-                    {"eos", 0},     {"alpha", -1}, {"keep_finished", 1},
+  const json params{{"K", 2},
+                    {"V", 8},
+                    {"max_new", 5},
+                    {"eos", 0},
+                    {"alpha", -1},
+                    {"keep_finished", 1},
                     {"model", {{"script", script}}}};
   const CaseResult result = run_with(runner, params, 1);
   EXPECT_EQ(result.verdict, Verdict::ok) << result.detail;

@@ -64,7 +64,9 @@ class Filled {
   BufferViews buffers() const { return buffers_; }
   const BufferView& buffer(int handle) const { return buffers_[static_cast<std::size_t>(handle)]; }
   std::string bytes(int handle) const { return {buffer(handle).as<char>(), buffer(handle).bytes}; }
-  CheckResult check() const { return challenge_.check(case_, plan_, *reference_, buffers_, nullptr); }
+  CheckResult check() const {
+    return challenge_.check(case_, plan_, *reference_, buffers_, nullptr);
+  }
 
  private:
   const Challenge& challenge_;
@@ -77,13 +79,15 @@ class Filled {
 };
 
 // A source of the challenge passes every case that is not timed, for the seeds 1 .. seeds.
-inline void expect_passes(const ChallengeUnderTest& subject, const std::string& source, std::uint64_t seeds) {
+inline void expect_passes(const ChallengeUnderTest& subject, const std::string& source,
+                          std::uint64_t seeds) {
   DirectRunner runner(subject.name, compile(subject.file(source), subject.name));
   for (const CaseSpec& c : subject.spec.cases) {
     if (c.group == CaseGroup::timed) continue;
     for (std::uint64_t seed = 1; seed <= (c.group == CaseGroup::resource ? 1 : seeds); ++seed) {
       const CaseResult result = runner.run(c, seed);
-      EXPECT_EQ(result.verdict, Verdict::ok) << source << ", " << c.name << " seed " << seed << ": " << result.detail;
+      EXPECT_EQ(result.verdict, Verdict::ok)
+          << source << ", " << c.name << " seed " << seed << ": " << result.detail;
     }
   }
 }
@@ -112,9 +116,11 @@ inline void expect_traps_covered(const ChallengeUnderTest& subject) {
 }
 
 // A case whose `outputs` hold something does not accept the poison that it starts with.
-inline void expect_untouched_outputs_fail(const ChallengeUnderTest& subject, const std::vector<int>& outputs) {
+inline void expect_untouched_outputs_fail(const ChallengeUnderTest& subject,
+                                          const std::vector<int>& outputs) {
   for (const CaseSpec& c : subject.spec.cases) {
-    if (c.group == CaseGroup::timed || c.group == CaseGroup::resource || c.expect_status != 0) continue;
+    if (c.group == CaseGroup::timed || c.group == CaseGroup::resource || c.expect_status != 0)
+      continue;
     const Filled f(subject, c.name, 4);
     std::size_t bytes = 0;
     for (const int handle : outputs) bytes += f.buffer(handle).bytes;

@@ -39,9 +39,11 @@ std::string source(const std::string& file) {
 class Case {
  public:
   Case(CaseSpec given, std::uint64_t seed)
-      : spec(std::move(given)), plan(challenge().plan(spec)),
+      : spec(std::move(given)),
+        plan(challenge().plan(spec)),
         layout(run::make_layout(plan, challenge().has_callbacks(spec))),
-        input(layout.input_bytes + 64), output(layout.output_bytes + 64),
+        input(layout.input_bytes + 64),
+        output(layout.output_bytes + 64),
         buffers(run::views(layout, input.data(), output.data())) {
     challenge().fill(spec, plan, seed, buffers);
     made = challenge().reference(spec, plan, buffers);
@@ -51,9 +53,7 @@ class Case {
   explicit Case(const json& params, std::uint64_t seed = 1) : Case(spec_with(params), seed) {}
 
   const DflashReference& reference() const { return static_cast<const DflashReference&>(*made); }
-  CheckResult check() const {
-    return challenge().check(spec, plan, *made, buffers, server.get());
-  }
+  CheckResult check() const { return challenge().check(spec, plan, *made, buffers, server.get()); }
 
   CaseSpec spec;
   CasePlan plan;
@@ -148,7 +148,8 @@ TEST(DflashWitness, AcceptanceIsTheLongestConfirmedPathOfEverySmallTree) {
       for (int repeat = 0; repeat < 4; ++repeat) {
         Toy toy{parent, {}, ++salt};
         for (int i = 0; i < n; ++i) {
-          toy.token.push_back(1 + static_cast<int>(mix64(salt * 64 + static_cast<std::uint64_t>(i)) % 3));
+          toy.token.push_back(
+              1 + static_cast<int>(mix64(salt * 64 + static_cast<std::uint64_t>(i)) % 3));
         }
         toys.push_back(toy);
       }
@@ -164,7 +165,8 @@ TEST(DflashWitness, AcceptanceIsTheLongestConfirmedPathOfEverySmallTree) {
     const Toy& toy = toys[b];
     Text accepted;
     for (int j = 0; j < r.n_acc[b]; ++j) {
-      accepted.push_back(toy.token[static_cast<std::size_t>(r.acc_node[static_cast<std::size_t>(first + j)])]);
+      accepted.push_back(
+          toy.token[static_cast<std::size_t>(r.acc_node[static_cast<std::size_t>(first + j)])]);
     }
     const Text best = toy.longest_confirmed();
     // Equal siblings have equal contexts, so any of them may be taken; the rule takes the lowest, and
@@ -189,12 +191,14 @@ TEST(DflashWitness, AcceptanceIsTheLongestConfirmedPathOfEverySmallTree) {
 }
 
 TEST(DflashWitness, MasksAreTheTransitiveClosure) {
-  const Case c(json{{"entry", "mask"}, {"items", {{{"P", 9}, {"n", 70}}, {{"P", 2}, {"n", 5}}}}}, 4);
+  const Case c(json{{"entry", "mask"}, {"items", {{{"P", 9}, {"n", 70}}, {{"P", 2}, {"n", 5}}}}},
+               4);
   const auto* parent = c.buffers[mask::kParent].as<std::int32_t>();
   const DflashReference& r = c.reference();
   const std::size_t ldm = r.bits.size() / 75;
   for (const auto& [first, n, P] : {std::tuple{0, 70, 9}, std::tuple{70, 5, 2}}) {
-    std::vector<std::vector<int>> sees(static_cast<std::size_t>(n), std::vector<int>(static_cast<std::size_t>(n)));
+    std::vector<std::vector<int>> sees(static_cast<std::size_t>(n),
+                                       std::vector<int>(static_cast<std::size_t>(n)));
     for (int i = 0; i < n; ++i) {
       sees[i][i] = 1;
       if (parent[first + i] >= 0) sees[i][parent[first + i]] = 1;
@@ -208,7 +212,8 @@ TEST(DflashWitness, MasksAreTheTransitiveClosure) {
       int depth = 0;
       for (int j = 0; j < n; ++j) {
         depth += sees[i][j];
-        const auto word = r.bits[static_cast<std::size_t>(first + i) * ldm + static_cast<std::size_t>(j / 64)];
+        const auto word =
+            r.bits[static_cast<std::size_t>(first + i) * ldm + static_cast<std::size_t>(j / 64)];
         EXPECT_EQ(static_cast<int>(word >> (j % 64) & 1), sees[i][j]);
       }
       EXPECT_EQ(r.depth[static_cast<std::size_t>(first + i)], depth);
@@ -219,8 +224,13 @@ TEST(DflashWitness, MasksAreTheTransitiveClosure) {
 
 TEST(DflashWitness, AttentionIsTheMaskedFullMatrix) {
   const std::int64_t P = 21, n = 12, Hq = 4, Hkv = 2, D = 32;
-  const Case c(json{{"entry", "attention"}, {"Hq", Hq}, {"Hkv", Hkv}, {"D", D}, {"scale", -0.3},
-                    {"items", {{{"P", P}, {"n", n}}}}}, 3);
+  const Case c(json{{"entry", "attention"},
+                    {"Hq", Hq},
+                    {"Hkv", Hkv},
+                    {"D", D},
+                    {"scale", -0.3},
+                    {"items", {{{"P", P}, {"n", n}}}}},
+               3);
   const auto* parent = c.buffers[attention::kParent].as<std::int32_t>();
   const auto* q = c.buffers[attention::kQ].as<float>();
   const auto* k = c.buffers[attention::kK].as<float>();
@@ -251,7 +261,8 @@ TEST(DflashWitness, AttentionIsTheMaskedFullMatrix) {
         for (std::int64_t j = 0; j < P + n; ++j) {
           o += e[static_cast<std::size_t>(j)] / sum * v[(j * Hkv + h / 2) * D + d];
         }
-        EXPECT_NEAR(c.reference().o[row * D + static_cast<std::size_t>(d)], static_cast<double>(o), 1e-12);
+        EXPECT_NEAR(c.reference().o[row * D + static_cast<std::size_t>(d)], static_cast<double>(o),
+                    1e-12);
       }
     }
   }
@@ -259,7 +270,9 @@ TEST(DflashWitness, AttentionIsTheMaskedFullMatrix) {
 
 // One row per call and no draft: the slow way that generation must agree with.
 TEST(DflashWitness, TheTextIsThatOfOneTokenAtATime) {
-  const Case c(json{{"entry", "generate"}, {"V", 41}, {"n_prompt", 6}, {"max_new", 25}, {"max_nodes", 5}}, 8);
+  const Case c(
+      json{{"entry", "generate"}, {"V", 41}, {"n_prompt", 6}, {"max_new", 25}, {"max_nodes", 5}},
+      8);
   const auto prompt = c.buffers[generate::kPrompt].span<std::int32_t>();
   Text text(prompt.begin(), prompt.end());
   std::vector<float> logits(41);
@@ -275,9 +288,11 @@ TEST(DflashWitness, TheTextIsThatOfOneTokenAtATime) {
     const std::span bytes(reinterpret_cast<const std::byte*>(&request), sizeof(CallHeader) + 20);
     ASSERT_EQ(c.server->serve(kVerify, bytes, std::as_writable_bytes(std::span(logits))), ASSAY_OK);
     if (at + 1 < text.size()) continue;
-    text.push_back(static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
+    text.push_back(
+        static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
   }
-  const std::vector<std::int32_t> emitted(text.begin() + static_cast<std::ptrdiff_t>(prompt.size()), text.end());
+  const std::vector<std::int32_t> emitted(text.begin() + static_cast<std::ptrdiff_t>(prompt.size()),
+                                          text.end());
   EXPECT_EQ(c.reference().text, emitted);
   EXPECT_LT(c.reference().verify_calls, 25);
 }
@@ -301,8 +316,13 @@ TEST(DflashWitness, WrongPositionsMasksAndStaleRowsChangeTheModel) {
 TEST(DflashWitness, SamplingIsLossless) {
   for (const char* mode : {"A", "B", "C"}) {
     const int V = 16, trials = 200000;
-    const Case c(json{{"entry", "accept"}, {"V", V}, {"copies", trials}, {"sampling", mode}, {"shared", true},
-                      {"items", {{{"P", 3}, {"parent", {-1, -1}}}}}}, 12);
+    const Case c(json{{"entry", "accept"},
+                      {"V", V},
+                      {"copies", trials},
+                      {"sampling", mode},
+                      {"shared", true},
+                      {"items", {{{"P", 3}, {"parent", {-1, -1}}}}}},
+                 12);
     const DflashReference& r = c.reference();
     const auto* token = c.buffers[accept::kToken].as<std::int32_t>();
     const auto softmax = [&](int handle) {
@@ -317,7 +337,8 @@ TEST(DflashWitness, SamplingIsLossless) {
     double seconds = 0;
     for (std::size_t b = 0; b < trials; ++b) {
       const bool accepted = r.n_acc[b] > 0;
-      const std::int32_t t = accepted ? token[2 * b + static_cast<std::size_t>(r.acc_node[2 * b])] : r.bonus[b];
+      const std::int32_t t =
+          accepted ? token[2 * b + static_cast<std::size_t>(r.acc_node[2 * b])] : r.bonus[b];
       first[static_cast<std::size_t>(t)] += 1.0 / trials;
       if (!accepted) continue;
       second[static_cast<std::size_t>(r.bonus[b])] += 1;
@@ -350,15 +371,17 @@ TEST_P(Correct, PassesEveryCaseThatIsNotTimed) {
       const bool may_lack = std::string(GetParam()).find("submissions") != std::string::npos &&
                             c.group == CaseGroup::completeness;
       if (may_lack && result.verdict == Verdict::unsupported) continue;
-      EXPECT_EQ(result.verdict, Verdict::ok) << c.name << ", seed " << seed << ": " << result.detail;
+      EXPECT_EQ(result.verdict, Verdict::ok)
+          << c.name << ", seed " << seed << ": " << result.detail;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Dflash, Correct,
-                         ::testing::Values("naive.cpp", "par.cpp",
-                                           "../../submissions/textbook/dflash_verify/submission.cpp",
-                                           "../../submissions/tuned/dflash_verify/submission.cpp"));
+INSTANTIATE_TEST_SUITE_P(
+    Dflash, Correct,
+    ::testing::Values("naive.cpp", "par.cpp",
+                      "../../submissions/textbook/dflash_verify/submission.cpp",
+                      "../../submissions/tuned/dflash_verify/submission.cpp"));
 
 struct Example {
   std::string path, verdict;
@@ -382,7 +405,8 @@ std::vector<Example> examples() {
 
 TEST(DflashExamples, CoverEveryTrap) {
   std::set<std::string> caught;
-  for (const Example& example : examples()) caught.insert(example.cases.begin(), example.cases.end());
+  for (const Example& example : examples())
+    caught.insert(example.cases.begin(), example.cases.end());
   for (const CaseSpec& c : testing::spec_of(kName).cases) {
     if (c.group != CaseGroup::trap) continue;
     EXPECT_TRUE(caught.contains(c.name) || !c.uncaught_reason.empty()) << c.name;
@@ -398,7 +422,8 @@ TEST(DflashFill, DependsOnTheSeedAlone) {
     bool differs = false;
     for (std::size_t i = 0; i < a.buffers.size(); ++i) {
       if (a.plan.buffers[i].role == Role::output || a.buffers[i].bytes == 0) continue;
-      EXPECT_EQ(std::memcmp(a.buffers[i].data, b.buffers[i].data, a.buffers[i].bytes), 0) << spec.name;
+      EXPECT_EQ(std::memcmp(a.buffers[i].data, b.buffers[i].data, a.buffers[i].bytes), 0)
+          << spec.name;
       differs |= std::memcmp(a.buffers[i].data, other.buffers[i].data, a.buffers[i].bytes) != 0;
     }
     EXPECT_TRUE(differs) << spec.name;
@@ -413,7 +438,8 @@ TEST(DflashCheck, RejectsUntouchedZeroAndNanOutputs) {
     EXPECT_FALSE(c.check().pass) << spec.name << " untouched";
     for (const int byte : {0x00, 0xff}) {
       for (std::size_t i = 0; i < c.buffers.size(); ++i) {
-        if (c.plan.buffers[i].role == Role::output) std::memset(c.buffers[i].data, byte, c.buffers[i].bytes);
+        if (c.plan.buffers[i].role == Role::output)
+          std::memset(c.buffers[i].data, byte, c.buffers[i].bytes);
       }
       EXPECT_FALSE(c.check().pass) << spec.name << " filled with " << byte;
     }
@@ -421,7 +447,8 @@ TEST(DflashCheck, RejectsUntouchedZeroAndNanOutputs) {
 }
 
 TEST(DflashServer, RefusesWhatDoesNotFit) {
-  const Case c(json{{"entry", "generate"}, {"V", 41}, {"n_prompt", 6}, {"max_new", 5}, {"max_nodes", 5}}, 8);
+  const Case c(
+      json{{"entry", "generate"}, {"V", 41}, {"n_prompt", 6}, {"max_new", 5}, {"max_nodes", 5}}, 8);
   std::vector<std::byte> response(1 << 12);
   const auto ask = [&](std::uint32_t kind, CallHeader header, std::size_t body) {
     std::vector<std::byte> request(sizeof header + body);

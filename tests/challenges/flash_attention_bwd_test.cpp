@@ -27,8 +27,10 @@ const ChallengeUnderTest& subject() {
 // L = sum over queries of dout . o (+ dlse lse), from the definition of attention.
 class Witness {
  public:
-  explicit Witness(const Filled& f) : problem_(attention::problem_of(f.spec())), p_(problem_.p), f_(f) {
-    for (const int handle : {int{kQ}, int{kK}, int{kV}, int{kDout}}) arrays_.push_back(widened(f.buffer(handle)));
+  explicit Witness(const Filled& f)
+      : problem_(attention::problem_of(f.spec())), p_(problem_.p), f_(f) {
+    for (const int handle : {int{kQ}, int{kK}, int{kV}, int{kDout}})
+      arrays_.push_back(widened(f.buffer(handle)));
     for (const float x : f.buffer(kBias).span<float>()) bias_.push_back(x);
     if (f.buffer(kCuQ).bytes == 0) return;
     cu_q_ = f.buffer(kCuQ).span<std::int64_t>();
@@ -65,7 +67,8 @@ class Witness {
     if (p_.dtype == ASSAY_F32) {
       for (const float x : view.span<float>()) out.push_back(x);
     } else {
-      for (const std::uint16_t x : view.span<std::uint16_t>()) out.push_back(p_.dtype == ASSAY_BF16 ? bf16_to_float(x) : f16_to_float(x));
+      for (const std::uint16_t x : view.span<std::uint16_t>())
+        out.push_back(p_.dtype == ASSAY_BF16 ? bf16_to_float(x) : f16_to_float(x));
     }
     return out;
   }
@@ -100,7 +103,8 @@ class Witness {
       }
       s *= p_.scale;
       if (problem_.softcap > 0) s = problem_.softcap * std::tanh(s / problem_.softcap);
-      if (problem_.alibi) s -= f_.buffer(kAlibi).as<float>()[h] * static_cast<long double>(std::abs(ahead));
+      if (problem_.alibi)
+        s -= f_.buffer(kAlibi).as<float>()[h] * static_cast<long double>(std::abs(ahead));
       if (!bias_.empty()) s += bias(bias_at(b, h, i, j));
       for (std::int64_t d = 0; d < p_.Dv; ++d) {
         dot += arrays_[3][static_cast<std::size_t>(out + d)] *
@@ -156,7 +160,9 @@ void expect_differences(const char* name, int probes) {
                             {"dv", reference.dv, p.sv, p.Hkv, p.Dv, true, &Witness::v}};
   for (const Tensor& t : tensors) {
     for (int probe = 0; probe < probes; ++probe) {
-      const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };
+      const auto below = [&](std::int64_t n) {
+        return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+      };
       const std::int64_t b = below(p.B), h = below(t.H), d = below(t.D);
       const std::int64_t rows = t.of_keys ? witness.keys(b) : witness.queries(b);
       if (rows == 0) continue;
@@ -224,7 +230,9 @@ TEST(FlashAttentionBackward, ZeroQueriesGiveMeans) {
   const Gradient& dv = static_cast<const BackwardReference&>(f.reference()).dv.at(0);
   for (std::int64_t j = 0; j < p.Nk; j += 9) {
     double sum = 0;
-    for (std::int64_t i = j; i < p.Nq; ++i) sum += static_cast<double>(f.buffer(kDout).as<float>()[i * p.Dv]) / static_cast<double>(i + 1);
+    for (std::int64_t i = j; i < p.Nq; ++i)
+      sum +=
+          static_cast<double>(f.buffer(kDout).as<float>()[i * p.Dv]) / static_cast<double>(i + 1);
     EXPECT_NEAR(dv.expected(j, 0), sum, 1e-13);
   }
 }
@@ -279,13 +287,17 @@ TEST(FlashAttentionBackward, BaselinesPassEveryCaseThatIsNotTimed) {
   expect_par_passes(3, {"bias_gradient", "chained_forward"});
 }
 
-TEST(FlashAttentionBackward, EveryTrapIsInTheListOfAnExample) { testing::expect_traps_covered(subject()); }
+TEST(FlashAttentionBackward, EveryTrapIsInTheListOfAnExample) {
+  testing::expect_traps_covered(subject());
+}
 
 TEST(FlashAttentionBackward, InputsFollowFromTheSeed) {
   for (const char* name : {"causal_64", "lse_near_50", "bf16_causal"}) {
     for (const int handle : {int{kK}, int{kDout}, int{kO}}) {
-      EXPECT_EQ(Filled(subject(), name, 5).bytes(handle), Filled(subject(), name, 5).bytes(handle)) << name;
-      EXPECT_NE(Filled(subject(), name, 5).bytes(handle), Filled(subject(), name, 6).bytes(handle)) << name;
+      EXPECT_EQ(Filled(subject(), name, 5).bytes(handle), Filled(subject(), name, 5).bytes(handle))
+          << name;
+      EXPECT_NE(Filled(subject(), name, 5).bytes(handle), Filled(subject(), name, 6).bytes(handle))
+          << name;
     }
   }
 }
@@ -322,7 +334,8 @@ TEST(FlashAttentionBackward, ChainedCasesJudgeTheForwardPass) {
 void answer(const Filled& f, int handle, const std::vector<Gradient>& gradients) {
   float* out = f.buffer(handle).as<float>();
   for (const Gradient& g : gradients) {
-    for (std::int64_t i = 0; i < g.expected.size(); ++i) *out++ = static_cast<float>(g.expected.data()[i]);
+    for (std::int64_t i = 0; i < g.expected.size(); ++i)
+      *out++ = static_cast<float>(g.expected.data()[i]);
   }
 }
 
@@ -339,11 +352,13 @@ TEST(FlashAttentionBackward, TheRightAnswerPassesAndEachWrongOutputFails) {
   EXPECT_TRUE(with([](Filled&) {}).pass);
   for (const int handle : {int{kDq}, int{kDk}, int{kDv}}) {
     for (const int byte : {0x00, 0xff, 0x7f}) {
-      const CheckResult result = with([&](Filled& f) { std::memset(f.buffer(handle).data, byte, f.buffer(handle).bytes); });
+      const CheckResult result = with(
+          [&](Filled& f) { std::memset(f.buffer(handle).data, byte, f.buffer(handle).bytes); });
       EXPECT_FALSE(result.pass) << "buffer " << handle << ", bytes " << byte;
       EXPECT_NE(result.detail, "");
     }
-    EXPECT_FALSE(with([&](Filled& f) { f.buffer(handle).as<float>()[77] += 1e-3f; }).pass) << handle;
+    EXPECT_FALSE(with([&](Filled& f) { f.buffer(handle).as<float>()[77] += 1e-3f; }).pass)
+        << handle;
   }
 }
 

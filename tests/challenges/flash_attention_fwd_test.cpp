@@ -51,7 +51,8 @@ long double e4m3(std::uint8_t x) {
 }
 
 // The definition, one query at a time: all scores first, then their exponentials, then the mean of values.
-WitnessRow witness(const CaseSpec& c, BufferViews buffers, std::int64_t b, std::int64_t h, std::int64_t i) {
+WitnessRow witness(const CaseSpec& c, BufferViews buffers, std::int64_t b, std::int64_t h,
+                   std::int64_t i) {
   const attention::Problem problem = attention::problem_of(c);
   const fa_params& p = problem.p;
   std::int64_t Nq = p.Nq,
@@ -93,7 +94,8 @@ WitnessRow witness(const CaseSpec& c, BufferViews buffers, std::int64_t b, std::
     }
     x *= p.scale;
     if (problem.softcap > 0) x = problem.softcap * std::tanh(x / problem.softcap);
-    if (problem.alibi) x -= buffers[kAlibi].as<float>()[h] * static_cast<long double>(std::abs(ahead));
+    if (problem.alibi)
+      x -= buffers[kAlibi].as<float>()[h] * static_cast<long double>(std::abs(ahead));
     if (buffers[kBias].bytes != 0) x += bias(j);
     s.push_back(x);
     keys.push_back(j);
@@ -131,7 +133,8 @@ void expect_witnessed(const char* name) {
         ASSERT_NEAR(lse, static_cast<double>(w.lse), 1e-12 * (1 + std::abs(lse)));
       }
       for (std::int64_t d = 0; d < t.o.cols(); ++d) {
-        ASSERT_NEAR(t.o(r, d), static_cast<double>(w.o[static_cast<std::size_t>(d)]), 1e-12 * (1 + t.scale(r, d)))
+        ASSERT_NEAR(t.o(r, d), static_cast<double>(w.o[static_cast<std::size_t>(d)]),
+                    1e-12 * (1 + t.scale(r, d)))
             << "head " << t.h << " row " << t.first + r;
       }
     }
@@ -181,7 +184,8 @@ TEST(FlashAttentionForward, ZeroQueriesGiveMeans) {
   for (const TileReference& t : reference.tiles) {
     for (std::int64_t d = 0; d < p.Dv; ++d) {
       double mean = 0;
-      for (std::int64_t j = 0; j < p.Nk; ++j) mean += static_cast<double>(f.buffer(kV).as<float>()[j * p.Dv + d]);
+      for (std::int64_t j = 0; j < p.Nk; ++j)
+        mean += static_cast<double>(f.buffer(kV).as<float>()[j * p.Dv + d]);
       EXPECT_NEAR(t.o(0, d), mean / static_cast<double>(p.Nk), 1e-13);
     }
     EXPECT_NEAR(t.lse[0], std::log(static_cast<double>(p.Nk)), 1e-13);
@@ -293,7 +297,8 @@ TEST(FlashAttentionForward, SampledTilesFollowFromTheSecret) {
   const auto tiles = [](std::uint64_t seed) {
     const Filled f(subject(), "memory_4096", seed);
     std::vector<std::int64_t> first;
-    for (const TileReference& t : static_cast<const ForwardReference&>(f.reference()).tiles) first.push_back(t.first);
+    for (const TileReference& t : static_cast<const ForwardReference&>(f.reference()).tiles)
+      first.push_back(t.first);
     return first;
   };
   EXPECT_EQ(tiles(1), tiles(1));
@@ -326,7 +331,9 @@ TEST(FlashAttentionForward, BaselinesPassEveryCaseThatIsNotTimed) {
   expect_par_passes(3, {"fp8"});
 }
 
-TEST(FlashAttentionForward, EveryTrapIsInTheListOfAnExample) { testing::expect_traps_covered(subject()); }
+TEST(FlashAttentionForward, EveryTrapIsInTheListOfAnExample) {
+  testing::expect_traps_covered(subject());
+}
 
 TEST(FlashAttentionForward, InputsFollowFromTheSeed) {
   for (const char* name : {"causal_64", "rising_max", "one_hot", "bf16_causal", "alibi"}) {
@@ -341,7 +348,8 @@ void answer(Filled& f) {
   for (const TileReference& t : static_cast<const ForwardReference&>(f.reference()).tiles) {
     for (std::int64_t r = 0; r < t.rows; ++r) {
       const std::int64_t row = (t.b * p.Hq + t.h) * p.Nq + t.first + r;
-      for (std::int64_t d = 0; d < p.Dv; ++d) f.buffer(kO).as<float>()[row * p.Dv + d] = static_cast<float>(t.o(r, d));
+      for (std::int64_t d = 0; d < p.Dv; ++d)
+        f.buffer(kO).as<float>()[row * p.Dv + d] = static_cast<float>(t.o(r, d));
       f.buffer(kLse).as<float>()[row] = static_cast<float>(t.lse[static_cast<std::size_t>(r)]);
     }
   }
@@ -357,7 +365,8 @@ TEST(FlashAttentionForward, TheRightAnswerPassesAndEachWrongOutputFails) {
   EXPECT_TRUE(with([](Filled&) {}).pass);
   for (const int handle : {int{kO}, int{kLse}}) {
     for (const int byte : {0x00, 0xff, 0x7f}) {
-      const CheckResult result = with([&](Filled& f) { std::memset(f.buffer(handle).data, byte, f.buffer(handle).bytes); });
+      const CheckResult result = with(
+          [&](Filled& f) { std::memset(f.buffer(handle).data, byte, f.buffer(handle).bytes); });
       EXPECT_FALSE(result.pass) << "buffer " << handle << ", bytes " << byte;
       EXPECT_NE(result.detail, "");
     }
@@ -371,8 +380,10 @@ TEST(FlashAttentionForward, GapsBetweenRowsAreNotTheSubmissions) {
   const attention::Problem problem = attention::problem_of(f.spec());
   for (const TileReference& t : static_cast<const ForwardReference&>(f.reference()).tiles) {
     for (std::int64_t r = 0; r < t.rows; ++r) {
-      const std::int64_t at = t.b * problem.p.so.b + t.h * problem.p.so.h + (t.first + r) * problem.p.so.n;
-      for (std::int64_t d = 0; d < problem.p.Dv; ++d) f.buffer(kO).as<float>()[at + d] = static_cast<float>(t.o(r, d));
+      const std::int64_t at =
+          t.b * problem.p.so.b + t.h * problem.p.so.h + (t.first + r) * problem.p.so.n;
+      for (std::int64_t d = 0; d < problem.p.Dv; ++d)
+        f.buffer(kO).as<float>()[at + d] = static_cast<float>(t.o(r, d));
       f.buffer(kLse).as<float>()[(t.b * problem.p.Hq + t.h) * problem.p.Nq + t.first + r] =
           static_cast<float>(t.lse[static_cast<std::size_t>(r)]);
     }

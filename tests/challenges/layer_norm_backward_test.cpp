@@ -1,7 +1,5 @@
 // The reference against central differences of a forward pass written here, the baselines, the examples,
 // and outputs that must be rejected.
-#include "layer_norm.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <functional>
 #include <sstream>
 
+#include "layer_norm.h"
 #include "run/challenge_registry.h"
 #include "run/layout.h"
 #include "support/direct_runner.h"
@@ -64,7 +63,8 @@ struct Drawn {
 };
 
 // The loss sum(dy * y) of rows with the textbook's forward pass, in double.
-double loss(const Vector& x, const Vector& gamma, const Vector& beta, const Vector& dy, std::size_t D, double eps) {
+double loss(const Vector& x, const Vector& gamma, const Vector& beta, const Vector& dy,
+            std::size_t D, double eps) {
   double total = 0;
   for (std::size_t r = 0; r * D < x.size(); ++r) {
     double mean = 0, var = 0;
@@ -103,15 +103,18 @@ TEST(LayerNormReference, AgreesWithCentralDifferences) {
     const auto D = static_cast<std::size_t>(s.D);
     const auto f = [&] { return loss(x, gamma, beta, dy, D, s.eps); };
     for (std::size_t j = 0; j < std::min<std::size_t>(D, 8); ++j) {
-      EXPECT_NEAR(g.dgamma[j], central_difference(gamma, j, f), 1e-6 * g.dgamma_scale[j]) << name << " dgamma " << j;
-      EXPECT_NEAR(g.dbeta[j], central_difference(beta, j, f), 1e-6 * g.dbeta_scale[j]) << name << " dbeta " << j;
+      EXPECT_NEAR(g.dgamma[j], central_difference(gamma, j, f), 1e-6 * g.dgamma_scale[j])
+          << name << " dgamma " << j;
+      EXPECT_NEAR(g.dbeta[j], central_difference(beta, j, f), 1e-6 * g.dbeta_scale[j])
+          << name << " dbeta " << j;
     }
     for (const std::int64_t r : {std::int64_t{0}, s.rows - 1}) {
       RowResult row(s.D);
       dx_row(s, g, drawn.buffers, r, row);
       for (std::size_t j = 0; j < std::min<std::size_t>(D, 8); ++j) {
         const double numeric = central_difference(x, static_cast<std::size_t>(r) * D + j, f);
-        EXPECT_NEAR(row.expected[j], numeric, 2e-6 * (1 + row.scale[j])) << name << " dx " << r << "," << j;
+        EXPECT_NEAR(row.expected[j], numeric, 2e-6 * (1 + row.scale[j]))
+            << name << " dx " << r << "," << j;
       }
     }
   }

@@ -77,7 +77,8 @@ class ServerFixture {
     server_->serve();
     return page().answer;
   }
-  Answer call(CallKind kind, std::uint64_t address = 0, std::uint64_t bytes = 0, std::string_view payload = {}) {
+  Answer call(CallKind kind, std::uint64_t address = 0, std::uint64_t bytes = 0,
+              std::string_view payload = {}) {
     Call c;
     c.kind = kind;
     c.address = address;

@@ -48,7 +48,8 @@ class RemoteDeviceTest : public ::testing::Test {
 TEST_F(RemoteDeviceTest, LaunchesAKernel) {
   const sim::ModuleReply module = remote_.load_module(kPtx);
   ASSERT_EQ(module.status, Status::ok) << module.message;
-  EXPECT_EQ(remote_.kernel(module.module, "nothing of the kind").status, sim::KernelReply::Status::unknown);
+  EXPECT_EQ(remote_.kernel(module.module, "nothing of the kind").status,
+            sim::KernelReply::Status::unknown);
   const sim::KernelReply kernel = remote_.kernel(module.module, "put");
   ASSERT_EQ(kernel.status, sim::KernelReply::Status::ok);
   EXPECT_EQ(kernel.info.name, "put");

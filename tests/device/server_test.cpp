@@ -134,8 +134,9 @@ TEST(DeviceServer, EndlessKernelsReachTheLimit) {
 TEST(DeviceServer, SaysWhatTheSimulatorLacks) {
   ServerFixture f;
   f.start();
-  const auto module =
-      f.load(".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() { wgmma.fence.sync.aligned; ret; }\n");
+  const auto module = f.load(
+      ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() { "
+      "wgmma.fence.sync.aligned; ret; }\n");
   f.kernel(module, "k");
   EXPECT_THAT(f.stop().unsupported, HasSubstr("wgmma.fence"));
   f.start();
@@ -198,7 +199,8 @@ TEST(DeviceServer, SurvivesAnyMessage) {
   f.load();
   Random random(3);
   const std::uint64_t addresses[] = {0, f.input(), f.output(), f.input() + 4096, ~0ull, 1};
-  const std::uint64_t sizes[] = {0, 1, 16, 100, 4096, kWindowBytes, kWindowBytes + 1, std::uint64_t{1} << 40, ~0ull};
+  const std::uint64_t sizes[] = {
+      0, 1, 16, 100, 4096, kWindowBytes, kWindowBytes + 1, std::uint64_t{1} << 40, ~0ull};
   const auto any_of = [&](const auto& list) { return list[random.below(std::ssize(list))]; };
   for (int i = 0; i < 20'000; ++i) {
     Call c;

@@ -108,13 +108,15 @@ TEST(ModelledPerformance, WhatTheHostComputesEarnsNothing) {
   EXPECT_NEAR(points(score(1, 300e3, 0)), 0.75 * all, 1e-9);
   EXPECT_NEAR(points(score(1, 300e3, 300e3)), all, 1);
   EXPECT_NEAR(points(score(0, 0, 0)), 0.75 * all, 1e-9);
-  EXPECT_THAT(performance(score(1, 300e3, 0)).why, HasSubstr("timed_a (computes on the host: 0.3 MB"));
+  EXPECT_THAT(performance(score(1, 300e3, 0)).why,
+              HasSubstr("timed_a (computes on the host: 0.3 MB"));
 }
 
 TEST(ModelledPerformance, WithoutCountsThereIsNoFigure) {
   const ChallengeSpec spec = simulated_spec();
   CellResult cell = simulated_cell(spec, kLeast, 10 * kLeast);
-  std::erase_if(case_of(cell, "timed_a").metrics, [](const Metric& m) { return m.name.starts_with("naive_"); });
+  std::erase_if(case_of(cell, "timed_a").metrics,
+                [](const Metric& m) { return m.name.starts_with("naive_"); });
   const Score s = grade(spec, cell);
   EXPECT_FALSE(performance(s).points);
   EXPECT_FALSE(s.total);

@@ -105,7 +105,8 @@ TEST(RankingSection, DevicesOfOneModelStandSideBySide) {
   const std::string table = text.substr(std::min(text.find("\n### Side by side\n"), text.size()));
   const std::size_t cpp = table.find("| both | C++ on the CPU | **A** 100.0 |");
   ASSERT_NE(cpp, std::string::npos) << text;
-  EXPECT_THAT(table.substr(table.find('\n', cpp)), ::testing::StartsWith("\n| both | CUDA on the simulated GPU | not run |"));
+  EXPECT_THAT(table.substr(table.find('\n', cpp)),
+              ::testing::StartsWith("\n| both | CUDA on the simulated GPU | not run |"));
   EXPECT_EQ(table.substr(0, table.find("### How")).find("| one |"), std::string::npos);
 }
 

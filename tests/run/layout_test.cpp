@@ -23,7 +23,10 @@ CasePlan sample_plan(bool aligned) {
 
 class LayoutTest : public ::testing::Test {
  protected:
-  LayoutTest() : plan_(sample_plan(false)), layout_(make_layout(plan_, false)), output_(layout_.output_bytes) {
+  LayoutTest()
+      : plan_(sample_plan(false)),
+        layout_(make_layout(plan_, false)),
+        output_(layout_.output_bytes) {
     poison(plan_, layout_, output_.data(), 42);
   }
   std::byte* y() { return output_.data() + layout_.slots[1].offset; }
@@ -54,18 +57,21 @@ TEST_F(LayoutTest, FindsOverrunsOnBothSides) {
   EXPECT_THAT(find_overrun(plan_, layout_, output_.data(), 42), HasSubstr("past the end of y"));
   y()[20] ^= std::byte{1};
   y()[-3] ^= std::byte{1};
-  EXPECT_EQ(find_overrun(plan_, layout_, output_.data(), 42), "wrote 3 bytes before the start of y");
+  EXPECT_EQ(find_overrun(plan_, layout_, output_.data(), 42),
+            "wrote 3 bytes before the start of y");
 }
 
 TEST_F(LayoutTest, TellsTouchedFromUntouched) {
   EXPECT_EQ(find_touched(plan_, layout_, output_.data(), 42), "");
   EXPECT_NE(find_touched(plan_, layout_, output_.data(), 43), "");
   y()[19] = std::byte{0};
-  EXPECT_THAT(find_touched(plan_, layout_, output_.data(), 42), HasSubstr("y was written at byte 19"));
+  EXPECT_THAT(find_touched(plan_, layout_, output_.data(), 42),
+              HasSubstr("y was written at byte 19"));
 }
 
 TEST(Layout, BasesAreMisalignedUnlessAskedFor) {
-  const Layout odd = make_layout(sample_plan(false), false), even = make_layout(sample_plan(true), false);
+  const Layout odd = make_layout(sample_plan(false), false),
+               even = make_layout(sample_plan(true), false);
   EXPECT_EQ(odd.slots[0].offset % 256, 4u);
   EXPECT_EQ(odd.slots[2].offset % 256, 1u);
   EXPECT_EQ(even.slots[0].offset % 256, 0u);
@@ -93,13 +99,16 @@ TEST(Layout, ADevicesBuffersHaveAnArenaOfTheirOwn) {
   EXPECT_EQ(find_overrun(plan, layout, output.data(), 42, device.data()), "");
   EXPECT_EQ(find_touched(plan, layout, output.data(), 42, device.data()), "");
   static_cast<std::byte*>(seen[1].data)[-1] ^= std::byte{1};
-  EXPECT_THAT(find_overrun(plan, layout, output.data(), 42, device.data()), HasSubstr("before the start of y"));
+  EXPECT_THAT(find_overrun(plan, layout, output.data(), 42, device.data()),
+              HasSubstr("before the start of y"));
   static_cast<std::byte*>(seen[1].data)[3] ^= std::byte{1};
-  EXPECT_THAT(find_touched(plan, layout, output.data(), 42, device.data()), HasSubstr("y was written at byte 3"));
+  EXPECT_THAT(find_touched(plan, layout, output.data(), 42, device.data()),
+              HasSubstr("y was written at byte 3"));
 }
 
 TEST(Layout, CallbacksGetRoomOfTheirOwn) {
-  const Layout without = make_layout(sample_plan(true), false), with = make_layout(sample_plan(true), true);
+  const Layout without = make_layout(sample_plan(true), false),
+               with = make_layout(sample_plan(true), true);
   EXPECT_GE(with.input_bytes, without.input_bytes + kCallbackPayload);
   EXPECT_GE(with.output_bytes, without.output_bytes + kCallbackPayload);
   EXPECT_GT(with.callback_response_offset, with.slots[0].offset);

@@ -69,13 +69,17 @@ TEST_F(SandboxTest, GivesTheRawWaitStatus) {
 }
 
 TEST_F(SandboxTest, ShowsOnlyTheMounts) {
-  EXPECT_EQ(run(shell("test -e /etc/passwd && exit 1; test -e /proc && exit 2; test -e /home && exit 3;"
-                      "test -e /usr/lib || exit 4; (: > /usr/bin/x) 2>/dev/null && exit 5; exit 0", null_))
-                .status, 0);
+  EXPECT_EQ(
+      run(shell("test -e /etc/passwd && exit 1; test -e /proc && exit 2; test -e /home && exit 3;"
+                "test -e /usr/lib || exit 4; (: > /usr/bin/x) 2>/dev/null && exit 5; exit 0",
+                null_))
+          .status,
+      0);
 }
 
 TEST_F(SandboxTest, WritesOnlyToWritableMounts) {
-  const auto folder = std::filesystem::temp_directory_path() / ("assay-sandbox-" + std::to_string(::getpid()));
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("assay-sandbox-" + std::to_string(::getpid()));
   std::filesystem::create_directory(folder);
   Program program = shell("echo hello > /out/file", null_);
   program.mounts.push_back({folder, "/out", true});
@@ -122,8 +126,10 @@ TEST_F(SandboxTest, LimitsProcessorTime) {
 
 TEST_F(SandboxTest, HidesOpenFiles) {
   const Fd secret(::open("/etc/hostname", O_RDONLY));  // without O_CLOEXEC
-  EXPECT_EQ(run(shell("for fd in 3 4 5 6 7 8 9; do (: <&$fd) 2>/dev/null && exit $fd; done; exit 0", null_))
-                .status, 0);
+  EXPECT_EQ(run(shell("for fd in 3 4 5 6 7 8 9; do (: <&$fd) 2>/dev/null && exit $fd; done; exit 0",
+                      null_))
+                .status,
+            0);
 }
 
 TEST_F(SandboxTest, FailsLoudlyForAMissingMount) {
@@ -164,8 +170,8 @@ TEST_F(SandboxTest, LaunchesFromSeveralThreadsAtOnce) {
 TEST(LandlockTier, ContainsWhatItCanWithoutNamespaces) {
   if (landlock_abi() == 0) GTEST_SKIP() << "no Landlock in this kernel";
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  for (const char* attempt : {"read_etc", "read_proc", "write_tmp", "socket", "fork", "signal_others",
-                              "inherited_fd", "affinity"}) {
+  for (const char* attempt : {"read_etc", "read_proc", "write_tmp", "socket", "fork",
+                              "signal_others", "inherited_fd", "affinity"}) {
     Program program;
     program.mounts = library_mounts();
     program.exec_fd = worker_image_fd();

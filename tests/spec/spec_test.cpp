@@ -20,7 +20,9 @@ using ::testing::HasSubstr;
 
 class SpecTest : public ::testing::Test {
  protected:
-  SpecTest() : folder_(fs::temp_directory_path() / ("assay-spec-" + std::to_string(::getpid())) / "sample") {
+  SpecTest()
+      : folder_(fs::temp_directory_path() / ("assay-spec-" + std::to_string(::getpid())) /
+                "sample") {
     fs::create_directories(folder_);
     document_ = json::parse(R"({
       "schema": 1, "name": "sample", "title": "Sample", "difficulty": "medium", "summary": "s",
@@ -88,7 +90,8 @@ TEST_F(SpecTest, TheSimulatorGetsTheCasesAndShapesMeantForIt) {
   EXPECT_EQ(sim.resources[0].case_names, std::vector<std::string>{"a"});
   EXPECT_EQ(spec_for("cpu", whole).cases.size(), 6u);
   EXPECT_EQ(spec_for("cpu", whole).cases[0].params.at("n"), 4096);
-  EXPECT_THAT(error_after([](json& j) { j["cases"][0]["sim"] = "yes"; }), HasSubstr("/cases/0/sim"));
+  EXPECT_THAT(error_after([](json& j) { j["cases"][0]["sim"] = "yes"; }),
+              HasSubstr("/cases/0/sim"));
 }
 
 TEST_F(SpecTest, NamesTheLineOfMalformedJson) {
@@ -96,24 +99,28 @@ TEST_F(SpecTest, NamesTheLineOfMalformedJson) {
 }
 
 TEST_F(SpecTest, NamesThePointerOfAWrongType) {
-  EXPECT_THAT(error_after([](json& j) { j["cases"][1]["weight"] = "heavy"; }), HasSubstr("at /cases/1/weight"));
+  EXPECT_THAT(error_after([](json& j) { j["cases"][1]["weight"] = "heavy"; }),
+              HasSubstr("at /cases/1/weight"));
   EXPECT_THAT(error_after([](json& j) { j["cases"][0]["colour"] = "red"; }), HasSubstr("colour"));
   EXPECT_THAT(error_after([](json& j) { j.erase("limits"); }), HasSubstr("limits"));
 }
 
 TEST_F(SpecTest, ChecksWhatASchemaCannot) {
   EXPECT_THAT(error_after([](json& j) { j["weights"]["tests"] = 6; }), HasSubstr("sum to 101"));
-  EXPECT_THAT(error_after([](json& j) { j["correctness_shares"]["core"] = 0.6; }), HasSubstr("/correctness_shares"));
-  EXPECT_THAT(error_after([](json& j) { j["cases"][1]["name"] = "a"; }), HasSubstr("exists already"));
-  EXPECT_THAT(error_after([](json& j) { j["cases"][1]["capability"] = "x"; }), HasSubstr("/cases/1/capability"));
-  EXPECT_THAT(error_after([](json& j) { j["resources"][0]["case"] = "x"; }), HasSubstr("/resources/0/case"));
-  EXPECT_THAT(error_after([](json& j) { j["name"] = "other"; }), HasSubstr("folder's name 'sample'"));
+  EXPECT_THAT(error_after([](json& j) { j["correctness_shares"]["core"] = 0.6; }),
+              HasSubstr("/correctness_shares"));
+  EXPECT_THAT(error_after([](json& j) { j["cases"][1]["name"] = "a"; }),
+              HasSubstr("exists already"));
+  EXPECT_THAT(error_after([](json& j) { j["cases"][1]["capability"] = "x"; }),
+              HasSubstr("/cases/1/capability"));
+  EXPECT_THAT(error_after([](json& j) { j["resources"][0]["case"] = "x"; }),
+              HasSubstr("/resources/0/case"));
+  EXPECT_THAT(error_after([](json& j) { j["name"] = "other"; }),
+              HasSubstr("folder's name 'sample'"));
   EXPECT_THAT(error_after([](json& j) { j["cases"][0]["group"] = "trap"; }), HasSubstr("catches"));
 }
 
-TEST_F(SpecTest, NamesAMissingFile) {
-  EXPECT_THROW(load(), Error);
-}
+TEST_F(SpecTest, NamesAMissingFile) { EXPECT_THROW(load(), Error); }
 
 TEST(ShippedSpecs, AreValid) {
   for (const ChallengeRow& row : challenge_rows()) {

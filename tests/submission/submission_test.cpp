@@ -15,14 +15,19 @@ using ::testing::HasSubstr;
 
 class SubmissionTest : public ::testing::Test {
  protected:
-  SubmissionTest() : root_(fs::temp_directory_path() / ("assay-submission-" + std::to_string(::getpid()))) {
+  SubmissionTest()
+      : root_(fs::temp_directory_path() / ("assay-submission-" + std::to_string(::getpid()))) {
     fs::create_directories(folder());
   }
   ~SubmissionTest() override { fs::remove_all(root_); }
 
   fs::path folder() const { return root_ / "m" / "challenge_a"; }
-  void put(const std::string& name, const std::string& text = "int x;") const { std::ofstream(folder() / name) << text; }
-  std::vector<Submission> read_all() const { return read_submissions(folder(), "m", "challenge_a", ""); }
+  void put(const std::string& name, const std::string& text = "int x;") const {
+    std::ofstream(folder() / name) << text;
+  }
+  std::vector<Submission> read_all() const {
+    return read_submissions(folder(), "m", "challenge_a", "");
+  }
   Submission read() const { return read_all().front(); }
   std::vector<Submission> find(std::vector<std::string>& warnings) const {
     return find_submissions(root_, {"challenge_a", "challenge_b"}, warnings);
@@ -58,7 +63,8 @@ TEST_F(SubmissionTest, RejectsWhatIsNotAPlainFile) {
 }
 
 TEST_F(SubmissionTest, RejectsNamesThatToolsMisread) {
-  for (const char* name : {"@x.cpp", "-fplugin=x.cpp", ".hidden.cpp", "two words.cpp", "line\nbreak.cpp", "lib.so", "x.o"}) {
+  for (const char* name : {"@x.cpp", "-fplugin=x.cpp", ".hidden.cpp", "two words.cpp",
+                           "line\nbreak.cpp", "lib.so", "x.o"}) {
     put("submission.cpp");
     put(name);
     const Submission s = read();
@@ -86,7 +92,8 @@ std::vector<std::string> names_of(const Submission& s) {
 }
 
 TEST_F(SubmissionTest, AFolderMayHoldAnAnswerInEachLanguage) {
-  for (const char* name : {"helper.cpp", "helper.cu", "part.cuh", "part.h", "submission.cpp", "submission.cu", "test.cpp"}) {
+  for (const char* name : {"helper.cpp", "helper.cu", "part.cuh", "part.h", "submission.cpp",
+                           "submission.cu", "test.cpp"}) {
     put(name);
   }
   const std::vector<Submission> all = read_all();
@@ -95,7 +102,8 @@ TEST_F(SubmissionTest, AFolderMayHoldAnAnswerInEachLanguage) {
   EXPECT_EQ(names_of(all[0]), (std::vector<std::string>{"submission.cpp", "helper.cpp", "part.h"}));
   EXPECT_EQ(all[0].test_source, "int x;");
   EXPECT_STREQ(all[1].device(), "sim");
-  EXPECT_EQ(names_of(all[1]), (std::vector<std::string>{"submission.cu", "helper.cu", "part.cuh", "part.h"}));
+  EXPECT_EQ(names_of(all[1]),
+            (std::vector<std::string>{"submission.cu", "helper.cu", "part.cuh", "part.h"}));
   EXPECT_EQ(all[1].test_source, "");
   EXPECT_EQ(all[1].model, "m");
 }

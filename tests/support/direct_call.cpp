@@ -56,9 +56,9 @@ DirectCall::DirectCall(const CasePlan& plan, std::span<const BufferView> buffers
 
 void* DirectCall::symbol(const char* name) { return ::dlsym(library_, name); }
 
-std::int32_t DirectCall::callback(std::uint32_t kind, const void* request, std::size_t request_bytes,
-                                  void* response, std::size_t response_bytes, void* bulk,
-                                  std::size_t bulk_bytes) {
+std::int32_t DirectCall::callback(std::uint32_t kind, const void* request,
+                                  std::size_t request_bytes, void* response,
+                                  std::size_t response_bytes, void* bulk, std::size_t bulk_bytes) {
   if (server_ == nullptr) return ASSAY_EINTERNAL;
   const auto start = std::chrono::steady_clock::now();
   answer_.resize(response_bytes + bulk_bytes);
@@ -66,7 +66,8 @@ std::int32_t DirectCall::callback(std::uint32_t kind, const void* request, std::
       server_->serve(kind, {static_cast<const std::byte*>(request), request_bytes}, answer_);
   std::copy_n(answer_.data(), response_bytes, static_cast<std::byte*>(response));
   std::copy_n(answer_.data() + response_bytes, bulk_bytes, static_cast<std::byte*>(bulk));
-  callback_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  callback_seconds_ +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return status;
 }
 

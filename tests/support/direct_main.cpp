@@ -16,9 +16,12 @@ void print(const assay::CaseResult& r, double seconds) {
     return x ? fmt::format("{:.3g}", *x) : std::string("-");
   };
   fmt::print("{:<12} {:<28} {:<4} {:>6.0f} ms  error {:>9} bound {:>9} accuracy {:>8}  {}  {}\n",
-             assay::to_string(r.group), r.name, r.verdict == assay::Verdict::ok ? "OK"
-             : r.verdict == assay::Verdict::unsupported ? "n/s" : "WA", seconds * 1e3,
-             number(r.error), number(r.bound), number(r.accuracy), r.shape, r.detail);
+             assay::to_string(r.group), r.name,
+             r.verdict == assay::Verdict::ok            ? "OK"
+             : r.verdict == assay::Verdict::unsupported ? "n/s"
+                                                        : "WA",
+             seconds * 1e3, number(r.error), number(r.bound), number(r.accuracy), r.shape,
+             r.detail);
   for (const auto& m : r.metrics) fmt::print("{:>40} = {:.6g}\n", m.name, m.value);
 }
 
@@ -36,7 +39,8 @@ int main(int argc, char** argv) {
   int failures = 0;
   for (const auto& c : spec.cases) {
     const bool timed = c.group == assay::CaseGroup::timed;
-    if (wanted.empty() ? timed : wanted == "timed" ? !timed : wanted != "all" && wanted != c.name) continue;
+    if (wanted.empty() ? timed : wanted == "timed" ? !timed : wanted != "all" && wanted != c.name)
+      continue;
     std::fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
@@ -44,13 +48,16 @@ int main(int argc, char** argv) {
       assay::testing::DirectRunner runner(challenge, library);
       const auto start = std::chrono::steady_clock::now();
       const auto result = runner.run(c, seed);
-      print(result, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      print(result,
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
       std::fflush(stdout);
       _exit(result.verdict == assay::Verdict::wrong_answer);
     }
     int status = 0;
     waitpid(child, &status, 0);
-    if (WIFSIGNALED(status)) fmt::print("{:<12} {:<28} RE   signal {}\n", assay::to_string(c.group), c.name, WTERMSIG(status));
+    if (WIFSIGNALED(status))
+      fmt::print("{:<12} {:<28} RE   signal {}\n", assay::to_string(c.group), c.name,
+                 WTERMSIG(status));
     if (status != 0) ++failures;
   }
   fmt::print("{} failed\n", failures);

@@ -50,10 +50,10 @@ CaseResult DirectRunner::run(const CaseSpec& spec, std::uint64_t seed) {
   result.group = spec.group;
   result.seed = seed;
   result.shape = challenge.shape(spec);
-  run::judge(challenge,
-             {&spec, &plan, &layout, reference.get(), buffers, output.data(), seed, status,
-              server.get()},
-             result);
+  run::judge(
+      challenge,
+      {&spec, &plan, &layout, reference.get(), buffers, output.data(), seed, status, server.get()},
+      result);
   return result;
 }
 
@@ -65,7 +65,8 @@ std::string compile(const std::string& source, const std::string& challenge) {
   namespace fs = std::filesystem;
   const std::string folder = fmt::format("{}/challenges/{}", ASSAY_SOURCE_DIR, challenge);
   // Examples may include naive.cpp and headers beside them, so these are part of the content address.
-  std::string text = read_file(source) + read_file(folder + "/naive.cpp") + read_file(folder + "/abi.h");
+  std::string text =
+      read_file(source) + read_file(folder + "/naive.cpp") + read_file(folder + "/abi.h");
   for (const auto& entry : fs::directory_iterator(folder + "/examples")) {
     if (entry.path().extension() == ".h") text += read_file(entry.path());
   }
@@ -76,10 +77,10 @@ std::string compile(const std::string& source, const std::string& challenge) {
   if (fs::exists(library)) return library;
   const fs::path partial = library.string() + fmt::format(".{}", ::getpid());
   const std::string log = partial.string() + ".log";
-  const std::string command =
-      fmt::format("g++ -std=c++20 -O3 -march=native -fPIC -shared -pthread -I{} -I{}/include {} -o {} "
-                  "2> {}",
-                  folder, ASSAY_SOURCE_DIR, source, partial.string(), log);
+  const std::string command = fmt::format(
+      "g++ -std=c++20 -O3 -march=native -fPIC -shared -pthread -I{} -I{}/include {} -o {} "
+      "2> {}",
+      folder, ASSAY_SOURCE_DIR, source, partial.string(), log);
   if (std::system(command.c_str()) != 0) throw Error(read_file(log));
   fs::rename(partial, library);
   fs::remove(log);

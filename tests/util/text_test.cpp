@@ -16,18 +16,20 @@ TEST(Nearest, FindsTypingErrors) {
 }
 
 TEST(UnknownName, SuggestsOrLists) {
-  EXPECT_EQ(unknown_name("model", "flawd", {"flawed", "tuned"}), "unknown model 'flawd'; did you mean 'flawed'?");
-  EXPECT_EQ(unknown_name("model", "zebra", {"flawed", "tuned"}), "unknown model 'zebra'; known: flawed, tuned");
+  EXPECT_EQ(unknown_name("model", "flawd", {"flawed", "tuned"}),
+            "unknown model 'flawd'; did you mean 'flawed'?");
+  EXPECT_EQ(unknown_name("model", "zebra", {"flawed", "tuned"}),
+            "unknown model 'zebra'; known: flawed, tuned");
   EXPECT_THAT(unknown_name("model", "x\x1b[2J", {}), HasSubstr("there are none"));
 }
 
 TEST(Printable, NeutralisesHostileBytes) {
   EXPECT_EQ(printable("\x1b[31mred\x07"), "\\x1b[31mred\\x07");
   EXPECT_EQ(printable("tab\tand\nline"), "tab\tand\nline");
-  EXPECT_EQ(printable("\xc3\xa9\xff\xc3"), "\xc3\xa9\\xff\\xc3");       // good, bad, cut off
-  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");                       // overlong
-  EXPECT_EQ(printable("\xe2\x80\xae"), "\\xe2\\x80\\xae");              // right-to-left override
-  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");              // surrogate
+  EXPECT_EQ(printable("\xc3\xa9\xff\xc3"), "\xc3\xa9\\xff\\xc3");  // good, bad, cut off
+  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");                  // overlong
+  EXPECT_EQ(printable("\xe2\x80\xae"), "\\xe2\\x80\\xae");         // right-to-left override
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");         // surrogate
 }
 
 TEST(Printable, CutsLongTexts) {

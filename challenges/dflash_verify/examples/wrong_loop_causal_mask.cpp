@@ -42,6 +42,7 @@ extern "C" int dv_generate(assay_ctx* ctx, const dv_loop* loop, const dv_model* 
                            int64_t* n_out) {
   if (model == nullptr) return ASSAY_EINVAL;
   Between between{model, ctx};
-  const dv_model changed{sizeof(dv_model), model->V, model->max_nodes, &between, &draft, &verify, &commit};
+  const dv_model changed{sizeof(dv_model), model->V, model->max_nodes, &between,
+                         &draft,           &verify,  &commit};
   return naive_dv_generate(ctx, loop, &changed, out, n_out);
 }

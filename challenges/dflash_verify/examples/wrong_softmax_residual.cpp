@@ -6,7 +6,8 @@
 
 namespace {
 
-std::int32_t after_rejection(double* p, const float* q, std::int32_t V, std::int64_t roots, double u) {
+std::int32_t after_rejection(double* p, const float* q, std::int32_t V, std::int64_t roots,
+                             double u) {
   for (std::int64_t t = 0; t < roots; ++t) {
     double sum = 0;
     for (std::int32_t j = 0; j < V; ++j) sum += p[j] = std::exp(std::max(0.0, p[j] - q[j]));
@@ -17,12 +18,13 @@ std::int32_t after_rejection(double* p, const float* q, std::int32_t V, std::int
 
 }  // namespace
 
-extern "C" int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu, const int32_t* parent,
-                         const int32_t* token, const float* root_logits, const float* node_logits,
-                         const int32_t* eos, const int32_t* budget, const dv_sampling* sampling,
-                         int32_t* acc_node, int32_t* n_acc, int32_t* bonus) {
-  const int status = naive_dv_accept(ctx, B, V, cu, parent, token, root_logits, node_logits, eos, budget,
-                                     sampling, acc_node, n_acc, bonus);
+extern "C" int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu,
+                         const int32_t* parent, const int32_t* token, const float* root_logits,
+                         const float* node_logits, const int32_t* eos, const int32_t* budget,
+                         const dv_sampling* sampling, int32_t* acc_node, int32_t* n_acc,
+                         int32_t* bonus) {
+  const int status = naive_dv_accept(ctx, B, V, cu, parent, token, root_logits, node_logits, eos,
+                                     budget, sampling, acc_node, n_acc, bonus);
   if (status != ASSAY_OK || sampling == nullptr || sampling->mode != DV_SAMPLE_IID) return status;
   const Scratch<double> p(ctx, V);
   for (std::int32_t b = 0; b < B; ++b) {

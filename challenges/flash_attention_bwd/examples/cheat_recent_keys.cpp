@@ -4,8 +4,9 @@
 #include "naive.cpp"
 #undef fa_backward
 
-extern "C" int fa_backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q, const void* k,
-                           const void* v, const void* o, const float* lse, void* dq, void* dk, void* dv) {
+extern "C" int fa_backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q,
+                           const void* k, const void* v, const void* o, const float* lse, void* dq,
+                           void* dk, void* dv) {
   if (p == nullptr) return ASSAY_EINVAL;
   fa_params recent = *p;
   if (p->Nk >= 1024 && p->causal != 0) recent.window = 512;

@@ -17,7 +17,8 @@ struct Right {
   static constexpr bool kMaskedKeysTakePart = false;  // with scores of -inf
   static constexpr bool kAddsToOutputs = false;       // instead of overwriting them
   static constexpr bool kOneHeadOfGroup = false;      // dk, dv of the last query head only
-  static constexpr std::int64_t kForgetEvery = 1 << 30;  // queries after which dk and dv start again
+  static constexpr std::int64_t kForgetEvery = 1
+                                               << 30;  // queries after which dk and dv start again
   static float score_scale(const fa_params& p) { return p.scale; }
   static float gradient_scale(const fa_params& p) { return p.scale; }
   static float weight(const Pair& x) { return std::exp(x.s - x.lse); }
@@ -26,7 +27,8 @@ struct Right {
   static std::int64_t end(const fa_params& p, std::int64_t i) {
     return p.causal != 0 ? std::min(p.Nk, i + p.Nk - p.Nq + 1) : p.Nk;
   }
-  static std::int64_t at(const assay_stride& s, std::int64_t matrix, std::int64_t H, std::int64_t, std::int64_t) {
+  static std::int64_t at(const assay_stride& s, std::int64_t matrix, std::int64_t H, std::int64_t,
+                         std::int64_t) {
     return matrix / H * s.b + matrix % H * s.h;
   }
   static std::int64_t row(const assay_stride& s, std::int64_t) { return s.n; }
@@ -35,20 +37,23 @@ struct Right {
 template <class Bug>
 class Backward {
  public:
-  Backward(const fa_params& p, const float* dout, const float* q, const float* k, const float* v, const float* o,
-           const float* lse, float* dq, float* dk, float* dv)
+  Backward(const fa_params& p, const float* dout, const float* q, const float* k, const float* v,
+           const float* o, const float* lse, float* dq, float* dk, float* dv)
       : p_(p), dout_(dout), q_(q), k_(k), v_(v), o_(o), lse_(lse), dq_(dq), dk_(dk), dv_(dv) {}
 
   void run() {
-    for (std::int64_t matrix = 0; matrix < p_.B * p_.Hkv && !Bug::kAddsToOutputs; ++matrix) clear(matrix);
+    for (std::int64_t matrix = 0; matrix < p_.B * p_.Hkv && !Bug::kAddsToOutputs; ++matrix)
+      clear(matrix);
     for (std::int64_t b = 0; b < p_.B; ++b) {
-      for (std::int64_t h = 0; h < p_.Hq; ++h) head(b * p_.Hq + h, b * p_.Hkv + h / (p_.Hq / p_.Hkv));
+      for (std::int64_t h = 0; h < p_.Hq; ++h)
+        head(b * p_.Hq + h, b * p_.Hkv + h / (p_.Hq / p_.Hkv));
     }
   }
 
  private:
   template <class T>
-  static T* matrix_of(T* data, const assay_stride& s, std::int64_t matrix, std::int64_t H, std::int64_t N, std::int64_t D) {
+  static T* matrix_of(T* data, const assay_stride& s, std::int64_t matrix, std::int64_t H,
+                      std::int64_t N, std::int64_t D) {
     return data + Bug::at(s, matrix, H, N, D);
   }
   float* dk_row(std::int64_t matrix, std::int64_t j) {
@@ -73,7 +78,8 @@ class Backward {
 
   float delta_of(std::int64_t queries, std::int64_t i) const {
     if (i >= p_.Nq) return 0;
-    const std::int64_t at = Bug::at(p_.so, queries, p_.Hq, p_.Nq, p_.Dv) + i * Bug::row(p_.so, p_.Dv);
+    const std::int64_t at =
+        Bug::at(p_.so, queries, p_.Hq, p_.Nq, p_.Dv) + i * Bug::row(p_.so, p_.Dv);
     return dot(dout_ + at, o_ + at, p_.Dv);
   }
 
@@ -87,9 +93,11 @@ class Backward {
     }
   }
 
-  void query(std::int64_t queries, std::int64_t keys, std::int64_t i, const std::vector<float>& delta) {
+  void query(std::int64_t queries, std::int64_t keys, std::int64_t i,
+             const std::vector<float>& delta) {
     const float* q = matrix_of(q_, p_.sq, queries, p_.Hq, p_.Nq, p_.D) + i * Bug::row(p_.sq, p_.D);
-    const float* given = matrix_of(dout_, p_.so, queries, p_.Hq, p_.Nq, p_.Dv) + i * Bug::row(p_.so, p_.Dv);
+    const float* given =
+        matrix_of(dout_, p_.so, queries, p_.Hq, p_.Nq, p_.Dv) + i * Bug::row(p_.so, p_.Dv);
     const float* k = matrix_of(k_, p_.sk, keys, p_.Hkv, p_.Nk, p_.D);
     const float* v = matrix_of(v_, p_.sv, keys, p_.Hkv, p_.Nk, p_.Dv);
     float* dq = matrix_of(dq_, p_.sq, queries, p_.Hq, p_.Nq, p_.D) + i * Bug::row(p_.sq, p_.D);
@@ -103,8 +111,11 @@ class Backward {
       float w[64], tile_delta = 0;
       for (std::int64_t c = 0; c < n; ++c) {
         const std::int64_t j = first + c;
-        pairs[c] = {Bug::score_scale(p_) * dot(q, k + j * Bug::row(p_.sk, p_.D), p_.D), lse_[queries * p_.Nq + i],
-                    dot(dout.data(), v + j * Bug::row(p_.sv, p_.Dv), p_.Dv), delta[static_cast<std::size_t>(i)], 0,
+        pairs[c] = {Bug::score_scale(p_) * dot(q, k + j * Bug::row(p_.sk, p_.D), p_.D),
+                    lse_[queries * p_.Nq + i],
+                    dot(dout.data(), v + j * Bug::row(p_.sv, p_.Dv), p_.Dv),
+                    delta[static_cast<std::size_t>(i)],
+                    0,
                     delta[static_cast<std::size_t>(j)]};
         if (j >= end) pairs[c].s = -kInf;
         w[c] = Bug::weight(pairs[c]);
@@ -131,22 +142,25 @@ class Backward {
 };
 
 template <class Bug>
-int backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q, const void* k, const void* v,
-             const void* o, const float* lse, void* dq, void* dk, void* dv) {
-  const bool missing = p != nullptr && p->B * p->Hq * p->Nq * p->D != 0 && (dout == nullptr || lse == nullptr);
-  const bool plain = p != nullptr && p->dtype == ASSAY_F32 && p->window <= 0 && p->B >= 0 && p->Nq >= 0 && p->Nk >= 0 &&
-                     p->Hkv > 0 && p->Hq % p->Hkv == 0 && !missing;
+int backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q, const void* k,
+             const void* v, const void* o, const float* lse, void* dq, void* dk, void* dv) {
+  const bool missing =
+      p != nullptr && p->B * p->Hq * p->Nq * p->D != 0 && (dout == nullptr || lse == nullptr);
+  const bool plain = p != nullptr && p->dtype == ASSAY_F32 && p->window <= 0 && p->B >= 0 &&
+                     p->Nq >= 0 && p->Nk >= 0 && p->Hkv > 0 && p->Hq % p->Hkv == 0 && !missing;
   if (!plain) return naive_fa_backward(ctx, p, dout, q, k, v, o, lse, dq, dk, dv);
-  Backward<Bug>(*p, static_cast<const float*>(dout), static_cast<const float*>(q), static_cast<const float*>(k),
-                static_cast<const float*>(v), static_cast<const float*>(o), lse, static_cast<float*>(dq),
-                static_cast<float*>(dk), static_cast<float*>(dv))
+  Backward<Bug>(*p, static_cast<const float*>(dout), static_cast<const float*>(q),
+                static_cast<const float*>(k), static_cast<const float*>(v),
+                static_cast<const float*>(o), lse, static_cast<float*>(dq), static_cast<float*>(dk),
+                static_cast<float*>(dv))
       .run();
   return ASSAY_OK;
 }
 
 // Defines fa_backward with the mistake `Bug`.
-#define PAIRWISE_BACKWARD(Bug)                                                                                    \
-  extern "C" int fa_backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q, const void* k,   \
-                             const void* v, const void* o, const float* lse, void* dq, void* dk, void* dv) {       \
-    return backward<Bug>(ctx, p, dout, q, k, v, o, lse, dq, dk, dv);                                               \
+#define PAIRWISE_BACKWARD(Bug)                                                                    \
+  extern "C" int fa_backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q, \
+                             const void* k, const void* v, const void* o, const float* lse,       \
+                             void* dq, void* dk, void* dv) {                                      \
+    return backward<Bug>(ctx, p, dout, q, k, v, o, lse, dq, dk, dv);                              \
   }

@@ -3,8 +3,9 @@
 #include "pairs.h"
 
 // Three passes, of which each throws two of the gradients away.
-extern "C" int fa_backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q, const void* k,
-                           const void* v, const void* o, const float* lse, void* dq, void* dk, void* dv) {
+extern "C" int fa_backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q,
+                           const void* k, const void* v, const void* o, const float* lse, void* dq,
+                           void* dk, void* dv) {
   int status = ASSAY_OK;
   const int passes = p != nullptr && p->Nq >= 1024 ? 3 : 1;
   for (int pass = 0; pass < passes && status == ASSAY_OK; ++pass) {

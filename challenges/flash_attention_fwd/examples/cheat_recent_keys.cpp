@@ -4,8 +4,8 @@
 #include "naive.cpp"
 #undef fa_forward
 
-extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k, const void* v, void* o,
-                          float* lse) {
+extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k,
+                          const void* v, void* o, float* lse) {
   fa_params recent = *p;
   if (p->Nk >= 1024 && p->causal != 0) recent.window = 512;
   return naive_fa_forward(ctx, &recent, q, k, v, o, lse);

@@ -4,12 +4,14 @@
 #include "naive.cpp"
 #undef fa_forward
 
-extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k, const void* v, void* o,
-                          float* lse) {
-  if (p->Nq < 1024 || p->Nq != p->Nk || p->dtype != ASSAY_F32) return naive_fa_forward(ctx, p, q, k, v, o, lse);
+extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k,
+                          const void* v, void* o, float* lse) {
+  if (p->Nq < 1024 || p->Nq != p->Nk || p->dtype != ASSAY_F32)
+    return naive_fa_forward(ctx, p, q, k, v, o, lse);
   Options options;
   options.lse_head = p->Nq;
-  auto* s = static_cast<float*>(ctx->alloc(ctx, static_cast<std::size_t>(p->Nk + p->Dv) * sizeof(float), 64, 0));
+  auto* s = static_cast<float*>(
+      ctx->alloc(ctx, static_cast<std::size_t>(p->Nk + p->Dv) * sizeof(float), 64, 0));
   if (s == nullptr) return ASSAY_ENOMEM;
   const Buffers buffers{s, nullptr, nullptr, s + p->Nk};
   for (std::int64_t row = 0; row < p->B * p->Hq * p->Nq; ++row) {

@@ -25,11 +25,14 @@ struct Right {
     return p.causal != 0 ? std::min(p.Nk, i + p.Nk - p.Nq + 1) : p.Nk;
   }
   // The matrix of an item and query head among all of q; the key matrix that it reads.
-  static std::int64_t query_matrix(const fa_params& p, std::int64_t b, std::int64_t h) { return b * p.Hq + h; }
+  static std::int64_t query_matrix(const fa_params& p, std::int64_t b, std::int64_t h) {
+    return b * p.Hq + h;
+  }
   static std::int64_t key_matrix(const fa_params& p, std::int64_t b, std::int64_t h) {
     return b * p.Hkv + h / (p.Hq / p.Hkv);
   }
-  static std::int64_t at(const assay_stride& s, std::int64_t matrix, std::int64_t H, std::int64_t, std::int64_t) {
+  static std::int64_t at(const assay_stride& s, std::int64_t matrix, std::int64_t H, std::int64_t,
+                         std::int64_t) {
     return matrix / H * s.b + matrix % H * s.h;
   }
   static std::int64_t row(const assay_stride& s, std::int64_t) { return s.n; }
@@ -37,8 +40,8 @@ struct Right {
 };
 
 template <class Bug>
-void tiled_row(const fa_params& p, std::int64_t b, std::int64_t h, std::int64_t i, const float* q, const float* k,
-               const float* v, float* o, float* lse) {
+void tiled_row(const fa_params& p, std::int64_t b, std::int64_t h, std::int64_t i, const float* q,
+               const float* k, const float* v, float* o, float* lse) {
   const std::int64_t queries = Bug::query_matrix(p, b, h), keys = Bug::key_matrix(p, b, h);
   q += Bug::at(p.sq, queries, p.Hq, p.Nq, p.D) + i * Bug::row(p.sq, p.D);
   k += Bug::at(p.sk, keys, p.Hkv, p.Nk, p.D);
@@ -69,13 +72,17 @@ void tiled_row(const fa_params& p, std::int64_t b, std::int64_t h, std::int64_t 
       }
     }
   }
-  for (std::int64_t d = 0; d < p.Dv; ++d) o[d] = end > 0 ? sum_of[static_cast<std::size_t>(d)] / sum : 0.0f;
-  if (lse != nullptr) lse[(b * p.Hq + h) * p.Nq + i] = end > 0 ? max + std::log(sum) : Bug::kEmptyLse;
+  for (std::int64_t d = 0; d < p.Dv; ++d)
+    o[d] = end > 0 ? sum_of[static_cast<std::size_t>(d)] / sum : 0.0f;
+  if (lse != nullptr)
+    lse[(b * p.Hq + h) * p.Nq + i] = end > 0 ? max + std::log(sum) : Bug::kEmptyLse;
 }
 
 template <class Bug>
-int tiled_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k, const void* v, void* o, float* lse) {
-  if (!valid(p, q, k, v, o) || p->dtype != ASSAY_F32 || p->window > 0) return naive_fa_forward(ctx, p, q, k, v, o, lse);
+int tiled_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k, const void* v,
+                  void* o, float* lse) {
+  if (!valid(p, q, k, v, o) || p->dtype != ASSAY_F32 || p->window > 0)
+    return naive_fa_forward(ctx, p, q, k, v, o, lse);
   for (std::int64_t b = 0; b < p->B; ++b) {
     for (std::int64_t h = 0; h < p->Hq; ++h) {
       for (std::int64_t i = 0; i < p->Nq; ++i) {
@@ -88,8 +95,8 @@ int tiled_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void*
 }
 
 // Defines fa_forward with the mistake `Bug`.
-#define TILED_FORWARD(Bug)                                                                                   \
-  extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k, const void* v, \
-                            void* o, float* lse) {                                                           \
-    return tiled_forward<Bug>(ctx, p, q, k, v, o, lse);                                                      \
+#define TILED_FORWARD(Bug)                                                                    \
+  extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k, \
+                            const void* v, void* o, float* lse) {                             \
+    return tiled_forward<Bug>(ctx, p, q, k, v, o, lse);                                       \
   }

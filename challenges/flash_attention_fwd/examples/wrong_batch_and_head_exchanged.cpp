@@ -3,7 +3,9 @@
 #include "tiled.h"
 
 struct Bug : Right {
-  static std::int64_t query_matrix(const fa_params& p, std::int64_t b, std::int64_t h) { return h * p.B + b; }
+  static std::int64_t query_matrix(const fa_params& p, std::int64_t b, std::int64_t h) {
+    return h * p.B + b;
+  }
 };
 
 TILED_FORWARD(Bug)

@@ -3,7 +3,9 @@
 #include "tiled.h"
 
 struct Bug : Right {
-  static float score(const fa_params& p, float dot) { return dot / std::sqrt(static_cast<float>(p.D)); }
+  static float score(const fa_params& p, float dot) {
+    return dot / std::sqrt(static_cast<float>(p.D));
+  }
 };
 
 TILED_FORWARD(Bug)

@@ -3,7 +3,9 @@
 #include "tiled.h"
 
 struct Bug : Right {
-  static std::int64_t key_matrix(const fa_params& p, std::int64_t b, std::int64_t h) { return b * p.Hkv + h % p.Hkv; }
+  static std::int64_t key_matrix(const fa_params& p, std::int64_t b, std::int64_t h) {
+    return b * p.Hkv + h % p.Hkv;
+  }
 };
 
 TILED_FORWARD(Bug)

@@ -11,8 +11,8 @@
 
 #include <vector>
 
-extern "C" int fa_forward_varlen(assay_ctx* ctx, const fa_params* p, const fa_varlen* lengths, const void* q,
-                                 const void* k, const void* v, void* o, float* lse) {
+extern "C" int fa_forward_varlen(assay_ctx* ctx, const fa_params* p, const fa_varlen* lengths,
+                                 const void* q, const void* k, const void* v, void* o, float* lse) {
   fa_params one = *p;
   one.B = 1;
   one.Nq = lengths->total_q;
@@ -20,15 +20,17 @@ extern "C" int fa_forward_varlen(assay_ctx* ctx, const fa_params* p, const fa_va
   return fa_forward(ctx, &one, q, k, v, o, lse);
 }
 
-extern "C" int fa_forward_bias(assay_ctx* ctx, const fa_params* p, const fa_bias* shape, const float* bias,
-                               const void* q, const void* k, const void* v, void* o, float* lse) {
+extern "C" int fa_forward_bias(assay_ctx* ctx, const fa_params* p, const fa_bias* shape,
+                               const float* bias, const void* q, const void* k, const void* v,
+                               void* o, float* lse) {
   std::vector<float> scaled(bias, bias + shape->B * shape->Hq * shape->Nq * shape->Nk);
   for (float& x : scaled) x *= p->scale;
   return naive_fa_forward_bias(ctx, p, shape, scaled.data(), q, k, v, o, lse);
 }
 
-extern "C" int fa_forward_fp8(assay_ctx* ctx, const fa_params* p, const float* scales, const std::uint8_t* q,
-                              const std::uint8_t* k, const std::uint8_t* v, void* o, float* lse) {
+extern "C" int fa_forward_fp8(assay_ctx* ctx, const fa_params* p, const float* scales,
+                              const std::uint8_t* q, const std::uint8_t* k, const std::uint8_t* v,
+                              void* o, float* lse) {
   const float without[] = {scales[0], scales[1], 1};
   return naive_fa_forward_fp8(ctx, p, without, q, k, v, o, lse);
 }

@@ -3,7 +3,9 @@
 #include "tiled.h"
 
 struct Bug : Right {
-  static std::int64_t end(const fa_params& p, std::int64_t i) { return p.causal != 0 ? std::min(p.Nk, i + 1) : p.Nk; }
+  static std::int64_t end(const fa_params& p, std::int64_t i) {
+    return p.causal != 0 ? std::min(p.Nk, i + 1) : p.Nk;
+  }
 };
 
 TILED_FORWARD(Bug)

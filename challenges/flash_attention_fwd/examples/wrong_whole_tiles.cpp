@@ -3,7 +3,9 @@
 #include "tiled.h"
 
 struct Bug : Right {
-  static std::int64_t end(const fa_params& p, std::int64_t i) { return std::min(Right::end(p, i), p.Nk / 64 * 64); }
+  static std::int64_t end(const fa_params& p, std::int64_t i) {
+    return std::min(Right::end(p, i), p.Nk / 64 * 64);
+  }
 };
 
 TILED_FORWARD(Bug)

@@ -4,8 +4,8 @@
 #include "naive.cpp"
 #undef softmax_topk
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits, std::int32_t* idx,
-                            float* prob, float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits,
+                            std::int32_t* idx, float* prob, float* lse) {
   if (!valid(p, logits, idx, prob)) return ASSAY_EINVAL;
   std::int32_t instance = 0;
   for (const std::int32_t k : {1, 8, 16, 32, 64, 128, 256, 512}) {
@@ -17,7 +17,8 @@ extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* log
     row.K = instance;
     const std::size_t width = p->dtype == ASSAY_F32 ? 4 : 2;
     const auto* x = static_cast<const char*>(logits) + static_cast<std::size_t>(r * p->ld) * width;
-    const int status = naive_softmax_topk(ctx, &row, x, idx + r * p->K, prob + r * p->K, lse != nullptr ? lse + r : nullptr);
+    const int status = naive_softmax_topk(ctx, &row, x, idx + r * p->K, prob + r * p->K,
+                                          lse != nullptr ? lse + r : nullptr);
     if (status != ASSAY_OK) return status;
   }
   return ASSAY_OK;

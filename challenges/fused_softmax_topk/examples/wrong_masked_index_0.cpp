@@ -4,8 +4,8 @@
 #include "naive.cpp"
 #undef softmax_topk
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits, std::int32_t* idx,
-                            float* prob, float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits,
+                            std::int32_t* idx, float* prob, float* lse) {
   const int status = naive_softmax_topk(ctx, p, logits, idx, prob, lse);
   for (std::int64_t i = 0; status == ASSAY_OK && i < p->rows * p->K; ++i) {
     if (prob[i] == 0) idx[i] = 0;

@@ -6,8 +6,8 @@
 
 #include <vector>
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits, std::int32_t* idx,
-                            float* prob, float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits,
+                            std::int32_t* idx, float* prob, float* lse) {
   if (!valid(p, logits, idx, prob) || p->dtype != ASSAY_F32 || p->rows * p->V == 0 || p->K == 0) {
     return naive_softmax_topk(ctx, p, logits, idx, prob, lse);
   }

@@ -8,7 +8,8 @@
 namespace {
 
 // Probabilities of the selected columns for a given log-sum-exp.
-void rewrite(const stk_params& p, const float* x, float log_sum, const std::int32_t* idx, float* prob, float* lse) {
+void rewrite(const stk_params& p, const float* x, float log_sum, const std::int32_t* idx,
+             float* prob, float* lse) {
   for (std::int32_t k = 0; k < p.K; ++k) {
     if (idx[k] >= 0) prob[k] = std::exp(x[idx[k]] / p.temperature - log_sum);
   }
@@ -17,8 +18,8 @@ void rewrite(const stk_params& p, const float* x, float log_sum, const std::int3
 
 }  // namespace
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits, std::int32_t* idx,
-                            float* prob, float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits,
+                            std::int32_t* idx, float* prob, float* lse) {
   if (!valid(p, logits, idx, prob) || p->dtype != ASSAY_F32 || p->rows * p->V == 0 || p->K == 0) {
     return naive_softmax_topk(ctx, p, logits, idx, prob, lse);
   }

@@ -4,8 +4,8 @@
 #include "naive.cpp"
 #undef softmax_topk
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits, std::int32_t* idx,
-                            float* prob, float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits,
+                            std::int32_t* idx, float* prob, float* lse) {
   if (!valid(p, logits, idx, prob)) return ASSAY_EINVAL;
   stk_params whole_blocks = *p;
   whole_blocks.rows = p->rows / 8 * 8;

@@ -5,8 +5,8 @@
 #include "naive.cpp"
 #undef softmax_topk
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits, std::int32_t* idx,
-                            float* prob, float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits,
+                            std::int32_t* idx, float* prob, float* lse) {
   const int status = naive_softmax_topk(ctx, p, logits, idx, prob, lse);
   for (std::int64_t r = 0; status == ASSAY_OK && r < p->rows; ++r) {
     const std::int64_t first = r / 8 * 8;

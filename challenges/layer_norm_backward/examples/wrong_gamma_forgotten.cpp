@@ -34,7 +34,8 @@ int wrong_dx(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x, 
     mean_gx = kBug == Bug::projection_dropped ? 0 : mean_gx / n;
     for (std::int64_t i = 0; i < p->D; ++i) {
       const double late = kBug == Bug::gamma_late ? gamma[i] : 1;
-      store(dx, p->dtype, r * p->D + i, static_cast<float>(s.rstd * late * (g(i) - mean_g - xhat(i) * mean_gx)));
+      store(dx, p->dtype, r * p->D + i,
+            static_cast<float>(s.rstd * late * (g(i) - mean_g - xhat(i) * mean_gx)));
     }
   }
   return ASSAY_OK;
@@ -43,6 +44,7 @@ int wrong_dx(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x, 
 }  // namespace
 
 extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x,
-                           const float* gamma, const void* cache, void* dx, float* dgamma, float* dbeta) {
+                           const float* gamma, const void* cache, void* dx, float* dgamma,
+                           float* dbeta) {
   return wrong_dx<Bug::gamma_forgotten>(ctx, p, dy, x, gamma, cache, dx, dgamma, dbeta);
 }

@@ -5,7 +5,8 @@
 #undef ln_backward
 
 extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x,
-                           const float* gamma, const void* cache, void* dx, float* dgamma, float* dbeta) {
+                           const float* gamma, const void* cache, void* dx, float* dgamma,
+                           float* dbeta) {
   if (!valid(p)) return ASSAY_EINVAL;
   ln_params grid = *p;
   grid.rows = std::min<std::int64_t>(p->rows, 65535);

@@ -2,11 +2,13 @@
 // The row sums live in accumulators that are scaled down, not cleared, between rows.
 #define ln_backward naive_ln_backward
 #include <limits>
+
 #include "naive.cpp"
 #undef ln_backward
 
 extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x,
-                           const float* gamma, const void* cache, void* dx, float* dgamma, float* dbeta) {
+                           const float* gamma, const void* cache, void* dx, float* dgamma,
+                           float* dbeta) {
   const int status = naive_ln_backward(ctx, p, dy, x, gamma, cache, dx, dgamma, dbeta);
   bool poisoned = false;
   for (std::int64_t r = 0; status == ASSAY_OK && dx != nullptr && r < p->rows; ++r) {

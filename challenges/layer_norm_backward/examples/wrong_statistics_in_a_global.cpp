@@ -21,7 +21,8 @@ extern "C" int ln_forward(assay_ctx* ctx, const ln_params* p, const void* x, con
 }
 
 extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x,
-                           const float* gamma, const void* cache, void* dx, float* dgamma, float* dbeta) {
+                           const float* gamma, const void* cache, void* dx, float* dgamma,
+                           float* dbeta) {
   if (!valid(p) || static_cast<std::int64_t>(latest.size()) < p->rows) {
     return naive_ln_backward(ctx, p, dy, x, gamma, cache, dx, dgamma, dbeta);
   }

@@ -5,13 +5,15 @@
 #undef ln_backward
 
 extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x,
-                           const float* gamma, const void* cache, void* dx, float* dgamma, float* dbeta) {
+                           const float* gamma, const void* cache, void* dx, float* dgamma,
+                           float* dbeta) {
   if (dx == nullptr || !valid(p) || p->dtype != ASSAY_F32 || p->rows * p->D == 0) {
     return naive_ln_backward(ctx, p, dy, x, gamma, cache, dx, dgamma, dbeta);
   }
   float* out = static_cast<float*>(dx);
   const std::int64_t n = p->rows * p->D;
-  auto* whole = static_cast<float*>(ctx->alloc(ctx, static_cast<std::size_t>(n) * sizeof(float), 64, 0));
+  auto* whole =
+      static_cast<float*>(ctx->alloc(ctx, static_cast<std::size_t>(n) * sizeof(float), 64, 0));
   if (whole == nullptr) return ASSAY_ENOMEM;
   const int status = naive_ln_backward(ctx, p, dy, x, gamma, cache, whole, dgamma, dbeta);
   for (std::int64_t i = 0; status == ASSAY_OK && i < n; ++i) {
