@@ -31,6 +31,7 @@ LanePattern find_other_pattern(const WarpAccess&);
 inline bool find_strided(const WarpAccess& a, LanePattern& p) {
   if (a.mask != ~std::uint32_t{0}) return false;
   const std::uint64_t low = a.address[0], stride = a.address[1] - low;
+  if (a.address[kLanes - 1] != low + (kLanes - 1) * stride) return false;
   std::uint64_t difference = 0;
   for (unsigned i = 0; i < kLanes; ++i) difference |= a.address[i] ^ (low + i * stride);
   if (difference != 0 || static_cast<std::int64_t>(stride) < 0) return false;
