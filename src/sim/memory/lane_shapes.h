@@ -3,6 +3,7 @@
 // alone is found once and remembered.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -18,7 +19,7 @@ struct LaneShape {
   AccessKind kind{};
   std::uint32_t bytes = 0;  // 0: nothing remembered
   std::uint64_t phase = 0;  // address of lane 0 within its bank, or element
-  bool known = false;       // what follows: only delta to phase of a shape seen once
+  bool known = false;       // what follows: only delta to phase of a shape seen lately
 
   LanePattern pattern;      // of low and high only what at() makes of them
   std::uint64_t below = 0;  // address of lane 0 - lowest address
@@ -39,11 +40,20 @@ struct LaneShape {
 
 class LaneShapes {
  public:
-  // The shape of the access if it was seen before, else null; valid until the next call.
+  // The shape of the access if it was seen twice before, else null; valid until the next call.
   // REQUIRES: all lanes take part.
   const LaneShape* find(const WarpAccess& a) {
-    const std::uint64_t origin = a.address[0];
-    LaneShape& s = shapes_[place(a)];
+    const std::uint64_t origin = a.address[0], tag = tag_of(a);
+    const std::size_t begin = (tag >> (64 - kSetBits)) * kWays;
+    std::size_t place = begin;
+    while (place < begin + kWays && tags_[place] != tag) ++place;
+    if (place == begin + kWays) {
+      place = begin + next_++ % kWays;
+      tags_[place] = tag;
+      shapes_[place].bytes = 0;
+      return nullptr;
+    }
+    LaneShape& s = shapes_[place];
     const std::uint64_t phase = origin & (std::max(a.bytes, kBankBytes) - 1);
     std::uint64_t differ =
         (phase ^ s.phase) | (a.bytes ^ s.bytes) |
@@ -62,20 +72,25 @@ class LaneShapes {
   }
 
  private:
-  static constexpr unsigned kPlaceBits = 5;
+  static constexpr unsigned kSetBits = 3;
+  static constexpr std::size_t kWays = 4, kPlaces = kWays << kSetBits;
   static constexpr std::uint64_t kHighest = std::uint64_t{1} << 32;
 
-  static std::size_t place(const WarpAccess& a) {
+  // Of some lanes only: most shapes that differ, and most accesses without one, differ in it.
+  static std::uint64_t tag_of(const WarpAccess& a) {
     const std::uint64_t o = a.address[0];
     const std::uint64_t mixed = (a.address[1] - o) + 5 * (a.address[4] - o) +
                                 17 * (a.address[8] - o) + 37 * (a.address[16] - o) +
                                 101 * (a.address[31] - o) + a.bytes +
                                 static_cast<std::uint64_t>(a.kind);
-    return (mixed * 0x9e3779b97f4a7c15u) >> (64 - kPlaceBits);
+    return mixed * 0x9e3779b97f4a7c15u;
   }
   static bool learn(LaneShape&, const WarpAccess&);
 
-  std::array<LaneShape, std::size_t{1} << kPlaceBits> shapes_{};
+  // Sets of kWays places; a new tag takes the next of its set.
+  std::array<std::uint64_t, kPlaces> tags_{};
+  std::array<LaneShape, kPlaces> shapes_{};
+  std::size_t next_ = 0;
 };
 
 }  // namespace assay::sim
