@@ -8,6 +8,7 @@
 #include "sim/memory/finding_table.h"
 #include "sim/memory/global_races.h"
 #include "sim/memory/initialised.h"
+#include "sim/memory/lane_shapes.h"
 #include "sim/memory/race_shadow.h"
 #include "sim/memory/shared_races.h"
 #include "sim/memory/store_conflicts.h"
@@ -48,6 +49,7 @@ struct BlockChecker::State {
   std::vector<std::uint64_t> shared_bits;
   std::optional<SharedRaces> shared_races;
   std::optional<BlockRaces> races;
+  LaneShapes shared_shapes;
 
   // The allocations of the last accesses, by instruction: each mostly stays in one.
   static constexpr std::size_t kRemembered = 16;
@@ -219,11 +221,16 @@ bool BlockChecker::global(const WarpAccess& a) {
 
 bool BlockChecker::shared(const WarpAccess& a) {
   State& s = *state_;
-  const LanePattern p = find_pattern(a);
+  LanePattern p;
+  const LaneShape* shape = nullptr;
+  if (!find_strided(a, p)) {
+    if (a.mask == ~std::uint32_t{0}) shape = s.shared_shapes.find(a);
+    p = shape != nullptr ? shape->at(a.address[0]) : find_other_pattern(a);
+  }
   if (!s.in_window(a, p, s.shared_bytes, true)) return false;
-  count_shared(s.counters, a, p);
+  count_shared(s.counters, a, p, shape != nullptr ? shape->passes : bank_passes(a, p));
   if (s.launch.options.uninitialised) {
-    if (reads(a.kind)) {
+    if (reads(a.kind) && (shape == nullptr || !all_initialised(s.shared_bits.data(), *shape, p))) {
       const std::uint32_t lanes = uninitialised_lanes(s.shared_bits.data(), 0, a, p);
       if (lanes != 0) s.report_uninitialised(a, lanes, true);
     }
@@ -232,7 +239,7 @@ bool BlockChecker::shared(const WarpAccess& a) {
   if (!s.shared_races) return true;
   if (is_atomic(a.kind)) s.order_shared(a);
   s.check_store(a, p, true);
-  for (const SharedRaces::Conflict& c : s.shared_races->access(a, p)) {
+  for (const SharedRaces::Conflict& c : s.shared_races->access(a, p, shape)) {
     RawFinding f = s.finding(FindingKind::shared_race, a, c.lane);
     f.shared = true;
     f.other_pc = c.other_pc;

@@ -7,6 +7,7 @@
 #include "sim/memory/access.h"
 #include "sim/memory/bits.h"
 #include "sim/memory/lane_pattern.h"
+#include "sim/memory/lane_shapes.h"
 
 namespace assay::sim {
 
@@ -29,6 +30,18 @@ inline std::uint32_t uninitialised_lanes(std::uint64_t* bits, std::uint64_t orig
   for_lanes(a.mask,
             [&](std::uint32_t lane) { fresh |= (is_fresh(a.address[lane]) ? 1u : 0u) << lane; });
   return fresh;
+}
+
+// Whether all bytes are written of an access of this shape. `bits` begin at address 0, and are of
+// one thread.
+inline bool all_initialised(const std::uint64_t* bits, const LaneShape& s, const LanePattern& p) {
+  const std::uint64_t bytes = low_bits(s.bytes);
+  std::uint64_t missing = 0;
+  for (std::uint32_t i = 0; i < s.addresses; ++i) {
+    const std::uint64_t at = p.low + s.offset[i];
+    missing |= ~(bits[at / 64] >> at % 64) & bytes;
+  }
+  return missing == 0;
 }
 
 inline void initialise_lanes(std::uint64_t* bits, std::uint64_t origin, const WarpAccess& a,

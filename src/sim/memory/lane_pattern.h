@@ -26,14 +26,15 @@ struct LanePattern {
 // Of accesses for which it takes a closer look than find_pattern() does.
 LanePattern find_other_pattern(const WarpAccess&);
 
-// REQUIRES: mask not 0.
-inline LanePattern find_pattern(const WarpAccess& a) {
-  if (a.mask != ~std::uint32_t{0}) return find_other_pattern(a);
+// Whether all lanes take part and each address is that of the lane before plus the same stride, not
+// a negative one; then the pattern.
+inline bool find_strided(const WarpAccess& a, LanePattern& p) {
+  if (a.mask != ~std::uint32_t{0}) return false;
   const std::uint64_t low = a.address[0], stride = a.address[1] - low;
+  if (a.address[kLanes - 1] != low + (kLanes - 1) * stride) return false;
   std::uint64_t difference = 0;
   for (unsigned i = 0; i < kLanes; ++i) difference |= a.address[i] ^ (low + i * stride);
-  if (difference != 0 || static_cast<std::int64_t>(stride) < 0) return find_other_pattern(a);
-  LanePattern p;
+  if (difference != 0 || static_cast<std::int64_t>(stride) < 0) return false;
   p.lanes = kLanes;
   p.low = low;
   p.high = low + (kLanes - 1) * stride;
@@ -42,7 +43,13 @@ inline LanePattern find_pattern(const WarpAccess& a) {
   p.uniform = stride == 0;
   p.distinct = p.ascending = stride != 0;
   p.stride = stride;
-  return p;
+  return true;
+}
+
+// REQUIRES: mask not 0.
+inline LanePattern find_pattern(const WarpAccess& a) {
+  LanePattern p;
+  return find_strided(a, p) ? p : find_other_pattern(a);
 }
 
 constexpr std::uint32_t low_lanes(unsigned n) {

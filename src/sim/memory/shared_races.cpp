@@ -196,7 +196,8 @@ bool repeats(const WarpAccess& a) {
 }  // namespace
 
 const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& a,
-                                                              const LanePattern& p) {
+                                                              const LanePattern& p,
+                                                              const LaneShape* shape) {
   conflicts_.clear();
   const auto size = static_cast<unsigned>(std::countr_zero(a.bytes));
   if (size < unit_shift_) refine(size);
@@ -215,6 +216,9 @@ const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& 
                     (Entry{std::min(a.pc, kMaxPc)} << kPcShift) | (flag ? kFlag : 0) |
                     (Entry{warp_} << kWarpShift);
   if (p.contiguous && contiguous(a, p, own)) return conflicts_;
+  if (shape != nullptr && a.kind == AccessKind::load && load_shape(*shape, p, own)) {
+    return conflicts_;
+  }
   // Not where neighbours share an address: those go together below.
   const bool single_units = size == unit_shift_ && !p.uniform && !p.contiguous &&
                             a.address[0] != a.address[1] && a.address[30] != a.address[31];
@@ -279,33 +283,33 @@ void SharedRaces::check_holders(const WarpAccess& a, const Run& r, const Holders
   for (std::uint32_t w = 0; w < warps_count_; ++w) one(h.of_warp(w)[unit]);
 }
 
-void SharedRaces::add_holder(const Run& r, Holders& h, std::size_t unit) {
+void SharedRaces::add_holder(Entry own, Holders& h, std::size_t unit) {
   Entry& e = h.unit[unit];
   // The same warp: what it did before is ordered, or lanes join. A plain read counts for more than
   // an atomic one.
   const auto replace = [&](Entry& held) {
-    const bool join = time_of(held) == time_of(r.entry);
-    const bool alike = &h == &atomics_ || ((held ^ r.entry) & kFlag) == 0;
-    held = join && alike ? with_lanes_of(r.entry, held) : r.entry;
+    const bool join = time_of(held) == time_of(own);
+    const bool alike = &h == &atomics_ || ((held ^ own) & kFlag) == 0;
+    held = join && alike ? with_lanes_of(own, held) : own;
   };
   if (e < floor_limit_) {
-    e = r.entry;
+    e = own;
   } else if ((e & kShared) != 0) {
     Entry& mine = h.of_warp(warp_)[unit];
     replace(mine);
-    e = std::max(e, (r.entry & ~kThreadMask) | kShared);
+    e = std::max(e, (own & ~kThreadMask) | kShared);
   } else if (warp_of(e) == warp_) {
     replace(e);
   } else if (warps_.knows(warp_, warp_of(e), time_of(e))) {
-    e = r.entry;
+    e = own;
   } else {
     if (h.by_warp.bytes() == 0) {
       h.by_warp =
           LazyMap(h.unit.size() * warps_count_ * sizeof(Entry), "the race check of shared memory");
     }
     h.of_warp(warp_of(e))[unit] = e;
-    h.of_warp(warp_)[unit] = r.entry;
-    e = std::max(e, r.entry) | kShared;
+    h.of_warp(warp_)[unit] = own;
+    e = std::max(e, own) | kShared;
   }
 }
 
@@ -321,17 +325,17 @@ void SharedRaces::single(const WarpAccess& a, const Run& r) {
         if (Entry& e = readers_.unit[u]; e < floor) {
           e = r.entry;
         } else {
-          add_holder(r, readers_, u);
+          add_holder(r.entry, readers_, u);
         }
         break;
       case AccessKind::store: writes_[u] = r.entry; break;
       case AccessKind::atomic_load:
         // Unless it would hide a plain read.
         if (const Entry e = readers_.unit[u]; e < floor || (e & (kFlag | kShared)) == kFlag) {
-          add_holder(r, readers_, u);
+          add_holder(r.entry, readers_, u);
         }
         break;
-      default: add_holder(r, atomics_, u);
+      default: add_holder(r.entry, atomics_, u);
     }
   }
 }

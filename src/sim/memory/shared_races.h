@@ -16,6 +16,7 @@
 #include "sim/memory/access.h"
 #include "sim/memory/group_order.h"
 #include "sim/memory/lane_pattern.h"
+#include "sim/memory/lane_shapes.h"
 #include "sim/memory/lazy_map.h"
 
 namespace assay::sim {
@@ -53,8 +54,9 @@ class SharedRaces {
 
   // The access happens: what it conflicts with, at most one read, one write and one atomic
   // operation for lanes of the same address. Valid until the next call. REQUIRES: inside the
-  // memory, aligned.
-  const std::vector<Conflict>& access(const WarpAccess&, const LanePattern&);
+  // memory, aligned. The shape is that of the access, or null: it saves work.
+  const std::vector<Conflict>& access(const WarpAccess&, const LanePattern&,
+                                      const LaneShape* = nullptr);
 
  private:
   using Entry = std::uint64_t;
@@ -94,12 +96,13 @@ class SharedRaces {
   bool all_ordered(const Entry*, std::size_t count, Entry own, unsigned shift) const;
   bool contiguous(const WarpAccess&, const LanePattern&, Entry own);
   bool scattered(const WarpAccess&, const LanePattern&, Entry own);
+  bool load_shape(const LaneShape&, const LanePattern&, Entry own);
   bool hold_contiguous(Entry* to, std::size_t count, Entry own, unsigned shift) const;
   bool add_contiguous(Holders&, std::size_t begin, std::size_t count, Entry own, unsigned shift);
   void single(const WarpAccess&, const Run&);
   void check(const WarpAccess&, const Run&, Entry, AccessKind plain, AccessKind flagged);
   void check_holders(const WarpAccess&, const Run&, const Holders&, std::size_t unit, bool readers);
-  void add_holder(const Run&, Holders&, std::size_t unit);
+  void add_holder(Entry own, Holders&, std::size_t unit);
 
   std::uint32_t bytes_, warps_count_;
   unsigned unit_shift_ = 2;

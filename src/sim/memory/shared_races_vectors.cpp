@@ -96,6 +96,78 @@ bool SharedRaces::scattered(const WarpAccess& a, const LanePattern& p, Entry own
   return true;
 }
 
+// Plain loads of a shape that conflict with nothing; false: look at each lane.
+bool SharedRaces::load_shape(const LaneShape& s, const LanePattern& p, Entry own) {
+  if (atomics_.used) return false;
+  const unsigned shift = unit_shift_;
+  const std::size_t begin = p.low >> shift, parts = s.bytes >> shift;
+  const auto for_units_of_shape = [&](auto&& f) {
+    if (parts == 1) {
+      for (std::uint32_t i = 0; i < s.addresses; ++i) f(begin + (s.offset[i] >> shift), i);
+      return;
+    }
+    for (std::uint32_t i = 0; i < s.addresses; ++i) {
+      const std::size_t unit = begin + (s.offset[i] >> shift);
+      for (std::size_t part = 0; part < parts; ++part) f(unit + part, i);
+    }
+  };
+  const auto entry = [&](std::uint32_t i) { return own | lanes(s.first[i], s.last[i]); };
+
+  const Entry floor = floor_limit_;
+  const Entry* const written = writes_.data();
+  Entry* const read = readers_.unit.data();
+  Entry writes = 0, reads = 0, shared = ~Entry{0}, foreign = ~Entry{0};
+  for_units_of_shape([&](std::size_t unit, std::uint32_t) {
+    writes |= not_below(written[unit], floor);
+    const Entry recent = not_below(read[unit], floor);
+    reads |= recent;
+    shared &= recent & (read[unit] << (63 - kSharedShift));
+  });
+  if (writes != 0) {
+    // Ordered may also be what the warp wrote before its lanes met.
+    const Entry lane_floor = lane_limit_;
+    writes = 0;
+    for_units_of_shape([&](std::size_t unit, std::uint32_t) {
+      const Entry e = written[unit], other_warp = is_nonzero((e ^ own) & kWarpMask);
+      writes |= not_below(e, floor) & (other_warp | not_below(e, lane_floor));
+    });
+    if (writes != 0) return false;
+  }
+  if (reads == 0) {
+    for_units_of_shape([&](std::size_t unit, std::uint32_t i) { read[unit] = entry(i); });
+    return true;
+  }
+  // From here on as add_holder() does it.
+  if (shared != 0) {
+    Entry* const mine = readers_.of_warp(warp_);
+    const Entry now = (own >> kTimeShift) << kTimeShift, latest = own | kShared;
+    for_units_of_shape([&](std::size_t unit, std::uint32_t i) {
+      Entry& held = mine[unit];
+      const bool join = held >= now && (held & kFlag) == 0;
+      held = join ? with_lanes_of(entry(i), held) : entry(i);
+      read[unit] = std::max(read[unit], latest);
+    });
+    return true;
+  }
+  for_units_of_shape([&](std::size_t unit, std::uint32_t) {
+    foreign &= not_below(read[unit], floor) & is_nonzero((read[unit] ^ own) & kWarpMask) &
+               ~(read[unit] << (63 - kSharedShift));
+  });
+  if (foreign != 0 && warps_.simple() && readers_.by_warp.bytes() != 0) {
+    Entry* const mine = readers_.of_warp(warp_);
+    for_units_of_shape([&](std::size_t unit, std::uint32_t i) {
+      const Entry e = read[unit];
+      readers_.of_warp(warp_of(e))[unit] = e;
+      mine[unit] = entry(i);
+      read[unit] = std::max(e, own) | kShared;
+    });
+  } else {
+    for_units_of_shape(
+        [&](std::size_t unit, std::uint32_t i) { add_holder(entry(i), readers_, unit); });
+  }
+  return true;
+}
+
 // Puts plain reads into `to`: true if its entries are all ordered or of this warp.
 bool SharedRaces::hold_contiguous(Entry* to, std::size_t count, Entry own, unsigned shift) const {
   if (all_past(to, count)) {

@@ -96,7 +96,7 @@ void count_global(Counters& c, const WarpAccess& a, const LanePattern& p, bool c
   }
 }
 
-void count_shared(Counters& c, const WarpAccess& a, const LanePattern& p) {
+void count_shared(Counters& c, const WarpAccess& a, const LanePattern& p, BankPasses b) {
   if (is_read_modify_write(a.kind)) {
     ++c.shared_atomics;
   } else if (writes(a.kind)) {
@@ -104,7 +104,6 @@ void count_shared(Counters& c, const WarpAccess& a, const LanePattern& p) {
   } else {
     ++c.shared_loads;
   }
-  const BankPasses b = bank_passes(a, p);
   c.shared_passes += b.passes;
   c.shared_replays += b.replays;
   c.shared_bytes += std::uint64_t{p.lanes} * a.bytes;

@@ -23,7 +23,7 @@ struct BankPasses {
 BankPasses bank_passes(const WarpAccess&, const LanePattern&);
 
 void count_global(Counters&, const WarpAccess&, const LanePattern&, bool constant);
-void count_shared(Counters&, const WarpAccess&, const LanePattern&);
+void count_shared(Counters&, const WarpAccess&, const LanePattern&, BankPasses);
 void count_local(Counters&, const WarpAccess&);
 
 }  // namespace assay::sim

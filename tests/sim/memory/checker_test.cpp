@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <random>
 #include <thread>
 
 #include "sim/memory/warp_support.h"
@@ -303,6 +305,60 @@ TEST_F(Checker, Counters) {
   EXPECT_EQ(c.shared_passes, 5u);
   EXPECT_EQ(c.shared_replays, 2u);
   EXPECT_EQ(c.shared_bytes, 384u);
+}
+
+// Tiles of shared memory byte by byte: what may happen, and which lanes read what nothing wrote.
+TEST_F(Checker, TilesOfSharedMemory) {
+  std::mt19937 random(5);
+  const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+  constexpr std::uint32_t kBytes = 2048;
+  int clean = 0, fresh = 0, outside = 0;
+  for (int program = 0; program < 400; ++program) {
+    LaunchChecker launch(memory, 1, {.races = false});
+    BlockChecker block(launch, kBytes, 1);
+    block.begin_block(0);
+    std::array<bool, kBytes> written{};
+    TileShape tiles[3];
+    for (TileShape& t : tiles) {
+      do t = random_tile(below, 1, 16, 16);
+      while (t.size() > kBytes);
+    }
+    for (std::uint32_t step = 0; step < 60; ++step) {
+      const TileShape& t = tiles[below(3)];
+      const auto room = static_cast<std::uint32_t>((kBytes - t.size()) / t.bytes + 1);
+      std::uint64_t origin = std::uint64_t{t.bytes} * below(room + (room + 15) / 16);
+      if (below(30) == 0) origin += below(t.bytes);
+      const AccessKind kind = below(3) == 0 ? kStore : kLoad;
+      const Lanes a = Lanes(t.at(kind, origin)).at(step);
+      bool allowed = true;
+      std::uint32_t lanes_fresh = 0;
+      for (unsigned i = 0; i < kLanes; ++i) {
+        allowed &= a.address[i] + a.bytes <= kBytes && a.address[i] % a.bytes == 0;
+      }
+      for (unsigned i = 0; allowed && i < kLanes; ++i) {
+        bool all = true;
+        for (std::uint32_t b = 0; b < a.bytes; ++b) {
+          bool& w = written[a.address[i] + b];
+          all &= w;
+          w |= kind == kStore;
+        }
+        lanes_fresh += kind == kLoad && !all ? 1 : 0;
+      }
+      const std::size_t before = launch.findings().size();
+      ASSERT_EQ(block.shared(a), allowed) << "program " << program << ", step " << step;
+      const auto findings = launch.findings();
+      ASSERT_EQ(findings.size() != before, !allowed || lanes_fresh != 0);
+      for (const RawFinding& f : findings) {
+        if (f.pc == step && allowed) {
+          ASSERT_EQ(f.count, lanes_fresh);
+        }
+      }
+      ++(!allowed ? outside : lanes_fresh != 0 ? fresh : clean);
+    }
+  }
+  EXPECT_GT(clean, 2000);
+  EXPECT_GT(fresh, 2000);
+  EXPECT_GT(outside, 500);
 }
 
 }  // namespace

@@ -52,15 +52,15 @@ class SharedOracle {
   bool access(const WarpAccess& a) {
     ++instruction_;
     if (is_atomic(a.kind)) flags(a);
-    const std::size_t before = history_.size();
     bool race = false;
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
       if (((a.mask >> lane) & 1u) == 0) continue;
       const std::uint32_t thread = a.warp * kLanes + lane;
       for (std::uint32_t b = 0; b < a.bytes; ++b) {
         const Event e{a.address[lane] + b, thread, clocks_[thread][thread], instruction_, a.kind};
-        for (std::size_t i = 0; i < before; ++i) race |= conflict(history_[i], e);
-        history_.push_back(e);
+        std::vector<Event>& history = history_[e.byte];
+        for (const Event& x : history) race |= x.instruction != instruction_ && conflict(x, e);
+        history.push_back(e);
       }
     }
     return race;
@@ -74,7 +74,7 @@ class SharedOracle {
   };
 
   bool conflict(const Event& x, const Event& y) const {
-    if (x.byte != y.byte || x.thread == y.thread) return false;
+    if (x.thread == y.thread) return false;
     if (!writes(x.kind) && !writes(y.kind)) return false;
     if (is_atomic(x.kind) && is_atomic(y.kind)) return false;
     if (clocks_[y.thread][x.thread] >= x.clock) return false;
@@ -84,8 +84,8 @@ class SharedOracle {
   // Whether y's thread lies among those that wrote the byte in x's instruction.
   bool wrote_together(const Event& x, const Event& y) const {
     std::uint32_t first = ~0u, last = 0;
-    for (const Event& e : history_) {
-      if (e.instruction != x.instruction || e.byte != x.byte) continue;
+    for (const Event& e : history_.at(x.byte)) {
+      if (e.instruction != x.instruction) continue;
       first = std::min(first, e.thread);
       last = std::max(last, e.thread);
     }
@@ -145,7 +145,7 @@ class SharedOracle {
   std::vector<std::uint32_t> arrived_at_mbarrier_, complete_;
   std::map<std::uint32_t, std::vector<std::uint32_t>> fences_;  // by warp
   std::map<std::uint64_t, std::vector<std::uint32_t>> flags_;   // by address
-  std::vector<Event> history_;
+  std::map<std::uint64_t, std::vector<Event>> history_;         // by byte
   std::uint32_t instruction_ = 0;
 };
 

@@ -1,7 +1,10 @@
+#include "sim/memory/shared_races.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
+#include <tuple>
 
 #include "sim/memory/checker.h"
 #include "sim/memory/shared_oracle.h"
@@ -414,6 +417,121 @@ TEST(SharedRacesAtRandom, AgreesWithHappensBefore) {
   EXPECT_GT(racy, 1000);
   EXPECT_GT(clean, 300);
   EXPECT_LT(missed, racy / 20);
+}
+
+// Whole warps that read and write tiles in few shapes, each with many origins.
+TEST(SharedRacesAtRandom, AgreesWithHappensBeforeOnTiles) {
+  std::mt19937 random(11);
+  const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+  GlobalMemory memory(1 << 20);
+  int racy = 0, clean = 0;
+  for (int program = 0; program < 1500; ++program) {
+    LaunchChecker launch(memory, 1, {.uninitialised = false});
+    constexpr std::uint32_t kWarps = 3, kBytes = 2048;
+    BlockChecker block(launch, kBytes, kWarps);
+    block.begin_block(0);
+    SharedOracle oracle(kWarps);
+    TileShape tiles[3];
+    for (TileShape& t : tiles) {
+      do t = random_tile(below, program % 3 == 0 ? 1 : 4, 16, 16);
+      while (t.size() > kBytes);
+    }
+    const std::uint32_t steps = 4 + below(40), sync_rate = 1 + below(8), store_rate = 1 + below(8);
+    const bool atomics = below(4) == 0;
+    bool ended = false;
+    for (std::uint32_t step = 0; step < steps && !ended; ++step) {
+      const std::uint32_t warp = below(kWarps), what = below(20);
+      if (what < sync_rate) {
+        const std::uint32_t some = what == 0 ? 1 + below((1u << kWarps) - 1) : (1u << kWarps) - 1;
+        if (what == 1) {
+          block.warp_sync(warp, kAllLanes);
+          oracle.warp_sync(warp, kAllLanes);
+        } else {
+          block.barrier(some, what == 0 ? 1 : 0);
+          oracle.barrier(some, what == 0 ? 1 : 0);
+        }
+        continue;
+      }
+      const TileShape& t = tiles[below(3)];
+      const auto room = static_cast<std::uint32_t>((kBytes - t.size()) / t.bytes + 1);
+      AccessKind kind = below(24) < store_rate ? kStore : kLoad;
+      if (atomics && below(8) == 0) kind = kAtomic;
+      Lanes a = t.at(kind, std::uint64_t{t.bytes} * (below(2) == 0 ? below(room) : room / 2));
+      a.of_warp(warp).at(step);
+      const std::size_t before = launch.findings().size();
+      block.shared(a);
+      const bool found = launch.findings().size() != before;
+      ended = oracle.access(a);
+      ASSERT_EQ(found, ended) << "program " << program << ", step " << step;
+    }
+    ++(ended ? racy : clean);
+  }
+  EXPECT_GT(racy, 300);
+  EXPECT_GT(clean, 300);
+}
+
+// The shape of an access saves work and changes nothing, also behind the first race.
+TEST(SharedRacesAtRandom, ShapesChangeNoConflict) {
+  std::mt19937 random(13);
+  const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+  int with_shape = 0;
+  std::size_t conflicts = 0;
+  for (int program = 0; program < 2000; ++program) {
+    constexpr std::uint32_t kWarps = 6, kBytes = 2048;
+    SharedRaces plain(kBytes, kWarps), shaped(kBytes, kWarps);
+    const auto both = [&](auto&& f) {
+      f(plain);
+      f(shaped);
+    };
+    LaneShapes shapes;
+    TileShape tiles[4];
+    for (TileShape& t : tiles) {
+      do t = random_tile(below, program % 3 == 0 ? 1 : 4, 16, 16);
+      while (t.size() > kBytes);
+    }
+    const std::uint32_t sync_rate = 1 + below(6), store_rate = 1 + below(5);
+    const bool atomics = below(4) == 0, parts = below(3) == 0;
+    for (std::uint32_t step = 0; step < 100; ++step) {
+      const std::uint32_t warp = below(kWarps), what = below(20);
+      if (what < sync_rate) {
+        const std::uint32_t some = 1 + below((1u << kWarps) - 1);
+        if (what == 0 && parts) {
+          both([&](SharedRaces& r) { r.barrier(some, 1); });
+        } else if (what == 1) {
+          both([&](SharedRaces& r) { r.warp_sync(warp, parts ? ~some : kAllLanes); });
+        } else if (what == 2 && parts) {
+          both([&](SharedRaces& r) { r.arrive(warp, 2); });
+        } else {
+          both([&](SharedRaces& r) { r.barrier((1u << kWarps) - 1, 0); });
+        }
+        continue;
+      }
+      const TileShape& t = tiles[below(4)];
+      const auto room = static_cast<std::uint32_t>((kBytes - t.size()) / t.bytes + 1);
+      AccessKind kind = below(40) < store_rate ? kStore : kLoad;
+      if (atomics && below(8) == 0) kind = below(2) == 0 ? kAtomic : AccessKind::atomic_load;
+      Lanes a = t.at(kind, std::uint64_t{t.bytes} * (below(2) == 0 ? below(room) : room / 2));
+      if (below(8) == 0) a.mask = static_cast<std::uint32_t>(random() | 1);
+      a.of_warp(warp).at(step);
+      const WarpAccess access = a;
+      const LanePattern p = find_pattern(access);
+      const LaneShape* const shape = a.mask == kAllLanes ? shapes.find(access) : nullptr;
+      with_shape += shape != nullptr ? 1 : 0;
+      const auto& expected = plain.access(access, p);
+      const auto& found = shaped.access(access, p, shape);
+      conflicts += expected.size();
+      ASSERT_EQ(found.size(), expected.size()) << "program " << program << ", step " << step;
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        ASSERT_EQ(std::tie(found[i].lane, found[i].address, found[i].other_pc,
+                           found[i].other_thread, found[i].other_access),
+                  std::tie(expected[i].lane, expected[i].address, expected[i].other_pc,
+                           expected[i].other_thread, expected[i].other_access))
+            << "program " << program << ", step " << step;
+      }
+    }
+  }
+  EXPECT_GT(with_shape, 50000);
+  EXPECT_GT(conflicts, 10000u);
 }
 
 }  // namespace

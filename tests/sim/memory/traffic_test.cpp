@@ -8,6 +8,7 @@
 #include <set>
 
 #include "sim/memory/distinct.h"
+#include "sim/memory/lane_shapes.h"
 #include "sim/memory/warp_support.h"
 
 namespace assay::sim {
@@ -112,6 +113,49 @@ TEST(Traffic, AgreesWithTheRulesOnAnyPattern) {
     ASSERT_EQ(sectors_of(a), plain_sectors(a)) << "case " << i;
     ASSERT_EQ(passes_of(a), plain_passes(a)) << "case " << i;
   }
+}
+
+TEST(LaneShapes, SayWhatALookAtEachLaneSays) {
+  std::mt19937 random(3);
+  const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+  LaneShapes shapes;
+  int found = 0;
+  for (int kernel = 0; kernel < 300; ++kernel) {
+    std::vector<TileShape> tiles(1 + below(6));
+    for (TileShape& t : tiles) t = random_tile(below, 1, 32, 70);
+    for (int i = 0; i < 60; ++i) {
+      const TileShape& tile = tiles[below(static_cast<std::uint32_t>(tiles.size()))];
+      std::uint64_t origin = std::uint64_t{tile.bytes} * below(200);
+      if (below(10) == 0) origin += below(tile.bytes);
+      const AccessKind kind = below(3) == 0 ? AccessKind::store : kLoad;
+      Lanes a = tile.at(kind, origin);
+      if (below(4) == 0) std::ranges::reverse(a.address);
+      if (below(10) == 0) a.address[below(kLanes)] = std::uint64_t{tile.bytes} * below(200);
+      const std::uint64_t back = below(20) == 0 ? below(400) * 4 : 0;  // below 0: wraps around
+      for (std::uint64_t& address : a.address) address -= back;
+      const LaneShape* const shape = shapes.find(a);
+      if (shape == nullptr) continue;
+      ++found;
+      const LanePattern p = find_pattern(a), q = shape->at(a.address[0]);
+      ASSERT_TRUE(p.first == q.first && p.lanes == q.lanes && p.low == q.low && p.high == q.high &&
+                  p.aligned == q.aligned && p.contiguous == q.contiguous &&
+                  p.uniform == q.uniform && p.distinct == q.distinct && p.ascending == q.ascending)
+          << "kernel " << kernel << ", access " << i;
+      ASSERT_EQ(shape->passes, plain_passes(a)) << "kernel " << kernel << ", access " << i;
+      std::set<std::uint64_t> addresses;
+      for (std::uint32_t n = 0; n < shape->addresses; ++n) {
+        const std::uint64_t address = q.low + shape->offset[n];
+        const std::uint32_t lanes_there = lanes_at(a, kAllLanes, address);
+        ASSERT_NE(lanes_there, 0u);
+        EXPECT_EQ(shape->first[n], std::countr_zero(lanes_there));
+        EXPECT_EQ(shape->last[n], last_lane(lanes_there));
+        addresses.insert(address);
+      }
+      EXPECT_EQ(addresses, std::set(a.address.begin(), a.address.end()));
+      EXPECT_EQ(addresses.size(), shape->addresses);
+    }
+  }
+  EXPECT_GT(found, 5000);
 }
 
 TEST(Traffic, DistinctValues) {

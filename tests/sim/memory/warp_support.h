@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -53,6 +54,36 @@ inline Lanes row(AccessKind kind, std::uint64_t address, std::uint32_t bytes = 4
 inline Lanes one(AccessKind kind, std::uint64_t address, unsigned lane = 0,
                  std::uint32_t bytes = 4) {
   return strided(kind, bytes, address, 0).only(1u << lane);
+}
+
+// As tiled kernels read: lanes in groups of `group`, one step from lane to lane and one from group
+// to group; with a step of 0 lanes share an address.
+struct TileShape {
+  std::uint32_t bytes = 4, group = 16;
+  std::uint64_t in_group = 4, of_groups = 0;
+
+  Lanes at(AccessKind kind, std::uint64_t origin) const {
+    return lanes(kind, bytes,
+                 [&](unsigned i) { return origin + i % group * in_group + i / group * of_groups; });
+  }
+  std::uint64_t size() const {
+    return (group - 1) * in_group + (kLanes / group - 1) * of_groups + bytes;
+  }
+};
+
+// below(n): a random number less than n. Steps are up to `steps` elements.
+template <class Below>
+TileShape random_tile(Below&& below, std::uint32_t smallest, std::uint32_t largest,
+                      std::uint32_t steps) {
+  TileShape s;
+  s.bytes = smallest << below(static_cast<std::uint32_t>(std::countr_zero(largest / smallest)) + 1);
+  s.group = 1u << below(6);
+  const auto step = [&] {
+    return std::uint64_t{s.bytes} * (below(2) == 0 ? below(2) : below(steps));
+  };
+  s.in_group = step();
+  s.of_groups = step();
+  return s;
 }
 
 }  // namespace assay::sim
