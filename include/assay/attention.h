@@ -40,8 +40,8 @@ typedef struct {
 typedef struct {
   uint32_t size;            /* sizeof(fa_varlen) */
   int64_t total_q, total_k; /* cu_q[B], cu_k[B] */
-  const int64_t *cu_q,
-      *cu_k; /* [B + 1] ascending from 0; a sequence may have no queries, no keys, or neither */
+  const int64_t* cu_q; /* [B + 1] ascending from 0, as cu_k; a sequence may have no queries, no */
+  const int64_t* cu_k; /* keys, or neither */
 } fa_varlen;
 
 /* A bias that is added to the scores scale q.k: fp32, contiguous [B, Hq, Nq, Nk], where any of the four may be 1

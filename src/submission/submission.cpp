@@ -96,12 +96,16 @@ bool is_real_directory(const fs::path& path) {
   return fs::symlink_status(path).type() == fs::file_type::directory;
 }
 
+bool is_attempt(const fs::path& folder, const std::string& name) {
+  return is_number(name) && is_real_directory(folder / name);
+}
+
 // The attempts in a challenge folder: its own files, "", and its numbered sub-folders in numeric order.
 std::vector<std::string> attempts_in(const fs::path& folder) {
   std::vector<std::string> attempts;
   bool own_files = false;
   for (const std::string& name : names_in(folder)) {
-    if (is_number(name) && is_real_directory(folder / name)) attempts.push_back(name);
+    if (is_attempt(folder, name)) attempts.push_back(name);
     own_files |= name.starts_with("submission.");
   }
   std::sort(attempts.begin(), attempts.end(),
@@ -123,7 +127,8 @@ struct Folder {
   }
 };
 
-Folder read_folder(const fs::path& directory) {
+// Of `attempt`; those that lie beside the challenge's own files are no part of "".
+Folder read_folder(const fs::path& directory, const std::string& attempt) {
   Folder folder;
   const Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd) {
@@ -131,6 +136,10 @@ Folder read_folder(const fs::path& directory) {
     return folder;
   }
   folder.names = names_in(directory);
+  if (attempt.empty()) {
+    std::erase_if(folder.names,
+                  [&](const std::string& name) { return is_attempt(directory, name); });
+  }
   if (folder.names.size() > kFileCount) {
     folder.reject(directory.filename(), "more than 64 files");
     return folder;
@@ -181,7 +190,7 @@ const char* main_file(Language language) {
 
 std::vector<Submission> read_submissions(const fs::path& directory, const std::string& model,
                                          const std::string& challenge, const std::string& attempt) {
-  Folder folder = read_folder(directory);
+  Folder folder = read_folder(directory, attempt);
   std::vector<Submission> found;
   for (const Language language : {Language::cpp, Language::cuda}) {
     if (folder.has(main_file(language))) found.push_back(submission_of(folder, language));

@@ -130,6 +130,14 @@ TEST_F(SubmissionTest, NumberedAttemptsComeInNumericOrder) {
   for (const Submission& s : find(warnings)) attempts.push_back(s.attempt);
   EXPECT_EQ(attempts, (std::vector<std::string>{"1", "2", "10"}));
   EXPECT_TRUE(warnings.empty());
+
+  put("submission.cu");
+  attempts.clear();
+  for (const Submission& s : find(warnings)) {
+    attempts.push_back(s.attempt);
+    EXPECT_EQ(s.rejected, "");
+  }
+  EXPECT_EQ(attempts, (std::vector<std::string>{"", "1", "2", "10"}));
 }
 
 TEST_F(SubmissionTest, WarnsAboutUnknownChallengesAndEmptyModels) {
