@@ -107,9 +107,7 @@ class BeamSearch final : public Challenge {
     plan.set_params(params_of(spec, s));
     plan.buffers = buffers_of(s);
     for (BufferPlan& buffer : plan.buffers) buffer.host = true;
-    for (const json& name : spec.params.value("null", json::array())) {
-      for (BufferPlan& buffer : plan.buffers) buffer.null |= buffer.name == name;
-    }
+    plan.pass_as_null(spec.params.value("null", std::vector<std::string>{}));
     plan.aligned = spec.group == CaseGroup::timed;
     return plan;
   }

@@ -207,9 +207,7 @@ class DflashVerify final : public Challenge {
     plan.buffers = buffers_of(spec, s);
     plan.keep_on_host({"P", "cu", "parent", "rows", "token", "eos", "budget", "acc_node", "n_acc",
                        "bonus", "prompt", "model_seed", "out", "n_out"});
-    for (const json& name : spec.params.value("null", json::array())) {
-      for (BufferPlan& buffer : plan.buffers) buffer.null |= buffer.name == name;
-    }
+    plan.pass_as_null(spec.params.value("null", std::vector<std::string>{}));
     plan.aligned = spec.group == CaseGroup::timed;
     return plan;
   }

@@ -57,9 +57,7 @@ class FlashAttentionBackward final : public Challenge {
         {"dk", type, {keys}, Role::output},
         {"dv", type, {values}, Role::output},
         {"dbias", Dtype::f32, {bias.B, bias.Hq, bias.Nq, bias.Nk}, Role::output, 0, no_dbias}};
-    for (const auto& name : spec.params.value("null", nlohmann::json::array())) {
-      for (BufferPlan& buffer : plan.buffers) buffer.null |= buffer.name == name;
-    }
+    plan.pass_as_null(spec.params.value("null", std::vector<std::string>{}));
     return plan;
   }
 

@@ -52,9 +52,7 @@ class FlashAttentionForward final : public Challenge {
          spec.params.value("null_lse", false)},
         {"secret", Dtype::u64, {1}, Role::input, 1}};
     plan.keep_on_host({"secret"});
-    for (const auto& name : spec.params.value("null", nlohmann::json::array())) {
-      for (BufferPlan& buffer : plan.buffers) buffer.null |= buffer.name == name;
-    }
+    plan.pass_as_null(spec.params.value("null", std::vector<std::string>{}));
     return plan;
   }
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "../shared/attention.h"
 #include "flash.h"
+#include "shared/attention.h"
 
 namespace assay::flash_attention_fwd {
 

@@ -6,12 +6,14 @@
 // Every function may be called from several threads at once for different cases.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +61,17 @@ struct CasePlan {
   void keep_on_host(std::initializer_list<std::string_view> names) {
     for (BufferPlan& buffer : buffers) {
       for (const std::string_view name : names) buffer.host |= buffer.name == name;
+    }
+  }
+
+  // Buffers whose pointer the submission is given as null; a name that the plan does not have is the
+  // spec's mistake (std::invalid_argument).
+  void pass_as_null(const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      const auto is_it = [&](const BufferPlan& buffer) { return buffer.name == name; };
+      const auto found = std::find_if(buffers.begin(), buffers.end(), is_it);
+      if (found == buffers.end()) throw std::invalid_argument("no buffer is called " + name);
+      found->null = true;
     }
   }
 

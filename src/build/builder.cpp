@@ -277,19 +277,16 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
                            visible(tier_, out));
   program.env.push_back("TMPDIR=" + visible(tier_, out));
 
-  int pipe[2];
-  if (::pipe2(pipe, O_CLOEXEC | O_NONBLOCK) != 0) throw Error("cannot make a pipe");
-  const Fd log_read(pipe[0]);
-  Fd log_write(pipe[1]);
+  Pipe log = make_pipe(O_NONBLOCK);
   const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  program.fds = {null.get(), log_write.get(), log_write.get()};
+  program.fds = {null.get(), log.write.get(), log.write.get()};
 
   BuildResult result;
   result.record.command = fmt::format("{}", fmt::join(program.argv, " "));
   const auto start = Clock::now();
   sandbox::Process process = sandbox::spawn(tier_, program);
-  log_write.reset();
-  const CompilerRun run = watch(process, log_read.get(), request.time_limit_s);
+  log.write.reset();
+  const CompilerRun run = watch(process, log.read.get(), request.time_limit_s);
   result.record.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const bool cuda = request.language == Language::cuda;
   result.record.log = printable(cuda ? without_linker_warnings(run.log) : run.log, 30);

@@ -48,11 +48,7 @@ struct Spawned {
 
 // Runs a command to its end. Its stdout is captured, or goes where stderr goes.
 Spawned spawn(const std::vector<std::string>& command, bool capture, const fs::path& temporary) {
-  int pipe[2];
-  if (::pipe2(pipe, O_CLOEXEC) != 0)
-    throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  const Fd read_end(pipe[0]);
-  Fd write_end(pipe[1]);
+  Pipe pipe = make_pipe();
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -65,19 +61,19 @@ Spawned spawn(const std::vector<std::string>& command, bool capture, const fs::p
 
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, capture ? write_end.get() : STDERR_FILENO,
+  ::posix_spawn_file_actions_adddup2(&actions, capture ? pipe.write.get() : STDERR_FILENO,
                                      STDOUT_FILENO);
   pid_t pid = 0;
   const int failed = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), env.data());
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed != 0)
     throw Error(fmt::format("cannot start {}: {}", command[0], std::strerror(failed)));
-  write_end.reset();
+  pipe.write.reset();
 
   Spawned result;
   char chunk[4096];
   ssize_t n;
-  while ((n = ::read(read_end.get(), chunk, sizeof chunk)) > 0)
+  while ((n = ::read(pipe.read.get(), chunk, sizeof chunk)) > 0)
     result.output.append(chunk, static_cast<std::size_t>(n));
   while (::waitpid(pid, &result.status, 0) < 0 && errno == EINTR) {
   }

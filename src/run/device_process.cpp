@@ -55,10 +55,8 @@ DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings,
       call_(make_eventfd()),
       answer_(make_eventfd()) {
   new (control_.data()) device::Control;
-  int text[2];
-  if (::pipe2(text, O_CLOEXEC | O_NONBLOCK) != 0) throw Error("cannot make a pipe");
-  text_ = Fd(text[0]);
-  const Fd text_write(text[1]);
+  Pipe text = make_pipe(O_NONBLOCK);
+  text_ = std::move(text.read);
   const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   sandbox::Program program;
   program.policy = sandbox::Policy::worker;
@@ -67,7 +65,7 @@ DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings,
   program.argv = {"device", std::to_string(settings.memory_bytes),
                   std::to_string(settings.launch_limit), std::to_string(settings.threads)};
   // In descriptor order 0..9; see device/protocol.h.
-  program.fds = {null.get(),   text_write.get(), text_write.get(), control_.fd(), arena_.fd(),
+  program.fds = {null.get(),   text.write.get(), text.write.get(), control_.fd(), arena_.fd(),
                  order_.get(), done_.get(),      link_.fd(),       call_.get(),   answer_.get()};
   // No limit on address space: the simulator reserves far more than it touches. What it touches is bounded by
   // memory_bytes and by what a message may carry.

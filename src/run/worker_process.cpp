@@ -118,10 +118,8 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
   header().scratch_capacity = static_cast<std::uint64_t>(spec.limits.memory_bytes);
   header().nthreads = settings_.threads;
 
-  int text[2];
-  if (::pipe2(text, O_CLOEXEC | O_NONBLOCK) != 0) throw Error("cannot make a pipe");
-  text_ = Fd(text[0]);
-  const Fd text_write(text[1]);
+  Pipe text = make_pipe(O_NONBLOCK);
+  text_ = std::move(text.read);
   const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 
   sandbox::Program program;
@@ -133,17 +131,15 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
       device == nullptr ? sandbox::worker_image_fd() : sandbox::cuda_worker_image_fd();
   program.argv = {"worker", sandbox::visible(settings_.tier, library)};
   // In descriptor order 0..7; see wire.h.
-  program.fds = {null.get(),  text_write.get(), text_write.get(), control_.fd(),
+  program.fds = {null.get(),  text.write.get(), text.write.get(), control_.fd(),
                  input_.fd(), output_.fd(),     request_.get(),   reply_.get()};
-  Fd log_write;
+  Pipe log;
   if (device != nullptr) {
     device_ = std::make_unique<DeviceProcess>(settings_.tier, *settings_.device, *device);
-    int log[2];
-    if (::pipe2(log, O_CLOEXEC | O_NONBLOCK) != 0) throw Error("cannot make a pipe");
-    log_ = Fd(log[0]);
-    log_write = Fd(log[1]);
+    log = make_pipe(O_NONBLOCK);
+    log_ = std::move(log.read);
     program.fds.insert(program.fds.end(), {device_->link_fd(), device_->call_fd(),
-                                           device_->answer_fd(), log_write.get()});
+                                           device_->answer_fd(), log.write.get()});
   }
   constexpr std::uint64_t kRuntime = 512u << 20;  // libraries, stacks
   program.limits.address_space = input_.bytes() + output_.bytes() + kRuntime +

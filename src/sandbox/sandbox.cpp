@@ -337,17 +337,6 @@ Launch prepare(Tier tier, const Program& program) {
 
 Fd open_pidfd(pid_t pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
-struct Pipe {
-  Fd read, write;
-};
-
-Pipe make_pipe() {
-  int fds[2];
-  if (::pipe2(fds, O_CLOEXEC) != 0)
-    throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  return {Fd(fds[0]), Fd(fds[1])};
-}
-
 ssize_t read_report(int fd, Report& report) {
   ssize_t n;
   do {

@@ -1,9 +1,15 @@
 // Ownership of file descriptors.
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+#include <string>
 #include <utility>
+
+#include "util/files.h"
 
 namespace assay {
 
@@ -31,5 +37,17 @@ class Fd {
  private:
   int fd_ = -1;
 };
+
+struct Pipe {
+  Fd read, write;
+};
+
+// Closed on exec; `flags` as pipe2's, O_NONBLOCK for one.
+inline Pipe make_pipe(int flags = 0) {
+  int fds[2];
+  if (::pipe2(fds, O_CLOEXEC | flags) != 0)
+    throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  return {Fd(fds[0]), Fd(fds[1])};
+}
 
 }  // namespace assay

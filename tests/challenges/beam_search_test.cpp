@@ -167,6 +167,30 @@ double penalised(const Shape& s, double acc, std::size_t len) {
   return acc * std::exp(-s.alpha * std::log(base));
 }
 
+// Every text of one item that ends with eos or has max_new tokens and keeps the rules, the best first.
+std::vector<std::pair<double, Text>> every_text(const Case& c, int item) {
+  const Shape& s = c.shape();
+  const Rows rows(c, item);
+  std::vector<std::pair<double, Text>> all;
+  const std::function<void(Text, double)> visit = [&](const Text& text, double acc) {
+    if (forbidden(s, text)) return;
+    const bool ended = !text.empty() && text.back() == s.eos;
+    if (ended || static_cast<std::int32_t>(text.size()) == s.max_new) {
+      all.emplace_back(penalised(s, acc, text.size()), text);
+      return;
+    }
+    const auto row = rows.after(text);
+    for (int v = 0; v < s.V; ++v) {
+      Text longer = text;
+      longer.push_back(v);
+      visit(longer, acc + row[static_cast<std::size_t>(v)]);
+    }
+  };
+  visit({}, 0);
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  return all;
+}
+
 void expect_same(const Case& c, std::size_t item,
                  const std::vector<std::pair<double, Text>>& expected) {
   const std::vector<Answer>& got = c.reference().items[item];
@@ -185,24 +209,7 @@ TEST(BeamWitness, AWideBeamFindsEveryText) {
       const Case c(
           json{{"B", 2}, {"K", 60}, {"V", V}, {"max_new", T}, {"eos", V - 1}, {"alpha", alpha}}, 5);
       for (int item = 0; item < 2; ++item) {
-        const Rows rows(c, item);
-        std::vector<std::pair<double, Text>> all;
-        const std::function<void(Text, double)> visit = [&](const Text& text, double acc) {
-          const bool ended = !text.empty() && text.back() == V - 1;
-          if (ended || static_cast<int>(text.size()) == T) {
-            return all.emplace_back(penalised(c.shape(), acc, text.size()), text), void();
-          }
-          const auto row = rows.after(text);
-          for (int v = 0; v < V; ++v) {
-            Text longer = text;
-            longer.push_back(v);
-            visit(longer, acc + row[static_cast<std::size_t>(v)]);
-          }
-        };
-        visit({}, 0);
-        std::sort(all.begin(), all.end(),
-                  [](const auto& a, const auto& b) { return a.first > b.first; });
-        expect_same(c, static_cast<std::size_t>(item), all);
+        expect_same(c, static_cast<std::size_t>(item), every_text(c, item));
       }
     }
   }
@@ -224,23 +231,8 @@ TEST(BeamWitness, AWideBeamFindsEveryTextThatIsAllowed) {
     SCOPED_TRACE(rule.dump());
     ASSERT_TRUE(!rule.contains("bad") || rule.at("bad").at(0).is_array());
     const Case c(json{{"K", 70}, {"V", V}, {"max_new", T}, {"eos", eos}, {"options", rule}}, 3);
-    const Rows rows(c, 0);
-    std::vector<std::pair<double, Text>> all;
-    const std::function<void(Text, double)> visit = [&](const Text& text, double acc) {
-      if (forbidden(c.shape(), text)) return;
-      const bool ended = !text.empty() && text.back() == eos;
-      if (ended || text.size() == T) return all.emplace_back(acc, text), void();
-      const auto row = rows.after(text);
-      for (int v = 0; v < V; ++v) {
-        Text longer = text;
-        longer.push_back(v);
-        visit(longer, acc + row[static_cast<std::size_t>(v)]);
-      }
-    };
-    visit({}, 0);
+    const auto all = every_text(c, 0);
     ASSERT_LE(all.size(), 70u);
-    std::sort(all.begin(), all.end(),
-              [](const auto& a, const auto& b) { return a.first > b.first; });
     expect_same(c, 0, all);
   }
 }

@@ -266,25 +266,9 @@ TEST(FlashAttentionBackward, OutputAndLseAreThoseOfTheInputs) {
 
 // --- the baselines, the examples, rejected outputs -------------------------------------------------
 
-// What an expert implementation leaves out it says so.
-void expect_par_passes(std::uint64_t seeds, std::initializer_list<const char*> left_out) {
-  testing::DirectRunner runner("flash_attention_bwd",
-                               testing::compile(subject().file("par.cpp"), "flash_attention_bwd"));
-  for (const CaseSpec& c : subject().spec.cases) {
-    if (c.group == CaseGroup::timed) continue;
-    const Verdict expected =
-        std::ranges::count(left_out, c.capability) > 0 ? Verdict::unsupported : Verdict::ok;
-    for (std::uint64_t seed = 1; seed <= (c.group == CaseGroup::resource ? 1 : seeds); ++seed) {
-      const CaseResult result = runner.run(c, seed);
-      EXPECT_EQ(result.verdict, expected)
-          << "par.cpp, " << c.name << " seed " << seed << ": " << result.detail;
-    }
-  }
-}
-
 TEST(FlashAttentionBackward, BaselinesPassEveryCaseThatIsNotTimed) {
   testing::expect_passes(subject(), "naive.cpp", 2);
-  expect_par_passes(3, {"bias_gradient", "chained_forward"});
+  testing::expect_passes(subject(), "par.cpp", 3, {"bias_gradient", "chained_forward"});
 }
 
 TEST(FlashAttentionBackward, EveryTrapIsInTheListOfAnExample) {
