@@ -1,5 +1,6 @@
 // Flash attention forward for D = 64 in its plainest form: a thread has one query and its output in registers, keys and
-// values pass through shared memory in tiles that all threads of the block read together. For sim_against_cpp.
+// values pass through shared memory in tiles that all threads of the block read together. Rows begin on 16 bytes.
+// For sim_against_cpp.
 #include <cmath>
 
 #include "abi.h"
@@ -7,6 +8,16 @@
 namespace {
 
 constexpr int kD = 64, kTile = 32;
+constexpr int kGroup = 8;  // keys between two corrections of the output for a larger maximum
+
+// Row r of the tile is row r of the array; zeros from `rows` on.
+__device__ void load_tile(float4 (*tile)[kD / 4], const float* data, int64_t step, int64_t rows) {
+#pragma unroll 4
+  for (int at = threadIdx.x; at < kTile * kD / 4; at += kTile) {
+    const int r = at / (kD / 4), d = at % (kD / 4);
+    tile[r][d] = r < rows ? reinterpret_cast<const float4*>(data + r * step)[d] : float4{};
+  }
+}
 
 __global__ void __launch_bounds__(kTile)
     attend(fa_params p, const float* q, const float* k, const float* v, float* o, float* lse) {
@@ -20,38 +31,49 @@ __global__ void __launch_bounds__(kTile)
   k += b * p.sk.b + kv * p.sk.h;
   v += b * p.sv.b + kv * p.sv.h;
 
-  float query[kD], out[kD], maximum = -INFINITY, sum = 0;
-  for (int d = 0; d < kD; ++d) query[d] = q[d] * p.scale, out[d] = 0;
+  float query[kD], out[kD] = {}, maximum = -INFINITY, sum = 0;
+#pragma unroll
+  for (int d = 0; d < kD; ++d) query[d] = q[d] * p.scale;
   for (int64_t tile = 0; tile < end; tile += kTile) {
     __syncthreads();
-    for (int r = 0; r < kTile; ++r) {
-      const bool there = tile + r < p.Nk;
-      for (int d = threadIdx.x; d < kD; d += kTile) {
-        reinterpret_cast<float*>(keys[r])[d] = there ? k[(tile + r) * p.sk.n + d] : 0;
-        reinterpret_cast<float*>(values[r])[d] = there ? v[(tile + r) * p.sv.n + d] : 0;
-      }
-    }
+    load_tile(keys, k + tile * p.sk.n, p.sk.n, p.Nk - tile);
+    load_tile(values, v + tile * p.sv.n, p.sv.n, p.Nk - tile);
     __syncthreads();
-    for (int r = 0; r < kTile && tile + r < seen; ++r) {
-      float score = 0;
+    const int count = int(max(int64_t{0}, min(int64_t{kTile}, seen - tile)));
+    for (int r = 0; r < count; r += kGroup) {
+      float weight[kGroup], larger = maximum;
 #pragma unroll
-      for (int d = 0; d < kD / 4; ++d) {
-        const float4 key = keys[r][d];
-        score += query[4 * d] * key.x + query[4 * d + 1] * key.y + query[4 * d + 2] * key.z +
-                 query[4 * d + 3] * key.w;
+      for (int g = 0; g < kGroup; ++g) {
+        float score = 0;
+#pragma unroll
+        for (int d = 0; d < kD / 4; ++d) {
+          const float4 key = keys[r + g][d];
+          score = fmaf(query[4 * d], key.x, score);
+          score = fmaf(query[4 * d + 1], key.y, score);
+          score = fmaf(query[4 * d + 2], key.z, score);
+          score = fmaf(query[4 * d + 3], key.w, score);
+        }
+        weight[g] = r + g < count ? score : -INFINITY;
+        larger = fmaxf(larger, weight[g]);
       }
-      const float larger = fmaxf(maximum, score);
-      if (larger == -INFINITY) continue;  // nothing above -inf yet
-      const float keep = expf(maximum - larger), weight = expf(score - larger);
-      sum = sum * keep + weight;
+      const float base = larger == -INFINITY ? 0 : larger, keep = expf(maximum - base);
       maximum = larger;
+      sum *= keep;
 #pragma unroll
-      for (int d = 0; d < kD / 4; ++d) {
-        const float4 value = values[r][d];
-        out[4 * d] = out[4 * d] * keep + weight * value.x;
-        out[4 * d + 1] = out[4 * d + 1] * keep + weight * value.y;
-        out[4 * d + 2] = out[4 * d + 2] * keep + weight * value.z;
-        out[4 * d + 3] = out[4 * d + 3] * keep + weight * value.w;
+      for (int d = 0; d < kD; ++d) out[d] *= keep;
+#pragma unroll
+      for (int g = 0; g < kGroup; ++g) {
+        weight[g] = expf(weight[g] - base);
+        sum += weight[g];
+        if (r + g >= count) break;
+#pragma unroll
+        for (int d = 0; d < kD / 4; ++d) {
+          const float4 value = values[r + g][d];
+          out[4 * d] += weight[g] * value.x;
+          out[4 * d + 1] += weight[g] * value.y;
+          out[4 * d + 2] += weight[g] * value.z;
+          out[4 * d + 3] += weight[g] * value.w;
+        }
       }
     }
   }

@@ -165,14 +165,36 @@ bool store_local(WarpRun& w, const Lanes64& address, const std::uint32_t* slots)
   return true;
 }
 
+// A plain load of shared memory by a full warp from one address, the case of tiles that all threads
+// pass through alike; false: to be done lane by lane.
+template <unsigned kBytes, unsigned kVector>
+bool load_shared_uniform(WarpRun& w, const Instr& in, const MemoryFlags& f, std::uint32_t base,
+                         const std::uint32_t* slots) {
+  if (!f.narrow_address || f.atomic || f.is_volatile || !w.full()) return false;
+  const Lanes32& a = w.r32(base);
+  std::uint32_t differ = a.v[0] ^ a.v[kLanes - 1];
+  if (differ != 0) return false;
+  for (unsigned l = 0; l < kLanes; ++l) differ |= a.v[l] ^ a.v[0];
+  if (differ != 0) return false;
+  const std::uint32_t offset = a.v[0] + static_cast<std::uint32_t>(in.imm);
+  if (!w.block->checker.load_shared_uniform(w.index, w.pc, offset, kBytes * kVector)) return false;
+  const std::byte* from = w.block->shared.data() + offset;
+  for (unsigned v = 0; v < kVector; ++v) broadcast<kBytes>(w, f, from + v * kBytes, slots[v]);
+  return true;
+}
+
 // A vector's slots are in extra: of loads before that of the address, of stores after it.
 template <unsigned kBytes, unsigned kVector>
 void load(Warp& warp, const Instr& in) {
   auto& w = run_of(warp);
   const MemoryFlags f = MemoryFlags::decode(in.e);
   const std::uint32_t* slots = kVector == 1 ? &in.d : w.extra + in.aux;
+  const std::uint32_t base = kVector == 1 ? in.a : slots[kVector];
+  if (f.space == Space::shared && load_shared_uniform<kBytes, kVector>(w, in, f, base, slots)) {
+    return;
+  }
   Lanes64 address;
-  lane_addresses(w, kVector == 1 ? in.a : slots[kVector], in.imm, f.narrow_address, address);
+  lane_addresses(w, base, in.imm, f.narrow_address, address);
   if (f.space == Space::local && load_local<kBytes, kVector>(w, in, address, slots)) return;
   if (f.is_volatile) order_volatile(w, address.v, kBytes * kVector, AccessKind::load);
   alignas(64) std::byte data[kLanes * kBytes * kVector];

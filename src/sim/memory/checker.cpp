@@ -251,6 +251,20 @@ bool BlockChecker::shared(const WarpAccess& a) {
   return true;
 }
 
+bool BlockChecker::load_shared_uniform(std::uint32_t warp, std::uint32_t pc, std::uint64_t offset,
+                                       std::uint32_t bytes) {
+  State& s = *state_;
+  if ((offset & (bytes - 1)) != 0 || offset >= s.shared_bytes || bytes > s.shared_bytes - offset)
+    return false;
+  if (s.launch.options.uninitialised && missing_bytes(s.shared_bits.data(), offset, bytes) != 0)
+    return false;
+  if (s.shared_races && !s.shared_races->load_uniform(warp, pc, offset, bytes)) return false;
+  ++s.counters.shared_loads;
+  s.counters.shared_passes += passes_of_one_address(bytes);
+  s.counters.shared_bytes += std::uint64_t{kLanes} * bytes;
+  return true;
+}
+
 bool BlockChecker::local(const WarpAccess& a, std::uint32_t local_bytes) {
   State& s = *state_;
   if (!s.in_window(a, find_pattern(a), local_bytes, false)) return false;

@@ -106,6 +106,10 @@ class BlockChecker {
   bool global(const WarpAccess&);
   bool shared(const WarpAccess&);
   bool local(const WarpAccess&, std::uint32_t local_bytes);  // address: offset in the window
+  // shared() for a plain load of one offset by all lanes of a warp, where nothing is wrong with it.
+  // False, with nothing done: shared() must see it.
+  bool load_shared_uniform(std::uint32_t warp, std::uint32_t pc, std::uint64_t offset,
+                           std::uint32_t bytes);
 
   // After global() returned true, the host memory of every address of the access is
   // base() + (address - base_address()). Both are constants of the GlobalMemory.

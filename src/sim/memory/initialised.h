@@ -11,15 +11,20 @@
 
 namespace assay::sim {
 
+// Bit i: byte `at` + i, of so many, is not written. Plain reads, which the compiler gathers: words
+// are not torn, and bits only become set. REQUIRES: the bytes do not span two words.
+inline std::uint64_t missing_bytes(const std::uint64_t* bits, std::uint64_t at,
+                                   std::uint32_t bytes) {
+  return ~(bits[at / 64] >> at % 64) & low_bits(bytes);
+}
+
 // `bits` begin at address `origin`. REQUIRES: aligned, so that no lane's bytes span two words.
 inline std::uint32_t uninitialised_lanes(std::uint64_t* bits, std::uint64_t origin,
                                          const WarpAccess& a, const LanePattern& p) {
   if (p.contiguous && all_bits(bits, p.low - origin, p.end(a) - p.low)) return 0;
-  const std::uint64_t bytes = low_bits(a.bytes);
-  // Plain reads, which the compiler gathers: words are not torn, and bits only become set.
+  const std::uint32_t bytes = a.bytes;
   const auto is_fresh = [=](std::uint64_t address) {
-    const std::uint64_t at = address - origin;
-    return (~(bits[at / 64] >> at % 64) & bytes) != 0;
+    return missing_bytes(bits, address - origin, bytes) != 0;
   };
   if (p.uniform) return is_fresh(p.low) ? a.mask : 0;
   const LaneAddresses all(a);
@@ -35,11 +40,10 @@ inline std::uint32_t uninitialised_lanes(std::uint64_t* bits, std::uint64_t orig
 // Whether all bytes are written of an access of this shape. `bits` begin at address 0, and are of
 // one thread.
 inline bool all_initialised(const std::uint64_t* bits, const LaneShape& s, const LanePattern& p) {
-  const std::uint64_t bytes = low_bits(s.bytes);
+  const std::uint32_t bytes = s.bytes;
   std::uint64_t missing = 0;
   for (std::uint32_t i = 0; i < s.addresses; ++i) {
-    const std::uint64_t at = p.low + s.offset[i];
-    missing |= ~(bits[at / 64] >> at % 64) & bytes;
+    missing |= missing_bytes(bits, p.low + s.offset[i], bytes);
   }
   return missing == 0;
 }

@@ -195,6 +195,22 @@ bool repeats(const WarpAccess& a) {
 
 }  // namespace
 
+// Lanes of the warp do something now.
+void SharedRaces::act(std::uint32_t warp, std::uint32_t lanes) {
+  warp_ = warp;
+  warps_.act(1u << warp);
+  lanes_[warp].act(lanes);
+  last_act_[warp] = time_[warp];
+  floor_limit_ = limit(warps_.floor(warp));
+  lane_limit_ = limit(std::max(lanes_[warp].common(), last_meeting_[warp]));
+}
+
+// Of the warp that acts, without lanes.
+SharedRaces::Entry SharedRaces::entry_now(std::uint32_t pc) const {
+  return (Entry{time_[warp_]} << kTimeShift) | (Entry{std::min(pc, kMaxPc)} << kPcShift) |
+         (Entry{warp_} << kWarpShift);
+}
+
 const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& a,
                                                               const LanePattern& p,
                                                               const LaneShape* shape) {
@@ -204,17 +220,9 @@ const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& 
   if (is_read_modify_write(a.kind) || a.kind == AccessKind::atomic_store) {
     if (!atomics_.used) make_holders(atomics_);
   }
-  warp_ = a.warp;
-  warps_.act(1u << warp_);
-  lanes_[warp_].act(a.mask);
-  last_act_[warp_] = time_[warp_];
-  floor_limit_ = limit(warps_.floor(warp_));
-  lane_limit_ = limit(std::max(lanes_[warp_].common(), last_meeting_[warp_]));
-
+  act(a.warp, a.mask);
   const bool flag = a.kind == AccessKind::atomic_load || a.kind == AccessKind::atomic_store;
-  const Entry own = (Entry{time_[warp_]} << kTimeShift) |
-                    (Entry{std::min(a.pc, kMaxPc)} << kPcShift) | (flag ? kFlag : 0) |
-                    (Entry{warp_} << kWarpShift);
+  const Entry own = entry_now(a.pc) | (flag ? kFlag : 0);
   if (p.contiguous && contiguous(a, p, own)) return conflicts_;
   if (shape != nullptr && a.kind == AccessKind::load && load_shape(*shape, p, own)) {
     return conflicts_;
@@ -311,6 +319,30 @@ void SharedRaces::add_holder(Entry own, Holders& h, std::size_t unit) {
     h.of_warp(warp_)[unit] = own;
     e = std::max(e, own) | kShared;
   }
+}
+
+bool SharedRaces::load_uniform(std::uint32_t warp, std::uint32_t pc, std::uint64_t address,
+                               std::uint32_t bytes) {
+  if (atomics_.used || bytes >> unit_shift_ == 0) return false;
+  act(warp, ~std::uint32_t{0});
+  const Entry floor = floor_limit_, own = entry_now(pc) | lanes(0, kLanes - 1);
+  const std::size_t begin = address >> unit_shift_, end = (address + bytes) >> unit_shift_;
+  const auto mine = [&](Entry held) { return ((held ^ own) & (kWarpMask | kShared)) == 0; };
+  for (std::size_t u = begin; u < end; ++u) {
+    const Entry held = readers_.unit[u];
+    if (writes_[u] >= floor || !(held < floor || (held & kShared) != 0 || mine(held))) return false;
+  }
+  // With all lanes in it, the new entry needs nothing of the warp's own before: add_holder().
+  for (std::size_t u = begin; u < end; ++u) {
+    Entry& held = readers_.unit[u];
+    if (held < floor || mine(held)) {
+      held = own;
+    } else {
+      readers_.of_warp(warp)[u] = own;
+      held = std::max(held, (own & ~kThreadMask) | kShared);
+    }
+  }
+  return true;
 }
 
 // The lanes of one address.

@@ -57,6 +57,10 @@ class SharedRaces {
   // memory, aligned. The shape is that of the access, or null: it saves work.
   const std::vector<Conflict>& access(const WarpAccess&, const LanePattern&,
                                       const LaneShape* = nullptr);
+  // access() for a plain load of one address by all lanes of a warp, where it conflicts with nothing
+  // and no closer look is needed to see that; else false, and nothing is remembered.
+  bool load_uniform(std::uint32_t warp, std::uint32_t pc, std::uint64_t address,
+                    std::uint32_t bytes);
 
  private:
   using Entry = std::uint64_t;
@@ -86,6 +90,8 @@ class SharedRaces {
   };
 
   void restart();
+  void act(std::uint32_t warp, std::uint32_t lanes);
+  Entry entry_now(std::uint32_t pc) const;
   void publish(std::uint32_t warp, GroupOrder::Row& to);
   void learn(std::uint32_t warp, const GroupOrder::Row& from);
   void advance_time();

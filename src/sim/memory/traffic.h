@@ -21,6 +21,10 @@ struct BankPasses {
   bool operator==(const BankPasses&) const = default;
 };
 BankPasses bank_passes(const WarpAccess&, const LanePattern&);
+// Of all lanes at one address: as many lanes go together as have 32 words.
+constexpr std::uint32_t passes_of_one_address(std::uint32_t bytes) {
+  return bytes <= kBankBytes ? 1 : bytes / kBankBytes;
+}
 
 void count_global(Counters&, const WarpAccess&, const LanePattern&, bool constant);
 void count_shared(Counters&, const WarpAccess&, const LanePattern&, BankPasses);

@@ -307,6 +307,26 @@ TEST_F(Checker, Counters) {
   EXPECT_EQ(c.shared_bytes, 384u);
 }
 
+TEST_F(Checker, TheShortWayOfUniformLoadsCountsAlike) {
+  for (const std::uint32_t bytes : {1u, 2u, 4u, 8u, 16u, 32u}) {
+    const auto counted = [&](bool short_way) {
+      return run(
+          [&](BlockChecker& b) {
+            b.shared(row(kStore, 64, bytes));
+            b.barrier(1);
+            const std::uint64_t at = 64 + 3 * std::uint64_t{bytes};
+            return short_way ? b.load_shared_uniform(0, 1, at, bytes)
+                             : b.shared(strided(kLoad, bytes, at, 0));
+          },
+          2048);
+    };
+    const Outcome shortly = counted(true), fully = counted(false);
+    EXPECT_TRUE(shortly.allowed);
+    EXPECT_EQ(shortly.counters, fully.counters) << bytes;
+    EXPECT_EQ(shortly.findings, fully.findings) << bytes;
+  }
+}
+
 // Tiles of shared memory byte by byte: what may happen, and which lanes read what nothing wrote.
 TEST_F(Checker, TilesOfSharedMemory) {
   std::mt19937 random(5);
@@ -345,7 +365,11 @@ TEST_F(Checker, TilesOfSharedMemory) {
         lanes_fresh += kind == kLoad && !all ? 1 : 0;
       }
       const std::size_t before = launch.findings().size();
-      ASSERT_EQ(block.shared(a), allowed) << "program " << program << ", step " << step;
+      const bool uniform = a.address[0] == a.address[1] && t.in_group == 0 && t.of_groups == 0;
+      const bool short_way = kind == kLoad && uniform && program % 2 == 0 &&
+                             block.load_shared_uniform(0, step, a.address[0], a.bytes);
+      ASSERT_EQ(short_way || block.shared(a), allowed)
+          << "program " << program << ", step " << step;
       const auto findings = launch.findings();
       ASSERT_EQ(findings.size() != before, !allowed || lanes_fresh != 0);
       for (const RawFinding& f : findings) {

@@ -470,11 +470,12 @@ TEST(SharedRacesAtRandom, AgreesWithHappensBeforeOnTiles) {
   EXPECT_GT(clean, 300);
 }
 
-// The shape of an access saves work and changes nothing, also behind the first race.
-TEST(SharedRacesAtRandom, ShapesChangeNoConflict) {
+// The shape of an access saves work and changes nothing, also behind the first race; nor does the
+// way of loads by all lanes from one address.
+TEST(SharedRacesAtRandom, ShortWaysChangeNoConflict) {
   std::mt19937 random(13);
   const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
-  int with_shape = 0;
+  int with_shape = 0, uniform = 0;
   std::size_t conflicts = 0;
   for (int program = 0; program < 2000; ++program) {
     constexpr std::uint32_t kWarps = 6, kBytes = 2048;
@@ -511,6 +512,8 @@ TEST(SharedRacesAtRandom, ShapesChangeNoConflict) {
       AccessKind kind = below(40) < store_rate ? kStore : kLoad;
       if (atomics && below(8) == 0) kind = below(2) == 0 ? kAtomic : AccessKind::atomic_load;
       Lanes a = t.at(kind, std::uint64_t{t.bytes} * (below(2) == 0 ? below(room) : room / 2));
+      const bool one_address = below(6) == 0;
+      if (one_address) a = strided(kind, t.bytes, a.address[0], 0);
       if (below(8) == 0) a.mask = static_cast<std::uint32_t>(random() | 1);
       a.of_warp(warp).at(step);
       const WarpAccess access = a;
@@ -518,6 +521,12 @@ TEST(SharedRacesAtRandom, ShapesChangeNoConflict) {
       const LaneShape* const shape = a.mask == kAllLanes ? shapes.find(access) : nullptr;
       with_shape += shape != nullptr ? 1 : 0;
       const auto& expected = plain.access(access, p);
+      if (one_address && kind == kLoad && a.mask == kAllLanes &&
+          shaped.load_uniform(warp, step, a.address[0], a.bytes)) {
+        ++uniform;
+        ASSERT_TRUE(expected.empty()) << "program " << program << ", step " << step;
+        continue;
+      }
       const auto& found = shaped.access(access, p, shape);
       conflicts += expected.size();
       ASSERT_EQ(found.size(), expected.size()) << "program " << program << ", step " << step;
@@ -531,6 +540,7 @@ TEST(SharedRacesAtRandom, ShapesChangeNoConflict) {
     }
   }
   EXPECT_GT(with_shape, 50000);
+  EXPECT_GT(uniform, 5000);
   EXPECT_GT(conflicts, 10000u);
 }
 
