@@ -1,6 +1,7 @@
 // ld, ldu and st in every space but the .param rows of calls (param_ops.cpp), and what only hints
 // at caches.
 #include <array>
+#include <type_traits>
 
 #include "sim/core/core_selection.h"
 #include "sim/core/lane_ops.h"
@@ -49,19 +50,23 @@ struct Element<8> {
   using type = std::uint64_t;
 };
 
-// Element `v` of every lane from lane-major data to a slot.
+// Lane-major data to the slots of a vector's elements. All elements of a lane go together: compilers
+// vectorise only what reads its input without gaps.
 template <unsigned kBytes, unsigned kVector>
-void unpack(Warp& w, const MemoryFlags& f, const std::byte* data, unsigned v, std::uint32_t slot) {
-  const auto* in = reinterpret_cast<const typename Element<kBytes>::type*>(data);
-  if constexpr (kBytes == 8) {
-    each64(w, slot, [&](unsigned l) { return in[l * kVector + v]; });
-  } else if constexpr (kBytes == 4) {
-    each32(w, slot, [&](unsigned l) { return in[l * kVector + v]; });
-  } else {
-    alignas(64) std::uint32_t value[kLanes];
-    for (unsigned l = 0; l < kLanes; ++l) value[l] = in[l * kVector + v];
-    extend(f, value);
-    put32(w, slot, value);
+void unpack(Warp& w, const MemoryFlags& f, const std::byte* data, const std::uint32_t* slots) {
+  using T = typename Element<kBytes>::type;
+  const auto* in = reinterpret_cast<const T*>(data);
+  alignas(64) std::conditional_t<kBytes == 8, std::uint64_t, std::uint32_t> value[kVector][kLanes];
+  for (unsigned l = 0; l < kLanes; ++l) {
+    for (unsigned v = 0; v < kVector; ++v) value[v][l] = in[l * kVector + v];
+  }
+  for (unsigned v = 0; v < kVector; ++v) {
+    if constexpr (kBytes == 8) {
+      each64(w, slots[v], [&](unsigned l) { return value[v][l]; });
+    } else {
+      if constexpr (kBytes < 4) extend(f, value[v]);
+      put32(w, slots[v], value[v]);
+    }
   }
 }
 
@@ -210,7 +215,7 @@ void load(Warp& warp, const Instr& in) {
     return;
   }
   load_lanes<kBytes * kVector>(w, f.space, address.v, w.active, load_kind(f), data);
-  for (unsigned v = 0; v < kVector; ++v) unpack<kBytes, kVector>(w, f, data, v, slots[v]);
+  unpack<kBytes, kVector>(w, f, data, slots);
 }
 
 template <unsigned kBytes, unsigned kVector>

@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "sim/memory/shared_entry.h"
+
 namespace assay::sim {
 
 // False: of addresses that no shape has, as those are neither aligned nor in any memory.
@@ -16,8 +18,8 @@ bool LaneShapes::learn(LaneShape& s, const WarpAccess& a) {
   for_addresses(a, [&](std::uint32_t lanes, std::uint64_t address) {
     const std::uint32_t n = s.addresses++;
     s.offset[n] = static_cast<std::uint32_t>(address - p.low);
-    s.first[n] = static_cast<std::uint8_t>(std::countr_zero(lanes));
-    s.last[n] = static_cast<std::uint8_t>(last_lane(lanes));
+    s.lanes[n] =
+        shared_entry::lanes(static_cast<std::uint32_t>(std::countr_zero(lanes)), last_lane(lanes));
   });
   return s.known = true;
 }

@@ -25,10 +25,11 @@ struct LaneShape {
   std::uint64_t below = 0;  // address of lane 0 - lowest address
   std::uint64_t span = 0;   // highest address - lowest address
   BankPasses passes;
-  // Distinct addresses: offset from the lowest, first and last lane.
+  // Distinct addresses: offset from the lowest, and the lanes from first to last as the entries of
+  // SharedRaces have them.
   std::uint32_t addresses = 0;
   std::uint32_t offset[kLanes];
-  std::uint8_t first[kLanes], last[kLanes];
+  std::uint64_t lanes[kLanes];
 
   LanePattern at(std::uint64_t address_of_lane_0) const {
     LanePattern p = pattern;

@@ -31,10 +31,12 @@ constexpr Entry lanes(std::uint32_t first, std::uint32_t last) {
 // Entries below it are of a time up to `time`.
 constexpr Entry limit(std::uint32_t time) { return (Entry{time} + 1) << kTimeShift; }
 
-// `e` with the lanes of `old`, an entry of the same warp and time, too.
-constexpr Entry with_lanes_of(Entry e, Entry old) {
+// `e` with the lanes of `old`, an entry of the same warp and time, too; T: Entry or a vector of it.
+template <class T>
+constexpr T with_lanes_of(T e, T old) {
   constexpr Entry kFirst = Entry{31} << kFirstShift, kLast = 31;
-  const Entry first = std::min(e & kFirst, old & kFirst), last = std::max(e & kLast, old & kLast);
+  const T first = (e & kFirst) < (old & kFirst) ? e & kFirst : old & kFirst;
+  const T last = (e & kLast) > (old & kLast) ? e & kLast : old & kLast;
   return (e & ~(kFirst | kLast)) | first | last;
 }
 

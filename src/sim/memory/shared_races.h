@@ -103,6 +103,8 @@ class SharedRaces {
   bool contiguous(const WarpAccess&, const LanePattern&, Entry own);
   bool scattered(const WarpAccess&, const LanePattern&, Entry own);
   bool load_shape(const LaneShape&, const LanePattern&, Entry own);
+  template <class Units>
+  bool load_units(const LaneShape&, const LanePattern&, Entry own);
   bool hold_contiguous(Entry* to, std::size_t count, Entry own, unsigned shift) const;
   bool add_contiguous(Holders&, std::size_t begin, std::size_t count, Entry own, unsigned shift);
   void single(const WarpAccess&, const Run&);

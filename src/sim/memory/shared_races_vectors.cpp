@@ -1,6 +1,7 @@
 // Accesses that conflict with nothing, found with vectors: most of them.
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "sim/memory/any_bits.h"
 #include "sim/memory/shared_entry.h"
@@ -21,6 +22,37 @@ void for_units(std::size_t count, Entry own, unsigned shift, F&& f) {
   } else {
     for (std::size_t i = 0; i < count; ++i) f(i, own + (i >> shift) * kLane);
   }
+}
+
+// The entries of some units side by side.
+template <std::size_t kCount>
+using Units [[gnu::vector_size(kCount * sizeof(Entry))]] = Entry;
+
+template <class T>
+T get(const Entry* from) {
+  T units;
+  std::memcpy(&units, from, sizeof units);
+  return units;
+}
+template <class T>
+void put(Entry* to, T units) {
+  std::memcpy(to, &units, sizeof units);
+}
+
+// Of the highest bits: whether any is set, and whether all are.
+bool any(Entry e) { return e != 0; }
+bool all(Entry e) { return e != 0; }
+template <class T>
+bool any(T units) {
+  Entry bits = 0;
+  for (std::size_t i = 0; i < sizeof units / sizeof(Entry); ++i) bits |= units[i];
+  return bits != 0;
+}
+template <class T>
+bool all(T units) {
+  Entry bits = ~Entry{0};
+  for (std::size_t i = 0; i < sizeof units / sizeof(Entry); ++i) bits &= units[i];
+  return bits != 0;
 }
 
 void fill(Entry* to, std::size_t count, Entry own, unsigned shift) {
@@ -99,71 +131,77 @@ bool SharedRaces::scattered(const WarpAccess& a, const LanePattern& p, Entry own
 // Plain loads of a shape that conflict with nothing; false: look at each lane.
 bool SharedRaces::load_shape(const LaneShape& s, const LanePattern& p, Entry own) {
   if (atomics_.used) return false;
+  switch (s.bytes >> unit_shift_) {
+    case 1: return load_units<Entry>(s, p, own);
+    case 2: return load_units<Units<2>>(s, p, own);
+    case 4: return load_units<Units<4>>(s, p, own);
+    default: return false;
+  }
+}
+
+// Units: the entries of one address, a word or a vector.
+template <class Units>
+bool SharedRaces::load_units(const LaneShape& s, const LanePattern& p, Entry own) {
   const unsigned shift = unit_shift_;
-  const std::size_t begin = p.low >> shift, parts = s.bytes >> shift;
-  const auto for_units_of_shape = [&](auto&& f) {
-    if (parts == 1) {
-      for (std::uint32_t i = 0; i < s.addresses; ++i) f(begin + (s.offset[i] >> shift), i);
-      return;
-    }
-    for (std::uint32_t i = 0; i < s.addresses; ++i) {
-      const std::size_t unit = begin + (s.offset[i] >> shift);
-      for (std::size_t part = 0; part < parts; ++part) f(unit + part, i);
-    }
-  };
-  const auto entry = [&](std::uint32_t i) { return own | lanes(s.first[i], s.last[i]); };
+  const std::size_t begin = p.low >> shift;
+  const auto at = [&](std::uint32_t i) { return begin + (s.offset[i] >> shift); };
+  const auto entry = [&](std::uint32_t i) { return Units{} + (own | s.lanes[i]); };
 
   const Entry floor = floor_limit_;
   const Entry* const written = writes_.data();
   Entry* const read = readers_.unit.data();
-  Entry writes = 0, reads = 0, shared = ~Entry{0}, foreign = ~Entry{0};
-  for_units_of_shape([&](std::size_t unit, std::uint32_t) {
-    writes |= not_below(written[unit], floor);
-    const Entry recent = not_below(read[unit], floor);
+  Units writes{}, reads{}, shared = ~Units{};
+  for (std::uint32_t i = 0; i < s.addresses; ++i) {
+    const Units held = get<Units>(read + at(i)), recent = not_below(held, floor);
+    writes |= not_below(get<Units>(written + at(i)), floor);
     reads |= recent;
-    shared &= recent & (read[unit] << (63 - kSharedShift));
-  });
-  if (writes != 0) {
+    shared &= recent & (held << (63 - kSharedShift));
+  }
+  if (any(writes)) {
     // Ordered may also be what the warp wrote before its lanes met.
     const Entry lane_floor = lane_limit_;
-    writes = 0;
-    for_units_of_shape([&](std::size_t unit, std::uint32_t) {
-      const Entry e = written[unit], other_warp = is_nonzero((e ^ own) & kWarpMask);
+    writes = Units{};
+    for (std::uint32_t i = 0; i < s.addresses; ++i) {
+      const Units e = get<Units>(written + at(i)), other_warp = is_nonzero((e ^ own) & kWarpMask);
       writes |= not_below(e, floor) & (other_warp | not_below(e, lane_floor));
-    });
-    if (writes != 0) return false;
+    }
+    if (any(writes)) return false;
   }
-  if (reads == 0) {
-    for_units_of_shape([&](std::size_t unit, std::uint32_t i) { read[unit] = entry(i); });
+  if (!any(reads)) {
+    for (std::uint32_t i = 0; i < s.addresses; ++i) put(read + at(i), entry(i));
     return true;
   }
   // From here on as add_holder() does it.
-  if (shared != 0) {
-    Entry* const mine = readers_.of_warp(warp_);
+  Entry* const mine = readers_.by_warp.bytes() != 0 ? readers_.of_warp(warp_) : nullptr;
+  if (all(shared)) {
     const Entry now = (own >> kTimeShift) << kTimeShift, latest = own | kShared;
-    for_units_of_shape([&](std::size_t unit, std::uint32_t i) {
-      Entry& held = mine[unit];
-      const bool join = held >= now && (held & kFlag) == 0;
-      held = join ? with_lanes_of(entry(i), held) : entry(i);
-      read[unit] = std::max(read[unit], latest);
-    });
+    for (std::uint32_t i = 0; i < s.addresses; ++i) {
+      const Units held = get<Units>(mine + at(i)), e = get<Units>(read + at(i));
+      const auto join = (held >= now) & ((held & kFlag) == 0);
+      put(mine + at(i), join ? with_lanes_of(entry(i), held) : entry(i));
+      put(read + at(i), e < latest ? Units{} + latest : e);
+    }
     return true;
   }
-  for_units_of_shape([&](std::size_t unit, std::uint32_t) {
-    foreign &= not_below(read[unit], floor) & is_nonzero((read[unit] ^ own) & kWarpMask) &
-               ~(read[unit] << (63 - kSharedShift));
-  });
-  if (foreign != 0 && warps_.simple() && readers_.by_warp.bytes() != 0) {
-    Entry* const mine = readers_.of_warp(warp_);
-    for_units_of_shape([&](std::size_t unit, std::uint32_t i) {
-      const Entry e = read[unit];
+  Units foreign = ~Units{};
+  for (std::uint32_t i = 0; i < s.addresses; ++i) {
+    const Units e = get<Units>(read + at(i));
+    foreign &=
+        not_below(e, floor) & is_nonzero((e ^ own) & kWarpMask) & ~(e << (63 - kSharedShift));
+  }
+  constexpr std::size_t kParts = sizeof(Units) / sizeof(Entry);
+  const bool simply = all(foreign) && warps_.simple() && mine != nullptr;
+  for (std::uint32_t i = 0; i < s.addresses; ++i) {
+    for (std::size_t unit = at(i); unit < at(i) + kParts; ++unit) {
+      const Entry e = read[unit], e_own = own | s.lanes[i];
+      if (!simply) {
+        add_holder(e_own, readers_, unit);
+        continue;
+      }
       readers_.of_warp(warp_of(e))[unit] = e;
-      mine[unit] = entry(i);
+      mine[unit] = e_own;
       read[unit] = std::max(e, own) | kShared;
-    });
-  } else {
-    for_units_of_shape(
-        [&](std::size_t unit, std::uint32_t i) { add_holder(entry(i), readers_, unit); });
+    }
   }
   return true;
 }

@@ -1,7 +1,7 @@
 // Sample entrant of assay, not a model's answer: what a good textbook would print, in CUDA. A block
 // has 64 queries of a head and passes over the keys in tiles of 64, held in shared memory, with an
 // online softmax. 16 x 16 threads: a thread has four queries, and every 16th key of a tile or
-// element of a value. fp32 arithmetic throughout; fp32, bf16 and f16 data; D = Dv in 32, 64, 128;
+// four neighbouring elements of a value. Shared memory is read four elements at a time. fp32 arithmetic throughout; fp32, bf16 and f16 data; D = Dv in 32, 64, 128;
 // no window, no extras.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -21,21 +21,50 @@ __device__ void put(float& out, float x) { out = x; }
 __device__ void put(__nv_bfloat16& out, float x) { out = __float2bfloat16(x); }
 __device__ void put(__half& out, float x) { out = __float2half(x); }
 
-// Rows are padded by one element, so that a column lies in different banks.
+// Rows are padded by four elements, so that a column of float4 lies in different banks.
+constexpr int kPad = 4;
 template <int D>
-struct Shared {
-  float q[kTile][D + 1];
-  float kv[kTile][D + 1];     // keys, then values of the same tile
-  float p[kTile][kTile + 1];  // weights relative to the running maximum
+struct alignas(16) Shared {
+  float q[kTile][D + kPad];
+  float kv[kTile][D + kPad];     // keys, then values of the same tile
+  float p[kTile][kTile + kPad];  // weights relative to the running maximum
 };
+
+// Neighbouring elements, which one instruction loads.
+template <int N>
+struct alignas(N * sizeof(float)) Pack {
+  float at[N];
+};
+template <int N>
+__device__ Pack<N> pack(const float* from) {
+  return *reinterpret_cast<const Pack<N>*>(from);
+}
+
+// A thread's elements of a row of values: D / kSide of them, as many neighbours as a Pack holds.
+template <int D>
+constexpr int kNeighbours = D / kSide < 4 ? D / kSide : 4;
+template <int D>
+__device__ int element(int tx, int c) {
+  constexpr int N = kNeighbours<D>;
+  return N * (tx + kSide * (c / N)) + c % N;
+}
 
 // Row r of the tile is row first + r of the array; zeros from `rows` on.
 template <int D, class T>
-__device__ void load_tile(float (*tile)[D + 1], const T* data, std::int64_t step,
+__device__ void load_tile(float (*tile)[D + kPad], const T* data, std::int64_t step,
                           std::int64_t first, std::int64_t rows) {
   for (int at = threadIdx.x; at < kTile * D; at += kThreads) {
     const int r = at / D, d = at % D;
     tile[r][d] = first + r < rows ? to_float(data[(first + r) * step + d]) : 0.0f;
+  }
+}
+
+template <int D, class T>
+__device__ void store_tile(const float (*tile)[D + kPad], T* data, std::int64_t step,
+                           std::int64_t first, std::int64_t rows) {
+  for (int at = threadIdx.x; at < kTile * D; at += kThreads) {
+    const int r = at / D, d = at % D;
+    if (first + r < rows) put(data[(first + r) * step + d], tile[r][d]);
   }
 }
 
@@ -56,12 +85,19 @@ __device__ float row_sum(float x) {
 template <int D, bool kAllVisible>
 __device__ void add_values(const Shared<D>& s, int ty, int tx, const int (&visible)[kRows],
                            float (&output)[kRows][D / kSide]) {
-#pragma unroll 4
-  for (int j = 0; j < kTile; ++j) {
-    for (int r = 0; r < kRows; ++r) {
-      if (!kAllVisible && j >= visible[r]) continue;
-      const float p = s.p[ty * kRows + r][j];
-      for (int c = 0; c < D / kSide; ++c) output[r][c] += p * s.kv[j][tx + kSide * c];
+  constexpr int N = kNeighbours<D>;
+  for (int j = 0; j < kTile; j += 4) {
+    Pack<4> p[kRows];
+    for (int r = 0; r < kRows; ++r) p[r] = pack<4>(&s.p[ty * kRows + r][j]);
+#pragma unroll
+    for (int key = 0; key < 4; ++key) {
+      for (int c = 0; c < D / kSide; c += N) {
+        const Pack<N> v = pack<N>(&s.kv[j + key][element<D>(tx, c)]);
+        for (int r = 0; r < kRows; ++r) {
+          if (!kAllVisible && j + key >= visible[r]) continue;
+          for (int n = 0; n < N; ++n) output[r][c + n] += p[r].at[key] * v.at[n];
+        }
+      }
     }
   }
 }
@@ -96,13 +132,15 @@ __global__ void __launch_bounds__(kThreads)
     load_tile<D>(s.kv, k, p.sk.n, j, p.Nk);
     __syncthreads();
     float score[kRows][kRows] = {};  // of the keys j + tx + 16 c
-#pragma unroll 4
-    for (int d = 0; d < D; ++d) {
-      float key[kRows];
-      for (int c = 0; c < kRows; ++c) key[c] = s.kv[tx + kSide * c][d];
+#pragma unroll 2
+    for (int d = 0; d < D; d += 4) {
+      Pack<4> key[kRows];
+      for (int c = 0; c < kRows; ++c) key[c] = pack<4>(&s.kv[tx + kSide * c][d]);
       for (int r = 0; r < kRows; ++r) {
-        const float query = s.q[ty * kRows + r][d];
-        for (int c = 0; c < kRows; ++c) score[r][c] += query * key[c];
+        const Pack<4> query = pack<4>(&s.q[ty * kRows + r][d]);
+        for (int c = 0; c < kRows; ++c) {
+          for (int n = 0; n < 4; ++n) score[r][c] += query.at[n] * key[c].at[n];
+        }
       }
     }
     int visible[kRows];
@@ -137,18 +175,19 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
 
+  // By way of shared memory, so that neighbouring threads write neighbouring elements.
   for (int r = 0; r < kRows; ++r) {
     const std::int64_t i = first + ty * kRows + r;
-    if (i >= p.Nq) break;
-    T* out = o + b * p.so.b + h * p.so.h + i * p.so.n;
     for (int c = 0; c < D / kSide; ++c) {
-      put(out[tx + kSide * c], end[r] > 0 ? output[r][c] / running_sum[r] : 0.0f);
+      s.q[ty * kRows + r][element<D>(tx, c)] = end[r] > 0 ? output[r][c] / running_sum[r] : 0.0f;
     }
-    if (tx == 0 && lse != nullptr) {
+    if (tx == 0 && lse != nullptr && i < p.Nq) {
       lse[(b * p.Hq + h) * p.Nq + i] =
           end[r] > 0 ? running_max[r] + logf(running_sum[r]) : -INFINITY;
     }
   }
+  __syncthreads();
+  store_tile<D>(s.q, o + b * p.so.b + h * p.so.h, p.so.n, first, p.Nq);
 }
 
 template <int D, class T>
