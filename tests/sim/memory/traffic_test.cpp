@@ -9,6 +9,7 @@
 
 #include "sim/memory/distinct.h"
 #include "sim/memory/lane_shapes.h"
+#include "sim/memory/shared_entry.h"
 #include "sim/memory/warp_support.h"
 
 namespace assay::sim {
@@ -147,8 +148,8 @@ TEST(LaneShapes, SayWhatALookAtEachLaneSays) {
         const std::uint64_t address = q.low + shape->offset[n];
         const std::uint32_t lanes_there = lanes_at(a, kAllLanes, address);
         ASSERT_NE(lanes_there, 0u);
-        EXPECT_EQ(shape->first[n], std::countr_zero(lanes_there));
-        EXPECT_EQ(shape->last[n], last_lane(lanes_there));
+        EXPECT_EQ(shared_entry::first_of(shape->lanes[n]), std::countr_zero(lanes_there));
+        EXPECT_EQ(shared_entry::last_of(shape->lanes[n]), last_lane(lanes_there));
         addresses.insert(address);
       }
       EXPECT_EQ(addresses, std::set(a.address.begin(), a.address.end()));
