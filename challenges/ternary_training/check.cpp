@@ -258,6 +258,10 @@ void check_train(const CaseSpec& spec, const Shape& s, const TernReference& r, B
     const double most = mean_of(r, r.floor) + spec.params.at("most_over_floor").get<double>();
     require_loss(r, loss.mean, most, result);
   }
+  if (spec.params.contains("most_over_bigram")) {
+    const double most = mean_of(r, r.bigram) + spec.params.at("most_over_bigram").get<double>();
+    require_loss(r, loss.mean, most, result);
+  }
   check_foreign(spec, s, *model, buffers, loss.mean, result);
 }
 

@@ -36,6 +36,16 @@ std::size_t draw(const std::vector<double>& cumulative, Random& random) {
   return std::min(static_cast<std::size_t>(it - cumulative.begin()), cumulative.size() - 1);
 }
 
+// Cumulative; the probability of a rank falls with that power of it.
+std::vector<double> zipf(std::int64_t ranks, double exponent) {
+  std::vector<double> cumulative;
+  double sum = 0;
+  for (std::int64_t r = 0; r < ranks; ++r) {
+    cumulative.push_back(sum += std::pow(static_cast<double>(r + 1), -exponent));
+  }
+  return cumulative;
+}
+
 double probability(const std::vector<double>& cumulative, std::size_t i) {
   return (cumulative[i] - (i > 0 ? cumulative[i - 1] : 0)) / cumulative.back();
 }
@@ -78,13 +88,10 @@ class Grammar final : public Language {
       throw Error("ternary_training: the corpus has more words than the configuration has tokens");
     }
     Random random(seed);
-    double sum = 0;
-    for (std::int64_t r = 0; r < words_; ++r) {
-      zipf_.push_back(sum += std::pow(static_cast<double>(r + 1), -j.value("zipf", 1.3)));
-    }
+    zipf_ = zipf(words_, j.value("zipf", 1.3));
     for (std::int64_t c = 0; c < classes_; ++c) {
       std::vector<double> row;
-      sum = 0;
+      double sum = 0;
       for (std::int64_t to = 0; to < classes_; ++to)
         row.push_back(sum += std::exp(1.5 * random.normal()));
       next_class_.push_back(row);
@@ -162,24 +169,29 @@ class Grammar final : public Language {
 };
 
 // A token is the image of the one `lag` places before it, but for some noise: nothing helps but
-// attention to one place.
+// attention to one place, and what the noise prefers.
 class Lag final : public Language {
  public:
   Lag(const json& j, const tt_config& config, std::uint64_t seed)
       : lag_(j.value("lag", std::size_t{2})), noise_(j.value("noise", 0.05)), V_(config.V) {
     Random random(seed);
     image_ = shuffled(V_, 0, random);
+    ranked_ = shuffled(V_, 0, random);
+    frequency_.resize(ranked_.size());
+    by_rank_ = zipf(V_, j.value("zipf", 0.0));
+    for (std::size_t r = 0; r < ranked_.size(); ++r)
+      frequency_[ranked_[r]] = probability(by_rank_, r);
   }
 
   void write(Random& random, const Document& document) const override {
     Writer out(document);
-    const double uniform = 1 / static_cast<double>(V_);
     for (std::size_t i = 0; i < document.tokens.size(); ++i) {
       const bool free = i < lag_;
       const std::int64_t image = free ? -1 : image_[document.tokens[i - lag_]];
       const bool noisy = free || random.uniform() < noise_;
-      const std::int64_t token = noisy ? random.below(V_) : image;
-      const double p = free ? uniform : noise_ * uniform + (token == image ? 1 - noise_ : 0);
+      const std::int64_t token = noisy ? ranked_[draw(by_rank_, random)] : image;
+      const double by_chance = frequency_[static_cast<std::size_t>(token)];
+      const double p = free ? by_chance : noise_ * by_chance + (token == image ? 1 - noise_ : 0);
       out.put(token, p, kWord);
     }
   }
@@ -188,7 +200,8 @@ class Lag final : public Language {
   std::size_t lag_;
   double noise_;
   std::int64_t V_;
-  std::vector<std::uint16_t> image_;
+  std::vector<std::uint16_t> image_, ranked_;  // ranked: by frequency among the noise
+  std::vector<double> by_rank_, frequency_;    // cumulative; by token
 };
 
 // --- training data

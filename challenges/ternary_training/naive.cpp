@@ -497,7 +497,7 @@ class Pass {
 constexpr Index kBatch = 4;  // documents
 constexpr float kLearningRate = 2e-3f, kNormRate = 1e-2f, kBeta1 = 0.9f, kBeta2 = 0.98f, kClip = 1;
 constexpr float kInit = 0.1f, kEmbeddingInit = 0.05f;
-constexpr double kWarmup = 0.05;
+constexpr double kWarmup = 0.05, kPasses = 8;
 
 struct Generator {
   std::uint64_t state;
@@ -542,7 +542,8 @@ class Trainer {
   void run(const std::uint16_t* docs, Index n_docs, const tt_budget& budget) {
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
-    const double tokens_per_step = static_cast<double>(kBatch) * at_.c.T;
+    const double tokens_per_step = static_cast<double>(kBatch) * at_.c.T,
+                 most = most_tokens(n_docs, budget);
     Index steps = 0;
     double longest = 0, last = 0;
     while (n_docs > 0) {
@@ -550,10 +551,8 @@ class Trainer {
       longest = std::max(longest, elapsed - last);
       last = elapsed;
       // A step that does not fit any more is not begun.
-      const double by_tokens =
-          tokens_per_step * static_cast<double>(steps) / static_cast<double>(budget.max_tokens);
-      if (tokens_per_step * static_cast<double>(steps + 1) > static_cast<double>(budget.max_tokens))
-        break;
+      const double by_tokens = tokens_per_step * static_cast<double>(steps) / most;
+      if (tokens_per_step * static_cast<double>(steps + 1) > most) break;
       if (elapsed + 1.5 * longest > deadline(budget)) break;
       step(docs, n_docs, ++steps, std::max(by_tokens, elapsed / deadline(budget)));
     }
@@ -564,11 +563,13 @@ class Trainer {
   void run_part(const std::uint16_t* docs, Index n_docs, const tt_budget& budget, Index until) {
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
-    const Index tokens = kBatch * at_.c.T, most = std::min(until, budget.max_tokens);
-    while (n_docs > 0 && (steps_ + 1) * tokens <= most &&
+    const Index tokens = kBatch * at_.c.T;
+    const double most = most_tokens(n_docs, budget);
+    while (n_docs > 0 &&
+           static_cast<double>((steps_ + 1) * tokens) <=
+               std::min(static_cast<double>(until), most) &&
            std::chrono::duration<double>(Clock::now() - start).count() < deadline(budget)) {
-      const double progress =
-          static_cast<double>(tokens * steps_) / static_cast<double>(budget.max_tokens);
+      const double progress = static_cast<double>(tokens * steps_) / most;
       step(docs, n_docs, ++steps_, progress);
     }
   }
@@ -616,6 +617,13 @@ class Trainer {
 
   // Documents in order: they are as random as any shuffle of them.
   virtual Index next_document(Index n_docs) { return next_++ % n_docs; }
+
+  // Of few documents no more than kPasses over them: beyond that they are learned by heart, and
+  // others are predicted worse.
+  virtual double most_tokens(Index n_docs, const tt_budget& budget) const {
+    return std::min(static_cast<double>(budget.max_tokens),
+                    kPasses * static_cast<double>(n_docs) * at_.c.T);
+  }
 
   // Seconds after which no step is begun that may not end in time.
   virtual double deadline(const tt_budget& budget) const { return 0.95 * budget.seconds; }

@@ -800,7 +800,8 @@ struct Recipe {
   float rate = 2e-3f, norm_rate = 1e-2f, beta1 = 0.9f, beta2 = 0.98f, clip = 1;
   float init = 0.1f, embedding_init = 0.05f;
   double warmup = 0.05;
-  Index batch = 4;  // documents
+  double passes = 8;  // over few documents: more learn them by heart
+  Index batch = 4;    // documents
 };
 constexpr Recipe kRecipe;
 
@@ -906,7 +907,8 @@ class Trainer {
     longest_ = std::max(longest_, elapsed - last_);
     last_ = elapsed;
     const double tokens = static_cast<double>(kRecipe.batch) * at_.c.T,
-                 most = static_cast<double>(budget_.max_tokens);
+                 most = std::min(static_cast<double>(budget_.max_tokens),
+                                 kRecipe.passes * static_cast<double>(n_docs_) * at_.c.T);
     const double seconds = 0.96 * budget_.seconds;
     if (n_docs_ == 0 ||
         tokens * static_cast<double>(steps_ + 1) > std::min(most, static_cast<double>(until_)) ||

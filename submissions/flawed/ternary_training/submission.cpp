@@ -3,6 +3,7 @@
 //   2. Queries and keys go into attention without their norms; the blob's stay at one.
 //   3. Rotates neighbouring components instead of the halves of a head.
 //   4. The scale is at least 1e-5 and codes go by the scale before it is rounded.
+//   5. Goes over the documents for as long as the budget lasts, however few they are.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -455,9 +455,11 @@ class Model {
 void train(Model& model, const tt_config& c, const std::uint16_t* docs, std::int64_t n_docs,
            const tt_budget& budget) {
   constexpr std::int64_t kBatch = 4;
+  constexpr double kPasses = 8;  // over few documents: more learn them by heart
   const auto start = std::chrono::steady_clock::now();
   const double per_step = static_cast<double>(kBatch) * c.T,
-               most = static_cast<double>(budget.max_tokens);
+               most = std::min(static_cast<double>(budget.max_tokens),
+                               kPasses * static_cast<double>(n_docs) * c.T);
   double last = 0, longest = 0;
   for (std::int64_t step = 0; n_docs > 0 && per_step * static_cast<double>(step + 1) <= most;
        ++step) {
@@ -466,8 +468,8 @@ void train(Model& model, const tt_config& c, const std::uint16_t* docs, std::int
     longest = std::max(longest, elapsed - last);
     last = elapsed;
     if (elapsed + 2 * longest > 0.95 * budget.seconds) break;
-    const double progress =
-        std::max(per_step * (static_cast<double>(step) + 0.5) / most, elapsed / (0.95 * budget.seconds));
+    const double progress = std::max(per_step * (static_cast<double>(step) + 0.5) / most,
+                                     elapsed / (0.95 * budget.seconds));
     model.round();
     for (std::int64_t i = 0; i < kBatch; ++i)
       model.learn(docs + (step * kBatch + i) % n_docs * c.T);

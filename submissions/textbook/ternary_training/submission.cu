@@ -711,6 +711,7 @@ float normal(std::uint64_t& state) {
 class Trainer {
  public:
   static constexpr std::int64_t kBatch = 4;
+  static constexpr double kPasses = 8;  // over few documents: more learn them by heart
 
   Trainer(assay_ctx* ctx, const tt_config& c, std::uint64_t seed)
       : c_(c), model_(ctx, c, kBatch, true), layout_(model_.layout()), arena_(model_.arena()) {
@@ -733,7 +734,8 @@ class Trainer {
   void run(const std::uint16_t* docs, std::int64_t n_docs, const tt_budget& budget) {
     const auto start = std::chrono::steady_clock::now();
     const double per_step = static_cast<double>(kBatch) * c_.T,
-                 most = static_cast<double>(budget.max_tokens);
+                 most = std::min(static_cast<double>(budget.max_tokens),
+                                 kPasses * static_cast<double>(n_docs) * c_.T);
     double last = 0, longest = 0;
     for (std::int64_t step = 0; n_docs > 0 && per_step * static_cast<double>(step + 1) <= most;
          ++step) {

@@ -607,13 +607,15 @@ class Trainer {
 
  private:
   static constexpr std::size_t kBatch = 4;
+  static constexpr double kPasses = 8;  // over few documents: more learn them by heart
 
   // Sets the next step's learning rate; false when the budget is used up.
   bool plan() {
     const double elapsed =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     const double per_step = static_cast<double>(kBatch) * c_.T,
-                 most = static_cast<double>(budget_.max_tokens);
+                 most = std::min(static_cast<double>(budget_.max_tokens),
+                                 kPasses * static_cast<double>(n_docs_) * c_.T);
     const double seconds = 0.95 * budget_.seconds,
                  done = per_step * static_cast<double>(schedule_.step - 1);
     longest_ = std::max(longest_, elapsed - last_);
