@@ -33,7 +33,8 @@ struct CaseSpec {
   // params["file"]. Nothing is graded by such a case.
   std::string external;
   // Timed cases only.
-  int repetitions = 11;  // of par and the submission; more where the machine is busy
+  // Of par and the submission; more where the machine is busy. Of an exclusive case, of which the fastest counts.
+  int repetitions = 11;
   int naive_repetitions = 3;
   bool quick = false;  // part of a --quick run
   // On the simulated GPU: whether the case runs there, what replaces some of its params (a merge patch, RFC 7396),

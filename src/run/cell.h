@@ -71,6 +71,7 @@ class CellRunner {
   std::optional<SimulatedWork> baseline_work(const ChallengeSpec&, const std::string& file,
                                              const std::string& case_name);
   void time(const ChallengeSpec&, CellResult&, const CaseFilter&);
+  CaseResult run_alone(const ChallengeSpec&, const CaseSpec&, const WorkerSettings&, TimeAccount&);
   std::filesystem::path baseline(const ChallengeSpec&, const std::string& file);
   CaseResult run_own_tests_on(const ChallengeSpec&, const std::string& name,
                               const SourceFile& implementation, const SourceFile& tests,

@@ -48,7 +48,7 @@ CaseSpec parse_case(const json& j) {
   c.uncaught_reason = j.value("uncaught_reason", "");
   c.exclusive = j.value("exclusive", false);
   c.external = j.value("external", "");
-  c.repetitions = j.value("repetitions", 11);
+  c.repetitions = j.value("repetitions", c.group == CaseGroup::timed ? 11 : 1);
   c.naive_repetitions = j.value("naive_repetitions", 3);
   c.quick = j.value("quick", false);
   // What takes long, depends on the time it gets or needs a file runs on the simulator only where the spec says so.
@@ -140,6 +140,9 @@ void check_consistency(const ChallengeSpec& s, const std::string& file) {
     }
     if (c.exclusive && c.group == CaseGroup::timed) {
       reject(at + "/exclusive", "timed cases run alone anyway");
+    }
+    if (c.repetitions > 1 && c.group != CaseGroup::timed && !c.exclusive) {
+      reject(at + "/repetitions", "only timed and exclusive cases are repeated");
     }
     if (c.group == CaseGroup::trap && c.catches.empty()) {
       reject(at, "a trap case needs 'catches': the mistake that fails here");

@@ -106,6 +106,8 @@ TEST_F(SpecTest, NamesThePointerOfAWrongType) {
 }
 
 TEST_F(SpecTest, ChecksWhatASchemaCannot) {
+  EXPECT_THAT(error_after([](json& j) { j["cases"][0]["repetitions"] = 5; }),
+              HasSubstr("/cases/0/repetitions"));
   EXPECT_THAT(error_after([](json& j) { j["weights"]["tests"] = 6; }), HasSubstr("sum to 101"));
   EXPECT_THAT(error_after([](json& j) { j["correctness_shares"]["core"] = 0.6; }),
               HasSubstr("/correctness_shares"));
