@@ -1,8 +1,6 @@
 // fails: bad_sequences bad_eos
 // Every token of a banned sequence is banned, wherever it stands.
-#define beam_search_with_options naive_with_options
-#include "naive.cpp"
-#undef beam_search_with_options
+#include "with_options.h"
 
 namespace {
 
@@ -20,9 +18,4 @@ class Variant final : public OptionSearch {
 
 }  // namespace
 
-extern "C" int beam_search_with_options(assay_ctx* ctx, const bs_params* p,
-                                        const bs_options* options, const assay_lm* lm, int32_t* seq,
-                                        int32_t* len, double* acc, double* score, int32_t* finished,
-                                        int32_t* n_out) {
-  return run_search<Variant>(ctx, p, options, lm, {seq, len, acc, score, finished, n_out});
-}
+ANSWER_OPTIONS_WITH(Variant)

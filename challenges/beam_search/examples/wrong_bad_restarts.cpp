@@ -1,9 +1,7 @@
 // fails: bad_sequences
 // Each sequence is followed by a counter that falls back to 0 at a mismatch: a banned sequence
 // that begins inside a failed attempt is missed.
-#define beam_search_with_options naive_with_options
-#include "naive.cpp"
-#undef beam_search_with_options
+#include "with_options.h"
 
 namespace {
 
@@ -25,9 +23,4 @@ class Variant final : public OptionSearch {
 
 }  // namespace
 
-extern "C" int beam_search_with_options(assay_ctx* ctx, const bs_params* p,
-                                        const bs_options* options, const assay_lm* lm, int32_t* seq,
-                                        int32_t* len, double* acc, double* score, int32_t* finished,
-                                        int32_t* n_out) {
-  return run_search<Variant>(ctx, p, options, lm, {seq, len, acc, score, finished, n_out});
-}
+ANSWER_OPTIONS_WITH(Variant)

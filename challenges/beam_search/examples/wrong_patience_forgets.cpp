@@ -1,9 +1,7 @@
 // fails: patience_above_1 patience_script
 // Only the finished beams that are in the list at the moment count for patience, not those that
 // were dropped.
-#define beam_search_with_options naive_with_options
-#include "naive.cpp"
-#undef beam_search_with_options
+#include "with_options.h"
 
 namespace {
 
@@ -20,9 +18,4 @@ class Variant final : public OptionSearch {
 
 }  // namespace
 
-extern "C" int beam_search_with_options(assay_ctx* ctx, const bs_params* p,
-                                        const bs_options* options, const assay_lm* lm, int32_t* seq,
-                                        int32_t* len, double* acc, double* score, int32_t* finished,
-                                        int32_t* n_out) {
-  return run_search<Variant>(ctx, p, options, lm, {seq, len, acc, score, finished, n_out});
-}
+ANSWER_OPTIONS_WITH(Variant)
