@@ -64,24 +64,23 @@ void permute(const Lanes32& from, const Lanes32& source, Lanes32& to) {
 
 enum class Shuffle : std::uint8_t { up, down, bfly, idx };
 
-struct SourceLane {
-  std::uint32_t lane;
-  bool valid;
-};
-
-// Inlined by order: the loops over it become vector code only then.
+// The lane that a shuffle reads, and whether it is in range: two functions without a struct between
+// them, and inlined, or the loops over them do not become vector code.
 template <Shuffle mode>
-[[gnu::always_inline]] inline SourceLane source_lane(std::uint32_t lane, std::uint32_t offset,
-                                                     std::uint32_t clamp, std::uint32_t segment) {
-  const std::uint32_t first = lane & segment, limit = first | (clamp & ~segment);
-  if constexpr (mode == Shuffle::up) {
-    const std::uint32_t from = lane - offset;  // below zero: huge
-    return {from, static_cast<std::int32_t>(from) >= static_cast<std::int32_t>(limit)};
-  }
-  std::uint32_t from = lane + offset;
-  if constexpr (mode == Shuffle::bfly) from = lane ^ offset;
-  if constexpr (mode == Shuffle::idx) from = first | (offset & ~segment);
-  return {from, from <= limit};
+[[gnu::always_inline]] inline std::uint32_t source_lane(std::uint32_t lane, std::uint32_t offset,
+                                                        std::uint32_t segment) {
+  if constexpr (mode == Shuffle::up) return lane - offset;  // below zero: huge
+  if constexpr (mode == Shuffle::down) return lane + offset;
+  if constexpr (mode == Shuffle::bfly) return lane ^ offset;
+  return (lane & segment) | (offset & ~segment);
+}
+
+template <Shuffle mode>
+[[gnu::always_inline]] inline bool is_in_range(std::uint32_t source, std::uint32_t lane,
+                                               std::uint32_t clamp, std::uint32_t segment) {
+  const std::uint32_t limit = (lane & segment) | (clamp & ~segment);
+  return mode == Shuffle::up ? static_cast<std::int32_t>(source) >= static_cast<std::int32_t>(limit)
+                             : source <= limit;
 }
 
 // The usual shuffle has literals for all but the value, the whole warp as members among them:
@@ -96,7 +95,8 @@ std::uint32_t shuffle_full(std::uint64_t imm, const Lanes32& a, Lanes32& d) {
   const auto segment = static_cast<std::uint32_t>(imm >> 16 & 31);
   Lanes32 source, result, in_range;
   for (std::uint32_t lane = 0; lane < 32; ++lane) {
-    const auto [from, valid] = source_lane<mode>(lane, offset, clamp, segment);
+    const std::uint32_t from = source_lane<mode>(lane, offset, segment);
+    const bool valid = is_in_range<mode>(from, lane, clamp, segment);
     source.v[lane] = valid ? from : lane;
     in_range.v[lane] = valid ? ~0u : 0;
   }
@@ -114,7 +114,8 @@ std::uint32_t shuffle(Warp& warp, const Lanes32& a, const Lanes32& b, const Lane
   for (std::uint32_t lane = 0; lane < 32; ++lane) {
     const std::uint32_t offset = b.v[lane] & 31u, clamp = c.v[lane] & 31u;
     const std::uint32_t segment = c.v[lane] >> 8 & 31u;
-    const auto [from, valid] = source_lane<mode>(lane, offset, clamp, segment);
+    const std::uint32_t from = source_lane<mode>(lane, offset, segment);
+    const bool valid = is_in_range<mode>(from, lane, clamp, segment);
     const std::uint32_t present = members.v[lane] & warp.active;
     source.v[lane] = valid && (present >> (from & 31u) & 1u) != 0 ? from & 31u : lane;
     in_range.v[lane] = valid ? ~0u : 0;
