@@ -25,7 +25,7 @@ constexpr int kLeastRepetitions = 3, kQuickRepetitions = 3;
 // long, until the interval of the submission's speed relative to par is this narrow.
 constexpr double kNarrow = 1.06;  // high / low
 constexpr int kMostTimes = 4;
-constexpr double kExtensionBudget = 3;
+constexpr double kExtensionBudget = 1.5;
 constexpr int kPings = 7;
 
 struct Entrant {

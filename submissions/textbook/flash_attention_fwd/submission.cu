@@ -175,7 +175,9 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
 
-  // By way of shared memory, so that neighbouring threads write neighbouring elements.
+  // By way of shared memory, so that neighbouring threads write neighbouring elements. The queries
+  // have been used.
+  __syncthreads();
   for (int r = 0; r < kRows; ++r) {
     const std::int64_t i = first + ty * kRows + r;
     for (int c = 0; c < D / kSide; ++c) {
