@@ -1,21 +1,8 @@
 // fails: accept_ragged
 // Finds an item's logits at b times the size of the first tree: right while all trees are equal.
-#define dv_accept naive_dv_accept
-#include "naive.cpp"
-#undef dv_accept
+#include "greedy_walk.h"
 
 namespace {
-
-// One item and its results.
-struct Item {
-  Tree tree;
-  std::int32_t V, eos, budget;
-  const float *root, *node;
-  std::int32_t *acc, n_acc = 0, bonus = -1;
-
-  std::int32_t best(std::int64_t i) const { return argmax(i < 0 ? root : node + i * V, V); }
-  void accept(std::int32_t i) { acc[n_acc++] = i; }
-};
 
 void walk(Item& it) {
   std::int32_t cur = -1;

@@ -1,5 +1,7 @@
 #include "sim/core/printf_format.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cstdio>
 #include <string_view>
@@ -52,7 +54,7 @@ std::string number(std::string_view format, std::size_t& at, Reader& arguments) 
     }
     if (digits == 0) return {};
   }
-  return (negative ? "-" : "") + std::to_string(value < kMaxWidth ? value : kMaxWidth);
+  return fmt::format("{}{}", negative ? "-" : "", value < kMaxWidth ? value : kMaxWidth);
 }
 
 // From behind the percent sign; false if it is none that is known.

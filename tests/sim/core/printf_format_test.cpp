@@ -1,5 +1,6 @@
 #include "sim/core/printf_format.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -25,7 +26,7 @@ class Arguments {
                             std::memcpy(&value, bytes_.data() + at, bytes);
                             return value;
                           },
-                          [](std::uint64_t address) { return "s" + std::to_string(address); }});
+                          [](std::uint64_t address) { return fmt::format("s{}", address); }});
   }
 
  private:
