@@ -30,7 +30,7 @@ def parse_arguments():
 
 
 def grade_once(args):
-    """{model/challenge: (score, cases)} of one run, whose results are thrown away."""
+    """{answer: (score, cases)} of one run, whose results are thrown away."""
     with tempfile.TemporaryDirectory(prefix="assay-noise-") as results:
         command = [args.assay, "--root", ROOT, "run", "--submissions", args.submissions, "--results", results]
         for model in args.model or ["tuned"]:
@@ -47,7 +47,14 @@ def grade_once(args):
             sys.stderr.write(done.stdout)
             sys.exit(2)
         entries = json.loads(board.read_text())["entries"]
-    return {f"{e['cell']['model']}/{e['cell']['challenge']}": (e["score"], e["cell"]["cases"]) for e in entries}
+    return {name_of(e["cell"]): (e["score"], e["cell"]["cases"]) for e in entries}
+
+
+def name_of(cell):
+    """A model may answer a challenge several times, and in C++ and CUDA."""
+    attempt = f"/{cell['attempt']}" if cell["attempt"] else ""
+    device = "" if cell["device"] == "cpu" else f" ({cell['device']})"
+    return f"{cell['model']}/{cell['challenge']}{attempt}{device}"
 
 
 def letter_excused(scores, points):
