@@ -252,16 +252,13 @@ void check_train(const CaseSpec& spec, const Shape& s, const TernReference& r, B
   const double mean_closure =
       (mean_of(r, r.bigram) - loss.mean) / (mean_of(r, r.bigram) - mean_of(r, r.floor));
   result.metrics.push_back({"closure", mean_closure});
-  if (spec.params.contains("most_nats"))
-    require_loss(r, loss.mean, spec.params.at("most_nats"), result);
-  if (spec.params.contains("most_over_floor")) {
-    const double most = mean_of(r, r.floor) + spec.params.at("most_over_floor").get<double>();
-    require_loss(r, loss.mean, most, result);
-  }
-  if (spec.params.contains("most_over_bigram")) {
-    const double most = mean_of(r, r.bigram) + spec.params.at("most_over_bigram").get<double>();
-    require_loss(r, loss.mean, most, result);
-  }
+  const auto require_at_most = [&](const char* name, double base) {
+    const auto over = spec.params.find(name);
+    if (over != spec.params.end()) require_loss(r, loss.mean, base + over->get<double>(), result);
+  };
+  require_at_most("most_nats", 0);
+  require_at_most("most_over_floor", mean_of(r, r.floor));
+  require_at_most("most_over_bigram", mean_of(r, r.bigram));
   check_foreign(spec, s, *model, buffers, loss.mean, result);
 }
 

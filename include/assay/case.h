@@ -32,10 +32,10 @@ struct CaseSpec {
   // Not empty: the case runs only when the user names a file, with --corpus for "corpus"; its path then stands in
   // params["file"]. Nothing is graded by such a case.
   std::string external;
-  // Timed cases only.
-  // Of par and the submission; more where the machine is busy. Of an exclusive case, of which the fastest counts.
+  // Of a timed case: runs of par and the submission, more where the machine is busy. Of an exclusive one: runs, of
+  // which the fastest counts.
   int repetitions = 11;
-  int naive_repetitions = 3;
+  int naive_repetitions = 3;  // of timed cases
   bool quick = false;  // part of a --quick run
   // On the simulated GPU: whether the case runs there, what replaces some of its params (a merge patch, RFC 7396),
   // and how many warp instructions its kernels may execute in one phase.

@@ -9,6 +9,8 @@ namespace {
 
 // One item and its results.
 struct Item {
+  std::int32_t b;
+  const std::int64_t* cu;  // of all items
   Tree tree;
   std::int32_t V, eos, budget;
   const float *root, *node;
@@ -30,7 +32,9 @@ int accept_with(Walk walk, assay_ctx* ctx, int32_t B, int32_t V, const int64_t* 
   for (std::int32_t b = 0; b < B; ++b) {
     const std::int64_t n = cu[b + 1] - cu[b];
     std::fill_n(acc_node + cu[b], n, -1);
-    Item item{{n, parent + cu[b], token + cu[b]},
+    Item item{b,
+              cu,
+              {n, parent + cu[b], token + cu[b]},
               V,
               eos != nullptr ? eos[b] : -1,
               budget != nullptr ? budget[b] : INT32_MAX,

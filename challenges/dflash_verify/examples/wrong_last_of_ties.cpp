@@ -1,74 +1,32 @@
 // fails: ties
 // The largest logit by >=: the highest id of equal ones.
-#define dv_accept naive_dv_accept
-#include "naive.cpp"
-#undef dv_accept
-
-#include <vector>
+#include "greedy_walk.h"
 
 namespace {
 
-struct Item {
-  Tree tree;
-  std::int32_t V, eos, budget;
-  const float *root, *node;  // logits
-  std::vector<std::int32_t> path;
-  std::int32_t bonus = -1;
+std::int32_t last_of_largest(const float* x, std::int32_t n) {
+  std::int32_t j = 0;
+  for (std::int32_t i = 1; i < n; ++i) {
+    if (x[i] >= x[j]) j = i;
+  }
+  return j;
+}
 
-  const float* logits(std::int64_t n) const { return n < 0 ? root : node + n * V; }
-  std::int32_t best(std::int64_t n) const { return argmax(logits(n), V); }
-  bool full() const { return static_cast<std::int32_t>(path.size()) >= budget; }
-};
-
-void walk(Item& item) {
+void walk(Item& it) {
   std::int32_t cur = -1;
-  for (;;) {
-    if (item.full()) return;
-    const std::int32_t g = [&] {
-      const float* x = item.logits(cur);
-      std::int32_t j = 0;
-      for (std::int32_t i = 1; i < item.V; ++i) {
-        if (x[i] >= x[j]) j = i;
-      }
-      return j;
-    }();
-    const std::int32_t child = item.tree.child_with(cur, g);
+  while (it.n_acc < it.budget) {
+    const float* x = cur < 0 ? it.root : it.node + std::int64_t{cur} * it.V;
+    const std::int32_t g = last_of_largest(x, it.V), child = it.tree.child_with(cur, g);
     if (child < 0) {
-      item.bonus = g;
+      it.bonus = g;
       return;
     }
-    item.path.push_back(child);
-    if (g == item.eos) return;
+    it.accept(child);
+    if (g == it.eos) return;
     cur = child;
   }
 }
 
 }  // namespace
 
-extern "C" int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu,
-                         const int32_t* parent, const int32_t* token, const float* root_logits,
-                         const float* node_logits, const int32_t* eos, const int32_t* budget,
-                         const dv_sampling* sampling, int32_t* acc_node, int32_t* n_acc,
-                         int32_t* bonus) {
-  const int status = naive_dv_accept(ctx, B, V, cu, parent, token, root_logits, node_logits, eos,
-                                     budget, sampling, acc_node, n_acc, bonus);
-  if (status != ASSAY_OK || (sampling != nullptr && sampling->mode != DV_GREEDY)) return status;
-  for (std::int32_t b = 0; b < B; ++b) {
-    const std::int64_t n = cu[b + 1] - cu[b];
-    Item item{{n, parent + cu[b], token + cu[b]},
-              V,
-              eos != nullptr ? eos[b] : -1,
-              budget != nullptr ? budget[b] : INT32_MAX,
-              root_logits + std::int64_t{b} * V,
-              node_logits + cu[b] * V,
-              {}};
-    walk(item);
-    if (static_cast<std::int64_t>(item.path.size()) > n)
-      item.path.resize(static_cast<std::size_t>(n));
-    std::fill(acc_node + cu[b], acc_node + cu[b + 1], -1);
-    std::copy(item.path.begin(), item.path.end(), acc_node + cu[b]);
-    n_acc[b] = static_cast<std::int32_t>(item.path.size());
-    bonus[b] = item.bonus;
-  }
-  return ASSAY_OK;
-}
+ACCEPT_GREEDILY_WITH(walk)
