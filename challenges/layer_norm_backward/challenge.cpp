@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 
 #include "layer_norm.h"
 #include "util/files.h"
@@ -15,11 +14,6 @@ Mode mode_named(const std::string& name) {
     if (name == kNames[i]) return static_cast<Mode>(i);
   }
   throw Error(fmt::format("layer_norm_backward: unknown mode '{}'", name));
-}
-
-bool is_null(const CaseSpec& spec, const std::string& buffer) {
-  const auto names = spec.params.value("null", std::vector<std::string>{});
-  return std::find(names.begin(), names.end(), buffer) != names.end();
 }
 
 }  // namespace
@@ -57,20 +51,21 @@ class LayerNormBackward final : public Challenge {
     plan.timed_phase = 1;
     plan.aligned = spec.group == CaseGroup::timed;
     plan.buffers = {
-        {"x", type, matrix, Role::input, 0, is_null(spec, "x")},
+        {"x", type, matrix, Role::input},
         {"gamma", Dtype::f32, vector, Role::input},
         {"beta", Dtype::f32, vector, Role::input},
-        {"dy", type, matrix, Role::input, 1, is_null(spec, "dy")},
+        {"dy", type, matrix, Role::input, 1},
         {"y", type, matrix, Role::output, 0, !forward},
         // Opaque, so not compared between two runs; rms and invalid calls do without.
         {"cache", Dtype::u8, {cache_capacity(s.rows)}, Role::output, 0, !forward, true, false},
         {"cache_bytes", Dtype::i64, {1}, Role::output, 0, !forward || invalid},
-        {"dx", type, matrix, Role::output, 0, is_null(spec, "dx")},
-        {"dgamma", Dtype::f32, vector, Role::output, 0, is_null(spec, "dgamma")},
-        {"dbeta", Dtype::f32, vector, Role::output, 0, !forward || is_null(spec, "dbeta")},
+        {"dx", type, matrix, Role::output},
+        {"dgamma", Dtype::f32, vector, Role::output},
+        {"dbeta", Dtype::f32, vector, Role::output, 0, !forward},
         {"other_x", type, matrix, Role::input, 0, s.mode != kOlderCache},
         {"dres", type, matrix, Role::input, 1, s.mode != kResidual}};
     plan.keep_on_host({"cache_bytes"});
+    plan.pass_as_null(spec.params.value("null", std::vector<std::string>{}));
     return plan;
   }
 

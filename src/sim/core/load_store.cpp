@@ -177,10 +177,7 @@ bool load_shared_uniform(WarpRun& w, const Instr& in, const MemoryFlags& f, std:
                          const std::uint32_t* slots) {
   if (!f.narrow_address || f.atomic || f.is_volatile || !w.full()) return false;
   const Lanes32& a = w.r32(base);
-  std::uint32_t differ = a.v[0] ^ a.v[kLanes - 1];
-  if (differ != 0) return false;
-  for (unsigned l = 0; l < kLanes; ++l) differ |= a.v[l] ^ a.v[0];
-  if (differ != 0) return false;
+  if (!uniform(a.v)) return false;
   const std::uint32_t offset = a.v[0] + static_cast<std::uint32_t>(in.imm);
   if (!w.block->checker.load_shared_uniform(w.index, w.pc, offset, kBytes * kVector)) return false;
   const std::byte* from = w.block->shared.data() + offset;

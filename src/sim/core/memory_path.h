@@ -72,10 +72,11 @@ template <unsigned kBytes>
 void store_lanes(WarpRun&, ptx::Space, const std::uint64_t* address, std::uint32_t mask, AccessKind,
                  const std::byte* data);
 
-// Whether all lanes have the same address.
-inline bool uniform(const std::uint64_t* address) {
+// Whether all lanes have the same address; T: that of a Lanes32 or a Lanes64.
+template <class T>
+inline bool uniform(const T* address) {
   if (address[0] != address[kLanes - 1]) return false;
-  std::uint64_t differ = 0;
+  T differ = 0;
   for (unsigned l = 0; l < kLanes; ++l) differ |= address[l] ^ address[0];
   return differ == 0;
 }

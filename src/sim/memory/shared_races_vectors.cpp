@@ -135,6 +135,8 @@ bool SharedRaces::load_shape(const LaneShape& s, const LanePattern& p, Entry own
     case 1: return load_units<Entry>(s, p, own);
     case 2: return load_units<Units<2>>(s, p, own);
     case 4: return load_units<Units<4>>(s, p, own);
+    case 8: return load_units<Units<8>>(s, p, own);
+    case 16: return load_units<Units<16>>(s, p, own);
     default: return false;
   }
 }
