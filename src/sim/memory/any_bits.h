@@ -23,13 +23,13 @@ inline std::uint64_t any_bits(const std::uint64_t* values, std::size_t count, F&
 // 0 if a < b, otherwise the highest bit; T: a word or a vector of them. REQUIRES: both below 2^63,
 // b > 0.
 template <class T>
-constexpr T not_below(T a, std::uint64_t b) {
+constexpr T not_below(const T& a, std::uint64_t b) {
   return (b - 1 - a) & (std::uint64_t{1} << 63);
 }
 
 // The highest bit if v is not 0. REQUIRES: v below 2^63.
 template <class T>
-constexpr T is_nonzero(T v) {
+constexpr T is_nonzero(const T& v) {
   return (0 - v) & (std::uint64_t{1} << 63);
 }
 

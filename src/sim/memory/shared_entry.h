@@ -33,7 +33,7 @@ constexpr Entry limit(std::uint32_t time) { return (Entry{time} + 1) << kTimeShi
 
 // `e` with the lanes of `old`, an entry of the same warp and time, too; T: Entry or a vector of it.
 template <class T>
-constexpr T with_lanes_of(T e, T old) {
+constexpr T with_lanes_of(const T& e, const T& old) {
   constexpr Entry kFirst = Entry{31} << kFirstShift, kLast = 31;
   const T first = (e & kFirst) < (old & kFirst) ? e & kFirst : old & kFirst;
   const T last = (e & kLast) > (old & kLast) ? e & kLast : old & kLast;

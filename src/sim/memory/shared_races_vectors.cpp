@@ -35,7 +35,7 @@ T get(const Entry* from) {
   return units;
 }
 template <class T>
-void put(Entry* to, T units) {
+void put(Entry* to, const T& units) {
   std::memcpy(to, &units, sizeof units);
 }
 
@@ -43,13 +43,13 @@ void put(Entry* to, T units) {
 bool any(Entry e) { return e != 0; }
 bool all(Entry e) { return e != 0; }
 template <class T>
-bool any(T units) {
+bool any(const T& units) {
   Entry bits = 0;
   for (std::size_t i = 0; i < sizeof units / sizeof(Entry); ++i) bits |= units[i];
   return bits != 0;
 }
 template <class T>
-bool all(T units) {
+bool all(const T& units) {
   Entry bits = ~Entry{0};
   for (std::size_t i = 0; i < sizeof units / sizeof(Entry); ++i) bits &= units[i];
   return bits != 0;
