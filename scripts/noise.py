@@ -20,6 +20,7 @@ def parse_arguments():
     p.add_argument("-m", "--model", action="append",
                    help="folder in submissions/ (default: tuned); may be repeated")
     p.add_argument("-c", "--challenge", action="append", help="only this challenge; may be repeated")
+    p.add_argument("--device", choices=["cpu", "sim"], help="only answers that run there: C++ or CUDA")
     p.add_argument("-n", "--runs", type=int, default=5)
     p.add_argument("--points", type=float, default=2.0, help="how far a total may move (default: 2)")
     p.add_argument("--seed", help="of the hidden inputs (default: another for every run)")
@@ -37,6 +38,8 @@ def grade_once(args):
             command += ["--model", model]
         for challenge in args.challenge or []:
             command += ["--challenge", challenge]
+        if args.device:
+            command += ["--device", args.device]
         if args.seed:
             command += ["--seed", args.seed]
         if args.quick:

@@ -50,6 +50,22 @@ double probability(const std::vector<double>& cumulative, std::size_t i) {
   return (cumulative[i] - (i > 0 ? cumulative[i - 1] : 0)) / cumulative.back();
 }
 
+// Which class follows which, cumulative. Each class is the likeliest after one other, half as likely
+// after a second, and so on: a Latin square, so that all languages are equally hard and differ
+// in nothing but what follows what.
+std::vector<std::vector<double>> class_chain(std::int64_t classes, Random& random) {
+  const auto from = shuffled(classes, 0, random), to = shuffled(classes, 0, random),
+             halvings = shuffled(classes, 0, random);
+  std::vector<std::vector<double>> rows;
+  for (const std::uint16_t f : from) {
+    double sum = 0;
+    std::vector<double>& row = rows.emplace_back();
+    for (const std::uint16_t t : to)
+      row.push_back(sum += std::exp2(-halvings[(f + t) % static_cast<std::size_t>(classes)]));
+  }
+  return rows;
+}
+
 // Appends tokens with their costs.
 class Writer {
  public:
@@ -89,15 +105,9 @@ class Grammar final : public Language {
     }
     Random random(seed);
     zipf_ = zipf(words_, j.value("zipf", 1.3));
-    for (std::int64_t c = 0; c < classes_; ++c) {
-      std::vector<double> row;
-      double sum = 0;
-      for (std::int64_t to = 0; to < classes_; ++to)
-        row.push_back(sum += std::exp(1.5 * random.normal()));
-      next_class_.push_back(row);
-      for (std::int64_t to = 0; to < classes_; ++to) {
-        ranked_.push_back(shuffled(words_, first_word() + to * words_, random));
-      }
+    next_class_ = class_chain(classes_, random);
+    for (std::int64_t i = 0; i < classes_ * classes_; ++i) {
+      ranked_.push_back(shuffled(words_, first_word() + i % classes_ * words_, random));
     }
   }
 

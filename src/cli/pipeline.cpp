@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <mutex>
 
 #include "cli/jobs.h"
 #include "grade/grade.h"
@@ -111,33 +112,74 @@ std::string cell_name(const CellKey& key) {
   return key.device == "cpu" ? name : fmt::format("{} ({})", name, key.device);
 }
 
+namespace {
+
+// Checks what it is given, stores and shows what is finished.
+class Cells {
+ public:
+  Cells(const Harness& harness, run::CellRunner& runner, const std::vector<ChallengeSpec>& specs,
+        ResultStore& store, Progress& progress)
+      : harness_(harness), runner_(runner), specs_(specs), store_(store), progress_(progress) {}
+
+  CellResult check(const Submission& submission) {
+    const ChallengeSpec& spec = spec_named(specs_, submission.challenge);
+    progress_.status("checking " + cell_name({submission.model, submission.challenge,
+                                              submission.attempt, submission.device()}));
+    CellResult cell = runner_.check(spec, submission);
+    runner_.run_own_tests(spec, submission, cell);
+    return cell;
+  }
+
+  void time(CellResult& cell) {
+    progress_.status("timing " + cell_name(cell.key));
+    runner_.time(spec_named(specs_, cell.key.challenge), cell);
+  }
+
+  void finish(CellResult cell) {
+    const ChallengeSpec& spec = spec_named(specs_, cell.key.challenge);
+    BoardEntry entry = graded(harness_, spec, std::move(cell));
+    const std::lock_guard lock(mutex_);
+    store_.add(entry);
+    progress_.finished(one_line(entry));
+    entries_.push_back(std::move(entry));
+  }
+
+  std::vector<BoardEntry> take() { return std::move(entries_); }
+
+ private:
+  const Harness& harness_;
+  run::CellRunner& runner_;
+  const std::vector<ChallengeSpec>& specs_;
+  ResultStore& store_;
+  Progress& progress_;
+  std::mutex mutex_;
+  std::vector<BoardEntry> entries_;
+};
+
+}  // namespace
+
 std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runner,
                                   const std::vector<ChallengeSpec>& specs,
                                   const std::vector<Submission>& submissions, std::size_t jobs,
                                   ResultStore& store, Progress& progress) {
-  std::vector<BoardEntry> entries;
+  std::vector<const Submission*> simulated, timed;
+  for (const Submission& s : submissions) {
+    (s.language == Language::cuda ? simulated : timed).push_back(&s);
+  }
+  Cells cells(harness, runner, specs, store, progress);
+  for_each_job(simulated.size(), jobs,
+               [&](std::size_t i) { cells.finish(cells.check(*simulated[i])); });
   const std::size_t batch = std::max<std::size_t>(jobs, 1);
-  for (std::size_t begin = 0; begin < submissions.size(); begin += batch) {
-    const std::size_t n = std::min(batch, submissions.size() - begin);
-    std::vector<CellResult> cells(n);
-    for_each_job(n, jobs, [&](std::size_t i) {
-      const Submission& submission = submissions[begin + i];
-      const ChallengeSpec& spec = spec_named(specs, submission.challenge);
-      progress.status("checking " +
-                      cell_name({submission.model, submission.challenge, "", submission.device()}));
-      cells[i] = runner.check(spec, submission);
-      runner.run_own_tests(spec, submission, cells[i]);
-    });
-    for (CellResult& cell : cells) {
-      const ChallengeSpec& spec = spec_named(specs, cell.key.challenge);
-      if (cell.key.device == "cpu") progress.status("timing " + cell_name(cell.key));
-      runner.time(spec, cell);
-      entries.push_back(graded(harness, spec, std::move(cell)));
-      store.add(entries.back());
-      progress.finished(one_line(entries.back()));
+  for (std::size_t begin = 0; begin < timed.size(); begin += batch) {
+    std::vector<CellResult> checked(std::min(batch, timed.size() - begin));
+    for_each_job(checked.size(), jobs,
+                 [&](std::size_t i) { checked[i] = cells.check(*timed[begin + i]); });
+    for (CellResult& cell : checked) {
+      cells.time(cell);
+      cells.finish(std::move(cell));
     }
   }
-  return entries;
+  return cells.take();
 }
 
 }  // namespace assay::cli

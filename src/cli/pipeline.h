@@ -42,7 +42,8 @@ RunFile new_run(const Harness&, std::uint64_t seed, nlohmann::json options);
 // "2026-11-21T03-51-20Z-5f3a9c1e": sorts by time.
 std::string make_run_id(std::uint64_t seed);
 
-// Checks, times, grades and stores every submission, in batches: untimed work on `jobs` threads,
+// Checks, times, grades and stores every submission. First those on the simulated device, which
+// nothing disturbs, `jobs` at a time. Then the others in batches: untimed work on `jobs` threads,
 // then the timed cases of the batch one after the other with the machine to themselves.
 std::vector<BoardEntry> run_cells(const Harness&, run::CellRunner&,
                                   const std::vector<ChallengeSpec>&, const std::vector<Submission>&,

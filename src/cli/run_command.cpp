@@ -148,7 +148,9 @@ int execute(const Context& context, RunCommand c) {
   calibrate(harness.machine);
   run::RunOptions options{
       harness.tier.tier, c.seed.value_or(random_seed()), {c.quick, "", false, {}}};
-  options.simulator_threads = simulator_threads(std::min(c.jobs, submissions.size()));
+  const auto simulated = static_cast<std::size_t>(
+      std::ranges::count(submissions, Language::cuda, &Submission::language));
+  options.simulator_threads = simulator_threads(std::min(c.jobs, simulated));
   run::CellRunner runner(*harness.builder, options);
   store.start(unfinished ? *unfinished : new_run(harness, options.seed, remembered(c)));
 

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
-#include <sstream>
 
 #include "run/challenge_registry.h"
 #include "spec/spec.h"
@@ -29,10 +28,6 @@ std::uint32_t challenge_index(const std::string& name) {
 
 const Challenge& challenge_of(const ChallengeSpec& spec) {
   return challenge_rows()[challenge_index(spec.name)].get();
-}
-
-SourceFile challenge_file(const ChallengeSpec& spec, const std::string& file) {
-  return {file, read_file(fs::path(spec.directory) / file)};
 }
 
 int available_cores() {
@@ -85,65 +80,7 @@ CaseResult not_attempted(const Challenge& challenge, const CaseSpec& spec, Verdi
   return result;
 }
 
-std::vector<std::string> words(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> result;
-  for (std::string word; in >> word;) result.push_back(word);
-  return result;
-}
-
-struct Prefix {
-  const char* file;
-  const char* line;
-  Example::Kind kind;
-};
-constexpr Prefix kPrefixes[] = {{"wrong_", "// fails:", Example::Kind::wrong},
-                                {"cheat_", "// caught:", Example::Kind::cheat},
-                                {"slow_", "// slow:", Example::Kind::slow}};
-
-Example load_example(const ChallengeSpec& spec, const fs::path& path) {
-  Example example;
-  example.name = path.stem();
-  example.source = {path.filename(), read_file(path)};
-  const std::string first = example.source.contents.substr(0, example.source.contents.find('\n'));
-  for (const Prefix& prefix : kPrefixes) {
-    if (!example.name.starts_with(prefix.file)) continue;
-    if (!first.starts_with(prefix.line)) {
-      throw Error(
-          fmt::format("{}:1: the first line must be '{} CASE...'", path.string(), prefix.line));
-    }
-    example.kind = prefix.kind;
-    example.targets = words(first.substr(std::string_view(prefix.line).size()));
-  }
-  if (example.targets.empty()) {
-    throw Error(
-        fmt::format("{}: an example is named wrong_*, cheat_* or slow_* and names its cases "
-                    "on the first line",
-                    path.string()));
-  }
-  for (const std::string& target : example.targets) {
-    const bool known = std::any_of(spec.cases.begin(), spec.cases.end(),
-                                   [&](const CaseSpec& c) { return c.name == target; });
-    if (!known)
-      throw Error(fmt::format("{}:1: {} has no case '{}'", path.string(), spec.name, target));
-  }
-  return example;
-}
-
 }  // namespace
-
-std::vector<Example> load_examples(const ChallengeSpec& spec) {
-  std::vector<fs::path> paths;
-  const fs::path folder = fs::path(spec.directory) / "examples";
-  if (!fs::exists(folder)) return {};
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".cpp") paths.push_back(entry.path());
-  }
-  std::sort(paths.begin(), paths.end());
-  std::vector<Example> examples;
-  for (const fs::path& path : paths) examples.push_back(load_example(spec, path));
-  return examples;
-}
 
 WorkerSettings CellRunner::worker_settings(const ChallengeSpec& spec,
                                            const fs::path& library) const {
@@ -198,24 +135,6 @@ fs::path CellRunner::baseline(const ChallengeSpec& spec, const std::string& file
 TimedLibraries CellRunner::baselines(const ChallengeSpec& spec) {
   return {baseline(spec, "naive.cpp"), baseline(spec, "par.cpp"), {}};
 }
-
-namespace {
-
-// What examples may include: the interface, naive.cpp and the headers among the examples.
-std::vector<SourceFile> example_headers(const ChallengeSpec& spec) {
-  std::vector<SourceFile> headers{challenge_file(spec, "abi.h"), challenge_file(spec, "naive.cpp")};
-  const fs::path folder = fs::path(spec.directory) / "examples";
-  if (!fs::exists(folder)) return headers;
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".h") found.push_back(entry.path());
-  }
-  std::ranges::sort(found);
-  for (const fs::path& path : found) headers.push_back({path.filename(), read_file(path)});
-  return headers;
-}
-
-}  // namespace
 
 BuildResult CellRunner::build_example(const ChallengeSpec& spec, const Example& example) {
   BuildResult result =
@@ -314,15 +233,8 @@ CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildRes
   return cell;
 }
 
-// What the challenge's own kernels do in a case; nothing where it has none. They meet the same input as every
-// submission of the run, so once is enough.
-std::optional<SimulatedWork> CellRunner::baseline_work(const ChallengeSpec& spec,
-                                                       const std::string& file,
-                                                       const std::string& case_name) {
-  if (!fs::exists(fs::path(spec.directory) / file)) return std::nullopt;
-  const std::lock_guard lock(baselines_mutex_);
-  const std::string key = fmt::format("{}/{}/{}", spec.name, file, case_name);
-  if (const auto known = baselines_.find(key); known != baselines_.end()) return known->second;
+SimulatedWork CellRunner::simulate_baseline(const ChallengeSpec& spec, const std::string& file,
+                                            const std::string& case_name) {
   TimeAccount account;
   const CaseFilter only{false, case_name, false, {}};
   const std::vector<CaseResult> results =
@@ -334,7 +246,36 @@ std::optional<SimulatedWork> CellRunner::baseline_work(const ChallengeSpec& spec
     throw Error(fmt::format("{}/{} failed the case {}: {}", spec.directory, file, case_name,
                             results.empty() ? "it was not run" : results.front().detail));
   }
-  return baselines_[key] = *work;
+  return *work;
+}
+
+// What the challenge's own kernels do in a case; nothing where it has none. They meet the same
+// input as every submission of the run, so once is enough: others wait for the one who began.
+std::optional<SimulatedWork> CellRunner::baseline_work(const ChallengeSpec& spec,
+                                                       const std::string& file,
+                                                       const std::string& case_name) {
+  if (!fs::exists(fs::path(spec.directory) / file)) return std::nullopt;
+  std::packaged_task<SimulatedWork()> task(
+      [&] { return simulate_baseline(spec, file, case_name); });
+  const std::string key = fmt::format("{}/{}/{}", spec.name, file, case_name);
+  std::shared_future<SimulatedWork> work;
+  bool first = false;
+  {
+    const std::lock_guard lock(baselines_mutex_);
+    const auto [at, is_new] = baselines_.try_emplace(key);
+    first = is_new;
+    if (first) at->second = task.get_future().share();
+    work = at->second;
+  }
+  if (!first) return work.get();
+  task();
+  try {
+    return work.get();
+  } catch (...) {  // a retry shall try again
+    const std::lock_guard lock(baselines_mutex_);
+    baselines_.erase(key);
+    throw;
+  }
 }
 
 void CellRunner::time(const ChallengeSpec& spec, CellResult& cell) {
@@ -395,18 +336,6 @@ void CellRunner::time(const ChallengeSpec& spec, CellResult& cell, const CaseFil
   });
   cell.finished_at = utc_now();
 }
-
-namespace {
-
-// Tests need not know of capabilities that the submission may lack.
-bool breaks_what_is_required(const ChallengeSpec& spec, const Example& example) {
-  return std::ranges::any_of(example.targets, [&](const std::string& target) {
-    const CaseGroup group = std::ranges::find(spec.cases, target, &CaseSpec::name)->group;
-    return group == CaseGroup::core || group == CaseGroup::edge || group == CaseGroup::trap;
-  });
-}
-
-}  // namespace
 
 CaseResult CellRunner::run_own_tests_on(const ChallengeSpec& spec, const std::string& name,
                                         const SourceFile& implementation, const SourceFile& tests,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include "build/builder.h"
 #include "results/simulated_work.h"
 #include "run/correctness.h"
+#include "run/examples.h"
 #include "run/timing.h"
 #include "submission/submission.h"
 
@@ -24,19 +26,6 @@ struct RunOptions {
   CaseFilter filter;
   unsigned simulator_threads = 1;  // of each simulated device
 };
-
-// A file of examples/ and the verdict its name states.
-struct Example {
-  enum class Kind { wrong, cheat, slow };
-  Kind kind = Kind::wrong;
-  std::string name;  // "wrong_one_pass_variance"
-  SourceFile source;
-  std::vector<std::string> targets;  // cases named on the first line
-};
-
-// Examples of a challenge, sorted by name. Throws Error when a first line is malformed or names an
-// unknown case.
-std::vector<Example> load_examples(const ChallengeSpec&);
 
 class CellRunner {
  public:
@@ -68,6 +57,8 @@ class CellRunner {
   CellResult simulate_built(const ChallengeSpec&, const BuildResult&);
   WorkerSettings simulator_settings(const ChallengeSpec&,
                                     const std::filesystem::path& library) const;
+  SimulatedWork simulate_baseline(const ChallengeSpec&, const std::string& file,
+                                  const std::string& case_name);
   std::optional<SimulatedWork> baseline_work(const ChallengeSpec&, const std::string& file,
                                              const std::string& case_name);
   void time(const ChallengeSpec&, CellResult&, const CaseFilter&);
@@ -85,7 +76,7 @@ class CellRunner {
   TimeAccount account_;
   std::map<std::string, std::filesystem::path> libraries_;  // of checked cells, by source hash
   std::mutex baselines_mutex_;
-  std::map<std::string, SimulatedWork> baselines_;  // by challenge, file and case
+  std::map<std::string, std::shared_future<SimulatedWork>> baselines_;  // by challenge, file, case
 };
 
 }  // namespace assay::run

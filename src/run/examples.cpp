@@ -1,0 +1,99 @@
+#include "run/examples.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "spec/spec.h"
+#include "util/files.h"
+
+namespace assay::run {
+namespace fs = std::filesystem;
+namespace {
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> result;
+  for (std::string word; in >> word;) result.push_back(word);
+  return result;
+}
+
+struct Prefix {
+  const char* file;
+  const char* line;
+  Example::Kind kind;
+};
+constexpr Prefix kPrefixes[] = {{"wrong_", "// fails:", Example::Kind::wrong},
+                                {"cheat_", "// caught:", Example::Kind::cheat},
+                                {"slow_", "// slow:", Example::Kind::slow}};
+
+Example load_example(const ChallengeSpec& spec, const fs::path& path) {
+  Example example;
+  example.name = path.stem();
+  example.source = {path.filename(), read_file(path)};
+  const std::string first = example.source.contents.substr(0, example.source.contents.find('\n'));
+  for (const Prefix& prefix : kPrefixes) {
+    if (!example.name.starts_with(prefix.file)) continue;
+    if (!first.starts_with(prefix.line)) {
+      throw Error(
+          fmt::format("{}:1: the first line must be '{} CASE...'", path.string(), prefix.line));
+    }
+    example.kind = prefix.kind;
+    example.targets = words(first.substr(std::string_view(prefix.line).size()));
+  }
+  if (example.targets.empty()) {
+    throw Error(
+        fmt::format("{}: an example is named wrong_*, cheat_* or slow_* and names its cases "
+                    "on the first line",
+                    path.string()));
+  }
+  for (const std::string& target : example.targets) {
+    const bool known = std::any_of(spec.cases.begin(), spec.cases.end(),
+                                   [&](const CaseSpec& c) { return c.name == target; });
+    if (!known)
+      throw Error(fmt::format("{}:1: {} has no case '{}'", path.string(), spec.name, target));
+  }
+  return example;
+}
+
+// The files of examples/ with that extension, sorted.
+std::vector<fs::path> files_of(const ChallengeSpec& spec, const char* extension) {
+  const fs::path folder = fs::path(spec.directory) / "examples";
+  if (!fs::exists(folder)) return {};
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == extension) paths.push_back(entry.path());
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
+}  // namespace
+
+SourceFile challenge_file(const ChallengeSpec& spec, const std::string& file) {
+  return {file, read_file(fs::path(spec.directory) / file)};
+}
+
+std::vector<Example> load_examples(const ChallengeSpec& spec) {
+  std::vector<Example> examples;
+  for (const fs::path& path : files_of(spec, ".cpp")) examples.push_back(load_example(spec, path));
+  return examples;
+}
+
+std::vector<SourceFile> example_headers(const ChallengeSpec& spec) {
+  std::vector<SourceFile> headers{challenge_file(spec, "abi.h"), challenge_file(spec, "naive.cpp")};
+  for (const fs::path& path : files_of(spec, ".h"))
+    headers.push_back({path.filename(), read_file(path)});
+  return headers;
+}
+
+bool breaks_what_is_required(const ChallengeSpec& spec, const Example& example) {
+  return std::ranges::any_of(example.targets, [&](const std::string& target) {
+    const CaseGroup group = std::ranges::find(spec.cases, target, &CaseSpec::name)->group;
+    return group == CaseGroup::core || group == CaseGroup::edge || group == CaseGroup::trap;
+  });
+}
+
+}  // namespace assay::run

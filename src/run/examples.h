@@ -1,0 +1,35 @@
+// The examples of a challenge: wrong, slow and cheating implementations that it must catch.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "assay/case.h"
+#include "build/builder.h"
+
+namespace assay::run {
+
+// A file of examples/ and the verdict its name states.
+struct Example {
+  enum class Kind { wrong, cheat, slow };
+  Kind kind = Kind::wrong;
+  std::string name;  // "wrong_one_pass_variance"
+  SourceFile source;
+  std::vector<std::string> targets;  // cases named on the first line
+};
+
+// Examples of a challenge, sorted by name. Throws Error when a first line is malformed or names an
+// unknown case.
+std::vector<Example> load_examples(const ChallengeSpec&);
+
+// What an example may include: abi.h, naive.cpp and the headers that lie among the examples.
+std::vector<SourceFile> example_headers(const ChallengeSpec&);
+
+// Whether a case that every submission must pass fails with it. Tests need not know of
+// capabilities that their submission may lack.
+bool breaks_what_is_required(const ChallengeSpec&, const Example&);
+
+// A file of the challenge's folder. Throws Error when it cannot be read.
+SourceFile challenge_file(const ChallengeSpec&, const std::string& file);
+
+}  // namespace assay::run
