@@ -20,6 +20,10 @@ std::string name_of(const CellKey& key) {
   return report::one_line(key.attempt.empty() ? key.model : key.model + "/" + key.attempt);
 }
 
+std::string challenge_of(const CellKey& key) {
+  return key.device == "cpu" ? key.challenge : key.challenge + " (" + key.device + ")";
+}
+
 }  // namespace
 
 std::string summary(const std::vector<BoardEntry>& entries,
@@ -34,12 +38,13 @@ std::string summary(const std::vector<BoardEntry>& entries,
     if (spec == by_name.end()) continue;
     const Score& s = e.score;
     const std::string name = name_of(e.cell.key);
-    table.add({name, e.cell.key.challenge, s.letter.empty() ? "-" : s.letter, report::total(s),
+    const std::string challenge = challenge_of(e.cell.key);
+    table.add({name, challenge, s.letter.empty() ? "-" : s.letter, report::total(s),
                report::dimension_points(s, "correctness"), report::speed_against_par(s),
                code(s.verdict),
                report::one_line(report::main_reason(e, *spec->second), kReasonColumns)});
     if (s.flags.empty()) continue;
-    notes += "note: " + name + " " + e.cell.key.challenge + ": " + joined_flags(s) + "\n";
+    notes += "note: " + name + " " + challenge + ": " + joined_flags(s) + "\n";
   }
   std::string text = table.str();
   if (!text.ends_with('\n')) text += '\n';

@@ -83,5 +83,13 @@ TEST(Summary, OneLinePerEntry) {
   testing::expect_golden("summary.txt", text);
 }
 
+TEST(Summary, NamesTheSimulatedDevice) {
+  BoardEntry entry = testing::full_board().entries.begin()->second;
+  const std::string challenge = entry.cell.key.challenge;
+  EXPECT_THAT(summary({entry}, two_specs()), Not(HasSubstr(challenge + " (sim)")));
+  entry.cell.key.device = "sim";
+  EXPECT_THAT(summary({entry}, two_specs()), HasSubstr(challenge + " (sim)"));
+}
+
 }  // namespace
 }  // namespace assay
