@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <functional>
+#include <limits>
 #include <mutex>
 
 #include "cli/jobs.h"
@@ -144,7 +146,11 @@ class Cells {
     entries_.push_back(std::move(entry));
   }
 
-  std::vector<BoardEntry> take() { return std::move(entries_); }
+  // In the order of the board, C++ and CUDA answers beside each other.
+  std::vector<BoardEntry> take() {
+    std::ranges::sort(entries_, {}, [](const BoardEntry& e) { return e.cell.key; });
+    return std::move(entries_);
+  }
 
  private:
   const Harness& harness_;
@@ -156,6 +162,15 @@ class Cells {
   std::vector<BoardEntry> entries_;
 };
 
+// What the cases of a submission took when it was last on the board; those that never were first.
+double known_seconds(const Scoreboard& board, const Submission& s) {
+  const auto entry = board.entries.find({s.model, s.challenge, s.attempt, s.device()});
+  if (entry == board.entries.end()) return std::numeric_limits<double>::infinity();
+  double sum = 0;
+  for (const CaseResult& c : entry->second.cell.cases) sum += c.seconds;
+  return sum;
+}
+
 }  // namespace
 
 std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runner,
@@ -166,10 +181,14 @@ std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runne
   for (const Submission& s : submissions) {
     (s.language == Language::cuda ? simulated : timed).push_back(&s);
   }
+  // One long cell at the end would keep one core busy and the others idle.
+  std::ranges::stable_sort(simulated, std::greater<>(),
+                           [&](const Submission* s) { return known_seconds(store.board(), *s); });
   Cells cells(harness, runner, specs, store, progress);
   for_each_job(simulated.size(), jobs,
                [&](std::size_t i) { cells.finish(cells.check(*simulated[i])); });
-  const std::size_t batch = std::max<std::size_t>(jobs, 1);
+  // Large enough to keep all cores busy; what is checked and not yet timed is lost to a kill.
+  const std::size_t batch = 4 * std::max<std::size_t>(jobs, 1);
   for (std::size_t begin = 0; begin < timed.size(); begin += batch) {
     std::vector<CellResult> checked(std::min(batch, timed.size() - begin));
     for_each_job(checked.size(), jobs,

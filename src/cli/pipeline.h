@@ -25,6 +25,7 @@ class ResultStore {
   void finish();
 
   const RunFile& run() const { return run_; }
+  const Scoreboard& board() const { return board_; }
   std::filesystem::path run_path() const;
   std::filesystem::path board_path() const { return folder_ / "scoreboard.json"; }
 
@@ -43,8 +44,9 @@ RunFile new_run(const Harness&, std::uint64_t seed, nlohmann::json options);
 std::string make_run_id(std::uint64_t seed);
 
 // Checks, times, grades and stores every submission. First those on the simulated device, which
-// nothing disturbs, `jobs` at a time. Then the others in batches: untimed work on `jobs` threads,
-// then the timed cases of the batch one after the other with the machine to themselves.
+// nothing disturbs, `jobs` at a time, those that took longest before first. Then the others in
+// batches: untimed work on `jobs` threads, then the timed cases of the batch one after the other
+// with the machine to themselves.
 std::vector<BoardEntry> run_cells(const Harness&, run::CellRunner&,
                                   const std::vector<ChallengeSpec>&, const std::vector<Submission>&,
                                   std::size_t jobs, ResultStore&, Progress&);
