@@ -34,8 +34,11 @@ Speedup speedup(const std::vector<TimingSample>& samples, std::optional<double> 
 }
 
 Timed measure(const CaseResult& r, std::vector<std::string>& flags) {
-  const Speedup to_par = speedup(r.samples, &TimingSample::par, &TimingSample::submission);
-  const Speedup par = speedup(r.samples, &TimingSample::naive, &TimingSample::par);
+  const std::vector<TimingSample> calm = calm_rounds(r.samples);
+  const Speedup to_par = speedup(calm, &TimingSample::par, &TimingSample::submission);
+  Speedup par = speedup(calm, &TimingSample::naive, &TimingSample::par);
+  // Naive runs in few rounds, and only sets the scale.
+  if (par.pairs == 0) par = speedup(r.samples, &TimingSample::naive, &TimingSample::par);
   if (to_par.pairs == 0 || par.pairs == 0) {
     return {{}, {}, fmt::format("not run: {} has no timing of naive, par and submission", r.name)};
   }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <stdexcept>
 #include <vector>
 
@@ -94,6 +95,18 @@ Estimate estimate_ratio(std::span<const double> numerator, std::span<const doubl
     ratios.push_back(numerator[i] / denominator[i]);
   }
   return estimate_median(ratios);
+}
+
+std::vector<TimingSample> calm_rounds(std::span<const TimingSample> samples) {
+  std::vector<TimingSample> calm;
+  std::ranges::copy_if(samples, std::back_inserter(calm),
+                       [](const TimingSample& s) { return s.par && *s.par > 0; });
+  if (calm.empty()) return calm;
+  std::vector<double> par;
+  for (const TimingSample& s : calm) par.push_back(*s.par);
+  const double most = kCalm * quantile(par, 0.25);
+  std::erase_if(calm, [&](const TimingSample& s) { return *s.par > most; });
+  return calm;
 }
 
 Interval operator+(Interval a, Interval b) { return {a.low + b.low, a.high + b.high}; }

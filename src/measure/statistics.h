@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "assay/results.h"
 
@@ -28,6 +29,13 @@ Estimate estimate_median(std::span<const double> values);
 // The median of numerator[i] / denominator[i]. Pairing cancels whatever slowed both measurements of
 // a repetition. REQUIRES: equal lengths, positive values.
 Estimate estimate_ratio(std::span<const double> numerator, std::span<const double> denominator);
+
+// The rounds of a timed case in which the machine was ours: par, whose work is the same in all of
+// them, took at most kCalm times the lower quartile of its times. Two cores of a shared machine are
+// one at times; then a program with two threads takes twice as long and one with a single thread
+// does not, so that no ratio of the two means anything. A submission has no hand in par's times.
+inline constexpr double kCalm = 1.35;
+std::vector<TimingSample> calm_rounds(std::span<const TimingSample>);  // without those without par
 
 Interval operator+(Interval, Interval);
 Interval operator*(double nonnegative, Interval);

@@ -22,8 +22,10 @@ namespace {
 constexpr double kSubmissionBudget = 8;
 constexpr int kLeastRepetitions = 3, kQuickRepetitions = 3;
 // Where the machine is busy the repetitions go on, up to so many times those of the spec and for so
-// long, until the interval of the submission's speed relative to par is this narrow.
+// long, until the interval of the submission's speed relative to par is this narrow over at least
+// so many rounds that were not disturbed.
 constexpr double kNarrow = 1.06;  // high / low
+constexpr std::size_t kLeastCalm = 5;
 constexpr int kMostTimes = 4;
 constexpr double kExtensionBudget = 1.5;
 constexpr int kPings = 7;
@@ -84,8 +86,10 @@ class TimedCase {
   }
 
   bool settled() const {
+    const std::vector<TimingSample> calm = calm_rounds(result_.samples);
+    if (calm.size() < kLeastCalm) return false;
     std::vector<double> par, submission;
-    for (const TimingSample& s : result_.samples) {
+    for (const TimingSample& s : calm) {
       par.push_back(*s.par);
       submission.push_back(*s.submission);
     }

@@ -391,6 +391,19 @@ TEST(Grade, TimingNoiseBecomesAnInterval) {
   EXPECT_GT(s.speeds[0].ratio_interval.high, s.speeds[0].ratio_to_par);
 }
 
+// Par has two threads and for most of the case one core; the submission has one thread.
+TEST(Grade, RoundsThatParSpentDisturbedDoNotCount) {
+  const Score s = graded([](CellResult& c) {
+    for (TimingSample& t : case_of(c, "timed_a").samples) t.submission = 2 * *t.par;
+    auto& samples = case_of(c, "timed_a").samples;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      if (i % 3 != 0) *samples[i].par *= 1.8;
+    }
+  });
+  EXPECT_NEAR(s.speeds[0].ratio_to_par, 0.5, 0.01);
+  EXPECT_NEAR(s.speeds[0].points, 0.5, 0.01);
+}
+
 TEST(Grade, FewRepetitionsAreFlagged) {
   EXPECT_THAT(timed(2, 2).flags, ::testing::Contains(HasSubstr("below 3 repetitions: timed_a")));
   EXPECT_THAT(timed(2, 3).flags, IsEmpty());
