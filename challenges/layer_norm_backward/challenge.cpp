@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-
 #include "layer_norm.h"
 #include "util/files.h"
 

@@ -11,6 +11,7 @@
 #include "cli/jobs.h"
 #include "grade/grade.h"
 #include "measure/machine.h"
+#include "report/figures.h"
 #include "spec/spec.h"
 #include "util/files.h"
 #include "version.h"
@@ -111,7 +112,7 @@ const ChallengeSpec& spec_named(const std::vector<ChallengeSpec>& specs, const s
 std::string cell_name(const CellKey& key) {
   std::string name = key.model + "/" + key.challenge;
   if (!key.attempt.empty()) name += "/" + key.attempt;
-  return key.device == "cpu" ? name : fmt::format("{} ({})", name, key.device);
+  return report::with_device(name, key);
 }
 
 namespace {

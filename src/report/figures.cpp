@@ -80,6 +80,10 @@ std::string one_line(std::string untrusted, std::size_t columns) {
   return printable(untrusted, 1, columns);
 }
 
+std::string with_device(const std::string& name, const CellKey& key) {
+  return key.device == "cpu" ? name : fmt::format("{} ({})", name, key.device);
+}
+
 const Dimension* dimension(const Score& s, const std::string& name) {
   const auto it = std::find_if(s.dimensions.begin(), s.dimensions.end(),
                                [&](const Dimension& d) { return d.name == name; });

@@ -21,6 +21,9 @@ std::string verdict(Verdict);                       // "WA (wrong answer)"
 // Untrusted text made safe for a terminal, on one line, cut at that many bytes.
 std::string one_line(std::string untrusted, std::size_t columns = 400);
 
+// "name" for an answer in C++, "name (sim)" for one on that device. Not made safe.
+std::string with_device(const std::string& name, const CellKey&);
+
 // Null when the spec gives the dimension no weight.
 const Dimension* dimension(const Score&, const std::string& name);
 std::string dimension_points(const Score&, const std::string& name);  // "41.2 of 50", "not run"

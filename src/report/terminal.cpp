@@ -20,10 +20,6 @@ std::string name_of(const CellKey& key) {
   return report::one_line(key.attempt.empty() ? key.model : key.model + "/" + key.attempt);
 }
 
-std::string challenge_of(const CellKey& key) {
-  return key.device == "cpu" ? key.challenge : key.challenge + " (" + key.device + ")";
-}
-
 }  // namespace
 
 std::string summary(const std::vector<BoardEntry>& entries,
@@ -38,7 +34,7 @@ std::string summary(const std::vector<BoardEntry>& entries,
     if (spec == by_name.end()) continue;
     const Score& s = e.score;
     const std::string name = name_of(e.cell.key);
-    const std::string challenge = challenge_of(e.cell.key);
+    const std::string challenge = report::with_device(e.cell.key.challenge, e.cell.key);
     table.add({name, challenge, s.letter.empty() ? "-" : s.letter, report::total(s),
                report::dimension_points(s, "correctness"), report::speed_against_par(s),
                code(s.verdict),

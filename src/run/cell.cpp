@@ -250,25 +250,23 @@ SimulatedWork CellRunner::simulate_baseline(const ChallengeSpec& spec, const std
 }
 
 // What the challenge's own kernels do in a case; nothing where it has none. They meet the same
-// input as every submission of the run, so once is enough: others wait for the one who began.
+// input as every submission of the run, so once is enough: others wait meanwhile.
 std::optional<SimulatedWork> CellRunner::baseline_work(const ChallengeSpec& spec,
                                                        const std::string& file,
                                                        const std::string& case_name) {
   if (!fs::exists(fs::path(spec.directory) / file)) return std::nullopt;
-  std::packaged_task<SimulatedWork()> task(
-      [&] { return simulate_baseline(spec, file, case_name); });
   const std::string key = fmt::format("{}/{}/{}", spec.name, file, case_name);
   std::shared_future<SimulatedWork> work;
-  bool first = false;
   {
     const std::lock_guard lock(baselines_mutex_);
     const auto [at, is_new] = baselines_.try_emplace(key);
-    first = is_new;
-    if (first) at->second = task.get_future().share();
+    if (is_new) {  // runs in the thread that asks for it first
+      at->second = std::async(std::launch::deferred, [=, this] {
+                     return simulate_baseline(spec, file, case_name);
+                   }).share();
+    }
     work = at->second;
   }
-  if (!first) return work.get();
-  task();
   try {
     return work.get();
   } catch (...) {  // a retry shall try again
