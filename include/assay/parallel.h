@@ -7,11 +7,16 @@
 namespace assay {
 
 // Calls body(begin, end) on disjoint chunks that cover [0, n), on up to parallel_threads() threads.
-// Chunks have at least `grain` iterations. Rethrows the first exception of a chunk.
+// Chunks have at least `grain` iterations. Where there are several, loops within a body do not spread
+// further. Rethrows the first exception of a chunk.
 void parallel_for(std::int64_t n, std::int64_t grain,
                   const std::function<void(std::int64_t, std::int64_t)>& body);
 
-// Threads that parallel_for uses; thread-local, so concurrent jobs can be held to one each.
+// Cores that the process may run on, at least 1; asked of the system once.
+int available_cores();
+
+// Threads that parallel_for uses, at first one a core; thread-local, so concurrent jobs can be held
+// to one each.
 int parallel_threads();
 void set_parallel_threads(int n);
 

@@ -6,8 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <set>
-#include <thread>
 
+#include "assay/parallel.h"
 #include "measure/machine.h"
 #include "run/challenge_registry.h"
 #include "sandbox/worker_image.h"
@@ -70,7 +70,7 @@ Harness set_up(const Context& context, const HarnessOptions& options) {
 }
 
 unsigned simulator_threads(std::size_t devices) {
-  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const auto cores = static_cast<std::size_t>(available_cores());
   return static_cast<unsigned>(std::max<std::size_t>(1, cores / std::max<std::size_t>(1, devices)));
 }
 

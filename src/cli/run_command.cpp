@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <thread>
 
+#include "assay/parallel.h"
 #include "cli/jobs.h"
 #include "cli/pipeline.h"
 #include "measure/machine.h"
@@ -20,7 +20,7 @@ struct RunCommand {
   HarnessOptions harness;
   std::string submissions, results, corpus, device = "auto", gpu = kDefaultGpu;
   std::vector<std::string> models, challenges;
-  std::size_t jobs = std::max(1u, std::thread::hardware_concurrency());
+  std::size_t jobs = static_cast<std::size_t>(available_cores());
   std::optional<std::uint64_t> seed;
   bool quick = false, resume = false, json = false;
 };

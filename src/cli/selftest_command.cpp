@@ -8,8 +8,8 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <thread>
 
+#include "assay/parallel.h"
 #include "cli/harness.h"
 #include "cli/jobs.h"
 #include "cli/pipeline.h"
@@ -29,7 +29,7 @@ constexpr double kSlowShare = 0.35;
 struct SelftestCommand {
   HarnessOptions harness;
   std::vector<std::string> challenges, examples;
-  std::size_t jobs = std::max(1u, std::thread::hardware_concurrency());
+  std::size_t jobs = static_cast<std::size_t>(available_cores());
   std::uint64_t seed = 1;
 };
 

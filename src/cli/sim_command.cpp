@@ -4,8 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <thread>
 
+#include "assay/parallel.h"
 #include "cli/context.h"
 #include "cli/nvcc.h"
 #include "cli/sim_report.h"
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 struct Options {
   std::vector<std::string> programs, arguments, nvcc_flags;
   std::string arch = "sm_80";
-  unsigned threads = std::max(1u, std::thread::hardware_concurrency());
+  unsigned threads = static_cast<unsigned>(available_cores());
   std::uint64_t seed = 0;
   bool no_races = false, json = false;
 };

@@ -1,6 +1,5 @@
 #include "measure/machine.h"
 
-#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -75,17 +74,23 @@ constexpr double kFlopsPerIteration = 16 * 10 * 2;
 
 }  // namespace
 
+std::int64_t last_level_cache_bytes() {
+  std::ifstream in("/sys/devices/system/cpu/cpu0/cache/index3/size");
+  std::int64_t kib = 0;
+  if (in >> kib && in.get() == 'K' && kib > 0) return kib * 1024;
+  return std::max(0L, ::sysconf(_SC_LEVEL3_CACHE_SIZE));
+}
+
 Machine describe_machine(const std::string& compiler) {
   Machine machine;
   machine.cpu = field("/proc/cpuinfo", "model name", ':');
   machine.os = field("/etc/os-release", "PRETTY_NAME", '=');
   utsname name{};
   if (::uname(&name) == 0) machine.kernel = name.release;
-  cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof set, &set) == 0) machine.cores = CPU_COUNT(&set);
+  machine.cores = available_cores();
   machine.memory_bytes =
       static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGE_SIZE);
-  machine.l3_bytes = std::max(0L, ::sysconf(_SC_LEVEL3_CACHE_SIZE));
+  machine.l3_bytes = last_level_cache_bytes();
   if (!compiler.empty()) machine.compiler = first_line("'" + compiler + "' --version 2>/dev/null");
   return machine;
 }

@@ -1,5 +1,7 @@
 #include "assay/parallel.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <exception>
 #include <mutex>
@@ -8,13 +10,31 @@
 
 namespace assay {
 namespace {
+
 thread_local int thread_count = 0;  // 0: all cores
+
+class SingleThreaded {
+ public:
+  SingleThreaded() { thread_count = 1; }
+  ~SingleThreaded() { thread_count = before_; }
+  SingleThreaded(const SingleThreaded&) = delete;
+  SingleThreaded& operator=(const SingleThreaded&) = delete;
+
+ private:
+  int before_ = thread_count;
+};
+
+}  // namespace
+
+int available_cores() {
+  static const int cores = [] {
+    cpu_set_t set;
+    return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+  }();
+  return cores;
 }
 
-int parallel_threads() {
-  if (thread_count > 0) return thread_count;
-  return std::max(1u, std::thread::hardware_concurrency());
-}
+int parallel_threads() { return thread_count > 0 ? thread_count : available_cores(); }
 
 void set_parallel_threads(int n) { thread_count = n; }
 
@@ -28,6 +48,7 @@ void parallel_for(std::int64_t n, std::int64_t grain,
   std::exception_ptr error;
   std::mutex mutex;
   const auto run = [&](std::int64_t chunk) {
+    const SingleThreaded no_nesting;
     try {
       body(n * chunk / chunks, n * (chunk + 1) / chunks);
     } catch (...) {
@@ -37,10 +58,7 @@ void parallel_for(std::int64_t n, std::int64_t grain,
   };
   std::vector<std::jthread> threads;
   for (std::int64_t c = 1; c < chunks; ++c) {
-    threads.emplace_back([&run, c] {
-      set_parallel_threads(1);  // no nesting
-      run(c);
-    });
+    threads.emplace_back([&run, c] { run(c); });
   }
   run(0);
   threads.clear();

@@ -1,13 +1,13 @@
 #include "run/cell.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <optional>
 
+#include "assay/parallel.h"
 #include "run/challenge_registry.h"
 #include "spec/spec.h"
 #include "util/files.h"
@@ -28,11 +28,6 @@ std::uint32_t challenge_index(const std::string& name) {
 
 const Challenge& challenge_of(const ChallengeSpec& spec) {
   return challenge_rows()[challenge_index(spec.name)].get();
-}
-
-int available_cores() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
 std::string utc_now() {
