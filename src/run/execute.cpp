@@ -1,7 +1,6 @@
 #include "run/execute.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -9,6 +8,7 @@
 
 #include "assay/abi.h"
 #include "assay/parallel.h"
+#include "measure/machine.h"
 #include "run/judge.h"
 
 namespace assay::run {
@@ -61,12 +61,10 @@ void take_device_failure(CaseResult& result, const DeviceReport& device) {
 }  // namespace
 
 void flush_caches() {
-  static const std::size_t bytes = [] {
-    const long l3 = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return std::clamp<std::size_t>(l3 > 0 ? 2 * static_cast<std::size_t>(l3) : 0, 32u << 20,
-                                   160u << 20);
-  }();
-  static std::vector<std::uint64_t> buffer(bytes / sizeof(std::uint64_t));
+  static std::vector<std::uint64_t> buffer(
+      std::clamp<std::size_t>(2 * static_cast<std::size_t>(last_level_cache_bytes()), 32u << 20,
+                              160u << 20) /
+      sizeof(std::uint64_t));
   parallel_for(static_cast<std::int64_t>(buffer.size()), 1 << 16,
                [](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t i = begin; i < end; ++i) ++buffer[static_cast<std::size_t>(i)];

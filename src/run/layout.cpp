@@ -29,10 +29,10 @@ void write_poison(std::byte* arena, std::size_t begin, std::size_t end, std::uin
   while (begin < end && begin % 8 != 0) arena[begin] = poison_byte(seed, begin), ++begin;
   const std::size_t words = (end - begin) / 8;
   parallel_for(static_cast<std::int64_t>(words), 1 << 17, [&](std::int64_t b, std::int64_t e) {
-    for (std::int64_t i = b; i < e; ++i) {
-      const std::uint64_t w = poison_word(seed, begin / 8 + static_cast<std::uint64_t>(i));
-      std::memcpy(arena + begin + i * 8, &w, 8);
-    }
+    auto* const out = reinterpret_cast<std::uint64_t*>(arena + begin);
+    const std::uint64_t first = begin / 8, key = seed;
+    for (std::int64_t i = b; i < e; ++i)
+      out[i] = poison_word(key, first + static_cast<std::uint64_t>(i));
   });
   for (begin += words * 8; begin < end; ++begin) arena[begin] = poison_byte(seed, begin);
 }
