@@ -36,6 +36,7 @@ class ItemSearch {
     start.state = model.start(item);
     lists_.assign(static_cast<std::size_t>(s.groups), {start});
     width_ = static_cast<std::size_t>(s.K / s.groups);
+    for (std::int32_t len = 0; len <= s.max_new; ++len) divisors_.push_back(divisor(len));
   }
 
   void run() {
@@ -93,9 +94,13 @@ class ItemSearch {
     return s_.patience > 0 && static_cast<double>(finished_) >= s_.patience * s_.K;
   }
 
+  double divisor(std::int32_t len) const {
+    if (s_.penalty != 0) return std::pow((5.0 + len) / 6.0, s_.alpha);
+    return len == 0 ? kInf : std::pow(static_cast<double>(len), s_.alpha);  // no token: score 0
+  }
+
   double score(double acc, std::int32_t len) const {
-    if (s_.penalty != 0) return acc / std::pow((5.0 + len) / 6.0, s_.alpha);
-    return len == 0 ? 0 : acc / std::pow(static_cast<double>(len), s_.alpha);
+    return acc / divisors_[static_cast<std::size_t>(len)];
   }
 
   double key(const Candidate& c) const {
@@ -276,7 +281,8 @@ class ItemSearch {
   const ItemModel& model_;
   std::vector<List> lists_;  // one a group
   std::vector<Beam> bank_;
-  std::size_t width_ = 0;  // most beams of a list
+  std::size_t width_ = 0;         // most beams of a list
+  std::vector<double> divisors_;  // of scores, by length
   std::int64_t rows_ = 0, steps_ = 0, decided_after_ = -1, finished_ = 0;
   double largest_logit_ = 0;
   bool clear_ = true;
