@@ -57,9 +57,7 @@ TEST_F(ParallelTest, AsManyThreadsAsAsked) {
 
 TEST_F(ParallelTest, TheCountIsTheThreadsOwnAndLoopsDoNotNest) {
   set_parallel_threads(2);
-  std::jthread([] {
-    EXPECT_EQ(parallel_threads(), available_cores());
-  });
+  std::jthread([] { EXPECT_EQ(parallel_threads(), available_cores()); });
   parallel_for(2, 1, [](std::int64_t, std::int64_t) { EXPECT_EQ(parallel_threads(), 1); });
   EXPECT_EQ(parallel_threads(), 2);
 }
