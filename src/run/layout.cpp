@@ -30,6 +30,7 @@ void write_poison(std::byte* arena, std::size_t begin, std::size_t end, std::uin
   const std::size_t words = (end - begin) / 8;
   parallel_for(static_cast<std::int64_t>(words), 1 << 17, [&](std::int64_t b, std::int64_t e) {
     auto* const out = reinterpret_cast<std::uint64_t*>(arena + begin);
+    // Copies: for all the compiler knows the stores change what is captured.
     const std::uint64_t first = begin / 8, key = seed;
     for (std::int64_t i = b; i < e; ++i)
       out[i] = poison_word(key, first + static_cast<std::uint64_t>(i));

@@ -98,8 +98,8 @@ class TimedCase {
     return interval.high <= kNarrow * interval.low;
   }
 
-  // Whether the entrant takes part in a round. Naive that is measured once takes so long that it
-  // needs no warm-up.
+  // Whether the entrant takes part in a round. Naive has no warm-up where it is measured only once,
+  // because it is slow and only sets the scale.
   bool takes_part(const Entrant& entrant, int round) const {
     if (entrant.seconds != &TimingSample::naive) return true;
     return round < 0 ? quick_ || entrant.repetitions > 1 : round < entrant.repetitions;
@@ -123,7 +123,7 @@ class TimedCase {
     own.library = library;
     entrants_.push_back(
         {name, std::make_unique<WorkerProcess>(own, input_arena_, planned_.layout.output_bytes),
-         repetitions, seconds, false});
+         repetitions, seconds});
     ++account_.workers_started;
   }
 

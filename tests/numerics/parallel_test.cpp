@@ -1,6 +1,7 @@
 #include "assay/parallel.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <mutex>
@@ -53,6 +54,12 @@ TEST_F(ParallelTest, AsManyThreadsAsAsked) {
   std::atomic<int> chunks{0};
   parallel_for(300, 1, [&](std::int64_t, std::int64_t) { ++chunks; });
   EXPECT_EQ(chunks, 3);
+}
+
+TEST_F(ParallelTest, CoresAreThoseOfTheAffinity) {
+  cpu_set_t set;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
+  EXPECT_EQ(available_cores(), CPU_COUNT(&set));
 }
 
 TEST_F(ParallelTest, TheCountIsTheThreadsOwnAndLoopsDoNotNest) {
