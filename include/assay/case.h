@@ -16,6 +16,13 @@ enum class CaseGroup : std::uint8_t { core, edge, trap, completeness, resource, 
 
 inline constexpr std::uint64_t kInstructionLimit = 1'000'000'000;
 
+// Ties a time budget to the machine's speed: params["seconds"] becomes `times` what the challenge's
+// par needs for the case `of`, measured right before, but stays at most what the spec says.
+struct Pace {
+  std::string of;  // a timed case; "" means no pace
+  double times = 0;
+};
+
 struct CaseSpec {
   std::string name;
   CaseGroup group = CaseGroup::core;
@@ -29,6 +36,7 @@ struct CaseSpec {
   std::string uncaught_reason;     // trap cases that no shipped example fails: why
   // Run with nothing beside it, among the timed cases: its result depends on the time it gets.
   bool exclusive = false;
+  Pace pace;  // of exclusive cases
   // Not empty: the case runs only when the user names a file, with --corpus for "corpus"; its path then stands in
   // params["file"]. Nothing is graded by such a case.
   std::string external;
@@ -36,7 +44,7 @@ struct CaseSpec {
   // which the fastest counts.
   int repetitions = 11;
   int naive_repetitions = 3;  // of timed cases; 1: without a warm-up
-  bool quick = false;  // part of a --quick run
+  bool quick = false;         // part of a --quick run
   // On the simulated GPU: whether the case runs there, what replaces some of its params (a merge patch, RFC 7396),
   // and how many warp instructions its kernels may execute in one phase.
   bool on_simulator = true;

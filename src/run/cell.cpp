@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -279,14 +280,46 @@ void CellRunner::time_example(const ChallengeSpec& spec, const Example& example,
   time(spec, cell, {true, "", false, example.targets});
 }
 
-// Of several repetitions the fastest, each in a worker of its own; the first that fails ends them.
-CaseResult CellRunner::run_alone(const ChallengeSpec& spec, const CaseSpec& c,
-                                 const WorkerSettings& settings, TimeAccount& account) {
+// One of the untimed cases that run alone, in a worker of its own.
+CaseResult CellRunner::run_exclusive(const ChallengeSpec& spec, const CaseSpec& c,
+                                     const fs::path& library, TimeAccount& account) {
+  ChallengeSpec alone = spec;
+  alone.cases = {c};
+  return run_correctness(challenge_of(spec), worker_settings(alone, library), options_.seed,
+                         {false, c.name, true, {}}, account)
+      .at(0);
+}
+
+// The time par needs, now, for the case that sets the pace: the median of a few runs.
+double CellRunner::par_seconds(const ChallengeSpec& spec, const Pace& pace, const fs::path& par,
+                               TimeAccount& account) {
+  constexpr std::size_t kRuns = 3;
+  CaseSpec c = *std::ranges::find(spec.cases, pace.of, &CaseSpec::name);
+  c.group = CaseGroup::resource;
+  c.exclusive = true;
+  std::array<double, kRuns> seconds{};
+  for (double& s : seconds) {
+    const CaseResult result = run_exclusive(spec, c, par, account);
+    if (result.verdict != Verdict::ok) {
+      throw Error(fmt::format("{}/par.cpp failed the case {}, which sets a pace: {}",
+                              spec.directory, c.name, result.detail));
+    }
+    s = result.seconds;
+  }
+  std::ranges::sort(seconds);
+  return seconds[kRuns / 2];
+}
+
+// Of several repetitions the fastest; the first that fails ends them.
+CaseResult CellRunner::run_alone(const ChallengeSpec& spec, const CaseSpec& whole,
+                                 const TimedLibraries& libraries, TimeAccount& account) {
+  const bool has_pace = !whole.pace.of.empty();
+  const CaseSpec c =
+      has_pace ? paced(whole, par_seconds(spec, whole.pace, libraries.par, account)) : whole;
   std::optional<CaseResult> fastest;
   for (int i = 0; i < c.repetitions; ++i) {
-    CaseResult result = run_correctness(challenge_of(spec), settings, options_.seed,
-                                        {false, c.name, true, {}}, account)
-                            .at(0);
+    CaseResult result = run_exclusive(spec, c, libraries.submission, account);
+    if (has_pace) result.metrics.push_back({"budget_s", c.params.at("seconds")});
     if (result.verdict != Verdict::ok) return result;
     if (!fastest || result.seconds < fastest->seconds) fastest = std::move(result);
   }
@@ -317,7 +350,7 @@ void CellRunner::time(const ChallengeSpec& spec, CellResult& cell, const CaseFil
       if (!wanted(c)) continue;
       TimeAccount account;
       if (c.exclusive) {
-        timed.push_back(run_alone(spec, c, worker_settings(spec, libraries.submission), account));
+        timed.push_back(run_alone(spec, c, libraries, account));
         add(account);
         continue;
       }

@@ -47,6 +47,9 @@ CaseSpec parse_case(const json& j) {
   c.time_limit_s = j.value("time_limit_s", 5.0);
   c.uncaught_reason = j.value("uncaught_reason", "");
   c.exclusive = j.value("exclusive", false);
+  if (const auto pace = j.find("pace"); pace != j.end()) {
+    c.pace = {pace->at("of"), pace->at("times")};
+  }
   c.external = j.value("external", "");
   c.repetitions = j.value("repetitions", c.group == CaseGroup::timed ? 11 : 1);
   c.naive_repetitions = j.value("naive_repetitions", 3);
@@ -141,6 +144,14 @@ void check_consistency(const ChallengeSpec& s, const std::string& file) {
     if (c.exclusive && c.group == CaseGroup::timed) {
       reject(at + "/exclusive", "timed cases run alone anyway");
     }
+    if (!c.pace.of.empty() && std::ranges::none_of(s.cases, [&](const CaseSpec& t) {
+          return t.name == c.pace.of && t.group == CaseGroup::timed;
+        })) {
+      reject(at + "/pace/of", fmt::format("'{}' is not a timed case", c.pace.of));
+    }
+    if (!c.pace.of.empty() && (!c.exclusive || !c.params.contains("seconds"))) {
+      reject(at + "/pace", "only exclusive cases with params.seconds have a pace");
+    }
     if (c.repetitions > 1 && c.group != CaseGroup::timed && !c.exclusive) {
       reject(at + "/repetitions", "only timed and exclusive cases are repeated");
     }
@@ -222,6 +233,15 @@ ChallengeSpec spec_for(const std::string& device, const ChallengeSpec& whole) {
     *weight *= 100 / left;
   }
   return spec;
+}
+
+CaseSpec paced(const CaseSpec& whole, double par_seconds) {
+  CaseSpec c = whole;
+  const double most = whole.params.at("seconds"),
+               seconds = std::min(most, whole.pace.times * par_seconds);
+  c.params["seconds"] = seconds;
+  c.time_limit_s *= seconds / most;
+  return c;
 }
 
 void provide_files(ChallengeSpec& spec, const ExternalFiles& files) {

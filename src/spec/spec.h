@@ -27,4 +27,8 @@ using ExternalFiles = std::map<std::string, std::string>;
 // Gives the cases that need a file its path, and removes those whose file was not named.
 void provide_files(ChallengeSpec&, const ExternalFiles&);
 
+// The case with the time budget and the time limit that its pace gives it where par needs so long
+// for the case that sets the pace.
+CaseSpec paced(const CaseSpec&, double par_seconds);
+
 }  // namespace assay

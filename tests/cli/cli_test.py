@@ -242,12 +242,47 @@ class BadUsage(Case):
         self.assertIn("assay r", self.assay("show", "textbook", CHALLENGE, "--results", self.results, expect=2))
 
 
-class BadSpec(Case):
+class CopiedRoot(Case):
     def setUp(self):
         super().setUp()
         self.root = self.folder / "root"
         shutil.copytree(ROOT / "challenges", self.root / "challenges")
         shutil.copytree(ROOT / "include", self.root / "include")
+
+
+class Pace(CopiedRoot):
+    def budget_of(self, times, seconds):
+        """The seconds a small training got, when par's time for a smaller one sets the pace."""
+        small = {"entry": "train", "config": {"V": 32, "L": 1, "ff": 128, "T": 32}, "n_docs": 64, "held_out": 4,
+                 "corpus": {"kind": "lag", "lag": 1}}
+        file = ROOT / "challenges" / "ternary_training" / "spec.json"
+        spec = json.loads(file.read_text())
+        cases = {c["name"]: c for c in spec["cases"]}
+        cases["time_train"]["params"] = {**small, "max_tokens": 2048, "seconds": 20}
+        cases["train_1"].update(quick=True, time_limit_s=seconds + 1, pace={"of": "time_train", "times": times})
+        cases["train_1"]["params"] = {**small, "max_tokens": 10**9, "seconds": seconds}
+        spec["cases"] = [cases[name] for name in ("blob_bytes", "train_1", "time_train")]
+        spec["resources"] = [{**r, "case": "train_1"} for r in spec["resources"]]
+        spec["capabilities"] = []
+        (self.root / file.relative_to(ROOT)).write_text(json.dumps(spec))
+        self.run_all("--challenge", "ternary_training", root=self.root)
+        (case,) = [c for c in self.entry("alice")["cell"]["cases"] if c["name"] == "train_1"]
+        self.assertEqual(case["verdict"], "OK")
+        (budget,) = [m["value"] for m in case["metrics"] if m["name"] == "budget_s"]
+        return budget
+
+    def test_par_sets_the_time_budget_and_the_spec_its_most(self):
+        source = ROOT / "submissions" / "textbook" / "ternary_training" / "submission.cpp"
+        self.submit("alice", source.read_text(), challenge="ternary_training")
+        budget = self.budget_of(times=20, seconds=60)
+        self.assertGreater(budget, 0.01)
+        self.assertLess(budget, 20)
+        self.assertEqual(self.budget_of(times=1e6, seconds=1.5), 1.5)
+
+
+class BadSpec(CopiedRoot):
+    def setUp(self):
+        super().setUp()
         self.spec = self.root / "challenges" / CHALLENGE / "spec.json"
         self.submit("alice", PLAIN)
 

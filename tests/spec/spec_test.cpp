@@ -122,6 +122,27 @@ TEST_F(SpecTest, ChecksWhatASchemaCannot) {
   EXPECT_THAT(error_after([](json& j) { j["cases"][0]["group"] = "trap"; }), HasSubstr("catches"));
 }
 
+TEST_F(SpecTest, APaceShrinksTheTimeBudgetAndTheTimeLimit) {
+  document_["cases"].push_back(json::parse(R"({"name": "t", "group": "timed", "params": {}})"));
+  document_["cases"].push_back(
+      json::parse(R"({"name": "long", "group": "resource", "exclusive": true,
+    "params": {"seconds": 40}, "time_limit_s": 42, "pace": {"of": "t", "times": 20}})"));
+  write(document_.dump());
+  const CaseSpec whole = load().cases.back();
+  EXPECT_EQ(paced(whole, 1.5).params.at("seconds"), 30.0);
+  EXPECT_DOUBLE_EQ(paced(whole, 1.5).time_limit_s, 31.5);
+  EXPECT_EQ(paced(whole, 3).params.at("seconds"), 40.0);
+  EXPECT_DOUBLE_EQ(paced(whole, 3).time_limit_s, 42);
+  const auto error_of_pace = [&](const std::string& change) {
+    return error_after([&](json& j) { j["cases"].back().merge_patch(json::parse(change)); });
+  };
+  EXPECT_EQ(error_of_pace("{}"), "no error");
+  EXPECT_THAT(error_of_pace(R"({"pace": {"of": "a"}})"), HasSubstr("'a' is not a timed case"));
+  EXPECT_THAT(error_of_pace(R"({"pace": {"of": "x"}})"), HasSubstr("'x' is not a timed case"));
+  EXPECT_THAT(error_of_pace(R"({"exclusive": false})"), HasSubstr("/cases/3/pace"));
+  EXPECT_THAT(error_of_pace(R"({"params": {"seconds": null}})"), HasSubstr("/cases/3/pace"));
+}
+
 TEST_F(SpecTest, NamesAMissingFile) { EXPECT_THROW(load(), Error); }
 
 TEST(ShippedSpecs, AreValid) {
