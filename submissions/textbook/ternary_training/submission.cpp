@@ -454,7 +454,7 @@ class Model {
 
 void train(Model& model, const tt_config& c, const std::uint16_t* docs, std::int64_t n_docs,
            const tt_budget& budget) {
-  constexpr std::int64_t kBatch = 4;
+  constexpr std::int64_t kBatch = 2;
   constexpr double kPasses = 8;  // over few documents: more learn them by heart
   const auto start = std::chrono::steady_clock::now();
   const double per_step = static_cast<double>(kBatch) * c.T,

@@ -578,6 +578,8 @@ class Model {
   Values x_, h_;
 };
 
+constexpr std::size_t kBatch = 2;  // documents of a step, and so the most threads
+
 class Trainer {
  public:
   Trainer(const tt_config& c, std::size_t threads, const std::uint16_t* docs, std::int64_t n_docs,
@@ -606,7 +608,6 @@ class Trainer {
   }
 
  private:
-  static constexpr std::size_t kBatch = 4;
   static constexpr double kPasses = 8;  // over few documents: more learn them by heart
 
   // Sets the next step's learning rate; false when the budget is used up.
@@ -721,8 +722,8 @@ extern "C" int tt_train(assay_ctx* ctx, const tt_config* c, const std::uint16_t*
   if (!valid(c) || n_docs < 0 || (n_docs > 0 && docs == nullptr) || budget == nullptr ||
       blob == nullptr)
     return ASSAY_EINVAL;
-  Trainer trainer(*c, static_cast<std::size_t>(std::clamp(ctx->nthreads, 1, 4)), docs, n_docs,
-                  *budget);
+  const auto threads = static_cast<std::size_t>(std::max(ctx->nthreads, 1));
+  Trainer trainer(*c, std::min(threads, kBatch), docs, n_docs, *budget);
   trainer.run().write(static_cast<std::uint8_t*>(blob));
   return ASSAY_OK;
 }
