@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "assay/parallel.h"
+#include "measure/statistics.h"
 #include "run/challenge_registry.h"
 #include "spec/spec.h"
 #include "util/files.h"
@@ -293,11 +294,10 @@ CaseResult CellRunner::run_exclusive(const ChallengeSpec& spec, const CaseSpec& 
 // The time par needs, now, for the case that sets the pace: the median of a few runs.
 double CellRunner::par_seconds(const ChallengeSpec& spec, const Pace& pace, const fs::path& par,
                                TimeAccount& account) {
-  constexpr std::size_t kRuns = 3;
   CaseSpec c = *std::ranges::find(spec.cases, pace.of, &CaseSpec::name);
   c.group = CaseGroup::resource;
   c.exclusive = true;
-  std::array<double, kRuns> seconds{};
+  std::array<double, 3> seconds{};
   for (double& s : seconds) {
     const CaseResult result = run_exclusive(spec, c, par, account);
     if (result.verdict != Verdict::ok) {
@@ -306,8 +306,7 @@ double CellRunner::par_seconds(const ChallengeSpec& spec, const Pace& pace, cons
     }
     s = result.seconds;
   }
-  std::ranges::sort(seconds);
-  return seconds[kRuns / 2];
+  return median(seconds);
 }
 
 // Of several repetitions the fastest; the first that fails ends them.

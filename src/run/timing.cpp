@@ -133,8 +133,7 @@ class TimedCase {
     const Charge charge(account_.timing);
     std::vector<double> pings;
     for (int i = 0; i < kPings; ++i) pings.push_back(entrants_[1].worker->ping().seconds);
-    std::sort(pings.begin(), pings.end());
-    protocol_seconds_ = pings[pings.size() / 2];
+    protocol_seconds_ = median(pings);
   }
 
   // Records the submission's failure (false), or throws when a baseline failed.

@@ -144,13 +144,16 @@ void check_consistency(const ChallengeSpec& s, const std::string& file) {
     if (c.exclusive && c.group == CaseGroup::timed) {
       reject(at + "/exclusive", "timed cases run alone anyway");
     }
-    if (!c.pace.of.empty() && std::ranges::none_of(s.cases, [&](const CaseSpec& t) {
-          return t.name == c.pace.of && t.group == CaseGroup::timed;
-        })) {
-      reject(at + "/pace/of", fmt::format("'{}' is not a timed case", c.pace.of));
-    }
-    if (!c.pace.of.empty() && (!c.exclusive || !c.params.contains("seconds"))) {
-      reject(at + "/pace", "only exclusive cases with params.seconds have a pace");
+    if (!c.pace.of.empty()) {
+      const auto sets_it = [&](const CaseSpec& other) {
+        return other.name == c.pace.of && other.group == CaseGroup::timed;
+      };
+      if (std::ranges::none_of(s.cases, sets_it)) {
+        reject(at + "/pace/of", fmt::format("'{}' is not a timed case", c.pace.of));
+      }
+      if (!c.exclusive || !c.params.contains("seconds")) {
+        reject(at + "/pace", "only exclusive cases with params.seconds have a pace");
+      }
     }
     if (c.repetitions > 1 && c.group != CaseGroup::timed && !c.exclusive) {
       reject(at + "/repetitions", "only timed and exclusive cases are repeated");
