@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <filesystem>
 #include <optional>
 
 #include "assay/parallel.h"
-#include "measure/statistics.h"
 #include "run/challenge_registry.h"
 #include "spec/spec.h"
 #include "util/files.h"
@@ -281,44 +279,24 @@ void CellRunner::time_example(const ChallengeSpec& spec, const Example& example,
   time(spec, cell, {true, "", false, example.targets});
 }
 
-// One of the untimed cases that run alone, in a worker of its own.
-CaseResult CellRunner::run_exclusive(const ChallengeSpec& spec, const CaseSpec& c,
-                                     const fs::path& library, TimeAccount& account) {
-  ChallengeSpec alone = spec;
-  alone.cases = {c};
-  return run_correctness(challenge_of(spec), worker_settings(alone, library), options_.seed,
-                         {false, c.name, true, {}}, account)
-      .at(0);
-}
-
-// The time par needs, now, for the case that sets the pace: the median of a few runs.
-double CellRunner::par_seconds(const ChallengeSpec& spec, const Pace& pace, const fs::path& par,
-                               TimeAccount& account) {
-  CaseSpec c = *std::ranges::find(spec.cases, pace.of, &CaseSpec::name);
-  c.group = CaseGroup::resource;
-  c.exclusive = true;
-  std::array<double, 3> seconds{};
-  for (double& s : seconds) {
-    const CaseResult result = run_exclusive(spec, c, par, account);
-    if (result.verdict != Verdict::ok) {
-      throw Error(fmt::format("{}/par.cpp failed the case {}, which sets a pace: {}",
-                              spec.directory, c.name, result.detail));
-    }
-    s = result.seconds;
-  }
-  return median(seconds);
-}
-
-// Of several repetitions the fastest; the first that fails ends them.
+// Of several repetitions the fastest, each in a worker of its own; the first that fails ends them.
 CaseResult CellRunner::run_alone(const ChallengeSpec& spec, const CaseSpec& whole,
                                  const TimedLibraries& libraries, TimeAccount& account) {
-  const bool has_pace = !whole.pace.of.empty();
-  const CaseSpec c =
-      has_pace ? paced(whole, par_seconds(spec, whole.pace, libraries.par, account)) : whole;
+  CaseSpec c = whole;
+  if (!whole.pace.of.empty()) {
+    const CaseSpec& sets_pace = *std::ranges::find(spec.cases, whole.pace.of, &CaseSpec::name);
+    c = paced(whole, time_par(challenge_of(spec), sets_pace, worker_settings(spec, libraries.par),
+                              options_.seed, account));
+  }
+  ChallengeSpec alone = spec;
+  alone.cases = {c};
+  const WorkerSettings settings = worker_settings(alone, libraries.submission);
   std::optional<CaseResult> fastest;
   for (int i = 0; i < c.repetitions; ++i) {
-    CaseResult result = run_exclusive(spec, c, libraries.submission, account);
-    if (has_pace) result.metrics.push_back({"budget_s", c.params.at("seconds")});
+    CaseResult result = run_correctness(challenge_of(spec), settings, options_.seed,
+                                        {false, c.name, true, {}}, account)
+                            .at(0);
+    if (!c.pace.of.empty()) result.metrics.push_back({"budget_s", c.params.at("seconds")});
     if (result.verdict != Verdict::ok) return result;
     if (!fastest || result.seconds < fastest->seconds) fastest = std::move(result);
   }

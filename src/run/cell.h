@@ -63,10 +63,6 @@ class CellRunner {
                                              const std::string& case_name);
   void time(const ChallengeSpec&, CellResult&, const CaseFilter&);
   CaseResult run_alone(const ChallengeSpec&, const CaseSpec&, const TimedLibraries&, TimeAccount&);
-  CaseResult run_exclusive(const ChallengeSpec&, const CaseSpec&,
-                           const std::filesystem::path& library, TimeAccount&);
-  double par_seconds(const ChallengeSpec&, const Pace&, const std::filesystem::path& par,
-                     TimeAccount&);
   std::filesystem::path baseline(const ChallengeSpec&, const std::string& file);
   CaseResult run_own_tests_on(const ChallengeSpec&, const std::string& name,
                               const SourceFile& implementation, const SourceFile& tests,

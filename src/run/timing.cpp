@@ -240,4 +240,38 @@ CaseResult run_timed(const Challenge& challenge, const CaseSpec& spec,
   return TimedCase(challenge, spec, settings, libraries, seed, quick, account).run();
 }
 
+double time_par(const Challenge& challenge, const CaseSpec& spec, const WorkerSettings& settings,
+                std::uint64_t run_seed, TimeAccount& account) {
+  const Charge charge(account.total);
+  const std::uint64_t seed = case_seed(run_seed, settings.spec->name, spec.name);
+  const PlannedCase planned = plan_case(challenge, spec);
+  Arena arena("input", planned.layout.input_bytes, Arena::Access::worker_reads);
+  CaseInput input(challenge, planned, arena.data());
+  {
+    const Charge drawing(account.reference);
+    input.draw(seed);
+  }
+  std::array<double, 3> seconds{};
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    WorkerProcess worker(settings, arena, planned.layout.output_bytes);
+    ++account.workers_started;
+    if (const Outcome loaded = worker.load(); loaded.verdict != Verdict::ok) {
+      throw Error(fmt::format("{}: the par implementation does not load: {}", settings.spec->name,
+                              loaded.detail));
+    }
+    ExecuteOptions options;
+    options.case_id = i + 1;
+    options.poison_seed = substream(seed, i + 1);
+    options.judge = i == 0;  // it is ours: once is enough
+    const CaseResult run = execute(worker, input, options, account);
+    if (run.verdict != Verdict::ok) {
+      throw Error(
+          fmt::format("{}: the par implementation failed the case {}, which sets a pace: {}",
+                      settings.spec->name, spec.name, run.detail));
+    }
+    seconds[i] = run.seconds;
+  }
+  return median(seconds);
+}
+
 }  // namespace assay::run

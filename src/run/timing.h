@@ -22,4 +22,10 @@ struct TimedLibraries {
 CaseResult run_timed(const Challenge&, const CaseSpec&, const WorkerSettings&,
                      const TimedLibraries&, std::uint64_t run_seed, bool quick, TimeAccount&);
 
+// The seconds that par needs for a timed case, now: the median of three runs on one input, each in a
+// worker of its own. The settings name its library. Throws Error when it fails. Nothing else may
+// run meanwhile.
+double time_par(const Challenge&, const CaseSpec&, const WorkerSettings&, std::uint64_t run_seed,
+                TimeAccount&);
+
 }  // namespace assay::run
