@@ -80,6 +80,21 @@ void add_times(float* y, float a, const float* x, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) y[i] += a * x[i];
 }
 
+// y [n] += a [rows] times x [rows, n], where the values of a lie `step` apart. Four rows at a time:
+// y is read and written once for them.
+void add_product(float* y, const float* a, std::size_t step, const float* x, std::size_t rows,
+                 std::size_t n) {
+  std::size_t r = 0;
+  for (; r + 4 <= rows; r += 4, a += 4 * step, x += 4 * n) {
+    const float a0 = a[0], a1 = a[step], a2 = a[2 * step], a3 = a[3 * step];
+    const float *x0 = x, *x1 = x + n, *x2 = x + 2 * n, *x3 = x + 3 * n;
+    for (std::size_t i = 0; i < n; ++i) {
+      y[i] += (a0 * x0[i] + a1 * x1[i]) + (a2 * x2[i] + a3 * x3[i]);
+    }
+  }
+  for (; r < rows; ++r, a += step, x += n) add_times(y, *a, x, n);
+}
+
 // --- layers
 // ------------------------------------------------------------------------------------------
 
@@ -112,13 +127,20 @@ struct Parameter {
 struct Linear {
   std::size_t out = 0, in = 0;
   Parameter p;
-  Values used;  // what the blocks of the latent weights say
+  Values used;    // what the blocks of the latent weights say
+  Values turned;  // the same, [in, out]
 
   void resize(std::size_t rows, std::size_t columns) {
     out = rows;
     in = columns;
     p.resize(out * in);
     used.resize(out * in);
+    turned.resize(out * in);
+  }
+  void turn() {
+    for (std::size_t o = 0; o < out; ++o) {
+      for (std::size_t i = 0; i < in; ++i) turned[i * out + o] = used[o * in + i];
+    }
   }
   void round() {
     std::uint8_t block[kBytes];
@@ -126,21 +148,23 @@ struct Linear {
       pack_block(p.value.data() + i, block);
       unpack_block(block, used.data() + i);
     }
+    turn();
   }
   Values forward(const Values& x) const {
     Values y(x.size() / in * out);
     for (std::size_t t = 0; t < x.size() / in; ++t) {
-      for (std::size_t o = 0; o < out; ++o) y[t * out + o] = dot(&x[t * in], &used[o * in], in);
+      add_product(&y[t * out], &x[t * in], 1, turned.data(), in, out);
     }
     return y;
   }
   // Adds to dx.
   void backward(const Values& x, const Values& dy, Values& dx) {
-    for (std::size_t t = 0; t < x.size() / in; ++t) {
-      for (std::size_t o = 0; o < out; ++o) {
-        add_times(&dx[t * in], dy[t * out + o], &used[o * in], in);
-        add_times(&p.gradient[o * in], dy[t * out + o], &x[t * in], in);
-      }
+    const std::size_t tokens = x.size() / in;
+    for (std::size_t t = 0; t < tokens; ++t) {
+      add_product(&dx[t * in], &dy[t * out], 1, used.data(), out, in);
+    }
+    for (std::size_t o = 0; o < out; ++o) {
+      add_product(&p.gradient[o * in], &dy[o], out, x.data(), tokens, in);
     }
   }
 };
@@ -422,6 +446,7 @@ class Model {
     each_matrix([&](Linear& m) {
       for (std::size_t i = 0; i < m.used.size(); i += kBlock, blob += kBytes)
         unpack_block(blob, &m.used[i]);
+      m.turn();
     });
     each_norm([&](Norm& n) {
       std::memcpy(n.p.value.data(), blob, n.p.value.size() * 4);
