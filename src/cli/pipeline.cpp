@@ -7,6 +7,8 @@
 #include <functional>
 #include <limits>
 #include <mutex>
+#include <span>
+#include <utility>
 
 #include "cli/jobs.h"
 #include "grade/grade.h"
@@ -133,9 +135,19 @@ class Cells {
     return cell;
   }
 
-  void time(CellResult& cell) {
-    progress_.status("timing " + cell_name(cell.key));
-    runner_.time(spec_named(specs_, cell.key.challenge), cell);
+  // Answers to one challenge. They are finished one by one.
+  void time(std::span<CellResult> cells) {
+    const CellKey& first = cells.front().key;
+    const ChallengeSpec& spec = spec_named(specs_, first.challenge);
+    progress_.status("timing " + (cells.size() == 1
+                                      ? cell_name(first)
+                                      : fmt::format("{} of {}", first.challenge, cells.size())));
+    runner_.time_together(spec, cells);
+    for (CellResult& cell : cells) {
+      progress_.status("timing " + cell_name(cell.key));
+      runner_.run_exclusive(spec, cell);
+      finish(std::move(cell));
+    }
   }
 
   void finish(CellResult cell) {
@@ -172,6 +184,29 @@ double known_seconds(const Scoreboard& board, const Submission& s) {
   return sum;
 }
 
+// Answers to one challenge, which are timed together.
+struct Group {
+  std::vector<const Submission*> submissions;
+  std::vector<CellResult> cells;  // of the submissions, once checked
+};
+
+// At most so many: each has a worker that keeps its memory until all are done.
+constexpr std::size_t kTogether = 4;
+
+std::vector<Group> by_challenge(std::vector<const Submission*> all) {
+  std::ranges::stable_sort(all, {}, [](const Submission* s) { return s->challenge; });
+  std::vector<Group> groups;
+  for (const Submission* s : all) {
+    if (groups.empty() || groups.back().submissions.size() == kTogether ||
+        groups.back().submissions.front()->challenge != s->challenge) {
+      groups.emplace_back();
+    }
+    groups.back().submissions.push_back(s);
+  }
+  for (Group& group : groups) group.cells.resize(group.submissions.size());
+  return groups;
+}
+
 }  // namespace
 
 std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runner,
@@ -190,14 +225,17 @@ std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runne
                [&](std::size_t i) { cells.finish(cells.check(*simulated[i])); });
   // Large enough to keep all cores busy; what is checked and not yet timed is lost to a kill.
   const std::size_t batch = 4 * std::max<std::size_t>(jobs, 1);
-  for (std::size_t begin = 0; begin < timed.size(); begin += batch) {
-    std::vector<CellResult> checked(std::min(batch, timed.size() - begin));
-    for_each_job(checked.size(), jobs,
-                 [&](std::size_t i) { checked[i] = cells.check(*timed[begin + i]); });
-    for (CellResult& cell : checked) {
-      cells.time(cell);
-      cells.finish(std::move(cell));
+  std::vector<Group> groups = by_challenge(std::move(timed));
+  for (auto begin = groups.begin(); begin != groups.end();) {
+    std::vector<std::pair<const Submission*, CellResult*>> checks;
+    auto end = begin;
+    for (; end != groups.end() && checks.size() < batch; ++end) {
+      for (std::size_t i = 0; i < end->cells.size(); ++i)
+        checks.emplace_back(end->submissions[i], &end->cells[i]);
     }
+    for_each_job(checks.size(), jobs,
+                 [&](std::size_t i) { *checks[i].second = cells.check(*checks[i].first); });
+    for (; begin != end; ++begin) cells.time(begin->cells);
   }
   return cells.take();
 }

@@ -45,8 +45,8 @@ std::string make_run_id(std::uint64_t seed);
 
 // Checks, times, grades and stores every submission. First those on the simulated device, which
 // nothing disturbs, `jobs` at a time, those that took longest before first. Then the others in
-// batches: untimed work on `jobs` threads, then the timed cases of the batch one after the other
-// with the machine to themselves.
+// batches, challenge by challenge: untimed work on `jobs` threads, then the timed cases of all answers
+// to a challenge in common rounds, with the machine to themselves.
 std::vector<BoardEntry> run_cells(const Harness&, run::CellRunner&,
                                   const std::vector<ChallengeSpec>&, const std::vector<Submission>&,
                                   std::size_t jobs, ResultStore&, Progress&);

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <span>
 
 #include "cli/pipeline.h"
 #include "measure/machine.h"
@@ -78,7 +79,8 @@ int replay_case(const Harness& harness, const RerunCommand& c, const ChallengeSp
       *harness.builder,
       {harness.tier.tier, seed, {false, c.only, false, {}}, simulator_threads(1)});
   CellResult cell = runner.check(spec, submission);
-  runner.time(spec, cell);
+  runner.time_together(spec, std::span(&cell, 1));
+  runner.run_exclusive(spec, cell);
   if (cell.build.verdict != Verdict::ok) {
     fmt::print("{}: {}\n{}\n", code(cell.build.verdict), description(cell.build.verdict),
                cell.build.log);

@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <iterator>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "assay/parallel.h"
 #include "run/challenge_registry.h"
+#include "run/kept_work.h"
 #include "spec/spec.h"
 #include "util/files.h"
 #include "util/sha256.h"
@@ -75,6 +79,18 @@ CaseResult not_attempted(const Challenge& challenge, const CaseSpec& spec, Verdi
   return result;
 }
 
+// Whether the cell is worth the time; where it is hopeless, the cases are recorded as not attempted.
+bool may_time(const Challenge& challenge, std::span<const CaseSpec* const> cases,
+              CellResult& cell) {
+  if (cell.build.verdict != Verdict::ok || cell.key.device == "sim") return false;
+  const auto hopeless = why_not_time(cell);
+  if (!hopeless) return true;
+  for (const CaseSpec* c : cases) {
+    cell.cases.push_back(not_attempted(challenge, *c, *hopeless));
+  }
+  return false;
+}
+
 }  // namespace
 
 WorkerSettings CellRunner::worker_settings(const ChallengeSpec& spec,
@@ -127,8 +143,8 @@ fs::path CellRunner::baseline(const ChallengeSpec& spec, const std::string& file
   return result.library;
 }
 
-TimedLibraries CellRunner::baselines(const ChallengeSpec& spec) {
-  return {baseline(spec, "naive.cpp"), baseline(spec, "par.cpp"), {}};
+Baselines CellRunner::baselines(const ChallengeSpec& spec) {
+  return {baseline(spec, "naive.cpp"), baseline(spec, "par.cpp")};
 }
 
 BuildResult CellRunner::build_example(const ChallengeSpec& spec, const Example& example) {
@@ -230,22 +246,25 @@ CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildRes
 
 SimulatedWork CellRunner::simulate_baseline(const ChallengeSpec& spec, const std::string& file,
                                             const std::string& case_name) {
+  constexpr std::uint64_t kSeed = 1;  // not the run's: what is found is kept for all runs
+  const fs::path library = baseline(spec, file), kept = work_file(library, spec, case_name);
+  if (const auto work = load_work(kept)) return *work;
   TimeAccount account;
   const CaseFilter only{false, case_name, false, {}};
   const std::vector<CaseResult> results =
-      run_simulated(challenge_of(spec), simulator_settings(spec, baseline(spec, file)),
-                    options_.seed, only, account);
+      run_simulated(challenge_of(spec), simulator_settings(spec, library), kSeed, only, account);
   add(account);
   const auto work = results.empty() ? std::nullopt : simulated_work(results.front().metrics);
   if (!work || results.front().verdict != Verdict::ok) {
     throw Error(fmt::format("{}/{} failed the case {}: {}", spec.directory, file, case_name,
                             results.empty() ? "it was not run" : results.front().detail));
   }
+  save_work(kept, *work);
   return *work;
 }
 
-// What the challenge's own kernels do in a case; nothing where it has none. They meet the same
-// input as every submission of the run, so once is enough: others wait meanwhile.
+// What the challenge's own kernels do in a case; nothing where it has none. Once is enough: others
+// wait meanwhile.
 std::optional<SimulatedWork> CellRunner::baseline_work(const ChallengeSpec& spec,
                                                        const std::string& file,
                                                        const std::string& case_name) {
@@ -271,26 +290,81 @@ std::optional<SimulatedWork> CellRunner::baseline_work(const ChallengeSpec& spec
   }
 }
 
-void CellRunner::time(const ChallengeSpec& spec, CellResult& cell) {
-  time(spec, cell, options_.filter);
+fs::path CellRunner::library_of(const ChallengeSpec& spec, const CellResult& cell) const {
+  const std::lock_guard lock(mutex_);
+  return libraries_.at(spec.name + cell.build.source_hash);
+}
+
+void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult> cells) {
+  std::vector<CellResult*> all;
+  for (CellResult& cell : cells) all.push_back(&cell);
+  time_together(spec, all, options_.filter);
+}
+
+void CellRunner::run_exclusive(const ChallengeSpec& spec, CellResult& cell) {
+  run_exclusive(spec, cell, options_.filter);
 }
 
 void CellRunner::time_example(const ChallengeSpec& spec, const Example& example, CellResult& cell) {
-  time(spec, cell, {true, "", false, example.targets});
+  const CaseFilter filter{true, "", false, example.targets};
+  CellResult* const cells[] = {&cell};
+  time_together(spec, cells, filter);
+  run_exclusive(spec, cell, filter);
+}
+
+void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult* const> cells,
+                               const CaseFilter& filter) {
+  std::vector<const CaseSpec*> wanted;
+  for (const CaseSpec& c : spec.cases) {
+    const bool timed = c.group == CaseGroup::timed && !c.exclusive;
+    if (timed && filter.takes(c)) wanted.push_back(&c);
+  }
+  std::vector<CellResult*> ready;
+  std::ranges::copy_if(cells, std::back_inserter(ready), [&](CellResult* cell) {
+    return may_time(challenge_of(spec), wanted, *cell);
+  });
+  const auto time = [&](std::span<CellResult* const> group) {
+    const Baselines naive_and_par = baselines(spec);
+    std::vector<fs::path> libraries;
+    for (const CellResult* cell : group) libraries.push_back(library_of(spec, *cell));
+    std::vector<std::vector<CaseResult>> timed;
+    for (const CaseSpec* c : wanted) {
+      TimeAccount account;
+      timed.push_back(run_timed(challenge_of(spec), *c, worker_settings(spec, {}), naive_and_par,
+                                libraries, options_.seed, filter.quick, account));
+      add(account);
+    }
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      for (std::vector<CaseResult>& results : timed)
+        group[i]->cases.push_back(std::move(results[i]));
+      group[i]->finished_at = utc_now();
+    }
+  };
+  if (ready.size() > 1) {
+    try {
+      return time(ready);
+    } catch (const Error&) {
+      // A fault of the harness; each alone, so that it is not all who pay for it.
+    }
+  }
+  for (CellResult* cell : ready) {
+    guard(*cell, [&] { time(std::span(&cell, 1)); });
+  }
 }
 
 // Of several repetitions the fastest, each in a worker of its own; the first that fails ends them.
 CaseResult CellRunner::run_alone(const ChallengeSpec& spec, const CaseSpec& whole,
-                                 const TimedLibraries& libraries, TimeAccount& account) {
+                                 const fs::path& library, TimeAccount& account) {
   CaseSpec c = whole;
   if (!whole.pace.of.empty()) {
     const CaseSpec& sets_pace = *std::ranges::find(spec.cases, whole.pace.of, &CaseSpec::name);
-    c = paced(whole, time_par(challenge_of(spec), sets_pace, worker_settings(spec, libraries.par),
+    const fs::path par = baseline(spec, "par.cpp");
+    c = paced(whole, time_par(challenge_of(spec), sets_pace, worker_settings(spec, par),
                               options_.seed, account));
   }
   ChallengeSpec alone = spec;
   alone.cases = {c};
-  const WorkerSettings settings = worker_settings(alone, libraries.submission);
+  const WorkerSettings settings = worker_settings(alone, library);
   std::optional<CaseResult> fastest;
   for (int i = 0; i < c.repetitions; ++i) {
     CaseResult result = run_correctness(challenge_of(spec), settings, options_.seed,
@@ -304,38 +378,21 @@ CaseResult CellRunner::run_alone(const ChallengeSpec& spec, const CaseSpec& whol
   return *fastest;
 }
 
-void CellRunner::time(const ChallengeSpec& spec, CellResult& cell, const CaseFilter& filter) {
-  if (cell.build.verdict != Verdict::ok || cell.key.device == "sim") return;
-  const auto wanted = [&](const CaseSpec& c) {
-    return (c.group == CaseGroup::timed || c.exclusive) && filter.takes(c);
-  };
-  if (const auto hopeless = why_not_time(cell)) {
-    for (const CaseSpec& c : spec.cases) {
-      if (!wanted(c)) continue;
-      cell.cases.push_back(not_attempted(challenge_of(spec), c, *hopeless));
-    }
-    return;
+void CellRunner::run_exclusive(const ChallengeSpec& spec, CellResult& cell,
+                               const CaseFilter& filter) {
+  std::vector<const CaseSpec*> wanted;
+  for (const CaseSpec& c : spec.cases) {
+    if (c.exclusive && filter.takes(c)) wanted.push_back(&c);
   }
+  if (wanted.empty() || !may_time(challenge_of(spec), wanted, cell)) return;
   guard(cell, [&] {
-    TimedLibraries libraries = baselines(spec);
-    {
-      const std::lock_guard lock(mutex_);
-      libraries.submission = libraries_.at(spec.name + cell.build.source_hash);
-    }
-    std::vector<CaseResult> timed;
-    for (const CaseSpec& c : spec.cases) {
-      if (!wanted(c)) continue;
+    std::vector<CaseResult> results;
+    for (const CaseSpec* c : wanted) {
       TimeAccount account;
-      if (c.exclusive) {
-        timed.push_back(run_alone(spec, c, libraries, account));
-        add(account);
-        continue;
-      }
-      timed.push_back(run_timed(challenge_of(spec), c, worker_settings(spec, libraries.submission),
-                                libraries, options_.seed, filter.quick, account));
+      results.push_back(run_alone(spec, *c, library_of(spec, cell), account));
       add(account);
     }
-    cell.cases.insert(cell.cases.end(), timed.begin(), timed.end());
+    std::ranges::move(results, std::back_inserter(cell.cases));
   });
   cell.finished_at = utc_now();
 }

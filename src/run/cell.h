@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,13 +35,15 @@ class CellRunner {
   // Steps of a cell. The first two may run in several threads at once, timing must be alone. Faults
   // of the harness become the verdict harness_error in cell.build.
   // Build, untimed cases; of a submission in CUDA all cases, on a simulated device. The timed ones then hold what its
-  // kernels do and, where the challenge has them, what those of naive.cu and par.cu do on the same input.
+  // kernels do and, where the challenge has them, what those of naive.cu and par.cu do on an input drawn alike.
   CellResult check(const ChallengeSpec&, const Submission&);
   void run_own_tests(const ChallengeSpec&, const Submission&, CellResult&);
-  void time(const ChallengeSpec&, CellResult&);  // the timed and the exclusive cases
+  // The timed cases of several answers to one challenge, in common rounds.
+  void time_together(const ChallengeSpec&, std::span<CellResult> cells);
+  void run_exclusive(const ChallengeSpec&, CellResult&);  // the exclusive cases
 
   // Builds naive and par so that later cells need not wait. Throws Error if one does not compile.
-  TimedLibraries baselines(const ChallengeSpec&);
+  Baselines baselines(const ChallengeSpec&);
 
   // The same steps for an example. It is checked on what makes correctness and on its targets, and timed as in
   // a quick run on those of them that are timed.
@@ -61,8 +64,11 @@ class CellRunner {
                                   const std::string& case_name);
   std::optional<SimulatedWork> baseline_work(const ChallengeSpec&, const std::string& file,
                                              const std::string& case_name);
-  void time(const ChallengeSpec&, CellResult&, const CaseFilter&);
-  CaseResult run_alone(const ChallengeSpec&, const CaseSpec&, const TimedLibraries&, TimeAccount&);
+  void time_together(const ChallengeSpec&, std::span<CellResult* const> cells, const CaseFilter&);
+  void run_exclusive(const ChallengeSpec&, CellResult&, const CaseFilter&);
+  CaseResult run_alone(const ChallengeSpec&, const CaseSpec&, const std::filesystem::path& library,
+                       TimeAccount&);
+  std::filesystem::path library_of(const ChallengeSpec&, const CellResult&) const;
   std::filesystem::path baseline(const ChallengeSpec&, const std::string& file);
   CaseResult run_own_tests_on(const ChallengeSpec&, const std::string& name,
                               const SourceFile& implementation, const SourceFile& tests,

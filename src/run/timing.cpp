@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <memory>
 #include <vector>
@@ -33,61 +32,82 @@ constexpr int kPings = 7;
 struct Entrant {
   const char* name;
   std::unique_ptr<WorkerProcess> worker;
-  int repetitions;
-  std::optional<double> TimingSample::*seconds;
   bool has_run = false;
+};
+
+// A submission in the case.
+struct Contender {
+  Entrant entrant;
+  CaseResult result;
+  double extended = 0;  // seconds: its share of the rounds beyond those planned
+  bool over = false;    // it failed, or has been measured enough
 };
 
 class TimedCase {
  public:
   TimedCase(const Challenge& challenge, const CaseSpec& spec, const WorkerSettings& settings,
-            const TimedLibraries& libraries, std::uint64_t seed, bool quick, TimeAccount& account)
+            const Baselines& baselines, std::span<const std::filesystem::path> submissions,
+            std::uint64_t seed, bool quick, TimeAccount& account)
       : planned_(plan_case(challenge, spec)),
         input_arena_("input", planned_.layout.input_bytes, Arena::Access::worker_reads),
         input_(challenge, planned_, input_arena_.data()),
         seed_(seed),
         random_(substream(seed, 0x04de4)),
         quick_(quick),
-        account_(account) {
-    const int repetitions = quick ? kQuickRepetitions : spec.repetitions;
-    const int naive = quick ? 1 : spec.naive_repetitions;
-    add("naive", settings, libraries.naive, naive, &TimingSample::naive);
-    add("par", settings, libraries.par, repetitions, &TimingSample::par);
-    add("submission", settings, libraries.submission, repetitions, &TimingSample::submission);
-    result_.name = spec.name;
-    result_.group = spec.group;
-    result_.shape = challenge.shape(spec);
-    result_.seed = seed;
-    result_.verdict = Verdict::ok;
+        repetitions_(quick ? kQuickRepetitions : spec.repetitions),
+        naive_repetitions_(quick ? 1 : spec.naive_repetitions),
+        account_(account),
+        naive_(entrant("naive", settings, baselines.naive)),
+        par_(entrant("par", settings, baselines.par)) {
+    CaseResult result;
+    result.name = spec.name;
+    result.group = spec.group;
+    result.shape = challenge.shape(spec);
+    result.seed = seed;
+    result.verdict = Verdict::ok;
+    for (const std::filesystem::path& library : submissions)
+      contenders_.push_back({entrant("submission", settings, library), result});
   }
 
-  CaseResult run() {
-    if (!load_all()) return result_;
+  std::vector<CaseResult> run() {
+    load_all();
     measure_protocol();
-    for (int round = -1; wants(round); ++round) {  // -1: warm-up
-      if (!run_round(round)) break;
-      if (round + 1 >= kLeastRepetitions && result_.seconds > kSubmissionBudget) break;
-    }
-    return result_;
+    for (int round = -1; someone_wants(round); ++round) run_round(round);  // -1: warm-up
+    std::vector<CaseResult> results;
+    for (Contender& c : contenders_) results.push_back(std::move(c.result));
+    return results;
   }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Whether a further round is due. Naive keeps to its repetitions: it only sets the scale.
-  bool wants(int round) {
-    const int planned = entrants_.back().repetitions;
-    if (round < planned) return true;
-    if (quick_ || round >= kMostTimes * planned) return false;
-    const auto now = Clock::now();
-    if (round == planned) extended_since_ = now;
-    if (std::chrono::duration<double>(now - extended_since_).count() > kExtensionBudget)
-      return false;
-    return !settled();
+  Entrant entrant(const char* name, const WorkerSettings& settings,
+                  const std::filesystem::path& library) {
+    const Charge charge(account_.workers);
+    WorkerSettings own = settings;
+    own.library = library;
+    ++account_.workers_started;
+    return {name, std::make_unique<WorkerProcess>(own, input_arena_, planned_.layout.output_bytes)};
   }
 
-  bool settled() const {
-    const std::vector<TimingSample> calm = calm_rounds(result_.samples);
+  // Whether anybody takes part in the round; ends the case for those who have no need to.
+  bool someone_wants(int round) {
+    for (Contender& c : contenders_) {
+      c.over = c.over || !wants(c, round);
+      if (c.over) c.entrant.worker.reset();  // others may need its memory
+    }
+    return !std::ranges::all_of(contenders_, &Contender::over);
+  }
+
+  bool wants(const Contender& c, int round) const {
+    if (round >= kLeastRepetitions && c.result.seconds > kSubmissionBudget) return false;
+    if (round < repetitions_) return true;
+    if (quick_ || round >= kMostTimes * repetitions_) return false;
+    return c.extended <= kExtensionBudget && !settled(c.result.samples);
+  }
+
+  static bool settled(std::span<const TimingSample> samples) {
+    const std::vector<TimingSample> calm = calm_rounds(samples);
     if (calm.size() < kLeastCalm) return false;
     std::vector<double> par, submission;
     for (const TimingSample& s : calm) {
@@ -98,59 +118,53 @@ class TimedCase {
     return interval.high <= kNarrow * interval.low;
   }
 
-  // Whether the entrant takes part in a round. Naive has no warm-up where it is measured only once,
-  // because it is slow and only sets the scale.
-  bool takes_part(const Entrant& entrant, int round) const {
-    if (entrant.seconds != &TimingSample::naive) return true;
-    return round < 0 ? quick_ || entrant.repetitions > 1 : round < entrant.repetitions;
+  // Naive keeps to its repetitions, and has no warm-up where it is measured only once, because it is
+  // slow and only sets the scale.
+  bool naive_takes_part(int round) const {
+    return round < 0 ? quick_ || naive_repetitions_ > 1 : round < naive_repetitions_;
   }
 
-  bool load_all() {
+  void load_all() {
     const Charge charge(account_.workers);
-    for (Entrant& entrant : entrants_) {
-      const Outcome outcome = entrant.worker->load();
-      if (outcome.verdict != Verdict::ok && !blame(entrant, outcome.verdict, outcome.detail)) {
-        return false;
-      }
+    for (Entrant* baseline : {&naive_, &par_}) {
+      const Outcome outcome = baseline->worker->load();
+      if (outcome.verdict != Verdict::ok)
+        baseline_failed(*baseline, outcome.verdict, outcome.detail);
     }
-    return true;
+    for (Contender& c : contenders_) {
+      const Outcome outcome = c.entrant.worker->load();
+      if (outcome.verdict != Verdict::ok) fail(c, outcome.verdict, outcome.detail);
+    }
   }
 
-  void add(const char* name, const WorkerSettings& settings, const std::filesystem::path& library,
-           int repetitions, std::optional<double> TimingSample::*seconds) {
-    const Charge charge(account_.workers);
-    WorkerSettings own = settings;
-    own.library = library;
-    entrants_.push_back(
-        {name, std::make_unique<WorkerProcess>(own, input_arena_, planned_.layout.output_bytes),
-         repetitions, seconds});
-    ++account_.workers_started;
-  }
-
-  // The time of a call that does nothing, taken with par's worker because the submission could
-  // answer slowly on purpose.
+  // The time of a call that does nothing, taken with par's worker because a submission could answer
+  // slowly on purpose.
   void measure_protocol() {
     const Charge charge(account_.timing);
     std::vector<double> pings;
-    for (int i = 0; i < kPings; ++i) pings.push_back(entrants_[1].worker->ping().seconds);
+    for (int i = 0; i < kPings; ++i) pings.push_back(par_.worker->ping().seconds);
     protocol_seconds_ = median(pings);
   }
 
-  // Records the submission's failure (false), or throws when a baseline failed.
-  bool blame(const Entrant& entrant, Verdict verdict, const std::string& detail) {
-    if (entrant.seconds != &TimingSample::submission) {
-      throw Error(fmt::format("{}: the {} implementation failed the timed case {}: {} ({})",
-                              planned_.spec->name, entrant.name, planned_.spec->name,
-                              description(verdict), detail));
-    }
-    result_.verdict = verdict;
-    result_.detail = detail;
-    return false;
+  [[noreturn]] void baseline_failed(const Entrant& baseline, Verdict verdict,
+                                    const std::string& detail) const {
+    throw Error(fmt::format("the {} implementation failed the timed case {}: {} ({})",
+                            baseline.name, planned_.spec->name, description(verdict), detail));
   }
 
-  std::vector<Entrant*> random_order() {
-    std::vector<Entrant*> order;
-    for (Entrant& e : entrants_) order.push_back(&e);
+  static void fail(Contender& c, Verdict verdict, const std::string& detail) {
+    c.result.verdict = verdict;
+    c.result.detail = detail;
+    c.over = true;
+  }
+
+  // Those who are still in it, shuffled. Naive's turn is that of a null pointer.
+  std::vector<Contender*> random_order(int round) {
+    std::vector<Contender*> order;
+    if (naive_takes_part(round)) order.push_back(nullptr);
+    for (Contender& c : contenders_) {
+      if (!c.over) order.push_back(&c);
+    }
     for (std::size_t i = order.size(); i > 1; --i) {
       std::swap(order[i - 1],
                 order[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(i)))]);
@@ -158,62 +172,103 @@ class TimedCase {
     return order;
   }
 
-  // False when the case is over. The first round warms up; it is not recorded.
-  bool run_round(int round) {
-    if (round >= 0) {
-      // Scratch is poisoned while the old input still stands; the new one must stay unseen.
-      const Charge charge(account_.timing);
-      for (Entrant& e : entrants_) {
-        if (!takes_part(e, round) || !e.has_run) continue;
-        const Outcome outcome = e.worker->prepare();
-        if (outcome.verdict != Verdict::ok && !blame(e, outcome.verdict, outcome.detail))
-          return false;
-      }
-    }
+  // The first round warms up; it is not recorded.
+  void run_round(int round) {
+    const auto begin = Clock::now();
+    if (round >= 0) poison_scratch(round);
     {
       const Charge charge(account_.reference);
       input_.draw(substream(seed_, static_cast<std::uint64_t>(round + 1)));
     }
-    TimingSample sample;
-    for (Entrant* entrant : random_order()) {
-      if (!takes_part(*entrant, round)) continue;
-      if (!run_entrant(*entrant, round, sample)) return false;
+    const std::vector<Contender*> order = random_order(round);
+    std::optional<double> naive;
+    for (Contender* c : order) {
+      if (c == nullptr) {
+        naive = run_baseline(naive_);
+      } else {
+        run_beside_par(*c, round);
+      }
     }
-    if (round >= 0) result_.samples.push_back(sample);
-    return true;
+    const double share = std::chrono::duration<double>(Clock::now() - begin).count() /
+                         static_cast<double>(order.size());
+    for (Contender* c : order) {
+      if (c == nullptr || c->over || round < 0) continue;
+      c->result.samples.back().naive = naive;
+      if (round >= repetitions_) c->extended += share;
+    }
   }
 
-  bool run_entrant(Entrant& entrant, int round, TimingSample& sample) {
+  // Submissions' scratch is poisoned while the old input still stands; the new one must stay unseen.
+  void poison_scratch(int round) {
+    if (naive_takes_part(round) && naive_.has_run) prepare(naive_);
+    const Charge charge(account_.timing);
+    for (Contender& c : contenders_) {
+      if (c.over) continue;
+      const Outcome outcome = c.entrant.worker->prepare();
+      if (outcome.verdict != Verdict::ok) fail(c, outcome.verdict, outcome.detail);
+    }
+  }
+
+  void prepare(Entrant& baseline) {
+    const Charge charge(account_.timing);
+    const Outcome outcome = baseline.worker->prepare();
+    if (outcome.verdict != Verdict::ok) baseline_failed(baseline, outcome.verdict, outcome.detail);
+  }
+
+  void run_beside_par(Contender& c, int round) {
+    const auto par = [&] {
+      if (par_.has_run) prepare(par_);
+      return run_baseline(par_);
+    };
+    TimingSample sample;
+    const bool par_first = random_.below(2) == 0;
+    if (par_first) sample.par = par();
+    sample.submission = run_submission(c, round);
+    if (c.over) return;
+    if (!par_first) sample.par = par();
+    if (round >= 0) c.result.samples.push_back(sample);
+  }
+
+  double run_baseline(Entrant& baseline) {
+    const CaseResult run = run_once(baseline, !baseline.has_run);  // it is ours: judged once
+    if (run.verdict != Verdict::ok) baseline_failed(baseline, run.verdict, run.detail);
+    return net_seconds(run);
+  }
+
+  double run_submission(Contender& c, int round) {
+    const CaseResult run = run_once(c.entrant, true);
+    c.result.metrics = run.metrics;
+    take_worst(run, c.result);
+    if (run.verdict != Verdict::ok) {
+      fail(c, run.verdict,
+           round < 0 ? run.detail : fmt::format("repetition {}: {}", round + 1, run.detail));
+    } else if (round >= 0) {
+      c.result.seconds += run.seconds;
+    }
+    return net_seconds(run);
+  }
+
+  CaseResult run_once(Entrant& entrant, bool judge) {
     ExecuteOptions options;
-    options.case_id = static_cast<std::uint64_t>(round + 2);
+    options.case_id = ++runs_;
     options.poison_seed = substream(seed_, random_.next());
     options.make_resident = !entrant.has_run;
     options.flush_caches = true;
-    const bool submission = entrant.seconds == &TimingSample::submission;
-    options.judge = submission || !entrant.has_run;  // the baselines are ours: once is enough
+    options.judge = judge;
     entrant.has_run = true;
-    const CaseResult run = execute(*entrant.worker, input_, options, account_);
-    if (submission) {
-      result_.metrics = run.metrics;
-      take_worst(run);
-    }
-    if (run.verdict != Verdict::ok) {
-      return blame(
-          entrant, run.verdict,
-          round < 0 ? run.detail : fmt::format("repetition {}: {}", round + 1, run.detail));
-    }
-    if (round < 0) return true;
-    sample.*entrant.seconds = std::max(run.seconds - protocol_seconds_, 1e-9);
-    if (submission) result_.seconds += run.seconds;
-    return true;
+    return execute(*entrant.worker, input_, options, account_);
   }
 
-  void take_worst(const CaseResult& run) {
-    if (run.error && (!result_.error || *run.error > *result_.error)) {
-      result_.error = run.error;
-      result_.bound = run.bound;
+  double net_seconds(const CaseResult& run) const {
+    return std::max(run.seconds - protocol_seconds_, 1e-9);
+  }
+
+  static void take_worst(const CaseResult& run, CaseResult& result) {
+    if (run.error && (!result.error || *run.error > *result.error)) {
+      result.error = run.error;
+      result.bound = run.bound;
     }
-    if (run.accuracy) result_.accuracy = std::max(result_.accuracy.value_or(0), *run.accuracy);
+    if (run.accuracy) result.accuracy = std::max(result.accuracy.value_or(0), *run.accuracy);
   }
 
   PlannedCase planned_;
@@ -222,22 +277,28 @@ class TimedCase {
   std::uint64_t seed_;
   Random random_;
   bool quick_;
-  Clock::time_point extended_since_;
+  int repetitions_, naive_repetitions_;
   TimeAccount& account_;
-  std::vector<Entrant> entrants_;  // naive, par, submission
+  Entrant naive_, par_;
+  std::vector<Contender> contenders_;
+  std::uint64_t runs_ = 0;
   double protocol_seconds_ = 0;
-  CaseResult result_;
 };
 
 }  // namespace
 
-CaseResult run_timed(const Challenge& challenge, const CaseSpec& spec,
-                     const WorkerSettings& settings, const TimedLibraries& libraries,
-                     std::uint64_t run_seed, bool quick, TimeAccount& account) {
+std::vector<CaseResult> run_timed(const Challenge& challenge, const CaseSpec& spec,
+                                  const WorkerSettings& settings, const Baselines& baselines,
+                                  std::span<const std::filesystem::path> submissions,
+                                  std::uint64_t run_seed, bool quick, TimeAccount& account) {
   const Charge charge(account.total);
-  ++account.cases;
+  account.cases += static_cast<int>(submissions.size());
   const std::uint64_t seed = case_seed(run_seed, settings.spec->name, spec.name);
-  return TimedCase(challenge, spec, settings, libraries, seed, quick, account).run();
+  try {
+    return TimedCase(challenge, spec, settings, baselines, submissions, seed, quick, account).run();
+  } catch (const Error& e) {
+    throw Error(fmt::format("{}: {}", settings.spec->name, e.what()));
+  }
 }
 
 double time_par(const Challenge& challenge, const CaseSpec& spec, const WorkerSettings& settings,
@@ -251,27 +312,21 @@ double time_par(const Challenge& challenge, const CaseSpec& spec, const WorkerSe
     const Charge drawing(account.reference);
     input.draw(seed);
   }
-  std::array<double, 3> seconds{};
-  for (std::size_t i = 0; i < seconds.size(); ++i) {
-    WorkerProcess worker(settings, arena, planned.layout.output_bytes);
-    ++account.workers_started;
-    if (const Outcome loaded = worker.load(); loaded.verdict != Verdict::ok) {
-      throw Error(fmt::format("{}: the par implementation does not load: {}", settings.spec->name,
-                              loaded.detail));
-    }
-    ExecuteOptions options;
-    options.case_id = i + 1;
-    options.poison_seed = substream(seed, i + 1);
-    options.judge = i == 0;  // it is ours: once is enough
-    const CaseResult run = execute(worker, input, options, account);
-    if (run.verdict != Verdict::ok) {
-      throw Error(
-          fmt::format("{}: the par implementation failed the case {}, which sets a pace: {}",
-                      settings.spec->name, spec.name, run.detail));
-    }
-    seconds[i] = run.seconds;
+  WorkerProcess worker(settings, arena, planned.layout.output_bytes);
+  ++account.workers_started;
+  if (const Outcome loaded = worker.load(); loaded.verdict != Verdict::ok) {
+    throw Error(fmt::format("{}: the par implementation does not load: {}", settings.spec->name,
+                            loaded.detail));
   }
-  return median(seconds);
+  ExecuteOptions options;
+  options.case_id = 1;
+  options.poison_seed = substream(seed, 1);
+  const CaseResult run = execute(worker, input, options, account);
+  if (run.verdict != Verdict::ok) {
+    throw Error(fmt::format("{}: the par implementation failed the case {}, which sets a pace: {}",
+                            settings.spec->name, spec.name, run.detail));
+  }
+  return run.seconds;
 }
 
 }  // namespace assay::run

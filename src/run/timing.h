@@ -1,8 +1,10 @@
-// Timed cases: the submission between the challenge's naive and par implementations.
+// Timed cases: submissions between the challenge's naive and par implementations.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
+#include <vector>
 
 #include "assay/results.h"
 #include "run/correctness.h"
@@ -10,21 +12,24 @@
 
 namespace assay::run {
 
-struct TimedLibraries {
-  std::filesystem::path naive, par, submission;
+struct Baselines {
+  std::filesystem::path naive, par;
 };
 
-// Times one case. In every repetition the three implementations run on the same fresh input, in
-// random order, each in a worker of its own, with cold caches, and every output is checked. Unless
-// the run is quick, repetitions beyond those of the spec follow while the ratio to par is unsteady. A wrong
-// output of the submission ends the case with that verdict. Throws Error when naive or par fails:
-// that is the harness's fault. Nothing else may run meanwhile.
-CaseResult run_timed(const Challenge&, const CaseSpec&, const WorkerSettings&,
-                     const TimedLibraries&, std::uint64_t run_seed, bool quick, TimeAccount&);
+// Times one case of several submissions, whose results come in their order. In every repetition all
+// run on the same fresh input, in random order, par right before or after each submission; each in a
+// worker of its own, with cold caches, and every output is checked. So a further submission costs
+// little more than its own calls and checks. Unless the run is quick, repetitions beyond those of the
+// spec follow while a ratio to par is unsteady. A wrong output ends the case for that submission with
+// that verdict. The settings' library is not used. Throws Error when naive or par fails: that is the
+// harness's fault. Nothing else may run meanwhile.
+std::vector<CaseResult> run_timed(const Challenge&, const CaseSpec&, const WorkerSettings&,
+                                  const Baselines&,
+                                  std::span<const std::filesystem::path> submissions,
+                                  std::uint64_t run_seed, bool quick, TimeAccount&);
 
-// The seconds that par needs for a timed case, now: the median of three runs on one input, each in a
-// worker of its own. The settings name its library. Throws Error when it fails. Nothing else may
-// run meanwhile.
+// The seconds that par needs for a timed case, now, in a fresh worker. The settings name its
+// library. Throws Error when it fails. Nothing else may run meanwhile.
 double time_par(const Challenge&, const CaseSpec&, const WorkerSettings&, std::uint64_t run_seed,
                 TimeAccount&);
 

@@ -280,6 +280,48 @@ class Pace(CopiedRoot):
         self.assertEqual(self.budget_of(times=1e6, seconds=1.5), 1.5)
 
 
+class Together(CopiedRoot):
+    """Answers to one challenge are timed in common rounds."""
+
+    def timed(self, model):
+        (case,) = [c for c in self.entry(model)["cell"]["cases"] if c["group"] == "timed"]
+        return case
+
+    def test_who_fails_in_a_round_leaves_the_others_whole(self):
+        rename, late = "#define softmax_topk honest\n", (
+            "\n#undef softmax_topk\n"
+            'extern "C" int softmax_topk(assay_ctx* c, const stk_params* p, const void* x, int32_t* i, float* q, float* l) {\n'
+            "  static int large = 0;\n"
+            "  if (p->V == 128256 && ++large == 3) __builtin_trap();\n"
+            "  return honest(c, p, x, i, q, l);\n}\n")
+        self.submit("alice", PLAIN)
+        self.submit("bad", rename + PLAIN + late)
+        self.submit("carol", PLAIN + "// carol\n")
+        self.run_all()
+        self.assertEqual(self.timed("bad")["verdict"], "RE")
+        self.assertIn("repetition 2", self.timed("bad")["detail"])
+        for model in ("alice", "carol"):
+            case = self.timed(model)
+            self.assertEqual(case["verdict"], "OK")
+            self.assertEqual(len(case["samples"]), 3)
+            self.assertTrue(all(par > 0 and own > 0 for _, par, own in case["samples"]))
+        alice, carol = (self.timed(model)["samples"] for model in ("alice", "carol"))
+        self.assertEqual([naive for naive, _, _ in alice], [naive for naive, _, _ in carol])
+        self.assertNotEqual(alice[0][1], carol[0][1], "each has par beside it")
+
+    def test_a_fault_of_par_is_nobody_elses(self):
+        par = self.root / "challenges" / CHALLENGE / "par.cpp"
+        par.write_text(par.read_text().replace("softmax_topk(", "honest(") + (
+            '\nextern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) {\n'
+            "  return ASSAY_EINVAL;\n}\n"))
+        self.submit("alice", PLAIN)
+        self.submit("bob", PLAIN + "// bob\n")
+        self.run_all(root=self.root)
+        for model in ("alice", "bob"):
+            self.assertEqual(self.entry(model)["score"]["verdict"], "JE")
+            self.assertIn("the par implementation failed", self.entry(model)["cell"]["build"]["log"])
+
+
 class BadSpec(CopiedRoot):
     def setUp(self):
         super().setUp()
@@ -338,9 +380,14 @@ class Storage(Case):
         status = os.statvfs(self.results)
         return status.f_bavail * status.f_frsize
 
+    def by_cell(self):
+        return {(e["cell"]["model"], e["cell"]["challenge"]): e for e in self.board()["entries"]}
+
     def test_killed_run_is_resumed(self):
-        for model in ("alice", "bob", "carol", "dave"):
-            self.submit(model, PLAIN + f"// {model}\n")
+        for model in ("alice", "bob"):
+            for challenge in (CHALLENGE, "layer_norm_backward"):
+                source = ROOT / "submissions" / "textbook" / challenge / "submission.cpp"
+                self.submit(model, source.read_text() + f"// {model}\n", challenge)
         process = subprocess.Popen(
             [ASSAY, "--root", ROOT, "run", "--submissions", self.submissions, "--results", self.results,
              "--quick", "--jobs", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -349,15 +396,15 @@ class Storage(Case):
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        done = {e["cell"]["model"]: e for e in self.board()["entries"]}
+        done = self.by_cell()
         self.assertGreaterEqual(len(done), 1)
         self.assertLess(len(done), 4)
         output = self.assay("run", "--results", self.results, "--resume")
         self.assertIn(f"{4 - len(done)} submissions", output)
-        finished = {e["cell"]["model"]: e for e in self.board()["entries"]}
-        self.assertEqual(set(finished), {"alice", "bob", "carol", "dave"})
-        for model, entry in done.items():
-            self.assertEqual(finished[model], entry)
+        finished = self.by_cell()
+        self.assertEqual(len(finished), 4)
+        for cell, entry in done.items():
+            self.assertEqual(finished[cell], entry)
         self.assertEqual(len({e["cell"]["seed"] for e in finished.values()}), 1)
         self.assertIn("nothing to resume", self.assay("run", "--results", self.results, "--resume", expect=2))
 

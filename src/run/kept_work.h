@@ -1,0 +1,25 @@
+// What the challenge's own kernels do in a case on the simulated GPU, kept beside their library: it
+// takes longer to find out than most submissions take, and is the same in every run.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "results/simulated_work.h"
+#include "spec/spec.h"
+
+namespace assay::run {
+
+// The file for a case, in the library's folder. Its name changes with the library, the spec and this
+// executable, which holds the simulator and the generators of inputs.
+std::filesystem::path work_file(const std::filesystem::path& library, const ChallengeSpec&,
+                                const std::string& case_name);
+
+// Nothing where there is no such file, or none that can be understood.
+std::optional<SimulatedWork> load_work(const std::filesystem::path&);
+
+// Throws Error when it cannot be written.
+void save_work(const std::filesystem::path&, const SimulatedWork&);
+
+}  // namespace assay::run
