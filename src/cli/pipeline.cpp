@@ -139,9 +139,9 @@ class Cells {
   void time(std::span<CellResult> cells) {
     const CellKey& first = cells.front().key;
     const ChallengeSpec& spec = spec_named(specs_, first.challenge);
-    progress_.status("timing " + (cells.size() == 1
-                                      ? cell_name(first)
-                                      : fmt::format("{} of {}", first.challenge, cells.size())));
+    progress_.status("timing " + (cells.size() == 1 ? cell_name(first)
+                                                    : fmt::format("{} answers to {}", cells.size(),
+                                                                  first.challenge)));
     runner_.time_together(spec, cells);
     for (CellResult& cell : cells) {
       progress_.status("timing " + cell_name(cell.key));
@@ -190,7 +190,7 @@ struct Group {
   std::vector<CellResult> cells;  // of the submissions, once checked
 };
 
-// At most so many: each has a worker that keeps its memory until all are done.
+// At most so many: each has a worker with memory of its own.
 constexpr std::size_t kTogether = 4;
 
 std::vector<Group> by_challenge(std::vector<const Submission*> all) {
