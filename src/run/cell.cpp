@@ -296,9 +296,7 @@ fs::path CellRunner::library_of(const ChallengeSpec& spec, const CellResult& cel
 }
 
 void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult> cells) {
-  std::vector<CellResult*> all;
-  for (CellResult& cell : cells) all.push_back(&cell);
-  time_together(spec, all, options_.filter);
+  time_together(spec, cells, options_.filter);
 }
 
 void CellRunner::run_exclusive(const ChallengeSpec& spec, CellResult& cell) {
@@ -307,12 +305,11 @@ void CellRunner::run_exclusive(const ChallengeSpec& spec, CellResult& cell) {
 
 void CellRunner::time_example(const ChallengeSpec& spec, const Example& example, CellResult& cell) {
   const CaseFilter filter{true, "", false, example.targets};
-  CellResult* const cells[] = {&cell};
-  time_together(spec, cells, filter);
+  time_together(spec, std::span(&cell, 1), filter);
   run_exclusive(spec, cell, filter);
 }
 
-void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult* const> cells,
+void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult> cells,
                                const CaseFilter& filter) {
   std::vector<const CaseSpec*> wanted;
   for (const CaseSpec& c : spec.cases) {
@@ -320,9 +317,9 @@ void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult* 
     if (timed && filter.takes(c)) wanted.push_back(&c);
   }
   std::vector<CellResult*> ready;
-  std::ranges::copy_if(cells, std::back_inserter(ready), [&](CellResult* cell) {
-    return may_time(challenge_of(spec), wanted, *cell);
-  });
+  for (CellResult& cell : cells) {
+    if (may_time(challenge_of(spec), wanted, cell)) ready.push_back(&cell);
+  }
   const auto time = [&](std::span<CellResult* const> group) {
     const Baselines naive_and_par = baselines(spec);
     std::vector<fs::path> libraries;

@@ -64,7 +64,7 @@ class CellRunner {
                                   const std::string& case_name);
   std::optional<SimulatedWork> baseline_work(const ChallengeSpec&, const std::string& file,
                                              const std::string& case_name);
-  void time_together(const ChallengeSpec&, std::span<CellResult* const> cells, const CaseFilter&);
+  void time_together(const ChallengeSpec&, std::span<CellResult> cells, const CaseFilter&);
   void run_exclusive(const ChallengeSpec&, CellResult&, const CaseFilter&);
   CaseResult run_alone(const ChallengeSpec&, const CaseSpec&, const std::filesystem::path& library,
                        TimeAccount&);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "assay/random.h"
@@ -48,7 +49,8 @@ class TimedCase {
   TimedCase(const Challenge& challenge, const CaseSpec& spec, const WorkerSettings& settings,
             const Baselines& baselines, std::span<const std::filesystem::path> submissions,
             std::uint64_t seed, bool quick, TimeAccount& account)
-      : planned_(plan_case(challenge, spec)),
+      : challenge_name_(settings.spec->name),
+        planned_(plan_case(challenge, spec)),
         input_arena_("input", planned_.layout.input_bytes, Arena::Access::worker_reads),
         input_(challenge, planned_, input_arena_.data()),
         seed_(seed),
@@ -148,8 +150,9 @@ class TimedCase {
 
   [[noreturn]] void baseline_failed(const Entrant& baseline, Verdict verdict,
                                     const std::string& detail) const {
-    throw Error(fmt::format("the {} implementation failed the timed case {}: {} ({})",
-                            baseline.name, planned_.spec->name, description(verdict), detail));
+    throw Error(fmt::format("{}: the {} implementation failed the timed case {}: {} ({})",
+                            challenge_name_, baseline.name, planned_.spec->name,
+                            description(verdict), detail));
   }
 
   static void fail(Contender& c, Verdict verdict, const std::string& detail) {
@@ -271,6 +274,7 @@ class TimedCase {
     if (run.accuracy) result.accuracy = std::max(result.accuracy.value_or(0), *run.accuracy);
   }
 
+  const std::string& challenge_name_;
   PlannedCase planned_;
   Arena input_arena_;
   CaseInput input_;
@@ -294,11 +298,7 @@ std::vector<CaseResult> run_timed(const Challenge& challenge, const CaseSpec& sp
   const Charge charge(account.total);
   account.cases += static_cast<int>(submissions.size());
   const std::uint64_t seed = case_seed(run_seed, settings.spec->name, spec.name);
-  try {
-    return TimedCase(challenge, spec, settings, baselines, submissions, seed, quick, account).run();
-  } catch (const Error& e) {
-    throw Error(fmt::format("{}: {}", settings.spec->name, e.what()));
-  }
+  return TimedCase(challenge, spec, settings, baselines, submissions, seed, quick, account).run();
 }
 
 double time_par(const Challenge& challenge, const CaseSpec& spec, const WorkerSettings& settings,

@@ -306,6 +306,7 @@ class Together(CopiedRoot):
             self.assertEqual(len(case["samples"]), 3)
             self.assertTrue(all(par > 0 and own > 0 for _, par, own in case["samples"]))
         alice, carol = (self.timed(model)["samples"] for model in ("alice", "carol"))
+        self.assertGreater(alice[0][0], 0)
         self.assertEqual([naive for naive, _, _ in alice], [naive for naive, _, _ in carol])
         self.assertNotEqual(alice[0][1], carol[0][1], "each has par beside it")
 
