@@ -43,7 +43,7 @@ struct CaseSpec {
   // Of a timed case: runs of par and the submission, more where the machine is busy. Of an exclusive one: runs, of
   // which the fastest counts.
   int repetitions = 11;
-  int naive_repetitions = 3;  // of timed cases; 1: without a warm-up
+  int naive_repetitions = 3;  // of timed cases
   bool quick = false;         // part of a --quick run
   // On the simulated GPU: whether the case runs there, what replaces some of its params (a merge patch, RFC 7396),
   // and how many warp instructions its kernels may execute in one phase.

@@ -120,11 +120,9 @@ class TimedCase {
     return interval.high <= kNarrow * interval.low;
   }
 
-  // Naive keeps to its repetitions, and has no warm-up where it is measured only once, because it is
-  // slow and only sets the scale.
-  bool naive_takes_part(int round) const {
-    return round < 0 ? quick_ || naive_repetitions_ > 1 : round < naive_repetitions_;
-  }
+  // Naive keeps to its repetitions, and has a warm-up only in quick runs, where it is measured once:
+  // it is slow and only sets the scale.
+  bool naive_takes_part(int round) const { return round < 0 ? quick_ : round < naive_repetitions_; }
 
   void load_all() {
     const Charge charge(account_.workers);
