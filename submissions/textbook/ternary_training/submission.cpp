@@ -1,5 +1,5 @@
 // Sample entrant of assay, not a model's answer: what a careful textbook would print. Layers with a
-// forward and a backward each, one document at a time, one thread, loops that the compiler can
+// forward and a backward each, a document for each of two threads, loops that the compiler can
 // vectorise. Latent fp32 weights, rounded at every step; Adam with warm-up and linear decay.
 // Square roots need not report errors; else the loop of Adam is not vectorised.
 #pragma GCC optimize("no-math-errno")
@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include "abi.h"
@@ -420,6 +422,27 @@ class Model {
       add_times(&embedding_.p.gradient[tokens[t] * d_], 1, &dx[t * d_], d_);
   }
 
+  // For a thread that learns another document: the rounded weights and the norms of this step.
+  void follow(Model& leader) {
+    const std::vector<Linear*> to = matrices(), from = leader.matrices();
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      to[i]->used = from[i]->used;
+      to[i]->turned = from[i]->turned;
+    }
+    const std::vector<Norm*> to_norms = norms(), from_norms = leader.norms();
+    for (std::size_t i = 0; i < to_norms.size(); ++i) to_norms[i]->p.value = from_norms[i]->p.value;
+  }
+  void take_gradients(Model& follower) {
+    const auto take = [](Parameter& to, Parameter& from) {
+      add_times(to.gradient.data(), 1, from.gradient.data(), to.gradient.size());
+      std::fill(from.gradient.begin(), from.gradient.end(), 0.0f);
+    };
+    const std::vector<Linear*> to = matrices(), from = follower.matrices();
+    for (std::size_t i = 0; i < to.size(); ++i) take(to[i]->p, from[i]->p);
+    const std::vector<Norm*> to_norms = norms(), from_norms = follower.norms();
+    for (std::size_t i = 0; i < to_norms.size(); ++i) take(to_norms[i]->p, from_norms[i]->p);
+  }
+
   double gradient_norm() {
     double total = 0;
     const auto add = [&](const Parameter& p) {
@@ -459,6 +482,16 @@ class Model {
   }
 
  private:
+  std::vector<Linear*> matrices() {
+    std::vector<Linear*> all;
+    each_matrix([&](Linear& m) { all.push_back(&m); });
+    return all;
+  }
+  std::vector<Norm*> norms() {
+    std::vector<Norm*> all;
+    each_norm([&](Norm& n) { all.push_back(&n); });
+    return all;
+  }
   static std::uint64_t next(std::uint64_t& state) {
     state ^= state << 13;
     state ^= state >> 7;
@@ -482,13 +515,15 @@ class Model {
 };
 
 void train(Model& model, const tt_config& c, const std::uint16_t* docs, std::int64_t n_docs,
-           const tt_budget& budget) {
+           const tt_budget& budget, int n_threads) {
   constexpr std::int64_t kBatch = 2;
   constexpr double kPasses = 8;  // over few documents: more learn them by heart
   const auto start = std::chrono::steady_clock::now();
   const double per_step = static_cast<double>(kBatch) * c.T,
                most = std::min(static_cast<double>(budget.max_tokens),
                                kPasses * static_cast<double>(n_docs) * c.T);
+  std::optional<Model> follower;
+  if (n_threads > 1) follower.emplace(model);
   double last = 0, longest = 0;
   for (std::int64_t step = 0; n_docs > 0 && per_step * static_cast<double>(step + 1) <= most;
        ++step) {
@@ -500,8 +535,18 @@ void train(Model& model, const tt_config& c, const std::uint16_t* docs, std::int
     const double progress = std::max(per_step * (static_cast<double>(step) + 0.5) / most,
                                      elapsed / (0.95 * budget.seconds));
     model.round();
-    for (std::int64_t i = 0; i < kBatch; ++i)
-      model.learn(docs + (step * kBatch + i) % n_docs * c.T);
+    const std::uint16_t *first = docs + step * kBatch % n_docs * c.T,
+                        *second = docs + (step * kBatch + 1) % n_docs * c.T;
+    if (follower) {
+      follower->follow(model);
+      std::thread other([&] { follower->learn(second); });
+      model.learn(first);
+      other.join();
+      model.take_gradients(*follower);
+    } else {
+      model.learn(first);
+      model.learn(second);
+    }
     Schedule s;
     s.step = static_cast<int>(step + 1);
     s.rate = static_cast<float>(progress < 0.05 ? progress / 0.05 + 0.02 : (1 - progress) / 0.95);
@@ -539,7 +584,7 @@ extern "C" std::size_t tt_blob_bytes(const tt_config* c) {
          static_cast<std::size_t>(c->L) * layer + static_cast<std::size_t>(norms) * 4;
 }
 
-extern "C" int tt_train(assay_ctx*, const tt_config* c, const std::uint16_t* docs,
+extern "C" int tt_train(assay_ctx* ctx, const tt_config* c, const std::uint16_t* docs,
                         std::int64_t n_docs, const tt_budget* budget, void* blob) {
   if (!valid(c) || n_docs < 0 || (n_docs > 0 && docs == nullptr) || budget == nullptr ||
       blob == nullptr)
@@ -547,7 +592,7 @@ extern "C" int tt_train(assay_ctx*, const tt_config* c, const std::uint16_t* doc
   if (c->tied == 0) return ASSAY_ENOTSUP;
   Model model(*c);
   model.randomise(budget->seed + 0x9e3779b97f4a7c15ull);
-  train(model, *c, docs, n_docs, *budget);
+  train(model, *c, docs, n_docs, *budget, ctx->nthreads);
   model.write(static_cast<std::uint8_t*>(blob));
   return ASSAY_OK;
 }
