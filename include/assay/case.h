@@ -17,7 +17,8 @@ enum class CaseGroup : std::uint8_t { core, edge, trap, completeness, resource, 
 inline constexpr std::uint64_t kInstructionLimit = 1'000'000'000;
 
 // Ties a time budget to the machine's speed: params["seconds"] becomes `times` what the challenge's
-// par needs for the case `of`, measured right before, but stays at most what the spec says.
+// par needs for the case `of`, measured right before the first such case of an answer, but stays at
+// most what the spec says.
 struct Pace {
   std::string of;  // a timed case; "" means no pace
   double times = 0;

@@ -66,8 +66,8 @@ class CellRunner {
                                              const std::string& case_name);
   void time_together(const ChallengeSpec&, std::span<CellResult> cells, const CaseFilter&);
   void run_exclusive(const ChallengeSpec&, CellResult&, const CaseFilter&);
-  CaseResult run_alone(const ChallengeSpec&, const CaseSpec&, const std::filesystem::path& library,
-                       TimeAccount&);
+  double time_pace(const ChallengeSpec&, const std::string& of);
+  CaseResult run_alone(const ChallengeSpec&, const CaseSpec&, const std::filesystem::path& library);
   std::filesystem::path library_of(const ChallengeSpec&, const CellResult&) const;
   std::filesystem::path baseline(const ChallengeSpec&, const std::string& file);
   CaseResult run_own_tests_on(const ChallengeSpec&, const std::string& name,

@@ -3,8 +3,8 @@
 //   2. Queries and keys go into attention without their norms; the blob's stay at one.
 //   3. Rotates neighbouring components instead of the halves of a head.
 //   4. The scale is at least 1e-5 and codes go by the scale before it is rounded.
-//   5. Goes over the documents for as long as the budget lasts, however few they are.
-//   6. Knows better than the budget how long a training may take.
+//   5. Goes over a few documents again and again, until it knows them by heart.
+//   6. Knows better than the budget how long a training may take: 15 seconds.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

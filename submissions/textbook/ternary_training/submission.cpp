@@ -422,34 +422,25 @@ class Model {
       add_times(&embedding_.p.gradient[tokens[t] * d_], 1, &dx[t * d_], d_);
   }
 
-  // For a thread that learns another document: the rounded weights and the norms of this step.
-  void follow(Model& leader) {
-    const std::vector<Linear*> to = matrices(), from = leader.matrices();
-    for (std::size_t i = 0; i < to.size(); ++i) {
-      to[i]->used = from[i]->used;
-      to[i]->turned = from[i]->turned;
-    }
-    const std::vector<Norm*> to_norms = norms(), from_norms = leader.norms();
-    for (std::size_t i = 0; i < to_norms.size(); ++i) to_norms[i]->p.value = from_norms[i]->p.value;
+  void take_values(Model& other) {
+    const std::vector<Parameter*> to = parameters(), from = other.parameters();
+    for (std::size_t i = 0; i < to.size(); ++i) to[i]->value = from[i]->value;
   }
-  void take_gradients(Model& follower) {
-    const auto take = [](Parameter& to, Parameter& from) {
-      add_times(to.gradient.data(), 1, from.gradient.data(), to.gradient.size());
-      std::fill(from.gradient.begin(), from.gradient.end(), 0.0f);
-    };
-    const std::vector<Linear*> to = matrices(), from = follower.matrices();
-    for (std::size_t i = 0; i < to.size(); ++i) take(to[i]->p, from[i]->p);
-    const std::vector<Norm*> to_norms = norms(), from_norms = follower.norms();
-    for (std::size_t i = 0; i < to_norms.size(); ++i) take(to_norms[i]->p, from_norms[i]->p);
+  // Adds the other's gradients, which start anew.
+  void take_gradients(Model& other) {
+    const std::vector<Parameter*> to = parameters(), from = other.parameters();
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      Values& taken = from[i]->gradient;
+      add_times(to[i]->gradient.data(), 1, taken.data(), taken.size());
+      std::fill(taken.begin(), taken.end(), 0.0f);
+    }
   }
 
   double gradient_norm() {
     double total = 0;
-    const auto add = [&](const Parameter& p) {
-      for (const float g : p.gradient) total += static_cast<double>(g) * g;
-    };
-    each_matrix([&](Linear& m) { add(m.p); });
-    each_norm([&](Norm& n) { add(n.p); });
+    for (const Parameter* p : parameters()) {
+      for (const float g : p->gradient) total += static_cast<double>(g) * g;
+    }
     return std::sqrt(total);
   }
 
@@ -482,14 +473,10 @@ class Model {
   }
 
  private:
-  std::vector<Linear*> matrices() {
-    std::vector<Linear*> all;
-    each_matrix([&](Linear& m) { all.push_back(&m); });
-    return all;
-  }
-  std::vector<Norm*> norms() {
-    std::vector<Norm*> all;
-    each_norm([&](Norm& n) { all.push_back(&n); });
+  std::vector<Parameter*> parameters() {
+    std::vector<Parameter*> all;
+    each_matrix([&](Linear& m) { all.push_back(&m.p); });
+    each_norm([&](Norm& n) { all.push_back(&n.p); });
     return all;
   }
   static std::uint64_t next(std::uint64_t& state) {
@@ -522,7 +509,7 @@ void train(Model& model, const tt_config& c, const std::uint16_t* docs, std::int
   const double per_step = static_cast<double>(kBatch) * c.T,
                most = std::min(static_cast<double>(budget.max_tokens),
                                kPasses * static_cast<double>(n_docs) * c.T);
-  std::optional<Model> follower;
+  std::optional<Model> follower;  // learns every second document
   if (n_threads > 1) follower.emplace(model);
   double last = 0, longest = 0;
   for (std::int64_t step = 0; n_docs > 0 && per_step * static_cast<double>(step + 1) <= most;
@@ -534,16 +521,20 @@ void train(Model& model, const tt_config& c, const std::uint16_t* docs, std::int
     if (elapsed + 2 * longest > 0.95 * budget.seconds) break;
     const double progress = std::max(per_step * (static_cast<double>(step) + 0.5) / most,
                                      elapsed / (0.95 * budget.seconds));
-    model.round();
     const std::uint16_t *first = docs + step * kBatch % n_docs * c.T,
                         *second = docs + (step * kBatch + 1) % n_docs * c.T;
     if (follower) {
-      follower->follow(model);
-      std::thread other([&] { follower->learn(second); });
+      follower->take_values(model);
+      std::thread other([&] {
+        follower->round();
+        follower->learn(second);
+      });
+      model.round();
       model.learn(first);
       other.join();
       model.take_gradients(*follower);
     } else {
+      model.round();
       model.learn(first);
       model.learn(second);
     }
