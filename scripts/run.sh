@@ -3,6 +3,6 @@
 # go to `assay run`; see build/assay run --help.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-scripts/setup.sh
+scripts/setup.sh assay
 build/assay run "$@"
 build/assay report

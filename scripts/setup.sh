@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing (Debian packages, by apt), configures and builds assay in build/.
+# Installs what is missing (Debian packages, by apt), configures and builds assay in build/, or the targets given.
 # Called by run.sh and test.sh; does nothing that is done already.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -31,4 +31,7 @@ if [ "${#missing[@]}" -gt 0 ]; then
 fi
 
 cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
-ninja -C build --quiet
+quiet=(--quiet)
+[ -t 1 ] && quiet=()  # a terminal shows how far it is
+[ -e build/assay ] || echo "Building; the first time takes some minutes." >&2
+ninja -C build "${quiet[@]}" "$@"
