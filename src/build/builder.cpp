@@ -39,7 +39,8 @@ const std::vector<std::string> kFlags{"-std=c++20",      "-O3",
                                       "-fopenmp",        "-fdiagnostics-color=never",
                                       "-fmax-errors=20", "-Wl,-z,defs,-z,now,-z,noexecstack"};
 
-constexpr std::size_t kLogLimit = 1 << 20;  // captured; the rest is thrown away
+constexpr char kProduct[] = "submission.so";  // the library or object, in its folder
+constexpr std::size_t kLogLimit = 1 << 20;    // captured; the rest is thrown away
 constexpr std::size_t kLibraryLimit = 128u << 20;
 
 // A folder that is removed at the end.
@@ -185,7 +186,9 @@ fs::path Builder::library_path(const BuildRequest& request, const std::string& a
       text += fmt::format("{} {}\n", file.name, file.contents.size()) + file.contents;
     }
   }
-  return cache_ / (sha256_hex(text) + ".so");
+  // An object's name is a hash of all it was made from.
+  for (const fs::path& object : request.objects) text += object.filename().string() + "\n";
+  return cache_ / (sha256_hex(text) + (request.object ? ".o" : ".so"));
 }
 
 BuildResult Builder::build(const BuildRequest& request) {
@@ -224,9 +227,14 @@ std::vector<std::string> Builder::arguments(const BuildRequest& request,
   const std::vector<std::string> flags = flags_of(request.language, architecture);
   argv.insert(argv.end(), flags.begin(), flags.end());
   if (cuda) argv.insert(argv.end(), {"-ccbin", compiler_});
-  argv.insert(argv.end(), {"-I" + abi, "-o", out + "/submission.so"});
+  if (request.object) argv.push_back("-c");
+  if (!request.objects.empty()) argv.push_back("-s");
+  argv.insert(argv.end(), {"-I" + abi, "-o", out + "/" + kProduct});
   for (const SourceFile& file : request.sources) {
     if (is_translation_unit(file.name, request.language)) argv.push_back(source + "/" + file.name);
+  }
+  for (const fs::path& object : request.objects) {
+    argv.push_back(source + "/" + object.filename().string());
   }
   return argv;
 }
@@ -265,6 +273,9 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
   const TemporaryFolder folder(cache_);
   for (const char* part : {"src", "abi", "out"}) fs::create_directories(folder.path / part);
   for (const SourceFile& file : request.sources) write_source(folder.path / "src", file);
+  for (const fs::path& object : request.objects) {
+    write_source(folder.path / "src", {object.filename(), read_file(object)});
+  }
   for (const SourceFile& file : request.headers) write_source(folder.path / "abi", file);
   for (const SourceFile& file : public_headers_) write_source(folder.path / "abi", file);
 
@@ -309,9 +320,9 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
   } else if (const std::string foreign = cuda ? foreign_symbols(run.log) : ""; !foreign.empty()) {
     result.record.verdict = Verdict::build_error;
     result.record.log = printable(foreign, 30);
-  } else if (!fetch(folder.path / "out" / "submission.so", library)) {
+  } else if (!fetch(folder.path / "out" / kProduct, library)) {
     result.record.verdict = Verdict::build_error;
-    result.record.log = "the compiler left no usable shared object\n" + result.record.log;
+    result.record.log = "the compiler left no usable file\n" + result.record.log;
   } else {
     result.library = library;
   }

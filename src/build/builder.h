@@ -1,4 +1,4 @@
-// Sources -> shared object, compiled in the sandbox and cached by content.
+// Sources -> shared object, or object to be linked later, compiled in the sandbox and cached by content.
 #pragma once
 
 #include <filesystem>
@@ -19,11 +19,15 @@ struct BuildRequest {
   std::vector<SourceFile> headers;  // the challenge's abi.h and what else may be included
   double time_limit_s = 60;
   Language language = Language::cpp;
+  // C++ only: make an object of one source instead of a library; or link the objects of such requests into a
+  // library, without the names of what is local to them.
+  bool object = false;
+  std::vector<std::filesystem::path> objects{};
 };
 
 struct BuildResult {
   BuildRecord record;
-  std::filesystem::path library;  // empty unless record.verdict is ok
+  std::filesystem::path library;  // or the object; empty unless record.verdict is ok
 };
 
 class Builder {

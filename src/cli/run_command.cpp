@@ -108,16 +108,37 @@ void print_account(const run::TimeAccount& account, double wall_s) {
       account.total - account.submission - account.reference - account.timing - account.workers);
 }
 
-void build_baselines(run::CellRunner& runner, const std::vector<ChallengeSpec>& specs,
-                     const std::vector<Submission>& submissions, std::size_t jobs) {
-  std::vector<const ChallengeSpec*> needed;
+// What cells of C++ answers share, built before them: baselines, and what submissions' own tests are run on.
+void build_shared(run::CellRunner& runner, const std::vector<ChallengeSpec>& specs,
+                  const std::vector<Submission>& submissions, bool own_tests, std::size_t jobs,
+                  Progress& progress) {
+  struct Step {
+    const ChallengeSpec* spec;
+    std::optional<run::TestSubject> subject;  // none: the baselines
+  };
+  std::vector<Step> steps;
   for (const ChallengeSpec& spec : specs) {
-    const bool used = std::any_of(submissions.begin(), submissions.end(), [&](const Submission& s) {
-      return s.challenge == spec.name && s.language == Language::cpp;
-    });
-    if (used) needed.push_back(&spec);
+    bool used = false, tested = false;
+    for (const Submission& s : submissions) {
+      if (s.challenge != spec.name || s.language != Language::cpp) continue;
+      used = true;
+      tested = tested || (own_tests && !s.test_source.empty());
+    }
+    if (used) steps.push_back({&spec, {}});
+    if (!tested) continue;
+    for (run::TestSubject& subject : run::CellRunner::test_subjects(spec))
+      steps.push_back({&spec, std::move(subject)});
   }
-  for_each_job(needed.size(), jobs, [&](std::size_t i) { runner.baselines(*needed[i]); });
+  for_each_job(steps.size(), jobs, [&](std::size_t i) {
+    const auto& [spec, subject] = steps[i];
+    progress.status(fmt::format("building {}/{}: {} {}", i + 1, steps.size(), spec->name,
+                                subject ? subject->name : "baselines"));
+    if (subject) {
+      runner.build_subject(*spec, *subject);
+    } else {
+      runner.baselines(*spec);
+    }
+  });
 }
 
 int execute(const Context& context, RunCommand c) {
@@ -159,8 +180,7 @@ int execute(const Context& context, RunCommand c) {
     Progress progress(submissions.size());
     progress.note(fmt::format("{} submissions, seed {}, isolation {}", submissions.size(),
                               options.seed, to_string(harness.tier.tier)));
-    progress.status("building baselines");
-    build_baselines(runner, specs, submissions, c.jobs);
+    build_shared(runner, specs, submissions, !c.quick, c.jobs, progress);
     entries = run_cells(harness, runner, specs, submissions, c.jobs, store, progress);
   }
   store.finish();

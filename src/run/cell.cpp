@@ -407,17 +407,40 @@ void CellRunner::run_exclusive(const ChallengeSpec& spec, CellResult& cell,
   cell.finished_at = utc_now();
 }
 
-CaseResult CellRunner::run_own_tests_on(const ChallengeSpec& spec, const std::string& name,
-                                        const SourceFile& implementation, const SourceFile& tests,
-                                        bool expect_accept) {
+std::vector<TestSubject> CellRunner::test_subjects(const ChallengeSpec& spec) {
+  std::vector<TestSubject> subjects;
+  for (const char* correct : {"naive", "par"}) {
+    subjects.push_back({correct, challenge_file(spec, std::string(correct) + ".cpp"), true});
+  }
+  for (const Example& example : load_examples(spec)) {
+    if (example.kind != Example::Kind::wrong || !breaks_what_is_required(spec, example)) continue;
+    subjects.push_back({example.name, example.source, false});
+  }
+  return subjects;
+}
+
+// All subjects under one name, and apart from the tests, who shall not know which one they test.
+BuildResult CellRunner::build_subject(const ChallengeSpec& spec, const TestSubject& subject) {
+  return builder_.build({.sources = {{"implementation.cpp", subject.source.contents}},
+                         .headers = example_headers(spec),
+                         .time_limit_s = spec.limits.build_time_s,
+                         .object = true});
+}
+
+CaseResult CellRunner::run_own_tests_on(const ChallengeSpec& spec, const TestSubject& subject,
+                                        const BuildResult& tests) {
   constexpr double kTestTimeLimit = 60;
   CaseResult result;
-  result.name = name;
+  result.name = subject.name;
   result.verdict = Verdict::wrong_answer;
-  std::vector<SourceFile> headers = example_headers(spec);
-  std::erase_if(headers, [&](const SourceFile& h) { return h.name == implementation.name; });
-  const BuildResult built =
-      builder_.build({{implementation, tests}, headers, spec.limits.build_time_s});
+  BuildResult built = tests;
+  if (built.record.verdict == Verdict::ok) built = build_subject(spec, subject);
+  if (built.record.verdict == Verdict::ok) {
+    built = builder_.build({.sources = {},
+                            .headers = {},
+                            .time_limit_s = spec.limits.build_time_s,
+                            .objects = {built.library, tests.library}});
+  }
   if (built.record.verdict != Verdict::ok) {
     result.verdict = built.record.verdict;
     result.detail = built.record.log;
@@ -430,7 +453,7 @@ CaseResult CellRunner::run_own_tests_on(const ChallengeSpec& spec, const std::st
   result.seconds = outcome.seconds;
   // An implementation that crashes under the tests has been rejected by them.
   const bool accepted = outcome.verdict == Verdict::ok && outcome.status == 0;
-  if (accepted == expect_accept) {
+  if (accepted == subject.correct) {
     result.verdict = Verdict::ok;
   } else {
     result.detail =
@@ -456,16 +479,14 @@ void CellRunner::run_own_tests(const ChallengeSpec& spec, const Submission& subm
     cell.tests_note = "not run in a partial run";
     return;
   }
-  const SourceFile tests{"test.cpp", submission.test_source};
   guard(cell, [&] {
+    const BuildResult tests = builder_.build({.sources = {{"test.cpp", submission.test_source}},
+                                              .headers = {challenge_file(spec, "abi.h")},
+                                              .time_limit_s = spec.limits.build_time_s,
+                                              .object = true});
     cell.mutants.clear();
-    for (const char* correct : {"naive", "par"}) {
-      cell.mutants.push_back(run_own_tests_on(
-          spec, correct, challenge_file(spec, std::string(correct) + ".cpp"), tests, true));
-    }
-    for (const Example& example : load_examples(spec)) {
-      if (example.kind != Example::Kind::wrong || !breaks_what_is_required(spec, example)) continue;
-      cell.mutants.push_back(run_own_tests_on(spec, example.name, example.source, tests, false));
+    for (const TestSubject& subject : test_subjects(spec)) {
+      cell.mutants.push_back(run_own_tests_on(spec, subject, tests));
     }
   });
 }

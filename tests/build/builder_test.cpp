@@ -66,6 +66,34 @@ TEST_F(BuilderTest, CompilesEveryUnitAndOffersTheHeaders) {
   EXPECT_EQ(result.record.verdict, Verdict::ok) << result.record.log;
 }
 
+TEST_F(BuilderTest, ObjectsAreCompiledApartAndLinkedWithoutLocalNames) {
+  const auto object = [&](const char* name, const char* source) {
+    const BuildResult result =
+        builder_.build({.sources = {{name, source}}, .headers = {}, .object = true});
+    EXPECT_EQ(result.record.verdict, Verdict::ok) << result.record.log;
+    return result.library;
+  };
+  const auto link = [&](std::vector<fs::path> objects) {
+    return builder_.build({.sources = {}, .headers = {}, .objects = std::move(objects)});
+  };
+  const fs::path f = object("secret.cpp", "int g(); extern \"C\" int f() { return g(); }"),
+                 one = object("part.cpp",
+                              "[[gnu::used]] static void hidden() {} int g() { return 1; }"),
+                 two = object("part.cpp", "int g() { return 2; }");
+  const BuildResult first = link({f, one}), second = link({f, two});
+  ASSERT_EQ(first.record.verdict, Verdict::ok) << first.record.log;
+  EXPECT_FALSE(second.record.cached);
+  EXPECT_NE(first.library, second.library);
+  const std::string library = read_file(first.library);
+  for (const char* name : {"secret", "hidden"}) EXPECT_EQ(library.find(name), library.npos) << name;
+  void* handle = ::dlopen(first.library.c_str(), RTLD_NOW);
+  ASSERT_NE(handle, nullptr) << ::dlerror();
+  EXPECT_EQ(reinterpret_cast<int (*)()>(::dlsym(handle, "f"))(), 1);
+  ::dlclose(handle);
+  EXPECT_TRUE(link({f, one}).record.cached);
+  EXPECT_EQ(link({f}).record.verdict, Verdict::build_error);
+}
+
 TEST_F(BuilderTest, CompileErrorShowsTheFirstLines) {
   const BuildResult result = build("int f( { }\n");
   EXPECT_EQ(result.record.verdict, Verdict::build_error);

@@ -323,6 +323,55 @@ class Together(CopiedRoot):
             self.assertIn("the par implementation failed", self.entry(model)["cell"]["build"]["log"])
 
 
+class OwnTests(CopiedRoot):
+    """Tests that a submission ships are run on the challenge's implementations, right and wrong."""
+
+    def verdicts(self, test):
+        """Those of naive, par and wrong_secret, which is naive with a local symbol more."""
+        challenge = self.root / "challenges" / "layer_norm_backward"
+        spec = json.loads((challenge / "spec.json").read_text())
+        spec["cases"] = [c for c in spec["cases"] if c["name"] in ("basic", "memory", "time_8192x768")]
+        spec["capabilities"] = []
+        (challenge / "spec.json").write_text(json.dumps(spec))
+        shutil.rmtree(challenge / "examples")
+        (challenge / "examples").mkdir()
+        (challenge / "examples" / "wrong_secret.cpp").write_text(
+            '// fails: basic\n#include "naive.cpp"\nnamespace { [[gnu::used]] void wrong_secret() {} }\n'
+        )
+        source = (ROOT / "submissions" / "tuned" / "layer_norm_backward" / "submission.cpp").read_text()
+        self.submit("alice", source, challenge="layer_norm_backward")
+        self.submit("alice", '#include "abi.h"\n' + test, challenge="layer_norm_backward", name="test.cpp")
+        self.assay("run", "--submissions", self.submissions, "--results", self.results, root=self.root)
+        return {m["name"]: m["verdict"] for m in self.entry("alice")["cell"]["mutants"]}
+
+    def test_cannot_know_whom_they_test(self):
+        test = """
+#include <dlfcn.h>
+#include <fstream>
+#include <iterator>
+#include <string>
+extern "C" int assay_self_test(assay_ctx*) {
+#if __has_include("wrong_secret.cpp")
+  return 1;
+#elif __has_include("naive.cpp")
+  return 2;
+#endif
+  Dl_info self;
+  if (dladdr(reinterpret_cast<void*>(&assay_self_test), &self) == 0) return 3;
+  std::ifstream in(self.dli_fname, std::ios::binary);
+  const std::string library{std::istreambuf_iterator<char>(in), {}};
+  if (library.size() < 4096) return 4;
+  const std::string name = std::string("wrong") + "_secret";  // or this would find itself
+  return library.find(name) != library.npos ? 5 : 0;
+}
+"""
+        self.assertEqual(self.verdicts(test), {"naive": "OK", "par": "OK", "wrong_secret": "WA"})
+
+    def test_that_do_not_compile_find_nothing(self):
+        verdicts = self.verdicts('#include "naive.cpp"\n')
+        self.assertEqual(verdicts, dict.fromkeys(("naive", "par", "wrong_secret"), "CE"))
+
+
 class BadSpec(CopiedRoot):
     def setUp(self):
         super().setUp()
