@@ -11,6 +11,7 @@
 #include "cli/pipeline.h"
 #include "measure/machine.h"
 #include "report/terminal.h"
+#include "run/own_tests.h"
 #include "util/files.h"
 
 namespace assay::cli {
@@ -109,7 +110,8 @@ void print_account(const run::TimeAccount& account, double wall_s) {
 }
 
 // What cells of C++ answers share, built before them: baselines, and what submissions' own tests are run on.
-void build_shared(run::CellRunner& runner, const std::vector<ChallengeSpec>& specs,
+void build_shared(Builder& builder, run::CellRunner& runner,
+                  const std::vector<ChallengeSpec>& specs,
                   const std::vector<Submission>& submissions, bool own_tests, std::size_t jobs,
                   Progress& progress) {
   struct Step {
@@ -126,7 +128,7 @@ void build_shared(run::CellRunner& runner, const std::vector<ChallengeSpec>& spe
     }
     if (used) steps.push_back({&spec, {}});
     if (!tested) continue;
-    for (run::TestSubject& subject : run::CellRunner::test_subjects(spec))
+    for (run::TestSubject& subject : run::test_subjects(spec))
       steps.push_back({&spec, std::move(subject)});
   }
   for_each_job(steps.size(), jobs, [&](std::size_t i) {
@@ -134,7 +136,7 @@ void build_shared(run::CellRunner& runner, const std::vector<ChallengeSpec>& spe
     progress.status(fmt::format("building {}/{}: {} {}", i + 1, steps.size(), spec->name,
                                 subject ? subject->name : "baselines"));
     if (subject) {
-      runner.build_subject(*spec, *subject);
+      run::build_subject(builder, *spec, *subject);
     } else {
       runner.baselines(*spec);
     }
@@ -180,7 +182,7 @@ int execute(const Context& context, RunCommand c) {
     Progress progress(submissions.size());
     progress.note(fmt::format("{} submissions, seed {}, isolation {}", submissions.size(),
                               options.seed, to_string(harness.tier.tier)));
-    build_shared(runner, specs, submissions, !c.quick, c.jobs, progress);
+    build_shared(*harness.builder, runner, specs, submissions, !c.quick, c.jobs, progress);
     entries = run_cells(harness, runner, specs, submissions, c.jobs, store, progress);
   }
   store.finish();

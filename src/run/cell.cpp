@@ -13,6 +13,7 @@
 #include "assay/parallel.h"
 #include "run/challenge_registry.h"
 #include "run/kept_work.h"
+#include "run/own_tests.h"
 #include "spec/spec.h"
 #include "util/files.h"
 #include "util/sha256.h"
@@ -407,64 +408,6 @@ void CellRunner::run_exclusive(const ChallengeSpec& spec, CellResult& cell,
   cell.finished_at = utc_now();
 }
 
-std::vector<TestSubject> CellRunner::test_subjects(const ChallengeSpec& spec) {
-  std::vector<TestSubject> subjects;
-  for (const char* correct : {"naive", "par"}) {
-    subjects.push_back({correct, challenge_file(spec, std::string(correct) + ".cpp"), true});
-  }
-  for (const Example& example : load_examples(spec)) {
-    if (example.kind != Example::Kind::wrong || !breaks_what_is_required(spec, example)) continue;
-    subjects.push_back({example.name, example.source, false});
-  }
-  return subjects;
-}
-
-// All subjects under one name, and apart from the tests, who shall not know which one they test.
-BuildResult CellRunner::build_subject(const ChallengeSpec& spec, const TestSubject& subject) {
-  return builder_.build({.sources = {{"implementation.cpp", subject.source.contents}},
-                         .headers = example_headers(spec),
-                         .time_limit_s = spec.limits.build_time_s,
-                         .object = true});
-}
-
-CaseResult CellRunner::run_own_tests_on(const ChallengeSpec& spec, const TestSubject& subject,
-                                        const BuildResult& tests) {
-  constexpr double kTestTimeLimit = 60;
-  CaseResult result;
-  result.name = subject.name;
-  result.verdict = Verdict::wrong_answer;
-  BuildResult built = tests;
-  if (built.record.verdict == Verdict::ok) built = build_subject(spec, subject);
-  if (built.record.verdict == Verdict::ok) {
-    built = builder_.build({.sources = {},
-                            .headers = {},
-                            .time_limit_s = spec.limits.build_time_s,
-                            .objects = {built.library, tests.library}});
-  }
-  if (built.record.verdict != Verdict::ok) {
-    result.verdict = built.record.verdict;
-    result.detail = built.record.log;
-    return result;
-  }
-  Arena input("input", 4096 * 4, Arena::Access::worker_reads);
-  WorkerProcess worker(worker_settings(spec, built.library), input, 4096);
-  Outcome outcome = worker.load();
-  if (outcome.verdict == Verdict::ok) outcome = worker.self_test(kTestTimeLimit);
-  result.seconds = outcome.seconds;
-  // An implementation that crashes under the tests has been rejected by them.
-  const bool accepted = outcome.verdict == Verdict::ok && outcome.status == 0;
-  if (accepted == subject.correct) {
-    result.verdict = Verdict::ok;
-  } else {
-    result.detail =
-        accepted ? "accepted a wrong implementation"
-                 : fmt::format("rejected a correct implementation ({})",
-                               outcome.detail.empty() ? fmt::format("returned {}", outcome.status)
-                                                      : outcome.detail);
-  }
-  return result;
-}
-
 void CellRunner::run_own_tests(const ChallengeSpec& spec, const Submission& submission,
                                CellResult& cell) {
   if (submission.language == Language::cuda) {
@@ -480,14 +423,8 @@ void CellRunner::run_own_tests(const ChallengeSpec& spec, const Submission& subm
     return;
   }
   guard(cell, [&] {
-    const BuildResult tests = builder_.build({.sources = {{"test.cpp", submission.test_source}},
-                                              .headers = {challenge_file(spec, "abi.h")},
-                                              .time_limit_s = spec.limits.build_time_s,
-                                              .object = true});
-    cell.mutants.clear();
-    for (const TestSubject& subject : test_subjects(spec)) {
-      cell.mutants.push_back(run_own_tests_on(spec, subject, tests));
-    }
+    cell.mutants =
+        run::run_own_tests(builder_, spec, worker_settings(spec, {}), submission.test_source);
   });
 }
 

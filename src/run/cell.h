@@ -28,13 +28,6 @@ struct RunOptions {
   unsigned simulator_threads = 1;  // of each simulated device
 };
 
-// An implementation that a submission's own tests must accept or reject.
-struct TestSubject {
-  std::string name;
-  SourceFile source;
-  bool correct = false;
-};
-
 class CellRunner {
  public:
   CellRunner(Builder& builder, RunOptions options) : builder_(builder), options_(options) {}
@@ -51,10 +44,6 @@ class CellRunner {
 
   // Builds naive and par so that later cells need not wait. Throws Error if one does not compile.
   Baselines baselines(const ChallengeSpec&);
-
-  // What the challenge holds for submissions' own tests, and its object, built so that later cells need not wait.
-  static std::vector<TestSubject> test_subjects(const ChallengeSpec&);
-  BuildResult build_subject(const ChallengeSpec&, const TestSubject&);
 
   // The same steps for an example. It is checked on what makes correctness and on its targets, and timed as in
   // a quick run on those of them that are timed.
@@ -81,7 +70,6 @@ class CellRunner {
   CaseResult run_alone(const ChallengeSpec&, const CaseSpec&, const std::filesystem::path& library);
   std::filesystem::path library_of(const ChallengeSpec&, const CellResult&) const;
   std::filesystem::path baseline(const ChallengeSpec&, const std::string& file);
-  CaseResult run_own_tests_on(const ChallengeSpec&, const TestSubject&, const BuildResult& tests);
   WorkerSettings worker_settings(const ChallengeSpec&, const std::filesystem::path& library) const;
   void add(const TimeAccount&);
 

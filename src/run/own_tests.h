@@ -1,0 +1,33 @@
+// Tests that a submission ships, run on the challenge's own implementations: they must accept naive and par and
+// reject the wrong examples.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "assay/results.h"
+#include "build/builder.h"
+#include "run/worker_process.h"
+#include "spec/spec.h"
+
+namespace assay::run {
+
+// An implementation that tests are run on.
+struct TestSubject {
+  std::string name;
+  SourceFile source;
+  bool correct = false;
+};
+
+std::vector<TestSubject> test_subjects(const ChallengeSpec&);
+
+// The object of a subject. All have the same name, and tests are compiled apart from them: else they could ask the
+// preprocessor or their own library which one they test.
+BuildResult build_subject(Builder&, const ChallengeSpec&, const TestSubject&);
+
+// A result for every subject, OK where the tests judge it rightly. `settings` but for the library.
+std::vector<CaseResult> run_own_tests(Builder&, const ChallengeSpec&,
+                                      const WorkerSettings& settings,
+                                      const std::string& test_source);
+
+}  // namespace assay::run
