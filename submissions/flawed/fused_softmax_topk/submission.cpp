@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 namespace {
@@ -43,21 +44,22 @@ extern "C" int softmax_topk(assay_ctx*, const stk_params* p, const void* logits,
   std::vector<Entry> merged;
   for (std::int64_t r = 0; r < p->rows; ++r) {
     const float* x = static_cast<const float*>(logits) + r * p->ld;
-    float max = -1e4f, sum = 0;
+    float max = -1e4f, sums[kThreads] = {};
     std::vector<Strip> strips(kThreads);
     for (std::int64_t j = 0; j < p->V; ++j) {
       const float z = x[j] / p->temperature;
+      const auto thread = static_cast<std::size_t>(j % kThreads);
       if (z > max) {
-        sum *= std::exp(max - z);
+        for (float& sum : sums) sum *= std::exp(max - z);
         max = z;
       }
-      sum += std::exp(z - max);
-      strips[static_cast<std::size_t>(j % kThreads)].offer({x[j], static_cast<std::int32_t>(j)});
+      sums[thread] += std::exp(z - max);
+      strips[thread].offer({x[j], static_cast<std::int32_t>(j)});
     }
     merged.clear();
     for (const Strip& s : strips) merged.insert(merged.end(), s.best, s.best + s.size);
     std::sort(merged.begin(), merged.end(), [](const Entry& a, const Entry& b) { return a.value > b.value; });
-    const float log_sum = max + std::log(sum);
+    const float log_sum = max + std::log(std::accumulate(sums, sums + kThreads, 0.0f));
     for (std::int32_t k = 0; k < p->K; ++k) {
       const bool used = k < static_cast<std::int32_t>(merged.size());
       idx[r * p->K + k] = used ? merged[static_cast<std::size_t>(k)].index : -1;
