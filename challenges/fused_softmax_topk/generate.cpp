@@ -48,9 +48,26 @@ void scatter(std::span<float> x, std::int64_t count, float value, Random& random
   }
 }
 
+// Pushes equal values among the K + 1 largest apart, by one fp32 step each: which of them is first is
+// the subject of the tie cases, and no other case should fail by a tie that its seed happened to draw.
+void part_winners(std::span<float> x, std::int64_t K) {
+  const auto count = static_cast<std::ptrdiff_t>(std::min(K + 1, std::ssize(x)));
+  std::vector<std::size_t> columns(x.size());
+  std::iota(columns.begin(), columns.end(), std::size_t{0});
+  const auto larger = [&](std::size_t a, std::size_t b) { return x[a] > x[b]; };
+  std::nth_element(columns.begin(), columns.begin() + count - 1, columns.end(), larger);
+  std::sort(columns.begin(), columns.begin() + count, larger);
+  for (std::ptrdiff_t i = count - 2; i >= 0; --i) {
+    const float below = x[columns[static_cast<std::size_t>(i) + 1]];
+    float& value = x[columns[static_cast<std::size_t>(i)]];
+    if (!(value > below)) value = std::nextafter(below, kInf);
+  }
+}
+
 // One row. `row` decides which rows are special in the mixed kinds.
-void fill_row(const json& data, std::int64_t row, std::int32_t K, std::span<float> x,
+void fill_row(const CaseSpec& spec, std::int64_t row, std::int32_t K, std::span<float> x,
               std::uint64_t seed) {
+  const json& data = spec.params.at("data");
   const std::string kind = data.at("kind");
   const auto n = static_cast<std::int64_t>(x.size());
   Random random(substream(seed, 1));
@@ -59,8 +76,10 @@ void fill_row(const json& data, std::int64_t row, std::int32_t K, std::span<floa
   };
   if (kind == "normal") {
     normal();
+    if (spec.group != CaseGroup::timed) part_winners(x, K);
   } else if (kind == "uniform") {
     fill_uniform(x, seed, data.at("lo"), data.at("hi"));
+    part_winners(x, K);
   } else if (kind == "strip") {  // winners one stride apart: all in one thread's strip
     normal();
     const std::int64_t stride = data.at("stride");
@@ -120,7 +139,6 @@ float padding_value(std::int64_t j) { return j % 2 == 0 ? kNan : 3e38f; }
 void generate(const CaseSpec& spec, std::uint64_t seed, BufferViews buffers) {
   const Shape s = shape_of(spec);
   if (buffers[kLogits].bytes == 0) return;
-  const json& data = spec.params.at("data");
   const bool bf16 = s.dtype == ASSAY_BF16;
   parallel_for(s.rows, 1, [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> widened(bf16 ? static_cast<std::size_t>(s.V) : 0);
@@ -128,11 +146,11 @@ void generate(const CaseSpec& spec, std::uint64_t seed, BufferViews buffers) {
       const std::uint64_t row_seed = substream(seed, static_cast<std::uint64_t>(r));
       if (!bf16) {
         float* x = buffers[kLogits].as<float>() + r * s.ld;
-        if (s.V > 0) fill_row(data, r, s.K, {x, static_cast<std::size_t>(s.V)}, row_seed);
+        if (s.V > 0) fill_row(spec, r, s.K, {x, static_cast<std::size_t>(s.V)}, row_seed);
         for (std::int64_t j = s.V; j < s.ld; ++j) x[j] = padding_value(j);
       } else {
         std::uint16_t* x = buffers[kLogits].as<std::uint16_t>() + r * s.ld;
-        if (s.V > 0) fill_row(data, r, s.K, widened, row_seed);
+        if (s.V > 0) fill_row(spec, r, s.K, widened, row_seed);
         for (std::int64_t j = 0; j < s.V; ++j)
           x[j] = float_to_bf16(widened[static_cast<std::size_t>(j)]);
         for (std::int64_t j = s.V; j < s.ld; ++j) x[j] = float_to_bf16(padding_value(j));

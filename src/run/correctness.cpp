@@ -116,7 +116,7 @@ class Session {
     if (!needs_gpu_.empty()) return not_run(planned, Verdict::skipped, needs_gpu_);
     const CaseGroup group = planned.spec->group;
     const bool fresh = group == CaseGroup::resource || group == CaseGroup::timed;
-    if (settings_.device && fresh) worker_.reset();
+    if (fresh) worker_.reset();
     if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
     if (timeouts_ >= kPatience) {
       return not_run(

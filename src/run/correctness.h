@@ -31,15 +31,16 @@ struct CaseFilter {
 std::uint64_t case_seed(std::uint64_t run_seed, const std::string& challenge,
                         const std::string& case_name);
 
-// Runs the cases in an order shuffled by the seed, in one worker as long as it lives; a case that
-// kills the worker costs only itself. Every case gets a result, in spec order. A submission that
-// does not load gives every case its load_error. Throws Error for faults of the harness.
+// Runs the cases in an order shuffled by the seed, in one worker as long as it lives; a resource case
+// starts a fresh one, because memory that earlier calls left with the process would be no growth. A
+// case that kills the worker costs only itself. Every case gets a result, in spec order. A submission
+// that does not load gives every case its load_error. Throws Error for faults of the harness.
 std::vector<CaseResult> run_correctness(const Challenge&, const WorkerSettings&,
                                         std::uint64_t run_seed, const CaseFilter&, TimeAccount&);
 
-// The same on the simulated device that the settings ask for, where the spec's timed cases run like others: what they
-// do is counted. A resource or timed case starts on a fresh device, so that its figures do not depend on what ran before. Once a
-// case turns out to need what the simulator lacks, every case is skipped and says so.
+// The same on the simulated device that the settings ask for, where the spec's timed cases run like
+// others, on a fresh device as resource cases do: what they do is counted. Once a case turns out to
+// need what the simulator lacks, every case is skipped and says so.
 std::vector<CaseResult> run_simulated(const Challenge&, const WorkerSettings&,
                                       std::uint64_t run_seed, const CaseFilter&, TimeAccount&);
 

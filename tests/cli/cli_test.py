@@ -323,6 +323,34 @@ class Together(CopiedRoot):
             self.assertIn("the par implementation failed", self.entry(model)["cell"]["build"]["log"])
 
 
+class Memory(CopiedRoot):
+    def test_what_an_answer_keeps_is_counted_whatever_ran_before(self):
+        """A block from the first call on: after other cases in the same process it would be no growth."""
+        kept = (
+            "\n#undef softmax_topk\n#include <vector>\n"
+            'extern "C" int softmax_topk(assay_ctx* c, const stk_params* p, const void* x, int32_t* i, float* q, float* l) {\n'
+            "  static const std::vector<char> kept(16 << 20, 1);\n"
+            "  return kept[0] == 1 ? honest(c, p, x, i, q, l) : ASSAY_EINVAL;\n}\n")
+        self.submit("alice", PLAIN)
+        self.submit("keeper", "#define softmax_topk honest\n" + PLAIN + kept)
+        file = self.root / "challenges" / CHALLENGE / "spec.json"
+        spec = json.loads(file.read_text())
+        for case in spec["cases"]:
+            case["quick"] = case["group"] in ("core", "resource")
+        file.write_text(json.dumps(spec))
+        self.run_all("--seed", 7, root=self.root)
+        for case in ("scratch", "scratch_per_row"):
+            alice, keeper = (self.scratch(model, case) for model in ("alice", "keeper"))
+            self.assertLess(alice, 1 << 20)
+            self.assertGreater(keeper, 15 << 20)
+
+    def scratch(self, model, name):
+        (case,) = [c for c in self.entry(model)["cell"]["cases"] if c["name"] == name]
+        self.assertEqual(case["verdict"], "OK")
+        (metric,) = [m["value"] for m in case["metrics"] if m["name"] == "scratch_bytes"]
+        return metric
+
+
 class OwnTests(CopiedRoot):
     """Tests that a submission ships are run on the challenge's implementations, right and wrong."""
 

@@ -59,13 +59,13 @@ extern "C" int softmax_topk(assay_ctx*, const stk_params* p, const void* logits,
     merged.clear();
     for (const Strip& s : strips) merged.insert(merged.end(), s.best, s.best + s.size);
     std::sort(merged.begin(), merged.end(), [](const Entry& a, const Entry& b) { return a.value > b.value; });
-    const float log_sum = max + std::log(std::accumulate(sums, sums + kThreads, 0.0f));
+    const float sum = std::accumulate(sums, sums + kThreads, 0.0f);
     for (std::int32_t k = 0; k < p->K; ++k) {
       const bool used = k < static_cast<std::int32_t>(merged.size());
       idx[r * p->K + k] = used ? merged[static_cast<std::size_t>(k)].index : -1;
-      prob[r * p->K + k] = used ? std::exp(merged[static_cast<std::size_t>(k)].value / p->temperature - log_sum) : 0.0f;
+      prob[r * p->K + k] = used ? std::exp(merged[static_cast<std::size_t>(k)].value / p->temperature - max) / sum : 0.0f;
     }
-    if (lse != nullptr) lse[r] = log_sum;
+    if (lse != nullptr) lse[r] = max + std::log(sum);
   }
   return ASSAY_OK;
 }
