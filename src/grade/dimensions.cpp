@@ -49,11 +49,6 @@ struct Measured {
   std::string unreported;  // a case that passed without reporting it
 };
 
-const double* find_metric(const CaseResult& r, const std::string& name) {
-  const auto found = std::ranges::find(r.metrics, name, &Metric::name);
-  return found == r.metrics.end() ? nullptr : &found->value;
-}
-
 // The exponent of growth from `before` to `after` over a problem `factor` times as large. A quantity below one
 // unit counts as one.
 double growth_exponent(double before, double after, double factor) {
@@ -133,6 +128,11 @@ std::string CaseTable::missing(const std::vector<std::string>& names) const {
   std::string why = fmt::format("not run: {} of {} cases", count, names.size());
   if (first != nullptr && !first->detail.empty()) why += fmt::format(" ({})", first->detail);
   return why;
+}
+
+const double* find_metric(const CaseResult& r, const std::string& name) {
+  const auto found = std::ranges::find(r.metrics, name, &Metric::name);
+  return found == r.metrics.end() ? nullptr : &found->value;
 }
 
 double share_on_scale(double value, double full, double zero) {

@@ -38,6 +38,9 @@ class CaseTable {
   bool quick_ = false;
 };
 
+// Null when the case does not report it.
+const double* find_metric(const CaseResult&, const std::string& name);
+
 Dimension correctness(const CaseTable&);
 Dimension accuracy(const CaseTable&);
 Dimension resources(const CaseTable&);

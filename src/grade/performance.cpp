@@ -7,6 +7,7 @@
 
 #include "grade/dimensions.h"
 #include "grade/grade.h"
+#include "measure/machine.h"
 #include "measure/statistics.h"
 
 namespace assay::grading {
@@ -53,6 +54,23 @@ Timed measure(const CaseResult& r, std::vector<std::string>& flags) {
   return {{r.name, ratio, ci, ratio * par.ratio.value, share_of_speed(ratio, par.ratio.value)},
           {share_of_speed(ci.low, par.ratio.value), share_of_speed(ci.high, par.ratio.value)},
           ""};
+}
+
+// Processor time that the host of a virtual machine gave to others while this was timed: small shares
+// pass for noise, large ones move the score beyond its interval.
+constexpr double kMuchStolen = 0.1;
+
+void flag_stolen_time(const CaseTable& table, std::vector<std::string>& flags) {
+  double most = 0;
+  for (const CaseSpec& c : table.spec().cases) {
+    const CaseResult* r = table.ran(c.name);
+    const double* stolen = r == nullptr ? nullptr : find_metric(*r, kStolenShare);
+    if (stolen != nullptr) most = std::max(most, *stolen);
+  }
+  if (most > kMuchStolen) {
+    flags.push_back(fmt::format(
+        "other virtual machines took {:.0f} % of the processors while it was timed", 100 * most));
+  }
 }
 
 std::string explain(const std::vector<ShapeSpeed>& speeds) {
@@ -120,6 +138,7 @@ Dimension performance_of(const CaseTable& table,
 
 Dimension performance(const CaseTable& table, std::vector<ShapeSpeed>& speeds,
                       std::vector<std::string>& flags) {
+  flag_stolen_time(table, flags);
   return performance_of(
       table, [&](const CaseResult& r) { return measure(r, flags); },
       [&] { return explain(speeds); }, speeds, flags);

@@ -95,6 +95,23 @@ Machine describe_machine(const std::string& compiler) {
   return machine;
 }
 
+// "cpu user nice system idle iowait irq softirq steal ...", proc_stat(5). A guest's time is in user's.
+ProcessorTicks processor_ticks(const std::string& stat) {
+  std::ifstream in(stat);
+  std::string label;
+  std::uint64_t user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0, stolen = 0;
+  in >> label >> user >> nice >> system >> idle >> wait >> irq >> soft >> stolen;
+  if (!in || label != "cpu") return {};
+  return {user + nice + system + irq + soft, stolen};
+}
+
+double stolen_share(const ProcessorTicks& before, const ProcessorTicks& after) {
+  if (after.busy < before.busy || after.stolen < before.stolen) return 0;
+  const auto busy = static_cast<double>(after.busy - before.busy);
+  const auto stolen = static_cast<double>(after.stolen - before.stolen);
+  return stolen > 0 ? stolen / (busy + stolen) : 0;
+}
+
 void calibrate(Machine& machine) {
   const std::size_t bytes = std::clamp<std::size_t>(4 * static_cast<std::size_t>(machine.l3_bytes),
                                                     64u << 20, 256u << 20);

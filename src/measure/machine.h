@@ -16,6 +16,18 @@ Machine describe_machine(const std::string& compiler);
 // library, which adds up the whole processor where each of its dies has a cache of its own.
 std::int64_t last_level_cache_bytes();
 
+// What the processors did since the machine started, in clock ticks of all cores.
+struct ProcessorTicks {
+  std::uint64_t busy = 0;    // with work of this machine
+  std::uint64_t stolen = 0;  // wanted by this virtual machine, given to others by its host
+};
+ProcessorTicks processor_ticks(const std::string& stat = "/proc/stat");  // zeros when unknown
+
+// The part of the time that this machine wanted in between and did not get; 0 when it wanted none.
+// A metric of every case that is measured by the clock.
+inline constexpr const char* kStolenShare = "stolen_share";
+double stolen_share(const ProcessorTicks& before, const ProcessorTicks& after);
+
 // Measures copy bandwidth (bytes read plus written per second, all cores, beyond the caches) and the
 // fp32 multiply-add rate. Takes about half a second.
 void calibrate(Machine&);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "assay/parallel.h"
+#include "measure/machine.h"
 #include "run/challenge_registry.h"
 #include "run/kept_work.h"
 #include "run/own_tests.h"
@@ -369,6 +370,7 @@ CaseResult CellRunner::run_alone(const ChallengeSpec& spec, const CaseSpec& c,
   const WorkerSettings settings = worker_settings(alone, library);
   TimeAccount account;
   std::optional<CaseResult> fastest;
+  const ProcessorTicks before = processor_ticks();
   for (int i = 0; i < c.repetitions; ++i) {
     CaseResult result = run_correctness(challenge_of(spec), settings, options_.seed,
                                         {false, c.name, true, {}}, account)
@@ -382,6 +384,7 @@ CaseResult CellRunner::run_alone(const ChallengeSpec& spec, const CaseSpec& c,
   if (c.repetitions > 1 && fastest->verdict == Verdict::ok) {
     fastest->metrics.push_back({"fastest_us", 1e6 * fastest->seconds});
   }
+  fastest->metrics.push_back({kStolenShare, stolen_share(before, processor_ticks())});
   return *fastest;
 }
 

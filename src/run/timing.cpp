@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "assay/random.h"
+#include "measure/machine.h"
 #include "measure/statistics.h"
 #include "run/case_input.h"
 #include "run/execute.h"
@@ -74,9 +75,14 @@ class TimedCase {
   std::vector<CaseResult> run() {
     load_all();
     measure_protocol();
+    const ProcessorTicks before = processor_ticks();
     for (int round = -1; someone_wants(round); ++round) run_round(round);  // -1: warm-up
+    const double stolen = stolen_share(before, processor_ticks());
     std::vector<CaseResult> results;
-    for (Contender& c : contenders_) results.push_back(std::move(c.result));
+    for (Contender& c : contenders_) {
+      c.result.metrics.push_back({kStolenShare, stolen});
+      results.push_back(std::move(c.result));
+    }
     return results;
   }
 

@@ -8,12 +8,14 @@
 #include <limits>
 
 #include "grade/dimensions.h"
+#include "measure/machine.h"
 #include "samples.h"
 
 namespace assay {
 namespace {
 
 using testing::case_of;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::sample_cell;
@@ -407,6 +409,18 @@ TEST(Grade, RoundsThatParSpentDisturbedDoNotCount) {
 TEST(Grade, FewRepetitionsAreFlagged) {
   EXPECT_THAT(timed(2, 2).flags, ::testing::Contains(HasSubstr("below 3 repetitions: timed_a")));
   EXPECT_THAT(timed(2, 3).flags, IsEmpty());
+}
+
+TEST(Grade, MuchStolenTimeIsFlaggedOnce) {
+  const auto with = [](double a, double b) {
+    return graded([&](CellResult& c) {
+             case_of(c, "timed_a").metrics.push_back({kStolenShare, a});
+             case_of(c, "trap_a").metrics.push_back({kStolenShare, b});
+           })
+        .flags;
+  };
+  EXPECT_THAT(with(0.09, 0.1), IsEmpty());
+  EXPECT_THAT(with(0.2, 0.62), ElementsAre(HasSubstr("took 62 % of the processors")));
 }
 
 TEST(Grade, WrongTimedRepetitionFailsPerformanceAndIsFlagged) {
