@@ -82,6 +82,9 @@ struct Weights {
 
 struct Limits {
   std::int64_t memory_bytes = 0;  // address space of the worker beyond the harness's own buffers
+  // By which a process may grow in a resource case beyond what its context's allocator handed out: for challenges
+  // that count the bytes held there. 0: any.
+  std::int64_t heap_bytes = 0;
   int threads = 2;
   double load_time_s = 10;
   double build_time_s = 60;

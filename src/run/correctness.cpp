@@ -140,6 +140,8 @@ class Session {
     options.case_id = ++runs_;
     options.poison_seed = substream(run_seed_, 0x9015 + runs_);
     options.measure_memory = true;
+    if (input.planned().spec->group == CaseGroup::resource && !settings_.device)
+      options.heap_limit = static_cast<std::uint64_t>(settings_.spec->limits.heap_bytes);
     return execute(*worker_, input, options, account_);
   }
 

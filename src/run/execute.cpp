@@ -58,6 +58,8 @@ void take_device_failure(CaseResult& result, const DeviceReport& device) {
   result.detail = why;
 }
 
+double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) * 1e-6; }
+
 }  // namespace
 
 void flush_caches() {
@@ -137,6 +139,14 @@ CaseResult execute(WorkerProcess& worker, CaseInput& input, const ExecuteOptions
     const std::uint64_t host = std::max(scratch, unexplained);
     result.metrics.push_back(
         {"scratch_bytes", static_cast<double>(host + device.work.device_bytes)});
+    if (result.verdict == Verdict::ok && options.heap_limit > 0 &&
+        unexplained > scratch + options.heap_limit) {
+      result.verdict = Verdict::wrong_answer;
+      result.detail = fmt::format(
+          "the process grew by {:.1f} MB of which {:.1f} MB came from ctx->alloc; {:.1f} MB may "
+          "come from elsewhere",
+          megabytes(growth), megabytes(scratch), megabytes(options.heap_limit));
+    }
   }
   if (outcome.device) add_metrics(result.metrics, device.work);
   return result;

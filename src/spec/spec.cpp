@@ -91,6 +91,7 @@ ChallengeSpec parse_spec(const json& j) {
   s.optional_symbols = j.at("symbols").at("optional");
   const json& limits = j.at("limits");
   s.limits.memory_bytes = limits.at("memory_mib").get<std::int64_t>() << 20;
+  s.limits.heap_bytes = limits.value("heap_mib", std::int64_t{0}) << 20;
   s.limits.threads = limits.at("threads");
   s.limits.load_time_s = limits.value("load_time_s", 10.0);
   s.limits.build_time_s = limits.value("build_time_s", 60.0);

@@ -26,7 +26,7 @@ class SpecTest : public ::testing::Test {
     fs::create_directories(folder_);
     document_ = json::parse(R"({
       "schema": 1, "name": "sample", "title": "Sample", "difficulty": "medium", "summary": "s",
-      "symbols": {"required": ["f"], "optional": []}, "limits": {"memory_mib": 64, "threads": 2},
+      "symbols": {"required": ["f"], "optional": []}, "limits": {"memory_mib": 64, "heap_mib": 2, "threads": 2},
       "weights": {"correctness": 50, "accuracy": 5, "performance": 20, "resources": 10, "completeness": 10, "tests": 5},
       "correctness_shares": {"core": 0.5, "edge": 0.2, "trap": 0.3}, "accuracy": {"full": 1, "zero": 4},
       "cases": [{"name": "a", "group": "core", "params": {}},
@@ -62,6 +62,7 @@ TEST_F(SpecTest, LoadsWhatIsValid) {
   const ChallengeSpec spec = load();
   EXPECT_EQ(spec.cases.size(), 2u);
   EXPECT_EQ(spec.limits.memory_bytes, 64 << 20);
+  EXPECT_EQ(spec.limits.heap_bytes, 2 << 20);
   EXPECT_EQ(spec.resources[0].case_names, std::vector<std::string>{"a"});
 }
 
