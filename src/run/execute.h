@@ -15,8 +15,8 @@ struct ExecuteOptions {
   std::uint64_t poison_seed = 0;
   bool make_resident = true;    // untimed; must be off when the input must stay unseen
   bool measure_memory = false;  // adds the metric scratch_bytes
-  std::uint64_t heap_limit =
-      0;                      // measured too: growth beyond ctx->alloc that fails the case; 0: any
+  // With measure_memory: growth of the process beyond ctx->alloc that fails the case. 0: any passes.
+  std::uint64_t heap_limit = 0;
   bool flush_caches = false;  // before each phase
   bool judge = true;          // off: only that the call succeeded; for trusted code
 };
