@@ -554,7 +554,9 @@ class Trainer {
       const double by_tokens = tokens_per_step * static_cast<double>(steps) / most;
       if (tokens_per_step * static_cast<double>(steps + 1) > most) break;
       if (elapsed + 1.5 * longest > deadline(budget)) break;
-      step(docs, n_docs, ++steps, std::max(by_tokens, elapsed / deadline(budget)));
+      // Early on the clock does not count: a stalled step would change a run that its tokens end.
+      const double by_clock = elapsed / deadline(budget);
+      step(docs, n_docs, ++steps, std::max(by_tokens, by_clock > 0.25 ? by_clock : 0));
     }
   }
 

@@ -915,8 +915,10 @@ class Trainer {
         tokens * static_cast<double>(steps_ + 1) > std::min(most, static_cast<double>(until_)) ||
         elapsed + 1.5 * longest_ > seconds)
       return false;
+    // Early on the clock does not count: a stalled step would change a run that its tokens end.
+    const bool clock_counts = !by_tokens_ && elapsed > 0.25 * seconds;
     const double progress =
-        std::max(tokens * static_cast<double>(steps_) / most, by_tokens_ ? 0 : elapsed / seconds);
+        std::max(tokens * static_cast<double>(steps_) / most, clock_counts ? elapsed / seconds : 0);
     rate_ = static_cast<float>(progress < kRecipe.warmup ? progress / kRecipe.warmup + 0.02
                                                          : (1 - progress) / (1 - kRecipe.warmup));
     return true;

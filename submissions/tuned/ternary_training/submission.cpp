@@ -622,7 +622,9 @@ class Trainer {
     longest_ = std::max(longest_, elapsed - last_);
     last_ = elapsed;
     if (n_docs_ == 0 || done + per_step > most || elapsed + 2 * longest_ > seconds) return false;
-    const double progress = std::max((done + per_step / 2) / most, elapsed / seconds);
+    // Early on the clock does not count: a stalled step would change a run that its tokens end.
+    const double clock = elapsed > 0.25 * seconds ? elapsed / seconds : 0;
+    const double progress = std::max((done + per_step / 2) / most, clock);
     schedule_.rate =
         static_cast<float>(progress < 0.05 ? progress / 0.05 + 0.02 : (1 - progress) / 0.95);
     return true;
