@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ctime>
 #include <deque>
+#include <limits>
 #include <random>
 #include <unordered_map>
 
@@ -24,11 +26,15 @@ std::string repeat(std::string_view text, std::size_t count) {
   return out;
 }
 
-// CPU seconds to accept or refuse.
+// CPU seconds to accept or refuse, the least of several attempts: others use the machine too.
 double seconds(const std::string& text) {
-  const std::clock_t begin = std::clock();
-  error_of(text);
-  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  double least = std::numeric_limits<double>::infinity();
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const std::clock_t begin = std::clock();
+    error_of(text);
+    least = std::min(least, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
+  }
+  return least;
 }
 
 // A kernel as nvcc writes them, of about `bytes`.
@@ -47,12 +53,11 @@ std::string large_kernel(std::size_t bytes) {
   return function_text(body);
 }
 
-TEST(PtxHostile, FourMegabytesTakeWellUnderASecond) {
-  const std::string text = large_kernel(4 * kMegabyte);
-  EXPECT_EQ(error_of(text), "no error");
-  const double s = seconds(text);
-  RecordProperty("milliseconds", static_cast<int>(1000 * s));
-  EXPECT_LT(s, 1.0);
+// Eight times the text takes eight times as long, or twice that with colder caches; not 64 times.
+TEST(PtxHostile, LargeKernelsTakeTimeInProportion) {
+  const std::string small = large_kernel(kMegabyte / 2), large = large_kernel(4 * kMegabyte);
+  EXPECT_EQ(error_of(large), "no error");
+  EXPECT_LT(seconds(large) / seconds(small), 32);
 }
 
 // Names that the standard library's hash puts into one bucket.
@@ -129,8 +134,10 @@ TEST(PtxHostile, WideIsNoProblem) {
               HasSubstr("more than 32 modifiers"));
 }
 
-// Each is about a megabyte that an unwise parser would take quadratic time or memory for.
+// Each is about a megabyte that an unwise parser would take quadratic time or memory for. None may take
+// much longer than a kernel as nvcc writes them.
 TEST(PtxHostile, TakesTimeInProportionToTheText) {
+  constexpr double kTimesLonger = 10;
   std::string names, ranges, labels, uses, functions, params, files;
   for (int i = 0; i < 30000; ++i) {
     const std::string n = std::to_string(i);
@@ -160,7 +167,11 @@ TEST(PtxHostile, TakesTimeInProportionToTheText) {
       {"comments", module_text(repeat("/**/ // x\n", kMegabyte / 10))},
       {"open comments", module_text(repeat("/*", kMegabyte / 2))},
   };
-  for (const auto& [what, text] : texts) EXPECT_LT(seconds(text), 0.7) << what;
+  const double ordinary = seconds(large_kernel(kMegabyte)) / kMegabyte;
+  for (const auto& [what, text] : texts) {
+    const double size = static_cast<double>(text.size());
+    EXPECT_LT(seconds(text) / size / ordinary, kTimesLonger) << what;
+  }
 }
 
 // Cut off anywhere, a text is refused or accepted, and the place of the error lies within.
