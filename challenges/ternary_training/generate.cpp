@@ -284,14 +284,28 @@ void special_block(const std::string& kind, Random& random, std::span<float> w) 
   }
 }
 
+// Whether a scale that is off in the last bits, or not yet rounded to binary16, makes no difference:
+// what a plain block is checked for. Traps are made of blocks where it does.
+bool rounding_is_immaterial(std::span<const float> w) {
+  constexpr double kBinary16 = 1e-3, kMean = 1e-5;  // relative; binary16 rounds by up to 2^-11
+  double mean = 0;
+  for (const float v : w) mean += std::abs(static_cast<double>(v)) / kBlockWeights;
+  return half_bits(mean * (1 - kMean)) == half_bits(mean * (1 + kMean)) &&
+         std::ranges::none_of(w, [&](float v) {
+           return std::abs(std::abs(static_cast<double>(v)) - mean / 2) < kBinary16 * mean;
+         });
+}
+
 void fill_weights(const json& params, std::int64_t cols, std::uint64_t seed, std::span<float> w) {
   if (w.empty() || cols % kBlockWeights != 0) return;
   const std::string kind = params.value("weights", "normal");
-  fill_normal(w, seed, 0, params.value("sigma", 1.0f));
+  const float sigma = params.value("sigma", 1.0f);
+  fill_normal(w, seed, 0, sigma);
   Random random(substream(seed, 9));
   for (std::size_t at = 0; at < w.size(); at += kBlockWeights) {
     const auto block = w.subspan(at, kBlockWeights);
     if (kind == "graded") {  // every block has a scale of its own
+      while (!rounding_is_immaterial(block)) fill_normal(block, random.next(), 0, sigma);
       const auto factor = static_cast<float>(std::exp2(random.below(16) - 8));
       for (float& v : block) v *= factor;
     } else if (kind != "normal") {
