@@ -22,13 +22,13 @@ extern "C" int ln_forward(assay_ctx*, const ln_params* p, const void* x, const f
   for (std::int64_t r = 0; r < p->rows; ++r) {
     const float* row = static_cast<const float*>(x) + r * p->D;
     float* out = static_cast<float*>(y) + r * p->D;
-    float sum = 0, square = 0;
+    double sum = 0, squares = 0;
     for (std::int64_t i = 0; i < p->D; ++i) {
       sum += row[i];
-      square += row[i] * row[i];
+      squares += row[i] * row[i];
     }
-    const float mean = sum / D;
-    const float rstd = 1 / std::sqrt(std::max(square / D - mean * mean, 0.0f) + 1e-5f);
+    const float mean = static_cast<float>(sum) / D, mean_square = static_cast<float>(squares) / D;
+    const float rstd = 1 / std::sqrt(std::max(mean_square - mean * mean, 0.0f) + 1e-5f);
     statistics[2 * r] = mean;
     statistics[2 * r + 1] = rstd;
     for (std::int64_t i = 0; i < p->D; ++i) out[i] = (row[i] - mean) * rstd * gamma[i] + beta[i];
@@ -49,16 +49,15 @@ extern "C" int ln_backward(assay_ctx*, const ln_params* p, const void* dy, const
     const float* dr = static_cast<const float*>(dy) + r * p->D;
     float* out = static_cast<float*>(dx) + r * p->D;
     const float mean = statistics[2 * r], rstd = statistics[2 * r + 1];
-    float mean_g = 0, mean_gx = 0;
+    double sum_g = 0, sum_gx = 0;
     for (std::int64_t i = 0; i < p->D; ++i) {
       const float xhat = (xr[i] - mean) * rstd;
-      mean_g += dr[i] * gamma[i];
-      mean_gx += dr[i] * gamma[i] * xhat;
+      sum_g += dr[i] * gamma[i];
+      sum_gx += dr[i] * gamma[i] * xhat;
       dgamma[i] += dr[i] * xhat;
       dbeta[i] += dr[i];
     }
-    mean_g /= D;
-    mean_gx /= D;
+    const float mean_g = static_cast<float>(sum_g) / D, mean_gx = static_cast<float>(sum_gx) / D;
     for (std::int64_t i = 0; i < p->D; ++i) {
       out[i] = rstd * (dr[i] * gamma[i] - mean_g - (xr[i] - mean) * rstd * mean_gx);
     }
