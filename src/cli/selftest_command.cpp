@@ -31,6 +31,7 @@ struct SelftestCommand {
   std::vector<std::string> challenges, examples;
   std::size_t jobs = static_cast<std::size_t>(available_cores());
   std::uint64_t seed = 1;
+  bool every_case = false;
 };
 
 // One example, judged.
@@ -45,15 +46,6 @@ struct Row {
 
 bool failed(const CaseResult& c) {
   return c.verdict != Verdict::ok && c.verdict != Verdict::unsupported;
-}
-
-// Examples that name a timed or an exclusive case are timed, the others only checked.
-bool needs_timing(const Row& row) {
-  return std::any_of(row.spec->cases.begin(), row.spec->cases.end(), [&](const CaseSpec& c) {
-    return (c.group == CaseGroup::timed || c.exclusive) &&
-           std::find(row.example.targets.begin(), row.example.targets.end(), c.name) !=
-               row.example.targets.end();
-  });
 }
 
 std::string complaint_about(const Row& row) {
@@ -150,16 +142,16 @@ int execute(const Context& context, const SelftestCommand& c) {
       Row& row = rows[i];
       const BuildResult built = runner.build_example(*row.spec, row.example);
       progress.status("checking " + row.example.name);
-      row.cell = runner.check_example(*row.spec, row.example, built);
-      if (!needs_timing(row)) {
+      row.cell = runner.check_built(*row.spec, built, run::cases_for(row.example, c.every_case));
+      if (!run::needs_timing(*row.spec, row.example)) {
         judge(row);
         progress.finished(row.example.name);
       }
     });
     for (Row& row : rows) {
-      if (!needs_timing(row)) continue;
+      if (!run::needs_timing(*row.spec, row.example)) continue;
       progress.status("timing " + row.example.name);
-      runner.time_example(*row.spec, row.example, row.cell);
+      runner.time_example(*row.spec, row.cell, run::cases_for(row.example, c.every_case));
       judge(row);
       progress.finished(row.example.name);
     }
@@ -183,14 +175,16 @@ void add_selftest(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
       "selftest", "Run every shipped example; each must earn what its name states");
   command->footer(
-      "\nwrong_* and cheat_* must fail the cases on their first line, slow_* must pass and earn "
-      "few\n"
-      "performance points, and every trap must catch at least one example or say why not.");
+      "\nwrong_* and cheat_* must fail the cases on their first line, slow_* must pass all and earn\n"
+      "few points for speed, and every trap must catch at least one example or say why not. A\n"
+      "wrong_* runs only the cases that it names.");
   auto c = std::make_shared<SelftestCommand>();
   command->add_option("--challenge,-c", c->challenges, "only this challenge; may be repeated");
   command->add_option("--example,-e", c->examples, "only this example; may be repeated");
   command->add_option("--jobs,-j", c->jobs, "threads")->check(CLI::Range(1, 256));
   command->add_option("--seed", c->seed, "seed of the inputs")->capture_default_str();
+  command->add_flag("--every-case", c->every_case,
+                    "wrong_* too run all cases that make correctness: shows which catch what");
   add_harness_options(*command, c->harness);
   command->callback(
       [&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });

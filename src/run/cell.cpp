@@ -95,6 +95,11 @@ bool may_time(const Challenge& challenge, std::span<const CaseSpec* const> cases
 
 }  // namespace
 
+CaseFilter cases_for(const Example& example, bool every_case) {
+  return {.named = example.targets,
+          .and_correctness = every_case || example.kind != Example::Kind::wrong};
+}
+
 WorkerSettings CellRunner::worker_settings(const ChallengeSpec& spec,
                                            const fs::path& library) const {
   WorkerSettings settings;
@@ -150,8 +155,11 @@ Baselines CellRunner::baselines(const ChallengeSpec& spec) {
 }
 
 BuildResult CellRunner::build_example(const ChallengeSpec& spec, const Example& example) {
-  BuildResult result =
-      builder_.build({{example.source}, example_headers(spec), spec.limits.build_time_s});
+  BuildResult result = builder_.build({.sources = {example.source},
+                                       .headers = example_headers(spec),
+                                       .time_limit_s = spec.limits.build_time_s,
+                                       .for_speed = example.kind != Example::Kind::wrong ||
+                                                    needs_timing(spec, example)});
   result.record.source_hash = sha256_hex(example.source.contents);
   return result;
 }
@@ -165,11 +173,6 @@ CellResult CellRunner::check(const ChallengeSpec& spec, const Submission& submis
   });
   cell.key = {submission.model, submission.challenge, submission.attempt, submission.device()};
   return cell;
-}
-
-CellResult CellRunner::check_example(const ChallengeSpec& spec, const Example& example,
-                                     const BuildResult& built) {
-  return check_built(spec, built, {false, "", false, example.targets});
 }
 
 CellResult CellRunner::new_cell(const ChallengeSpec& spec, const BuildResult& built) const {
@@ -252,7 +255,7 @@ SimulatedWork CellRunner::simulate_baseline(const ChallengeSpec& spec, const std
   const fs::path library = baseline(spec, file), kept = work_file(library, spec, case_name);
   if (const auto work = load_work(kept)) return *work;
   TimeAccount account;
-  const CaseFilter only{false, case_name, false, {}};
+  const CaseFilter only{.only = case_name};
   const std::vector<CaseResult> results =
       run_simulated(challenge_of(spec), simulator_settings(spec, library), kSeed, only, account);
   add(account);
@@ -305,10 +308,12 @@ void CellRunner::run_exclusive(const ChallengeSpec& spec, CellResult& cell) {
   run_exclusive(spec, cell, options_.filter);
 }
 
-void CellRunner::time_example(const ChallengeSpec& spec, const Example& example, CellResult& cell) {
-  const CaseFilter filter{true, "", false, example.targets};
-  time_together(spec, std::span(&cell, 1), filter);
-  run_exclusive(spec, cell, filter);
+void CellRunner::time_example(const ChallengeSpec& spec, CellResult& cell,
+                              const CaseFilter& filter) {
+  CaseFilter quick = filter;
+  quick.quick = true;
+  time_together(spec, std::span(&cell, 1), quick);
+  run_exclusive(spec, cell, quick);
 }
 
 void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult> cells,
@@ -373,7 +378,7 @@ CaseResult CellRunner::run_alone(const ChallengeSpec& spec, const CaseSpec& c,
   const ProcessorTicks before = processor_ticks();
   for (int i = 0; i < c.repetitions; ++i) {
     CaseResult result = run_correctness(challenge_of(spec), settings, options_.seed,
-                                        {false, c.name, true, {}}, account)
+                                        {.only = c.name, .exclusive = true}, account)
                             .at(0);
     if (!c.pace.of.empty()) result.metrics.push_back({"budget_s", c.params.at("seconds")});
     const bool failed = result.verdict != Verdict::ok;

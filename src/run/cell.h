@@ -28,6 +28,11 @@ struct RunOptions {
   unsigned simulator_threads = 1;  // of each simulated device
 };
 
+// What shows whether an example earns what its name states: of a wrong one the cases that it names;
+// with every_case all that make correctness too. A slow one must pass these, and a cheat may need them
+// to prepare what it does in the one it names.
+CaseFilter cases_for(const Example&, bool every_case);
+
 class CellRunner {
  public:
   CellRunner(Builder& builder, RunOptions options) : builder_(builder), options_(options) {}
@@ -45,18 +50,17 @@ class CellRunner {
   // Builds naive and par so that later cells need not wait. Throws Error if one does not compile.
   Baselines baselines(const ChallengeSpec&);
 
-  // The same steps for an example. It is checked on what makes correctness and on its targets, and timed as in
-  // a quick run on those of them that are timed.
+  // The same steps for an example, with the cases of cases_for(). A wrong one that is not timed
+  // is compiled quickly rather than well; times are those of a quick run.
   BuildResult build_example(const ChallengeSpec&, const Example&);
-  CellResult check_example(const ChallengeSpec&, const Example&, const BuildResult&);
-  void time_example(const ChallengeSpec&, const Example&, CellResult&);
+  CellResult check_built(const ChallengeSpec&, const BuildResult&, const CaseFilter&);
+  void time_example(const ChallengeSpec&, CellResult&, const CaseFilter&);
 
   TimeAccount account() const;
 
  private:
   BuildResult build(const ChallengeSpec&, const Submission&);
   CellResult new_cell(const ChallengeSpec&, const BuildResult&) const;
-  CellResult check_built(const ChallengeSpec&, const BuildResult&, const CaseFilter&);
   CellResult simulate_built(const ChallengeSpec&, const BuildResult&);
   WorkerSettings simulator_settings(const ChallengeSpec&,
                                     const std::filesystem::path& library) const;

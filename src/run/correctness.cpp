@@ -194,10 +194,10 @@ class Session {
 
 bool CaseFilter::takes(const CaseSpec& spec) const {
   if (!only.empty()) return spec.name == only;
-  if (!targets.empty()) {
+  if (!named.empty()) {
     const bool correctness = spec.group == CaseGroup::core || spec.group == CaseGroup::edge ||
                              spec.group == CaseGroup::trap;
-    return correctness || std::ranges::find(targets, spec.name) != targets.end();
+    return (correctness && and_correctness) || std::ranges::find(named, spec.name) != named.end();
   }
   return !quick || spec.quick;
 }

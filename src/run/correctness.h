@@ -21,8 +21,8 @@ struct CaseFilter {
   bool quick = false;
   std::string only;        // a case's name; "" means all
   bool exclusive = false;  // of the untimed cases, those that run alone instead of the others
-  // Not empty: the cases that make correctness, and these by name.
-  std::vector<std::string> targets;
+  std::vector<std::string> named;  // not empty: only these cases
+  bool and_correctness = false;    // with them, all that make correctness
 
   bool takes(const CaseSpec&) const;
 };

@@ -70,6 +70,13 @@ std::vector<fs::path> files_of(const ChallengeSpec& spec, const char* extension)
   return paths;
 }
 
+template <class Property>
+bool names_a_case(const ChallengeSpec& spec, const Example& example, Property property) {
+  return std::ranges::any_of(example.targets, [&](const std::string& target) {
+    return property(*std::ranges::find(spec.cases, target, &CaseSpec::name));
+  });
+}
+
 }  // namespace
 
 SourceFile challenge_file(const ChallengeSpec& spec, const std::string& file) {
@@ -90,9 +97,14 @@ std::vector<SourceFile> example_headers(const ChallengeSpec& spec) {
 }
 
 bool breaks_what_is_required(const ChallengeSpec& spec, const Example& example) {
-  return std::ranges::any_of(example.targets, [&](const std::string& target) {
-    const CaseGroup group = std::ranges::find(spec.cases, target, &CaseSpec::name)->group;
-    return group == CaseGroup::core || group == CaseGroup::edge || group == CaseGroup::trap;
+  return names_a_case(spec, example, [](const CaseSpec& c) {
+    return c.group == CaseGroup::core || c.group == CaseGroup::edge || c.group == CaseGroup::trap;
+  });
+}
+
+bool needs_timing(const ChallengeSpec& spec, const Example& example) {
+  return names_a_case(spec, example, [](const CaseSpec& c) {
+    return c.group == CaseGroup::timed || c.exclusive;
   });
 }
 

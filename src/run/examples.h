@@ -29,6 +29,9 @@ std::vector<SourceFile> example_headers(const ChallengeSpec&);
 // capabilities that their submission may lack.
 bool breaks_what_is_required(const ChallengeSpec&, const Example&);
 
+// Whether it names a case that is timed or runs alone.
+bool needs_timing(const ChallengeSpec&, const Example&);
+
 // A file of the challenge's folder. Throws Error when it cannot be read.
 SourceFile challenge_file(const ChallengeSpec&, const std::string& file);
 

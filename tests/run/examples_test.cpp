@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "run/cell.h"
+
 namespace assay::run {
 namespace {
 
@@ -100,11 +102,42 @@ TEST_F(ExamplesTest, MayIncludeTheInterfaceNaiveAndTheHeadersBesideThem) {
   EXPECT_THAT(names, ElementsAre("abi.h", "naive.cpp", "common.h", "z.h"));
 }
 
+// A wrong one shows what it must in the cases that it names; the others need more.
+TEST_F(ExamplesTest, OnlyWrongOnesAreCheckedOnTheirCasesAlone) {
+  write("examples/cheat_a.cpp", "// caught: memory\n");
+  write("examples/slow_b.cpp", "// slow: time\n");
+  write("examples/wrong_c.cpp", "// fails: ties\n");
+  const auto taken = [&](const Example& example, bool every_case) {
+    const CaseFilter filter = cases_for(example, every_case);
+    std::vector<std::string> names;
+    for (const CaseSpec& c : spec_.cases) {
+      if (filter.takes(c)) names.push_back(c.name);
+    }
+    return names;
+  };
+  const std::vector<Example> found = load_examples(spec_);
+  EXPECT_THAT(taken(found.at(0), false), ElementsAre("basic", "empty", "ties", "memory"));
+  EXPECT_THAT(taken(found.at(1), false), ElementsAre("basic", "empty", "ties", "time"));
+  EXPECT_THAT(taken(found.at(2), false), ElementsAre("ties"));
+  EXPECT_THAT(taken(found.at(2), true), ElementsAre("basic", "empty", "ties"));
+}
+
 // A model's tests may be asked to reject only what every submission must do.
 TEST_F(ExamplesTest, OnlyCasesOfEverySubmissionAreRequired) {
   for (const char* c : {"basic", "empty", "ties"}) EXPECT_TRUE(required(c)) << c;
   for (const char* c : {"bf16", "time", "memory"}) EXPECT_FALSE(required(c)) << c;
   EXPECT_TRUE(required("bf16 ties"));
+}
+
+TEST_F(ExamplesTest, TimingIsForTimedCasesAndThoseThatRunAlone) {
+  const auto timed = [&](const std::string& targets) {
+    write("examples/wrong_x.cpp", "// fails: " + targets + "\n");
+    return needs_timing(spec_, load_examples(spec_).at(0));
+  };
+  EXPECT_TRUE(timed("basic time"));
+  EXPECT_FALSE(timed("basic memory"));
+  spec_.cases[0].exclusive = true;
+  EXPECT_TRUE(timed("basic memory"));
 }
 
 }  // namespace
