@@ -175,7 +175,8 @@ void add_selftest(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
       "selftest", "Run every shipped example; each must earn what its name states");
   command->footer(
-      "\nwrong_* and cheat_* must fail the cases on their first line, slow_* must pass all and earn\n"
+      "\nwrong_* and cheat_* must fail the cases on their first line, slow_* must pass all and "
+      "earn\n"
       "few points for speed, and every trap must catch at least one example or say why not. A\n"
       "wrong_* runs only the cases that it names.");
   auto c = std::make_shared<SelftestCommand>();

@@ -155,11 +155,11 @@ Baselines CellRunner::baselines(const ChallengeSpec& spec) {
 }
 
 BuildResult CellRunner::build_example(const ChallengeSpec& spec, const Example& example) {
-  BuildResult result = builder_.build({.sources = {example.source},
-                                       .headers = example_headers(spec),
-                                       .time_limit_s = spec.limits.build_time_s,
-                                       .for_speed = example.kind != Example::Kind::wrong ||
-                                                    needs_timing(spec, example)});
+  BuildResult result = builder_.build(
+      {.sources = {example.source},
+       .headers = example_headers(spec),
+       .time_limit_s = spec.limits.build_time_s,
+       .for_speed = example.kind != Example::Kind::wrong || needs_timing(spec, example)});
   result.record.source_hash = sha256_hex(example.source.contents);
   return result;
 }

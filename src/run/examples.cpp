@@ -103,9 +103,8 @@ bool breaks_what_is_required(const ChallengeSpec& spec, const Example& example) 
 }
 
 bool needs_timing(const ChallengeSpec& spec, const Example& example) {
-  return names_a_case(spec, example, [](const CaseSpec& c) {
-    return c.group == CaseGroup::timed || c.exclusive;
-  });
+  return names_a_case(spec, example,
+                      [](const CaseSpec& c) { return c.group == CaseGroup::timed || c.exclusive; });
 }
 
 }  // namespace assay::run

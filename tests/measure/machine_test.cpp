@@ -1,6 +1,7 @@
 #include "measure/machine.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -16,7 +17,7 @@ class ProcStat : public ::testing::Test {
     std::ofstream(file_) << text;
     return processor_ticks(file_);
   }
-  const std::string file_ = ::testing::TempDir() + "assay_proc_stat";
+  const std::string file_ = ::testing::TempDir() + "assay_proc_stat_" + std::to_string(::getpid());
 };
 
 TEST_F(ProcStat, IdleAndWaitingTimeIsNeitherBusyNorStolen) {

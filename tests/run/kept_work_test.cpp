@@ -1,6 +1,7 @@
 #include "run/kept_work.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -14,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct KeptWork : testing::Test {
-  fs::path folder = fs::path(testing::TempDir()) / "kept_work_test";
+  fs::path folder = fs::path(testing::TempDir()) / ("kept_work_test_" + std::to_string(::getpid()));
   void SetUp() override { fs::create_directories(folder); }
   void TearDown() override { fs::remove_all(folder); }
 
