@@ -178,7 +178,7 @@ namespace {
 std::vector<std::string> flags_of(const BuildRequest& request, const std::string& architecture) {
   if (request.language == Language::cuda) return cuda_flags(architecture);
   std::vector<std::string> flags = kFlags;
-  flags.insert(flags.begin() + 1, request.for_speed ? "-O3" : "-O2");
+  flags.insert(flags.begin() + 1, request.for_speed ? "-O3" : "-O1");
   return flags;
 }
 

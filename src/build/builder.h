@@ -19,7 +19,7 @@ struct BuildRequest {
   std::vector<SourceFile> headers;  // the challenge's abi.h and what else may be included
   double time_limit_s = 60;
   Language language = Language::cpp;
-  bool for_speed = true;  // C++ only: -O3; else -O2, which compiles in half the time
+  bool for_speed = true;  // C++ only: -O3; else -O1, which compiles in a third to half the time
   // C++ only: make an object of one source instead of a library; or link the objects of such requests into a
   // library, without the names of what is local to them.
   bool object = false;

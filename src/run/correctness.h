@@ -19,10 +19,10 @@ inline constexpr int kPatience = 3;
 // Chooses cases: a --quick run, a single case by name, or what an example is about.
 struct CaseFilter {
   bool quick = false;
-  std::string only;        // a case's name; "" means all
+  std::string only{};      // a case's name; "" means all
   bool exclusive = false;  // of the untimed cases, those that run alone instead of the others
-  std::vector<std::string> named;  // not empty: only these cases
-  bool and_correctness = false;    // with them, all that make correctness
+  std::vector<std::string> named{};  // not empty: only these cases
+  bool and_correctness = false;      // with them, all that make correctness
 
   bool takes(const CaseSpec&) const;
 };
