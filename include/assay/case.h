@@ -14,6 +14,10 @@ namespace assay {
 // make the performance score and must be correct on every repetition.
 enum class CaseGroup : std::uint8_t { core, edge, trap, completeness, resource, timed };
 
+constexpr bool in_correctness(CaseGroup g) {
+  return g == CaseGroup::core || g == CaseGroup::edge || g == CaseGroup::trap;
+}
+
 inline constexpr std::uint64_t kInstructionLimit = 1'000'000'000;
 
 // Ties a time budget to the machine's speed: params["seconds"] becomes `times` what the challenge's

@@ -20,10 +20,6 @@ struct Tally {
   double share() const { return possible > 0 ? earned / possible : 0; }
 };
 
-bool in_correctness(CaseGroup g) {
-  return g == CaseGroup::core || g == CaseGroup::edge || g == CaseGroup::trap;
-}
-
 std::vector<std::string> names_of(const ChallengeSpec& spec, bool (*wanted)(CaseGroup)) {
   std::vector<std::string> names;
   for (const CaseSpec& c : spec.cases) {

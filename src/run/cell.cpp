@@ -96,7 +96,8 @@ bool may_time(const Challenge& challenge, std::span<const CaseSpec* const> cases
 }  // namespace
 
 CaseFilter cases_for(const Example& example, bool every_case) {
-  return {.named = example.targets,
+  return {.quick = true,
+          .named = example.targets,
           .and_correctness = every_case || example.kind != Example::Kind::wrong};
 }
 
@@ -310,10 +311,8 @@ void CellRunner::run_exclusive(const ChallengeSpec& spec, CellResult& cell) {
 
 void CellRunner::time_example(const ChallengeSpec& spec, CellResult& cell,
                               const CaseFilter& filter) {
-  CaseFilter quick = filter;
-  quick.quick = true;
-  time_together(spec, std::span(&cell, 1), quick);
-  run_exclusive(spec, cell, quick);
+  time_together(spec, std::span(&cell, 1), filter);
+  run_exclusive(spec, cell, filter);
 }
 
 void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult> cells,

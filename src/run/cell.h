@@ -30,7 +30,7 @@ struct RunOptions {
 
 // What shows whether an example earns what its name states: of a wrong one the cases that it names;
 // with every_case all that make correctness too. A slow one must pass these, and a cheat may need them
-// to prepare what it does in the one it names.
+// to prepare what it does in the one it names. Timed as in a quick run.
 CaseFilter cases_for(const Example&, bool every_case);
 
 class CellRunner {
@@ -51,7 +51,7 @@ class CellRunner {
   Baselines baselines(const ChallengeSpec&);
 
   // The same steps for an example, with the cases of cases_for(). A wrong one that is not timed
-  // is compiled quickly rather than well; times are those of a quick run.
+  // is compiled quickly rather than well.
   BuildResult build_example(const ChallengeSpec&, const Example&);
   CellResult check_built(const ChallengeSpec&, const BuildResult&, const CaseFilter&);
   void time_example(const ChallengeSpec&, CellResult&, const CaseFilter&);

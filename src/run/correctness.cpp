@@ -195,9 +195,8 @@ class Session {
 bool CaseFilter::takes(const CaseSpec& spec) const {
   if (!only.empty()) return spec.name == only;
   if (!named.empty()) {
-    const bool correctness = spec.group == CaseGroup::core || spec.group == CaseGroup::edge ||
-                             spec.group == CaseGroup::trap;
-    return (correctness && and_correctness) || std::ranges::find(named, spec.name) != named.end();
+    return (and_correctness && in_correctness(spec.group)) ||
+           std::ranges::find(named, spec.name) != named.end();
   }
   return !quick || spec.quick;
 }

@@ -97,9 +97,7 @@ std::vector<SourceFile> example_headers(const ChallengeSpec& spec) {
 }
 
 bool breaks_what_is_required(const ChallengeSpec& spec, const Example& example) {
-  return names_a_case(spec, example, [](const CaseSpec& c) {
-    return c.group == CaseGroup::core || c.group == CaseGroup::edge || c.group == CaseGroup::trap;
-  });
+  return names_a_case(spec, example, [](const CaseSpec& c) { return in_correctness(c.group); });
 }
 
 bool needs_timing(const ChallengeSpec& spec, const Example& example) {
