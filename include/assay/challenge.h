@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "assay/case.h"
@@ -32,7 +33,7 @@ enum class Role : std::uint8_t {
 struct BufferPlan {
   std::string name;
   Dtype dtype = Dtype::f32;
-  std::vector<std::int64_t> shape;  // row-major; any dimension may be 0
+  std::vector<std::int64_t> shape{};  // row-major; any dimension may be 0
   Role role = Role::input;
   int phase = 0;         // inputs: hidden from the worker until this phase starts
   bool null = false;     // the worker sees NULL
@@ -56,6 +57,16 @@ struct CasePlan {
   int phases = 1;        // the adapter is called once per phase, in order
   int timed_phase = 0;   // the one whose time counts
   bool aligned = false;  // base pointers on 256 bytes; else only on the element size
+
+  // Appends a buffer. Its position is its handle: one declared out of order is the challenge's mistake
+  // (std::logic_error).
+  void add(int handle, BufferPlan buffer) {
+    if (handle < 0 || static_cast<std::size_t>(handle) != buffers.size()) {
+      throw std::logic_error("buffer " + buffer.name + " has handle " + std::to_string(handle) +
+                             " but is declared at position " + std::to_string(buffers.size()));
+    }
+    buffers.push_back(std::move(buffer));
+  }
 
   // Marks buffers that stay in host memory; those that the plan does not have are no matter.
   void keep_on_host(std::initializer_list<std::string_view> names) {

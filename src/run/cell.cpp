@@ -141,7 +141,7 @@ BuildResult CellRunner::build(const ChallengeSpec& spec, const Submission& submi
 fs::path CellRunner::baseline(const ChallengeSpec& spec, const std::string& file) {
   const Language language = file.ends_with(".cu") ? Language::cuda : Language::cpp;
   const BuildResult result = builder_.build({{challenge_file(spec, file)},
-                                             {challenge_file(spec, "abi.h")},
+                                             baseline_headers(spec),
                                              build_limit(spec, language),
                                              language});
   if (result.record.verdict != Verdict::ok) {

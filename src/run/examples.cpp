@@ -58,9 +58,10 @@ Example load_example(const ChallengeSpec& spec, const fs::path& path) {
   return example;
 }
 
-// The files of examples/ with that extension, sorted.
-std::vector<fs::path> files_of(const ChallengeSpec& spec, const char* extension) {
-  const fs::path folder = fs::path(spec.directory) / "examples";
+// The files of a folder of the challenge with that extension, sorted.
+std::vector<fs::path> files_of(const ChallengeSpec& spec, const char* subfolder,
+                               const char* extension) {
+  const fs::path folder = fs::path(spec.directory) / subfolder;
   if (!fs::exists(folder)) return {};
   std::vector<fs::path> paths;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -85,13 +86,24 @@ SourceFile challenge_file(const ChallengeSpec& spec, const std::string& file) {
 
 std::vector<Example> load_examples(const ChallengeSpec& spec) {
   std::vector<Example> examples;
-  for (const fs::path& path : files_of(spec, ".cpp")) examples.push_back(load_example(spec, path));
+  for (const fs::path& path : files_of(spec, "examples", ".cpp"))
+    examples.push_back(load_example(spec, path));
   return examples;
 }
 
+std::vector<SourceFile> baseline_headers(const ChallengeSpec& spec) {
+  std::vector<SourceFile> headers{challenge_file(spec, "abi.h")};
+  for (const char* folder : {"naive", "par"}) {
+    for (const fs::path& path : files_of(spec, folder, ".h"))
+      headers.push_back({folder / path.filename(), read_file(path)});
+  }
+  return headers;
+}
+
 std::vector<SourceFile> example_headers(const ChallengeSpec& spec) {
-  std::vector<SourceFile> headers{challenge_file(spec, "abi.h"), challenge_file(spec, "naive.cpp")};
-  for (const fs::path& path : files_of(spec, ".h"))
+  std::vector<SourceFile> headers = baseline_headers(spec);
+  headers.push_back(challenge_file(spec, "naive.cpp"));
+  for (const fs::path& path : files_of(spec, "examples", ".h"))
     headers.push_back({path.filename(), read_file(path)});
   return headers;
 }

@@ -22,7 +22,10 @@ struct Example {
 // unknown case.
 std::vector<Example> load_examples(const ChallengeSpec&);
 
-// What an example may include: abi.h, naive.cpp and the headers that lie among the examples.
+// What naive and par may include: abi.h, and the headers of the folders naive/ and par/ by that path.
+std::vector<SourceFile> baseline_headers(const ChallengeSpec&);
+
+// What an example may include: the same, naive.cpp, and the headers that lie among the examples.
 std::vector<SourceFile> example_headers(const ChallengeSpec&);
 
 // Whether a case that every submission must pass fails with it. Tests need not know of

@@ -64,10 +64,9 @@ ChallengeSpec spec_of(const std::string& challenge) {
 std::string compile(const std::string& source, const std::string& challenge) {
   namespace fs = std::filesystem;
   const std::string folder = fmt::format("{}/challenges/{}", ASSAY_SOURCE_DIR, challenge);
-  // Examples may include naive.cpp and headers beside them, so these are part of the content address.
-  std::string text =
-      read_file(source) + read_file(folder + "/naive.cpp") + read_file(folder + "/abi.h");
-  for (const auto& entry : fs::directory_iterator(folder + "/examples")) {
+  // What may be included is part of the content address: naive.cpp and the folder's headers.
+  std::string text = read_file(source) + read_file(folder + "/naive.cpp");
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.path().extension() == ".h") text += read_file(entry.path());
   }
   const std::string key = sha256_hex(text);
