@@ -113,7 +113,7 @@ struct Score {
   std::vector<Dimension> dimensions;
   std::vector<ShapeSpeed> speeds;
   std::string
-      modelled_on;  // the GPU whose model gave the speeds, see measure/gpu.h; empty: measured
+      modelled_on;  // the GPU whose model gave the speeds, see grade/gpu.h; empty: measured
   std::vector<std::string> flags;
 };
 

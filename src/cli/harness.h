@@ -9,7 +9,7 @@
 #include "assay/results.h"
 #include "build/builder.h"
 #include "cli/context.h"
-#include "measure/gpu.h"
+#include "grade/gpu.h"
 #include "sandbox/probe.h"
 #include "spec/spec.h"
 #include "submission/submission.h"

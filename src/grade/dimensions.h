@@ -8,7 +8,7 @@
 
 #include "assay/case.h"
 #include "assay/results.h"
-#include "measure/gpu.h"
+#include "grade/gpu.h"
 
 namespace assay::grading {
 

@@ -6,7 +6,7 @@
 
 #include "assay/case.h"
 #include "assay/results.h"
-#include "measure/gpu.h"
+#include "grade/gpu.h"
 
 namespace assay {
 
@@ -24,7 +24,7 @@ inline constexpr const char* kQuickFlag = "quick";
 //  - What did not build or load has a total of 0. A failed core case caps it at kFailedCoreCap.
 // Dimensions of weight 0 are left out. Cases unknown to the spec are ignored.
 //
-// The speed of a simulated cell (device "sim") is that of the model of `gpu`, see measure/gpu.h; its spec is
+// The speed of a simulated cell (device "sim") is that of the model of `gpu`, see grade/gpu.h; its spec is
 // spec_for("sim", ...). The score says on which GPU.
 Score grade(const ChallengeSpec&, const CellResult&, std::string_view gpu = kDefaultGpu);
 

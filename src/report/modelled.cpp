@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "measure/gpu.h"
+#include "grade/gpu.h"
 #include "report/figures.h"
 #include "results/simulated_work.h"
 #include "util/text.h"

@@ -1,4 +1,4 @@
-#include "measure/gpu.h"
+#include "grade/gpu.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "measure/gpu.h"
+#include "grade/gpu.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
