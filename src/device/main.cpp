@@ -1,4 +1,4 @@
-// The device process: device/protocol.h. Its image is embedded in assay.
+// The device process: wire/device.h. Its image is embedded in assay.
 //
 // argv: device MEMORY_BYTES INSTRUCTION_LIMIT THREADS
 #include <poll.h>

@@ -22,30 +22,6 @@ Call call_of(CallKind kind, std::uint64_t address = 0, std::uint64_t bytes = 0) 
   return call;
 }
 
-// Reads values from an answer's payload, which is as long as the device says, within the window.
-class Payload {
- public:
-  Payload(const std::byte* window, std::uint64_t bytes)
-      : at_(window), end_(window + std::min<std::uint64_t>(bytes, kWindowBytes)) {}
-
-  template <class T>
-  T value() {
-    T v{};
-    if (static_cast<std::size_t>(end_ - at_) >= sizeof v) std::memcpy(&v, at_, sizeof v);
-    at_ += std::min<std::ptrdiff_t>(sizeof v, end_ - at_);
-    return v;
-  }
-  std::string text(std::size_t bytes) {
-    const auto n = std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(bytes), end_ - at_);
-    std::string s(reinterpret_cast<const char*>(at_), static_cast<std::size_t>(n));
-    at_ += n;
-    return s;
-  }
-
- private:
-  const std::byte *at_, *end_;
-};
-
 }  // namespace
 
 RemoteDevice::RemoteDevice(std::byte* link, int call_fd, int answer_fd)
@@ -67,6 +43,10 @@ Answer RemoteDevice::ask(const Call& call) {
   return answer;
 }
 
+wire::PayloadReader RemoteDevice::payload_of(const Answer& answer) const {
+  return {std::span(window_, kWindowBytes), answer.payload};
+}
+
 Answer RemoteDevice::ask(Call call, std::span<const std::byte> payload) {
   if (payload.size() > kWindowBytes) return {};
   std::memcpy(window_, payload.data(), payload.size());
@@ -83,7 +63,7 @@ sim::ModuleReply RemoteDevice::load_module(std::string_view ptx) {
     ask(call_of(CallKind::module_part), bytes_of(ptx.substr(at, kWindowBytes)));
   }
   const Answer answer = ask(call_of(CallKind::module_load));
-  Payload payload(window_, answer.payload);
+  wire::PayloadReader payload = payload_of(answer);
   return {static_cast<Status>(std::min(answer.code, 2u)), payload.text(answer.payload), answer.id};
 }
 
@@ -91,7 +71,7 @@ sim::KernelReply RemoteDevice::kernel(sim::ModuleId module, std::string_view nam
   Call call = call_of(CallKind::kernel);
   call.id = module;
   const Answer answer = ask(call, bytes_of(name));
-  Payload payload(window_, answer.payload);
+  wire::PayloadReader payload = payload_of(answer);
   sim::KernelReply reply;
   reply.status = static_cast<sim::KernelReply::Status>(std::min(answer.code, 2u));
   reply.id = answer.id;
@@ -189,7 +169,7 @@ sim::LaunchReply RemoteDevice::launch(sim::KernelId kernel, const sim::LaunchCon
                 config.dynamic_shared_bytes,
                 config.cooperative ? 1u : 0u};
   const Answer answer = ask(call, params);
-  Payload payload(window_, answer.payload);
+  wire::PayloadReader payload = payload_of(answer);
   const auto wire = payload.value<LaunchWire>();
   sim::LaunchReply reply;
   reply.status = static_cast<sim::LaunchStatus>(wire.status);

@@ -1,8 +1,9 @@
-// The worker's end of the link to the device process: see protocol.h.
+// The worker's end of the link to the device process: see wire/device.h.
 #pragma once
 
-#include "device/protocol.h"
 #include "sim/runtime/device_link.h"
+#include "wire/device.h"
+#include "wire/payload.h"
 
 namespace assay::device {
 
@@ -28,6 +29,7 @@ class RemoteDevice final : public sim::DeviceLink {
  private:
   Answer ask(const Call&);
   Answer ask(Call, std::span<const std::byte> payload);
+  wire::PayloadReader payload_of(const Answer&) const;
   bool inside(std::uint64_t address, std::uint64_t bytes);
 
   LinkPage& page_;

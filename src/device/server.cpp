@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <exception>
 #include <string_view>
 
 #include "sim/ptx/parser.h"
+#include "wire/payload.h"
 
 namespace assay::device {
 namespace {
@@ -27,28 +29,6 @@ void set_text(char (&to)[n], std::string_view from) {
   std::memcpy(to, from.data(), bytes);
   to[bytes] = '\0';
 }
-
-// Fills the window from its begin, as far as there is room.
-class Payload {
- public:
-  explicit Payload(std::byte* window) : window_(window) {}
-
-  template <class T>
-  void value(const T& v) {
-    bytes({reinterpret_cast<const char*>(&v), sizeof v});
-  }
-  std::uint32_t bytes(std::string_view text) {
-    const std::size_t n = std::min(text.size(), kWindowBytes - size_);
-    std::memcpy(window_ + size_, text.data(), n);
-    size_ += n;
-    return static_cast<std::uint32_t>(n);
-  }
-  std::size_t size() const { return size_; }
-
- private:
-  std::byte* window_;
-  std::size_t size_ = 0;
-};
 
 // What CUDA prints on stderr when an assertion fails.
 std::string assertion_line(const sim::Finding& f) {
@@ -119,6 +99,7 @@ void Server::start() {
       device_.write(b.address, contents(b));
   }
   report_ = {};
+  counters_ = {};
   device_.set_shuffle_seed(control_.shuffle_seed);
   device_.reset_high_water();
   listening_ = true;
@@ -128,6 +109,7 @@ void Server::stop() {
   listening_ = false;
   const std::uint64_t peak = device_.high_water();
   report_.peak_bytes = peak > placed_bytes_ ? peak - placed_bytes_ : 0;
+  report_.counters = std::bit_cast<CounterWords>(counters_);
   control_.report = report_;
 }
 
@@ -226,10 +208,10 @@ void Server::dispatch(const Call& call, Answer& answer) {
 }
 
 void Server::load_module(Answer& answer) {
-  Payload payload(window_);
+  wire::PayloadWriter payload(std::span(window_, kWindowBytes));
   const auto fail = [&](std::uint32_t code, std::string_view why) {
     answer.code = code;
-    payload.bytes(why);
+    payload.text(why);
     answer.payload = payload.size();
   };
   constexpr std::uint32_t kInvalid = 1, kUnsupported = 2;
@@ -252,7 +234,7 @@ void Server::load_module(Answer& answer) {
 
 void Server::find_kernel(const Call& call, Answer& answer) {
   constexpr std::uint32_t kOk = 0, kUnknown = 1, kUnsupported = 2;
-  Payload payload(window_);
+  wire::PayloadWriter payload(std::span(window_, kWindowBytes));
   sim::KernelId id = 0;
   sim::KernelInfo info;
   try {
@@ -264,7 +246,7 @@ void Server::find_kernel(const Call& call, Answer& answer) {
   } catch (const std::exception& e) {
     note_missing(e.what());
     answer.code = kUnsupported;
-    payload.bytes(e.what());
+    payload.text(e.what());
     answer.payload = payload.size();
     return;
   }
@@ -279,7 +261,7 @@ void Server::find_kernel(const Call& call, Answer& answer) {
   wire.registers = info.registers;
   wire.max_threads = info.max_threads;
   payload.value(wire);
-  payload.bytes(info.name);
+  payload.text(info.name);
   for (std::size_t i = 0; i < info.param_bytes.size(); ++i) {
     payload.value(info.param_bytes[i]);
     payload.value(info.param_offset[i]);
@@ -330,7 +312,7 @@ void Server::launch(const Call& call, Answer& answer) {
   const bool known = call.id < kernel_params_.size() && kernel_params_[call.id] == call.payload;
   if (!known) {
     wire.status = static_cast<std::uint32_t>(sim::LaunchStatus::invalid_configuration);
-  } else if (report_.counters.instructions >= control_.instruction_limit) {
+  } else if (counters_.instructions >= control_.instruction_limit) {
     report_.over_limit = 1;
     wire.status = static_cast<std::uint32_t>(sim::LaunchStatus::timeout);
   } else {
@@ -357,16 +339,16 @@ void Server::launch(const Call& call, Answer& answer) {
   wire.message_bytes = static_cast<std::uint32_t>(message.size());
   wire.output_bytes = static_cast<std::uint32_t>(output.size());
   wire.error_bytes = static_cast<std::uint32_t>(error_output.size());
-  Payload payload(window_);
+  wire::PayloadWriter payload(std::span(window_, kWindowBytes));
   payload.value(wire);
-  for (const std::string* text : {&message, &output, &error_output}) payload.bytes(*text);
+  for (const std::string* text : {&message, &output, &error_output}) payload.text(*text);
   answer.ok = 1;
   answer.payload = payload.size();
 }
 
 void Server::take(const sim::LaunchResult& result) {
-  report_.counters += result.counters;
-  if (report_.counters.instructions > control_.instruction_limit) report_.over_limit = 1;
+  counters_ += result.counters;
+  if (counters_.instructions > control_.instruction_limit) report_.over_limit = 1;
   for (const sim::Finding& f : result.findings) {
     if (f.kind == sim::FindingKind::instruction_limit) {
       report_.over_limit = 1;

@@ -1,4 +1,4 @@
-// What the device process does with orders and calls: see protocol.h. Needs nothing but memory, so that tests can
+// What the device process does with orders and calls: see wire/device.h. Needs nothing but memory, so that tests can
 // drive it without a process.
 #pragma once
 
@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "device/protocol.h"
+#include "sim/counters.h"
 #include "sim/device.h"
+#include "wire/device.h"
 
 namespace assay::device {
 
@@ -55,7 +56,8 @@ class Server {
   std::size_t ptx_bytes_ = 0;  // that it will have
   std::size_t modules_ = 0;
   std::vector<std::uint32_t> kernel_params_;  // bytes of the parameter block, by KernelId
-  Report report_;
+  sim::Counters counters_;                    // of the launches since start
+  Report report_;                             // since start; gets the counters at stop
 };
 
 }  // namespace assay::device

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -64,7 +65,7 @@ DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings,
   program.exec_fd = sandbox::device_image_fd();
   program.argv = {"device", std::to_string(settings.memory_bytes),
                   std::to_string(settings.launch_limit), std::to_string(settings.threads)};
-  // In descriptor order 0..9; see device/protocol.h.
+  // In descriptor order 0..9; see wire/device.h.
   program.fds = {null.get(),   text.write.get(), text.write.get(), control_.fd(), arena_.fd(),
                  order_.get(), done_.get(),      link_.fd(),       call_.get(),   answer_.get()};
   // No limit on address space: the simulator reserves far more than it touches. What it touches is bounded by
@@ -129,8 +130,12 @@ std::optional<DeviceReport> DeviceProcess::stop(std::chrono::milliseconds patien
   device::Report said;
   std::memcpy(&said, &control().report, sizeof said);
   DeviceReport report;
-  report.work = {said.counters,     said.to_device_bytes, said.to_host_bytes,
-                 said.within_bytes, said.transfers,       said.peak_bytes};
+  report.work = {std::bit_cast<sim::Counters>(said.counters),
+                 said.to_device_bytes,
+                 said.to_host_bytes,
+                 said.within_bytes,
+                 said.transfers,
+                 said.peak_bytes};
   report.work.to_host_bytes += answered_on_host_;
   report.findings = said.findings;
   report.first_finding = text_of(said.first_finding);

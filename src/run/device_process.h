@@ -1,4 +1,4 @@
-// The simulated GPU behind a worker, as the harness drives it; device/protocol.h says how and why.
+// The simulated GPU behind a worker, as the harness drives it; wire/device.h says how and why.
 #pragma once
 
 #include <chrono>
@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "assay/challenge.h"
-#include "device/protocol.h"
 #include "results/simulated_work.h"
 #include "run/arena.h"
 #include "run/layout.h"
 #include "sandbox/sandbox.h"
+#include "wire/device.h"
 
 namespace assay::run {
 

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "assay/challenge.h"
-#include "run/wire.h"
+#include "assay/worker.h"
+#include "wire/worker.h"
 
 namespace assay::run {
 
 inline constexpr std::size_t kCanaryBytes = 64;
-// Room for one callback's request, and for its response; equals worker::kCallbackBytes.
-inline constexpr std::size_t kCallbackPayload = std::size_t{16} << 20;
+// Room for one callback's request, and for its response.
+inline constexpr std::size_t kCallbackPayload = worker::kCallbackBytes;
 
 struct Layout {
   std::vector<wire::BufferSlot> slots;  // one per buffer of the plan

@@ -12,7 +12,7 @@
 // while the harness answers.
 //
 // A submission in CUDA runs in a worker with a CUDA runtime, beside a simulated GPU in a process of its own
-// (device/protocol.h). The device serves it while a request is in progress; that time is not the worker's.
+// (wire/device.h). The device serves it while a request is in progress; that time is not the worker's.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@
 #include "run/arena.h"
 #include "run/device_process.h"
 #include "run/layout.h"
-#include "run/wire.h"
 #include "sandbox/sandbox.h"
+#include "wire/worker.h"
 
 namespace assay::run {
 

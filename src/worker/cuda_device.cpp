@@ -8,9 +8,9 @@
 #include <mutex>
 
 #include "device/remote_device.h"
-#include "run/wire.h"
 #include "sim/runtime/api.h"
 #include "sim/runtime/runtime.h"
+#include "wire/worker.h"
 #include "worker/device.h"
 
 namespace assay::worker {

@@ -1,8 +1,9 @@
 // The worker: the process inside the sandbox that loads one submission and runs its cases. Its
-// image is embedded in assay, once for C++ and once, with a CUDA runtime, for CUDA (device.h). Everything here shares an address space with hostile code, so nothing
-// that it reports is believed without a check; it holds no reference, no seed and no clock.
+// image is embedded in assay, once for C++ and once, with a CUDA runtime, for CUDA (device.h).
+// Everything here shares an address space with hostile code, so nothing that it reports is believed
+// without a check; it holds no reference, no seed and no clock.
 //
-// argv: worker LIBRARY. Descriptors and messages: run/wire.h.
+// argv: worker LIBRARY. Descriptors and messages: wire/worker.h.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,7 +16,7 @@
 #include <cstring>
 
 #include "run/adapter_registry.h"
-#include "run/wire.h"
+#include "wire/worker.h"
 #include "worker/device.h"
 #include "worker/probe.h"
 #include "worker/scratch.h"

@@ -1,6 +1,7 @@
 // A device server in this process, with kernels written in PTX.
 #pragma once
 
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -60,6 +61,7 @@ class ServerFixture {
     order(Order::stop);
     return control.report;
   }
+  sim::Counters counters() const { return std::bit_cast<sim::Counters>(control.report.counters); }
   // Two buffers of 16 bytes: an input of the phase, and an output one element off.
   void place(int input_phase = 0) {
     control.buffers = 2;

@@ -84,15 +84,16 @@ TEST(DeviceServer, TheReportCountsOnePhase) {
   f.call(CallKind::read, f.output(), 8);
   f.call(CallKind::fill, f.output(), 12);
   const Report first = f.stop();
-  EXPECT_EQ(first.counters.launches, 2u);
-  EXPECT_EQ(first.counters.global_store_bytes, 8u);
+  EXPECT_EQ(f.counters().launches, 2u);
+  EXPECT_EQ(f.counters().global_store_bytes, 8u);
   EXPECT_EQ(first.to_device_bytes, 4u);
   EXPECT_EQ(first.to_host_bytes, 8u);
   EXPECT_EQ(first.within_bytes, 12u);
   EXPECT_EQ(first.transfers, 3u);
   EXPECT_EQ(first.findings, 0u);
   f.start(1);
-  EXPECT_EQ(f.stop().counters.launches, 0u);
+  f.stop();
+  EXPECT_EQ(f.counters().launches, 0u);
 }
 
 TEST(DeviceServer, MemoryBesideTheBuffersIsMeasured) {

@@ -41,8 +41,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-
-#include "sim/counters.h"
+#include <type_traits>
 
 namespace assay::device {
 
@@ -65,9 +64,14 @@ struct Buffer {
   std::uint64_t address = 0;  // answer
 };
 
+// sim::Counters of plain numbers, in the order of its members: std::bit_cast makes one of the other.
+struct CounterWords {
+  std::uint64_t word[33] = {};
+};
+
 // What happened from start to stop. Text ends with a NUL within its array.
 struct Report {
-  sim::Counters counters;
+  CounterWords counters;
   // By the runtime's copies and fills: bytes from host to device, back, and written within the device; and how many
   // there were, of which one between host and device counts once for every kWindowBytes.
   std::uint64_t to_device_bytes = 0, to_host_bytes = 0, within_bytes = 0, transfers = 0;
@@ -163,5 +167,9 @@ struct LinkPage {
   Answer answer;
 };
 static_assert(sizeof(LinkPage) <= kWindowOffset);
+static_assert(std::is_trivially_copyable_v<LinkPage> && std::is_trivially_copyable_v<KernelWire> &&
+              std::is_trivially_copyable_v<LaunchWire>);
+static_assert(std::is_trivially_copyable_v<Buffer> && std::is_trivially_copyable_v<Report>);
+static_assert(std::is_standard_layout_v<Control>);
 
 }  // namespace assay::device

@@ -4,12 +4,13 @@
 //   input    written by the harness only (sealed against the worker): header, descriptors, inputs.
 //   output   written by both: outputs, inouts, callback payloads.
 //
-// Requests and replies are counts on two eventfds; see worker_process.h for the protocol. A worker whose submission
-// is in CUDA has besides them a link to a device process: device/protocol.h.
+// Requests and replies are counts on two eventfds; see run/worker_process.h for the protocol. A worker whose submission
+// is in CUDA has besides them a link to a device process: wire/device.h.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace assay::wire {
 
@@ -68,5 +69,13 @@ struct Control {
   std::uint64_t callback_bulk_address = 0;  // where the worker wants them
   char message[512] = {};                   // load_failed: why
 };
+
+static_assert(sizeof(Control) <= 4096, "one page");
+static_assert(std::is_trivially_copyable_v<Header> && std::is_trivially_copyable_v<BufferSlot> &&
+              std::is_trivially_copyable_v<Control>);
+// No padding, through which memory of the sender could pass.
+static_assert(std::has_unique_object_representations_v<Header> &&
+              std::has_unique_object_representations_v<BufferSlot> &&
+              std::has_unique_object_representations_v<Control>);
 
 }  // namespace assay::wire
