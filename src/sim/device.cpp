@@ -1,0 +1,340 @@
+#include "sim/device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "sim/decode/decode.h"
+#include "sim/decode/placement.h"
+#include "sim/execution/calls.h"
+#include "sim/execution/describe.h"
+#include "sim/execution/grid.h"
+#include "sim/execution/permutation.h"
+#include "sim/memory/global_memory.h"
+#include "sim/ptx/parser.h"
+
+namespace assay::sim {
+namespace {
+
+constexpr std::uint64_t kMaxGridX = 0x7fffffff, kMaxGridYZ = 65535;
+constexpr std::uint32_t kMaxBlockXY = 1024, kMaxBlockZ = 64;
+// Of a multiprocessor's shared memory, with what the system takes of each block's.
+constexpr std::uint64_t kSharedPerMultiprocessor = 228 << 10, kReservedShared = 1 << 10;
+// Cooperative groups keep the barrier of a grid here; %envreg1 and 2 hold the address.
+constexpr std::uint64_t kWorkspaceBytes = 256;
+
+struct LoadedModule {
+  ptx::Module ptx;
+  VariableTable variables;
+};
+
+struct Kernel {
+  const LoadedModule* module = nullptr;
+  const ptx::Function* entry = nullptr;
+  std::unique_ptr<Program> program;  // decoded when first needed
+};
+
+std::uint64_t shared_of(const Program& p, std::uint64_t dynamic) {
+  return std::max<std::uint64_t>(p.info.static_shared_bytes, p.dynamic_shared_offset + dynamic);
+}
+
+bool valid(const Program& p, const LaunchConfig& c) {
+  const Dim3 &g = c.grid, &b = c.block;
+  if (g.x == 0 || g.y == 0 || g.z == 0 || b.x == 0 || b.y == 0 || b.z == 0) return false;
+  if (g.x > kMaxGridX || g.y > kMaxGridYZ || g.z > kMaxGridYZ) return false;
+  if (b.x > kMaxBlockXY || b.y > kMaxBlockXY || b.z > kMaxBlockZ) return false;
+  if (b.count() > p.info.max_threads) return false;
+  const std::uint32_t(&required)[3] = p.required_threads;
+  if (required[0] != 0 && (b.x != required[0] || b.y != std::max(required[1], 1u) ||
+                           b.z != std::max(required[2], 1u))) {
+    return false;
+  }
+  return c.dynamic_shared_bytes <= kMaxSharedOptin &&
+         shared_of(p, c.dynamic_shared_bytes) <= kMaxSharedOptin;
+}
+
+LaunchStatus status_of(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::misaligned: return LaunchStatus::misaligned_address;
+    case FindingKind::trap: return LaunchStatus::illegal_instruction;
+    case FindingKind::assertion: return LaunchStatus::assertion;
+    case FindingKind::deadlock:
+    case FindingKind::warp_sync:
+    case FindingKind::instruction_limit: return LaunchStatus::timeout;
+    default: return LaunchStatus::illegal_address;
+  }
+}
+
+// How many blocks may be in progress at a time because they wait for one another: those of a
+// cooperative grid all, of others as many as memory allows.
+std::uint64_t waiting_blocks(const Program& p, const LaunchConfig& c, std::uint64_t resident) {
+  if (c.cooperative) return std::max<std::uint64_t>(resident, 1);
+  constexpr std::uint64_t kMaxBlocks = 256, kMaxBytes = std::uint64_t{1} << 30;
+  const Code& entry = p.entry();
+  const std::uint64_t warp =
+      entry.frame_bytes + std::uint64_t{entry.local_bytes} * kWarpSize + 4096;
+  const std::uint64_t warps = (c.block.count() + kWarpSize - 1) / kWarpSize;
+  const std::uint64_t block = warps * warp + 2 * shared_of(p, c.dynamic_shared_bytes);
+  return std::clamp<std::uint64_t>(std::min({resident, kMaxBlocks, kMaxBytes / block}), 1,
+                                   kMaxBlocks);
+}
+
+// Whether it is the finding of the checker that ended the launch.
+bool ended_launch(const RawFinding& f, const GridResult& result) {
+  return result.failure && result.failure->recorded && f.pc == result.failure->pc &&
+         is_fatal(f.kind);
+}
+
+// The findings of a launch that failed: those of the blocks that ran before the failure in order.
+// Other host threads may have been further.
+void keep_until_failure(std::vector<RawFinding>& findings, const GridRun& grid,
+                        const GridResult& result) {
+  const Permutation order(grid.config.grid.count(), grid.shuffle_seed);
+  std::erase_if(findings, [&](const RawFinding& f) {
+    if (ended_launch(f, result)) return false;
+    std::uint64_t rank = 0;
+    while (rank <= result.failed_rank && order(rank) != f.block) ++rank;
+    return rank > result.failed_rank;
+  });
+  for (RawFinding& f : findings) f.count = 1;
+}
+
+}  // namespace
+
+struct Device::State {
+  explicit State(const DeviceOptions& o) : options(o), memory(o.memory_bytes) {}
+
+  DeviceOptions options;
+  GlobalMemory memory;
+  std::deque<LoadedModule> modules;  // programs point into them
+  std::vector<Kernel> kernels;
+  std::map<std::pair<ModuleId, std::string>, KernelId> kernel_ids;
+  std::uint64_t workspace = 0;
+
+  const Program& program(KernelId id) {
+    Kernel& k = kernels.at(id);
+    if (!k.program) k.program = build_program(k.module->ptx, k.module->variables, *k.entry);
+    return *k.program;
+  }
+
+  void place(LoadedModule& m) {
+    for (const ptx::Variable& v : m.ptx.variables) {
+      const bool constant = v.space == ptx::Space::constant;
+      if ((v.space != ptx::Space::global && !constant) || v.is_extern) continue;
+      const std::uint64_t bytes = std::max<std::uint64_t>(v.bytes, 1);
+      const auto address = memory.allocate(bytes, v.name, constant);
+      if (!address) {
+        throw Unsupported(fmt::format("{}: no room for its {} bytes", v.name, v.bytes));
+      }
+      m.variables[v.name] = {*address, v.bytes};
+      memory.mark_initialised(*address, bytes);
+      std::byte* const data = memory.data(*address, bytes);
+      std::memset(data, 0, bytes);
+      if (!v.initial.empty()) std::memcpy(data, v.initial.data(), v.initial.size());
+    }
+    SymbolTable functions;
+    add_functions(m.ptx, functions);
+    for (const ptx::Variable& v : m.ptx.variables) {
+      for (const ptx::Relocation& r : v.relocations) relocate(m, functions, v, r);
+    }
+  }
+
+  void relocate(const LoadedModule& m, const SymbolTable& functions, const ptx::Variable& v,
+                const ptx::Relocation& r) {
+    std::uint64_t value = 0;
+    if (const auto variable = m.variables.find(r.symbol); variable != m.variables.end()) {
+      value = variable->second.address;
+    } else if (const auto f = functions.find(r.symbol); f != functions.end()) {
+      value = f->second.value;
+    } else {
+      throw Unsupported(v.name + ": its initial value holds the address of " + r.symbol +
+                        ", which is not in this module");
+    }
+    value += static_cast<std::uint64_t>(r.addend);
+    value >>= r.shift;
+    std::byte* const at = memory.data(m.variables.at(v.name).address + r.at, r.bytes);
+    std::memcpy(at, &value, std::min<std::size_t>(r.bytes, sizeof value));
+  }
+
+  std::uint64_t fresh_workspace() {
+    if (workspace == 0) {
+      workspace = memory.allocate(kWorkspaceBytes, "grid barrier").value_or(0);
+      if (workspace == 0) return 0;
+    }
+    std::memset(memory.data(workspace, kWorkspaceBytes), 0, kWorkspaceBytes);
+    memory.mark_initialised(workspace, kWorkspaceBytes);
+    return workspace;
+  }
+};
+
+Device::Device(const DeviceOptions& options) : state_(std::make_unique<State>(options)) {}
+Device::~Device() = default;
+Device::Device(Device&&) noexcept = default;
+Device& Device::operator=(Device&&) noexcept = default;
+
+ModuleId Device::load_module(std::string_view ptx) {
+  state_->modules.push_back({ptx::parse(ptx), {}});
+  try {
+    state_->place(state_->modules.back());
+  } catch (...) {
+    for (const auto& [name, v] : state_->modules.back().variables) state_->memory.free(v.address);
+    state_->modules.pop_back();
+    throw;
+  }
+  return static_cast<ModuleId>(state_->modules.size() - 1);
+}
+
+KernelId Device::kernel(ModuleId module, std::string_view name) {
+  const auto key = std::make_pair(module, std::string(name));
+  if (const auto known = state_->kernel_ids.find(key); known != state_->kernel_ids.end()) {
+    return known->second;
+  }
+  const LoadedModule& m = state_->modules.at(module);
+  for (const ptx::Function& f : m.ptx.functions) {
+    if (!f.entry || !f.defined || f.name != name) continue;
+    const auto id = static_cast<KernelId>(state_->kernels.size());
+    state_->kernels.push_back({&m, &f, nullptr});
+    state_->kernel_ids.emplace(key, id);
+    return id;
+  }
+  throw std::out_of_range("the module has no kernel " + std::string(name));
+}
+
+const KernelInfo& Device::info(KernelId kernel) const { return state_->program(kernel).info; }
+
+VariableInfo Device::variable(ModuleId module, std::string_view name) const {
+  const VariableTable& variables = state_->modules.at(module).variables;
+  const auto found = variables.find(name);
+  if (found == variables.end()) {
+    throw std::out_of_range("the module has no variable " + std::string(name));
+  }
+  return found->second;
+}
+
+std::uint32_t Device::resident_blocks(KernelId kernel, std::uint64_t threads,
+                                      std::uint64_t dynamic_shared_bytes) const {
+  const Program& p = state_->program(kernel);
+  const std::uint64_t shared = shared_of(p, dynamic_shared_bytes);
+  if (threads == 0 || threads > p.info.max_threads || shared > kMaxSharedOptin) return 0;
+  const std::uint64_t rounded = (threads + kWarpSize - 1) / kWarpSize * kWarpSize;
+  const std::uint64_t by_threads = kMaxResidentThreads / rounded;
+  const std::uint64_t by_shared = kSharedPerMultiprocessor / (shared + kReservedShared);
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>({by_threads, by_shared, kMaxResidentBlocks}));
+}
+
+std::uint64_t Device::allocate(std::uint64_t bytes) {
+  return bytes == 0 ? 0 : state_->memory.allocate(bytes).value_or(0);
+}
+
+bool Device::free(std::uint64_t address) { return state_->memory.free(address); }
+
+bool Device::write(std::uint64_t to, std::span<const std::byte> from) {
+  if (from.empty()) return true;
+  std::byte* const data = state_->memory.data(to, from.size());
+  if (data == nullptr) return false;
+  std::memcpy(data, from.data(), from.size());
+  state_->memory.mark_initialised(to, from.size());
+  return true;
+}
+
+bool Device::read(std::span<std::byte> to, std::uint64_t from) {
+  if (to.empty()) return true;
+  const std::byte* const data = state_->memory.data(from, to.size());
+  if (data == nullptr) return false;
+  std::memcpy(to.data(), data, to.size());
+  return true;
+}
+
+bool Device::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+  if (bytes == 0) return true;
+  std::byte* const target = state_->memory.data(to, bytes);
+  const std::byte* const source = state_->memory.data(from, bytes);
+  if (target == nullptr || source == nullptr) return false;
+  std::memmove(target, source, bytes);
+  state_->memory.copy_initialised(to, from, bytes);
+  return true;
+}
+
+bool Device::fill(std::uint64_t to, std::byte value, std::uint64_t bytes) {
+  if (bytes == 0) return true;
+  std::byte* const data = state_->memory.data(to, bytes);
+  if (data == nullptr) return false;
+  std::memset(data, static_cast<int>(value), bytes);
+  state_->memory.mark_initialised(to, bytes);
+  return true;
+}
+
+std::uint64_t Device::live_bytes() const { return state_->memory.live_bytes(); }
+std::uint64_t Device::high_water() const { return state_->memory.high_water(); }
+void Device::reset_high_water() { state_->memory.reset_high_water(); }
+void Device::set_shuffle_seed(std::uint64_t seed) { state_->options.shuffle_seed = seed; }
+std::uint64_t Device::capacity() const { return state_->memory.capacity(); }
+
+VariableInfo Device::allocation(std::uint64_t address) const {
+  const Allocation* a = state_->memory.find(address);
+  return a == nullptr || !a->live ? VariableInfo{} : VariableInfo{a->address, a->bytes};
+}
+
+LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
+                            std::span<const std::byte> params) {
+  const DeviceOptions& options = state_->options;
+  const Program& program = state_->program(kernel);
+  LaunchResult out;
+  if (!valid(program, config) || params.size() < program.info.params_bytes) {
+    out.status = LaunchStatus::invalid_configuration;
+    return out;
+  }
+  const std::uint64_t blocks = config.grid.count();
+  const std::uint64_t resident =
+      std::uint64_t{kMultiprocessors} *
+      resident_blocks(kernel, config.block.count(), config.dynamic_shared_bytes);
+  if (config.cooperative && blocks > resident) {
+    out.status = LaunchStatus::too_large_cooperative;
+    return out;
+  }
+
+  GridRun grid;
+  grid.program = &program;
+  grid.config = config;
+  grid.params = params;
+  grid.memory = &state_->memory;
+  grid.workspace = config.cooperative ? state_->fresh_workspace() : 0;
+  grid.instruction_limit = options.instruction_limit;
+  grid.max_output_bytes = options.max_output_bytes;
+  grid.shuffle_seed = options.shuffle_seed;
+  grid.limit_by_block = !program.ordered && !config.cooperative;
+  grid.parallel = options.threads > 1 && blocks > 1 && grid.limit_by_block;
+  const CheckOptions checks{options.check_races && blocks <= kMaxCheckedBlocks,
+                            options.check_uninitialised, grid.parallel};
+  LaunchChecker checker(state_->memory, blocks, checks);
+  grid.checker = &checker;
+
+  const auto threads = static_cast<unsigned>(std::min<std::uint64_t>(options.threads, blocks));
+  GridResult result = run_grid(grid, threads, waiting_blocks(program, config, resident));
+  out.counters = result.counters;
+  out.output = std::move(result.output);
+  std::vector<RawFinding> findings = checker.findings();
+  std::erase_if(findings, [&](const RawFinding& f) { return is_excused(grid, f); });
+  if (result.failure) {
+    keep_until_failure(findings, grid, result);
+    out.status = status_of(result.failure->kind);
+    if (!result.failure->recorded) out.findings.push_back(describe(grid, *result.failure));
+  }
+  for (const RawFinding& f : findings) {
+    out.findings.push_back(describe(grid, f));
+    // What ended the launch stands first.
+    if (ended_launch(f, result)) {
+      out.status = status_of(f.kind);
+      std::rotate(out.findings.begin(), out.findings.end() - 1, out.findings.end());
+    }
+  }
+  return out;
+}
+
+}  // namespace assay::sim

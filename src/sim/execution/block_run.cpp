@@ -1,0 +1,111 @@
+#include "sim/execution/block_run.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "sim/execution/permutation.h"
+#include "sim/execution/special.h"
+
+namespace assay::sim {
+namespace {
+
+// What uninitialised memory holds: NaN in every format, far from any plausible index.
+constexpr int kPoison = 0xff;
+
+std::uint32_t shared_bytes(const GridRun& grid) {
+  const auto dynamic = static_cast<std::uint32_t>(grid.config.dynamic_shared_bytes);
+  return std::max(grid.program->info.static_shared_bytes,
+                  grid.program->dynamic_shared_offset + dynamic);
+}
+
+std::uint32_t warp_count(const GridRun& grid) {
+  return static_cast<std::uint32_t>((grid.config.block.count() + kWarpSize - 1) / kWarpSize);
+}
+
+// Frames of the warp's earlier life stay allocated, constants and all.
+void begin_warp(BlockRun& block, WarpRun& w) {
+  const Code& entry = block.grid->program->entry();
+  const std::uint64_t threads = block.grid->config.block.count();
+  const std::uint64_t first = std::uint64_t{w.index} * kWarpSize;
+  w.existing = threads - first >= kWarpSize ? ~0u : (1u << (threads - first)) - 1;
+  w.live = w.existing;
+  w.active = 0;
+  w.lane_mask = {};
+  w.carry = {};
+  w.instructions = w.accounted = w.clock_base = 0;
+  w.async.reset();
+
+  w.free_frames.clear();
+  for (const auto& frame : w.frames) {
+    if (frame != w.frames.front()) w.free_frames.push_back(frame.get());
+  }
+  Frame& frame = *w.frames.front();
+  frame.lanes = w.existing;
+  w.local.grow(std::size_t{entry.local_bytes} * kLanes);
+  w.local_bytes = entry.local_bytes;
+  if (w.local_bytes != 0) {
+    std::memset(w.local.data(), kPoison, std::size_t{w.local_bytes} * kLanes);
+  }
+  w.fragments[0] = Fragment{};
+  w.fragments[0].frame = &frame;
+  w.fragments[0].mask = w.existing;
+  w.fragment_count = 1;
+  w.enter_frame(&frame);
+  fill_specials(w, entry);
+}
+
+}  // namespace
+
+void WarpRun::expand_active(std::uint32_t mask) {
+  active = mask;
+  for (unsigned l = 0; l < kLanes; ++l) lane_mask.v[l] = 0u - ((mask >> l) & 1u);
+}
+
+BlockRun::BlockRun(GridRun& g, BlockCounts& c)
+    : grid(&g),
+      counts(&c),
+      shared(shared_bytes(g)),
+      checker(*g.checker, shared_bytes(g), warp_count(g)),
+      counters(&checker.counters()),
+      global_zero(reinterpret_cast<std::uintptr_t>(checker.base()) - checker.base_address()),
+      warps(warp_count(g)),
+      order(warp_count(g)) {
+  const Code& entry = g.program->entry();
+  for (std::uint32_t i = 0; i < warps.size(); ++i) {
+    WarpRun& w = warps[i];
+    w.index = i;
+    w.block = this;
+    w.frames.push_back(std::make_unique<Frame>());
+    Frame& frame = *w.frames.back();
+    frame.code = &entry;
+    frame.regs.grow(std::max<std::size_t>(entry.frame_bytes, AlignedBuffer::kAlign));
+    // Scratch slots are read nowhere, but blended into.
+    std::memset(frame.regs.data(), 0, frame.regs.size());
+    frame.preds.resize(entry.predicates);
+    fill_constants(entry, frame.regs.data(), frame.preds.data());
+  }
+}
+
+void BlockRun::begin(std::uint64_t block) {
+  const Dim3& size = grid->config.grid;
+  index = block;
+  ctaid[0] = static_cast<std::uint32_t>(block % size.x);
+  ctaid[1] = static_cast<std::uint32_t>(block / size.x % size.y);
+  ctaid[2] = static_cast<std::uint32_t>(block / size.x / size.y);
+  if (shared.size() != 0) std::memset(shared.data(), kPoison, shared.size());
+  checker.begin_block(block);
+  barriers.reset();
+  output.clear();
+  instructions = 0;
+  std::iota(order.begin(), order.end(), 0u);
+  if (grid->shuffle_seed != 0) {
+    const Permutation shuffled(order.size(), grid->shuffle_seed ^ (block + 1));
+    for (std::uint32_t i = 0; i < order.size(); ++i) {
+      order[i] = static_cast<std::uint32_t>(shuffled(i));
+    }
+  }
+  for (WarpRun& w : warps) begin_warp(*this, w);
+}
+
+}  // namespace assay::sim

@@ -1,0 +1,279 @@
+#include "sim/execution/grid.h"
+
+#include <algorithm>
+#include <deque>
+#include <exception>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "sim/execution/interpreter.h"
+#include "sim/execution/permutation.h"
+
+namespace assay::sim {
+namespace {
+
+// Turns of all warps of a block without progress, after which the next block begins, in case that
+// it is the one that the block waits for. Grids that synchronise are known to do so; others rarely
+// do, and compare-and-swap loops look alike.
+constexpr std::uint32_t kPatience = 1024, kCooperativePatience = 1;
+
+BlockCounts counts_for(const Program& program) {
+  return {std::vector<std::uint64_t>(program.blocks), std::vector<std::uint64_t>(program.blocks)};
+}
+
+std::uint64_t& class_counter(Counters& c, InstrClass cls) {
+  switch (cls) {
+    case InstrClass::integer: return c.integer;
+    case InstrClass::fp32: return c.fp32;
+    case InstrClass::fp16: return c.fp16;
+    case InstrClass::fp64: return c.fp64;
+    case InstrClass::conversion: return c.conversion;
+    case InstrClass::special: return c.special;
+    case InstrClass::memory: return c.memory;
+    case InstrClass::control: return c.control;
+    case InstrClass::warp: return c.warp;
+    case InstrClass::tensor: return c.tensor;
+    case InstrClass::other: break;
+  }
+  return c.other;
+}
+
+// Executions of basic blocks -> executions of their instructions.
+void add_counts(const Program& program, const BlockCounts& counts, Counters& out) {
+  for (const auto& code : program.codes) {
+    for (std::size_t b = 0; b < code->blocks.size(); ++b) {
+      const std::uint64_t executions = counts.executions[code->first_block + b];
+      const std::uint64_t lanes = counts.lanes[code->first_block + b];
+      if (executions == 0) continue;
+      const Block& block = code->blocks[b];
+      const bool terminator = block.flow != Flow::next && block.flow != Flow::poll;
+      for (std::uint32_t i = block.begin; i < block.end + (terminator ? 1u : 0u); ++i) {
+        const InstrInfo& info = code->info[i];
+        if (!info.counted) continue;
+        out.instructions += executions;
+        out.active_lanes += lanes;
+        class_counter(out, info.cls) += executions;
+        out.fp32_flops += lanes * info.flops;
+        out.tensor_flops += executions * info.tensor_flops;
+      }
+    }
+  }
+}
+
+// Blocks as they end; outputs are put in order at the end.
+class Collector {
+ public:
+  explicit Collector(GridRun& grid) : grid_(grid) {}
+
+  // The block's output, also of one that failed.
+  void ended(std::uint64_t rank, BlockRun& block) {
+    if (block.output.empty()) return;
+    const std::lock_guard lock(mutex_);
+    outputs_[block.index] = {rank, std::move(block.output)};
+  }
+  // Without failure. False if the launch is over: this block and those before it in order executed
+  // more than the limit allows.
+  bool finished(std::uint64_t rank, BlockRun& block) {
+    ended(rank, block);
+    if (!grid_.limit_by_block) return true;
+    const std::lock_guard lock(mutex_);
+    waiting_[rank] = {block.index, block.instructions, block.last_thread, block.last_pc};
+    for (auto first = waiting_.begin(); first != waiting_.end() && first->first == next_;
+         first = waiting_.erase(first)) {
+      const Finished& f = first->second;
+      instructions_ += f.instructions;
+      if (instructions_ > grid_.instruction_limit && next_ < failed_rank_) {
+        failed_rank_ = next_;
+        failure_ = LaunchFailure{false,     FindingKind::instruction_limit, f.block, f.thread, f.pc,
+                                 kLimitText};
+      }
+      ++next_;
+    }
+    return rank < failed_rank_;
+  }
+  void failed(std::uint64_t rank, const LaunchFailure& failure) {
+    const std::lock_guard lock(mutex_);
+    if (rank < failed_rank_) {
+      failed_rank_ = rank;
+      failure_ = failure;
+    }
+  }
+  void broken(std::exception_ptr e) {
+    const std::lock_guard lock(mutex_);
+    error_ = e;
+    failed_rank_ = 0;
+  }
+  bool stop_before(std::uint64_t rank) {
+    const std::lock_guard lock(mutex_);
+    return rank >= failed_rank_;
+  }
+
+  GridResult result() {
+    if (error_) std::rethrow_exception(error_);
+    GridResult out;
+    out.failure = failure_;
+    out.failed_rank = failed_rank_;
+    for (const auto& [block, output] : outputs_) {
+      if (output.rank > failed_rank_) continue;  // in order it would not have run
+      out.output.append(output.text, 0, grid_.max_output_bytes - out.output.size());
+    }
+    return out;
+  }
+
+ private:
+  GridRun& grid_;
+  std::mutex mutex_;
+  struct Output {
+    std::uint64_t rank;
+    std::string text;
+  };
+  std::map<std::uint64_t, Output> outputs_;  // by block
+  // Of the limit: blocks that finished while one before them had not.
+  struct Finished {
+    std::uint64_t block, instructions;
+    std::uint32_t thread, pc;
+  };
+  std::map<std::uint64_t, Finished> waiting_;  // by rank
+  std::uint64_t next_ = 0, instructions_ = 0;  // the first block that has not finished
+  std::uint64_t failed_rank_ = std::numeric_limits<std::uint64_t>::max();
+  std::optional<LaunchFailure> failure_;
+  std::exception_ptr error_;
+};
+
+// One host thread, and as many blocks at a time as wait for one another.
+class SerialRun {
+ public:
+  SerialRun(GridRun& grid, std::uint64_t resident, Collector& collector)
+      : grid_(grid),
+        resident_limit_(resident),
+        collector_(collector),
+        counts_(counts_for(*grid.program)),
+        order_(grid.config.grid.count(), grid.shuffle_seed) {}
+
+  void run(Counters& counters) {
+    const std::uint64_t blocks = grid_.config.grid.count();
+    const std::uint32_t patience = grid_.config.cooperative ? kCooperativePatience
+                                   : grid_.program->polls
+                                       ? kPatience
+                                       : std::numeric_limits<std::uint32_t>::max();
+    while (!resident_.empty() || next_ < blocks) {
+      if (resident_.empty()) start();
+      const Resident now = resident_.front();
+      resident_.pop_front();
+      if (!run_one(now, patience)) return;
+      if (now.block->warps_left()) {
+        resident_.push_back(now);
+        if (next_ < blocks && resident_.size() < resident_limit_) start();
+      }
+    }
+    for (const auto& b : blocks_) counters += *b->counters;
+    add_counts(*grid_.program, counts_, counters);
+  }
+
+ private:
+  struct Resident {
+    BlockRun* block;
+    std::uint64_t rank;
+  };
+
+  // The next block in order, to run first.
+  void start() {
+    BlockRun* block = nullptr;
+    if (free_.empty()) {
+      blocks_.push_back(std::make_unique<BlockRun>(grid_, counts_));
+      block = blocks_.back().get();
+    } else {
+      block = free_.back();
+      free_.pop_back();
+    }
+    block->begin(order_(next_));
+    resident_.push_front({block, next_++});
+  }
+
+  bool run_one(const Resident& now, std::uint32_t patience) {
+    try {
+      if (run_block(*now.block, patience) == Progress::finished) {
+        free_.push_back(now.block);
+        return collector_.finished(now.rank, *now.block);
+      }
+      return true;
+    } catch (const LaunchFailure& failure) {
+      collector_.ended(now.rank, *now.block);
+      collector_.failed(now.rank, failure);
+      return false;
+    }
+  }
+
+  GridRun& grid_;
+  std::uint64_t resident_limit_;
+  Collector& collector_;
+  BlockCounts counts_;
+  Permutation order_;
+  std::deque<Resident> resident_;
+  std::vector<std::unique_ptr<BlockRun>> blocks_;  // all, in use or not
+  std::vector<BlockRun*> free_;
+  std::uint64_t next_ = 0;
+};
+
+// Each host thread takes the next block.
+void run_parallel(GridRun& grid, unsigned threads, Collector& collector, Counters& counters) {
+  const std::uint64_t blocks = grid.config.grid.count();
+  const Permutation order(blocks, grid.shuffle_seed);
+  std::atomic<std::uint64_t> next{0};
+  std::vector<Counters> partial(threads);
+  const auto work = [&](unsigned self) {
+    try {
+      BlockCounts counts = counts_for(*grid.program);
+      BlockRun block(grid, counts);
+      for (;;) {
+        const std::uint64_t rank = next.fetch_add(1);
+        if (rank >= blocks || collector.stop_before(rank)) break;
+        block.begin(order(rank));
+        try {
+          run_block(block, std::numeric_limits<std::uint32_t>::max());
+          if (!collector.finished(rank, block)) break;
+        } catch (const LaunchFailure& failure) {
+          collector.ended(rank, block);
+          collector.failed(rank, failure);
+          break;
+        }
+      }
+      partial[self] = *block.counters;
+      add_counts(*grid.program, counts, partial[self]);
+    } catch (...) {
+      collector.broken(std::current_exception());
+    }
+  };
+  std::vector<std::thread> others;
+  for (unsigned t = 1; t < threads; ++t) others.emplace_back(work, t);
+  work(0);
+  for (std::thread& t : others) t.join();
+  for (const Counters& c : partial) counters += c;
+}
+
+}  // namespace
+
+GridResult run_grid(GridRun& grid, unsigned threads, std::uint64_t resident) {
+  Collector collector(grid);
+  Counters counters;
+  if (grid.parallel && threads > 1) {
+    run_parallel(grid, threads, collector, counters);
+  } else {
+    SerialRun(grid, resident, collector).run(counters);
+  }
+  GridResult out = collector.result();
+  if (!out.failure) {
+    const std::uint64_t threads_per_block = grid.config.block.count();
+    out.counters = counters;
+    out.counters.blocks = grid.config.grid.count();
+    out.counters.warps = out.counters.blocks * ((threads_per_block + kWarpSize - 1) / kWarpSize);
+  }
+  out.counters.launches = 1;
+  return out;
+}
+
+}  // namespace assay::sim

@@ -1,0 +1,259 @@
+#include "sim/execution/memory_path.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+namespace assay::sim {
+
+using ptx::Space;
+
+namespace {
+
+// Copies between memory and lane-major data; `zero` + address is the host's address.
+template <unsigned kBytes>
+void gather(std::uintptr_t zero, const std::uint64_t* address, std::uint32_t mask,
+            std::byte* data) {
+  if (mask == ~0u) {
+    if (consecutive<kBytes>(address)) {
+      std::memcpy(data, reinterpret_cast<const std::byte*>(zero + address[0]), kLanes * kBytes);
+      return;
+    }
+    for (unsigned l = 0; l < kLanes; ++l) {
+      std::memcpy(data + l * kBytes, reinterpret_cast<const std::byte*>(zero + address[l]), kBytes);
+    }
+    return;
+  }
+  for (; mask != 0; mask &= mask - 1) {
+    const auto l = static_cast<unsigned>(std::countr_zero(mask));
+    std::memcpy(data + l * kBytes, reinterpret_cast<const std::byte*>(zero + address[l]), kBytes);
+  }
+}
+
+template <unsigned kBytes>
+void scatter(std::uintptr_t zero, const std::uint64_t* address, std::uint32_t mask,
+             const std::byte* data) {
+  if (mask == ~0u) {
+    if (consecutive<kBytes>(address)) {
+      std::memcpy(reinterpret_cast<std::byte*>(zero + address[0]), data, kLanes * kBytes);
+      return;
+    }
+    for (unsigned l = 0; l < kLanes; ++l) {
+      std::memcpy(reinterpret_cast<std::byte*>(zero + address[l]), data + l * kBytes, kBytes);
+    }
+    return;
+  }
+  for (; mask != 0; mask &= mask - 1) {
+    const auto l = static_cast<unsigned>(std::countr_zero(mask));
+    std::memcpy(reinterpret_cast<std::byte*>(zero + address[l]), data + l * kBytes, kBytes);
+  }
+}
+
+WarpAccess access_of(const WarpRun& w, AccessKind kind, std::uint32_t bytes,
+                     const std::uint64_t* address, std::uint32_t mask, const void* value) {
+  return {kind, bytes, mask, address, value, w.pc, w.index};
+}
+
+// Local memory: offsets are aligned, so that an element of up to 4 bytes lies in one word.
+template <unsigned kBytes, bool kStore, class Byte>
+void local_access(WarpRun& w, const WarpAccess& access, Byte* data) {
+  if (!w.block->checker.local(access, w.local_bytes)) fail_recorded(w);
+  constexpr unsigned kPart = kBytes < 4 ? kBytes : 4;
+  for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
+    const auto l = static_cast<unsigned>(std::countr_zero(rest));
+    for (unsigned at = 0; at < kBytes; at += kPart) {
+      std::byte* const word = local_word(w, access.address[l] + at, l);
+      if constexpr (kStore) {
+        std::memcpy(word, data + l * kBytes + at, kPart);
+      } else {
+        std::memcpy(data + l * kBytes + at, word, kPart);
+      }
+    }
+  }
+}
+
+// Constants: read-only, so neither races nor uninitialised bytes are possible.
+template <unsigned kBytes>
+void load_constant(WarpRun& w, const std::uint64_t* address, std::uint32_t mask, std::byte* data) {
+  w.block->counters->constant_load_bytes +=
+      std::uint64_t{kBytes} * static_cast<unsigned>(std::popcount(mask));
+  const std::byte* host = nullptr;
+  std::uint64_t last = 0;
+  for (; mask != 0; mask &= mask - 1) {
+    const auto l = static_cast<unsigned>(std::countr_zero(mask));
+    if (host == nullptr || address[l] != last) {
+      last = address[l];
+      host = w.block->grid->memory->data(last, kBytes);
+      if (last % kBytes != 0) {
+        fail(w, FindingKind::misaligned, l,
+             fmt::format("reads {} bytes of constant memory at {:#x}, which is not aligned", kBytes,
+                         last));
+      }
+      if (host == nullptr) {
+        fail(w, FindingKind::out_of_bounds, l,
+             fmt::format("reads {} bytes at {:#x}, outside of every constant", kBytes, last));
+      }
+    }
+    std::memcpy(data + l * kBytes, host, kBytes);
+  }
+}
+
+template <unsigned kBytes>
+void load_param(WarpRun& w, const std::uint64_t* address, std::uint32_t mask, std::byte* data) {
+  const auto& params = w.block->grid->params;
+  for (; mask != 0; mask &= mask - 1) {
+    const auto l = static_cast<unsigned>(std::countr_zero(mask));
+    if (address[l] > params.size() || params.size() - address[l] < kBytes) {
+      fail(w, FindingKind::out_of_bounds, l,
+           fmt::format("reads {} bytes at {} of {} bytes of kernel parameters", kBytes, address[l],
+                       params.size()));
+    }
+    std::memcpy(data + l * kBytes, params.data() + address[l], kBytes);
+  }
+}
+
+}  // namespace
+
+template <unsigned kBytes>
+void load_lanes(WarpRun& w, Space space, const std::uint64_t* address, std::uint32_t mask,
+                AccessKind kind, std::byte* data) {
+  const WarpAccess access = access_of(w, kind, kBytes, address, mask, nullptr);
+  switch (space) {
+    case Space::global:
+      if (!w.block->checker.global(access)) fail_recorded(w);
+      return gather<kBytes>(w.block->global_zero, address, mask, data);
+    case Space::shared:
+      if (!w.block->checker.shared(access)) fail_recorded(w);
+      return gather<kBytes>(reinterpret_cast<std::uintptr_t>(w.block->shared.data()), address, mask,
+                            data);
+    case Space::local: return local_access<kBytes, false>(w, access, data);
+    case Space::constant: return load_constant<kBytes>(w, address, mask, data);
+    case Space::param: return load_param<kBytes>(w, address, mask, data);
+    default:
+      for_each_space(address, mask, [&](Space s, const std::uint64_t* a, std::uint32_t m) {
+        load_lanes<kBytes>(w, s, a, m, kind, data);
+      });
+  }
+}
+
+template <unsigned kBytes>
+void store_lanes(WarpRun& w, Space space, const std::uint64_t* address, std::uint32_t mask,
+                 AccessKind kind, const std::byte* data) {
+  const WarpAccess access = access_of(w, kind, kBytes, address, mask, data);
+  switch (space) {
+    case Space::global:
+      if (!w.block->checker.global(access)) fail_recorded(w);
+      return scatter<kBytes>(w.block->global_zero, address, mask, data);
+    case Space::shared:
+      if (!w.block->checker.shared(access)) fail_recorded(w);
+      return scatter<kBytes>(reinterpret_cast<std::uintptr_t>(w.block->shared.data()), address,
+                             mask, data);
+    case Space::local: return local_access<kBytes, true>(w, access, data);
+    case Space::generic:
+      return for_each_space(address, mask, [&](Space s, const std::uint64_t* a, std::uint32_t m) {
+        store_lanes<kBytes>(w, s, a, m, kind, data);
+      });
+    default:
+      fail(w, FindingKind::read_only, static_cast<unsigned>(std::countr_zero(mask)),
+           "writes to a kernel parameter");
+  }
+}
+
+#define ASSAY_INSTANTIATE(n)                                                                     \
+  template void load_lanes<n>(WarpRun&, Space, const std::uint64_t*, std::uint32_t, AccessKind,  \
+                              std::byte*);                                                       \
+  template void store_lanes<n>(WarpRun&, Space, const std::uint64_t*, std::uint32_t, AccessKind, \
+                               const std::byte*);
+ASSAY_INSTANTIATE(1)
+ASSAY_INSTANTIATE(2)
+ASSAY_INSTANTIATE(4)
+ASSAY_INSTANTIATE(8)
+ASSAY_INSTANTIATE(16)
+ASSAY_INSTANTIATE(32)
+#undef ASSAY_INSTANTIATE
+
+const std::byte* load_uniform(WarpRun& w, Space space, const std::uint64_t* address,
+                              std::uint32_t bytes, AccessKind kind) {
+  const WarpAccess access = access_of(w, kind, bytes, address, w.active, nullptr);
+  if (space == Space::shared) {
+    if (!w.block->checker.shared(access)) fail_recorded(w);
+    return w.block->shared.data() + address[0];
+  }
+  if (space != Space::global) return nullptr;
+  if (!w.block->checker.global(access)) fail_recorded(w);
+  return reinterpret_cast<const std::byte*>(w.block->global_zero + address[0]);
+}
+
+void order_volatile(WarpRun& w, const std::uint64_t* address, std::uint32_t bytes,
+                    AccessKind kind) {
+  w.block->checker.volatile_shared(access_of(w, kind, bytes, address, w.active, nullptr));
+}
+
+void locate_atomic(WarpRun& w, Space space, const std::uint64_t* address, std::uint32_t mask,
+                   AccessKind kind, std::uint32_t bytes, std::byte** host) {
+  if (space == Space::generic) {
+    return for_each_space(address, mask, [&](Space s, const std::uint64_t* a, std::uint32_t m) {
+      locate_atomic(w, s, a, m, kind, bytes, host);
+    });
+  }
+  const WarpAccess access = access_of(w, kind, bytes, address, mask, nullptr);
+  BlockChecker& checker = w.block->checker;
+  std::uintptr_t zero = 0;
+  if (space == Space::shared) {
+    if (!checker.shared(access)) fail_recorded(w);
+    zero = reinterpret_cast<std::uintptr_t>(w.block->shared.data());
+  } else if (space == Space::global) {
+    if (!checker.global(access)) fail_recorded(w);
+    zero = w.block->global_zero;
+  } else {
+    fail(w, FindingKind::trap, static_cast<unsigned>(std::countr_zero(mask)),
+         "an atomic operation on local memory or a parameter");
+  }
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const auto l = static_cast<unsigned>(std::countr_zero(rest));
+    host[l] = reinterpret_cast<std::byte*>(zero + address[l]);
+  }
+}
+
+namespace {
+
+template <class F>
+void with_size(std::uint32_t bytes, F&& f) {
+  switch (bytes) {
+    case 1: return f(std::integral_constant<unsigned, 1>{});
+    case 2: return f(std::integral_constant<unsigned, 2>{});
+    case 4: return f(std::integral_constant<unsigned, 4>{});
+    case 8: return f(std::integral_constant<unsigned, 8>{});
+    case 16: return f(std::integral_constant<unsigned, 16>{});
+    default: return f(std::integral_constant<unsigned, 32>{});
+  }
+}
+
+}  // namespace
+
+void read_lanes(Warp& w, Space space, const std::uint64_t* address, std::uint32_t mask,
+                std::uint32_t bytes, void* data) {
+  with_size(bytes, [&](auto n) {
+    load_lanes<n()>(run_of(w), space, address, mask, AccessKind::load,
+                    static_cast<std::byte*>(data));
+  });
+}
+
+void write_lanes(Warp& w, Space space, const std::uint64_t* address, std::uint32_t mask,
+                 std::uint32_t bytes, const void* data) {
+  with_size(bytes, [&](auto n) {
+    store_lanes<n()>(run_of(w), space, address, mask, AccessKind::store,
+                     static_cast<const std::byte*>(data));
+  });
+}
+
+void fail(Warp& w, FindingKind kind, std::uint32_t lane, const std::string& text) {
+  throw LaunchFailure{false, kind, w.block->index, w.index * kWarpSize + lane, w.pc, text};
+}
+
+void fail_recorded(Warp& w) {
+  throw LaunchFailure{true, FindingKind::out_of_bounds, w.block->index, w.index * kWarpSize, w.pc,
+                      {}};
+}
+
+}  // namespace assay::sim

@@ -1,0 +1,52 @@
+// Special registers (PTX ISA, section 10) as slots that are filled when a warp starts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "sim/execution/program.h"
+
+namespace assay::sim {
+
+struct WarpRun;
+
+// Those that are neither of SlotInit's own kinds nor clocks; the value of SlotInit::Kind::other.
+enum class Special : std::uint8_t {
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  nwarpid,
+  smid,
+  nsmid,
+  lanemask_eq,
+  lanemask_le,
+  lanemask_lt,
+  lanemask_ge,
+  lanemask_gt,
+  dynamic_smem_size,
+  total_smem_size,
+  envreg1,
+  envreg2,
+  zero,
+  one,
+  gridid,  // 64 bits
+};
+
+// What fills a slot with the special register "%tid.x"; nullopt if it is a clock or not known.
+std::optional<SlotInit> special_register(std::string_view name);
+bool is_wide(const SlotInit&);         // a Lanes64
+bool is_clock(std::string_view name);  // read anew each time
+
+// Fills the slots of the warp's current frame that differ from warp to warp or block to block.
+void fill_specials(WarpRun&, const Code&);
+// Those that never change, once per frame.
+void fill_constants(const Code&, std::byte* regs, std::uint32_t* preds);
+
+}  // namespace assay::sim

@@ -1,0 +1,51 @@
+// The families that see more than the instruction: types of registers and places of symbols. They
+// also say what the interpreter must do around the handler.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/operations/instruction_set.h"
+#include "sim/operations/names.h"
+
+namespace assay::sim {
+
+struct FlowSelection : Selection {
+  Flow flow = Flow::next;         // poll or barrier
+  std::uint32_t e = 0;            // Instr::e, where no operand goes there
+  bool any_place = false;         // rendezvous: bar.warp.sync
+  bool ordered = false;           // its effect may depend on the order of blocks
+  bool waits_for_blocks = false;  // threads may wait with it for other blocks
+  bool own_block = false;         // must be alone in its basic block: it may be executed in parts
+};
+
+std::optional<FlowSelection> select_move(const ptx::Instruction&, const Names&);  // move_ops.cpp
+std::optional<FlowSelection> select_memory(const ptx::Instruction&,
+                                           const Names&);                          // load_store.cpp
+std::optional<FlowSelection> select_param(const ptx::Instruction&, const Names&);  // param_ops.cpp
+std::optional<FlowSelection> select_atomic(const ptx::Instruction&,
+                                           const Names&);              // atomic_ops.cpp
+std::optional<FlowSelection> select_barrier(const ptx::Instruction&);  // barrier_ops.cpp
+std::optional<FlowSelection> select_async(const ptx::Instruction&, const Names&);  // async_copy.cpp
+std::optional<FlowSelection> select_mbarrier(const ptx::Instruction&,
+                                             const Names&);            // mbarrier_ops.cpp
+std::optional<FlowSelection> select_control(const ptx::Instruction&);  // control_ops.cpp
+
+// Handlers that the decoder itself puts in.
+Handler clock_handler(const std::string& special);  // d: 32 or 64 bits
+bool is_wide_clock(const std::string& special);
+void narrow64(Warp&, const Instr&);        // d32 = a64 & imm
+void widen_unsigned(Warp&, const Instr&);  // d64 = a32
+void widen_signed(Warp&, const Instr&);
+void add_imm32(Warp&, const Instr&);  // d = a + imm
+void add_imm64(Warp&, const Instr&);
+void complement(Warp&, const Instr&);    // predicate d = !a
+void call_vprintf(Warp&, const Instr&);  // builtins.cpp; rows of format, arguments, result in extra
+void call_assertfail(Warp&, const Instr&);  // rows of message, file, line, function in extra
+
+// Whether the register of an address operand has 32 bits, as shared memory's may.
+bool narrow_base(const ptx::Operand&, const Names&);
+
+[[noreturn]] void throw_unsupported(const ptx::Instruction&, const std::string& why = {});
+
+}  // namespace assay::sim
