@@ -83,7 +83,7 @@ void compare(const cli::Context& context, const cli::Harness& harness, const Cha
   for (Submission& s : answers) (s.language == Language::cpp ? cpp : cuda) = &s;
   if (cpp == nullptr || cuda == nullptr) return;
   if (!options.cuda.empty()) cuda->sources = {{"submission.cu", read_file(options.cuda)}};
-  const ChallengeSpec spec = spec_for("sim", whole);
+  const ChallengeSpec spec = spec_for(Device::sim, whole);
   const Seconds plain = cpp_seconds(*harness.builder, spec, *cpp, options),
                 simulated = simulated_seconds(harness, whole, *cuda, options);
   for (const CaseSpec* c : timed_cases(spec)) {

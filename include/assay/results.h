@@ -9,6 +9,7 @@
 
 #include "assay/case.h"
 #include "assay/challenge.h"
+#include "assay/device.h"
 
 namespace assay {
 
@@ -28,13 +29,17 @@ enum class Verdict : std::uint8_t {
   output_limit,  // OLE: too much on stdout or stderr
   wrong_answer,  // WA
   unsupported,   // returned ASSAY_ENOTSUP: costs only its capability
-  skipped,       // not run; says why
+  needs_gpu,     // not run: asks for what the simulator lacks
+  skipped,       // not run for another reason; says why
   ok,
 };
 
 const char* code(Verdict);         // "WA"
 const char* description(Verdict);  // "wrong answer"
 std::optional<Verdict> verdict_from_code(const std::string&);
+
+// Whether something was run, by anybody's fault or none: neither skipped nor in need of a GPU.
+constexpr bool was_run(Verdict v) { return v != Verdict::skipped && v != Verdict::needs_gpu; }
 
 // One paired repetition of a timed case: seconds of each implementation on the same input. Absent
 // where that implementation was not run in this repetition.
@@ -65,8 +70,54 @@ struct BuildRecord {
   bool cached = false;
 };
 
+// What a submission's own tests made of an implementation that is known to be right or wrong.
+enum class TestVerdict : std::uint8_t {
+  accepted,
+  rejected,   // by the tests' word, or it crashed under them
+  not_built,  // the tests, or the two together, do not compile
+  not_run,    // the harness could not; says why
+};
+
+const char* code(TestVerdict);  // "accepted"
+std::optional<TestVerdict> test_verdict_from_code(const std::string&);
+
+struct Mutant {
+  std::string subject;   // "naive", "par" or the name of a wrong example
+  bool correct = false;  // naive and par are; tests must accept these and reject the others
+  TestVerdict verdict = TestVerdict::not_run;
+  std::string reason;  // what the tests returned, the signal, the compiler's log
+  double seconds = 0;
+
+  bool judged_rightly() const {
+    return verdict == (correct ? TestVerdict::accepted : TestVerdict::rejected);
+  }
+};
+
+// A remark on a cell or its score. Code acts on the kind, people read the text.
+struct Note {
+  enum class Kind : std::uint8_t {
+    other,
+    no_tests,         // of a cell: the submission ships no tests of its own
+    tests_not_run,    // of a cell: the harness did not try them
+    quick,            // graded over the cases of a quick run
+    stolen_time,      // the host gave processors to others while it was timed
+    few_repetitions,  // of a timed case
+    par_not_faster,   // than naive: no scale
+    naive_at_floor,   // likewise of modelled speeds
+    wrong_when_timed,
+  };
+  Kind kind = Kind::other;
+  std::string text;
+
+  bool operator==(const Note&) const = default;
+};
+
+const char* code(Note::Kind);  // "stolen_time"
+std::optional<Note::Kind> note_kind_from_code(const std::string&);
+
 struct CellKey {
-  std::string model, challenge, attempt, device;  // attempt "" when there is only one
+  std::string model, challenge, attempt;  // attempt "" when there is only one
+  Device device = Device::cpu;
   auto operator<=>(const CellKey&) const = default;
 };
 
@@ -79,8 +130,8 @@ struct CellResult {
   std::string finished_at;  // UTC, ISO 8601
   BuildRecord build;
   std::vector<CaseResult> cases;
-  std::vector<CaseResult> mutants;  // the submission's own tests against the shipped examples
-  std::string tests_note;           // why `mutants` is empty
+  std::vector<Mutant> mutants;     // the submission's own tests against naive, par, wrong examples
+  std::optional<Note> tests_note;  // why `mutants` is empty
 };
 
 struct Interval {
@@ -112,9 +163,8 @@ struct Score {
   bool capped = false;  // a failed core case
   std::vector<Dimension> dimensions;
   std::vector<ShapeSpeed> speeds;
-  std::string
-      modelled_on;  // the GPU whose model gave the speeds, see grade/gpu.h; empty: measured
-  std::vector<std::string> flags;
+  std::string modelled_on;  // the GPU whose model gave the speeds, see grade/gpu.h; empty: measured
+  std::vector<Note> flags;
 };
 
 struct Machine {

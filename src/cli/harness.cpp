@@ -33,7 +33,7 @@ void add_device_option(CLI::App& app, std::string& device) {
   app.add_option(
          "--device", device,
          "where kernels run: submission.cpp on the cpu, submission.cu on a simulated GPU (sim)")
-      ->check(CLI::IsMember({"auto", "cpu", "sim"}))
+      ->check(CLI::IsMember({"auto", to_string(Device::cpu), to_string(Device::sim)}))
       ->capture_default_str();
 }
 
@@ -84,7 +84,7 @@ std::uint64_t random_seed() {
 std::vector<Submission> select_submissions(const std::filesystem::path& folder,
                                            const std::vector<ChallengeSpec>& specs,
                                            const std::vector<std::string>& models,
-                                           const std::string& device) {
+                                           std::optional<Device> device) {
   if (!std::filesystem::is_directory(folder)) {
     throw Error(
         fmt::format("no submissions folder {}: create it, with one folder per model and in it "
@@ -97,7 +97,7 @@ std::vector<Submission> select_submissions(const std::filesystem::path& folder,
   for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
   std::erase_if(all, [&](const Submission& s) {
     return std::ranges::find(specs, s.challenge, &ChallengeSpec::name) == specs.end() ||
-           (device != "auto" && device != s.device());
+           (device && device != s.device());
   });
   if (models.empty()) return all;
   std::set<std::string> known;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,17 +47,17 @@ unsigned simulator_threads(std::size_t devices);
 // 64 bits from the kernel.
 std::uint64_t random_seed();
 
-// Declares --device: auto, or one of Submission::device().
+// Declares --device: auto, or what device_from() knows.
 void add_device_option(CLI::App&, std::string& device);
 
 // Declares --gpu: one of gpu_names().
 void add_gpu_option(CLI::App&, std::string& gpu);
 
-// The submissions to run, all or those of the named models, of every device (auto) or of one; an unknown name throws
-// Error with the nearest one. Warnings go to stderr.
+// The submissions to run: all or those of the named models, of one device or, where none is given,
+// of all. An unknown name throws Error with the nearest one. Warnings go to stderr.
 std::vector<Submission> select_submissions(const std::filesystem::path& folder,
                                            const std::vector<ChallengeSpec>& specs,
                                            const std::vector<std::string>& models,
-                                           const std::string& device);
+                                           std::optional<Device> device);
 
 }  // namespace assay::cli

@@ -29,7 +29,7 @@ std::string challenge_table(const std::vector<ChallengeSpec>& specs) {
   TextTable table({"challenge", "difficulty", "cases", "timed", "simulated", "in one line"});
   for (const ChallengeSpec& s : specs) {
     table.add({s.name, s.difficulty, std::to_string(s.cases.size()), std::to_string(count_timed(s)),
-               std::to_string(spec_for("sim", s).cases.size()), s.summary});
+               std::to_string(spec_for(Device::sim, s).cases.size()), s.summary});
   }
   return table.str();
 }
@@ -37,7 +37,7 @@ std::string challenge_table(const std::vector<ChallengeSpec>& specs) {
 std::string model_table(const std::vector<Submission>& submissions) {
   TextTable table({"model", "challenge", "attempt", "device", "files"});
   for (const Submission& s : submissions) {
-    table.add({s.model, s.challenge, s.attempt.empty() ? "-" : s.attempt, s.device(),
+    table.add({s.model, s.challenge, s.attempt.empty() ? "-" : s.attempt, to_string(s.device()),
                s.rejected.empty() ? std::to_string(s.sources.size()) : "rejected: " + s.rejected});
   }
   return table.str();
@@ -52,13 +52,13 @@ nlohmann::ordered_json as_json(const std::vector<ChallengeSpec>& specs,
                                       {"difficulty", s.difficulty},
                                       {"cases", s.cases.size()},
                                       {"timed", count_timed(s)},
-                                      {"simulated", spec_for("sim", s).cases.size()}});
+                                      {"simulated", spec_for(Device::sim, s).cases.size()}});
   }
   for (const Submission& s : submissions) {
     document["submissions"].push_back({{"model", s.model},
                                        {"challenge", s.challenge},
                                        {"attempt", s.attempt},
-                                       {"device", s.device()},
+                                       {"device", to_string(s.device())},
                                        {"rejected", s.rejected}});
   }
   return document;

@@ -40,8 +40,9 @@ Submission choose(const RerunCommand& c, std::vector<Submission> found) {
   if (found.size() == 1) return found.front();
   std::string ways;
   for (const Submission& s : found) {
-    ways += fmt::format("\n  {}--device {}",
-                        s.attempt.empty() ? "" : "--attempt " + s.attempt + " ", s.device());
+    ways +=
+        fmt::format("\n  {}--device {}", s.attempt.empty() ? "" : "--attempt " + s.attempt + " ",
+                    to_string(s.device()));
   }
   throw Error(
       fmt::format("{} answered {} several times: choose with{}", c.model, c.challenge, ways));
@@ -54,8 +55,8 @@ std::string milliseconds(const std::optional<double>& seconds) {
 void print_case(const CaseResult& result, const ChallengeSpec& spec) {
   fmt::print("{} ({}): {}, {}\n", result.name, to_string(result.group), code(result.verdict),
              description(result.verdict));
-  for (const CaseSpec& c : spec.cases) {
-    if (c.name == result.name && !c.catches.empty()) fmt::print("  catches   {}\n", c.catches);
+  if (const std::string& catches = find_case(spec, result.name)->catches; !catches.empty()) {
+    fmt::print("  catches   {}\n", catches);
   }
   fmt::print("  shape     {}\n", result.shape);
   if (!result.detail.empty()) fmt::print("  detail    {}\n", result.detail);
@@ -71,9 +72,8 @@ void print_case(const CaseResult& result, const ChallengeSpec& spec) {
 // One case, without touching the board. Exit status 0 whatever the verdict, like every run.
 int replay_case(const Harness& harness, const RerunCommand& c, const ChallengeSpec& spec,
                 const Submission& submission, std::uint64_t seed) {
-  const auto names = case_names(spec);
-  if (std::find(names.begin(), names.end(), c.only) == names.end()) {
-    throw Error(unknown_name("case", c.only, names));
+  if (find_case(spec, c.only) == nullptr) {
+    throw Error(unknown_name("case", c.only, case_names(spec)));
   }
   run::CellRunner runner(
       *harness.builder,
@@ -99,7 +99,7 @@ int execute(const Context& context, const RerunCommand& c) {
   const Submission submission =
       choose(c, select_submissions(c.submissions.empty() ? context.submissions()
                                                          : std::filesystem::path(c.submissions),
-                                   specs, {c.model}, c.device));
+                                   specs, {c.model}, device_from(c.device)));
   Harness harness = set_up(context, c.harness);
   const std::uint64_t seed = c.seed.value_or(random_seed());
   if (!c.only.empty()) return replay_case(harness, c, specs.front(), submission, seed);

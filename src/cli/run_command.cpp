@@ -11,6 +11,7 @@
 #include "cli/pipeline.h"
 #include "measure/machine.h"
 #include "report/terminal.h"
+#include "results/lookup.h"
 #include "run/own_tests.h"
 #include "util/files.h"
 
@@ -63,8 +64,8 @@ void print_external(const std::vector<BoardEntry>& entries,
                     const std::vector<ChallengeSpec>& specs) {
   for (const BoardEntry& e : entries) {
     for (const CaseSpec& spec : spec_named(specs, e.cell.key.challenge).cases) {
-      const auto result = std::ranges::find(e.cell.cases, spec.name, &CaseResult::name);
-      if (spec.external.empty() || result == e.cell.cases.end()) continue;
+      const CaseResult* result = find_case(e.cell, spec.name);
+      if (spec.external.empty() || result == nullptr) continue;
       fmt::print("{} {} {}: {}", e.cell.key.model, e.cell.key.challenge, spec.name,
                  code(result->verdict));
       for (const Metric& m : result->metrics) fmt::print("  {} = {:.4g}", m.name, m.value);
@@ -82,7 +83,7 @@ void print_summary(const RunCommand& c, const ResultStore& store,
       rows.push_back({{"model", e.cell.key.model},
                       {"challenge", e.cell.key.challenge},
                       {"attempt", e.cell.key.attempt},
-                      {"device", e.cell.key.device},
+                      {"device", to_string(e.cell.key.device)},
                       {"verdict", code(e.score.verdict)},
                       {"total", e.score.total ? nlohmann::ordered_json(*e.score.total) : nullptr},
                       {"letter", e.score.letter}});
@@ -156,7 +157,7 @@ int execute(const Context& context, RunCommand c) {
       load_specs(context, c.challenges, external_files(c.corpus));
   std::vector<Submission> submissions = select_submissions(
       c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions), specs,
-      c.models, c.device);
+      c.models, device_from(c.device));
   if (unfinished) {
     std::erase_if(submissions, [&](const Submission& s) {
       return already_done(*unfinished, spec_named(specs, s.challenge), s);

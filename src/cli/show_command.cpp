@@ -44,7 +44,7 @@ std::vector<const BoardEntry*> entries_for(const Scoreboard& board, const Option
   std::vector<const BoardEntry*> found;
   for (const auto& [key, entry] : board.entries) {
     if (key.model != o.model || key.challenge != o.challenge) continue;
-    if (o.device.empty() || key.device == o.device) found.push_back(&entry);
+    if (o.device.empty() || to_string(key.device) == o.device) found.push_back(&entry);
   }
   std::stable_sort(found.begin(), found.end(), [](const BoardEntry* a, const BoardEntry* b) {
     return report::attempt_before(a->cell.key.attempt, b->cell.key.attempt);
@@ -94,7 +94,7 @@ std::string others(const std::vector<const BoardEntry*>& entries, const BoardEnt
   for (const BoardEntry* e : entries) {
     if (e == shown) continue;
     text += fmt::format("also measured: attempt {} on {}: {}\n", attempt_name(*e),
-                        report::one_line(e->cell.key.device), report::grade_and_total(e->score));
+                        to_string(e->cell.key.device), report::grade_and_total(e->score));
   }
   return text;
 }

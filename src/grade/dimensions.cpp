@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "measure/statistics.h"
+#include "results/lookup.h"
 
 namespace assay::grading {
 namespace {
@@ -26,11 +27,6 @@ std::vector<std::string> names_of(const ChallengeSpec& spec, bool (*wanted)(Case
     if (wanted(c.group)) names.push_back(c.name);
   }
   return names;
-}
-
-// A name such as naive.cpp's stands for a correct implementation.
-bool is_correct_example(const std::string& name) {
-  return name.starts_with("naive") || name.starts_with("par");
 }
 
 std::string with_list(std::string text, const char* label, const std::vector<std::string>& names) {
@@ -63,8 +59,8 @@ Measured measure(const ResourceRule& rule, const CaseTable& table) {
       measured.failed.push_back(r->verdict != Verdict::ok ? name : rule.growth_case);
       continue;
     }
-    const double* metric = find_metric(*r, rule.metric);
-    const double* before = base == nullptr ? metric : find_metric(*base, rule.metric);
+    const double* metric = find_metric(r->metrics, rule.metric);
+    const double* before = base == nullptr ? metric : find_metric(base->metrics, rule.metric);
     if (metric == nullptr || before == nullptr) {
       measured.unreported = metric == nullptr ? name : rule.growth_case;
       continue;
@@ -90,8 +86,7 @@ const CaseResult* CaseTable::find(const std::string& name) const {
 
 const CaseResult* CaseTable::ran(const std::string& name) const {
   const CaseResult* r = find(name);
-  const bool measured =
-      r != nullptr && r->verdict != Verdict::skipped && r->verdict != Verdict::harness_error;
+  const bool measured = r != nullptr && was_run(r->verdict) && r->verdict != Verdict::harness_error;
   return measured ? r : nullptr;
 }
 
@@ -104,7 +99,7 @@ bool CaseTable::is_quick() const {
   bool any_ran = false, any_left_out = false;
   for (const CaseSpec& c : spec_.cases) {
     const CaseResult* r = find(c.name);
-    const bool left_out = r == nullptr || r->verdict == Verdict::skipped;
+    const bool left_out = r == nullptr || !was_run(r->verdict);
     if (left_out && c.quick) return false;
     (left_out ? any_left_out : any_ran) = true;
   }
@@ -124,11 +119,6 @@ std::string CaseTable::missing(const std::vector<std::string>& names) const {
   std::string why = fmt::format("not run: {} of {} cases", count, names.size());
   if (first != nullptr && !first->detail.empty()) why += fmt::format(" ({})", first->detail);
   return why;
-}
-
-const double* find_metric(const CaseResult& r, const std::string& name) {
-  const auto found = std::ranges::find(r.metrics, name, &Metric::name);
-  return found == r.metrics.end() ? nullptr : &found->value;
 }
 
 double share_on_scale(double value, double full, double zero) {
@@ -279,31 +269,29 @@ Dimension completeness(const CaseTable& table) {
   return scored("completeness", max, tally.share(), with_list(std::move(why), "lacks", lacking));
 }
 
-// A submission without tests of its own earns nothing here; only a note that begins with "not run"
-// says that the harness did not try.
+// A submission without tests of its own earns nothing here, unless the harness did not try.
 Dimension tests(const CaseTable& table) {
   const CellResult& cell = table.cell();
   const double max = table.spec().weights.tests;
-  const std::string& note = cell.tests_note;
   if (cell.mutants.empty()) {
-    const bool tried = !note.empty() && !note.starts_with("not run");
-    return tried ? scored("tests", max, 0, note)
-                 : not_run("tests", max, note.empty() ? "not run" : note);
+    const Note note = cell.tests_note.value_or(Note{Note::Kind::tests_not_run, "not run"});
+    return note.kind == Note::Kind::no_tests ? scored("tests", max, 0, note.text)
+                                             : not_run("tests", max, note.text);
   }
   std::vector<std::string> missed;
   std::size_t wrong = 0;
   std::string rejected;
-  for (const CaseResult& m : cell.mutants) {
-    if (m.verdict == Verdict::skipped || m.verdict == Verdict::harness_error) {
-      return not_run("tests", max, fmt::format("not run: {} ({})", m.name, m.detail));
+  for (const Mutant& m : cell.mutants) {
+    if (m.verdict == TestVerdict::not_run) {
+      return not_run("tests", max, fmt::format("not run: {} ({})", m.subject, m.reason));
     }
-    const bool behaved = m.verdict == Verdict::ok;
-    if (is_correct_example(m.name)) {
-      if (!behaved && rejected.empty()) rejected = fmt::format("{} ({})", m.name, code(m.verdict));
-      continue;
+    if (!m.correct) ++wrong;
+    if (m.judged_rightly()) continue;
+    if (!m.correct) {
+      missed.push_back(m.subject);
+    } else if (rejected.empty()) {
+      rejected = fmt::format("{} ({})", m.subject, code(m.verdict));
     }
-    ++wrong;
-    if (!behaved) missed.push_back(m.name);
   }
   if (!rejected.empty()) {
     return scored("tests", max, 0,

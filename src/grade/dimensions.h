@@ -38,9 +38,6 @@ class CaseTable {
   bool quick_ = false;
 };
 
-// Null when the case does not report it.
-const double* find_metric(const CaseResult&, const std::string& name);
-
 Dimension correctness(const CaseTable&);
 Dimension accuracy(const CaseTable&);
 Dimension resources(const CaseTable&);
@@ -48,11 +45,11 @@ Dimension completeness(const CaseTable&);
 Dimension tests(const CaseTable&);
 
 // Also fills the speeds and may add flags.
-Dimension performance(const CaseTable&, std::vector<ShapeSpeed>&, std::vector<std::string>& flags);
+Dimension performance(const CaseTable&, std::vector<ShapeSpeed>&, std::vector<Note>& flags);
 
 // The same for a cell that was simulated, from the counted work of its timed cases.
 Dimension modelled_performance(const CaseTable&, const Gpu&, std::vector<ShapeSpeed>&,
-                               std::vector<std::string>& flags);
+                               std::vector<Note>& flags);
 
 // One timed case that passed: its speed and its share of the points, or why there is none.
 struct Timed {
@@ -65,7 +62,7 @@ struct Timed {
 // The points of all timed cases, those that failed included; `measure` is asked about each that passed.
 Dimension performance_of(const CaseTable&, const std::function<Timed(const CaseResult&)>& measure,
                          const std::function<std::string()>& explain, std::vector<ShapeSpeed>&,
-                         std::vector<std::string>& flags);
+                         std::vector<Note>& flags);
 
 // Where `ratio`, a speed relative to the reference's, lies between that of naive (0) and the reference (1);
 // the reference is `reference_over_naive` times as fast as naive.

@@ -16,24 +16,25 @@ using grading::CaseTable;
 // What a completeness or resource case does not support costs its points there and nothing else;
 // elsewhere it is a requirement that is not met.
 bool counts(const CaseResult& r) {
-  if (r.verdict == Verdict::skipped || r.verdict == Verdict::ok) return false;
+  if (!was_run(r.verdict) || r.verdict == Verdict::ok) return false;
   const bool optional = r.group == CaseGroup::completeness || r.group == CaseGroup::resource;
   return !(r.verdict == Verdict::unsupported && optional);
+}
+
+bool any_case(const CellResult& cell, Verdict v) {
+  const auto has = [v](const CaseResult& r) { return r.verdict == v; };
+  return std::any_of(cell.cases.begin(), cell.cases.end(), has);
 }
 
 Verdict worst_verdict(const CellResult& cell) {
   Verdict worst = cell.build.verdict;
   bool any_ran = false;
   for (const CaseResult& r : cell.cases) {
-    any_ran = any_ran || r.verdict != Verdict::skipped;
+    any_ran = any_ran || was_run(r.verdict);
     if (counts(r)) worst = std::min(worst, r.verdict);
   }
-  return worst == Verdict::ok && !any_ran ? Verdict::skipped : worst;
-}
-
-bool any_case(const CellResult& cell, Verdict v) {
-  const auto has = [v](const CaseResult& r) { return r.verdict == v; };
-  return std::any_of(cell.cases.begin(), cell.cases.end(), has);
+  if (worst != Verdict::ok || any_ran) return worst;
+  return any_case(cell, Verdict::needs_gpu) ? Verdict::needs_gpu : Verdict::skipped;
 }
 
 // Why nothing can be earned: the submission never ran. Empty when it did.
@@ -53,7 +54,7 @@ bool failed_core(const CaseTable& table) {
 }
 
 Dimension performance(const CaseTable& table, const Gpu& on, Score& score) {
-  if (table.cell().key.device != "sim")
+  if (table.cell().key.device != Device::sim)
     return grading::performance(table, score.speeds, score.flags);
   score.modelled_on = on.name;
   return grading::modelled_performance(table, on, score.speeds, score.flags);
@@ -97,7 +98,7 @@ void score_zero(Score& score, const std::string& why) {
 }  // namespace
 
 bool is_quick(const Score& s) {
-  return std::find(s.flags.begin(), s.flags.end(), kQuickFlag) != s.flags.end();
+  return std::ranges::find(s.flags, Note::Kind::quick, &Note::kind) != s.flags.end();
 }
 
 double shown(double points) { return std::round(points * 10) / 10; }
@@ -115,7 +116,7 @@ Score grade(const ChallengeSpec& spec, const CellResult& cell, std::string_view 
   const CaseTable table(spec, cell);
   Score score;
   score.verdict = worst_verdict(cell);
-  if (table.quick()) score.flags.emplace_back(kQuickFlag);
+  if (table.quick()) score.flags.push_back({Note::Kind::quick, "quick"});
   score.dimensions = all_dimensions(table, gpu(on), score);
   std::erase_if(score.dimensions, [](const Dimension& d) { return d.max <= 0; });
   if (score.verdict == Verdict::harness_error) return score;

@@ -12,7 +12,6 @@ namespace assay {
 
 inline constexpr double kFailedCoreCap = 59;
 inline constexpr int kFewRepetitions = 3;
-inline constexpr const char* kQuickFlag = "quick";
 
 // Points come from what was run and nothing else:
 //  - A case that the harness did not run (absent, skipped, or its own error) leaves its dimension
@@ -20,12 +19,12 @@ inline constexpr const char* kQuickFlag = "quick";
 //  - Except in a quick run, which is one where every case marked quick was run: there each
 //  dimension
 //    is graded over the cases that ran, dimensions without any are left out, the total is scaled to
-//    100, and the score carries kQuickFlag.
+//    100, and the score carries a note of the kind quick.
 //  - What did not build or load has a total of 0. A failed core case caps it at kFailedCoreCap.
 // Dimensions of weight 0 are left out. Cases unknown to the spec are ignored.
 //
-// The speed of a simulated cell (device "sim") is that of the model of `gpu`, see grade/gpu.h; its spec is
-// spec_for("sim", ...). The score says on which GPU.
+// The speed of a simulated cell (Device::sim) is that of the model of `gpu`, see grade/gpu.h; its spec is
+// spec_for(Device::sim, ...). The score says on which GPU.
 Score grade(const ChallengeSpec&, const CellResult&, std::string_view gpu = kDefaultGpu);
 
 // Whether the score is that of a quick run.

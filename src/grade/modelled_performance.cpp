@@ -15,7 +15,7 @@ std::uint64_t exchanged_with_host(const SimulatedWork& work) {
   return work.to_device_bytes + work.to_host_bytes;
 }
 
-Timed model(const CaseResult& r, const Gpu& gpu, std::vector<std::string>& flags) {
+Timed model(const CaseResult& r, const Gpu& gpu, std::vector<Note>& flags) {
   const auto work = simulated_work(r.metrics), naive = simulated_work(r.metrics, kNaivePrefix),
              par = simulated_work(r.metrics, kParPrefix);
   const auto least = least_work(r.metrics);
@@ -37,7 +37,9 @@ Timed model(const CaseResult& r, const Gpu& gpu, std::vector<std::string>& flags
   const double seconds = modelled_time(*work, gpu).total(),
                slow = modelled_time(*naive, gpu).total();
   const double reference = par ? modelled_time(*par, gpu).total() : floor_time(*least, gpu);
-  if (!(reference < slow)) flags.push_back(fmt::format("naive is at its floor: {}", r.name));
+  if (!(reference < slow)) {
+    flags.push_back({Note::Kind::naive_at_floor, fmt::format("naive is at its floor: {}", r.name)});
+  }
   const double ratio = reference / seconds;
   const double share = share_of_speed(ratio, slow / reference);
   return {{r.name, ratio, {ratio, ratio}, slow / seconds, share}, {share, share}, ""};
@@ -46,7 +48,7 @@ Timed model(const CaseResult& r, const Gpu& gpu, std::vector<std::string>& flags
 }  // namespace
 
 Dimension modelled_performance(const CaseTable& table, const Gpu& gpu,
-                               std::vector<ShapeSpeed>& speeds, std::vector<std::string>& flags) {
+                               std::vector<ShapeSpeed>& speeds, std::vector<Note>& flags) {
   const auto explain = [&] {
     std::vector<double> ratios;
     for (const ShapeSpeed& s : speeds) ratios.push_back(s.ratio_to_par);

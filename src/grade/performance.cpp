@@ -9,6 +9,7 @@
 #include "grade/grade.h"
 #include "measure/machine.h"
 #include "measure/statistics.h"
+#include "results/lookup.h"
 
 namespace assay::grading {
 namespace {
@@ -34,7 +35,7 @@ Speedup speedup(const std::vector<TimingSample>& samples, std::optional<double> 
   return {a.size(), estimate_ratio(a, b)};
 }
 
-Timed measure(const CaseResult& r, std::vector<std::string>& flags) {
+Timed measure(const CaseResult& r, std::vector<Note>& flags) {
   const std::vector<TimingSample> calm = calm_rounds(r.samples);
   const Speedup to_par = speedup(calm, &TimingSample::par, &TimingSample::submission);
   Speedup par = speedup(calm, &TimingSample::naive, &TimingSample::par);
@@ -44,10 +45,12 @@ Timed measure(const CaseResult& r, std::vector<std::string>& flags) {
     return {{}, {}, fmt::format("not run: {} has no timing of naive, par and submission", r.name)};
   }
   if (to_par.pairs < kFewRepetitions) {
-    flags.push_back(fmt::format("below {} repetitions: {}", kFewRepetitions, r.name));
+    flags.push_back({Note::Kind::few_repetitions,
+                     fmt::format("below {} repetitions: {}", kFewRepetitions, r.name)});
   }
   if (!(par.ratio.value > 1)) {
-    flags.push_back(fmt::format("par is no faster than naive: {}", r.name));
+    flags.push_back(
+        {Note::Kind::par_not_faster, fmt::format("par is no faster than naive: {}", r.name)});
   }
   const double ratio = to_par.ratio.value;
   const Interval ci = to_par.ratio.interval;
@@ -60,16 +63,18 @@ Timed measure(const CaseResult& r, std::vector<std::string>& flags) {
 // pass for noise, large ones move the score beyond its interval.
 constexpr double kMuchStolen = 0.1;
 
-void flag_stolen_time(const CaseTable& table, std::vector<std::string>& flags) {
+void flag_stolen_time(const CaseTable& table, std::vector<Note>& flags) {
   double most = 0;
   for (const CaseSpec& c : table.spec().cases) {
     const CaseResult* r = table.ran(c.name);
-    const double* stolen = r == nullptr ? nullptr : find_metric(*r, kStolenShare);
+    const double* stolen = r == nullptr ? nullptr : find_metric(r->metrics, kStolenShare);
     if (stolen != nullptr) most = std::max(most, *stolen);
   }
   if (most > kMuchStolen) {
-    flags.push_back(fmt::format(
-        "other virtual machines took {:.0f} % of the processors while it was timed", 100 * most));
+    flags.push_back(
+        {Note::Kind::stolen_time,
+         fmt::format("other virtual machines took {:.0f} % of the processors while it was timed",
+                     100 * most)});
   }
 }
 
@@ -92,7 +97,7 @@ double share_of_speed(double ratio, double reference_over_naive) {
 Dimension performance_of(const CaseTable& table,
                          const std::function<Timed(const CaseResult&)>& measure,
                          const std::function<std::string()>& explain,
-                         std::vector<ShapeSpeed>& speeds, std::vector<std::string>& flags) {
+                         std::vector<ShapeSpeed>& speeds, std::vector<Note>& flags) {
   const ChallengeSpec& spec = table.spec();
   const double max = spec.weights.performance;
   std::vector<std::string> names;
@@ -111,7 +116,8 @@ Dimension performance_of(const CaseTable& table,
     if (r->verdict != Verdict::ok) {
       failed.push_back(fmt::format("{} ({})", c.name, code(r->verdict)));
       if (r->verdict == Verdict::wrong_answer) {
-        flags.push_back(fmt::format("wrong on a timed repetition: {}", c.name));
+        flags.push_back(
+            {Note::Kind::wrong_when_timed, fmt::format("wrong on a timed repetition: {}", c.name)});
       }
       continue;
     }
@@ -137,7 +143,7 @@ Dimension performance_of(const CaseTable& table,
 }
 
 Dimension performance(const CaseTable& table, std::vector<ShapeSpeed>& speeds,
-                      std::vector<std::string>& flags) {
+                      std::vector<Note>& flags) {
   flag_stolen_time(table, flags);
   return performance_of(
       table, [&](const CaseResult& r) { return measure(r, flags); },

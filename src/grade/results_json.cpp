@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "spec/spec.h"
 #include "util/files.h"
@@ -42,10 +43,20 @@ Json interval_json(Interval i) { return Json::array({number(i.low), number(i.hig
 
 Interval interval_from(const json& j) { return {number_from(j.at(0)), number_from(j.at(1))}; }
 
-Verdict verdict_from(const json& j) {
-  const auto verdict = verdict_from_code(j.get<std::string>());
-  if (!verdict) throw Error(fmt::format("unknown verdict {}", j.dump()));
-  return *verdict;
+// The value that a code stands for; the schema lists the codes, and may not have been asked.
+template <class Value>
+Value decoded(std::optional<Value> (*decode)(const std::string&), const json& j, const char* what) {
+  const auto value = decode(j.get<std::string>());
+  if (!value) throw Error(fmt::format("unknown {} {}", what, j.dump()));
+  return *value;
+}
+
+Verdict verdict_from(const json& j) { return decoded(&verdict_from_code, j, "verdict"); }
+
+Device device_from_json(const json& j) {
+  const auto device = device_from(j.get_ref<const std::string&>());
+  if (!device) throw Error(fmt::format("unknown device {}", j.dump()));
+  return *device;
 }
 
 // What has nothing to say is left out.
@@ -88,11 +99,19 @@ Json case_json(const CaseResult& r) {
   return j;
 }
 
+// Files of old say SKIP of what needs a GPU, and only the detail why.
+Verdict case_verdict_from(const json& j) {
+  const Verdict verdict = verdict_from(j.at("verdict"));
+  const bool needs_gpu =
+      verdict == Verdict::skipped && j.value("detail", "").starts_with("needs a GPU");
+  return needs_gpu ? Verdict::needs_gpu : verdict;
+}
+
 CaseResult case_from(const json& j) {
   CaseResult r;
   r.name = j.at("name");
   r.group = case_group(j.at("group"));
-  r.verdict = verdict_from(j.at("verdict"));
+  r.verdict = case_verdict_from(j);
   r.seed = seed_from_json(j.at("seed"));
   r.shape = j.value("shape", "");
   r.error = optional_from(j, "error");
@@ -109,16 +128,72 @@ CaseResult case_from(const json& j) {
   return r;
 }
 
-Json cases_json(const std::vector<CaseResult>& cases) {
-  Json j = Json::array();
-  for (const CaseResult& r : cases) j.push_back(case_json(r));
+Json mutant_json(const Mutant& m) {
+  Json j{{"subject", m.subject}, {"correct", m.correct}, {"verdict", code(m.verdict)}};
+  add(j, "reason", m.reason);
+  j["seconds"] = number(m.seconds);
   return j;
 }
 
-std::vector<CaseResult> cases_from(const json& j) {
-  std::vector<CaseResult> cases;
-  for (const json& c : j) cases.push_back(case_from(c));
-  return cases;
+// Files of old have a case for each: OK where the tests judged it rightly, and why not in words.
+Mutant mutant_from_case(const json& j) {
+  const CaseResult c = case_from(j);
+  Mutant m{c.name, c.name == "naive" || c.name == "par", TestVerdict::not_run, c.detail, c.seconds};
+  const bool built = c.verdict == Verdict::ok || c.verdict == Verdict::wrong_answer;
+  if (built) {
+    const bool accepted = m.correct == (c.verdict == Verdict::ok);
+    m.verdict = accepted ? TestVerdict::accepted : TestVerdict::rejected;
+    const std::size_t open = m.reason.find('('), close = m.reason.rfind(')');
+    m.reason = close == std::string::npos ? "" : m.reason.substr(open + 1, close - open - 1);
+  } else if (c.verdict != Verdict::skipped && c.verdict != Verdict::harness_error) {
+    m.verdict = TestVerdict::not_built;
+  }
+  return m;
+}
+
+Mutant mutant_from(const json& j) {
+  if (!j.contains("subject")) return mutant_from_case(j);
+  return {j.at("subject"), j.at("correct"),
+          decoded(&test_verdict_from_code, j.at("verdict"), "verdict of tests"),
+          j.value("reason", ""), number_from(j.at("seconds"))};
+}
+
+Json note_json(const Note& n) { return {{"kind", code(n.kind)}, {"text", n.text}}; }
+
+// Files of old have the text alone; these are the beginnings of all that were ever written.
+Note note_from_text(const std::string& text) {
+  constexpr std::pair<const char*, Note::Kind> kBeginnings[] = {
+      {"ships no test.cpp", Note::Kind::no_tests},
+      {"not run", Note::Kind::tests_not_run},
+      {"quick", Note::Kind::quick},
+      {"other virtual machines took", Note::Kind::stolen_time},
+      {"below", Note::Kind::few_repetitions},
+      {"par is no faster than naive", Note::Kind::par_not_faster},
+      {"naive is at its floor", Note::Kind::naive_at_floor},
+      {"wrong on a timed repetition", Note::Kind::wrong_when_timed}};
+  for (const auto& [beginning, kind] : kBeginnings) {
+    if (text.starts_with(beginning)) return {kind, text};
+  }
+  return {Note::Kind::other, text};
+}
+
+Note note_from(const json& j) {
+  if (j.is_string()) return note_from_text(j);
+  return {decoded(&note_kind_from_code, j.at("kind"), "kind of note"), j.at("text")};
+}
+
+template <class Item>
+Json list_json(const std::vector<Item>& items, Json (*convert)(const Item&)) {
+  Json j = Json::array();
+  for (const Item& item : items) j.push_back(convert(item));
+  return j;
+}
+
+template <class Item>
+std::vector<Item> list_from(const json& j, Item (*convert)(const json&)) {
+  std::vector<Item> items;
+  for (const json& item : j) items.push_back(convert(item));
+  return items;
 }
 
 Json build_json(const BuildRecord& b) {
@@ -177,44 +252,41 @@ Json to_json(const CellResult& c) {
   Json j{{"model", c.key.model},
          {"challenge", c.key.challenge},
          {"attempt", c.key.attempt},
-         {"device", c.key.device},
+         {"device", to_string(c.key.device)},
          {"spec_hash", c.spec_hash},
          {"isolation", c.isolation},
          {"seed", std::to_string(c.seed)},
          {"finished_at", c.finished_at},
          {"build", build_json(c.build)},
-         {"cases", cases_json(c.cases)},
-         {"mutants", cases_json(c.mutants)}};
-  add(j, "tests_note", c.tests_note);
+         {"cases", list_json(c.cases, &case_json)},
+         {"mutants", list_json(c.mutants, &mutant_json)}};
+  if (c.tests_note) j["tests_note"] = note_json(*c.tests_note);
   return j;
 }
 
 CellResult cell_from_json(const json& j) {
   CellResult c;
-  c.key = {j.at("model"), j.at("challenge"), j.at("attempt"), j.at("device")};
+  c.key = {j.at("model"), j.at("challenge"), j.at("attempt"), device_from_json(j.at("device"))};
   c.spec_hash = j.at("spec_hash");
   c.isolation = j.at("isolation");
   c.seed = seed_from_json(j.at("seed"));
   c.finished_at = j.at("finished_at");
   c.build = build_from(j.at("build"));
-  c.cases = cases_from(j.at("cases"));
-  c.mutants = cases_from(j.at("mutants"));
-  c.tests_note = j.value("tests_note", "");
+  c.cases = list_from(j.at("cases"), &case_from);
+  c.mutants = list_from(j.at("mutants"), &mutant_from);
+  if (j.contains("tests_note")) c.tests_note = note_from(j.at("tests_note"));
   return c;
 }
 
 Json to_json(const Score& s) {
-  Json dimensions = Json::array(), speeds = Json::array();
-  for (const Dimension& d : s.dimensions) dimensions.push_back(dimension_json(d));
-  for (const ShapeSpeed& p : s.speeds) speeds.push_back(speed_json(p));
   Json j{{"verdict", code(s.verdict)},
          {"total", nullable(s.total)},
          {"interval", interval_json(s.interval)},
          {"letter", s.letter},
          {"capped", s.capped},
-         {"dimensions", dimensions},
-         {"speeds", speeds},
-         {"flags", s.flags}};
+         {"dimensions", list_json(s.dimensions, &dimension_json)},
+         {"speeds", list_json(s.speeds, &speed_json)},
+         {"flags", list_json(s.flags, &note_json)}};
   add(j, "modelled_on", s.modelled_on);
   return j;
 }
@@ -226,9 +298,9 @@ Score score_from_json(const json& j) {
   s.interval = interval_from(j.at("interval"));
   s.letter = j.at("letter");
   s.capped = j.at("capped");
-  for (const json& d : j.at("dimensions")) s.dimensions.push_back(dimension_from(d));
-  for (const json& p : j.at("speeds")) s.speeds.push_back(speed_from(p));
-  s.flags = j.at("flags").get<std::vector<std::string>>();
+  s.dimensions = list_from(j.at("dimensions"), &dimension_from);
+  s.speeds = list_from(j.at("speeds"), &speed_from);
+  s.flags = list_from(j.at("flags"), &note_from);
   s.modelled_on = j.value("modelled_on", "");
   return s;
 }

@@ -117,7 +117,7 @@ Scoreboard parse_scoreboard(const std::string& text, const std::string& file) {
       const CellKey key = entry.cell.key;
       if (!board.entries.emplace(key, std::move(entry)).second) {
         throw Error(fmt::format("two entries for {} {} {} on {}", key.model, key.challenge,
-                                key.attempt, key.device));
+                                key.attempt, to_string(key.device)));
       }
     }
     return board;

@@ -7,6 +7,7 @@
 #include "report/figures.h"
 #include "report/modelled.h"
 #include "report/terminal.h"
+#include "results/lookup.h"
 #include "spec/spec.h"
 #include "util/text.h"
 
@@ -36,7 +37,7 @@ std::string heading(const BoardEntry& e, const ChallengeSpec& spec) {
   const CellKey& key = e.cell.key;
   std::string text = fmt::format("{} on {}", one_line(key.model), spec.title);
   if (!key.attempt.empty()) text += fmt::format(", attempt {}", one_line(key.attempt));
-  text += fmt::format(" ({})\n", one_line(key.device));
+  text += fmt::format(" ({})\n", to_string(key.device));
   return text + "  verdict   " + verdict(e.score.verdict) + "\n";
 }
 
@@ -45,7 +46,7 @@ std::string score_lines(const BoardEntry& e, const ChallengeSpec& spec) {
   std::string text = "  score     " + (s.letter.empty() ? "" : s.letter + " ") + total(s);
   if (s.capped) text += ", at most 59 because a core case failed";
   text += '\n';
-  for (const std::string& flag : s.flags) text += "  note      " + one_line(flag) + "\n";
+  for (const Note& flag : s.flags) text += "  note      " + one_line(flag.text) + "\n";
   if (e.cell.spec_hash != spec.hash) {
     text += "  note      measured against an older specification of this challenge\n";
   }
@@ -72,9 +73,7 @@ std::string build_failure(const BuildRecord& b) {
 
 // --- failed cases ------------------------------------------------------------
 
-bool is_failure(const CaseResult& r) {
-  return r.verdict != Verdict::ok && r.verdict != Verdict::skipped;
-}
+bool is_failure(const CaseResult& r) { return r.verdict != Verdict::ok && was_run(r.verdict); }
 
 std::string error_text(const CaseResult& r) {
   if (!r.error || !r.bound) return "";
@@ -111,7 +110,7 @@ std::string skipped_cases(const CellResult& cell) {
   std::size_t count = 0;
   std::string why;
   for (const CaseResult& r : cell.cases) {
-    if (r.verdict != Verdict::skipped) continue;
+    if (was_run(r.verdict)) continue;
     ++count;
     if (why.empty()) why = r.detail;
   }
@@ -120,10 +119,19 @@ std::string skipped_cases(const CellResult& cell) {
                      why.empty() ? "" : ": ", one_line(why));
 }
 
+std::string misjudgement(const Mutant& m) {
+  const char* kind = m.correct ? "correct" : "wrong";
+  std::string text = m.verdict == TestVerdict::not_built
+                         ? fmt::format("do not compile with a {} implementation", kind)
+                         : fmt::format("{} a {} implementation", code(m.verdict), kind);
+  return m.reason.empty() ? text : fmt::format("{} ({})", text, m.reason);
+}
+
 std::string failed_tests(const CellResult& cell) {
   std::string text;
-  for (const CaseResult& m : cell.mutants) {
-    if (is_failure(m)) text += fmt::format("  {}: {}\n", one_line(m.name), one_line(m.detail));
+  for (const Mutant& m : cell.mutants) {
+    if (m.judged_rightly() || m.verdict == TestVerdict::not_run) continue;
+    text += fmt::format("  {}: {}\n", one_line(m.subject), one_line(misjudgement(m)));
   }
   return text.empty() ? "" : "\nits own tests misjudge:\n" + text;
 }
@@ -142,9 +150,8 @@ std::string timing_table(const BoardEntry& e) {
   TextTable table({"timed case", "naive", "par", "this", "speed, par = 1 (95 %)", "share", "runs"});
   bool any = false;
   for (const ShapeSpeed& s : e.score.speeds) {
-    const auto r = std::find_if(e.cell.cases.begin(), e.cell.cases.end(),
-                                [&](const CaseResult& c) { return c.name == s.case_name; });
-    if (r == e.cell.cases.end()) continue;
+    const CaseResult* r = find_case(e.cell, s.case_name);
+    if (r == nullptr) continue;
     any = true;
     table.add({one_line(r->shape.empty() ? r->name : r->name + ": " + r->shape),
                median_of(*r, &TimingSample::naive), median_of(*r, &TimingSample::par),
@@ -169,7 +176,8 @@ std::string replay_command(const CellResult& cell, const std::string& case_name)
   std::string text =
       fmt::format("assay rerun {} {}", quoted(cell.key.model), quoted(cell.key.challenge));
   if (!cell.key.attempt.empty()) text += " --attempt " + quoted(cell.key.attempt);
-  if (cell.key.device != "cpu") text += " --device " + quoted(cell.key.device);
+  if (cell.key.device != Device::cpu)
+    text += fmt::format(" --device {}", to_string(cell.key.device));
   return one_line(text + fmt::format(" --case {} --seed {}", quoted(case_name), cell.seed));
 }
 

@@ -7,6 +7,7 @@
 
 #include "grade/grade.h"
 #include "measure/statistics.h"
+#include "spec/spec.h"
 #include "util/text.h"
 
 namespace assay::report {
@@ -50,7 +51,7 @@ std::string failed_core_case(const BoardEntry& e, const ChallengeSpec& spec) {
   for (const CaseResult& r : e.cell.cases) {
     const CaseSpec* c = find_case(spec, r.name);
     if (c == nullptr || c->group != CaseGroup::core) continue;
-    if (r.verdict == Verdict::ok || r.verdict == Verdict::skipped) continue;
+    if (r.verdict == Verdict::ok || !was_run(r.verdict)) continue;
     return with_detail(fmt::format("core case {} failed ({})", r.name, code(r.verdict)), r.detail);
   }
   return "";
@@ -81,7 +82,7 @@ std::string one_line(std::string untrusted, std::size_t columns) {
 }
 
 std::string with_device(const std::string& name, const CellKey& key) {
-  return key.device == "cpu" ? name : fmt::format("{} ({})", name, key.device);
+  return key.device == Device::cpu ? name : fmt::format("{} ({})", name, to_string(key.device));
 }
 
 const Dimension* dimension(const Score& s, const std::string& name) {
@@ -151,12 +152,6 @@ std::string indented(const std::string& text, std::size_t columns) {
   }
   while (!out.empty() && (out.back() == ' ' || out.back() == '\n')) out.pop_back();
   return out + '\n';
-}
-
-const CaseSpec* find_case(const ChallengeSpec& spec, const std::string& name) {
-  const auto it = std::find_if(spec.cases.begin(), spec.cases.end(),
-                               [&](const CaseSpec& c) { return c.name == name; });
-  return it == spec.cases.end() ? nullptr : &*it;
 }
 
 }  // namespace assay::report

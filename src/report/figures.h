@@ -41,6 +41,4 @@ std::string main_reason(const BoardEntry&, const ChallengeSpec&);
 // Every line of the text that many columns to the right; ends with one newline.
 std::string indented(const std::string& text, std::size_t columns);
 
-const CaseSpec* find_case(const ChallengeSpec&, const std::string& name);
-
 }  // namespace assay::report

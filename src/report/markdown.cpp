@@ -242,15 +242,13 @@ std::string how_measured(const Scoreboard& board) {
          kMethod;
 }
 
-std::string device_title(const std::string& device) {
-  if (device == "cpu") return "C++ on the CPU";
-  if (device == "sim") return "CUDA on the simulated GPU";
-  return "On " + markdown_text(device);
+const char* device_title(Device device) {
+  return device == Device::cpu ? "C++ on the CPU" : "CUDA on the simulated GPU";
 }
 
-std::string device_heading(const std::string& device) {
+std::string device_heading(Device device) {
   const std::string heading = fmt::format("### {}\n\n", device_title(device));
-  if (device != "sim") return heading;
+  if (device != Device::sim) return heading;
   return heading +
          "The PTX that nvcc made, executed and checked by assay's simulator. Speeds are modelled "
          "from "
@@ -258,7 +256,7 @@ std::string device_heading(const std::string& device) {
 }
 
 std::string device_tables(const Scoreboard& board, const std::vector<ChallengeSpec>& specs,
-                          const std::string& device) {
+                          Device device) {
   const Standings all = make_standings(board, specs, device);
   std::string text =
       overall_table(all) + matrix(all) + attempts_table(all) + head_to_head_table(all);
@@ -268,11 +266,11 @@ std::string device_tables(const Scoreboard& board, const std::vector<ChallengeSp
 
 // The models that answered on several devices, a line for each device.
 std::string side_by_side(const Scoreboard& board, const std::vector<ChallengeSpec>& specs,
-                         const std::vector<std::string>& all_devices) {
+                         const std::vector<Device>& all_devices) {
   std::vector<std::string> header{"Model", "Device"};
   for (const ChallengeSpec& spec : specs) header.push_back(markdown_text(spec.title));
   std::map<std::string, Rows> models;
-  for (const std::string& device : all_devices) {
+  for (const Device device : all_devices) {
     const Standings all = make_standings(board, specs, device);
     for (const Standing& s : all.models) {
       std::vector<std::string> row{markdown_text(s.model), device_title(device)};
@@ -298,7 +296,7 @@ std::string ranking_section(const Scoreboard& board, const std::vector<Challenge
     return text + "Nothing has been measured yet: run `scripts/run.sh`.\n\n";
   }
   const auto all_devices = devices(board);
-  for (const std::string& device : all_devices) {
+  for (const Device device : all_devices) {
     text += device_heading(device) + device_tables(board, specs, device);
   }
   text += side_by_side(board, specs, all_devices);

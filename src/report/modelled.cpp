@@ -6,6 +6,7 @@
 
 #include "grade/gpu.h"
 #include "report/figures.h"
+#include "results/lookup.h"
 #include "results/simulated_work.h"
 #include "util/text.h"
 
@@ -21,11 +22,6 @@ constexpr const char* kFormula =
     shared memory passes / (1 a clock and busy multiprocessor)
   A floor is the fewest launches and the least bytes or flops at the data sheet's rates. No caches are modelled.
 )";
-
-const CaseResult* result_of(const CellResult& cell, const std::string& name) {
-  const auto found = std::ranges::find(cell.cases, name, &CaseResult::name);
-  return found == cell.cases.end() ? nullptr : &*found;
-}
 
 std::string time_text(const std::optional<SimulatedWork>& work, const Gpu& g) {
   return work ? duration(modelled_time(*work, g).total()) : "-";
@@ -60,7 +56,7 @@ std::string modelled_tables(const BoardEntry& e) {
   TextTable counts({"timed case", "MB moved", "instructions", "efficiency", "shared replays",
                     "spilled MB", "launches"});
   for (const ShapeSpeed& s : e.score.speeds) {
-    const CaseResult* r = result_of(e.cell, s.case_name);
+    const CaseResult* r = find_case(e.cell, s.case_name);
     const auto work = r == nullptr ? std::nullopt : simulated_work(r->metrics);
     if (!work) continue;
     const std::string label = one_line(r->shape.empty() ? r->name : r->name + ": " + r->shape);

@@ -74,14 +74,14 @@ bool attempt_before(const std::string& a, const std::string& b) {
   return a < b;
 }
 
-std::vector<std::string> devices(const Scoreboard& board) {
-  std::set<std::string> names;
-  for (const auto& [key, entry] : board.entries) names.insert(key.device);
-  return {names.begin(), names.end()};
+std::vector<Device> devices(const Scoreboard& board) {
+  std::set<Device> used;
+  for (const auto& [key, entry] : board.entries) used.insert(key.device);
+  return {used.begin(), used.end()};
 }
 
 Standings make_standings(const Scoreboard& board, const std::vector<ChallengeSpec>& specs,
-                         const std::string& device) {
+                         Device device) {
   Standings result;
   std::map<std::string, std::size_t> columns;
   for (const ChallengeSpec& spec : specs) {

@@ -34,14 +34,13 @@ struct Standings {
 };
 
 // Of the entries measured on `device`; entries for other challenges are left out.
-Standings make_standings(const Scoreboard&, const std::vector<ChallengeSpec>&,
-                         const std::string& device);
+Standings make_standings(const Scoreboard&, const std::vector<ChallengeSpec>&, Device device);
 
 // Over the challenges for which both have a total; overlapping intervals are a tie.
 Record head_to_head(const Standing& a, const Standing& b);
 
 // The devices of the board, sorted.
-std::vector<std::string> devices(const Scoreboard&);
+std::vector<Device> devices(const Scoreboard&);
 
 // Whether the whole of `a` lies above the whole of `b`, by more than the tables show.
 bool clearly_above(Interval a, Interval b);

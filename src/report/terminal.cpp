@@ -12,7 +12,7 @@ constexpr std::size_t kReasonColumns = 90;
 
 std::string joined_flags(const Score& s) {
   std::string text;
-  for (const std::string& flag : s.flags) text += (text.empty() ? "" : "; ") + flag;
+  for (const Note& flag : s.flags) text += (text.empty() ? "" : "; ") + flag.text;
   return text;
 }
 

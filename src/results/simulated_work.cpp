@@ -1,7 +1,8 @@
 #include "results/simulated_work.h"
 
-#include <algorithm>
 #include <array>
+
+#include "results/lookup.h"
 
 namespace assay {
 namespace {
@@ -74,12 +75,9 @@ void add_metrics(std::vector<Metric>& metrics, const SimulatedWork& work,
 }
 
 std::optional<LeastWork> least_work(std::span<const Metric> metrics) {
-  const auto value = [&](const char* name) -> std::optional<double> {
-    const auto found = std::ranges::find(metrics, name, &Metric::name);
-    return found == metrics.end() ? std::nullopt : std::optional(found->value);
-  };
-  const auto bytes = value(kLeastBytes), flops = value(kLeastFlops),
-             launches = value(kLeastLaunches);
+  const double *bytes = find_metric(metrics, kLeastBytes),
+               *flops = find_metric(metrics, kLeastFlops),
+               *launches = find_metric(metrics, kLeastLaunches);
   if (!bytes || !flops || !launches) return std::nullopt;
   return LeastWork{*bytes, *flops, *launches};
 }
@@ -88,9 +86,9 @@ std::optional<SimulatedWork> simulated_work(std::span<const Metric> metrics,
                                             const std::string& prefix) {
   SimulatedWork work;
   const auto read = [&](const char* name, std::uint64_t& to) {
-    const auto found = std::ranges::find(metrics, prefix + name, &Metric::name);
-    if (found == metrics.end() || !(found->value >= 0)) return false;
-    to = static_cast<std::uint64_t>(found->value);
+    const double* value = find_metric(metrics, prefix + name);
+    if (value == nullptr || !(*value >= 0)) return false;
+    to = static_cast<std::uint64_t>(*value);
     return true;
   };
   for (const CounterField& f : kCounters) {

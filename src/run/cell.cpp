@@ -12,6 +12,7 @@
 
 #include "assay/parallel.h"
 #include "measure/machine.h"
+#include "run/begin_result.h"
 #include "run/challenge_registry.h"
 #include "run/kept_work.h"
 #include "run/own_tests.h"
@@ -71,24 +72,15 @@ std::optional<Verdict> why_not_time(const CellResult& cell) {
   return std::nullopt;
 }
 
-CaseResult not_attempted(const Challenge& challenge, const CaseSpec& spec, Verdict verdict) {
-  CaseResult result;
-  result.name = spec.name;
-  result.group = spec.group;
-  result.shape = challenge.shape(spec);
-  result.verdict = verdict;
-  result.detail = "not attempted: see the untimed cases";
-  return result;
-}
-
 // Whether the cell is worth the time; where it is hopeless, the cases are recorded as not attempted.
 bool may_time(const Challenge& challenge, std::span<const CaseSpec* const> cases,
               CellResult& cell) {
-  if (cell.build.verdict != Verdict::ok || cell.key.device == "sim") return false;
+  if (cell.build.verdict != Verdict::ok || cell.key.device == Device::sim) return false;
   const auto hopeless = why_not_time(cell);
   if (!hopeless) return true;
   for (const CaseSpec* c : cases) {
-    cell.cases.push_back(not_attempted(challenge, *c, *hopeless));
+    cell.cases.push_back(
+        begin_result(challenge, *c, *hopeless, "not attempted: see the untimed cases"));
   }
   return false;
 }
@@ -217,8 +209,8 @@ namespace {
 
 void add_least_work(const ChallengeSpec& spec, CaseResult& result) {
   const Challenge& challenge = challenge_of(spec);
-  const auto c = std::ranges::find(spec.cases, result.name, &CaseSpec::name);
-  const auto least = challenge.least_work(*c, challenge.plan(*c));
+  const CaseSpec& c = *find_case(spec, result.name);
+  const auto least = challenge.least_work(c, challenge.plan(c));
   if (!least) return;
   result.metrics.push_back({kLeastBytes, least->bytes});
   result.metrics.push_back({kLeastFlops, least->flops});
@@ -230,7 +222,7 @@ void add_least_work(const ChallengeSpec& spec, CaseResult& result) {
 CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildResult& built) {
   CellResult cell = new_cell(whole, built);
   if (built.record.verdict == Verdict::ok) {
-    const ChallengeSpec spec = spec_for("sim", whole);
+    const ChallengeSpec spec = spec_for(Device::sim, whole);
     guard(cell, [&] {
       TimeAccount account;
       cell.cases = run_simulated(challenge_of(spec), simulator_settings(spec, built.library),
@@ -357,7 +349,7 @@ void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult> 
 
 // Seconds that par takes for the case that sets the pace.
 double CellRunner::time_pace(const ChallengeSpec& spec, const std::string& of) {
-  const CaseSpec& sets_pace = *std::ranges::find(spec.cases, of, &CaseSpec::name);
+  const CaseSpec& sets_pace = *find_case(spec, of);
   TimeAccount account;
   const double seconds =
       time_par(challenge_of(spec), sets_pace, worker_settings(spec, baseline(spec, "par.cpp")),
@@ -418,15 +410,16 @@ void CellRunner::run_exclusive(const ChallengeSpec& spec, CellResult& cell,
 void CellRunner::run_own_tests(const ChallengeSpec& spec, const Submission& submission,
                                CellResult& cell) {
   if (submission.language == Language::cuda) {
-    cell.tests_note = "not run: what tests must accept and reject is written in C++";
+    cell.tests_note = {Note::Kind::tests_not_run,
+                       "not run: what tests must accept and reject is written in C++"};
     return;
   }
   if (submission.test_source.empty()) {
-    cell.tests_note = "ships no test.cpp";
+    cell.tests_note = {Note::Kind::no_tests, "ships no test.cpp"};
     return;
   }
   if (options_.filter.quick || !options_.filter.only.empty()) {
-    cell.tests_note = "not run in a partial run";
+    cell.tests_note = {Note::Kind::tests_not_run, "not run in a partial run"};
     return;
   }
   guard(cell, [&] {

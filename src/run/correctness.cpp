@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "assay/random.h"
+#include "run/begin_result.h"
 #include "run/case_input.h"
 #include "run/execute.h"
 #include "util/files.h"
@@ -47,7 +48,7 @@ class Session {
     }
     if (!needs_gpu_.empty()) {
       for (std::size_t i = 0; i < cases_.size(); ++i) {
-        results[i] = not_run(cases_[i], Verdict::skipped, needs_gpu_);
+        results[i] = not_run(cases_[i], Verdict::needs_gpu, needs_gpu_);
       }
     }
     return results;
@@ -72,13 +73,7 @@ class Session {
   }
 
   CaseResult not_run(const PlannedCase& planned, Verdict verdict, std::string detail) const {
-    CaseResult result;
-    result.name = planned.spec->name;
-    result.group = planned.spec->group;
-    result.shape = challenge_.shape(*planned.spec);
-    result.verdict = verdict;
-    result.detail = std::move(detail);
-    return result;
+    return begin_result(challenge_, *planned.spec, verdict, std::move(detail));
   }
 
   // A loaded worker, or why there is none.
@@ -109,11 +104,11 @@ class Session {
     // An error on the device stays with the process, as on hardware.
     if (result.verdict == Verdict::device_error || result.verdict == Verdict::time_limit)
       worker_.reset();
-    if (result.verdict == Verdict::skipped) needs_gpu_ = result.detail;
+    if (result.verdict == Verdict::needs_gpu) needs_gpu_ = result.detail;
   }
 
   CaseResult attempt_case(const PlannedCase& planned) {
-    if (!needs_gpu_.empty()) return not_run(planned, Verdict::skipped, needs_gpu_);
+    if (!needs_gpu_.empty()) return not_run(planned, Verdict::needs_gpu, needs_gpu_);
     const CaseGroup group = planned.spec->group;
     const bool fresh = group == CaseGroup::resource || group == CaseGroup::timed;
     if (fresh) worker_.reset();

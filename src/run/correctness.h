@@ -40,7 +40,7 @@ std::vector<CaseResult> run_correctness(const Challenge&, const WorkerSettings&,
 
 // The same on the simulated device that the settings ask for, where the spec's timed cases run like
 // others, on a fresh device as resource cases do: what they do is counted. Once a case turns out to
-// need what the simulator lacks, every case is skipped and says so.
+// need what the simulator lacks, every case needs a GPU and says why.
 std::vector<CaseResult> run_simulated(const Challenge&, const WorkerSettings&,
                                       std::uint64_t run_seed, const CaseFilter&, TimeAccount&);
 

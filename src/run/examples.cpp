@@ -50,9 +50,7 @@ Example load_example(const ChallengeSpec& spec, const fs::path& path) {
                     path.string()));
   }
   for (const std::string& target : example.targets) {
-    const bool known = std::any_of(spec.cases.begin(), spec.cases.end(),
-                                   [&](const CaseSpec& c) { return c.name == target; });
-    if (!known)
+    if (find_case(spec, target) == nullptr)
       throw Error(fmt::format("{}:1: {} has no case '{}'", path.string(), spec.name, target));
   }
   return example;
@@ -74,7 +72,7 @@ std::vector<fs::path> files_of(const ChallengeSpec& spec, const char* subfolder,
 template <class Property>
 bool names_a_case(const ChallengeSpec& spec, const Example& example, Property property) {
   return std::ranges::any_of(example.targets, [&](const std::string& target) {
-    return property(*std::ranges::find(spec.cases, target, &CaseSpec::name));
+    return property(*find_case(spec, target));
   });
 }
 

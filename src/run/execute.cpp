@@ -9,19 +9,11 @@
 #include "assay/abi.h"
 #include "assay/parallel.h"
 #include "measure/machine.h"
+#include "run/begin_result.h"
 #include "run/judge.h"
 
 namespace assay::run {
 namespace {
-
-CaseResult describe(const CaseInput& input) {
-  CaseResult result;
-  const CaseSpec& spec = *input.planned().spec;
-  result.name = spec.name;
-  result.group = spec.group;
-  result.shape = input.challenge().shape(spec);
-  return result;
-}
 
 void take_failure(CaseResult& result, const Outcome& outcome) {
   result.verdict = outcome.verdict;
@@ -31,7 +23,7 @@ void take_failure(CaseResult& result, const Outcome& outcome) {
 // What the device found counts beside how the call ended: the stronger verdict stands, both are told.
 void take_device_failure(CaseResult& result, const DeviceReport& device) {
   if (!device.unsupported.empty()) {
-    result.verdict = Verdict::skipped;
+    result.verdict = Verdict::needs_gpu;
     result.detail = fmt::format("needs a GPU ({})", device.unsupported);
     return;
   }
@@ -75,8 +67,8 @@ void flush_caches() {
 
 CaseResult execute(WorkerProcess& worker, CaseInput& input, const ExecuteOptions& options,
                    TimeAccount& account) {
-  CaseResult result = describe(input);
   const PlannedCase& planned = input.planned();
+  CaseResult result = begin_result(input.challenge(), *planned.spec);
   {
     const Charge charge(account.timing);
     input.begin(worker.output(), options.poison_seed);

@@ -15,36 +15,39 @@ Outcome self_test(const WorkerSettings& settings) {
   return loaded.verdict == Verdict::ok ? worker.self_test(kTimeLimit) : loaded;
 }
 
-CaseResult judge_tests(Builder& builder, const ChallengeSpec& spec, WorkerSettings settings,
-                       const TestSubject& subject, const BuildResult& tests) {
-  CaseResult result;
-  result.name = subject.name;
+// The subject and the tests as one library, or why there is none.
+BuildResult build_together(Builder& builder, const ChallengeSpec& spec, const TestSubject& subject,
+                           const BuildResult& tests) {
   BuildResult built = tests;
   if (built.record.verdict == Verdict::ok) built = build_subject(builder, spec, subject);
-  if (built.record.verdict == Verdict::ok) {
-    built = builder.build({.sources = {},
-                           .headers = {},
-                           .time_limit_s = spec.limits.build_time_s,
-                           .objects = {built.library, tests.library}});
-  }
-  result.verdict = built.record.verdict;
-  if (result.verdict != Verdict::ok) {
-    result.detail = built.record.log;
-    return result;
+  if (built.record.verdict != Verdict::ok) return built;
+  return builder.build({.sources = {},
+                        .headers = {},
+                        .time_limit_s = spec.limits.build_time_s,
+                        .objects = {built.library, tests.library}});
+}
+
+Mutant judge_tests(Builder& builder, const ChallengeSpec& spec, WorkerSettings settings,
+                   const TestSubject& subject, const BuildResult& tests) {
+  Mutant mutant{.subject = subject.name, .correct = subject.correct, .reason = {}};
+  const BuildResult built = build_together(builder, spec, subject, tests);
+  if (built.record.verdict != Verdict::ok) {
+    mutant.verdict = TestVerdict::not_built;
+    mutant.reason = built.record.log;
+    return mutant;
   }
   settings.library = built.library;
   const Outcome outcome = self_test(settings);
-  result.seconds = outcome.seconds;
+  mutant.seconds = outcome.seconds;
   // An implementation that crashes under the tests has been rejected by them.
   const bool accepted = outcome.verdict == Verdict::ok && outcome.status == 0;
-  if (accepted == subject.correct) return result;
-  result.verdict = Verdict::wrong_answer;
-  result.detail =
-      accepted ? "accepted a wrong implementation"
-               : fmt::format("rejected a correct implementation ({})",
-                             outcome.detail.empty() ? fmt::format("returned {}", outcome.status)
-                                                    : outcome.detail);
-  return result;
+  mutant.verdict = accepted ? TestVerdict::accepted : TestVerdict::rejected;
+  if (outcome.verdict != Verdict::ok) {
+    mutant.reason = outcome.detail;
+  } else if (!accepted) {
+    mutant.reason = fmt::format("returned {}", outcome.status);
+  }
+  return mutant;
 }
 
 }  // namespace
@@ -68,18 +71,17 @@ BuildResult build_subject(Builder& builder, const ChallengeSpec& spec, const Tes
                         .object = true});
 }
 
-std::vector<CaseResult> run_own_tests(Builder& builder, const ChallengeSpec& spec,
-                                      const WorkerSettings& settings,
-                                      const std::string& test_source) {
+std::vector<Mutant> run_own_tests(Builder& builder, const ChallengeSpec& spec,
+                                  const WorkerSettings& settings, const std::string& test_source) {
   const BuildResult tests = builder.build({.sources = {{"test.cpp", test_source}},
                                            .headers = {challenge_file(spec, "abi.h")},
                                            .time_limit_s = spec.limits.build_time_s,
                                            .object = true});
-  std::vector<CaseResult> results;
+  std::vector<Mutant> mutants;
   for (const TestSubject& subject : test_subjects(spec)) {
-    results.push_back(judge_tests(builder, spec, settings, subject, tests));
+    mutants.push_back(judge_tests(builder, spec, settings, subject, tests));
   }
-  return results;
+  return mutants;
 }
 
 }  // namespace assay::run

@@ -25,9 +25,8 @@ std::vector<TestSubject> test_subjects(const ChallengeSpec&);
 // preprocessor or their own library which one they test.
 BuildResult build_subject(Builder&, const ChallengeSpec&, const TestSubject&);
 
-// A result for every subject, OK where the tests judge it rightly. `settings` but for the library.
-std::vector<CaseResult> run_own_tests(Builder&, const ChallengeSpec&,
-                                      const WorkerSettings& settings,
-                                      const std::string& test_source);
+// What the tests made of every subject. `settings` but for the library.
+std::vector<Mutant> run_own_tests(Builder&, const ChallengeSpec&, const WorkerSettings& settings,
+                                  const std::string& test_source);
 
 }  // namespace assay::run

@@ -11,6 +11,7 @@
 #include "assay/random.h"
 #include "measure/machine.h"
 #include "measure/statistics.h"
+#include "run/begin_result.h"
 #include "run/case_input.h"
 #include "run/execute.h"
 #include "util/files.h"
@@ -62,12 +63,8 @@ class TimedCase {
         account_(account),
         naive_(entrant("naive", settings, baselines.naive)),
         par_(entrant("par", settings, baselines.par)) {
-    CaseResult result;
-    result.name = spec.name;
-    result.group = spec.group;
-    result.shape = challenge.shape(spec);
+    CaseResult result = begin_result(challenge, spec, Verdict::ok);
     result.seed = seed;
-    result.verdict = Verdict::ok;
     for (const std::filesystem::path& library : submissions)
       contenders_.push_back({entrant("submission", settings, library), result});
   }

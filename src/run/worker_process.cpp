@@ -169,11 +169,12 @@ Outcome WorkerProcess::load() {
     std::memcpy(message, control().message, sizeof message);
     message[sizeof message - 1] = '\0';
     const std::string missing = device_ == nullptr ? "" : missing_cuda_function(message);
-    if (!missing.empty()) return ended(Verdict::skipped, fmt::format("needs a GPU ({})", missing));
+    if (!missing.empty())
+      return ended(Verdict::needs_gpu, fmt::format("needs a GPU ({})", missing));
     return ended(Verdict::load_error, printable(message, 3));
   }
   if (outcome.device && !outcome.device->unsupported.empty()) {
-    return ended(Verdict::skipped, fmt::format("needs a GPU ({})", outcome.device->unsupported));
+    return ended(Verdict::needs_gpu, fmt::format("needs a GPU ({})", outcome.device->unsupported));
   }
   // Any way to end while loading is a load error, except a forbidden system call.
   const bool dead = outcome.verdict != Verdict::ok;

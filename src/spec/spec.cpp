@@ -208,14 +208,17 @@ ChallengeSpec load_spec(const std::filesystem::path& directory) {
   return spec;
 }
 
-ChallengeSpec spec_for(const std::string& device, const ChallengeSpec& whole) {
+const CaseSpec* find_case(const ChallengeSpec& spec, std::string_view name) {
+  const auto found = std::ranges::find(spec.cases, name, &CaseSpec::name);
+  return found == spec.cases.end() ? nullptr : &*found;
+}
+
+ChallengeSpec spec_for(Device device, const ChallengeSpec& whole) {
   ChallengeSpec spec = whole;
-  if (device != "sim") return spec;
+  if (device != Device::sim) return spec;
   std::erase_if(spec.cases, [](const CaseSpec& c) { return !c.on_simulator; });
   for (CaseSpec& c : spec.cases) c.params.merge_patch(c.simulator_params);
-  const auto is_left = [&](const std::string& name) {
-    return std::ranges::find(spec.cases, name, &CaseSpec::name) != spec.cases.end();
-  };
+  const auto is_left = [&](const std::string& name) { return find_case(spec, name) != nullptr; };
   for (ResourceRule& rule : spec.resources) {
     std::erase_if(rule.case_names, [&](const std::string& name) { return !is_left(name); });
   }

@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "assay/case.h"
+#include "assay/device.h"
 
 namespace assay {
 
@@ -17,9 +19,13 @@ CaseGroup case_group(const std::string&);  // throws Error on an unknown name
 // file, the line or JSON pointer, and the cause.
 ChallengeSpec load_spec(const std::filesystem::path& directory);
 
-// The same challenge as it is put to a submission on `device`, which is that of CellKey: on "sim" only the cases that
-// run there, with their params for it; elsewhere nothing changes. Rules keep those of their cases that are left.
-ChallengeSpec spec_for(const std::string& device, const ChallengeSpec&);
+// Null when there is none of that name.
+const CaseSpec* find_case(const ChallengeSpec&, std::string_view name);
+
+// The same challenge as it is put to a submission on `device`: simulated, only the cases that run
+// there, with their params for it; elsewhere nothing changes. Rules keep those of their cases that
+// are left.
+ChallengeSpec spec_for(Device device, const ChallengeSpec&);
 
 // Files that users name for cases that need them: CaseSpec::external -> path.
 using ExternalFiles = std::map<std::string, std::string>;

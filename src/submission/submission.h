@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "assay/case.h"
+#include "assay/device.h"
 
 namespace assay {
 
@@ -30,8 +30,8 @@ struct Submission {
   std::string rejected;     // a file that may not be there, by name and reason; the build's verdict
   Language language = Language::cpp;
 
-  // What the cell is measured on, as in CellKey.
-  const char* device() const { return language == Language::cpp ? "cpu" : "sim"; }
+  // What the cell is measured on.
+  Device device() const { return language == Language::cpp ? Device::cpu : Device::sim; }
 };
 
 // Reads every file of the folder: only plain regular files (opened without following links), names

@@ -196,7 +196,7 @@ class GoodSubmission(Case):
             self.assertGreater(metrics["sim_global_load_bytes"], 0)
             self.assertEqual(metrics["sim_to_host_bytes"], 0)
             self.assertEqual(metrics["sim_device_bytes"], 0)
-        self.assertTrue(entry["cell"]["tests_note"].startswith("not run"))
+        self.assertEqual(entry["cell"]["tests_note"]["kind"], "tests_not_run")
 
     def test_counters_are_the_same_on_every_run(self):
         self.submit("m", source())
@@ -249,14 +249,15 @@ class BadSubmission(Case):
 
     def test_what_needs_a_gpu_skips_the_whole_cell(self):
         text = source(in_rows='asm volatile("wgmma.fence.sync.aligned;");')
-        self.check(text, "SKIP", "needs a GPU (", "wgmma.fence")
+        self.check(text, "GPU", "needs a GPU (", "wgmma.fence")
         self.run_all("--quick")
         entry = self.cells()["m", "sim"]
-        self.assertEqual({c["verdict"] for c in entry["cell"]["cases"]}, {"SKIP"})
+        self.assertEqual({c["verdict"] for c in entry["cell"]["cases"]}, {"GPU"})
+        self.assertEqual(entry["score"]["verdict"], "GPU")
         self.assertIsNone(entry["score"]["total"])
 
     def test_an_api_that_the_simulator_lacks(self):
-        self.check(source(in_host="cudaGraph_t graph; if (cudaGraphCreate(&graph, 0) != cudaSuccess) abort();"), "SKIP",
+        self.check(source(in_host="cudaGraph_t graph; if (cudaGraphCreate(&graph, 0) != cudaSuccess) abort();"), "GPU",
                    "needs a GPU (", "cudaGraphCreate")
 
     def test_does_not_compile(self):

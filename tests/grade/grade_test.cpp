@@ -18,6 +18,7 @@ using testing::case_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::mutant_of;
 using testing::sample_cell;
 using testing::sample_spec;
 using testing::sample_times;
@@ -29,6 +30,11 @@ const Dimension& dimension(const Score& s, const std::string& name) {
     if (d.name == name) return d;
   }
   throw std::out_of_range(name);
+}
+
+auto note(Note::Kind kind, const char* says) {
+  return ::testing::AllOf(::testing::Field(&Note::kind, kind),
+                          ::testing::Field(&Note::text, HasSubstr(says)));
 }
 
 Score graded(const std::function<void(CellResult&)>& change) {
@@ -117,12 +123,14 @@ const Cost kCosts[] = {
     {"capability_unsupported",
      [](CellResult& c) { case_of(c, "strided").verdict = Verdict::unsupported; }, "completeness",
      7.5},
-    {"own_tests_miss_one", [](CellResult& c) { fail_case(c, "wrong_c"); }, "tests", 3.75},
-    {"own_tests_reject_a_correct_one", [](CellResult& c) { fail_case(c, "par"); }, "tests", 0},
+    {"own_tests_miss_one",
+     [](CellResult& c) { mutant_of(c, "wrong_c").verdict = TestVerdict::accepted; }, "tests", 3.75},
+    {"own_tests_reject_a_correct_one",
+     [](CellResult& c) { mutant_of(c, "par").verdict = TestVerdict::rejected; }, "tests", 0},
     {"own_tests_absent",
      [](CellResult& c) {
        c.mutants.clear();
-       c.tests_note = "ships no test.cpp";
+       c.tests_note = {Note::Kind::no_tests, "ships no test.cpp"};
      },
      "tests", 0},
     // timed_b, weight 3 of 4
@@ -255,10 +263,36 @@ TEST(Grade, NothingRunIsNoZero) {
   EXPECT_EQ(s.verdict, Verdict::skipped);
 }
 
+TEST(Grade, WhatNeedsAGpuIsNoZero) {
+  const Score s = graded([](CellResult& c) {
+    for (CaseResult& r : c.cases) {
+      r.verdict = Verdict::needs_gpu;
+      r.detail = "needs a GPU (wgmma.fence)";
+    }
+  });
+  EXPECT_FALSE(s.total);
+  EXPECT_EQ(s.verdict, Verdict::needs_gpu);
+  EXPECT_THAT(dimension(s, "correctness").why, HasSubstr("wgmma.fence"));
+  EXPECT_THAT(s.flags, IsEmpty());
+}
+
+TEST(Grade, OwnTestsThatDoNotBuildAcceptNothing) {
+  const Score s =
+      graded([](CellResult& c) { mutant_of(c, "naive").verdict = TestVerdict::not_built; });
+  EXPECT_EQ(dimension(s, "tests").points, 0);
+  EXPECT_THAT(dimension(s, "tests").why, HasSubstr("naive"));
+}
+
+TEST(Grade, OwnTestsThatTheHarnessCouldNotRunAreNoZero) {
+  const Score s =
+      graded([](CellResult& c) { mutant_of(c, "wrong_a").verdict = TestVerdict::not_run; });
+  EXPECT_FALSE(dimension(s, "tests").points);
+}
+
 TEST(Grade, OwnTestsThatWereNotRunLeaveNoTotal) {
   const Score s = graded([](CellResult& c) {
     c.mutants.clear();
-    c.tests_note = "not run in a partial run";
+    c.tests_note = {Note::Kind::tests_not_run, "not run in a partial run"};
   });
   EXPECT_FALSE(dimension(s, "tests").points);
   EXPECT_FALSE(s.total);
@@ -322,13 +356,13 @@ void make_quick(CellResult& c) {
       r.verdict = Verdict::skipped;
   }
   c.mutants.clear();
-  c.tests_note = "not run in a partial run";
+  c.tests_note = {Note::Kind::tests_not_run, "not run in a partial run"};
 }
 
 TEST(Grade, QuickRunIsGradedOverWhatRan) {
   const Score s = graded(make_quick);
   ASSERT_TRUE(s.total);
-  EXPECT_EQ(s.flags, std::vector<std::string>{kQuickFlag});
+  EXPECT_EQ(s.flags, (std::vector<Note>{{Note::Kind::quick, "quick"}}));
   EXPECT_NEAR(*s.total, 100, 0.2);
   EXPECT_FALSE(dimension(s, "completeness").points);
   EXPECT_FALSE(dimension(s, "tests").points);
@@ -407,7 +441,7 @@ TEST(Grade, RoundsThatParSpentDisturbedDoNotCount) {
 }
 
 TEST(Grade, FewRepetitionsAreFlagged) {
-  EXPECT_THAT(timed(2, 2).flags, ::testing::Contains(HasSubstr("below 3 repetitions: timed_a")));
+  EXPECT_THAT(timed(2, 2).flags, ::testing::Contains(note(Note::Kind::few_repetitions, "timed_a")));
   EXPECT_THAT(timed(2, 3).flags, IsEmpty());
 }
 
@@ -420,13 +454,14 @@ TEST(Grade, MuchStolenTimeIsFlaggedOnce) {
         .flags;
   };
   EXPECT_THAT(with(0.09, 0.1), IsEmpty());
-  EXPECT_THAT(with(0.2, 0.62), ElementsAre(HasSubstr("took 62 % of the processors")));
+  EXPECT_THAT(with(0.2, 0.62),
+              ElementsAre(note(Note::Kind::stolen_time, "took 62 % of the processors")));
 }
 
 TEST(Grade, WrongTimedRepetitionFailsPerformanceAndIsFlagged) {
   const Score s = graded([](CellResult& c) { fail_case(c, "timed_a"); });
   EXPECT_NEAR(*dimension(s, "performance").points, 15, 0.1);
-  EXPECT_THAT(s.flags, ::testing::Contains("wrong on a timed repetition: timed_a"));
+  EXPECT_THAT(s.flags, ::testing::Contains(note(Note::Kind::wrong_when_timed, "timed_a")));
   EXPECT_EQ(s.verdict, Verdict::wrong_answer);
   EXPECT_FALSE(s.capped);
 }
@@ -458,7 +493,8 @@ TEST(Grade, NaiveAsFastAsParLeavesAStep) {
   };
   EXPECT_EQ(*dimension(with_equal(1.0), "performance").points, 20);
   EXPECT_EQ(*dimension(with_equal(1.5), "performance").points, 0);
-  EXPECT_THAT(with_equal(1).flags, ::testing::Contains("par is no faster than naive: timed_a"));
+  EXPECT_THAT(with_equal(1).flags,
+              ::testing::Contains(note(Note::Kind::par_not_faster, "timed_a")));
 }
 
 // --- scales and letters ------------------------------------------------------

@@ -31,9 +31,9 @@ constexpr double kLeast = 48e6, kFloor = 13e-6;
 
 CellResult simulated_cell(const ChallengeSpec& spec, double bytes, double naive_bytes) {
   CellResult cell = sample_cell(spec);
-  cell.key.device = "sim";
+  cell.key.device = Device::sim;
   cell.mutants.clear();
-  cell.tests_note = "not run: C++ only";
+  cell.tests_note = {Note::Kind::tests_not_run, "not run: C++ only"};
   for (CaseResult& r : cell.cases) {
     if (r.group != CaseGroup::timed) continue;
     r.samples.clear();
@@ -46,7 +46,7 @@ CellResult simulated_cell(const ChallengeSpec& spec, double bytes, double naive_
   return cell;
 }
 
-ChallengeSpec simulated_spec() { return spec_for("sim", sample_spec()); }
+ChallengeSpec simulated_spec() { return spec_for(Device::sim, sample_spec()); }
 
 const Dimension& performance(const Score& s) {
   for (const Dimension& d : s.dimensions) {

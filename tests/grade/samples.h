@@ -1,7 +1,9 @@
 // A small challenge and results for it, for the tests of grades and reports.
 #pragma once
 
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "assay/case.h"
@@ -64,7 +66,7 @@ inline std::vector<TimingSample> sample_times(double seconds, int repetitions = 
 // Everything right: 100 points, as fast as par.
 inline CellResult sample_cell(const ChallengeSpec& spec, const std::string& model = "textbook") {
   CellResult cell;
-  cell.key = {model, spec.name, "", "cpu"};
+  cell.key = {model, spec.name, "", Device::cpu};
   cell.spec_hash = spec.hash;
   cell.isolation = "namespaces+seccomp";
   cell.seed = 42;
@@ -90,21 +92,27 @@ inline CellResult sample_cell(const ChallengeSpec& spec, const std::string& mode
     cell.cases.push_back(r);
   }
   for (const char* name : {"naive", "par", "wrong_a", "wrong_b", "wrong_c", "wrong_d"}) {
-    CaseResult m;
-    m.name = name;
-    m.verdict = Verdict::ok;
-    cell.mutants.push_back(m);
+    const bool correct = !std::string_view(name).starts_with("wrong");
+    cell.mutants.push_back({.subject = name,
+                            .correct = correct,
+                            .verdict = correct ? TestVerdict::accepted : TestVerdict::rejected,
+                            .reason = {}});
   }
   return cell;
 }
 
 inline CaseResult& case_of(CellResult& cell, const std::string& name) {
-  for (auto* list : {&cell.cases, &cell.mutants}) {
-    for (CaseResult& r : *list) {
-      if (r.name == name) return r;
-    }
+  for (CaseResult& r : cell.cases) {
+    if (r.name == name) return r;
   }
   throw std::out_of_range(name);
+}
+
+inline Mutant& mutant_of(CellResult& cell, const std::string& subject) {
+  for (Mutant& m : cell.mutants) {
+    if (m.subject == subject) return m;
+  }
+  throw std::out_of_range(subject);
 }
 
 inline Machine sample_machine() {

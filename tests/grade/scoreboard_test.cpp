@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::case_of;
 using ::testing::HasSubstr;
+using testing::mutant_of;
 using testing::sample_cell;
 using testing::sample_machine;
 using testing::sample_spec;
@@ -32,7 +33,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 CellResult awkward_cell() {
   CellResult cell = sample_cell(sample_spec(), "model \"x\" <b>");
   cell.seed = std::numeric_limits<std::uint64_t>::max();
-  cell.tests_note = "line\nbreak\ttab \x01 é";
+  cell.tests_note = {Note::Kind::tests_not_run, "line\nbreak\ttab \x01 é"};
   CaseResult& a = case_of(cell, "core_a");
   a.verdict = Verdict::wrong_answer;
   a.error = HUGE_VAL;
@@ -127,6 +128,78 @@ TEST(Scoreboard, GradeOfAStoredCellIsTheSame) {
     EXPECT_EQ(to_json(grade(spec, stored.cell)).dump(), fresh);
     EXPECT_EQ(to_json(stored.score).dump(), fresh);
   }
+}
+
+// --- files of old ------------------------------------------------------------
+
+json document_of(const CellResult& cell) { return json::parse(scoreboard_text(board_of({cell}))); }
+
+CellResult cell_of(const json& document) {
+  return parse_scoreboard(document.dump(), "f").entries.begin()->second.cell;
+}
+
+TEST(FilesOfOld, ASkippedCaseThatNeededAGpuSaidSoInItsDetail) {
+  json document = document_of(sample_cell(sample_spec()));
+  json& cases = document["entries"][0]["cell"]["cases"];
+  cases[0]["verdict"] = cases[1]["verdict"] = "SKIP";
+  cases[0]["detail"] = "needs a GPU (wgmma.fence)";
+  cases[1]["detail"] = "timing was switched off";
+  const CellResult cell = cell_of(document);
+  EXPECT_EQ(cell.cases[0].verdict, Verdict::needs_gpu);
+  EXPECT_EQ(cell.cases[1].verdict, Verdict::skipped);
+}
+
+// OK stood for "judged rightly".
+TEST(FilesOfOld, AMutantWasACase) {
+  json document = document_of(sample_cell(sample_spec()));
+  json& mutants = document["entries"][0]["cell"]["mutants"];
+  const auto old = [](const char* name, const char* verdict, const char* detail) {
+    return json{{"name", name},     {"group", "core"}, {"verdict", verdict},
+                {"detail", detail}, {"seed", "0"},     {"seconds", 0.5}};
+  };
+  mutants = {old("naive", "OK", ""),
+             old("par", "WA", "rejected a correct implementation (returned 3)"),
+             old("wrong_a", "OK", ""), old("wrong_b", "WA", "accepted a wrong implementation"),
+             old("wrong_c", "CE", "test.cpp:1: error")};
+  CellResult cell = cell_of(document);
+  ASSERT_EQ(cell.mutants.size(), 5u);
+  EXPECT_TRUE(mutant_of(cell, "naive").correct);
+  EXPECT_EQ(mutant_of(cell, "naive").verdict, TestVerdict::accepted);
+  EXPECT_EQ(mutant_of(cell, "naive").seconds, 0.5);
+  EXPECT_EQ(mutant_of(cell, "par").verdict, TestVerdict::rejected);
+  EXPECT_EQ(mutant_of(cell, "par").reason, "returned 3");
+  EXPECT_FALSE(mutant_of(cell, "wrong_a").correct);
+  EXPECT_EQ(mutant_of(cell, "wrong_a").verdict, TestVerdict::rejected);
+  EXPECT_EQ(mutant_of(cell, "wrong_b").verdict, TestVerdict::accepted);
+  EXPECT_EQ(mutant_of(cell, "wrong_b").reason, "");
+  EXPECT_EQ(mutant_of(cell, "wrong_c").verdict, TestVerdict::not_built);
+  EXPECT_EQ(mutant_of(cell, "wrong_c").reason, "test.cpp:1: error");
+}
+
+TEST(FilesOfOld, ANoteWasItsText) {
+  json document = document_of(sample_cell(sample_spec()));
+  json& entry = document["entries"][0];
+  entry["cell"]["tests_note"] = "not run in a partial run";
+  entry["score"]["flags"] = {"quick", "wrong on a timed repetition: t", "something else"};
+  const Scoreboard board = parse_scoreboard(document.dump(), "f");
+  const BoardEntry& read = board.entries.begin()->second;
+  EXPECT_EQ(read.cell.tests_note, (Note{Note::Kind::tests_not_run, "not run in a partial run"}));
+  EXPECT_EQ(read.score.flags,
+            (std::vector<Note>{{Note::Kind::quick, "quick"},
+                               {Note::Kind::wrong_when_timed, "wrong on a timed repetition: t"},
+                               {Note::Kind::other, "something else"}}));
+  EXPECT_TRUE(is_quick(read.score));
+}
+
+TEST(Scoreboard, EveryCodeCanBeReadBack) {
+  for (int i = 0; i <= static_cast<int>(Verdict::ok); ++i)
+    EXPECT_EQ(verdict_from_code(code(static_cast<Verdict>(i))), static_cast<Verdict>(i));
+  for (int i = 0; i <= static_cast<int>(TestVerdict::not_run); ++i)
+    EXPECT_EQ(test_verdict_from_code(code(static_cast<TestVerdict>(i))),
+              static_cast<TestVerdict>(i));
+  for (int i = 0; i <= static_cast<int>(Note::Kind::wrong_when_timed); ++i)
+    EXPECT_EQ(note_kind_from_code(code(static_cast<Note::Kind>(i))), static_cast<Note::Kind>(i));
+  EXPECT_FALSE(verdict_from_code("AC"));
 }
 
 TEST(Scoreboard, RunSurvivesARoundTrip) {
@@ -227,6 +300,9 @@ TEST(ScoreboardSchema, RejectsMutatedDocuments) {
       {"/kind", "run"},
       {"/entries", json::object()},
       {"/entries/0/cell/model", ""},
+      {"/entries/0/cell/device", "cuda"},
+      {"/entries/0/cell/tests_note/kind", "unheard_of"},
+      {"/entries/0/cell/mutants/0/verdict", "OK"},
       {"/entries/0/cell/seed", 42},
       {"/entries/0/cell/seed", "-1"},
       {"/entries/0/cell/build/verdict", "AC"},

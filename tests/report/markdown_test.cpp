@@ -83,20 +83,21 @@ TEST(RankingSection, EveryRowOfATableHasAsManyCells) {
 TEST(RankingSection, DevicesAreRankedApart) {
   const auto specs = two_specs();
   Scoreboard board;
-  for (const char* device : {"cpu", "cuda"}) {
+  for (const Device device : kDevices) {
     CellResult cell = testing::sample_cell(specs[0]);
     cell.key.device = device;
     merge(board, testing::graded_entry(specs[0], cell));
   }
   const std::string text = ranking_section(board, specs);
   EXPECT_THAT(text, HasSubstr("\n### C++ on the CPU\n"));
-  EXPECT_THAT(text, HasSubstr("\n### On cuda\n"));
+  EXPECT_THAT(text, HasSubstr("\n### CUDA on the simulated GPU\n"));
 }
 
 TEST(RankingSection, DevicesOfOneModelStandSideBySide) {
   const auto specs = two_specs();
   Scoreboard board;
-  for (const auto& [model, device] : {std::pair{"both", "cpu"}, {"both", "sim"}, {"one", "cpu"}}) {
+  for (const auto& [model, device] :
+       {std::pair{"both", Device::cpu}, {"both", Device::sim}, {"one", Device::cpu}}) {
     CellResult cell = testing::sample_cell(specs[0], model);
     cell.key.device = device;
     merge(board, testing::graded_entry(specs[0], cell));
@@ -124,7 +125,7 @@ report::Standings standings_of(const std::vector<Interval>& intervals) {
     e.score.total = (intervals[i].low + intervals[i].high) / 2;
     merge(board, e);
   }
-  return report::make_standings(board, kSpecs, "cpu");
+  return report::make_standings(board, kSpecs, Device::cpu);
 }
 
 TEST(Standings, OverlappingIntervalsTie) {
@@ -165,7 +166,7 @@ TEST(Standings, HeadToHead) {
 TEST(Standings, BestAttemptCounts) {
   const Scoreboard board = full_board();
   const auto specs = two_specs();
-  for (const auto& s : report::make_standings(board, specs, "cpu").models) {
+  for (const auto& s : report::make_standings(board, specs, Device::cpu).models) {
     if (s.model != "tuned") continue;
     EXPECT_EQ(s.best[1]->cell.key.attempt, "2");
     ASSERT_EQ(s.attempts[1].size(), 3u);

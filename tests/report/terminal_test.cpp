@@ -87,7 +87,7 @@ TEST(Summary, NamesTheSimulatedDevice) {
   BoardEntry entry = testing::full_board().entries.begin()->second;
   const std::string challenge = entry.cell.key.challenge;
   EXPECT_THAT(summary({entry}, two_specs()), Not(HasSubstr(challenge + " (sim)")));
-  entry.cell.key.device = "sim";
+  entry.cell.key.device = Device::sim;
   EXPECT_THAT(summary({entry}, two_specs()), HasSubstr(challenge + " (sim)"));
 }
 

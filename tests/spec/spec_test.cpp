@@ -80,7 +80,7 @@ TEST_F(SpecTest, TheSimulatorGetsTheCasesAndShapesMeantForIt) {
     {"name": "s", "case": "b", "metric": "m", "full": 1, "zero": 2},
     {"name": "t", "case": "a", "metric": "m", "full": 1, "zero": 2, "growth": {"from": "b", "factor": 2}}])");
   write(document_.dump());
-  const ChallengeSpec whole = load(), sim = spec_for("sim", whole);
+  const ChallengeSpec whole = load(), sim = spec_for(Device::sim, whole);
   std::string names;
   for (const CaseSpec& c : sim.cases) names += c.name;
   EXPECT_EQ(names, "ade");
@@ -89,8 +89,8 @@ TEST_F(SpecTest, TheSimulatorGetsTheCasesAndShapesMeantForIt) {
   EXPECT_EQ(sim.cases[1].instruction_limit, kInstructionLimit);
   ASSERT_EQ(sim.resources.size(), 1u);
   EXPECT_EQ(sim.resources[0].case_names, std::vector<std::string>{"a"});
-  EXPECT_EQ(spec_for("cpu", whole).cases.size(), 6u);
-  EXPECT_EQ(spec_for("cpu", whole).cases[0].params.at("n"), 4096);
+  EXPECT_EQ(spec_for(Device::cpu, whole).cases.size(), 6u);
+  EXPECT_EQ(spec_for(Device::cpu, whole).cases[0].params.at("n"), 4096);
   EXPECT_THAT(error_after([](json& j) { j["cases"][0]["sim"] = "yes"; }),
               HasSubstr("/cases/0/sim"));
 }

@@ -98,10 +98,10 @@ TEST_F(SubmissionTest, AFolderMayHoldAnAnswerInEachLanguage) {
   }
   const std::vector<Submission> all = read_all();
   ASSERT_EQ(all.size(), 2u);
-  EXPECT_STREQ(all[0].device(), "cpu");
+  EXPECT_EQ(all[0].device(), Device::cpu);
   EXPECT_EQ(names_of(all[0]), (std::vector<std::string>{"submission.cpp", "helper.cpp", "part.h"}));
   EXPECT_EQ(all[0].test_source, "int x;");
-  EXPECT_STREQ(all[1].device(), "sim");
+  EXPECT_EQ(all[1].device(), Device::sim);
   EXPECT_EQ(names_of(all[1]),
             (std::vector<std::string>{"submission.cu", "helper.cu", "part.cuh", "part.h"}));
   EXPECT_EQ(all[1].test_source, "");

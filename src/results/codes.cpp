@@ -1,4 +1,6 @@
+// The names of enumerations in files.
 #include <array>
+#include <span>
 
 #include "assay/results.h"
 
@@ -26,11 +28,26 @@ constexpr std::array kRows{
     Row{Verdict::output_limit, "OLE", "output limit exceeded"},
     Row{Verdict::wrong_answer, "WA", "wrong answer"},
     Row{Verdict::unsupported, "NS", "not supported"},
+    Row{Verdict::needs_gpu, "GPU", "needs a GPU"},
     Row{Verdict::skipped, "SKIP", "not run"},
     Row{Verdict::ok, "OK", "correct"},
 };
 
+// In the order of each enumeration.
+constexpr const char* kTestVerdicts[] = {"accepted", "rejected", "not_built", "not_run"};
+constexpr const char* kNoteKinds[] = {"other",          "no_tests",       "tests_not_run",
+                                      "quick",          "stolen_time",    "few_repetitions",
+                                      "par_not_faster", "naive_at_floor", "wrong_when_timed"};
+
 const Row& row(Verdict verdict) { return kRows[static_cast<std::size_t>(verdict)]; }
+
+template <class Enum>
+std::optional<Enum> from_code(std::span<const char* const> codes, const std::string& text) {
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    if (text == codes[i]) return static_cast<Enum>(i);
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -43,6 +60,18 @@ std::optional<Verdict> verdict_from_code(const std::string& text) {
     if (text == r.code) return r.verdict;
   }
   return std::nullopt;
+}
+
+const char* code(TestVerdict verdict) { return kTestVerdicts[static_cast<std::size_t>(verdict)]; }
+
+std::optional<TestVerdict> test_verdict_from_code(const std::string& text) {
+  return from_code<TestVerdict>(kTestVerdicts, text);
+}
+
+const char* code(Note::Kind kind) { return kNoteKinds[static_cast<std::size_t>(kind)]; }
+
+std::optional<Note::Kind> note_kind_from_code(const std::string& text) {
+  return from_code<Note::Kind>(kNoteKinds, text);
 }
 
 }  // namespace assay

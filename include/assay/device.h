@@ -1,0 +1,27 @@
+// What a cell is measured on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace assay {
+
+enum class Device : std::uint8_t {
+  cpu,  // answers in C++
+  sim,  // answers in CUDA, on the simulated GPU
+};
+
+inline constexpr Device kDevices[] = {Device::cpu, Device::sim};
+
+// As files and command lines write it.
+constexpr const char* to_string(Device device) { return device == Device::cpu ? "cpu" : "sim"; }
+
+constexpr std::optional<Device> device_from(std::string_view text) {
+  for (const Device device : kDevices) {
+    if (text == to_string(device)) return device;
+  }
+  return std::nullopt;
+}
+
+}  // namespace assay
