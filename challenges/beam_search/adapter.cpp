@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "assay/worker.h"
-#include "beam.h"
+#include "call.h"
 
 namespace assay::beam_search {
 namespace {

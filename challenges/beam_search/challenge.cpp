@@ -39,24 +39,31 @@ Params params_of(const CaseSpec& spec, const Shape& s) {
   return p;
 }
 
-std::vector<BufferPlan> buffers_of(const Shape& s) {
-  const std::int64_t B = s.B, K = s.K;
-  std::vector<BufferPlan> buffers{{"prompt_len", Dtype::i32, {B}},
-                                  {"prompt_start", Dtype::i64, {B}},
-                                  {"prompt", Dtype::i32, {s.prompt_start.back()}},
-                                  {"model_seed", Dtype::u64, {1}, Role::input, 1},
-                                  {"seq", Dtype::i32, {B, K, s.max_new}, Role::output},
-                                  {"len", Dtype::i32, {B, K}, Role::output},
-                                  {"acc", Dtype::f64, {B, K}, Role::output},
-                                  {"score", Dtype::f64, {B, K}, Role::output},
-                                  {"finished", Dtype::i32, {B, K}, Role::output},
-                                  {"n_out", Dtype::i32, {B}, Role::output}};
-  if (!s.with_options) return buffers;
+void plan_buffers(const Shape& s, CasePlan& plan) {
+  const std::vector<std::int64_t> items{s.B}, beams{s.B, s.K}, texts{s.B, s.K, s.max_new};
+  const std::vector<std::int64_t> prompt{s.prompt_start.back()};
+  plan.add(kPromptLen,
+           {.name = "prompt_len", .dtype = Dtype::i32, .shape = items, .role = Role::input});
+  plan.add(kPromptStart,
+           {.name = "prompt_start", .dtype = Dtype::i64, .shape = items, .role = Role::input});
+  plan.add(kPrompt, {.name = "prompt", .dtype = Dtype::i32, .shape = prompt, .role = Role::input});
+  plan.add(
+      kModelSeed,
+      {.name = "model_seed", .dtype = Dtype::u64, .shape = {1}, .role = Role::input, .phase = 1});
+  plan.add(kSeq, {.name = "seq", .dtype = Dtype::i32, .shape = texts, .role = Role::output});
+  plan.add(kLen, {.name = "len", .dtype = Dtype::i32, .shape = beams, .role = Role::output});
+  plan.add(kAcc, {.name = "acc", .dtype = Dtype::f64, .shape = beams, .role = Role::output});
+  plan.add(kScore, {.name = "score", .dtype = Dtype::f64, .shape = beams, .role = Role::output});
+  plan.add(kFinished,
+           {.name = "finished", .dtype = Dtype::i32, .shape = beams, .role = Role::output});
+  plan.add(kNOut, {.name = "n_out", .dtype = Dtype::i32, .shape = items, .role = Role::output});
+  if (!s.with_options) return;
   std::int64_t tokens = 0;
   for (const auto& sequence : s.bad) tokens += static_cast<std::int64_t>(sequence.size());
-  buffers.push_back({"bad_len", Dtype::i32, {static_cast<std::int64_t>(s.bad.size())}});
-  buffers.push_back({"bad", Dtype::i32, {tokens}});
-  return buffers;
+  const auto sequences = static_cast<std::int64_t>(s.bad.size());
+  plan.add(kBadLen,
+           {.name = "bad_len", .dtype = Dtype::i32, .shape = {sequences}, .role = Role::input});
+  plan.add(kBad, {.name = "bad", .dtype = Dtype::i32, .shape = {tokens}, .role = Role::input});
 }
 
 void read_options(const json& j, Shape& s) {
@@ -105,7 +112,7 @@ class BeamSearch final : public Challenge {
     CasePlan plan;
     plan.entry = s.with_options ? kWithOptions : kPlain;
     plan.set_params(params_of(spec, s));
-    plan.buffers = buffers_of(s);
+    plan_buffers(s, plan);
     for (BufferPlan& buffer : plan.buffers) buffer.host = true;
     plan.pass_as_null(spec.params.value("null", std::vector<std::string>{}));
     plan.aligned = spec.group == CaseGroup::timed;

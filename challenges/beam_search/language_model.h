@@ -19,7 +19,7 @@
 #include "assay/challenge.h"
 #include "assay/parallel.h"
 #include "assay/random.h"
-#include "beam.h"
+#include "call.h"
 
 namespace assay::beam_search {
 

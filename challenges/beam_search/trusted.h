@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "assay/challenge.h"
-#include "beam.h"
+#include "call.h"
 #include "language_model.h"
 
 namespace assay::beam_search {

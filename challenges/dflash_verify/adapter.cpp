@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "assay/worker.h"
-#include "dflash.h"
+#include "call.h"
 
 namespace assay::dflash_verify {
 namespace {

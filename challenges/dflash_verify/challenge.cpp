@@ -112,64 +112,121 @@ std::vector<std::int64_t> cache_rows(const Shape& s) {
   return rows;
 }
 
-std::vector<BufferPlan> buffers_of(const CaseSpec& spec, const Shape& s) {
-  const std::int64_t B = s.B(), n = s.nodes(), V = s.V;
+void plan_mask(const Shape& s, CasePlan& plan) {
+  using namespace mask;
+  const std::int64_t n = s.nodes();
+  plan.add(kP, {.name = "P", .dtype = Dtype::i64, .shape = {s.B()}, .role = Role::input});
+  plan.add(kCu, {.name = "cu", .dtype = Dtype::i64, .shape = {s.B() + 1}, .role = Role::input});
+  plan.add(kParent, {.name = "parent", .dtype = Dtype::i32, .shape = {n}, .role = Role::input});
+  plan.add(kBits, {.name = "bits", .dtype = Dtype::u64, .shape = {n, s.ldm}, .role = Role::output});
+  plan.add(kDepth, {.name = "depth", .dtype = Dtype::i32, .shape = {n}, .role = Role::output});
+  plan.add(kPos, {.name = "pos", .dtype = Dtype::i64, .shape = {n}, .role = Role::output});
+}
+
+void plan_full_mask(const Shape& s, CasePlan& plan) {
+  using namespace full_mask;
+  const std::int64_t side = s.rows.back();
+  plan.add(kParent,
+           {.name = "parent", .dtype = Dtype::i32, .shape = {s.nodes()}, .role = Role::input});
+  plan.add(kM, {.name = "M", .dtype = Dtype::u8, .shape = {side, side}, .role = Role::output});
+}
+
+void plan_attention(const CaseSpec& spec, const Shape& s, CasePlan& plan) {
+  using namespace attention;
+  const Dtype t = s.dtype == ASSAY_F32 ? Dtype::f32 : Dtype::bf16;
+  const std::vector<std::int64_t> queries{s.nodes(), s.Hq, s.D}, keys{s.rows.back(), s.Hkv, s.D};
+  plan.add(kP, {.name = "P", .dtype = Dtype::i64, .shape = {s.B()}, .role = Role::input});
+  plan.add(kCu, {.name = "cu", .dtype = Dtype::i64, .shape = {s.B() + 1}, .role = Role::input});
+  plan.add(kParent,
+           {.name = "parent", .dtype = Dtype::i32, .shape = {s.nodes()}, .role = Role::input});
+  plan.add(kRows, {.name = "rows", .dtype = Dtype::i64, .shape = {s.B() + 1}, .role = Role::input});
+  plan.add(kQ, {.name = "q", .dtype = t, .shape = queries, .role = Role::input});
+  plan.add(kK, {.name = "k", .dtype = t, .shape = keys, .role = Role::input});
+  plan.add(kV, {.name = "v", .dtype = t, .shape = keys, .role = Role::input});
+  plan.add(kO, {.name = "o", .dtype = t, .shape = queries, .role = Role::output});
+  plan.add(kLse, {.name = "lse",
+                  .dtype = Dtype::f32,
+                  .shape = {s.nodes(), s.Hq},
+                  .role = Role::output,
+                  .null = spec.params.value("null_lse", false)});
+}
+
+void plan_accept(const CaseSpec& spec, const Shape& s, CasePlan& plan) {
+  using namespace accept;
+  const bool greedy = s.sampling == DV_GREEDY;
+  const bool no_q = greedy || s.sampling == DV_SAMPLE_TREE;
+  const std::vector<std::int64_t> items{s.B()}, nodes{s.nodes()}, roots{s.B(), s.V},
+      rows{s.nodes(), s.V};
+  plan.add(kCu, {.name = "cu", .dtype = Dtype::i64, .shape = {s.B() + 1}, .role = Role::input});
+  plan.add(kParent, {.name = "parent", .dtype = Dtype::i32, .shape = nodes, .role = Role::input});
+  plan.add(kToken, {.name = "token", .dtype = Dtype::i32, .shape = nodes, .role = Role::input});
+  plan.add(kRootLogits,
+           {.name = "root_logits", .dtype = Dtype::f32, .shape = roots, .role = Role::input});
+  plan.add(kNodeLogits,
+           {.name = "node_logits", .dtype = Dtype::f32, .shape = rows, .role = Role::input});
+  plan.add(kEos, {.name = "eos",
+                  .dtype = Dtype::i32,
+                  .shape = items,
+                  .role = Role::input,
+                  .null = spec.params.value("null_eos", false)});
+  plan.add(kBudget, {.name = "budget",
+                     .dtype = Dtype::i32,
+                     .shape = items,
+                     .role = Role::input,
+                     .null = spec.params.value("null_budget", false)});
+  plan.add(kUniform, {.name = "uniform",
+                      .dtype = Dtype::f32,
+                      .shape = {s.B(), s.tries(), s.tries()},
+                      .role = Role::input,
+                      .null = greedy});
+  plan.add(
+      kRootQ,
+      {.name = "root_q", .dtype = Dtype::f32, .shape = roots, .role = Role::input, .null = no_q});
+  plan.add(
+      kNodeQ,
+      {.name = "node_q", .dtype = Dtype::f32, .shape = rows, .role = Role::input, .null = no_q});
+  plan.add(kAccNode,
+           {.name = "acc_node", .dtype = Dtype::i32, .shape = nodes, .role = Role::output});
+  plan.add(kNAcc, {.name = "n_acc", .dtype = Dtype::i32, .shape = items, .role = Role::output});
+  plan.add(kBonus, {.name = "bonus", .dtype = Dtype::i32, .shape = items, .role = Role::output});
+}
+
+void plan_compact(const Shape& s, CasePlan& plan) {
+  using namespace compact;
+  plan.add(kP, {.name = "P", .dtype = Dtype::i64, .shape = {s.B()}, .role = Role::input});
+  plan.add(kCu, {.name = "cu", .dtype = Dtype::i64, .shape = {s.B() + 1}, .role = Role::input});
+  plan.add(kAccNode,
+           {.name = "acc_node", .dtype = Dtype::i32, .shape = {s.nodes()}, .role = Role::input});
+  plan.add(kNAcc, {.name = "n_acc", .dtype = Dtype::i32, .shape = {s.B()}, .role = Role::input});
+  plan.add(
+      kRows,
+      {.name = "rows", .dtype = Dtype::i64, .shape = {s.B() * s.caches + 1}, .role = Role::input});
+  plan.add(kKv, {.name = "kv",
+                 .dtype = Dtype::u8,
+                 .shape = {cache_rows(s).back(), s.row_bytes},
+                 .role = Role::inout});
+}
+
+void plan_generate(const CaseSpec& spec, CasePlan& plan) {
+  using namespace generate;
+  const std::int64_t n_prompt = spec.params.at("n_prompt"), max_new = spec.params.at("max_new");
+  plan.add(kPrompt,
+           {.name = "prompt", .dtype = Dtype::i32, .shape = {n_prompt}, .role = Role::input});
+  plan.add(
+      kModelSeed,
+      {.name = "model_seed", .dtype = Dtype::u64, .shape = {1}, .role = Role::input, .phase = 1});
+  plan.add(kOut, {.name = "out", .dtype = Dtype::i32, .shape = {max_new}, .role = Role::output});
+  plan.add(kNOut, {.name = "n_out", .dtype = Dtype::i64, .shape = {1}, .role = Role::output});
+}
+
+void plan_buffers(const CaseSpec& spec, const Shape& s, CasePlan& plan) {
   switch (s.entry) {
-    case kMask:
-      return {{"P", Dtype::i64, {B}},
-              {"cu", Dtype::i64, {B + 1}},
-              {"parent", Dtype::i32, {n}},
-              {"bits", Dtype::u64, {n, s.ldm}, Role::output},
-              {"depth", Dtype::i32, {n}, Role::output},
-              {"pos", Dtype::i64, {n}, Role::output}};
-    case kFullMask: {
-      const std::int64_t side = s.rows.back();
-      return {{"parent", Dtype::i32, {n}}, {"M", Dtype::u8, {side, side}, Role::output}};
-    }
-    case kAttention: {
-      const Dtype t = s.dtype == ASSAY_F32 ? Dtype::f32 : Dtype::bf16;
-      return {
-          {"P", Dtype::i64, {B}},
-          {"cu", Dtype::i64, {B + 1}},
-          {"parent", Dtype::i32, {n}},
-          {"rows", Dtype::i64, {B + 1}},
-          {"q", t, {n, s.Hq, s.D}},
-          {"k", t, {s.rows.back(), s.Hkv, s.D}},
-          {"v", t, {s.rows.back(), s.Hkv, s.D}},
-          {"o", t, {n, s.Hq, s.D}, Role::output},
-          {"lse", Dtype::f32, {n, s.Hq}, Role::output, 0, spec.params.value("null_lse", false)}};
-    }
-    case kAccept: {
-      const bool greedy = s.sampling == DV_GREEDY;
-      const bool no_q = greedy || s.sampling == DV_SAMPLE_TREE;
-      return {{"cu", Dtype::i64, {B + 1}},
-              {"parent", Dtype::i32, {n}},
-              {"token", Dtype::i32, {n}},
-              {"root_logits", Dtype::f32, {B, V}},
-              {"node_logits", Dtype::f32, {n, V}},
-              {"eos", Dtype::i32, {B}, Role::input, 0, spec.params.value("null_eos", false)},
-              {"budget", Dtype::i32, {B}, Role::input, 0, spec.params.value("null_budget", false)},
-              {"uniform", Dtype::f32, {B, s.tries(), s.tries()}, Role::input, 0, greedy},
-              {"root_q", Dtype::f32, {B, V}, Role::input, 0, no_q},
-              {"node_q", Dtype::f32, {n, V}, Role::input, 0, no_q},
-              {"acc_node", Dtype::i32, {n}, Role::output},
-              {"n_acc", Dtype::i32, {B}, Role::output},
-              {"bonus", Dtype::i32, {B}, Role::output}};
-    }
-    case kCompact: {
-      const auto rows = cache_rows(s);
-      return {{"P", Dtype::i64, {B}},
-              {"cu", Dtype::i64, {B + 1}},
-              {"acc_node", Dtype::i32, {n}},
-              {"n_acc", Dtype::i32, {B}},
-              {"rows", Dtype::i64, {B * s.caches + 1}},
-              {"kv", Dtype::u8, {rows.back(), s.row_bytes}, Role::inout}};
-    }
-    case kGenerate:
-      return {{"prompt", Dtype::i32, {spec.params.at("n_prompt").get<std::int64_t>()}},
-              {"model_seed", Dtype::u64, {1}, Role::input, 1},
-              {"out", Dtype::i32, {spec.params.at("max_new").get<std::int64_t>()}, Role::output},
-              {"n_out", Dtype::i64, {1}, Role::output}};
+    case kMask: return plan_mask(s, plan);
+    case kFullMask: return plan_full_mask(s, plan);
+    case kAttention: return plan_attention(spec, s, plan);
+    case kAccept: return plan_accept(spec, s, plan);
+    case kCompact: return plan_compact(s, plan);
+    case kGenerate: return plan_generate(spec, plan);
   }
   throw Error("dflash_verify: unknown entry");
 }
@@ -204,7 +261,7 @@ class DflashVerify final : public Challenge {
     CasePlan plan;
     plan.entry = s.entry;
     plan.set_params(params_of(spec, s));
-    plan.buffers = buffers_of(spec, s);
+    plan_buffers(spec, s, plan);
     plan.keep_on_host({"P", "cu", "parent", "rows", "token", "eos", "budget", "acc_node", "n_acc",
                        "bonus", "prompt", "model_seed", "out", "n_out"});
     plan.pass_as_null(spec.params.value("null", std::vector<std::string>{}));

@@ -16,7 +16,7 @@
 #include "assay/abi.h"
 #include "assay/challenge.h"
 #include "assay/random.h"
-#include "dflash.h"
+#include "call.h"
 
 namespace assay::dflash_verify {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "assay/challenge.h"
-#include "dflash.h"
+#include "call.h"
 
 namespace assay::dflash_verify {
 

@@ -245,21 +245,32 @@ class KvCache final : public Challenge {
     constexpr auto kWide = static_cast<std::int64_t>(sizeof(Op) / sizeof(std::int64_t));
     constexpr auto kResultWide = static_cast<std::int64_t>(sizeof(Result) / sizeof(std::int64_t));
     const auto n_ops = static_cast<std::int64_t>(s.ops.size());
+    const auto pool = static_cast<std::int64_t>(s.pool.size());
     CasePlan plan;
     plan.set_params(s.params);
-    plan.buffers = {{"ops", Dtype::i64, {n_ops, kWide}},
-                    {"pool", Dtype::i64, {static_cast<std::int64_t>(s.pool.size())}},
-                    {"k", dtype, {s.k[0]}},
-                    {"v", dtype, {s.v[0]}},
-                    {"q", dtype, {s.q[0]}},
-                    {"later_k", dtype, {s.k[1]}, Role::input, 1},
-                    {"later_v", dtype, {s.v[1]}, Role::input, 1},
-                    {"later_q", dtype, {s.q[1]}, Role::input, 1},
-                    {"o", dtype, {s.o}, Role::output},
-                    {"lse", Dtype::f32, {s.lse}, Role::output},
-                    {"read_k", dtype, {s.read_k}, Role::output},
-                    {"read_v", dtype, {s.read_v}, Role::output},
-                    {"results", Dtype::i64, {n_ops, kResultWide}, Role::output}};
+    plan.add(kOps,
+             {.name = "ops", .dtype = Dtype::i64, .shape = {n_ops, kWide}, .role = Role::input});
+    plan.add(kPool, {.name = "pool", .dtype = Dtype::i64, .shape = {pool}, .role = Role::input});
+    plan.add(kK, {.name = "k", .dtype = dtype, .shape = {s.k[0]}, .role = Role::input});
+    plan.add(kV, {.name = "v", .dtype = dtype, .shape = {s.v[0]}, .role = Role::input});
+    plan.add(kQ, {.name = "q", .dtype = dtype, .shape = {s.q[0]}, .role = Role::input});
+    plan.add(
+        kLaterK,
+        {.name = "later_k", .dtype = dtype, .shape = {s.k[1]}, .role = Role::input, .phase = 1});
+    plan.add(
+        kLaterV,
+        {.name = "later_v", .dtype = dtype, .shape = {s.v[1]}, .role = Role::input, .phase = 1});
+    plan.add(
+        kLaterQ,
+        {.name = "later_q", .dtype = dtype, .shape = {s.q[1]}, .role = Role::input, .phase = 1});
+    plan.add(kO, {.name = "o", .dtype = dtype, .shape = {s.o}, .role = Role::output});
+    plan.add(kLse, {.name = "lse", .dtype = Dtype::f32, .shape = {s.lse}, .role = Role::output});
+    plan.add(kReadK, {.name = "read_k", .dtype = dtype, .shape = {s.read_k}, .role = Role::output});
+    plan.add(kReadV, {.name = "read_v", .dtype = dtype, .shape = {s.read_v}, .role = Role::output});
+    plan.add(kResults, {.name = "results",
+                        .dtype = Dtype::i64,
+                        .shape = {n_ops, kResultWide},
+                        .role = Role::output});
     plan.keep_on_host({"ops", "pool", "results"});
     plan.phases = s.params.phases;
     plan.timed_phase = s.params.phases > 1 ? 1 : 0;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "assay/challenge.h"
-#include "kv.h"
+#include "call.h"
 
 namespace assay::kv_cache {
 

@@ -25,42 +25,42 @@ enum Entry : std::int32_t {
 
 // Handles of the buffers, per entry.
 namespace quantize {
-enum { kW, kBlocks };
+enum Handle { kW, kBlocks, kHandles };
 }
 namespace dequantize {
-enum { kBlocks, kW };
+enum Handle { kBlocks, kW, kHandles };
 }
 namespace linear {
-enum { kX, kBlocks, kDy, kY, kDx, kDw };
+enum Handle { kX, kBlocks, kDy, kY, kDx, kDw, kHandles };
 }
 namespace blob_bytes {
-enum { kBytes };
+enum Handle { kBytes, kHandles };
 }
 namespace train {
 // Held-out documents, what they cost a perfect predictor, their kinds, and documents of another
 // language never reach the worker.
-enum { kDocs, kBlob, kHeldOut, kCost, kKind, kForeign };
+enum Handle { kDocs, kBlob, kHeldOut, kCost, kKind, kForeign, kHandles };
 }  // namespace train
 // After those of train, whose blob is that of the training that was interrupted.
 namespace train_part {
-enum { kWhole = train::kForeign + 1, kState, kMoved };
+enum Handle { kWhole = train::kHandles, kState, kMoved, kHandles };
 }
 namespace logits {
-enum { kDocs, kBlob, kLogits };
+enum Handle { kDocs, kBlob, kLogits, kHandles };
 }
 namespace dense {
-enum { kFrom, kTo };
+enum Handle { kFrom, kTo, kHandles };
 }
 // Prompt and answer, and in a second phase another prompt, which continues the first answer, and
 // its answer.
 namespace generation {
-enum { kBlob, kState, kTokens, kGenerated, kMoreTokens, kMoreGenerated };
+enum Handle { kBlob, kState, kTokens, kGenerated, kMoreTokens, kMoreGenerated, kHandles };
 }
 namespace distill {
-enum { kTeacher, kStudent, kLoss, kGradient };
+enum Handle { kTeacher, kStudent, kLoss, kGradient, kHandles };
 }
 namespace statistics {
-enum { kBlob, kBefore, kCounts };
+enum Handle { kBlob, kBefore, kCounts, kHandles };
 }
 
 // Handed to the adapter.

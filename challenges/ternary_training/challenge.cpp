@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tern.h"
+#include "trusted.h"
 #include "util/files.h"
 
 namespace assay::ternary_training {
@@ -38,83 +38,182 @@ tt_config config_of(const json& params) {
   return c;
 }
 
-std::vector<BufferPlan> buffers_of(const CaseSpec& spec, const Shape& s) {
+using Dimensions = std::vector<std::int64_t>;
+
+// The sizes that several entries share; those of a call that is wrong are never negative.
+struct Sizes {
+  explicit Sizes(const Params& p)
+      : M(at_least_0(p.M)),
+        rows(at_least_0(p.rows)),
+        cols(at_least_0(p.cols)),
+        matrix{rows, cols},
+        blocks{block_bytes(rows, cols)},
+        dense{block_bytes(rows, cols) / kBlockBytes * kDenseBytes},
+        blob{blob_size(p.config)} {}
+
+  static std::int64_t at_least_0(std::int64_t n) { return std::max<std::int64_t>(n, 0); }
+
+  std::int64_t M, rows, cols;
+  Dimensions matrix, blocks, dense, blob;
+};
+
+void plan_linear(const CaseSpec& spec, const Shape& s, const Sizes& z, CasePlan& plan) {
+  using namespace linear;
+  const Dtype t = s.entry == kLinearBf16 ? Dtype::bf16 : Dtype::f32;
+  const Dimensions x{z.M, z.cols}, y{z.M, z.rows};
+  plan.add(kX, {.name = "x",
+                .dtype = t,
+                .shape = x,
+                .role = Role::input,
+                .null = spec.params.value("null_x", false)});
+  plan.add(kBlocks, {.name = "blocks", .dtype = Dtype::u8, .shape = z.blocks, .role = Role::input});
+  plan.add(kDy, {.name = "dy", .dtype = t, .shape = y, .role = Role::input});
+  plan.add(kY, {.name = "y", .dtype = t, .shape = y, .role = Role::output});
+  plan.add(kDx, {.name = "dx", .dtype = t, .shape = x, .role = Role::output});
+  plan.add(kDw,
+           {.name = "dw_latent", .dtype = Dtype::f32, .shape = z.matrix, .role = Role::output});
+}
+
+// Phase 1 never comes: the worker never sees its buffers.
+void plan_train(const Shape& s, CasePlan& plan) {
+  using namespace train;
   const Params& p = s.call;
-  const auto at_least_0 = [](std::int64_t n) { return std::max<std::int64_t>(n, 0); };
-  const std::int64_t rows = at_least_0(p.rows), cols = at_least_0(p.cols), M = at_least_0(p.M);
-  const std::vector<std::int64_t> matrix{rows, cols}, blocks{block_bytes(rows, cols)};
-  const std::int64_t T = p.config.T;
-  const auto docs = [&](std::int64_t n) { return std::vector<std::int64_t>{n, T}; };
-  const std::vector<std::int64_t> dense{block_bytes(rows, cols) / kBlockBytes * kDenseBytes},
-      blob{blob_size(p.config)};
-  const Dtype activations = s.entry == kLinearBf16 ? Dtype::bf16 : Dtype::f32;
+  const std::int64_t T = p.config.T, blob = std::max<std::int64_t>(blob_size(p.config), 64);
+  const Dimensions docs{Sizes::at_least_0(p.n_docs), T}, held_out{s.held_out, T},
+      foreign{s.foreign, T};
+  plan.add(kDocs, {.name = "docs", .dtype = Dtype::u16, .shape = docs, .role = Role::input});
+  plan.add(kBlob, {.name = "blob", .dtype = Dtype::u8, .shape = {blob}, .role = Role::output});
+  plan.add(kHeldOut, {.name = "held_out",
+                      .dtype = Dtype::u16,
+                      .shape = held_out,
+                      .role = Role::input,
+                      .phase = 1});
+  plan.add(
+      kCost,
+      {.name = "cost", .dtype = Dtype::f32, .shape = held_out, .role = Role::input, .phase = 1});
+  plan.add(
+      kKind,
+      {.name = "kind", .dtype = Dtype::u8, .shape = held_out, .role = Role::input, .phase = 1});
+  plan.add(
+      kForeign,
+      {.name = "foreign", .dtype = Dtype::u16, .shape = foreign, .role = Role::input, .phase = 1});
+}
+
+void plan_train_part(const Shape& s, const Sizes& z, CasePlan& plan) {
+  using namespace train_part;
+  plan_train(s, plan);
+  const Dimensions state{16 * weight_count(s.call.config) + 65536};
+  plan.add(kWhole,
+           {.name = "whole_blob", .dtype = Dtype::u8, .shape = z.blob, .role = Role::output});
+  plan.add(kState, {.name = "state",
+                    .dtype = Dtype::u8,
+                    .shape = state,
+                    .role = Role::output,
+                    .compared = false});
+  plan.add(kMoved, {.name = "moved_state",
+                    .dtype = Dtype::u8,
+                    .shape = state,
+                    .role = Role::output,
+                    .compared = false});
+}
+
+void plan_logits(const Shape& s, const Sizes& z, CasePlan& plan) {
+  using namespace logits;
+  const std::int64_t n = s.call.n_docs, T = s.call.config.T, V = s.call.config.V;
+  plan.add(kDocs, {.name = "docs", .dtype = Dtype::u16, .shape = {n, T}, .role = Role::input});
+  plan.add(kBlob, {.name = "blob", .dtype = Dtype::u8, .shape = z.blob, .role = Role::input});
+  plan.add(logits::kLogits,
+           {.name = "logits", .dtype = Dtype::f32, .shape = {n * T, V}, .role = Role::output});
+}
+
+void plan_generate(const Shape& s, const Sizes& z, CasePlan& plan) {
+  using namespace generation;
+  const Params& p = s.call;
+  const tt_config& c = p.config;
+  const tt_generation& g = p.generation;
+  const Dimensions cache{g.n_docs, 2 * c.L, c.T, std::int64_t{c.Hkv} * c.hd};
+  plan.add(kBlob, {.name = "blob", .dtype = Dtype::u8, .shape = z.blob, .role = Role::input});
+  plan.add(kState, {.name = "state",
+                    .dtype = Dtype::f32,
+                    .shape = cache,
+                    .role = Role::output,
+                    .compared = false});
+  plan.add(
+      kTokens,
+      {.name = "tokens", .dtype = Dtype::u16, .shape = {g.n_docs, g.n_new}, .role = Role::input});
+  plan.add(kGenerated, {.name = "generated",
+                        .dtype = Dtype::u16,
+                        .shape = {g.n_docs, g.steps},
+                        .role = Role::output});
+  plan.add(kMoreTokens, {.name = "more_tokens",
+                         .dtype = Dtype::u16,
+                         .shape = {g.n_docs, p.more_new},
+                         .role = Role::input,
+                         .phase = 1});
+  plan.add(kMoreGenerated, {.name = "more_generated",
+                            .dtype = Dtype::u16,
+                            .shape = {g.n_docs, p.more_steps},
+                            .role = Role::output});
+}
+
+void plan_distill(const Sizes& z, CasePlan& plan) {
+  using namespace distill;
+  const Dimensions logits{z.M, z.cols};
+  plan.add(kTeacher,
+           {.name = "teacher", .dtype = Dtype::f32, .shape = logits, .role = Role::input});
+  plan.add(kStudent,
+           {.name = "student", .dtype = Dtype::f32, .shape = logits, .role = Role::input});
+  plan.add(kLoss, {.name = "loss", .dtype = Dtype::f32, .shape = {z.M}, .role = Role::output});
+  plan.add(kGradient,
+           {.name = "gradient", .dtype = Dtype::f32, .shape = logits, .role = Role::output});
+}
+
+void plan_statistics(const CaseSpec& spec, const Shape& s, const Sizes& z, CasePlan& plan) {
+  using namespace statistics;
+  const auto matrices = static_cast<std::int64_t>(matrices_of(s.call.config).size());
+  plan.add(kBlob, {.name = "blob", .dtype = Dtype::u8, .shape = z.blob, .role = Role::input});
+  plan.add(kBefore, {.name = "before",
+                     .dtype = Dtype::u8,
+                     .shape = z.blob,
+                     .role = Role::input,
+                     .null = spec.params.value("null_before", false)});
+  plan.add(kCounts, {.name = "counts",
+                     .dtype = Dtype::i64,
+                     .shape = {matrices, kCountsPerMatrix},
+                     .role = Role::output});
+}
+
+// An input, and the same matrix in another form as the output.
+void plan_conversion(int from_handle, const BufferPlan& from, int to_handle, BufferPlan to,
+                     CasePlan& plan) {
+  plan.add(from_handle, from);
+  to.role = Role::output;
+  plan.add(to_handle, std::move(to));
+}
+
+void plan_buffers(const CaseSpec& spec, const Shape& s, CasePlan& plan) {
+  const Sizes z(s.call);
+  const BufferPlan weights{.name = "w", .dtype = Dtype::f32, .shape = z.matrix};
+  const BufferPlan blocks{.name = "blocks", .dtype = Dtype::u8, .shape = z.blocks};
+  const BufferPlan dense{.name = "dense", .dtype = Dtype::u8, .shape = z.dense};
   switch (s.entry) {
-    case kQuantize: return {{"w", Dtype::f32, matrix}, {"blocks", Dtype::u8, blocks, Role::output}};
+    case kQuantize: return plan_conversion(quantize::kW, weights, quantize::kBlocks, blocks, plan);
     case kDequantize:
-      return {{"blocks", Dtype::u8, blocks}, {"w", Dtype::f32, matrix, Role::output}};
+      return plan_conversion(dequantize::kBlocks, blocks, dequantize::kW, weights, plan);
+    case kPackDense: return plan_conversion(dense::kFrom, blocks, dense::kTo, dense, plan);
+    case kUnpackDense: return plan_conversion(dense::kFrom, dense, dense::kTo, blocks, plan);
     case kLinear:
-    case kLinearBf16:
-      return {{"x", activations, {M, cols}, Role::input, 0, spec.params.value("null_x", false)},
-              {"blocks", Dtype::u8, blocks},
-              {"dy", activations, {M, rows}},
-              {"y", activations, {M, rows}, Role::output},
-              {"dx", activations, {M, cols}, Role::output},
-              {"dw_latent", Dtype::f32, matrix, Role::output}};
-    case kBlobBytes: return {{"bytes", Dtype::i64, {1}, Role::output}};
-    case kTrain:
-    case kTrainPart: {
-      // Phase 1 never comes: the worker never sees those buffers.
-      std::vector<BufferPlan> plans{
-          {"docs", Dtype::u16, docs(at_least_0(p.n_docs))},
-          {"blob", Dtype::u8, {std::max<std::int64_t>(blob_size(p.config), 64)}, Role::output},
-          {"held_out", Dtype::u16, docs(s.held_out), Role::input, 1},
-          {"cost", Dtype::f32, docs(s.held_out), Role::input, 1},
-          {"kind", Dtype::u8, docs(s.held_out), Role::input, 1},
-          {"foreign", Dtype::u16, docs(s.foreign), Role::input, 1}};
-      if (s.entry == kTrain) return plans;
-      const std::int64_t state = 16 * weight_count(p.config) + 65536;
-      plans.push_back({"whole_blob", Dtype::u8, blob, Role::output});
-      for (const char* name : {"state", "moved_state"}) {
-        plans.push_back({name, Dtype::u8, {state}, Role::output});
-        plans.back().compared = false;
-      }
-      return plans;
-    }
-    case kLogits:
-      return {{"docs", Dtype::u16, docs(p.n_docs)},
-              {"blob", Dtype::u8, {blob_size(p.config)}},
-              {"logits", Dtype::f32, {p.n_docs * T, p.config.V}, Role::output}};
-    case kPackDense:
-      return {{"blocks", Dtype::u8, blocks}, {"dense", Dtype::u8, dense, Role::output}};
-    case kUnpackDense:
-      return {{"dense", Dtype::u8, dense}, {"blocks", Dtype::u8, blocks, Role::output}};
-    case kGenerate: {
-      const tt_config& c = p.config;
-      const tt_generation& g = p.generation;
-      std::vector<BufferPlan> plans{
-          {"blob", Dtype::u8, blob},
-          {"state", Dtype::f32, {g.n_docs, 2 * c.L, T, std::int64_t{c.Hkv} * c.hd}, Role::output},
-          {"tokens", Dtype::u16, {g.n_docs, g.n_new}},
-          {"generated", Dtype::u16, {g.n_docs, g.steps}, Role::output},
-          {"more_tokens", Dtype::u16, {g.n_docs, p.more_new}, Role::input, 1},
-          {"more_generated", Dtype::u16, {g.n_docs, p.more_steps}, Role::output}};
-      plans[generation::kState].compared = false;
-      return plans;
-    }
-    case kDistill:
-      return {{"teacher", Dtype::f32, {M, cols}},
-              {"student", Dtype::f32, {M, cols}},
-              {"loss", Dtype::f32, {M}, Role::output},
-              {"gradient", Dtype::f32, {M, cols}, Role::output}};
-    case kStatistics:
-      return {{"blob", Dtype::u8, blob},
-              {"before", Dtype::u8, blob, Role::input, 0, spec.params.value("null_before", false)},
-              {"counts",
-               Dtype::i64,
-               {static_cast<std::int64_t>(matrices_of(p.config).size()), kCountsPerMatrix},
-               Role::output}};
+    case kLinearBf16: return plan_linear(spec, s, z, plan);
+    case kBlobBytes:
+      return plan.add(blob_bytes::kBytes,
+                      {.name = "bytes", .dtype = Dtype::i64, .shape = {1}, .role = Role::output});
+    case kTrain: return plan_train(s, plan);
+    case kTrainPart: return plan_train_part(s, z, plan);
+    case kLogits: return plan_logits(s, z, plan);
+    case kGenerate: return plan_generate(s, z, plan);
+    case kDistill: return plan_distill(z, plan);
+    case kStatistics: return plan_statistics(spec, s, z, plan);
   }
-  return {};
 }
 
 }  // namespace
@@ -149,7 +248,7 @@ class TernaryTraining final : public Challenge {
     plan.entry = s.entry;
     plan.set_params(s.call);
     plan.aligned = spec.group == CaseGroup::timed;
-    plan.buffers = buffers_of(spec, s);
+    plan_buffers(spec, s, plan);
     if (s.call.more_new > 0) plan.phases = 2;
     plan.keep_on_host({"docs", "bytes", "held_out", "cost", "kind", "foreign", "tokens",
                        "generated", "more_tokens", "more_generated"});

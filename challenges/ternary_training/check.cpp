@@ -10,7 +10,7 @@
 
 #include "assay/tolerance.h"
 #include "real_text.h"
-#include "tern.h"
+#include "trusted.h"
 
 namespace assay::ternary_training {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "assay/parallel.h"
 #include "real_text.h"
-#include "tern.h"
+#include "trusted.h"
 #include "util/files.h"
 
 namespace assay::ternary_training {

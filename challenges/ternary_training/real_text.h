@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tern.h"
+#include "trusted.h"
 
 namespace assay::ternary_training {
 

@@ -367,7 +367,7 @@ TEST(KvGenerator, DependsOnTheSeedAlone) {
     const CaseSpec& c = case_named(name);
     const Drawn a(c, 5), b(c, 5), other(c, 6);
     const bool drawn_script = c.params.contains("random") || c.params.contains("ragged");
-    for (const Buffer buffer : {kOps, kPool, kK, kV, kQ}) {
+    for (const Handle buffer : {kOps, kPool, kK, kV, kQ}) {
       const auto i = static_cast<std::size_t>(buffer);
       if (a.buffers[i].bytes == 0) continue;
       ASSERT_EQ(a.buffers[i].bytes, other.buffers[i].bytes);

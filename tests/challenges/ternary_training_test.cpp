@@ -18,7 +18,7 @@
 #include "run/challenge_registry.h"
 #include "run/layout.h"
 #include "support/direct_runner.h"
-#include "tern.h"
+#include "trusted.h"
 #include "util/files.h"
 
 namespace plain {

@@ -1,14 +1,9 @@
 // caught: large_vocabulary items_64_beams_4
 // Searches with half the beams where the vocabulary is large, and fills the list in the last step
 // only: fewer rows to read, and an answer that mostly looks right.
-#define beam_search naive_beam_search
-#include "naive.cpp"
-#undef beam_search
+#include "with_search.h"
 
-namespace {
-
-class Variant final : public Search {
- public:
+struct Cheat : Search {
   using Search::Search;
 
   void replace(std::int32_t b, std::int64_t n) override {
@@ -17,10 +12,4 @@ class Variant final : public Search {
   }
 };
 
-}  // namespace
-
-extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq,
-                           int32_t* len, double* acc, double* score, int32_t* finished,
-                           int32_t* n_out) {
-  return run_search<Variant>(ctx, p, lm, {seq, len, acc, score, finished, n_out});
-}
+ANSWER_WITH(Cheat)

@@ -1,13 +1,8 @@
 // slow: items_64_beams_4
 // Right but slow: every candidate of an item goes into an array that is sorted as a whole.
-#define beam_search naive_beam_search
-#include "naive.cpp"
-#undef beam_search
+#include "with_search.h"
 
-namespace {
-
-class Variant final : public Search {
- public:
+struct Slow : Search {
   using Search::Search;
 
   std::int32_t advance(std::int32_t b, std::int32_t row) override {
@@ -31,15 +26,8 @@ class Variant final : public Search {
     Search::replace(b, n);
   }
 
- private:
   Candidate* pool_ = nullptr;
   std::int64_t collected_ = 0;
 };
 
-}  // namespace
-
-extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq,
-                           int32_t* len, double* acc, double* score, int32_t* finished,
-                           int32_t* n_out) {
-  return run_search<Variant>(ctx, p, lm, {seq, len, acc, score, finished, n_out});
-}
+ANSWER_WITH(Slow)

@@ -2,10 +2,7 @@
 // Every token of a banned sequence is banned, wherever it stands.
 #include "with_options.h"
 
-namespace {
-
-class Variant final : public OptionSearch {
- public:
+struct Bug : OptionSearch {
   using OptionSearch::OptionSearch;
 
   bool is_bad(const std::int32_t*, std::int64_t, std::int32_t token) const override {
@@ -16,6 +13,4 @@ class Variant final : public OptionSearch {
   }
 };
 
-}  // namespace
-
-ANSWER_OPTIONS_WITH(Variant)
+ANSWER_OPTIONS_WITH(Bug)

@@ -3,10 +3,7 @@
 // that begins inside a failed attempt is missed.
 #include "with_options.h"
 
-namespace {
-
-class Variant final : public OptionSearch {
- public:
+struct Bug : OptionSearch {
   using OptionSearch::OptionSearch;
 
   bool is_bad(const std::int32_t* text, std::int64_t len, std::int32_t token) const override {
@@ -21,6 +18,4 @@ class Variant final : public OptionSearch {
   }
 };
 
-}  // namespace
-
-ANSWER_OPTIONS_WITH(Variant)
+ANSWER_OPTIONS_WITH(Bug)

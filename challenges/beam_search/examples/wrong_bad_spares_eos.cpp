@@ -2,10 +2,7 @@
 // A banned sequence that ends with eos is ignored.
 #include "with_options.h"
 
-namespace {
-
-class Variant final : public OptionSearch {
- public:
+struct Bug : OptionSearch {
   using OptionSearch::OptionSearch;
 
   bool is_bad(const std::int32_t* text, std::int64_t len, std::int32_t token) const override {
@@ -13,6 +10,4 @@ class Variant final : public OptionSearch {
   }
 };
 
-}  // namespace
-
-ANSWER_OPTIONS_WITH(Variant)
+ANSWER_OPTIONS_WITH(Bug)

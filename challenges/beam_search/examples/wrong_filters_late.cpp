@@ -3,10 +3,7 @@
 // remain.
 #include "with_options.h"
 
-namespace {
-
-class Variant final : public OptionSearch {
- public:
+struct Bug : OptionSearch {
   using OptionSearch::OptionSearch;
 
   bool allowed(std::int32_t token, const Beam& beam) const override {
@@ -24,6 +21,4 @@ class Variant final : public OptionSearch {
   }
 };
 
-}  // namespace
-
-ANSWER_OPTIONS_WITH(Variant)
+ANSWER_OPTIONS_WITH(Bug)

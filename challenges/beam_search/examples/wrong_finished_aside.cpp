@@ -1,14 +1,9 @@
 // fails: eos_at_step1_K2_widen eos_not_in_topK finished_evicted
 // Finished hypotheses go to a list of their own and the survivors refill all K places, so the beam
 // is wider than K and an eos of any rank gets in.
-#define beam_search naive_beam_search
-#include "naive.cpp"
-#undef beam_search
+#include "with_search.h"
 
-namespace {
-
-class Variant final : public Search {
- public:
+struct Bug : Search {
   using Search::Search;
 
   std::int32_t advance(std::int32_t b, std::int32_t row) override {
@@ -24,11 +19,8 @@ class Variant final : public Search {
     save(item_, {c.acc, c.score, -1, finished_[item_]++, c.len, 1, c.token}, next_text_.data());
   }
 
- private:
   std::int32_t item_ = 0;
 };
-
-}  // namespace
 
 extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq,
                            int32_t* len, double* acc, double* score, int32_t* finished,
@@ -37,5 +29,5 @@ extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* l
   bs_params aside = *p;
   aside.keep_finished = 1;
   p = &aside;
-  return run_search<Variant>(ctx, p, lm, {seq, len, acc, score, finished, n_out});
+  return run_search<Bug>(ctx, p, lm, {seq, len, acc, score, finished, n_out});
 }

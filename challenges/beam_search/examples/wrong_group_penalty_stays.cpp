@@ -3,10 +3,7 @@
 // most libraries.
 #include "with_options.h"
 
-namespace {
-
-class Variant final : public OptionSearch {
- public:
+struct Bug : OptionSearch {
   using OptionSearch::OptionSearch;
 
   Candidate extended(const Beam& beam, std::int32_t parent, std::int32_t token,
@@ -17,6 +14,4 @@ class Variant final : public OptionSearch {
   double key(const Candidate& c) const override { return Search::key(c); }
 };
 
-}  // namespace
-
-ANSWER_OPTIONS_WITH(Variant)
+ANSWER_OPTIONS_WITH(Bug)

@@ -2,10 +2,7 @@
 // Groups do not count each other's eos.
 #include "with_options.h"
 
-namespace {
-
-class Variant final : public OptionSearch {
- public:
+struct Bug : OptionSearch {
   using OptionSearch::OptionSearch;
 
   double key(const Candidate& c) const override {
@@ -13,6 +10,4 @@ class Variant final : public OptionSearch {
   }
 };
 
-}  // namespace
-
-ANSWER_OPTIONS_WITH(Variant)
+ANSWER_OPTIONS_WITH(Bug)

@@ -2,10 +2,7 @@
 // A text that another group holds already is left out of the answer.
 #include "with_options.h"
 
-namespace {
-
-class Variant final : public OptionSearch {
- public:
+struct Bug : OptionSearch {
   using OptionSearch::OptionSearch;
 
   void write(std::int32_t b, const Outputs& to) override {
@@ -22,7 +19,6 @@ class Variant final : public OptionSearch {
     OptionSearch::write(b, to);
   }
 
- private:
   // Whether a group before g holds the text of beam i.
   bool held(std::int32_t b, std::int64_t g, std::int64_t i) const {
     for (std::int64_t l = b * G_; l < b * G_ + g; ++l) {
@@ -37,6 +33,4 @@ class Variant final : public OptionSearch {
   }
 };
 
-}  // namespace
-
-ANSWER_OPTIONS_WITH(Variant)
+ANSWER_OPTIONS_WITH(Bug)

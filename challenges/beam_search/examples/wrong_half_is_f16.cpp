@@ -2,15 +2,10 @@
 // Every half-precision row is taken for f16.
 #include "with_options.h"
 
-namespace {
-
-class Variant final : public OptionSearch {
- public:
+struct Bug : OptionSearch {
   using OptionSearch::OptionSearch;
 
   float half(std::uint16_t bits) const override { return half_value(bits, false); }
 };
 
-}  // namespace
-
-ANSWER_OPTIONS_WITH(Variant)
+ANSWER_OPTIONS_WITH(Bug)

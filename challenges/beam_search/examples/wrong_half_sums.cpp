@@ -2,10 +2,7 @@
 // The sums are kept in the precision of the rows, here the eight bits of bf16 for both kinds.
 #include "with_options.h"
 
-namespace {
-
-class Variant final : public OptionSearch {
- public:
+struct Bug : OptionSearch {
   using OptionSearch::OptionSearch;
 
   Candidate extended(const Beam& beam, std::int32_t parent, std::int32_t token,
@@ -18,6 +15,4 @@ class Variant final : public OptionSearch {
   }
 };
 
-}  // namespace
-
-ANSWER_OPTIONS_WITH(Variant)
+ANSWER_OPTIONS_WITH(Bug)

@@ -1,13 +1,8 @@
 // fails: first_step_dup same_token_two_parents
 // The search starts from K copies of the empty beam, which find the same continuations K times.
-#define beam_search naive_beam_search
-#include "naive.cpp"
-#undef beam_search
+#include "with_search.h"
 
-namespace {
-
-class Variant final : public Search {
- public:
+struct Bug : Search {
   using Search::Search;
 
   void start(std::int32_t b) override {
@@ -17,10 +12,4 @@ class Variant final : public Search {
   }
 };
 
-}  // namespace
-
-extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq,
-                           int32_t* len, double* acc, double* score, int32_t* finished,
-                           int32_t* n_out) {
-  return run_search<Variant>(ctx, p, lm, {seq, len, acc, score, finished, n_out});
-}
+ANSWER_WITH(Bug)

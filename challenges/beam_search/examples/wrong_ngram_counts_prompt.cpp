@@ -2,10 +2,7 @@
 // N-grams of the prompt count as used, as some decoders for decoder-only models have it.
 #include "with_options.h"
 
-namespace {
-
-class Variant final : public OptionSearch {
- public:
+struct Bug : OptionSearch {
   using OptionSearch::OptionSearch;
 
   std::int32_t advance_list(std::int32_t l, std::int32_t row) override {
@@ -24,10 +21,7 @@ class Variant final : public OptionSearch {
     return OptionSearch::repeats(text, len, token);
   }
 
- private:
   std::int32_t item_ = 0;
 };
 
-}  // namespace
-
-ANSWER_OPTIONS_WITH(Variant)
+ANSWER_OPTIONS_WITH(Bug)

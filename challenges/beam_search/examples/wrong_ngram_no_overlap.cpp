@@ -2,10 +2,7 @@
 // An n-gram counts as repeated only where the two places do not overlap.
 #include "with_options.h"
 
-namespace {
-
-class Variant final : public OptionSearch {
- public:
+struct Bug : OptionSearch {
   using OptionSearch::OptionSearch;
 
   bool repeats(const std::int32_t* text, std::int64_t len, std::int32_t token) const override {
@@ -18,6 +15,4 @@ class Variant final : public OptionSearch {
   }
 };
 
-}  // namespace
-
-ANSWER_OPTIONS_WITH(Variant)
+ANSWER_OPTIONS_WITH(Bug)

@@ -1,14 +1,9 @@
 // fails: logits_mode
 // The softmax of the logits is formed without subtracting their maximum, and overflows before its
 // logarithm.
-#define beam_search naive_beam_search
-#include "naive.cpp"
-#undef beam_search
+#include "with_search.h"
 
-namespace {
-
-class Variant final : public Search {
- public:
+struct Bug : Search {
   using Search::Search;
 
   double shift(const float* row) const override {
@@ -19,10 +14,4 @@ class Variant final : public Search {
   }
 };
 
-}  // namespace
-
-extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, int32_t* seq,
-                           int32_t* len, double* acc, double* score, int32_t* finished,
-                           int32_t* n_out) {
-  return run_search<Variant>(ctx, p, lm, {seq, len, acc, score, finished, n_out});
-}
+ANSWER_WITH(Bug)

@@ -7,43 +7,77 @@
 
 namespace {
 
-// One item and its results.
-struct Item {
-  std::int32_t b;
-  const std::int64_t* cu;  // of all items
-  Tree tree;
-  std::int32_t V, eos, budget;
-  const float *root, *node;
-  std::int32_t *acc, n_acc = 0, bonus = -1;
+// The right walk over one item; mistakes replace parts of it.
+struct Walk {
+  virtual ~Walk() = default;
 
-  std::int32_t best(std::int64_t i) const { return argmax(i < 0 ? root : node + i * V, V); }
-  void accept(std::int32_t i) { acc[n_acc++] = i; }
+  std::int32_t b = 0;
+  const std::int64_t* cu = nullptr;  // of all items
+  Tree tree{};
+  std::int32_t V = 0, eos = -1, budget = INT32_MAX;
+  const float *root = nullptr, *node = nullptr;  // logits
+  std::int32_t* acc = nullptr;
+  std::int32_t n_acc = 0, bonus = -1;
+
+  const float* logits_after(std::int64_t i) const { return i < 0 ? root : node + i * V; }
+  std::int32_t best(std::int64_t i) const { return argmax(logits_after(i), V); }
+
+  // What the model says after a node, or after the root for -1.
+  virtual std::int32_t choice(std::int32_t cur) const { return best(cur); }
+  virtual bool matches(std::int64_t i, std::int32_t token) const { return tree.token[i] == token; }
+  // The child of cur that holds the token, or -1.
+  virtual std::int32_t child(std::int32_t cur, std::int32_t token) const {
+    for (std::int64_t i = cur + 1; i < tree.n; ++i) {
+      if (tree.parent[i] == cur && matches(i, token)) return static_cast<std::int32_t>(i);
+    }
+    return -1;
+  }
+  virtual void accept(std::int32_t i) { acc[n_acc++] = i; }
+  virtual bool has_room() const { return n_acc < budget; }
+  virtual bool ends(std::int32_t i) const { return tree.token[i] == eos; }
+  // Where no child of cur holds the token.
+  virtual std::int32_t bonus_after(std::int32_t, std::int32_t token) const { return token; }
+
+  virtual void run() {
+    std::int32_t cur = -1;
+    while (has_room()) {
+      const std::int32_t token = choice(cur), next = child(cur, token);
+      if (next < 0) {
+        bonus = bonus_after(cur, token);
+        return;
+      }
+      accept(next);
+      if (ends(next)) return;
+      cur = next;
+    }
+  }
 };
 
 // Arguments are checked, and sampling is done, by the right implementation.
-template <class Walk>
-int accept_with(Walk walk, assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu,
-                const int32_t* parent, const int32_t* token, const float* root_logits,
-                const float* node_logits, const int32_t* eos, const int32_t* budget,
-                const dv_sampling* sampling, int32_t* acc_node, int32_t* n_acc, int32_t* bonus) {
+template <class Bug>
+int accept_with(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu, const int32_t* parent,
+                const int32_t* token, const float* root_logits, const float* node_logits,
+                const int32_t* eos, const int32_t* budget, const dv_sampling* sampling,
+                int32_t* acc_node, int32_t* n_acc, int32_t* bonus) {
   const int status = naive_dv_accept(ctx, B, V, cu, parent, token, root_logits, node_logits, eos,
                                      budget, sampling, acc_node, n_acc, bonus);
   if (status != ASSAY_OK || (sampling != nullptr && sampling->mode != DV_GREEDY)) return status;
   for (std::int32_t b = 0; b < B; ++b) {
     const std::int64_t n = cu[b + 1] - cu[b];
     std::fill_n(acc_node + cu[b], n, -1);
-    Item item{b,
-              cu,
-              {n, parent + cu[b], token + cu[b]},
-              V,
-              eos != nullptr ? eos[b] : -1,
-              budget != nullptr ? budget[b] : INT32_MAX,
-              root_logits + std::int64_t{b} * V,
-              node_logits + cu[b] * V,
-              acc_node + cu[b]};
-    walk(item);
-    n_acc[b] = item.n_acc;
-    bonus[b] = item.bonus;
+    Bug walk;
+    walk.b = b;
+    walk.cu = cu;
+    walk.tree = {n, parent + cu[b], token + cu[b]};
+    walk.V = V;
+    if (eos != nullptr) walk.eos = eos[b];
+    if (budget != nullptr) walk.budget = budget[b];
+    walk.root = root_logits + std::int64_t{b} * V;
+    walk.node = node_logits + cu[b] * V;
+    walk.acc = acc_node + cu[b];
+    walk.run();
+    n_acc[b] = walk.n_acc;
+    bonus[b] = walk.bonus;
   }
   return ASSAY_OK;
 }
@@ -51,12 +85,12 @@ int accept_with(Walk walk, assay_ctx* ctx, int32_t B, int32_t V, const int64_t* 
 }  // namespace
 
 // At the end of the file.
-#define ACCEPT_GREEDILY_WITH(walk)                                                                \
+#define ACCEPT_WITH(Bug)                                                                          \
   extern "C" int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu,               \
                            const int32_t* parent, const int32_t* token, const float* root_logits, \
                            const float* node_logits, const int32_t* eos, const int32_t* budget,   \
                            const dv_sampling* sampling, int32_t* acc_node, int32_t* n_acc,        \
                            int32_t* bonus) {                                                      \
-    return accept_with(walk, ctx, B, V, cu, parent, token, root_logits, node_logits, eos, budget, \
-                       sampling, acc_node, n_acc, bonus);                                         \
+    return accept_with<Bug>(ctx, B, V, cu, parent, token, root_logits, node_logits, eos, budget,  \
+                            sampling, acc_node, n_acc, bonus);                                    \
   }

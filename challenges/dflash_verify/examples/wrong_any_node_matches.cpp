@@ -2,29 +2,12 @@
 // Looks for the next token among all nodes, whoever their parent is: the tree taken as a bag of tokens.
 #include "greedy_walk.h"
 
-namespace {
-
-std::int32_t holder(const Item& it, std::int32_t g) {
-  const auto* end = it.tree.token + it.tree.n;
-  const auto* found = std::find(it.tree.token, end, g);
-  return found == end || it.n_acc >= it.tree.n ? -1
-                                               : static_cast<std::int32_t>(found - it.tree.token);
-}
-
-void walk(Item& it) {
-  std::int32_t cur = -1;
-  while (it.n_acc < it.budget) {
-    const std::int32_t g = it.best(cur), child = holder(it, g);
-    if (child < 0) {
-      it.bonus = g;
-      return;
-    }
-    it.accept(child);
-    if (g == it.eos) return;
-    cur = child;
+struct Bug : Walk {
+  std::int32_t child(std::int32_t, std::int32_t token) const override {
+    const auto* end = tree.token + tree.n;
+    const auto* found = std::find(tree.token, end, token);
+    return found == end || n_acc >= tree.n ? -1 : static_cast<std::int32_t>(found - tree.token);
   }
-}
+};
 
-}  // namespace
-
-ACCEPT_GREEDILY_WITH(walk)
+ACCEPT_WITH(Bug)

@@ -3,22 +3,8 @@
 // the path.
 #include "greedy_walk.h"
 
-namespace {
+struct Bug : Walk {
+  std::int32_t bonus_after(std::int32_t, std::int32_t) const override { return best(tree.n - 1); }
+};
 
-void walk(Item& it) {
-  std::int32_t cur = -1;
-  while (it.n_acc < it.budget) {
-    const std::int32_t g = it.best(cur), child = it.tree.child_with(cur, g);
-    if (child < 0) {
-      it.bonus = it.best(it.tree.n - 1);
-      return;
-    }
-    it.accept(child);
-    if (g == it.eos) return;
-    cur = child;
-  }
-}
-
-}  // namespace
-
-ACCEPT_GREEDILY_WITH(walk)
+ACCEPT_WITH(Bug)

@@ -1,17 +1,9 @@
 // fails: mask_n_1000
 // One thread per node in a block of 256; rows after those keep what was there.
-#define dv_mask naive_dv_mask
-#include "naive.cpp"
-#undef dv_mask
+#include "mask_rows.h"
 
-extern "C" int dv_mask(assay_ctx* ctx, int32_t B, const int64_t* P, const int64_t* cu,
-                       const int32_t* parent, int64_t ldm, uint64_t* bits, int32_t* depth,
-                       int64_t* pos) {
-  const int status = naive_dv_mask(ctx, B, P, cu, parent, ldm, bits, depth, pos);
-  for (std::int32_t b = 0; status == ASSAY_OK && b < B; ++b) {
-    for (std::int64_t i = cu[b]; i < cu[b + 1]; ++i) {
-      if (i - cu[b] >= 256) std::fill(bits + i * ldm, bits + (i + 1) * ldm, ~std::uint64_t{0});
-    }
-  }
-  return status;
+void spoil(const Row& row) {
+  if (row.node >= 256) std::fill_n(row.bits, row.ldm, ~std::uint64_t{0});
 }
+
+MASK_WITH(spoil)

@@ -2,22 +2,10 @@
 // Returns an empty step when no node is accepted and leaves it to the caller to run the model again.
 #include "greedy_walk.h"
 
-namespace {
-
-void walk(Item& it) {
-  std::int32_t cur = -1;
-  while (it.n_acc < it.budget) {
-    const std::int32_t g = it.best(cur), child = it.tree.child_with(cur, g);
-    if (child < 0) {
-      it.bonus = it.n_acc > 0 ? g : -1;
-      return;
-    }
-    it.accept(child);
-    if (g == it.eos) return;
-    cur = child;
+struct Bug : Walk {
+  std::int32_t bonus_after(std::int32_t, std::int32_t token) const override {
+    return n_acc > 0 ? token : -1;
   }
-}
+};
 
-}  // namespace
-
-ACCEPT_GREEDILY_WITH(walk)
+ACCEPT_WITH(Bug)

@@ -3,20 +3,17 @@
 // must have been accepted.
 #include "greedy_walk.h"
 
-namespace {
-
-void walk(Item& it) {
-  std::int32_t last = -1;
-  for (std::int64_t i = 0; i < it.tree.n && it.n_acc < it.budget; ++i) {
-    const bool sibling_taken = last >= 0 && it.tree.parent[i] == it.tree.parent[last];
-    if (sibling_taken || it.best(it.tree.parent[i]) != it.tree.token[i]) continue;
-    last = static_cast<std::int32_t>(i);
-    it.accept(last);
-    if (it.tree.token[i] == it.eos) return;
+struct Bug : Walk {
+  void run() override {
+    std::int32_t last = -1;
+    for (std::int32_t i = 0; i < tree.n && has_room(); ++i) {
+      const bool sibling_taken = last >= 0 && tree.parent[i] == tree.parent[last];
+      if (sibling_taken || !matches(i, best(tree.parent[i]))) continue;
+      accept(last = i);
+      if (ends(i)) return;
+    }
+    if (has_room()) bonus = best(last);
   }
-  if (it.n_acc < it.budget) it.bonus = it.best(last);
-}
+};
 
-}  // namespace
-
-ACCEPT_GREEDILY_WITH(walk)
+ACCEPT_WITH(Bug)

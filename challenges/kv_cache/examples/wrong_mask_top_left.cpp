@@ -1,11 +1,9 @@
 // fails: causal_in_chunk incremental_equals_full
 // Row i of a chunk sees the keys up to i, as if nothing stood before the chunk: a triangle aligned
 // to the top left. One-shot prefill is right, everything later is not.
-#define kvc_attend naive_kvc_attend
-#include "naive.cpp"
-#undef kvc_attend
+#include "with_rules.h"
 
-struct TopLeft : Rules {
+struct Bug : Rules {
   static bool visible(const kvc_config& c, std::int64_t key, std::int64_t position) {
     return Rules::visible(c, key, position) && key <= rows_seen;
   }
@@ -16,7 +14,4 @@ struct TopLeft : Rules {
   static inline thread_local std::int64_t rows_seen = 0;
 };
 
-extern "C" int kvc_attend(kvc* cache, int32_t layer, int32_t n, const int32_t* slots,
-                          const int64_t* cu, const void* q, float scale, void* o, float* lse) {
-  return attend_batch<TopLeft>(cache, layer, n, slots, cu, q, scale, o, lse);
-}
+ATTEND_WITH(Bug)

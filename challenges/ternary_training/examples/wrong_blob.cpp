@@ -2,7 +2,7 @@
 // A blob that is not a legal model: norms that were never written, scales negative.
 #include "with_trainer.h"
 
-struct Wrong : Trainer<> {
+struct Bug : Trainer<> {
   using Trainer::Trainer;
   void write(std::uint8_t* blob) const override {
     Trainer::write(blob);
@@ -10,4 +10,4 @@ struct Wrong : Trainer<> {
   }
 };
 
-TRAIN_WITH(Wrong)
+TRAIN_WITH(Bug)

@@ -2,9 +2,9 @@
 // Tied embeddings learn from the logits, not from what they are looked up for.
 #include "with_trainer.h"
 
-struct Wrong : Pass {
+struct Bug : Pass {
   using Pass::Pass;
   void embedding_gradient(const std::uint16_t*, float*) const override {}
 };
 
-TRAIN_WITH(Trainer<Wrong>)
+TRAIN_WITH(Trainer<Bug>)

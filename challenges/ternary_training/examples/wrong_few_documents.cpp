@@ -2,9 +2,9 @@
 // Trains on the first documents again and again, and looks good on those.
 #include "with_trainer.h"
 
-struct Wrong : Trainer<> {
+struct Bug : Trainer<> {
   using Trainer::Trainer;
   Index next_document(Index n_docs) override { return next_++ % std::min<Index>(n_docs, 8); }
 };
 
-TRAIN_WITH(Wrong)
+TRAIN_WITH(Bug)

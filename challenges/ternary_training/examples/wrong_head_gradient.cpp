@@ -2,9 +2,9 @@
 // Tied embeddings learn from what they are looked up for, not from the logits.
 #include "with_trainer.h"
 
-struct Wrong : Pass {
+struct Bug : Pass {
   using Pass::Pass;
   void head_gradient(float*) const override {}
 };
 
-TRAIN_WITH(Trainer<Wrong>)
+TRAIN_WITH(Trainer<Bug>)

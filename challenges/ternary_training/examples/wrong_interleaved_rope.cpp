@@ -2,7 +2,7 @@
 // Turns neighbours (2i, 2i + 1), where the format pairs i with i + hd/2.
 #include "with_pass.h"
 
-struct Wrong : Pass {
+struct Bug : Pass {
   using Pass::Pass;
   void rope(Index heads, float* x, float direction) const override {
     const Index half = c_.hd / 2;
@@ -20,4 +20,4 @@ struct Wrong : Pass {
   }
 };
 
-RUN_WITH(Wrong)
+RUN_WITH(Bug)

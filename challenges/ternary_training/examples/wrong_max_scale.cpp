@@ -1,27 +1,13 @@
 // fails: max_scale quantize
 // The scale is the largest weight, as for int8.
-#define tt_quantize naive_tt_quantize
-#include "naive.cpp"
-#undef tt_quantize
+#include "quantized.h"
 
-extern "C" int tt_quantize(assay_ctx* ctx, int64_t rows, int64_t cols, const float* w,
-                           uint8_t* blocks) {
-  const int status = naive_tt_quantize(ctx, rows, cols, w, blocks);
-  if (status != ASSAY_OK) return status;
-  for (Index i = 0; i < rows * cols / kBlock; ++i) {
-    std::uint8_t* block = blocks + i * kBytes;
-    const float* v = w + i * kBlock;
-    double s = 0;
-    for (Index j = 0; j < kBlock; ++j) s = std::max(s, std::abs(static_cast<double>(v[j])));
-    const unsigned bits = half_from(s);
-    block[0] = static_cast<std::uint8_t>(bits);
-    block[1] = static_cast<std::uint8_t>(bits >> 8);
-    for (Index j = 0; j < kBlock; ++j) {
-      const int code = std::abs(v[j]) > s / 2 ? (v[j] > 0 ? 2 : 0) : 1,
-                shift = static_cast<int>(j % 4 * 2);
-      block[2 + j / 4] =
-          static_cast<std::uint8_t>((block[2 + j / 4] & ~(3 << shift)) | code << shift);
-    }
-  }
-  return ASSAY_OK;
+void spoil(const Block& block) {
+  double scale = 0;
+  for (Index j = 0; j < kBlock; ++j)
+    scale = std::max(scale, std::abs(static_cast<double>(block.w[j])));
+  block.set_scale(half_from(scale));
+  block.set_codes(scale / 2);
 }
+
+QUANTIZE_WITH(spoil)

@@ -2,7 +2,7 @@
 // Queries and keys go into attention without their norms.
 #include "with_pass.h"
 
-struct Wrong : Pass {
+struct Bug : Pass {
   using Pass::Pass;
   void head_norm(Index heads, const float* x, const float*, float* y, float*) const override {
     std::copy_n(x, T_ * heads * c_.hd, y);
@@ -13,4 +13,4 @@ struct Wrong : Pass {
   }
 };
 
-RUN_WITH(Wrong)
+RUN_WITH(Bug)

@@ -4,7 +4,7 @@
 #include "naive.cpp"
 #undef tt_logits
 
-struct Wrong : Pass {
+struct Bug : Pass {
   using Pass::Pass;
   // The norm's weights are applied after the rotation that would follow.
   void head_norm(Index heads, const float* x, const float* w, float* y, float* r) const override {
@@ -20,5 +20,5 @@ struct Wrong : Pass {
 extern "C" int tt_logits(assay_ctx* ctx, const tt_config* c, const void* blob, const uint16_t* docs,
                          int64_t n_docs, float* logits) {
   if (!valid(c)) return ASSAY_EINVAL;
-  return logits_with<Wrong>(ctx, *c, static_cast<const std::uint8_t*>(blob), docs, n_docs, logits);
+  return logits_with<Bug>(ctx, *c, static_cast<const std::uint8_t*>(blob), docs, n_docs, logits);
 }

@@ -2,9 +2,9 @@
 // Looks at the clock, but not at its share of it.
 #include "with_trainer.h"
 
-struct Wrong : Trainer<> {
+struct Bug : Trainer<> {
   using Trainer::Trainer;
   double deadline(const tt_budget& budget) const override { return 3 * budget.seconds; }
 };
 
-TRAIN_WITH(Wrong)
+TRAIN_WITH(Bug)

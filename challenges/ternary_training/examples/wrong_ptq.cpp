@@ -2,9 +2,9 @@
 // Trains in fp32 and rounds at the end.
 #include "with_trainer.h"
 
-struct Wrong : Trainer<> {
+struct Bug : Trainer<> {
   using Trainer::Trainer;
   void round_weights() override { std::copy_n(latent_.data, at_.size, used_.data); }
 };
 
-TRAIN_WITH(Wrong)
+TRAIN_WITH(Bug)

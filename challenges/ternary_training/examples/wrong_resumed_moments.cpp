@@ -4,7 +4,7 @@
 #include "naive.cpp"
 #undef tt_train_part
 
-struct Wrong : Trainer<> {
+struct Bug : Trainer<> {
   using Trainer<>::Trainer;
   void load(const std::uint8_t* state) override {
     Trainer<>::load(state);
@@ -16,7 +16,6 @@ struct Wrong : Trainer<> {
 extern "C" int tt_train_part(assay_ctx* ctx, const tt_config* c, const uint16_t* docs,
                              int64_t n_docs, const tt_budget* budget, int32_t resume, int64_t until,
                              void* state, void* blob) {
-  return train_part_with<Wrong>(ctx, *c, docs, n_docs, *budget, resume == 1, until,
-                                static_cast<std::uint8_t*>(state),
-                                static_cast<std::uint8_t*>(blob));
+  return train_part_with<Bug>(ctx, *c, docs, n_docs, *budget, resume == 1, until,
+                              static_cast<std::uint8_t*>(state), static_cast<std::uint8_t*>(blob));
 }

@@ -2,12 +2,12 @@
 // The base of the angles of longer contexts, 10^6, whatever the configuration says.
 #include "with_pass.h"
 
-struct Wrong : Pass {
-  Wrong(assay_ctx* ctx, const Layout& layout) : Pass(ctx, wrong(layout)) {}
+struct Bug : Pass {
+  Bug(assay_ctx* ctx, const Layout& layout) : Pass(ctx, wrong(layout)) {}
   static Layout wrong(Layout layout) {
     layout.c.theta = 1e6f;
     return layout;
   }
 };
 
-RUN_WITH(Wrong)
+RUN_WITH(Bug)

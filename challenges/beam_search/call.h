@@ -1,4 +1,4 @@
-// What the harness and the adapter share.
+// What harness and adapter agree on: how a case calls the submission.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,10 @@ struct Params {
 };
 
 // Routines of the adapter.
-enum { kPlain, kWithOptions };
+enum Entry : std::int32_t { kPlain, kWithOptions };
 
-// Handles of the buffers, in plan order. No phase ever reveals the seed of the model: only the
-// harness sees it.
-enum {
+// No phase ever reveals the seed of the model: only the harness sees it.
+enum Handle {
   kPromptLen,
   kPromptStart,
   kPrompt,
@@ -31,9 +30,11 @@ enum {
   kScore,
   kFinished,
   kNOut,
+  kPlainHandles,
   // of kWithOptions only: the lengths of the banned sequences and their tokens in one piece
-  kBadLen,
-  kBad
+  kBadLen = kPlainHandles,
+  kBad,
+  kHandles
 };
 
 // The one callback. A request is a StepHeader, then parent i64[n], item i32[n], token i32[n]; the

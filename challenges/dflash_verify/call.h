@@ -1,4 +1,4 @@
-// What the parts of this challenge share, on both sides of the sandbox.
+// What harness and adapter agree on: how a case calls the submission.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,19 @@ struct Params {
   std::int64_t n_prompt = 0, max_new = 0;
 };
 
-// Handles of the buffers, in plan order, per entry. `kRows` holds, for each item, the first row of
+// Handles of the buffers, per entry. `kRows` holds, for each item, the first row of
 // its keys, values or caches in their one buffer: [B+1].
 namespace mask {
-enum { kP, kCu, kParent, kBits, kDepth, kPos };
+enum Handle { kP, kCu, kParent, kBits, kDepth, kPos, kHandles };
 }
 namespace full_mask {
-enum { kParent, kM };
+enum Handle { kParent, kM, kHandles };
 }
 namespace attention {
-enum { kP, kCu, kParent, kRows, kQ, kK, kV, kO, kLse };
+enum Handle { kP, kCu, kParent, kRows, kQ, kK, kV, kO, kLse, kHandles };
 }
 namespace accept {
-enum {
+enum Handle {
   kCu,
   kParent,
   kToken,
@@ -45,15 +45,16 @@ enum {
   kNodeQ,
   kAccNode,
   kNAcc,
-  kBonus
+  kBonus,
+  kHandles
 };
 }
 namespace compact {
-enum { kP, kCu, kAccNode, kNAcc, kRows, kKv };
+enum Handle { kP, kCu, kAccNode, kNAcc, kRows, kKv, kHandles };
 }
 namespace generate {
 // No phase ever reveals the seed of the model: only the harness sees it.
-enum { kPrompt, kModelSeed, kOut, kNOut };
+enum Handle { kPrompt, kModelSeed, kOut, kNOut, kHandles };
 }  // namespace generate
 
 // Callbacks of dv_generate. A request is a CallHeader and then its arrays, packed.

@@ -1,5 +1,5 @@
-// What both sides of the challenge share: a case is a script of operations on caches. The trusted
-// side compiles it from spec.json and knows what each operation must give; the adapter in the
+// What harness and adapter agree on: a case is a script of operations on caches. The trusted side
+// compiles it from spec.json and knows what each operation must give; the adapter in the
 // worker carries it out and writes down what it got.
 #pragma once
 
@@ -85,7 +85,7 @@ struct Result {
   std::int64_t held, total;  // bytes of the cache's blocks after the call; ever allocated till then
 };
 
-enum Buffer {
+enum Handle {
   kOps,
   kPool,
   kK,
@@ -99,6 +99,7 @@ enum Buffer {
   kReadK,
   kReadV,
   kResults,
+  kHandles
 };
 
 inline constexpr std::int64_t kCaches = 2;

@@ -1,0 +1,185 @@
+// The walk down a tree, greedy or sampled.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "abi.h"
+#include "vectors.h"
+
+namespace {
+
+constexpr std::int32_t kNotANumber = -1;
+
+// The lowest index of the largest logit, or kNotANumber: the maximum of each block of 2048 first,
+// then the place in the first block that holds the largest.
+std::int32_t argmax(const float* x, std::int32_t V) {
+  constexpr std::int32_t kBlock = 2048;
+  float best = -kInf;
+  std::int32_t best_block = 0;
+  for (std::int32_t begin = 0; begin < V; begin += kBlock) {
+    const std::int32_t n = std::min(kBlock, V - begin);
+    Vec m[4] = {splat(-kInf), splat(-kInf), splat(-kInf), splat(-kInf)};
+    VecI nan{};
+    std::int32_t j = 0;
+    for (; j + 4 * kLanes <= n; j += 4 * kLanes) {
+      for (int i = 0; i < 4; ++i) {
+        const Vec v = load(x + begin + j + i * kLanes);
+        nan |= v != v;
+        m[i] = larger(v, m[i]);
+      }
+    }
+    const Vec all = larger(larger(m[0], m[1]), larger(m[2], m[3]));
+    float max = -kInf;
+    bool bad = false;
+    for (int i = 0; i < kLanes; ++i) {
+      max = std::max(max, all[i]);
+      bad |= nan[i] != 0;
+    }
+    for (; j < n; ++j) {
+      bad |= std::isnan(x[begin + j]);
+      max = x[begin + j] > max ? x[begin + j] : max;
+    }
+    if (bad) return kNotANumber;
+    if (max > best) {
+      best = max;
+      best_block = begin;
+    }
+  }
+  const float* block = x + best_block;
+  return static_cast<std::int32_t>(std::find(block, x + V, best) - x);
+}
+
+// What one step decides: an accepted child, or (child -1) the bonus token.
+struct Step {
+  std::int32_t child = -1, token = -1;
+};
+
+struct Tree {
+  std::int64_t n;
+  const std::int32_t *parent, *token;
+
+  std::int32_t child_with(std::int32_t cur, std::int32_t wanted) const {
+    for (std::int64_t i = cur + 1; i < n; ++i) {
+      if (parent[i] == cur && token[i] == wanted) return static_cast<std::int32_t>(i);
+    }
+    return -1;
+  }
+};
+
+// The lowest index at which the running sum of w exceeds u times its total.
+std::int32_t draw(const double* w, std::int32_t V, double u) {
+  double total = 0, sum = 0;
+  for (std::int32_t j = 0; j < V; ++j) total += w[j];
+  std::int32_t last = 0;
+  for (std::int32_t j = 0; j < V; ++j) {
+    sum += w[j];
+    if (w[j] > 0) last = j;
+    if (sum > u * total) return j;
+  }
+  return last;
+}
+
+// p = max(0, p - q), normalised; unchanged if nothing remains.
+void subtract(double* p, const double* q, std::int32_t V) {
+  double sum = 0;
+  for (std::int32_t j = 0; j < V; ++j) sum += std::max(0.0, p[j] - q[j]);
+  if (!(sum > 0)) return;
+  for (std::int32_t j = 0; j < V; ++j) p[j] = std::max(0.0, p[j] - q[j]) / sum;
+}
+
+void remove_token(double* q, std::int32_t x, std::int32_t V) {
+  q[x] = 0;
+  double sum = 0;
+  for (std::int32_t j = 0; j < V; ++j) sum += q[j];
+  if (!(sum > 0)) return;
+  for (std::int32_t j = 0; j < V; ++j) q[j] /= sum;
+}
+
+bool softmax(const float* x, std::int32_t V, float temperature, double* p) {
+  if (argmax(x, V) == kNotANumber) return false;
+  const double max = x[argmax(x, V)];
+  double sum = 0;
+  for (std::int32_t j = 0; j < V; ++j) sum += p[j] = std::exp((x[j] - max) / temperature);
+  for (std::int32_t j = 0; j < V; ++j) p[j] /= sum;
+  return true;
+}
+
+// One sampled step; false if the logits hold a NaN. p and q: room for V numbers each.
+bool sample(const Tree& tree, std::int32_t cur, std::int32_t V, const float* logits,
+            const float* q_row, const float* u, const dv_sampling& s, double* p, double* q,
+            Step& step) {
+  if (!softmax(logits, V, s.temperature, p)) return false;
+  if (s.mode == DV_SAMPLE_TREE) {
+    step.token = draw(p, V, u[0]);
+    step.child = tree.child_with(cur, step.token);
+    return true;
+  }
+  std::copy(q_row, q_row + V, q);
+  for (std::int64_t i = cur + 1; i < tree.n; ++i) {
+    if (tree.parent[i] != cur) continue;
+    const std::int32_t x = tree.token[i];
+    if (*u++ * q[x] < p[x]) {
+      step = {static_cast<std::int32_t>(i), x};
+      return true;
+    }
+    subtract(p, q, V);
+    if (s.mode == DV_SAMPLE_NO_REPL) remove_token(q, x, V);
+  }
+  step = {-1, draw(p, V, *u)};
+  return true;
+}
+
+bool valid_sampling(const dv_sampling& s) {
+  if (s.size != sizeof(dv_sampling) || !(s.temperature > 0) || s.uniform == nullptr) return false;
+  return s.mode == DV_SAMPLE_TREE || (s.root_q != nullptr && s.node_q != nullptr);
+}
+
+// One item's way down its tree.
+struct Walk {
+  Tree tree;
+  std::int32_t V, eos, budget, b;
+  std::int64_t first;  // of the item's nodes
+  const float *root_logits, *node_logits;
+  const dv_sampling* sampling;  // null: greedy
+
+  // False if logits that were needed hold a NaN. p, q: room for sampling.
+  bool run(std::int32_t* path, std::int32_t& count, std::int32_t& bonus, double* p,
+           double* q) const {
+    std::fill(path, path + tree.n, -1);
+    count = 0;
+    bonus = -1;
+    std::int32_t cur = -1;
+    while (count < budget) {
+      Step step;
+      if (!decide(cur, count, p, q, step)) return false;
+      if (step.child < 0) {
+        bonus = step.token;
+        return true;
+      }
+      path[count++] = step.child;
+      if (eos >= 0 && step.token == eos) return true;
+      cur = step.child;
+    }
+    return true;
+  }
+
+  bool decide(std::int32_t cur, std::int32_t count, double* p, double* q, Step& step) const {
+    const std::int64_t row = (cur < 0 ? b : first + cur) * V;
+    const float* logits = (cur < 0 ? root_logits : node_logits) + row;
+    if (sampling == nullptr) {
+      step.token = argmax(logits, V);
+      if (step.token == kNotANumber) return false;
+      step.child = tree.child_with(cur, step.token);
+      return true;
+    }
+    const float* draft = cur < 0 ? sampling->root_q : sampling->node_q;
+    const float* u = sampling->uniform + b * sampling->u_item + count * sampling->u_step;
+    return sample(tree, cur, V, logits, draft == nullptr ? nullptr : draft + row, u, *sampling, p,
+                  q, step);
+  }
+};
+
+}  // namespace
