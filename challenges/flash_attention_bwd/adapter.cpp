@@ -1,5 +1,5 @@
 #include "assay/worker.h"
-#include "flash_backward.h"
+#include "call.h"
 
 namespace assay::flash_attention_bwd {
 namespace {

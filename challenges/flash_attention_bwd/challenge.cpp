@@ -39,24 +39,33 @@ class FlashAttentionBackward final : public Challenge {
                            entry_of(spec, problem), spec.params.value("calls", 1),
                            packed ? p.Nq : 0, packed ? p.Nk : 0, bias});
     plan.aligned = spec.group == CaseGroup::timed;
-    plan.buffers = {
-        {"q", type, {queries}},
-        {"k", type, {keys}},
-        {"v", type, {values}},
-        {"alibi", Dtype::f32, {p.Hq}, Role::input, 0, !problem.alibi},
-        {"sink", Dtype::f32, {p.Hq}, Role::input, 0, !problem.sink},
-        {"kv_len", Dtype::i64, {p.B}, Role::input, 0, problem.kv_len.empty()},
-        {"cu_q", Dtype::i64, {problem.p.B + 1}, Role::input, 0, !packed},
-        {"cu_k", Dtype::i64, {problem.p.B + 1}, Role::input, 0, !packed},
-        {"bias", Dtype::f32, {bias.B, bias.Hq, bias.Nq, bias.Nk}, Role::input, 0, !problem.bias},
-        {"dlse", Dtype::f32, {p.B, p.Hq, p.Nq}, Role::input, 0, !dlse},
-        {"dout", type, {outputs}},
-        {"o", type, {outputs}, role},
-        {"lse", Dtype::f32, {p.B, p.Hq, p.Nq}, role},
-        {"dq", type, {queries}, Role::output},
-        {"dk", type, {keys}, Role::output},
-        {"dv", type, {values}, Role::output},
-        {"dbias", Dtype::f32, {bias.B, bias.Hq, bias.Nq, bias.Nk}, Role::output, 0, no_dbias}};
+    const std::vector<std::int64_t> heads{p.Hq}, rows{p.B, p.Hq, p.Nq}, ends{problem.p.B + 1},
+        bias_shape{bias.B, bias.Hq, bias.Nq, bias.Nk};
+    plan.add(kQ, {.name = "q", .dtype = type, .shape = {queries}});
+    plan.add(kK, {.name = "k", .dtype = type, .shape = {keys}});
+    plan.add(kV, {.name = "v", .dtype = type, .shape = {values}});
+    plan.add(kAlibi,
+             {.name = "alibi", .dtype = Dtype::f32, .shape = heads, .null = !problem.alibi});
+    plan.add(kSink, {.name = "sink", .dtype = Dtype::f32, .shape = heads, .null = !problem.sink});
+    plan.add(
+        kKvLen,
+        {.name = "kv_len", .dtype = Dtype::i64, .shape = {p.B}, .null = problem.kv_len.empty()});
+    plan.add(kCuQ, {.name = "cu_q", .dtype = Dtype::i64, .shape = ends, .null = !packed});
+    plan.add(kCuK, {.name = "cu_k", .dtype = Dtype::i64, .shape = ends, .null = !packed});
+    plan.add(kBias,
+             {.name = "bias", .dtype = Dtype::f32, .shape = bias_shape, .null = !problem.bias});
+    plan.add(kDlse, {.name = "dlse", .dtype = Dtype::f32, .shape = rows, .null = !dlse});
+    plan.add(kDout, {.name = "dout", .dtype = type, .shape = {outputs}});
+    plan.add(kO, {.name = "o", .dtype = type, .shape = {outputs}, .role = role});
+    plan.add(kLse, {.name = "lse", .dtype = Dtype::f32, .shape = rows, .role = role});
+    plan.add(kDq, {.name = "dq", .dtype = type, .shape = {queries}, .role = Role::output});
+    plan.add(kDk, {.name = "dk", .dtype = type, .shape = {keys}, .role = Role::output});
+    plan.add(kDv, {.name = "dv", .dtype = type, .shape = {values}, .role = Role::output});
+    plan.add(kDbias, {.name = "dbias",
+                      .dtype = Dtype::f32,
+                      .shape = bias_shape,
+                      .role = Role::output,
+                      .null = no_dbias});
     plan.pass_as_null(spec.params.value("null", std::vector<std::string>{}));
     return plan;
   }

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "flash_backward.h"
+#include "call.h"
 #include "shared/attention.h"
 
 namespace assay::flash_attention_bwd {

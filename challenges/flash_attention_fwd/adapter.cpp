@@ -1,5 +1,5 @@
 #include "assay/worker.h"
-#include "flash.h"
+#include "call.h"
 
 namespace assay::flash_attention_fwd {
 namespace {

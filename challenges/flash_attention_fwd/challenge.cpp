@@ -27,31 +27,39 @@ class FlashAttentionForward final : public Challenge {
     const Dtype type = attention::dtype_of(problem);
     const Dtype input = problem.fp8 ? Dtype::u8 : type;
     const fa_bias& bias = problem.bias_shape;
-    const bool packed = problem.packed();
+    const bool packed = problem.packed(), null_lse = spec.params.value("null_lse", false);
+    const std::int64_t queries = span_of(p.sq, p.B, p.Hq, p.Nq, p.D);
+    const std::int64_t keys = span_of(p.sk, p.B, p.Hkv, p.Nk, p.D);
+    const std::int64_t values = span_of(p.sv, p.B, p.Hkv, p.Nk, p.Dv);
+    const std::int64_t outputs = span_of(p.so, p.B, p.Hq, p.Nq, p.Dv);
     CasePlan plan;
     plan.set_params(Params{attention::told_params(spec, problem), problem.softcap,
                            entry_of(problem), packed ? p.Nq : 0, packed ? p.Nk : 0, bias});
     plan.aligned = spec.group == CaseGroup::timed;
-    plan.buffers = {
-        {"q", input, {span_of(p.sq, p.B, p.Hq, p.Nq, p.D)}},
-        {"k", input, {span_of(p.sk, p.B, p.Hkv, p.Nk, p.D)}},
-        {"v", input, {span_of(p.sv, p.B, p.Hkv, p.Nk, p.Dv)}},
-        {"alibi", Dtype::f32, {p.Hq}, Role::input, 0, !problem.alibi},
-        {"sink", Dtype::f32, {p.Hq}, Role::input, 0, !problem.sink},
-        {"kv_len", Dtype::i64, {p.B}, Role::input, 0, problem.kv_len.empty()},
-        {"cu_q", Dtype::i64, {problem.p.B + 1}, Role::input, 0, !packed},
-        {"cu_k", Dtype::i64, {problem.p.B + 1}, Role::input, 0, !packed},
-        {"bias", Dtype::f32, {bias.B, bias.Hq, bias.Nq, bias.Nk}, Role::input, 0, !problem.bias},
-        {"scales", Dtype::f32, {3}, Role::input, 0, !problem.fp8},
-        {"o", type, {span_of(p.so, p.B, p.Hq, p.Nq, p.Dv)}, Role::output},
-        {"lse",
-         Dtype::f32,
-         {p.B, p.Hq, p.Nq},
-         Role::output,
-         0,
-         spec.params.value("null_lse", false)},
-        {"secret", Dtype::u64, {1}, Role::input, 1}};
-    plan.keep_on_host({"secret"});
+    const std::vector<std::int64_t> heads{p.Hq}, rows{p.B, p.Hq, p.Nq}, ends{problem.p.B + 1},
+        bias_shape{bias.B, bias.Hq, bias.Nq, bias.Nk};
+    plan.add(kQ, {.name = "q", .dtype = input, .shape = {queries}});
+    plan.add(kK, {.name = "k", .dtype = input, .shape = {keys}});
+    plan.add(kV, {.name = "v", .dtype = input, .shape = {values}});
+    plan.add(kAlibi,
+             {.name = "alibi", .dtype = Dtype::f32, .shape = heads, .null = !problem.alibi});
+    plan.add(kSink, {.name = "sink", .dtype = Dtype::f32, .shape = heads, .null = !problem.sink});
+    plan.add(
+        kKvLen,
+        {.name = "kv_len", .dtype = Dtype::i64, .shape = {p.B}, .null = problem.kv_len.empty()});
+    plan.add(kCuQ, {.name = "cu_q", .dtype = Dtype::i64, .shape = ends, .null = !packed});
+    plan.add(kCuK, {.name = "cu_k", .dtype = Dtype::i64, .shape = ends, .null = !packed});
+    plan.add(kBias,
+             {.name = "bias", .dtype = Dtype::f32, .shape = bias_shape, .null = !problem.bias});
+    plan.add(kScales, {.name = "scales", .dtype = Dtype::f32, .shape = {3}, .null = !problem.fp8});
+    plan.add(kO, {.name = "o", .dtype = type, .shape = {outputs}, .role = Role::output});
+    plan.add(kLse, {.name = "lse",
+                    .dtype = Dtype::f32,
+                    .shape = rows,
+                    .role = Role::output,
+                    .null = null_lse});
+    plan.add(kSecret,
+             {.name = "secret", .dtype = Dtype::u64, .shape = {1}, .phase = 1, .host = true});
     plan.pass_as_null(spec.params.value("null", std::vector<std::string>{}));
     return plan;
   }

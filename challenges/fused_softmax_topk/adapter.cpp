@@ -1,5 +1,5 @@
 #include "assay/worker.h"
-#include "topk.h"
+#include "call.h"
 
 namespace assay::fused_softmax_topk {
 namespace {

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "topk.h"
+#include "trusted.h"
 #include "util/files.h"
 
 namespace assay::fused_softmax_topk {
@@ -58,11 +58,21 @@ class FusedSoftmaxTopK final : public Challenge {
     plan.set_params(params);
     const Dtype input = s.dtype == ASSAY_F32 ? Dtype::f32 : Dtype::bf16;
     const bool null_logits = spec.params.value("null_logits", false);
-    plan.buffers = {{"logits", input, {s.rows, s.ld}, Role::input, 0, null_logits},
-                    {"idx", Dtype::i32, {s.rows, s.K}, Role::output},
-                    {"prob", Dtype::f32, {s.rows, s.K}, Role::output},
-                    {"lse", Dtype::f32, {s.rows}, Role::output, 0, s.null_lse},
-                    {"count", Dtype::i32, {s.rows}, Role::output, 0, s.entry != kTopP}};
+    const std::vector<std::int64_t> winners{s.rows, s.K}, rows{s.rows};
+    plan.add(kLogits,
+             {.name = "logits", .dtype = input, .shape = {s.rows, s.ld}, .null = null_logits});
+    plan.add(kIdx, {.name = "idx", .dtype = Dtype::i32, .shape = winners, .role = Role::output});
+    plan.add(kProb, {.name = "prob", .dtype = Dtype::f32, .shape = winners, .role = Role::output});
+    plan.add(kLse, {.name = "lse",
+                    .dtype = Dtype::f32,
+                    .shape = rows,
+                    .role = Role::output,
+                    .null = s.null_lse});
+    plan.add(kCount, {.name = "count",
+                      .dtype = Dtype::i32,
+                      .shape = rows,
+                      .role = Role::output,
+                      .null = s.entry != kTopP});
     plan.aligned = spec.group == CaseGroup::timed;
     return plan;
   }

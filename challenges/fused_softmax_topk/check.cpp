@@ -10,7 +10,7 @@
 
 #include "assay/parallel.h"
 #include "assay/tolerance.h"
-#include "topk.h"
+#include "trusted.h"
 
 namespace assay::fused_softmax_topk {
 namespace {

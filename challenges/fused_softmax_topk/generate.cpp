@@ -9,7 +9,7 @@
 
 #include "assay/parallel.h"
 #include "assay/random.h"
-#include "topk.h"
+#include "trusted.h"
 #include "util/files.h"
 
 namespace assay::fused_softmax_topk {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "assay/parallel.h"
-#include "topk.h"
+#include "trusted.h"
 
 namespace assay::fused_softmax_topk {
 namespace {

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "layer_norm.h"
+#include "trusted.h"
 #include "util/files.h"
 
 namespace assay::layer_norm_backward {
@@ -49,21 +49,38 @@ class LayerNormBackward final : public Challenge {
     plan.phases = 2;
     plan.timed_phase = 1;
     plan.aligned = spec.group == CaseGroup::timed;
-    plan.buffers = {
-        {"x", type, matrix, Role::input},
-        {"gamma", Dtype::f32, vector, Role::input},
-        {"beta", Dtype::f32, vector, Role::input},
-        {"dy", type, matrix, Role::input, 1},
-        {"y", type, matrix, Role::output, 0, !forward},
-        // Opaque, so not compared between two runs; rms and invalid calls do without.
-        {"cache", Dtype::u8, {cache_capacity(s.rows)}, Role::output, 0, !forward, true, false},
-        {"cache_bytes", Dtype::i64, {1}, Role::output, 0, !forward || invalid},
-        {"dx", type, matrix, Role::output},
-        {"dgamma", Dtype::f32, vector, Role::output},
-        {"dbeta", Dtype::f32, vector, Role::output, 0, !forward},
-        {"other_x", type, matrix, Role::input, 0, s.mode != kOlderCache},
-        {"dres", type, matrix, Role::input, 1, s.mode != kResidual}};
-    plan.keep_on_host({"cache_bytes"});
+    plan.add(kX, {.name = "x", .dtype = type, .shape = matrix});
+    plan.add(kGamma, {.name = "gamma", .dtype = Dtype::f32, .shape = vector});
+    plan.add(kBeta, {.name = "beta", .dtype = Dtype::f32, .shape = vector});
+    plan.add(kDy, {.name = "dy", .dtype = type, .shape = matrix, .phase = 1});
+    plan.add(kY,
+             {.name = "y", .dtype = type, .shape = matrix, .role = Role::output, .null = !forward});
+    // Opaque, so not compared between two runs; rms and invalid calls do without.
+    plan.add(kCache, {.name = "cache",
+                      .dtype = Dtype::u8,
+                      .shape = {cache_capacity(s.rows)},
+                      .role = Role::output,
+                      .null = !forward,
+                      .compared = false});
+    plan.add(kCacheBytes, {.name = "cache_bytes",
+                           .dtype = Dtype::i64,
+                           .shape = {1},
+                           .role = Role::output,
+                           .null = !forward || invalid,
+                           .host = true});
+    plan.add(kDx, {.name = "dx", .dtype = type, .shape = matrix, .role = Role::output});
+    plan.add(kDgamma,
+             {.name = "dgamma", .dtype = Dtype::f32, .shape = vector, .role = Role::output});
+    plan.add(kDbeta, {.name = "dbeta",
+                      .dtype = Dtype::f32,
+                      .shape = vector,
+                      .role = Role::output,
+                      .null = !forward});
+    plan.add(kOtherX,
+             {.name = "other_x", .dtype = type, .shape = matrix, .null = s.mode != kOlderCache});
+    plan.add(
+        kDres,
+        {.name = "dres", .dtype = type, .shape = matrix, .phase = 1, .null = s.mode != kResidual});
     plan.pass_as_null(spec.params.value("null", std::vector<std::string>{}));
     return plan;
   }

@@ -7,7 +7,7 @@
 
 #include "assay/parallel.h"
 #include "assay/tolerance.h"
-#include "layer_norm.h"
+#include "trusted.h"
 
 namespace assay::layer_norm_backward {
 namespace {

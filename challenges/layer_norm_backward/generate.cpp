@@ -8,7 +8,7 @@
 
 #include "assay/parallel.h"
 #include "assay/random.h"
-#include "layer_norm.h"
+#include "trusted.h"
 #include "util/files.h"
 
 namespace assay::layer_norm_backward {

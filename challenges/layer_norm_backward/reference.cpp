@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "assay/parallel.h"
-#include "layer_norm.h"
+#include "trusted.h"
 
 namespace assay::layer_norm_backward {
 namespace {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -43,12 +44,15 @@ struct ChallengeUnderTest {
   const Challenge* challenge = nullptr;
 };
 
-// A case's buffers, filled, its outputs poisoned.
+// A case's buffers, filled, its outputs poisoned; with a server of its own where the case calls back.
 class Filled {
  public:
   Filled(const ChallengeUnderTest& subject, const std::string& name, std::uint64_t seed)
+      : Filled(subject, subject.case_named(name), seed) {}
+  // The case need not be one of spec.json's.
+  Filled(const ChallengeUnderTest& subject, const CaseSpec& spec, std::uint64_t seed)
       : challenge_(*subject.challenge),
-        case_(subject.case_named(name)),
+        case_(spec),
         plan_(challenge_.plan(case_)),
         layout_(run::make_layout(plan_, challenge_.has_callbacks(case_))),
         input_(layout_.input_bytes),
@@ -57,26 +61,43 @@ class Filled {
     challenge_.fill(case_, plan_, seed, buffers_);
     run::poison(plan_, layout_, output_.data(), seed);
     reference_ = challenge_.reference(case_, plan_, buffers_);
+    server_ = challenge_.callbacks(case_, plan_, buffers_);
   }
 
   const CaseSpec& spec() const { return case_; }
   const CasePlan& plan() const { return plan_; }
   const Reference& reference() const { return *reference_; }
+  template <class T>
+  const T& reference_as() const {
+    return static_cast<const T&>(*reference_);
+  }
+  CallbackServer* server() const { return server_.get(); }
   BufferViews buffers() const { return buffers_; }
   const BufferView& buffer(int handle) const { return buffers_[static_cast<std::size_t>(handle)]; }
   std::string bytes(int handle) const { return {buffer(handle).as<char>(), buffer(handle).bytes}; }
   CheckResult check() const {
-    return challenge_.check(case_, plan_, *reference_, buffers_, nullptr);
+    return challenge_.check(case_, plan_, *reference_, buffers_, server_.get());
+  }
+
+  void overwrite(int handle, int byte) {
+    const BufferView& view = buffer(handle);
+    std::fill_n(view.as<unsigned char>(), view.bytes, static_cast<unsigned char>(byte));
+  }
+  void overwrite_outputs(int byte) {
+    for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+      if (plan_.buffers[i].role == Role::output) overwrite(static_cast<int>(i), byte);
+    }
   }
 
  private:
   const Challenge& challenge_;
-  const CaseSpec& case_;
+  CaseSpec case_;
   CasePlan plan_;
   run::Layout layout_;
   std::vector<std::byte> input_, output_;
   std::vector<BufferView> buffers_;
   std::unique_ptr<Reference> reference_;
+  std::unique_ptr<CallbackServer> server_;
 };
 
 // A source of the challenge passes every case that is not timed, for the seeds 1 .. seeds; of the
@@ -130,6 +151,37 @@ inline void expect_untouched_outputs_fail(const ChallengeUnderTest& subject,
     if (bytes > 0) {
       EXPECT_FALSE(f.check().pass) << c.name;
     }
+  }
+}
+
+// Outputs that hold the poison, zeros, NaN or large numbers everywhere are rejected, with a reason.
+inline void expect_blank_outputs_fail(const ChallengeUnderTest& subject, const std::string& name) {
+  Filled f(subject, name, 3);
+  EXPECT_FALSE(f.check().pass) << name << ": poison";
+  for (const int byte : {0x00, 0xff, 0x7f}) {
+    f.overwrite_outputs(byte);
+    const CheckResult result = f.check();
+    EXPECT_FALSE(result.pass) << name << ": bytes " << byte;
+    EXPECT_NE(result.detail, "") << name << ": bytes " << byte;
+  }
+}
+
+// The same seed gives the same bytes, another seed others.
+inline void expect_inputs_follow_from_seed(const ChallengeUnderTest& subject,
+                                           const std::string& name,
+                                           const std::vector<int>& inputs) {
+  const Filled once(subject, name, 5), again(subject, name, 5), other(subject, name, 6);
+  for (const int handle : inputs) {
+    EXPECT_EQ(once.bytes(handle), again.bytes(handle)) << name << ", buffer " << handle;
+    EXPECT_NE(once.bytes(handle), other.bytes(handle)) << name << ", buffer " << handle;
+  }
+}
+
+// Every case has all the buffers that the adapter may ask for, absent ones as null.
+inline void expect_every_handle_planned(const ChallengeUnderTest& subject, int handles) {
+  for (const CaseSpec& c : subject.spec.cases) {
+    EXPECT_EQ(subject.challenge->plan(c).buffers.size(), static_cast<std::size_t>(handles))
+        << c.name;
   }
 }
 

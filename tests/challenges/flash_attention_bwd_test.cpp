@@ -1,14 +1,12 @@
 // The reference's gradients against central differences of full-matrix attention in long double, which share no code
 // with it, against identities, the baselines, the examples, and outputs that must be rejected.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <random>
 
-#include "../../challenges/flash_attention_bwd/trusted.h"
 #include "challenges/challenge_fixture.h"
+#include "trusted.h"
 
 namespace assay::flash_attention_bwd {
 namespace {
@@ -151,7 +149,7 @@ struct Tensor {
 void expect_differences(const char* name, int probes) {
   SCOPED_TRACE(name);
   const Filled f(subject(), name, 13);
-  const auto& reference = static_cast<const BackwardReference&>(f.reference());
+  const auto& reference = f.reference_as<BackwardReference>();
   const fa_params p = attention::problem_of(f.spec()).p;
   Witness witness(f);
   std::mt19937_64 random(99);
@@ -217,7 +215,7 @@ TEST(FlashAttentionBackward, ReferenceAgreesWithCentralDifferences) {
 TEST(FlashAttentionBackward, CancellationsAreExactUpToRounding) {
   for (const char* name : {"sum_dk_zero", "dq_zero_constV"}) {
     const Filled f(subject(), name, 2);
-    for (const Gradient& g : static_cast<const BackwardReference&>(f.reference()).dq) {
+    for (const Gradient& g : f.reference_as<BackwardReference>().dq) {
       EXPECT_LT((g.expected.array().abs() / g.scale.array()).maxCoeff(), 1e-13) << name;
     }
   }
@@ -227,7 +225,7 @@ TEST(FlashAttentionBackward, CancellationsAreExactUpToRounding) {
 TEST(FlashAttentionBackward, ZeroQueriesGiveMeans) {
   const Filled f(subject(), "dv_identity", 3);
   const fa_params p = attention::problem_of(f.spec()).p;
-  const Gradient& dv = static_cast<const BackwardReference&>(f.reference()).dv.at(0);
+  const Gradient& dv = f.reference_as<BackwardReference>().dv.at(0);
   for (std::int64_t j = 0; j < p.Nk; j += 9) {
     double sum = 0;
     for (std::int64_t i = j; i < p.Nq; ++i)
@@ -239,7 +237,7 @@ TEST(FlashAttentionBackward, ZeroQueriesGiveMeans) {
 
 TEST(FlashAttentionBackward, NanOfDoutStaysWithItsQueryAndItsKeys) {
   const Filled f(subject(), "nan_dout", 5);
-  const auto& reference = static_cast<const BackwardReference&>(f.reference());
+  const auto& reference = f.reference_as<BackwardReference>();
   for (std::int64_t n = 0; n < 90; ++n) {
     EXPECT_EQ(std::isnan(reference.dq.at(0).expected(n, 0)), n == 41) << n;
     EXPECT_EQ(std::isnan(reference.dk.at(0).expected(n, 0)), n <= 41) << n;
@@ -277,19 +275,18 @@ TEST(FlashAttentionBackward, EveryTrapIsInTheListOfAnExample) {
 
 TEST(FlashAttentionBackward, InputsFollowFromTheSeed) {
   for (const char* name : {"causal_64", "lse_near_50", "bf16_causal"}) {
-    for (const int handle : {int{kK}, int{kDout}, int{kO}}) {
-      EXPECT_EQ(Filled(subject(), name, 5).bytes(handle), Filled(subject(), name, 5).bytes(handle))
-          << name;
-      EXPECT_NE(Filled(subject(), name, 5).bytes(handle), Filled(subject(), name, 6).bytes(handle))
-          << name;
-    }
+    testing::expect_inputs_follow_from_seed(subject(), name, {kK, kDout, kO});
   }
+}
+
+TEST(FlashAttentionBackward, EveryBufferIsPlanned) {
+  testing::expect_every_handle_planned(subject(), kHandles);
 }
 
 // What a case with its own forward pass expects of it is what the same inputs without one are given.
 TEST(FlashAttentionBackward, ChainedCasesJudgeTheForwardPass) {
   const Filled f(subject(), "chained_rows_without_keys", 5);
-  const auto& reference = static_cast<const BackwardReference&>(f.reference());
+  const auto& reference = f.reference_as<BackwardReference>();
   const fa_params p = attention::problem_of(f.spec()).p;
   ASSERT_EQ(reference.o.size(), 2u);
   for (std::int64_t i = 0; i < p.Nq; ++i) {
@@ -326,7 +323,7 @@ void answer(const Filled& f, int handle, const std::vector<Gradient>& gradients)
 TEST(FlashAttentionBackward, TheRightAnswerPassesAndEachWrongOutputFails) {
   const auto with = [](auto spoil) {
     Filled f(subject(), "causal_64", 3);
-    const auto& reference = static_cast<const BackwardReference&>(f.reference());
+    const auto& reference = f.reference_as<BackwardReference>();
     answer(f, kDq, reference.dq);
     answer(f, kDk, reference.dk);
     answer(f, kDv, reference.dv);
@@ -336,8 +333,7 @@ TEST(FlashAttentionBackward, TheRightAnswerPassesAndEachWrongOutputFails) {
   EXPECT_TRUE(with([](Filled&) {}).pass);
   for (const int handle : {int{kDq}, int{kDk}, int{kDv}}) {
     for (const int byte : {0x00, 0xff, 0x7f}) {
-      const CheckResult result = with(
-          [&](Filled& f) { std::memset(f.buffer(handle).data, byte, f.buffer(handle).bytes); });
+      const CheckResult result = with([&](Filled& f) { f.overwrite(handle, byte); });
       EXPECT_FALSE(result.pass) << "buffer " << handle << ", bytes " << byte;
       EXPECT_NE(result.detail, "");
     }
@@ -349,7 +345,7 @@ TEST(FlashAttentionBackward, TheRightAnswerPassesAndEachWrongOutputFails) {
 TEST(FlashAttentionBackward, EachWrongOutputOfAChainedOrBiasedCaseFails) {
   const auto with = [](const char* name, auto spoil) {
     Filled f(subject(), name, 3);
-    const auto& reference = static_cast<const BackwardReference&>(f.reference());
+    const auto& reference = f.reference_as<BackwardReference>();
     answer(f, kDq, reference.dq);
     answer(f, kDk, reference.dk);
     answer(f, kDv, reference.dv);

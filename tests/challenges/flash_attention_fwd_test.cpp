@@ -1,13 +1,11 @@
 // The reference against full-matrix attention in long double that shares no code with it, against closed forms, the
 // baselines, the examples, and outputs that must be rejected.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 
-#include "../../challenges/flash_attention_fwd/trusted.h"
 #include "challenges/challenge_fixture.h"
+#include "trusted.h"
 
 namespace assay::flash_attention_fwd {
 namespace {
@@ -121,7 +119,7 @@ WitnessRow witness(const CaseSpec& c, BufferViews buffers, std::int64_t b, std::
 void expect_witnessed(const char* name) {
   SCOPED_TRACE(name);
   const Filled f(subject(), name, 11);
-  const auto& reference = static_cast<const ForwardReference&>(f.reference());
+  const auto& reference = f.reference_as<ForwardReference>();
   ASSERT_FALSE(reference.tiles.empty());
   for (const TileReference& t : reference.tiles) {
     for (std::int64_t r = 0; r < t.rows; ++r) {
@@ -179,7 +177,7 @@ TEST(FlashAttentionForward, ReferenceAgreesWithTheWitness) {
 // With q = 0 the output is the mean of the visible values, and lse the logarithm of their number.
 TEST(FlashAttentionForward, ZeroQueriesGiveMeans) {
   const Filled f(subject(), "uniform_long", 3);
-  const auto& reference = static_cast<const ForwardReference&>(f.reference());
+  const auto& reference = f.reference_as<ForwardReference>();
   const fa_params p = attention::problem_of(f.spec()).p;
   for (const TileReference& t : reference.tiles) {
     for (std::int64_t d = 0; d < p.Dv; ++d) {
@@ -197,7 +195,7 @@ TEST(FlashAttentionForward, NanStaysInItsSequence) {
   const Filled f(subject(), "varlen_nan", 5);
   const std::int64_t offset[] = {0, 30, 70};
   std::int64_t rows = 0;
-  for (const TileReference& t : static_cast<const ForwardReference&>(f.reference()).tiles) {
+  for (const TileReference& t : f.reference_as<ForwardReference>().tiles) {
     for (std::int64_t r = 0; r < t.rows; ++r, ++rows) {
       const std::int64_t i = t.first + r;
       // Query i of sequence 1 sees its keys up to i + 10; the one with NaN is key 30.
@@ -237,7 +235,7 @@ TEST(FlashAttentionForward, Fp8AllowsRoundedWeightsAndNoMore) {
     for (const double off : {1.0, 1.15}) {
       Filled f(subject(), name, 6);
       const fa_params p = attention::problem_of(f.spec()).p;
-      for (const TileReference& t : static_cast<const ForwardReference&>(f.reference()).tiles) {
+      for (const TileReference& t : f.reference_as<ForwardReference>().tiles) {
         for (std::int64_t r = 0; r < t.rows; ++r) {
           const std::int64_t i = t.first + r, kv = t.h / (p.Hq / p.Hkv);
           f.buffer(kLse).as<float>()[(t.b * p.Hq + t.h) * p.Nq + i] =
@@ -285,7 +283,7 @@ TEST(FlashAttentionForward, Fp8AllowsRoundedWeightsAndNoMore) {
 // What is masked enters nothing; what is seen spoils its row.
 TEST(FlashAttentionForward, NanStaysWithTheRowsThatSeeIt) {
   const Filled f(subject(), "causal_future_poison", 5);
-  for (const TileReference& t : static_cast<const ForwardReference&>(f.reference()).tiles) {
+  for (const TileReference& t : f.reference_as<ForwardReference>().tiles) {
     ASSERT_EQ(t.rows, 1);
     EXPECT_EQ(std::isnan(t.lse[0]), t.first >= 90) << t.first;
     EXPECT_EQ(std::isnan(t.o(0, 0)), t.first >= 90) << t.first;
@@ -297,7 +295,7 @@ TEST(FlashAttentionForward, SampledTilesFollowFromTheSecret) {
   const auto tiles = [](std::uint64_t seed) {
     const Filled f(subject(), "memory_4096", seed);
     std::vector<std::int64_t> first;
-    for (const TileReference& t : static_cast<const ForwardReference&>(f.reference()).tiles)
+    for (const TileReference& t : f.reference_as<ForwardReference>().tiles)
       first.push_back(t.first);
     return first;
   };
@@ -321,15 +319,18 @@ TEST(FlashAttentionForward, EveryTrapIsInTheListOfAnExample) {
 
 TEST(FlashAttentionForward, InputsFollowFromTheSeed) {
   for (const char* name : {"causal_64", "rising_max", "one_hot", "bf16_causal", "alibi"}) {
-    EXPECT_EQ(Filled(subject(), name, 5).bytes(kQ), Filled(subject(), name, 5).bytes(kQ)) << name;
-    EXPECT_NE(Filled(subject(), name, 5).bytes(kQ), Filled(subject(), name, 6).bytes(kQ)) << name;
+    testing::expect_inputs_follow_from_seed(subject(), name, {kQ});
   }
+}
+
+TEST(FlashAttentionForward, EveryBufferIsPlanned) {
+  testing::expect_every_handle_planned(subject(), kHandles);
 }
 
 // The reference's own values, as floats, in the buffers of a case with contiguous fp32 output.
 void answer(Filled& f) {
   const fa_params p = attention::problem_of(f.spec()).p;
-  for (const TileReference& t : static_cast<const ForwardReference&>(f.reference()).tiles) {
+  for (const TileReference& t : f.reference_as<ForwardReference>().tiles) {
     for (std::int64_t r = 0; r < t.rows; ++r) {
       const std::int64_t row = (t.b * p.Hq + t.h) * p.Nq + t.first + r;
       for (std::int64_t d = 0; d < p.Dv; ++d)
@@ -349,8 +350,7 @@ TEST(FlashAttentionForward, TheRightAnswerPassesAndEachWrongOutputFails) {
   EXPECT_TRUE(with([](Filled&) {}).pass);
   for (const int handle : {int{kO}, int{kLse}}) {
     for (const int byte : {0x00, 0xff, 0x7f}) {
-      const CheckResult result = with(
-          [&](Filled& f) { std::memset(f.buffer(handle).data, byte, f.buffer(handle).bytes); });
+      const CheckResult result = with([&](Filled& f) { f.overwrite(handle, byte); });
       EXPECT_FALSE(result.pass) << "buffer " << handle << ", bytes " << byte;
       EXPECT_NE(result.detail, "");
     }
@@ -362,7 +362,7 @@ TEST(FlashAttentionForward, TheRightAnswerPassesAndEachWrongOutputFails) {
 TEST(FlashAttentionForward, GapsBetweenRowsAreNotTheSubmissions) {
   Filled f(subject(), "padded_rows", 4);
   const attention::Problem problem = attention::problem_of(f.spec());
-  for (const TileReference& t : static_cast<const ForwardReference&>(f.reference()).tiles) {
+  for (const TileReference& t : f.reference_as<ForwardReference>().tiles) {
     for (std::int64_t r = 0; r < t.rows; ++r) {
       const std::int64_t at =
           t.b * problem.p.so.b + t.h * problem.p.so.h + (t.first + r) * problem.p.so.n;

@@ -1,55 +1,30 @@
 // The reference against a witness that shares no code with it (a stable sort of the whole row and a
 // softmax in long double), the baselines, the examples, and outputs that must be rejected.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
 #include <functional>
 #include <limits>
 #include <numeric>
 #include <random>
-#include <sstream>
 #include <string_view>
 
-#include "../../challenges/fused_softmax_topk/topk.h"
 #include "assay/dtype.h"
-#include "run/challenge_registry.h"
-#include "run/layout.h"
-#include "support/direct_runner.h"
-#include "util/files.h"
+#include "challenges/challenge_fixture.h"
+#include "trusted.h"
 
 namespace assay::fused_softmax_topk {
 namespace {
 
-namespace fs = std::filesystem;
+using testing::ChallengeUnderTest;
+using testing::Filled;
 
-const std::string kName = "fused_softmax_topk";
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-const Challenge& challenge() {
-  for (const auto& row : challenge_rows()) {
-    if (row.name == kName) return row.get();
-  }
-  throw Error("not registered");
-}
-
-const ChallengeSpec& spec() {
-  static const ChallengeSpec loaded = testing::spec_of(kName);
+const ChallengeUnderTest& subject() {
+  static const ChallengeUnderTest loaded("fused_softmax_topk");
   return loaded;
-}
-
-const CaseSpec& case_named(const std::string& name) {
-  for (const CaseSpec& c : spec().cases) {
-    if (c.name == name) return c;
-  }
-  throw Error("no case " + name);
-}
-
-std::string folder(const std::string& file) {
-  return std::string(ASSAY_SOURCE_DIR) + "/challenges/" + kName + "/" + file;
 }
 
 // --- the witness ---------------------------------------------------------------------------------
@@ -143,113 +118,25 @@ TEST(FusedSoftmaxTopK, ReferenceReadsBf16) {
 
 // --- the baselines and the examples --------------------------------------------------------------
 
-class Baseline : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(Baseline, PassesEveryCaseThatIsNotTimed) {
-  const std::string library = testing::compile(folder(GetParam()), kName);
-  testing::DirectRunner runner(kName, library);
-  for (const CaseSpec& c : spec().cases) {
-    if (c.group == CaseGroup::timed) continue;
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-      const CaseResult result = runner.run(c, seed);
-      EXPECT_EQ(result.verdict, Verdict::ok) << c.name << " seed " << seed << ": " << result.detail;
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(FusedSoftmaxTopK, Baseline, ::testing::Values("naive.cpp", "par.cpp"),
-                         [](const auto& file) { return std::string(file.param, 0, 3); });
-
-struct ListedExample {
-  std::string path;
-  bool slow = false;
-  std::vector<std::string> cases;
-};
-
-std::vector<ListedExample> examples() {
-  std::vector<ListedExample> found;
-  for (const auto& entry : fs::directory_iterator(folder("examples"))) {
-    const std::string name = entry.path().filename(), text = read_file(entry.path());
-    ListedExample e{entry.path(), name.starts_with("slow_"), {}};
-    std::istringstream words(text.substr(0, text.find('\n')));
-    std::string slashes, verb;
-    words >> slashes >> verb;
-    for (std::string word; words >> word;) e.cases.push_back(word);
-    found.push_back(std::move(e));
-  }
-  return found;
+TEST(FusedSoftmaxTopK, BaselinesPassEveryCaseThatIsNotTimed) {
+  testing::expect_passes(subject(), "naive.cpp", 3);
+  testing::expect_passes(subject(), "par.cpp", 3);
 }
 
 TEST(FusedSoftmaxTopK, EveryTrapIsInTheListOfAnExample) {
-  std::vector<std::string> listed;
-  for (const ListedExample& e : examples())
-    listed.insert(listed.end(), e.cases.begin(), e.cases.end());
-  for (const CaseSpec& c : spec().cases) {
-    if (c.group != CaseGroup::trap || !c.uncaught_reason.empty()) continue;
-    EXPECT_THAT(listed, ::testing::Contains(c.name));
-  }
+  testing::expect_traps_covered(subject());
 }
 
 // --- inputs and rejected outputs -----------------------------------------------------------------
 
-// A case's buffers, filled, its outputs poisoned.
-class Filled {
- public:
-  Filled(const CaseSpec& c, std::uint64_t seed)
-      : case_(c),
-        plan_(challenge().plan(c)),
-        layout_(run::make_layout(plan_, false)),
-        input_(layout_.input_bytes),
-        output_(layout_.output_bytes),
-        buffers_(run::views(layout_, input_.data(), output_.data())) {
-    challenge().fill(c, plan_, seed, buffers_);
-    run::poison(plan_, layout_, output_.data(), seed);
-    reference_ = challenge().reference(c, plan_, buffers_);
-  }
-
-  const BufferView& buffer(int handle) const { return buffers_[static_cast<std::size_t>(handle)]; }
-  void fill_output(int handle, int byte) {
-    std::memset(buffer(handle).data, byte, buffer(handle).bytes);
-  }
-  CheckResult check() const {
-    return challenge().check(case_, plan_, *reference_, buffers_, nullptr);
-  }
-
-  std::string inputs() const {
-    const BufferView& b = buffer(kLogits);
-    return {static_cast<const char*>(b.data), b.bytes};
-  }
-
-  // The right answer, as floats.
-  void answer() {
-    const auto& reference = static_cast<const TopKReference&>(*reference_);
-    const Shape s = shape_of(case_);
-    for (std::int64_t i = 0; i < s.rows * s.K; ++i) {
-      const auto r = static_cast<std::size_t>(i / s.K);
-      const std::int32_t j = reference.idx[static_cast<std::size_t>(i)];
-      const double x = buffer(kLogits).as<float>()[static_cast<std::int64_t>(r) * s.ld + j];
-      buffer(kIdx).as<std::int32_t>()[i] = j;
-      buffer(kProb).as<float>()[i] =
-          static_cast<float>(std::exp(x / s.temperature - reference.rows[r].lse));
-      buffer(kLse).as<float>()[r] = static_cast<float>(reference.rows[r].lse);
-    }
-  }
-
- private:
-  const CaseSpec& case_;
-  CasePlan plan_;
-  run::Layout layout_;
-  std::vector<std::byte> input_, output_;
-  std::vector<BufferView> buffers_;
-  std::unique_ptr<Reference> reference_;
-};
+TEST(FusedSoftmaxTopK, EveryBufferIsPlanned) {
+  testing::expect_every_handle_planned(subject(), kHandles);
+}
 
 TEST(FusedSoftmaxTopK, InputsFollowFromTheSeed) {
   for (const char* name :
        {"basic", "ties_boundary", "masked_topk", "nan_row_between", "bf16_basic"}) {
-    const CaseSpec& c = case_named(name);
-    EXPECT_EQ(Filled(c, 5).inputs(), Filled(c, 5).inputs()) << name;
-    EXPECT_NE(Filled(c, 5).inputs(), Filled(c, 6).inputs()) << name;
+    testing::expect_inputs_follow_from_seed(subject(), name, {kLogits});
   }
 }
 
@@ -257,11 +144,10 @@ TEST(FusedSoftmaxTopK, InputsFollowFromTheSeed) {
 TEST(FusedSoftmaxTopK, WinnersTieOnlyWhereTiesAreTheSubject) {
   for (const char* name : {"wide", "vocabulary_256", "v_tails_50257", "launch_one_row", "scratch",
                            "range_200", "shift_up", "ties_boundary"}) {
-    const CaseSpec& c = case_named(name);
-    const Shape s = shape_of(c);
+    const Shape s = shape_of(subject().case_named(name));
     int ties = 0;
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-      Filled f(c, seed);
+      const Filled f(subject(), name, seed);
       for (std::int64_t r = 0; r < s.rows; ++r) {
         const float* row = f.buffer(kLogits).as<float>() + r * s.ld;
         std::vector<float> x(row, row + s.V);
@@ -274,17 +160,32 @@ TEST(FusedSoftmaxTopK, WinnersTieOnlyWhereTiesAreTheSubject) {
   }
 }
 
+// The right answer, as floats.
+void answer(Filled& f) {
+  const auto& reference = f.reference_as<TopKReference>();
+  const Shape s = shape_of(f.spec());
+  for (std::int64_t i = 0; i < s.rows * s.K; ++i) {
+    const auto r = static_cast<std::size_t>(i / s.K);
+    const std::int32_t j = reference.idx[static_cast<std::size_t>(i)];
+    const double x = f.buffer(kLogits).as<float>()[static_cast<std::int64_t>(r) * s.ld + j];
+    f.buffer(kIdx).as<std::int32_t>()[i] = j;
+    f.buffer(kProb).as<float>()[i] =
+        static_cast<float>(std::exp(x / s.temperature - reference.rows[r].lse));
+    f.buffer(kLse).as<float>()[r] = static_cast<float>(reference.rows[r].lse);
+  }
+}
+
 TEST(FusedSoftmaxTopK, TheRightAnswerPassesAndEachWrongOutputFails) {
   const auto with = [](auto spoil) {
-    Filled f(case_named("basic"), 3);
-    f.answer();
+    Filled f(subject(), "basic", 3);
+    answer(f);
     spoil(f);
     return f.check();
   };
   EXPECT_TRUE(with([](Filled&) {}).pass);
   for (const int handle : {int{kIdx}, int{kProb}, int{kLse}}) {
     for (const int byte : {0x00, 0xff, 0x7f}) {
-      const CheckResult result = with([&](Filled& f) { f.fill_output(handle, byte); });
+      const CheckResult result = with([&](Filled& f) { f.overwrite(handle, byte); });
       EXPECT_FALSE(result.pass) << "buffer " << handle << ", bytes " << byte;
       EXPECT_NE(result.detail, "");
     }
@@ -300,22 +201,16 @@ TEST(FusedSoftmaxTopK, TheRightAnswerPassesAndEachWrongOutputFails) {
 }
 
 TEST(FusedSoftmaxTopK, UntouchedOutputsFailEveryCaseThatHasSome) {
-  for (const CaseSpec& c : spec().cases) {
-    const Shape s = shape_of(c);
-    const bool writes = s.rows > 0 && (s.K > 0 || !s.null_lse);
-    if (c.group == CaseGroup::timed || c.expect_status != ASSAY_OK || !writes) continue;
-    EXPECT_FALSE(Filled(c, 4).check().pass) << c.name;
-  }
+  testing::expect_untouched_outputs_fail(subject(), {kIdx, kProb, kLse});
 }
 
 TEST(FusedSoftmaxTopK, PoisonedRowsAcceptNothingButNan) {
-  const CaseSpec& c = case_named("nan_row_between");
-  Filled f(c, 2);
-  const auto reference = make_reference(shape_of(c), f.buffer(kLogits).data);
-  for (const std::size_t r : {1, 3, 5}) EXPECT_TRUE(reference->rows[r].poisoned) << r;
-  for (const std::size_t r : {0, 2, 4}) EXPECT_FALSE(reference->rows[r].poisoned) << r;
-  f.fill_output(kProb, 0);
-  f.fill_output(kLse, 0);
+  Filled f(subject(), "nan_row_between", 2);
+  const auto& rows = f.reference_as<TopKReference>().rows;
+  for (const std::size_t r : {1, 3, 5}) EXPECT_TRUE(rows[r].poisoned) << r;
+  for (const std::size_t r : {0, 2, 4}) EXPECT_FALSE(rows[r].poisoned) << r;
+  f.overwrite(kProb, 0);
+  f.overwrite(kLse, 0);
   EXPECT_FALSE(f.check().pass);
 }
 

@@ -4,63 +4,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
 #include <functional>
-#include <sstream>
 
-#include "layer_norm.h"
-#include "run/challenge_registry.h"
-#include "run/layout.h"
-#include "support/direct_runner.h"
-#include "util/files.h"
+#include "challenges/challenge_fixture.h"
+#include "trusted.h"
 
 namespace assay::layer_norm_backward {
 namespace {
 
-namespace fs = std::filesystem;
+using testing::ChallengeUnderTest;
+using testing::Filled;
 using Vector = std::vector<double>;
 
-const std::string kName = "layer_norm_backward";
-
-const Challenge& challenge() {
-  for (const auto& row : challenge_rows()) {
-    if (row.name == kName) return row.get();
-  }
-  throw Error("not registered");
-}
-
-const ChallengeSpec& spec() {
-  static const ChallengeSpec loaded = testing::spec_of(kName);
+const ChallengeUnderTest& subject() {
+  static const ChallengeUnderTest loaded("layer_norm_backward");
   return loaded;
 }
-
-const CaseSpec& case_named(const std::string& name) {
-  const auto found = std::find_if(spec().cases.begin(), spec().cases.end(),
-                                  [&](const CaseSpec& c) { return c.name == name; });
-  if (found == spec().cases.end()) throw Error("no case " + name);
-  return *found;
-}
-
-std::string file(const std::string& name) { return spec().directory + "/" + name; }
-
-// A case drawn from a seed, with room for outputs.
-struct Drawn {
-  Drawn(const CaseSpec& c, std::uint64_t seed)
-      : plan(challenge().plan(c)),
-        layout(run::make_layout(plan, false)),
-        input(layout.input_bytes + 64),
-        output(layout.output_bytes + 64),
-        buffers(run::views(layout, input.data(), output.data())) {
-    challenge().fill(c, plan, seed, buffers);
-    reference = challenge().reference(c, plan, buffers);
-  }
-  CasePlan plan;
-  run::Layout layout;
-  std::vector<std::byte> input, output;
-  std::vector<BufferView> buffers;
-  std::unique_ptr<Reference> reference;
-};
 
 // The loss sum(dy * y) of rows with the textbook's forward pass, in double.
 double loss(const Vector& x, const Vector& gamma, const Vector& beta, const Vector& dy,
@@ -91,28 +50,27 @@ double central_difference(Vector& v, std::size_t i, const std::function<double()
 
 TEST(LayerNormReference, AgreesWithCentralDifferences) {
   for (const char* name : {"biased_D3", "d7", "gamma_zero_neg", "eps_1e_3"}) {
-    const CaseSpec& c = case_named(name);
-    const Shape s = shape_of(c);
-    Drawn drawn(c, 11);
-    const auto& g = static_cast<const Gradients&>(*drawn.reference);
+    const Filled f(subject(), name, 11);
+    const Shape s = shape_of(f.spec());
+    const auto& g = f.reference_as<Gradients>();
     const auto wide = [&](int handle) {
-      const auto span = drawn.buffers[static_cast<std::size_t>(handle)].span<float>();
+      const auto span = f.buffer(handle).span<float>();
       return Vector(span.begin(), span.end());
     };
     Vector x = wide(kX), gamma = wide(kGamma), beta = wide(kBeta), dy = wide(kDy);
     const auto D = static_cast<std::size_t>(s.D);
-    const auto f = [&] { return loss(x, gamma, beta, dy, D, s.eps); };
+    const auto L = [&] { return loss(x, gamma, beta, dy, D, s.eps); };
     for (std::size_t j = 0; j < std::min<std::size_t>(D, 8); ++j) {
-      EXPECT_NEAR(g.dgamma[j], central_difference(gamma, j, f), 1e-6 * g.dgamma_scale[j])
+      EXPECT_NEAR(g.dgamma[j], central_difference(gamma, j, L), 1e-6 * g.dgamma_scale[j])
           << name << " dgamma " << j;
-      EXPECT_NEAR(g.dbeta[j], central_difference(beta, j, f), 1e-6 * g.dbeta_scale[j])
+      EXPECT_NEAR(g.dbeta[j], central_difference(beta, j, L), 1e-6 * g.dbeta_scale[j])
           << name << " dbeta " << j;
     }
     for (const std::int64_t r : {std::int64_t{0}, s.rows - 1}) {
       RowResult row(s.D);
-      dx_row(s, g, drawn.buffers, r, row);
+      dx_row(s, g, f.buffers(), r, row);
       for (std::size_t j = 0; j < std::min<std::size_t>(D, 8); ++j) {
-        const double numeric = central_difference(x, static_cast<std::size_t>(r) * D + j, f);
+        const double numeric = central_difference(x, static_cast<std::size_t>(r) * D + j, L);
         EXPECT_NEAR(row.expected[j], numeric, 2e-6 * (1 + row.scale[j]))
             << name << " dx " << r << "," << j;
       }
@@ -121,44 +79,21 @@ TEST(LayerNormReference, AgreesWithCentralDifferences) {
 }
 
 TEST(LayerNormGenerator, DependsOnTheSeedAlone) {
-  const CaseSpec& c = case_named("basic");
-  const Drawn a(c, 5), b(c, 5), other(c, 6);
-  for (const int handle : {kX, kGamma, kDy}) {
-    const auto i = static_cast<std::size_t>(handle);
-    EXPECT_EQ(std::memcmp(a.buffers[i].data, b.buffers[i].data, a.buffers[i].bytes), 0);
-    EXPECT_NE(std::memcmp(a.buffers[i].data, other.buffers[i].data, a.buffers[i].bytes), 0);
-  }
+  testing::expect_inputs_follow_from_seed(subject(), "basic", {kX, kGamma, kDy});
 }
+
+TEST(LayerNormPlan, HasEveryBuffer) { testing::expect_every_handle_planned(subject(), kHandles); }
 
 TEST(LayerNormChecker, RejectsUntouchedZeroAndNanOutputs) {
-  const CaseSpec& c = case_named("basic");
-  Drawn drawn(c, 3);
-  const auto passes = [&] {
-    return challenge().check(c, drawn.plan, *drawn.reference, drawn.buffers, nullptr).pass;
-  };
-  run::poison(drawn.plan, drawn.layout, drawn.output.data(), 9);
-  EXPECT_FALSE(passes());
-  std::fill(drawn.output.begin(), drawn.output.end(), std::byte{0});
-  EXPECT_FALSE(passes());
-  std::fill(drawn.output.begin(), drawn.output.end(), std::byte{0xff});
-  EXPECT_FALSE(passes());
+  testing::expect_blank_outputs_fail(subject(), "basic");
 }
 
-class LayerNormBaseline : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(LayerNormBaseline, PassesEveryUntimedCase) {
-  testing::DirectRunner runner(kName, testing::compile(file(GetParam()), kName));
-  for (const std::uint64_t seed : {1, 2, 3}) {
-    for (const CaseSpec& c : spec().cases) {
-      if (c.group == CaseGroup::timed) continue;
-      const CaseResult result = runner.run(c, seed);
-      const bool good = result.verdict == Verdict::ok || result.verdict == Verdict::unsupported;
-      EXPECT_TRUE(good) << c.name << " seed " << seed << ": " << result.detail;
-    }
-  }
+TEST(LayerNormBaseline, PassesEveryUntimedCase) {
+  testing::expect_passes(subject(), "naive.cpp", 3);
+  testing::expect_passes(subject(), "par.cpp", 3, {"rmsnorm"});
 }
 
-INSTANTIATE_TEST_SUITE_P(Both, LayerNormBaseline, ::testing::Values("naive.cpp", "par.cpp"));
+TEST(LayerNormExamples, CoverEveryTrap) { testing::expect_traps_covered(subject()); }
 
 }  // namespace
 }  // namespace assay::layer_norm_backward

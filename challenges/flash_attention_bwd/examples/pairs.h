@@ -1,5 +1,5 @@
-// The backward pass pair by pair, fp32, as it is usually written, for the wrong examples: each replaces one step of
-// Right by its mistake. What is not fp32 goes to naive.cpp.
+// The backward pass pair by pair, fp32, as it is usually written, for the wrong examples: each
+// replaces one step of Right by its mistake. What is not fp32 goes to naive.cpp.
 #pragma once
 
 #define fa_backward naive_fa_backward

@@ -1,5 +1,6 @@
 // slow: time_1024
-// Right but slow: pair by pair, and every gradient in a pass of its own that computes the weights again.
+// Right but slow: pair by pair, and every gradient in a pass of its own that computes the weights
+// again.
 #include "pairs.h"
 
 // Three passes, of which each throws two of the gradients away.

@@ -1,6 +1,7 @@
 // fails: varlen_causal varlen_cross varlen_not_causal varlen_nan bias_full bias_of_heads bias_of_keys bias_gradient_not_wanted chained chained_rows_without_keys chained_large_scores
-// A mistake in each optional function: packed sequences attended as a single one; the bias's gradient with the factor
-// scale of dq and dk, and refused where it is not wanted; lse of the forward pass in base 2.
+// A mistake in each optional function: packed sequences attended as a single one; the bias's
+// gradient with the factor scale of dq and dk, and refused where it is not wanted; lse of the
+// forward pass in base 2.
 #define fa_backward_varlen naive_fa_backward_varlen
 #define fa_backward_bias naive_fa_backward_bias
 #define fa_forward naive_fa_forward

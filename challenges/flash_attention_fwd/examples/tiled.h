@@ -1,5 +1,5 @@
-// Attention over tiles of 64 keys with an online softmax, as it is usually written, for the wrong examples: each
-// replaces one step of Right by its mistake. What is not fp32 goes to naive.cpp.
+// Attention over tiles of 64 keys with an online softmax, as it is usually written, for the wrong
+// examples: each replaces one step of Right by its mistake. What is not fp32 goes to naive.cpp.
 #pragma once
 
 #define fa_forward naive_fa_forward

@@ -1,6 +1,6 @@
 // fails: varlen_causal varlen_cross varlen_not_causal varlen_nan bias_full bias_of_heads bias_of_keys bias_of_queries fp8_causal fp8_not_causal fp8_poison
-// A mistake in each optional function: packed sequences attended as a single one; a bias that is scaled as q.k is; fp8
-// values without their scale.
+// A mistake in each optional function: packed sequences attended as a single one; a bias that is
+// scaled as q.k is; fp8 values without their scale.
 #define fa_forward_varlen naive_fa_forward_varlen
 #define fa_forward_bias naive_fa_forward_bias
 #define fa_forward_fp8 naive_fa_forward_fp8

@@ -1,12 +1,7 @@
 // slow: time_256x50257_k50 time_16x128256_k256
 // K passes over the row, each for the best column behind the one found last. Correct, needs no
 // scratch, and reads everything K times.
-#include <cstring>
-#include <vector>
-
-#define softmax_topk naive_softmax_topk
-#include "naive.cpp"
-#undef softmax_topk
+#include "around_naive.h"
 
 namespace {
 
@@ -27,34 +22,30 @@ Found next(const float* x, std::int64_t V, Found last) {
 
 }  // namespace
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits,
-                            std::int32_t* idx, float* prob, float* lse) {
-  if (!valid(p, logits, idx, prob)) return ASSAY_EINVAL;
-  if (p->dtype != ASSAY_F32) return naive_softmax_topk(ctx, p, logits, idx, prob, lse);
-  stk_params best = *p;
-  best.K = std::min(p->K, 1);
-  for (std::int64_t r = 0; r < p->rows; ++r) {
-    const float* x = static_cast<const float*>(logits) + r * p->ld;
-    std::int32_t* row_idx = idx + r * p->K;
-    float* row = prob + r * p->K;
-    stk_params one = best;
-    one.rows = 1;
-    const int status =
-        naive_softmax_topk(ctx, &one, x, row_idx, row, lse != nullptr ? lse + r : nullptr);
-    if (status != ASSAY_OK) return status;
+static int answer(const Call& call) {
+  if (!call.valid()) return ASSAY_EINVAL;
+  if (call.p->dtype != ASSAY_F32) return call.naive();
+  const stk_params& p = *call.p;
+  stk_params best = p;
+  best.K = std::min(p.K, 1);
+  for (std::int64_t r = 0; r < p.rows; ++r) {
+    const float* x = call.row(r);
+    std::int32_t* idx = call.idx + r * p.K;
+    float* prob = call.prob + r * p.K;
+    if (const int status = call.naive_row(best, r); status != ASSAY_OK) return status;
     Found found{0, -1};
-    for (std::int32_t k = 0; k < p->K; ++k) {
-      if (row_idx[0] < 0) {  // poisoned, or no columns
-        row_idx[k] = -1;
-        row[k] = row[0];
+    for (std::int32_t k = 0; k < p.K; ++k) {
+      if (idx[0] < 0) {  // poisoned, or no columns
+        idx[k] = -1;
+        prob[k] = prob[0];
         continue;
       }
-      const bool used = k < p->V;
-      if (used) found = next(x, p->V, found);
+      const bool used = k < p.V;
+      if (used) found = next(x, p.V, found);
       const bool masked = !used || std::isinf(found.value);
       if (k == 0) continue;
-      row_idx[k] = used ? static_cast<std::int32_t>(found.column) : -1;
-      row[k] = masked ? 0.0f : row[0] * std::exp((found.value - x[row_idx[0]]) / p->temperature);
+      idx[k] = used ? static_cast<std::int32_t>(found.column) : -1;
+      prob[k] = masked ? 0.0f : prob[0] * std::exp((found.value - x[idx[0]]) / p.temperature);
     }
   }
   return ASSAY_OK;

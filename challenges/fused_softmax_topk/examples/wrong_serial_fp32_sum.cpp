@@ -1,37 +1,14 @@
 // fails: long_tail_sum
-// One fp32 accumulator for the whole row: beyond 2^24 equal terms it stops growing, and loses digits long
-// before.
-#define softmax_topk naive_softmax_topk
-#include "naive.cpp"
-#undef softmax_topk
+// One fp32 accumulator for the whole row: beyond 2^24 equal terms it stops growing, and loses
+// digits long before.
+#include "sums.h"
 
-namespace {
-
-// Probabilities of the selected columns for a given log-sum-exp.
-void rewrite(const stk_params& p, const float* x, float log_sum, const std::int32_t* idx,
-             float* prob, float* lse) {
-  for (std::int32_t k = 0; k < p.K; ++k) {
-    if (idx[k] >= 0) prob[k] = std::exp(x[idx[k]] / p.temperature - log_sum);
-  }
-  if (lse != nullptr) *lse = log_sum;
+static float log_sum(const float* x, const stk_params& p) {
+  const float t = p.temperature;
+  const float max = *std::max_element(x, x + p.V);
+  float sum = 0;
+  for (std::int64_t j = 0; j < p.V; ++j) sum += 0.7f * std::exp((x[j] - max) / t);
+  return max / t + std::log(sum / 0.7f);
 }
 
-}  // namespace
-
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits,
-                            std::int32_t* idx, float* prob, float* lse) {
-  if (!valid(p, logits, idx, prob) || p->dtype != ASSAY_F32 || p->rows * p->V == 0 || p->K == 0) {
-    return naive_softmax_topk(ctx, p, logits, idx, prob, lse);
-  }
-  const int status = naive_softmax_topk(ctx, p, logits, idx, prob, lse);
-  for (std::int64_t r = 0; status == ASSAY_OK && r < p->rows; ++r) {
-    const float* x = static_cast<const float*>(logits) + r * p->ld;
-    const float t = p->temperature;
-    const float max = *std::max_element(x, x + p->V);
-    float sum = 0;
-    for (std::int64_t j = 0; j < p->V; ++j) sum += 0.7f * std::exp((x[j] - max) / t);
-    const float log_sum = max / t + std::log(sum / 0.7f);
-    rewrite(*p, x, log_sum, idx + r * p->K, prob + r * p->K, lse != nullptr ? lse + r : nullptr);
-  }
-  return status;
-}
+static int answer(const Call& call) { return with_log_sum(call, log_sum); }

@@ -1,19 +1,15 @@
 // fails: biased_D3 d2 d7 basic
 // Variance divided by D - 1.
-#define ln_forward naive_ln_forward
-#include "naive.cpp"
-#undef ln_forward
+#include "around_naive.h"
 
-extern "C" int ln_forward(assay_ctx* ctx, const ln_params* p, const void* x, const float* gamma,
-                          const float* beta, void* y, void* cache) {
-  const int status = naive_ln_forward(ctx, p, x, gamma, beta, y, cache);
-  if (status != ASSAY_OK || p->D == 0) return status;
-  auto* s = static_cast<Statistics*>(cache);
-  for (std::int64_t r = 0; r < p->rows; ++r) {
-    const double var = 1 / (static_cast<double>(s[r].rstd) * s[r].rstd) - p->eps;
-    const double unbiased =
-        p->D > 1 ? var * static_cast<double>(p->D) / static_cast<double>(p->D - 1) : var;
-    s[r].rstd = static_cast<float>(1 / std::sqrt(std::max(unbiased, 0.0) + p->eps));
+struct Bug : Right {
+  static int forward(const Forward& call) {
+    const auto D = static_cast<double>(call.p->D);
+    return with_rstd(call, [&](double var) {
+      const double unbiased = D > 1 ? var * D / (D - 1) : var;
+      return 1 / std::sqrt(std::max(unbiased, 0.0) + call.p->eps);
+    });
   }
-  return ASSAY_OK;
-}
+};
+
+LAYER_NORM(Bug)

@@ -1,16 +1,16 @@
 // fails: gamma_zero_neg
-// xhat is recovered as (y - beta) / |gamma|: the sign of a negative gamma is lost, and so is xhat where
-// gamma is 0.
-#define ln_backward naive_ln_backward
-#include "naive.cpp"
-#undef ln_backward
+// xhat is recovered as (y - beta) / |gamma|: the sign of a negative gamma is lost, and so is xhat
+// where gamma is 0.
+#include "around_naive.h"
 
-extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x,
-                           const float* gamma, const void* cache, void* dx, float* dgamma,
-                           float* dbeta) {
-  const int status = naive_ln_backward(ctx, p, dy, x, gamma, cache, dx, dgamma, dbeta);
-  for (std::int64_t i = 0; status == ASSAY_OK && dgamma != nullptr && i < p->D; ++i) {
-    if (gamma[i] <= 0) dgamma[i] = gamma[i] == 0 ? 0 : -dgamma[i];
+struct Bug : Right {
+  static int backward(const Backward& call) {
+    const int status = call.naive();
+    for (std::int64_t i = 0; status == ASSAY_OK && call.dgamma != nullptr && i < call.p->D; ++i) {
+      if (call.gamma[i] <= 0) call.dgamma[i] = call.gamma[i] == 0 ? 0 : -call.dgamma[i];
+    }
+    return status;
   }
-  return status;
-}
+};
+
+LAYER_NORM(Bug)

@@ -1,4 +1,4 @@
-// What the parts of this challenge share, on both sides of the sandbox.
+// What harness and adapter agree on: how a case calls the submission.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,22 @@
 namespace assay::flash_attention_fwd {
 
 // kSecret chooses the rows that are judged where not all are; no phase ever reveals it.
-enum Handle { kQ, kK, kV, kAlibi, kSink, kKvLen, kCuQ, kCuK, kBias, kScales, kO, kLse, kSecret };
+enum Handle {
+  kQ,
+  kK,
+  kV,
+  kAlibi,
+  kSink,
+  kKvLen,
+  kCuQ,
+  kCuK,
+  kBias,
+  kScales,
+  kO,
+  kLse,
+  kSecret,
+  kHandles
+};
 
 // Which function a case calls.
 enum class Entry : std::int32_t { plain, extra, varlen, bias, fp8 };

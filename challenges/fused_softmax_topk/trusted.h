@@ -1,26 +1,14 @@
-// What the parts of this challenge share on the trusted side.
+// What the trusted parts of this challenge share.
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <memory>
 #include <vector>
 
-#include "abi.h"
 #include "assay/challenge.h"
+#include "call.h"
 
 namespace assay::fused_softmax_topk {
-
-// Routines of the adapter.
-enum Entry : std::int32_t { kTopK = 0, kLogTopK = 1, kTopP = 2 };
-
-// Handed to the adapter.
-struct Params {
-  stk_params p{};
-  float top_p = 0;
-};
-
-// Handles of the buffers, in plan order. kCount is null unless the entry is kTopP.
-enum Handle { kLogits = 0, kIdx = 1, kProb = 2, kLse = 3, kCount = 4 };
 
 // A case's params in spec.json.
 struct Shape {

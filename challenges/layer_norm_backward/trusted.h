@@ -1,4 +1,4 @@
-// What the parts of this challenge share on the trusted side.
+// What the trusted parts of this challenge share.
 #pragma once
 
 #include <cstdint>

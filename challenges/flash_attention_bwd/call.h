@@ -1,4 +1,4 @@
-// What the parts of this challenge share, on both sides of the sandbox.
+// What harness and adapter agree on: how a case calls the submission.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ enum Handle {
   kDq,
   kDk,
   kDv,
-  kDbias
+  kDbias,
+  kHandles
 };
 
 // Which function a case calls; chained: fa_forward, then fa_backward with its o and lse.
