@@ -215,42 +215,6 @@ void locate_atomic(WarpRun& w, Space space, const std::uint64_t* address, std::u
   }
 }
 
-namespace {
-
-template <class F>
-void with_size(std::uint32_t bytes, F&& f) {
-  switch (bytes) {
-    case 1: return f(std::integral_constant<unsigned, 1>{});
-    case 2: return f(std::integral_constant<unsigned, 2>{});
-    case 4: return f(std::integral_constant<unsigned, 4>{});
-    case 8: return f(std::integral_constant<unsigned, 8>{});
-    case 16: return f(std::integral_constant<unsigned, 16>{});
-    default: return f(std::integral_constant<unsigned, 32>{});
-  }
-}
-
-}  // namespace
-
-void read_lanes(Warp& w, Space space, const std::uint64_t* address, std::uint32_t mask,
-                std::uint32_t bytes, void* data) {
-  with_size(bytes, [&](auto n) {
-    load_lanes<n()>(run_of(w), space, address, mask, AccessKind::load,
-                    static_cast<std::byte*>(data));
-  });
-}
-
-void write_lanes(Warp& w, Space space, const std::uint64_t* address, std::uint32_t mask,
-                 std::uint32_t bytes, const void* data) {
-  with_size(bytes, [&](auto n) {
-    store_lanes<n()>(run_of(w), space, address, mask, AccessKind::store,
-                     static_cast<const std::byte*>(data));
-  });
-}
-
-void fail(Warp& w, FindingKind kind, std::uint32_t lane, const std::string& text) {
-  throw LaunchFailure{false, kind, w.block->index, w.index * kWarpSize + lane, w.pc, text};
-}
-
 void fail_recorded(Warp& w) {
   throw LaunchFailure{true, FindingKind::out_of_bounds, w.block->index, w.index * kWarpSize, w.pc,
                       {}};
