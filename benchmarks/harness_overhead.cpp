@@ -16,6 +16,7 @@
 #include "cli/harness.h"
 #include "measure/statistics.h"
 #include "run/cell.h"
+#include "run/examples.h"
 #include "util/files.h"
 
 namespace {
@@ -56,6 +57,9 @@ Submission naive_as_submission(const ChallengeSpec& spec) {
   submission.model = "naive";
   submission.challenge = spec.name;
   submission.sources = {{"submission.cpp", read_file(spec.directory + "/naive.cpp")}};
+  for (const SourceFile& header : run::baseline_headers(spec)) {
+    if (header.name.starts_with("naive/")) submission.sources.push_back(header);
+  }
   return submission;
 }
 

@@ -18,7 +18,6 @@ namespace {
 using nlohmann::json;
 
 // --- languages
-// -------------------------------------------------------------------------------------
 
 std::vector<std::uint16_t> shuffled(std::int64_t n, std::int64_t first, Random& random) {
   std::vector<std::uint16_t> v(static_cast<std::size_t>(n));
@@ -215,7 +214,6 @@ class Lag final : public Language {
 };
 
 // --- training data
-// ---------------------------------------------------------------------------------
 
 void write_documents(const Language& language, std::uint64_t seed, std::int64_t T,
                      const BufferView& tokens, float* cost, std::uint8_t* kind) {
@@ -245,7 +243,6 @@ void fill_train(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Buffer
 }
 
 // --- matrices for the unit entries
-// -----------------------------------------------------------------
 
 float with_sign(float magnitude, Random& random) {
   return random.next() & 1 ? magnitude : -magnitude;

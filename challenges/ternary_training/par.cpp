@@ -158,7 +158,6 @@ extern "C" int tt_logits(assay_ctx* ctx, const tt_config* c, const void* blob, c
 }
 
 // --- optional functions
-// ----------------------------------------------------------------------------------------
 
 extern "C" int tt_pack_dense(assay_ctx* ctx, int64_t rows, int64_t cols, const uint8_t* blocks,
                              uint8_t* dense) {

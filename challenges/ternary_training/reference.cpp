@@ -1,10 +1,7 @@
-// The block format, the model in fp64 and what the unit entries must return.
-#include <Eigen/Dense>
+// What the entries must return.
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
-#include <numbers>
 #include <numeric>
 
 #include "assay/parallel.h"
@@ -14,150 +11,7 @@
 namespace assay::ternary_training {
 namespace {
 
-template <class Scalar>
-using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-template <class Scalar>
-using Vector = Eigen::Matrix<Scalar, Eigen::Dynamic, 1>;
-
-// Reads a blob front to back.
-template <class Scalar>
-class Reader {
- public:
-  explicit Reader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
-
-  Matrix<Scalar> matrix(std::int64_t rows, std::int64_t cols) {
-    Matrix<Scalar> m(rows, cols);
-    double w[kBlockWeights];
-    for (std::int64_t b = 0; b < rows * cols / kBlockWeights; ++b, at_ += kBlockBytes) {
-      legal_ = decode_block(bytes_.data() + at_, w) && legal_;
-      for (int j = 0; j < kBlockWeights; ++j)
-        m.data()[b * kBlockWeights + j] = static_cast<Scalar>(w[j]);
-    }
-    return m;
-  }
-
-  Vector<Scalar> norm(std::int64_t n) {
-    Vector<Scalar> v(n);
-    for (std::int64_t i = 0; i < n; ++i, at_ += 4) {
-      float f;
-      std::memcpy(&f, bytes_.data() + at_, 4);
-      finite_ = finite_ && std::isfinite(f);
-      v[i] = static_cast<Scalar>(f);
-    }
-    return v;
-  }
-
-  const char* complaint() const {
-    if (!legal_) return "the blob holds code 3 or a scale that is negative or not finite";
-    return finite_ ? "" : "the blob holds a norm that is not finite";
-  }
-
- private:
-  std::span<const std::uint8_t> bytes_;
-  std::size_t at_ = 0;
-  bool legal_ = true, finite_ = true;
-};
-
-template <class Scalar>
-class Transformer final : public Model {
-  using M = Matrix<Scalar>;
-  using V = Vector<Scalar>;
-
- public:
-  Transformer(const tt_config& c, Reader<Scalar>& in)
-      : c_(c), layers_(static_cast<std::size_t>(c.L)) {
-    embedding_ = in.matrix(c.V, c.d);
-    if (!c.tied) head_ = in.matrix(c.V, c.d);
-    for (Layer& l : layers_) {
-      l.q = in.matrix(c.Hq * c.hd, c.d);
-      l.k = in.matrix(c.Hkv * c.hd, c.d);
-      l.v = in.matrix(c.Hkv * c.hd, c.d);
-      l.o = in.matrix(c.d, c.Hq * c.hd);
-      l.gate = in.matrix(c.ff, c.d);
-      l.up = in.matrix(c.ff, c.d);
-      l.down = in.matrix(c.d, c.ff);
-    }
-    for (Layer& l : layers_) {
-      l.attention_norm = in.norm(c.d);
-      l.query_norm = in.norm(c.hd);
-      l.key_norm = in.norm(c.hd);
-      l.ff_norm = in.norm(c.d);
-    }
-    final_norm_ = in.norm(c.d);
-  }
-
-  void logits(const std::uint16_t* tokens, double* out) const override {
-    M x(c_.T, c_.d);
-    for (std::int64_t t = 0; t < c_.T; ++t)
-      x.row(t) = embedding_.row(std::min<int>(tokens[t], c_.V - 1));
-    for (const Layer& l : layers_) {
-      x += attention(l, rms(x, l.attention_norm)) * l.o.transpose();
-      const M h = rms(x, l.ff_norm), g = h * l.gate.transpose(), u = h * l.up.transpose();
-      const M s = (g.array() / (1 + (-g.array()).exp()) * u.array()).matrix();
-      x += s * l.down.transpose();
-    }
-    const M y = rms(x, final_norm_) * (c_.tied ? embedding_ : head_).transpose();
-    Eigen::Map<Matrix<double>>(out, c_.T, c_.V) = y.template cast<double>();
-  }
-
- private:
-  struct Layer {
-    M q, k, v, o, gate, up, down;
-    V attention_norm, query_norm, key_norm, ff_norm;
-  };
-
-  M rms(const M& x, const V& w) const {
-    const auto n = static_cast<Scalar>(x.cols());
-    const V scale = ((x.rowwise().squaredNorm() / n).array() + static_cast<Scalar>(c_.eps)).rsqrt();
-    return scale.asDiagonal() * x * w.asDiagonal();
-  }
-
-  // Norm and rotation of one head's columns.
-  M turned(const M& all, std::int64_t head, const V& norm) const {
-    M x = rms(all.middleCols(head * c_.hd, c_.hd), norm);
-    const std::int64_t half = c_.hd / 2;
-    for (std::int64_t t = 0; t < c_.T; ++t) {
-      for (std::int64_t i = 0; i < half; ++i) {
-        const double angle =
-            static_cast<double>(t) *
-            std::pow(static_cast<double>(c_.theta), -2.0 * static_cast<double>(i) / c_.hd);
-        const auto cos = static_cast<Scalar>(std::cos(angle)),
-                   sin = static_cast<Scalar>(std::sin(angle));
-        const Scalar a = x(t, i), b = x(t, i + half);
-        x(t, i) = a * cos - b * sin;
-        x(t, i + half) = a * sin + b * cos;
-      }
-    }
-    return x;
-  }
-
-  M attention(const Layer& l, const M& h) const {
-    const M q = h * l.q.transpose(), k = h * l.k.transpose(), v = h * l.v.transpose();
-    M out(c_.T, c_.Hq * c_.hd);
-    const std::int64_t group = c_.Hq / c_.Hkv;
-    M key;
-    for (std::int64_t j = 0; j < c_.Hq; ++j) {
-      if (j % group == 0) key = turned(k, j / group, l.key_norm);
-      M p = turned(q, j, l.query_norm) * key.transpose() / std::sqrt(static_cast<Scalar>(c_.hd));
-      for (std::int64_t t = 0; t < c_.T; ++t) {
-        auto seen = p.row(t).head(t + 1).array();
-        seen = (seen - seen.maxCoeff()).exp();
-        seen /= seen.sum();
-        p.row(t).tail(c_.T - t - 1).setZero();
-      }
-      out.middleCols(j * c_.hd, c_.hd) = p * v.middleCols(j / group * c_.hd, c_.hd);
-    }
-    return out;
-  }
-
-  tt_config c_;
-  M embedding_, head_;
-  std::vector<Layer> layers_;
-  V final_norm_;
-};
-
 // --- tt_linear
-// -----------------------------------------------------------------------------------------
 
 // A row of sums of a[k] B[k, j] over k: exact, as plain fp32 has it (blocks of 64), and of absolute
 // terms.
@@ -280,7 +134,6 @@ void reference_linear(const CaseSpec& spec, const Shape& s, BufferViews buffers,
 }
 
 // --- tt_train
-// ------------------------------------------------------------------------------------------
 
 // What a pair of neighbours says, counted in the training documents: the yardstick that training
 // must beat.
@@ -327,21 +180,7 @@ void reference_train(const Shape& s, BufferViews buffers, TernReference& r) {
   }
 }
 
-template <class Scalar>
-std::vector<double> all_logits(const Shape& s, BufferViews buffers) {
-  const tt_config& c = s.call.config;
-  Reader<Scalar> reader(buffers[logits::kBlob].span<std::uint8_t>());
-  const Transformer<Scalar> model(c, reader);
-  const std::int64_t per_doc = std::int64_t{c.T} * c.V;
-  std::vector<double> out(static_cast<std::size_t>(s.call.n_docs * per_doc));
-  for (std::int64_t i = 0; i < s.call.n_docs; ++i) {
-    model.logits(buffers[logits::kDocs].as<std::uint16_t>() + i * c.T, out.data() + i * per_doc);
-  }
-  return out;
-}
-
 // --- tt_distill_loss
-// ------------------------------------------------------------------------------------------
 
 template <class Scalar>
 struct Distilled {
@@ -395,7 +234,6 @@ void reference_distill(const Shape& s, BufferViews buffers, TernReference& r) {
 }
 
 // --- tt_blob_statistics
-// ------------------------------------------------------------------------------------------
 
 int sign(double v) { return v > 0 ? 1 : v < 0 ? -1 : 0; }
 
@@ -433,156 +271,6 @@ void reference_statistics(const Shape& s, BufferViews buffers, TernReference& r)
 }
 
 }  // namespace
-
-std::vector<MatrixSize> matrices_of(const tt_config& c) {
-  if (blob_size(c) == 0) return {};
-  const std::int64_t d = c.d, wide = std::int64_t{c.Hq} * c.hd, narrow = std::int64_t{c.Hkv} * c.hd,
-                     ff = c.ff;
-  std::vector<MatrixSize> all(static_cast<std::size_t>(2 - c.tied), {c.V, d});
-  for (int l = 0; l < c.L; ++l) {
-    all.insert(all.end(),
-               {{wide, d}, {narrow, d}, {narrow, d}, {d, wide}, {ff, d}, {ff, d}, {d, ff}});
-  }
-  return all;
-}
-
-std::int64_t weight_count(const tt_config& c) {
-  std::int64_t n = c.L * (2 * std::int64_t{c.d} + 2 * std::int64_t{c.hd}) + c.d;
-  for (const MatrixSize& m : matrices_of(c)) n += m.rows * m.cols;
-  return n;
-}
-
-std::int64_t block_bytes(std::int64_t rows, std::int64_t cols) {
-  return rows * ((cols + kBlockWeights - 1) / kBlockWeights) * kBlockBytes;
-}
-
-std::int64_t blob_size(const tt_config& c) {
-  const bool positive =
-      c.V > 0 && c.d > 0 && c.L > 0 && c.Hq > 0 && c.Hkv > 0 && c.hd > 0 && c.ff > 0;
-  if (!positive || c.T < 2 || c.V > 65536 || c.hd % 2 != 0 || c.Hq % c.Hkv != 0) return 0;
-  const std::int64_t d = c.d, wide = std::int64_t{c.Hq} * c.hd, narrow = std::int64_t{c.Hkv} * c.hd,
-                     ff = c.ff;
-  if (d % kBlockWeights != 0 || wide % kBlockWeights != 0 || ff % kBlockWeights != 0) return 0;
-  if (c.tied != 0 && c.tied != 1) return 0;
-  const std::int64_t layer = block_bytes(wide, d) + 2 * block_bytes(narrow, d) +
-                             block_bytes(d, wide) + 2 * block_bytes(ff, d) + block_bytes(d, ff);
-  const std::int64_t norms = c.L * (2 * d + 2 * std::int64_t{c.hd}) + d;
-  return (2 - c.tied) * block_bytes(c.V, d) + c.L * layer + 4 * norms;
-}
-
-double half_value(std::uint16_t bits) {
-  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  const double sign = bits & 0x8000 ? -1 : 1;
-  if (exponent == 31)
-    return fraction != 0 ? std::numeric_limits<double>::quiet_NaN() : sign * HUGE_VAL;
-  if (exponent == 0) return sign * std::ldexp(fraction, -24);
-  return sign * std::ldexp(1024 + fraction, exponent - 25);
-}
-
-// For what a scale can be: not negative, at most 65504.
-std::uint16_t half_bits(double v) {
-  if (!(v > 0)) return 0;
-  v = std::min(v, 65504.0);
-  const int exponent = std::max(std::ilogb(v), -14);  // below 2^-14 the spacing stays 2^-24
-  // nearbyint rounds ties to even; a carry into the next power of two is right in this encoding
-  // too.
-  const auto units = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(v, 10 - exponent)));
-  return static_cast<std::uint16_t>(units + static_cast<std::uint32_t>((exponent + 14) << 10));
-}
-
-void quantize_block(const float* w, std::uint8_t* block) {
-  double sum = 0;
-  for (int j = 0; j < kBlockWeights; ++j) sum += std::abs(static_cast<double>(w[j]));
-  const std::uint16_t bits = half_bits(sum / kBlockWeights);
-  const double s = half_value(bits);
-  std::fill_n(block, kBlockBytes, std::uint8_t{0});
-  block[0] = static_cast<std::uint8_t>(bits);
-  block[1] = static_cast<std::uint8_t>(bits >> 8);
-  for (int j = 0; j < kBlockWeights; ++j) {
-    const bool large = s > 0 && std::abs(static_cast<double>(w[j])) > s / 2;
-    const int code = !large ? 1 : w[j] > 0 ? 2 : 0;
-    block[2 + j / 4] = static_cast<std::uint8_t>(block[2 + j / 4] | code << (j % 4 * 2));
-  }
-}
-
-bool decode_block(const std::uint8_t* block, double* w) {
-  const double s = half_value(static_cast<std::uint16_t>(block[0] | block[1] << 8));
-  bool legal = std::isfinite(s) && s >= 0 && block[1] < 0x80;
-  for (int j = 0; j < kBlockWeights; ++j) {
-    const int code = block[2 + j / 4] >> (j % 4 * 2) & 3;
-    legal = legal && code != 3;
-    w[j] = (code - 1) * s;
-  }
-  return legal;
-}
-
-void dense_block(const std::uint8_t* block, std::uint8_t* dense) {
-  const auto code = [&](int j) { return block[2 + j / 4] >> (j % 4 * 2) & 3; };
-  // Byte by byte: the first weight, how far apart its weights are, how many they are.
-  const auto put = [&](int at, int first, int stride, int n) {
-    int number = 0;
-    for (int i = 0; i < 5; ++i) number = 3 * number + (i < n ? code(first + i * stride) : 0);
-    dense[at] = static_cast<std::uint8_t>((256 * number + 242) / 243);
-  };
-  for (int m = 0; m < 16; ++m) put(m, m, 16, 5);
-  for (int m = 0; m < 8; ++m) put(16 + m, 80 + m, 8, 5);
-  for (int m = 0; m < 2; ++m) put(24 + m, 120 + m, 2, 4);
-  dense[26] = block[0];
-  dense[27] = block[1];
-}
-
-// The inverse by search: a byte has no more than one number.
-void undense_block(const std::uint8_t* dense, std::uint8_t* block) {
-  std::fill_n(block, kBlockBytes, std::uint8_t{0});
-  block[0] = dense[26];
-  block[1] = dense[27];
-  const auto take = [&](int at, int first, int stride, int n) {
-    int number = 0;
-    while (number < 242 && (256 * number + 242) / 243 != dense[at]) ++number;
-    for (int i = 4; i >= 0; --i, number /= 3) {
-      const int j = first + i * stride;
-      if (i < n)
-        block[2 + j / 4] = static_cast<std::uint8_t>(block[2 + j / 4] | number % 3 << (j % 4 * 2));
-    }
-  };
-  for (int m = 0; m < 16; ++m) take(m, m, 16, 5);
-  for (int m = 0; m < 8; ++m) take(16 + m, 80 + m, 8, 5);
-  for (int m = 0; m < 2; ++m) take(24 + m, 120 + m, 2, 4);
-}
-
-std::unique_ptr<Model> decode_blob(const tt_config& c, std::span<const std::uint8_t> blob,
-                                   std::string& why_not) {
-  if (static_cast<std::int64_t>(blob.size()) != blob_size(c)) {
-    why_not = "the blob has the wrong size";
-    return nullptr;
-  }
-  Reader<double> reader(blob);
-  auto model = std::make_unique<Transformer<double>>(c, reader);
-  why_not = reader.complaint();
-  if (!why_not.empty()) return nullptr;
-  return model;
-}
-
-std::vector<double> token_costs(const Model& model, const tt_config& c,
-                                std::span<const std::uint16_t> docs) {
-  std::vector<double> cost(docs.size());
-  const std::int64_t T = c.T, V = c.V;
-  parallel_for(static_cast<std::int64_t>(docs.size()) / T, 1,
-               [&](std::int64_t begin, std::int64_t end) {
-                 std::vector<double> logits(static_cast<std::size_t>(T * V));
-                 for (std::int64_t doc = begin; doc < end; ++doc) {
-                   const std::uint16_t* tokens = docs.data() + doc * T;
-                   model.logits(tokens, logits.data());
-                   for (std::int64_t t = 0; t + 1 < T; ++t) {
-                     const Eigen::Map<const Eigen::ArrayXd> row(logits.data() + t * V, V);
-                     const double most = row.maxCoeff();
-                     cost[static_cast<std::size_t>(doc * T + t + 1)] =
-                         most + std::log((row - most).exp().sum()) - row[tokens[t + 1]];
-                   }
-                 }
-               });
-  return cost;
-}
 
 std::unique_ptr<Reference> make_reference(const CaseSpec& spec, BufferViews buffers) {
   const Shape s = shape_of(spec);
@@ -627,10 +315,7 @@ std::unique_ptr<Reference> make_reference(const CaseSpec& spec, BufferViews buff
     case kTrainPart:
       if (text_file(spec).empty()) reference_train(s, buffers, *r);
       break;
-    case kLogits:
-      r->logits = all_logits<double>(s, buffers);
-      r->logits32 = all_logits<float>(s, buffers);
-      break;
+    case kLogits: reference_logits(s, buffers, *r); break;
   }
   return r;
 }

@@ -38,7 +38,6 @@ std::vector<MatrixSize> matrices_of(const tt_config&);  // in the blob's order
 std::int64_t weight_count(const tt_config&);            // matrices and norms
 
 // --- blocks, exactly as the format says
-// ------------------------------------------------------------
 
 std::uint16_t half_bits(double);  // nearest, ties to even, straight from fp64
 double half_value(std::uint16_t bits);
@@ -50,7 +49,6 @@ void dense_block(const std::uint8_t* block, std::uint8_t* dense);
 void undense_block(const std::uint8_t* dense, std::uint8_t* block);
 
 // --- corpora
-// -----------------------------------------------------------------------------------------
 
 // What a held-out token is; every kind is scored by itself.
 enum Kind : std::uint8_t { kWord, kCopy, kBracket, kMarker, kKinds };
@@ -75,7 +73,6 @@ std::unique_ptr<Language> make_language(const nlohmann::json& corpus, const tt_c
 void generate(const CaseSpec&, std::uint64_t seed, BufferViews);
 
 // --- the model
-// -----------------------------------------------------------------------------------------
 
 class Model {
  public:
@@ -91,7 +88,6 @@ std::vector<double> token_costs(const Model&, const tt_config&,
                                 std::span<const std::uint16_t> docs);
 
 // --- references
-// ------------------------------------------------------------------------------------------
 
 struct Row {
   std::int64_t index = 0;
@@ -109,6 +105,7 @@ struct TernReference final : Reference {
 };
 
 std::unique_ptr<Reference> make_reference(const CaseSpec&, BufferViews);
+void reference_logits(const Shape&, BufferViews, TernReference&);  // the part of the model
 CheckResult check_outputs(const CaseSpec&, const TernReference&, BufferViews);
 
 }  // namespace assay::ternary_training

@@ -1,67 +1,36 @@
+// The reference against witnesses that share no code with it, the baselines, the examples, the
+// server, and outputs that must be rejected.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "../../challenges/dflash_verify/language_model.h"
 #include "../../challenges/dflash_verify/trusted.h"
-#include "run/challenge_registry.h"
-#include "run/layout.h"
-#include "support/direct_runner.h"
+#include "challenges/challenge_fixture.h"
 
 namespace assay::dflash_verify {
 namespace {
 
 using nlohmann::json;
-namespace fs = std::filesystem;
+using testing::ChallengeUnderTest;
+using testing::Filled;
 
-constexpr const char* kName = "dflash_verify";
-
-const Challenge& challenge() {
-  for (const auto& row : challenge_rows()) {
-    if (row.name == std::string(kName)) return row.get();
-  }
-  throw std::runtime_error("not registered");
+const ChallengeUnderTest& subject() {
+  static const ChallengeUnderTest loaded("dflash_verify");
+  return loaded;
 }
 
-std::string source(const std::string& file) {
-  return std::string(ASSAY_SOURCE_DIR) + "/challenges/" + kName + "/" + file;
-}
-
-// The buffers of one case, filled and poisoned.
-class Case {
+class Case : public Filled {
  public:
-  Case(CaseSpec given, std::uint64_t seed)
-      : spec(std::move(given)),
-        plan(challenge().plan(spec)),
-        layout(run::make_layout(plan, challenge().has_callbacks(spec))),
-        input(layout.input_bytes + 64),
-        output(layout.output_bytes + 64),
-        buffers(run::views(layout, input.data(), output.data())) {
-    challenge().fill(spec, plan, seed, buffers);
-    made = challenge().reference(spec, plan, buffers);
-    server = challenge().callbacks(spec, plan, buffers);
-    run::poison(plan, layout, output.data(), seed);
-  }
+  Case(const CaseSpec& spec, std::uint64_t seed) : Filled(subject(), spec, seed) {}
   explicit Case(const json& params, std::uint64_t seed = 1) : Case(spec_with(params), seed) {}
 
-  const DflashReference& reference() const { return static_cast<const DflashReference&>(*made); }
-  CheckResult check() const { return challenge().check(spec, plan, *made, buffers, server.get()); }
-
-  CaseSpec spec;
-  CasePlan plan;
-  run::Layout layout;
-  std::vector<std::byte> input, output;
-  std::vector<BufferView> buffers;
-  std::unique_ptr<Reference> made;
-  std::unique_ptr<CallbackServer> server;
+  const DflashReference& reference() const { return reference_as<DflashReference>(); }
 
  private:
   static CaseSpec spec_with(const json& params) {
@@ -159,7 +128,7 @@ TEST(DflashWitness, AcceptanceIsTheLongestConfirmedPathOfEverySmallTree) {
   for (const Toy& toy : toys) items.push_back(toy.script());
   const Case c(json{{"entry", "accept"}, {"V", 24}, {"items", items}});
   const DflashReference& r = c.reference();
-  const auto* token = c.buffers[accept::kToken].as<std::int32_t>();
+  const auto* token = c.buffer(accept::kToken).as<std::int32_t>();
   std::int64_t first = 0, nonempty = 0;
   for (std::size_t b = 0; b < toys.size(); ++b) {
     const Toy& toy = toys[b];
@@ -193,7 +162,7 @@ TEST(DflashWitness, AcceptanceIsTheLongestConfirmedPathOfEverySmallTree) {
 TEST(DflashWitness, MasksAreTheTransitiveClosure) {
   const Case c(json{{"entry", "mask"}, {"items", {{{"P", 9}, {"n", 70}}, {{"P", 2}, {"n", 5}}}}},
                4);
-  const auto* parent = c.buffers[mask::kParent].as<std::int32_t>();
+  const auto* parent = c.buffer(mask::kParent).as<std::int32_t>();
   const DflashReference& r = c.reference();
   const std::size_t ldm = r.bits.size() / 75;
   for (const auto& [first, n, P] : {std::tuple{0, 70, 9}, std::tuple{70, 5, 2}}) {
@@ -231,10 +200,10 @@ TEST(DflashWitness, AttentionIsTheMaskedFullMatrix) {
                     {"scale", -0.3},
                     {"items", {{{"P", P}, {"n", n}}}}},
                3);
-  const auto* parent = c.buffers[attention::kParent].as<std::int32_t>();
-  const auto* q = c.buffers[attention::kQ].as<float>();
-  const auto* k = c.buffers[attention::kK].as<float>();
-  const auto* v = c.buffers[attention::kV].as<float>();
+  const auto* parent = c.buffer(attention::kParent).as<std::int32_t>();
+  const auto* q = c.buffer(attention::kQ).as<float>();
+  const auto* k = c.buffer(attention::kK).as<float>();
+  const auto* v = c.buffer(attention::kV).as<float>();
   const auto sees = [&](std::int64_t i, std::int64_t j) {
     if (j < P) return true;
     for (std::int64_t a = i; a >= 0; a = parent[a]) {
@@ -273,7 +242,7 @@ TEST(DflashWitness, TheTextIsThatOfOneTokenAtATime) {
   const Case c(
       json{{"entry", "generate"}, {"V", 41}, {"n_prompt", 6}, {"max_new", 25}, {"max_nodes", 5}},
       8);
-  const auto prompt = c.buffers[generate::kPrompt].span<std::int32_t>();
+  const auto prompt = c.buffer(generate::kPrompt).span<std::int32_t>();
   Text text(prompt.begin(), prompt.end());
   std::vector<float> logits(41);
   for (std::size_t at = 0; text.size() < prompt.size() + 25; ++at) {
@@ -286,7 +255,8 @@ TEST(DflashWitness, TheTextIsThatOfOneTokenAtATime) {
     request.pos = static_cast<std::int64_t>(at);
     request.token = text[at];
     const std::span bytes(reinterpret_cast<const std::byte*>(&request), sizeof(CallHeader) + 20);
-    ASSERT_EQ(c.server->serve(kVerify, bytes, std::as_writable_bytes(std::span(logits))), ASSAY_OK);
+    ASSERT_EQ(c.server()->serve(kVerify, bytes, std::as_writable_bytes(std::span(logits))),
+              ASSAY_OK);
     if (at + 1 < text.size()) continue;
     text.push_back(
         static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
@@ -324,10 +294,10 @@ TEST(DflashWitness, SamplingIsLossless) {
                       {"items", {{{"P", 3}, {"parent", {-1, -1}}}}}},
                  12);
     const DflashReference& r = c.reference();
-    const auto* token = c.buffers[accept::kToken].as<std::int32_t>();
+    const auto* token = c.buffer(accept::kToken).as<std::int32_t>();
     const auto softmax = [&](int handle) {
       std::vector<double> p(16);
-      const float* x = c.buffers[static_cast<std::size_t>(handle)].as<float>();
+      const float* x = c.buffer(handle).as<float>();
       double sum = 0;
       for (std::size_t j = 0; j < 16; ++j) sum += p[j] = std::exp(static_cast<double>(x[j]));
       for (double& y : p) y /= sum;
@@ -362,8 +332,9 @@ TEST(DflashWitness, SamplingIsLossless) {
 class Correct : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Correct, PassesEveryCaseThatIsNotTimed) {
-  testing::DirectRunner runner(kName, testing::compile(source(GetParam()), kName));
-  for (const CaseSpec& c : testing::spec_of(kName).cases) {
+  testing::DirectRunner runner(subject().name,
+                               testing::compile(subject().file(GetParam()), subject().name));
+  for (const CaseSpec& c : subject().spec.cases) {
     if (c.group == CaseGroup::timed) continue;
     for (const std::uint64_t seed : {1, 2}) {
       const CaseResult result = runner.run(c, seed);
@@ -383,66 +354,40 @@ INSTANTIATE_TEST_SUITE_P(
                       "../../submissions/textbook/dflash_verify/submission.cpp",
                       "../../submissions/tuned/dflash_verify/submission.cpp"));
 
-struct Example {
-  std::string path, verdict;
-  std::vector<std::string> cases;
-};
-
-std::vector<Example> examples() {
-  std::vector<Example> found;
-  for (const auto& entry : fs::directory_iterator(source("examples"))) {
-    std::ifstream file(entry.path());
-    std::string line, slashes, name;
-    std::getline(file, line);
-    std::istringstream words(line);
-    Example example{entry.path(), "", {}};
-    words >> slashes >> example.verdict;
-    while (words >> name) example.cases.push_back(name);
-    found.push_back(example);
-  }
-  return found;
-}
-
-TEST(DflashExamples, CoverEveryTrap) {
-  std::set<std::string> caught;
-  for (const Example& example : examples())
-    caught.insert(example.cases.begin(), example.cases.end());
-  for (const CaseSpec& c : testing::spec_of(kName).cases) {
-    if (c.group != CaseGroup::trap) continue;
-    EXPECT_TRUE(caught.contains(c.name) || !c.uncaught_reason.empty()) << c.name;
-  }
-}
+TEST(DflashExamples, CoverEveryTrap) { testing::expect_traps_covered(subject()); }
 
 // --- generator and checker -------------------------------------------------------------------------
 
+TEST(DflashPlan, EveryHandleHasItsBuffer) {
+  const std::map<std::int32_t, int> handles{
+      {kMask, mask::kHandles},           {kFullMask, full_mask::kHandles},
+      {kAttention, attention::kHandles}, {kAccept, accept::kHandles},
+      {kCompact, compact::kHandles},     {kGenerate, generate::kHandles}};
+  for (const CaseSpec& spec : subject().spec.cases) {
+    const CasePlan plan = subject().challenge->plan(spec);
+    EXPECT_EQ(std::ssize(plan.buffers), handles.at(plan.entry)) << spec.name;
+  }
+}
+
 TEST(DflashFill, DependsOnTheSeedAlone) {
-  for (const CaseSpec& spec : testing::spec_of(kName).cases) {
+  for (const CaseSpec& spec : subject().spec.cases) {
     if (spec.group != CaseGroup::core) continue;
     const Case a(spec, 7), b(spec, 7), other(spec, 8);
     bool differs = false;
-    for (std::size_t i = 0; i < a.buffers.size(); ++i) {
-      if (a.plan.buffers[i].role == Role::output || a.buffers[i].bytes == 0) continue;
-      EXPECT_EQ(std::memcmp(a.buffers[i].data, b.buffers[i].data, a.buffers[i].bytes), 0)
-          << spec.name;
-      differs |= std::memcmp(a.buffers[i].data, other.buffers[i].data, a.buffers[i].bytes) != 0;
+    for (int handle = 0; handle < std::ssize(a.plan().buffers); ++handle) {
+      if (a.plan().buffers[static_cast<std::size_t>(handle)].role == Role::output) continue;
+      EXPECT_EQ(a.bytes(handle), b.bytes(handle)) << spec.name;
+      differs |= a.bytes(handle) != other.bytes(handle);
     }
     EXPECT_TRUE(differs) << spec.name;
   }
 }
 
 TEST(DflashCheck, RejectsUntouchedZeroAndNanOutputs) {
-  for (const CaseSpec& spec : testing::spec_of(kName).cases) {
+  for (const CaseSpec& spec : subject().spec.cases) {
     // dv_compact works in place: its untouched output is judged by the examples.
     if (spec.group != CaseGroup::core || spec.params.at("entry") == "compact") continue;
-    const Case c(spec, 5);
-    EXPECT_FALSE(c.check().pass) << spec.name << " untouched";
-    for (const int byte : {0x00, 0xff}) {
-      for (std::size_t i = 0; i < c.buffers.size(); ++i) {
-        if (c.plan.buffers[i].role == Role::output)
-          std::memset(c.buffers[i].data, byte, c.buffers[i].bytes);
-      }
-      EXPECT_FALSE(c.check().pass) << spec.name << " filled with " << byte;
-    }
+    testing::expect_blank_outputs_fail(subject(), spec.name);
   }
 }
 
@@ -453,9 +398,9 @@ TEST(DflashServer, RefusesWhatDoesNotFit) {
   const auto ask = [&](std::uint32_t kind, CallHeader header, std::size_t body) {
     std::vector<std::byte> request(sizeof header + body);
     std::memcpy(request.data(), &header, sizeof header);
-    return c.server->serve(kind, request, response);
+    return c.server()->serve(kind, request, response);
   };
-  EXPECT_EQ(c.server->serve(kVerify, {}, response), ASSAY_EINVAL);
+  EXPECT_EQ(c.server()->serve(kVerify, {}, response), ASSAY_EINVAL);
   EXPECT_EQ(ask(kVerify, {-1, 1}, 64), ASSAY_EINVAL);
   EXPECT_EQ(ask(kVerify, {std::int64_t{1} << 62, std::int64_t{1} << 62}, 64), ASSAY_EINVAL);
   EXPECT_EQ(ask(kVerify, {2, 1}, 24), ASSAY_EINVAL);
