@@ -1,4 +1,4 @@
-// assay report: writes the rankings into the readme.
+// assay report: writes the rankings, a section of the readme and a document of their own.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -6,70 +6,140 @@
 
 #include "cli/context.h"
 #include "grade/scoreboard.h"
-#include "report/markdown.h"
+#include "report/rankings.h"
 #include "util/files.h"
 
 namespace assay::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct Options {
-  std::string readme, results;
+  std::string readme, rankings, results;
   bool check = false;
 };
 
-namespace fs = std::filesystem;
+// What to write and where. `readme` is empty when no readme belongs to these results.
+struct Targets {
+  fs::path readme, rankings;
+};
+
+struct Document {
+  fs::path file;
+  std::string before, after;
+};
+
+fs::path results_folder(const Context& context, const Options& o) {
+  return o.results.empty() ? context.results() : fs::path(o.results);
+}
+
+// The root's readme shows the root's own results: a board from elsewhere does not displace them
+// unless the readme is named.
+Targets find_targets(const Context& context, const Options& o) {
+  Targets targets{o.readme, o.rankings};
+  const fs::path own = context.root / "README.md";
+  if (targets.readme.empty() && o.results.empty() && fs::exists(own)) targets.readme = own;
+  if (targets.rankings.empty()) targets.rankings = results_folder(context, o) / "RANKINGS.md";
+  return targets;
+}
 
 // An empty board is fine where nothing has run yet, but not in a folder that was named: a typing
 // error would wipe the rankings.
-Scoreboard load_board(const Context& context, const std::string& folder) {
-  if (folder.empty()) return load_scoreboard(context.results() / "scoreboard.json");
-  const fs::path file = fs::path(folder) / "scoreboard.json";
-  if (!fs::exists(file)) {
-    throw Error(fmt::format("no {}: `assay run --results {}` writes it", file.string(), folder));
+Scoreboard load_board(const Context& context, const Options& o) {
+  const fs::path file = results_folder(context, o) / "scoreboard.json";
+  if (!o.results.empty() && !fs::exists(file)) {
+    throw Error(fmt::format("no {}: `assay run --results {}` writes it", file.string(), o.results));
   }
   return load_scoreboard(file);
 }
 
+fs::path resolved(const fs::path& file) { return fs::weakly_canonical(fs::absolute(file)); }
+
+// How a link in one file names another file. Empty when there is no such file.
+std::string link_from(const fs::path& file, const fs::path& other) {
+  if (other.empty()) return "";
+  return resolved(other).lexically_relative(resolved(file).parent_path()).string();
+}
+
+// Empty when there is none yet. A file that somebody else wrote is never overwritten.
+std::string read_generated(const fs::path& file) {
+  if (!fs::exists(file)) return "";
+  std::string text = read_file(file);
+  if (text.empty() || text.starts_with(kGenerated)) return text;
+  throw Error(fmt::format(
+      "{} was not written by `assay report`: move it away, or name another file with --rankings",
+      file.string()));
+}
+
+std::vector<Document> documents(const Targets& targets, const Scoreboard& board,
+                                const std::vector<ChallengeSpec>& specs) {
+  std::vector<Document> all{
+      {targets.rankings, read_generated(targets.rankings),
+       rankings_document(board, specs, link_from(targets.rankings, targets.readme))}};
+  if (targets.readme.empty()) return all;
+  const std::string section =
+      ranking_section(board, specs, link_from(targets.readme, targets.rankings));
+  const std::string before = read_file(targets.readme);
+  all.push_back(
+      {targets.readme, before, replace_section(before, section, targets.readme.string())});
+  return all;
+}
+
+int check(const std::vector<Document>& all) {
+  int status = kDone;
+  for (const Document& d : all) {
+    if (d.before == d.after) continue;
+    fmt::print(stderr, "{} is out of date: run `assay report` and commit it\n", d.file.string());
+    status = kCheckFailed;
+  }
+  return status;
+}
+
+void write(const Document& d) {
+  if (d.before == d.after) return;
+  require_writable_directory(resolved(d.file).parent_path());
+  write_file_atomically(d.file, d.after);
+  fmt::print("wrote {}\n", d.file.string());
+}
+
 int report(const Context& context, const Options& o) {
-  const fs::path readme = o.readme.empty() ? context.root / "README.md" : fs::path(o.readme);
-  const Scoreboard board = load_board(context, o.results);
-  const std::string before = read_file(readme);
-  const std::string after =
-      replace_section(before, ranking_section(board, load_specs(context)), readme.string());
-  if (before == after) {
-    fmt::print("{} is up to date ({} results)\n", readme.string(), board.entries.size());
-    return kDone;
+  const Scoreboard board = load_board(context, o);
+  const auto all = documents(find_targets(context, o), board, load_specs(context));
+  if (o.check && check(all) != kDone) return kCheckFailed;
+  if (!o.check) {
+    for (const Document& d : all) write(d);
   }
-  if (o.check) {
-    fmt::print(stderr, "{} is out of date: run `assay report` and commit it\n", readme.string());
-    return kCheckFailed;
-  }
-  write_file_atomically(readme, after);
-  fmt::print("wrote the rankings of {} results into {}\n", board.entries.size(), readme.string());
+  fmt::print("the rankings show the board as it is: {} results\n", board.entries.size());
   return kDone;
 }
 
 }  // namespace
 
 void add_report(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("report", "write the rankings into README.md");
+  auto* command = app.add_subcommand("report", "Write the rankings: README.md and RANKINGS.md");
   auto options = std::make_shared<Options>();
   command->add_option("--readme", options->readme,
-                      "file to write into (default: README.md of the root); the rankings replace\n"
-                      "what stands between the lines <!-- assay:begin --> and <!-- assay:end -->");
+                      "file that gets the overall tables, between its lines\n"
+                      "<!-- assay:begin --> and <!-- assay:end --> (default: README.md of the\n"
+                      "root, if it exists and --results is not given)");
+  command->add_option("--rankings", options->rankings,
+                      "file that gets everything else, written whole (default: RANKINGS.md in\n"
+                      "the folder of results)");
   command->add_option("--results", options->results,
                       "folder of scoreboard.json (default: results/ of the root)");
-  command->add_flag(
-      "--check", options->check,
-      "write nothing; exit with 1 when the file does not show the scoreboard as it is");
+  command->add_flag("--check", options->check,
+                    "write nothing; exit with 1 when a file does not show the board as it is");
   command->footer(
-      "\nThe rankings are a function of the scoreboard and the challenges' specs alone: nothing "
-      "is\n"
-      "run, and the same scoreboard gives the same text.\n"
+      "\nReads the board and the challenges' specs, and nothing else: nothing is run, and the "
+      "same\n"
+      "board gives the same text. Of a large board the README shows the best 20 models; the\n"
+      "rankings compare the best 20 head to head and list the best 100 of each challenge.\n"
+      "\nExit status: 0 written or up to date, 1 --check found a stale file, 2 an error.\n"
       "\nExamples:\n"
-      "  assay report                                  after `assay run`\n"
-      "  assay report --check                          in continuous integration\n"
-      "  assay report --results /tmp/r --readme X.md   another board into another file\n");
+      "  assay report                        after `assay run`\n"
+      "  assay report --check                in continuous integration\n"
+      "  assay report --results /tmp/r       another board, into /tmp/r/RANKINGS.md\n"
+      "  assay report --results /tmp/r --readme X.md --rankings Y.md\n");
   command->callback([options, &action] {
     action = [options](const Context& context) { return report(context, *options); };
   });

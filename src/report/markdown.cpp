@@ -4,17 +4,15 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <tuple>
 
 #include "grade/grade.h"
 #include "report/figures.h"
 #include "report/markdown_text.h"
-#include "report/standings.h"
 
-namespace assay {
+namespace assay::report {
 namespace {
-
-using namespace report;  // only names of this folder
 
 using Rows = std::vector<std::vector<std::string>>;
 
@@ -71,6 +69,18 @@ std::string attempt_name(const BoardEntry& e) {
   return e.cell.key.attempt.empty() ? "1" : markdown_text(e.cell.key.attempt);
 }
 
+// The first of them, as many as a table shows.
+template <typename T>
+std::span<const T> first(const std::vector<T>& all, std::size_t most) {
+  return std::span(all).first(std::min(most, all.size()));
+}
+
+// What a table leaves out, as a paragraph; empty when it shows all.
+std::string left_out(const char* which, std::size_t most, std::size_t all, const char* where) {
+  if (all <= most) return "";
+  return fmt::format("Only the {} {} of {} are shown{}.\n\n", which, most, all, where);
+}
+
 // --- overall -----------------------------------------------------------------
 
 // The challenge with the highest (sign = 1) or lowest (sign = -1) total; the first of equals.
@@ -88,28 +98,107 @@ std::string extreme(const Standings& all, const Standing& s, int sign) {
   return fmt::format("{} {}", markdown_text(spec->title), points(*found->score.total));
 }
 
-std::string overall_table(const Standings& all) {
-  Rows rows;
-  for (const Standing& s : all.models) {
-    const auto attempted = fmt::format("{}/{}", s.attempted, all.challenges.size());
-    if (!s.average) {
-      rows.push_back({kNone, markdown_text(s.model), kNotRun, kNone, attempted, kNone, kNone});
-      continue;
-    }
-    rows.push_back({fmt::format("{}{}", s.rank, s.tied ? "=" : ""), markdown_text(s.model),
-                    with_interval(*s.average, s.interval) + remarks(all, s), letter(*s.average),
-                    attempted, extreme(all, s, 1), extreme(all, s, -1)});
-  }
-  return "#### Overall\n\n" +
-         markdown_table(
-             {"Rank", "Model", "Average score (95 %)", "Grade", "Attempted", "Best", "Worst"},
-             "rlrccll", rows) +
-         kRankNote;
+std::vector<std::string> overall_row(const Standings& all, const Standing& s) {
+  const auto attempted = fmt::format("{}/{}", s.attempted, all.challenges.size());
+  if (!s.average) return {kNone, markdown_text(s.model), kNotRun, kNone, attempted, kNone, kNone};
+  return {fmt::format("{}{}", s.rank, s.tied ? "=" : ""),
+          markdown_text(s.model),
+          with_interval(*s.average, s.interval) + remarks(all, s),
+          letter(*s.average),
+          attempted,
+          extreme(all, s, 1),
+          extreme(all, s, -1)};
 }
 
-// --- grade matrix ------------------------------------------------------------
+// --- per challenge -----------------------------------------------------------
 
-std::string matrix(const Standings& all) {
+std::vector<const BoardEntry*> by_score(const Standings& all, std::size_t column) {
+  std::vector<const BoardEntry*> entries;
+  for (const Standing& s : all.models) {
+    if (s.best[column] != nullptr) entries.push_back(s.best[column]);
+  }
+  std::stable_sort(entries.begin(), entries.end(), [](const BoardEntry* a, const BoardEntry* b) {
+    return a->score.total.value_or(-1) > b->score.total.value_or(-1);
+  });
+  return entries;
+}
+
+std::string speed_title(const std::vector<const BoardEntry*>& entries) {
+  for (const BoardEntry* e : entries) {
+    if (!e->score.modelled_on.empty())
+      return fmt::format("Speed modelled on {}, floor = 1", e->score.modelled_on);
+  }
+  return "Speed, par = 1 (95 %)";
+}
+
+std::vector<std::string> challenge_row(const BoardEntry& e, const ChallengeSpec& spec) {
+  const Score& s = e.score;
+  return {markdown_text(e.cell.key.model),
+          (s.total ? s.letter + " " : "") + total(s) + remarks(e, spec),
+          dimension_points(s, "correctness"),
+          speed_against_par(s),
+          code(s.verdict),
+          markdown_text(main_reason(e, spec))};
+}
+
+// --- how it was measured -----------------------------------------------------
+
+std::string machine_text(const Machine& m) {
+  constexpr double kGibi = 1 << 30;
+  return fmt::format("{}, {} cores, {:.0f} GiB; {}; {}", m.cpu, m.cores,
+                     static_cast<double>(m.memory_bytes) / kGibi, m.os, m.compiler);
+}
+
+std::string assay_text(const BoardEntry& e) {
+  return e.assay_commit.empty()
+             ? e.assay_version
+             : fmt::format("{} ({})", e.assay_version, e.assay_commit.substr(0, 12));
+}
+
+// Machine, assay, seed and isolation, which results may share.
+using Setting = std::tuple<std::string, std::string, std::string, std::string>;
+
+struct Use {
+  Setting setting;
+  std::string newest;
+  int cells = 0;
+};
+
+// The newest first.
+std::vector<Use> settings_of(const Scoreboard& board) {
+  std::map<Setting, Use> uses;
+  for (const auto& [key, e] : board.entries) {
+    const Setting setting{machine_text(e.machine), assay_text(e), std::to_string(e.cell.seed),
+                          e.cell.isolation};
+    Use& use = uses[setting];
+    use.setting = setting;
+    use.newest = std::max(use.newest, e.cell.finished_at);
+    ++use.cells;
+  }
+  std::vector<Use> sorted;
+  for (auto& [setting, use] : uses) sorted.push_back(std::move(use));
+  std::ranges::stable_sort(sorted, std::ranges::greater(), &Use::newest);
+  return sorted;
+}
+
+}  // namespace
+
+const char* device_title(Device device) {
+  return device == Device::cpu ? "C++ on the CPU" : "CUDA on the simulated GPU";
+}
+
+std::string overall_table(const Standings& all, std::size_t most) {
+  Rows rows;
+  for (const Standing& s : first(all.models, most)) rows.push_back(overall_row(all, s));
+  return markdown_table(
+             {"Rank", "Model", "Average score (95 %)", "Grade", "Attempted", "Best", "Worst"},
+             "rlrccll", rows) +
+         left_out("best", most, all.models.size(), "");
+}
+
+std::string rank_note() { return kRankNote; }
+
+std::string grade_matrix(const Standings& all) {
   std::vector<std::string> header{"Model"};
   for (const ChallengeSpec* spec : all.challenges) header.push_back(markdown_text(spec->title));
   Rows rows;
@@ -119,7 +208,7 @@ std::string matrix(const Standings& all) {
       rows.back().push_back(cell_text(s.best[i], *all.challenges[i]));
     }
   }
-  return "#### Grades\n\n" + markdown_table(header, matrix_alignment(all.challenges.size()), rows);
+  return markdown_table(header, matrix_alignment(all.challenges.size()), rows);
 }
 
 std::string attempts_table(const Standings& all) {
@@ -140,141 +229,50 @@ std::string attempts_table(const Standings& all) {
          markdown_table({"Model", "Challenge", "Attempts"}, "lll", rows);
 }
 
-// --- head to head ------------------------------------------------------------
-
-std::string head_to_head_table(const Standings& all) {
-  if (all.models.size() < 2) return "";
+std::string head_to_head_table(const Standings& all, std::size_t most) {
+  const auto models = first(all.models, most);
+  if (models.size() < 2) return "";
   std::vector<std::string> header{"Wins-ties-losses of \\ against"};
-  for (const Standing& s : all.models) header.push_back(markdown_text(s.model));
+  for (const Standing& s : models) header.push_back(markdown_text(s.model));
   Rows rows;
-  for (const Standing& a : all.models) {
+  for (const Standing& a : models) {
     rows.push_back({markdown_text(a.model)});
-    for (const Standing& b : all.models) {
+    for (const Standing& b : models) {
       const Record r = head_to_head(a, b);
       const bool played = &a != &b && r.games() > 0;
       rows.back().push_back(played ? fmt::format("{}-{}-{}", r.wins, r.ties, r.losses) : kNone);
     }
   }
-  return "#### Head to head\n\nOver the challenges that both attempted; overlapping intervals are "
-         "a "
-         "tie.\n\n" +
-         markdown_table(header, matrix_alignment(all.models.size()), rows);
+  return "Over the challenges that both attempted; overlapping intervals are a tie.\n\n" +
+         left_out("best", most, all.models.size(), "") +
+         markdown_table(header, matrix_alignment(models.size()), rows);
 }
 
-// --- per challenge -----------------------------------------------------------
-
-std::vector<const BoardEntry*> by_score(const Standings& all, std::size_t column) {
-  std::vector<const BoardEntry*> entries;
-  for (const Standing& s : all.models) {
-    if (s.best[column] != nullptr) entries.push_back(s.best[column]);
-  }
-  std::stable_sort(entries.begin(), entries.end(), [](const BoardEntry* a, const BoardEntry* b) {
-    return a->score.total.value_or(-1) > b->score.total.value_or(-1);
-  });
-  return entries;
-}
-
-std::string speed_title(const Standings& all, std::size_t column) {
-  for (const BoardEntry* e : by_score(all, column)) {
-    if (!e->score.modelled_on.empty())
-      return fmt::format("Speed modelled on {}, floor = 1", e->score.modelled_on);
-  }
-  return "Speed, par = 1 (95 %)";
-}
-
-std::string challenge_table(const Standings& all, std::size_t column) {
-  const ChallengeSpec& spec = *all.challenges[column];
+std::string challenge_table(const Standings& all, std::size_t column, std::size_t most) {
+  const auto entries = by_score(all, column);
+  if (entries.empty()) return "Not attempted yet.\n\n";
   Rows rows;
-  for (const BoardEntry* e : by_score(all, column)) {
-    const Score& s = e->score;
-    rows.push_back({markdown_text(e->cell.key.model),
-                    (s.total ? s.letter + " " : "") + total(s) + remarks(*e, spec),
-                    dimension_points(s, "correctness"), speed_against_par(s), code(s.verdict),
-                    markdown_text(main_reason(*e, spec))});
+  for (const BoardEntry* e : first(entries, most)) {
+    rows.push_back(challenge_row(*e, *all.challenges[column]));
   }
-  std::string text =
-      fmt::format("#### {} ({})\n\n", markdown_text(spec.title), markdown_text(spec.difficulty));
-  if (rows.empty()) return text + "Not attempted yet.\n\n";
-  return text + markdown_table({"Model", "Score (95 %)", "Correctness", speed_title(all, column),
-                                "Verdict", "Main reason"},
-                               "lrrrcl", rows);
+  return markdown_table({"Model", "Score (95 %)", "Correctness", speed_title(entries), "Verdict",
+                         "Main reason"},
+                        "lrrrcl", rows) +
+         left_out("best", most, entries.size(), "; `assay show MODEL CHALLENGE` knows the others");
 }
 
-// --- how it was measured -----------------------------------------------------
-
-std::string machine_text(const Machine& m) {
-  constexpr double kGibi = 1 << 30;
-  return fmt::format("{}, {} cores, {:.0f} GiB; {}; {}", m.cpu, m.cores,
-                     static_cast<double>(m.memory_bytes) / kGibi, m.os, m.compiler);
-}
-
-std::string assay_text(const BoardEntry& e) {
-  return e.assay_commit.empty()
-             ? e.assay_version
-             : fmt::format("{} ({})", e.assay_version, e.assay_commit.substr(0, 12));
-}
-
-std::string how_measured(const Scoreboard& board) {
-  using Setting = std::tuple<std::string, std::string, std::string, std::string>;
-  struct Use {
-    std::string newest;
-    int cells = 0;
-  };
-  std::map<Setting, Use> uses;
-  for (const auto& [key, e] : board.entries) {
-    Use& use = uses[{machine_text(e.machine), assay_text(e), std::to_string(e.cell.seed),
-                     e.cell.isolation}];
-    use.newest = std::max(use.newest, e.cell.finished_at);
-    ++use.cells;
-  }
-  std::vector<std::pair<Setting, Use>> sorted(uses.begin(), uses.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second.newest > b.second.newest; });
-  Rows rows;
-  for (const auto& [setting, use] : sorted) {
-    const auto& [machine, version, seed, isolation] = setting;
-    rows.push_back({markdown_text(use.newest), std::to_string(use.cells), markdown_text(machine),
-                    markdown_text(version), seed, markdown_text(isolation)});
-  }
-  return "### How it was measured\n\n" +
-         markdown_table({"Newest result", "Results", "Machine", "assay", "Seed", "Isolation"},
-                        "lrllrl", rows) +
-         kMethod;
-}
-
-const char* device_title(Device device) {
-  return device == Device::cpu ? "C++ on the CPU" : "CUDA on the simulated GPU";
-}
-
-std::string device_heading(Device device) {
-  const std::string heading = fmt::format("### {}\n\n", device_title(device));
-  if (device != Device::sim) return heading;
-  return heading +
-         "The PTX that nvcc made, executed and checked by assay's simulator. Speeds are modelled "
-         "from "
-         "exact counts, never measured; `assay show` has the formula.\n\n";
-}
-
-std::string device_tables(const Scoreboard& board, const std::vector<ChallengeSpec>& specs,
-                          Device device) {
-  const Standings all = make_standings(board, specs, device);
-  std::string text =
-      overall_table(all) + matrix(all) + attempts_table(all) + head_to_head_table(all);
-  for (std::size_t i = 0; i < specs.size(); ++i) text += challenge_table(all, i);
-  return text;
-}
-
-// The models that answered on several devices, a line for each device.
-std::string side_by_side(const Scoreboard& board, const std::vector<ChallengeSpec>& specs,
-                         const std::vector<Device>& all_devices) {
+std::string side_by_side_table(const std::map<Device, Standings>& devices) {
+  if (devices.size() < 2) return "";
+  const auto& challenges = devices.begin()->second.challenges;
   std::vector<std::string> header{"Model", "Device"};
-  for (const ChallengeSpec& spec : specs) header.push_back(markdown_text(spec.title));
+  for (const ChallengeSpec* spec : challenges) header.push_back(markdown_text(spec->title));
   std::map<std::string, Rows> models;
-  for (const Device device : all_devices) {
-    const Standings all = make_standings(board, specs, device);
+  for (const auto& [device, all] : devices) {
     for (const Standing& s : all.models) {
       std::vector<std::string> row{markdown_text(s.model), device_title(device)};
-      for (std::size_t i = 0; i < s.best.size(); ++i) row.push_back(cell_text(s.best[i], specs[i]));
+      for (std::size_t i = 0; i < s.best.size(); ++i) {
+        row.push_back(cell_text(s.best[i], *challenges[i]));
+      }
       models[s.model].push_back(std::move(row));
     }
   }
@@ -283,24 +281,20 @@ std::string side_by_side(const Scoreboard& board, const std::vector<ChallengeSpe
     if (lines.size() > 1) rows.insert(rows.end(), lines.begin(), lines.end());
   }
   if (rows.empty()) return "";
-  return "### Side by side\n\nModels with answers for several devices. A device's speeds say "
-         "nothing about another's.\n\n" +
-         markdown_table(header, "l" + matrix_alignment(specs.size()), rows);
+  return markdown_table(header, "l" + matrix_alignment(challenges.size()), rows);
 }
 
-}  // namespace
-
-std::string ranking_section(const Scoreboard& board, const std::vector<ChallengeSpec>& specs) {
-  std::string text = "<!-- Generated by `assay report`. Edits here will be lost. -->\n\n";
-  if (board.entries.empty()) {
-    return text + "Nothing has been measured yet: run `scripts/run.sh`.\n\n";
+std::string how_measured(const Scoreboard& board, std::size_t most) {
+  const auto uses = settings_of(board);
+  Rows rows;
+  for (const Use& use : first(uses, most)) {
+    const auto& [machine, version, seed, isolation] = use.setting;
+    rows.push_back({markdown_text(use.newest), std::to_string(use.cells), markdown_text(machine),
+                    markdown_text(version), seed, markdown_text(isolation)});
   }
-  const auto all_devices = devices(board);
-  for (const Device device : all_devices) {
-    text += device_heading(device) + device_tables(board, specs, device);
-  }
-  text += side_by_side(board, specs, all_devices);
-  return text + how_measured(board) + '\n';
+  return markdown_table({"Newest result", "Results", "Machine", "assay", "Seed", "Isolation"},
+                        "lrllrl", rows) +
+         left_out("newest", most, uses.size(), "") + kMethod;
 }
 
-}  // namespace assay
+}  // namespace assay::report

@@ -1,25 +1,31 @@
-// The generated part of the README.
+// The tables of the rankings, as GitHub Markdown. Names and details are escaped; every table ends
+// with an empty line. `most` limits the rows of a table that would grow with the board, and those
+// columns that grow with it; what is left out is said below it.
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <string>
-#include <vector>
 
-#include "assay/case.h"
 #include "assay/results.h"
+#include "report/standings.h"
 
-namespace assay {
+namespace assay::report {
 
-inline constexpr const char* kSectionBegin = "<!-- assay:begin -->";
-inline constexpr const char* kSectionEnd = "<!-- assay:end -->";
+const char* device_title(Device);  // "C++ on the CPU"
 
-// GitHub Markdown from the board and the specs alone, byte for byte the same for the same board.
-// Names and details are escaped.
-std::string ranking_section(const Scoreboard&, const std::vector<ChallengeSpec>&);
+std::string overall_table(const Standings&, std::size_t most);
+std::string rank_note();  // what its ranks and averages mean
+std::string grade_matrix(const Standings&);
+std::string attempts_table(const Standings&);  // empty when no model made several
+// Empty when there are fewer than two models.
+std::string head_to_head_table(const Standings&, std::size_t most);
+std::string challenge_table(const Standings&, std::size_t column, std::size_t most);
 
-// `readme` with everything between the two marker lines replaced. Throws Error with the remedy when
-// the markers do not each stand once, on lines of their own, in this order. `file` names the readme
-// in errors.
-std::string replace_section(const std::string& readme, const std::string& section,
-                            const std::string& file = "README.md");
+// The models that answered on several devices, a line for each device; empty when there are none.
+// The standings of all devices are over the same challenges.
+std::string side_by_side_table(const std::map<Device, Standings>& devices);
 
-}  // namespace assay
+std::string how_measured(const Scoreboard&, std::size_t most);
+
+}  // namespace assay::report

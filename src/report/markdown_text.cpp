@@ -1,5 +1,7 @@
 #include "report/markdown_text.h"
 
+#include <fmt/format.h>
+
 namespace assay::report {
 namespace {
 
@@ -51,6 +53,19 @@ std::string markdown_text(std::string_view untrusted, std::size_t max_bytes) {
     }
   }
   if (text.size() < untrusted.size()) out += " ...";
+  return out;
+}
+
+std::string link_target(std::string_view path) {
+  constexpr std::string_view kPlain = "/._-~";
+  std::string out;
+  for (const char c : path) {
+    if (is_alphanumeric(c) || kPlain.find(c) != std::string_view::npos) {
+      out += c;
+    } else {
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
   return out;
 }
 

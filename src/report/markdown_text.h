@@ -12,6 +12,9 @@ namespace assay::report {
 // max_bytes is cut at a character and ends with an ellipsis.
 std::string markdown_text(std::string_view untrusted, std::size_t max_bytes = 160);
 
+// A path as the target of a link: what would end the link, or the line, is percent-encoded.
+std::string link_target(std::string_view path);
+
 // A table. Cells are Markdown already. Columns from the second on may be right-aligned: alignment
 // has one of 'l', 'r', 'c' per column.
 std::string markdown_table(const std::vector<std::string>& header, std::string_view alignment,

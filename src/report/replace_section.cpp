@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "report/markdown.h"
+#include "report/rankings.h"
 #include "util/files.h"
 
 namespace assay {

@@ -1,114 +1,82 @@
 #include "report/markdown.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "boards.h"
-#include "golden.h"
 #include "report/markdown_text.h"
 #include "report/standings.h"
-#include "util/files.h"
 
 namespace assay {
 namespace {
 
+using report::link_target;
 using report::markdown_text;
 using testing::full_board;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::two_specs;
 
-std::string error_of(const std::string& readme) {
-  try {
-    replace_section(readme, "new\n", "R.md");
-  } catch (const Error& e) {
-    return e.what();
+int rows_of(const std::string& table) {
+  std::istringstream in(table);
+  int rows = 0;
+  for (std::string line; std::getline(in, line);) rows += line.starts_with('|');
+  return rows - 2;  // the header and its rule
+}
+
+// --- tables of a large board ---------------------------------------------------
+
+// So many models, each with an answer to the first of the two challenges.
+report::Standings many_models(int models) {
+  static const std::vector<ChallengeSpec> kSpecs = two_specs();
+  static Scoreboard board;
+  board.entries.clear();
+  for (int i = 0; i < models; ++i) {
+    merge(board, testing::graded_entry(
+                     kSpecs[0], testing::sample_cell(kSpecs[0], fmt::format("model_{:03}", i))));
   }
-  return "no error";
+  return report::make_standings(board, kSpecs, Device::cpu);
 }
 
-// --- the section -------------------------------------------------------------
-
-TEST(RankingSection, LooksAsRead) {
-  testing::expect_golden("ranking.md", ranking_section(full_board(), two_specs()));
+TEST(LargeBoard, OverallTableShowsTheBestAndSaysSo) {
+  const auto all = many_models(7);
+  const std::string text = report::overall_table(all, 5);
+  EXPECT_EQ(rows_of(text), 5);
+  EXPECT_THAT(text, HasSubstr("\n\nOnly the best 5 of 7 are shown.\n\n"));
+  EXPECT_THAT(text, Not(HasSubstr("model_005")));
 }
 
-TEST(RankingSection, DependsOnTheBoardOnly) {
-  const std::string once = ranking_section(full_board(), two_specs());
-  EXPECT_EQ(ranking_section(full_board(), two_specs()), once);
-  const Scoreboard stored = parse_scoreboard(scoreboard_text(full_board()), "f");
-  EXPECT_EQ(ranking_section(stored, two_specs()), once);
+TEST(LargeBoard, AWholeTableSaysNothing) {
+  const auto all = many_models(5);
+  EXPECT_EQ(rows_of(report::overall_table(all, 5)), 5);
+  EXPECT_THAT(report::overall_table(all, 5), Not(HasSubstr("Only")));
+  EXPECT_THAT(report::head_to_head_table(all, 5), Not(HasSubstr("Only")));
+  EXPECT_THAT(report::challenge_table(all, 0, 5), Not(HasSubstr("Only")));
 }
 
-TEST(RankingSection, EmptyBoardSaysHowToFillIt) {
-  EXPECT_THAT(ranking_section({}, two_specs()), HasSubstr("scripts/run.sh"));
+TEST(LargeBoard, HeadToHeadComparesTheBestOnly) {
+  const std::string text = report::head_to_head_table(many_models(7), 3);
+  EXPECT_EQ(rows_of(text), 3);
+  EXPECT_THAT(text, HasSubstr("against | model_000 | model_001 | model_002 |\n"));
+  EXPECT_THAT(text, HasSubstr("Only the best 3 of 7 are shown."));
 }
 
-TEST(RankingSection, NotRunIsNeverZero) {
-  const auto specs = two_specs();
-  Scoreboard board;
-  merge(board, testing::graded_entry(specs[0], testing::untimed_cell(specs[0])));
-  const std::string text = ranking_section(board, specs);
-  EXPECT_THAT(text, HasSubstr("| – | untimed | not run | – | 0/2 |"));
-  EXPECT_THAT(text, HasSubstr("timing was switched off"));
-  EXPECT_THAT(text, Not(HasSubstr("| 0.0")));
+TEST(LargeBoard, AChallengeListsTheBestAndNamesTheCommandForTheOthers) {
+  const auto all = many_models(7);
+  const std::string text = report::challenge_table(all, 0, 4);
+  EXPECT_EQ(rows_of(text), 4);
+  EXPECT_THAT(text, HasSubstr("Only the best 4 of 7 are shown; `assay show MODEL CHALLENGE`"));
+  EXPECT_EQ(report::challenge_table(all, 1, 4), "Not attempted yet.\n\n");
 }
 
-TEST(RankingSection, MarkupInNamesAndDetailsIsEscaped) {
-  const std::string text = ranking_section(full_board(), two_specs());
-  EXPECT_THAT(text, HasSubstr("flawed &lt;b&gt;\\*model\\*&lt;/b&gt;"));
-  EXPECT_THAT(text, HasSubstr("Xeon \\| 8481C"));
-  EXPECT_THAT(text, Not(HasSubstr("<b>")));
-}
-
-TEST(RankingSection, EveryRowOfATableHasAsManyCells) {
-  std::size_t cells = 0;
-  std::istringstream in(ranking_section(full_board(), two_specs()));
-  for (std::string line; std::getline(in, line);) {
-    std::size_t bars = 0;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      bars += line[i] == '|' && (i == 0 || line[i - 1] != '\\');
-    }
-    if (!line.starts_with('|')) {
-      cells = 0;
-      continue;
-    }
-    if (cells != 0) {
-      EXPECT_EQ(bars, cells) << line;
-    }
-    cells = bars;
-  }
-}
-
-TEST(RankingSection, DevicesAreRankedApart) {
-  const auto specs = two_specs();
-  Scoreboard board;
-  for (const Device device : kDevices) {
-    CellResult cell = testing::sample_cell(specs[0]);
-    cell.key.device = device;
-    merge(board, testing::graded_entry(specs[0], cell));
-  }
-  const std::string text = ranking_section(board, specs);
-  EXPECT_THAT(text, HasSubstr("\n### C++ on the CPU\n"));
-  EXPECT_THAT(text, HasSubstr("\n### CUDA on the simulated GPU\n"));
-}
-
-TEST(RankingSection, DevicesOfOneModelStandSideBySide) {
-  const auto specs = two_specs();
-  Scoreboard board;
-  for (const auto& [model, device] :
-       {std::pair{"both", Device::cpu}, {"both", Device::sim}, {"one", Device::cpu}}) {
-    CellResult cell = testing::sample_cell(specs[0], model);
-    cell.key.device = device;
-    merge(board, testing::graded_entry(specs[0], cell));
-  }
-  const std::string text = ranking_section(board, specs);
-  const std::string table = text.substr(std::min(text.find("\n### Side by side\n"), text.size()));
-  const std::size_t cpp = table.find("| both | C++ on the CPU | **A** 100.0 |");
-  ASSERT_NE(cpp, std::string::npos) << text;
-  EXPECT_THAT(table.substr(table.find('\n', cpp)),
-              ::testing::StartsWith("\n| both | CUDA on the simulated GPU | not run |"));
-  EXPECT_EQ(table.substr(0, table.find("### How")).find("| one |"), std::string::npos);
+TEST(LargeBoard, TheNewestSettingsAreShown) {
+  const std::string text = report::how_measured(full_board(), 1);
+  EXPECT_EQ(rows_of(text), 1);
+  EXPECT_THAT(text, HasSubstr("2026-11-22T04"));
+  EXPECT_THAT(text, HasSubstr("Only the newest 1 of 2 are shown."));
 }
 
 // --- standings ---------------------------------------------------------------
@@ -196,40 +164,9 @@ TEST(MarkdownText, IsCutBetweenCharacters) {
   EXPECT_EQ(markdown_text("aé", 3), "aé");
 }
 
-// --- replacement -------------------------------------------------------------
-
-TEST(ReplaceSection, ReplacesWhatStandsBetweenTheMarkers) {
-  const std::string readme = "# T\n<!-- assay:begin -->\nold\n<!-- assay:end -->\ntail";
-  const std::string once = replace_section(readme, "new\n");
-  EXPECT_EQ(once, "# T\n<!-- assay:begin -->\nnew\n<!-- assay:end -->\ntail");
-  EXPECT_EQ(replace_section(once, "new\n"), once);
-}
-
-TEST(ReplaceSection, OnlyWholeLinesAreMarkers) {
-  const std::string readme =
-      "write `<!-- assay:begin -->` first\n<!-- assay:begin -->\r\n<!-- assay:end -->";
-  EXPECT_EQ(replace_section(readme, "x\n"),
-            "write `<!-- assay:begin -->` first\n<!-- assay:begin -->\r\nx\n<!-- assay:end -->");
-}
-
-TEST(ReplaceSection, ErrorsNameTheRemedy) {
-  EXPECT_THAT(error_of("# T\n"), HasSubstr("R.md: no line '<!-- assay:begin -->': add the lines"));
-  EXPECT_THAT(error_of("<!-- assay:begin -->\n"), HasSubstr("no line '<!-- assay:end -->'"));
-  EXPECT_THAT(error_of("<!-- assay:begin -->\n<!-- assay:begin -->\n<!-- assay:end -->\n"),
-              HasSubstr("2 lines '<!-- assay:begin -->': keep one"));
-  EXPECT_THAT(error_of("<!-- assay:end -->\n<!-- assay:begin -->\n"), HasSubstr("swap them"));
-}
-
-TEST(ReplaceSection, TheSectionHoldsNoMarker) {
-  const auto specs = two_specs();
-  Scoreboard board;
-  CellResult cell = testing::unbuilt_cell(specs[0]);
-  cell.key.model = "x\n<!-- assay:end -->\n";
-  cell.build.log = "error: \n<!-- assay:end -->\n";
-  merge(board, testing::graded_entry(specs[0], cell));
-  const std::string readme = "<!-- assay:begin -->\n<!-- assay:end -->\n";
-  const std::string once = replace_section(readme, ranking_section(board, specs));
-  EXPECT_EQ(replace_section(once, ""), readme);
+TEST(LinkTarget, EndsNoLink) {
+  EXPECT_EQ(link_target("../results/RANKINGS.md"), "../results/RANKINGS.md");
+  EXPECT_EQ(link_target("a b)(\n<é"), "a%20b%29%28%0A%3C%C3%A9");
 }
 
 }  // namespace

@@ -1,0 +1,91 @@
+#include "report/rankings.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <map>
+
+#include "report/markdown.h"
+#include "report/markdown_text.h"
+#include "report/standings.h"
+
+namespace assay {
+namespace {
+
+using namespace report;  // only names of this folder
+
+constexpr const char* kNothingMeasured = "Nothing has been measured yet: run `scripts/run.sh`.\n\n";
+
+constexpr const char* kSimulated =
+    R"(The PTX that nvcc made, executed and checked by assay's simulator. Speeds are modelled from exact
+counts, never measured; `assay show` has the formula.
+
+)";
+
+constexpr const char* kSideBySide =
+    R"(Models with answers for several devices. A device's speeds say nothing about another's.
+
+)";
+
+std::map<Device, Standings> standings_by_device(const Scoreboard& board,
+                                                const std::vector<ChallengeSpec>& specs) {
+  std::map<Device, Standings> all;
+  for (const Device device : devices(board)) {
+    all.emplace(device, make_standings(board, specs, device));
+  }
+  return all;
+}
+
+std::string heading(int level, const std::string& text) {
+  return std::string(static_cast<std::size_t>(level), '#') + ' ' + text + "\n\n";
+}
+
+// With its heading, unless there is nothing below it.
+std::string part(const std::string& title, const std::string& text) {
+  return text.empty() ? "" : heading(3, title) + text;
+}
+
+std::string device_part(Device device, const Standings& all) {
+  constexpr auto kAll = std::numeric_limits<std::size_t>::max();
+  std::string text = heading(2, device_title(device)) + (device == Device::sim ? kSimulated : "") +
+                     part("Overall", overall_table(all, kAll) + rank_note()) +
+                     part("Grades", grade_matrix(all) + attempts_table(all)) +
+                     part("Head to head", head_to_head_table(all, kModelsHeadToHead));
+  for (std::size_t i = 0; i < all.challenges.size(); ++i) {
+    const ChallengeSpec& spec = *all.challenges[i];
+    text += part(fmt::format("{} ({})", markdown_text(spec.title), markdown_text(spec.difficulty)),
+                 challenge_table(all, i, kRowsPerChallenge));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string ranking_section(const Scoreboard& board, const std::vector<ChallengeSpec>& specs,
+                            const std::string& rankings) {
+  std::string text = kGenerated + std::string("\n\n");
+  if (board.entries.empty()) return text + kNothingMeasured;
+  for (const auto& [device, all] : standings_by_device(board, specs)) {
+    text += heading(3, device_title(device)) + overall_table(all, kModelsInReadme);
+  }
+  return text + rank_note() +
+         fmt::format("Every challenge, attempt and duel: [{}]({}).\n\n", markdown_text(rankings),
+                     link_target(rankings));
+}
+
+std::string rankings_document(const Scoreboard& board, const std::vector<ChallengeSpec>& specs,
+                              const std::string& readme) {
+  std::string text = kGenerated + std::string("\n\n") + heading(1, "Rankings");
+  if (!readme.empty()) {
+    text += fmt::format("What assay is and how to read this: [{}]({}).\n\n", markdown_text(readme),
+                        link_target(readme));
+  }
+  if (board.entries.empty()) return text + kNothingMeasured;
+  const auto all_devices = standings_by_device(board, specs);
+  for (const auto& [device, all] : all_devices) text += device_part(device, all);
+  const std::string both = side_by_side_table(all_devices);
+  if (!both.empty()) text += heading(2, "Side by side") + kSideBySide + both;
+  return text + heading(2, "How it was measured") + how_measured(board, kSettings);
+}
+
+}  // namespace assay

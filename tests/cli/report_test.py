@@ -1,0 +1,100 @@
+"""`assay report` on copies of the shipped board: which files it writes, and which it refuses to.
+
+Usage: report_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
+"""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ASSAY, SOURCE = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(2))
+README = "# x\n<!-- assay:begin -->\nold\n<!-- assay:end -->\ntail\n"
+
+
+class Report(unittest.TestCase):
+    """A root of its own, so that its README and results are the defaults."""
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="assay-report-test-"))
+        self.addCleanup(shutil.rmtree, self.root)
+        for folder in ("challenges", "include"):
+            (self.root / folder).symlink_to(SOURCE / folder)
+        shutil.copytree(SOURCE / "results", self.root / "results")
+        self.rankings = self.root / "results" / "RANKINGS.md"
+        self.rankings.unlink()
+        self.readme = self.root / "README.md"
+
+    def report(self, *arguments, expect=0):
+        done = subprocess.run([ASSAY, "--root", self.root, "report", *arguments], cwd=self.root,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(done.returncode, expect, done.stdout)
+        return done.stdout
+
+    def test_the_readme_gets_the_overall_tables_and_the_rankings_everything(self):
+        self.readme.write_text(README)
+        self.report()
+        self.assertIn("| 1 | tuned |", self.readme.read_text())
+        self.assertNotIn("Head to head", self.readme.read_text())
+        self.assertIn("(results/RANKINGS.md)", self.readme.read_text())
+        self.assertIn("Head to head", self.rankings.read_text())
+        self.assertIn("(../README.md)", self.rankings.read_text())
+
+    def test_check_sees_either_file_stale_and_writes_neither(self):
+        self.readme.write_text(README)
+        self.report()
+        self.report("--check")
+        for file in (self.readme, self.rankings):
+            text = file.read_text()
+            file.write_text(text.replace("tuned", "turned"))
+            self.assertIn(f"{file.name} is out of date", self.report("--check", expect=1))
+            self.assertIn("turned", file.read_text())
+            file.write_text(text)
+        self.rankings.unlink()
+        self.report("--check", expect=1)
+        self.assertFalse(self.rankings.exists())
+
+    def test_without_a_readme_the_rankings_are_written_alone(self):
+        self.report()
+        self.assertFalse(self.readme.exists())
+        self.assertNotIn("](", self.rankings.read_text())
+        self.report("--check")
+
+    def test_another_board_leaves_the_readme_alone(self):
+        self.readme.write_text(README)
+        other = self.root / "other"
+        shutil.copytree(self.root / "results", other)
+        self.report("--results", other)
+        self.assertEqual(self.readme.read_text(), README)
+        self.assertFalse(self.rankings.exists())
+        self.assertTrue((other / "RANKINGS.md").exists())
+        self.report("--results", other, "--readme", self.readme)
+        self.assertIn("(other/RANKINGS.md)", self.readme.read_text())
+
+    def test_files_can_be_named(self):
+        (self.root / "X.md").write_text(README)
+        self.report("--readme", "X.md", "--rankings", "deep/er/Y.md")
+        self.assertIn("(deep/er/Y.md)", (self.root / "X.md").read_text())
+        self.assertIn("(../../X.md)", (self.root / "deep" / "er" / "Y.md").read_text())
+
+    def test_a_file_of_somebody_else_is_not_overwritten(self):
+        notes = self.root / "notes.md"
+        notes.write_text("mine\n")
+        said = self.report("--rankings", notes, expect=2)
+        self.assertIn("was not written by `assay report`", said)
+        self.assertEqual(notes.read_text(), "mine\n")
+
+    def test_a_readme_without_markers_is_an_error_before_anything_is_written(self):
+        self.readme.write_text("# x\n")
+        self.assertIn("add the lines '<!-- assay:begin -->'", self.report(expect=2))
+        self.assertFalse(self.rankings.exists())
+
+    def test_a_named_folder_without_a_board_is_an_error(self):
+        said = self.report("--results", self.root / "nowhere", expect=2)
+        self.assertIn("nowhere/scoreboard.json", said)
+        self.assertFalse((self.root / "nowhere").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
