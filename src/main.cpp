@@ -23,7 +23,7 @@ constexpr const char* kFooter =
     "  assay run                                  everything in submissions/\n"
     "  assay run --model textbook --quick         a smoke run of one model\n"
     "  assay show textbook CHALLENGE              why this score\n"
-    "  assay report                               write the rankings into README.md\n"
+    "  assay report                               write the rankings: README.md and RANKINGS.md\n"
     "  assay sim softmax.cu                       run a CUDA program on a simulated GPU\n"
     "\nExit status: 0 done (whatever the grades), 1 a --check or selftest failed, 2 usage or "
     "harness "

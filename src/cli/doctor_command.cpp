@@ -98,6 +98,15 @@ void add_doctor(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("doctor", "What this machine can run, and why not the rest");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print JSON");
+  command->footer(
+      "\nTries real escapes from the sandbox, compiles a line in it, and measures the machine. "
+      "Takes\n"
+      "some seconds and changes nothing but the cache. A line that begins with BAD says what does\n"
+      "not work and why.\n"
+      "\nExit status: 0 submissions can be run here, 1 they cannot, 2 another error.\n"
+      "\nExamples:\n"
+      "  assay doctor\n"
+      "  assay doctor --json\n");
   command->callback([&action, json] {
     action = [json](const Context& context) {
       std::vector<Finding> findings;

@@ -93,6 +93,14 @@ void add_list(CLI::App& app, Action& action) {
   command->add_option("--submissions", c->submissions,
                       "folder of models (default ROOT/submissions)");
   command->add_flag("--json", c->json, "print JSON");
+  command->footer(
+      "\nOf a challenge: its cases, how many of them are timed, and how many run on the simulated\n"
+      "GPU. Of a model: its answers, and why one was rejected. Nothing is run or written.\n"
+      "\nExit status: 0 listed, 2 an error.\n"
+      "\nExamples:\n"
+      "  assay list\n"
+      "  assay list challenges\n"
+      "  assay list models --json\n");
   command->callback(
       [&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });
 }

@@ -33,12 +33,22 @@ fs::path results_folder(const Context& context, const Options& o) {
   return o.results.empty() ? context.results() : fs::path(o.results);
 }
 
-// The root's readme shows the root's own results: a board from elsewhere does not displace them
-// unless the readme is named.
+// The readme beside the results, if it is meant to show rankings: in a folder of a user's it may be about
+// something else. Empty when there is none.
+fs::path own_readme(const Context& context) {
+  const fs::path file = context.root / "README.md";
+  if (!fs::exists(file)) return {};
+  if (has_marker(read_file(file))) return file;
+  fmt::print(stderr, "{} is left alone: it has no lines '{}' and '{}'\n", file.string(),
+             kSectionBegin, kSectionEnd);
+  return {};
+}
+
+// The readme shows the results beside it: a board from elsewhere does not displace them unless the
+// readme is named.
 Targets find_targets(const Context& context, const Options& o) {
   Targets targets{o.readme, o.rankings};
-  const fs::path own = context.root / "README.md";
-  if (targets.readme.empty() && o.results.empty() && fs::exists(own)) targets.readme = own;
+  if (targets.readme.empty() && o.results.empty()) targets.readme = own_readme(context);
   if (targets.rankings.empty()) targets.rankings = results_folder(context, o) / "RANKINGS.md";
   return targets;
 }
@@ -120,8 +130,8 @@ void add_report(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   command->add_option("--readme", options->readme,
                       "file that gets the overall tables, between its lines\n"
-                      "<!-- assay:begin --> and <!-- assay:end --> (default: README.md of the\n"
-                      "root, if it exists and --results is not given)");
+                      "<!-- assay:begin --> and <!-- assay:end --> (default: README.md beside\n"
+                      "results/, if it has these lines and --results is not given)");
   command->add_option("--rankings", options->rankings,
                       "file that gets everything else, written whole (default: RANKINGS.md in\n"
                       "the folder of results)");

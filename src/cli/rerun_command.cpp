@@ -123,7 +123,14 @@ int execute(const Context& context, const RerunCommand& c) {
 void add_rerun(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("rerun", "Run one cell again and merge it into the board");
   command->footer(
-      "\nWith --case and --seed it replays one case exactly as a run met it, and stores nothing.");
+      "\nGrades the answer and stores it like `assay run`. With --case it runs that case alone,\n"
+      "prints what was measured and stores nothing; with the --seed of a run, which `assay show`\n"
+      "prints, the case has the inputs that it had there.\n"
+      "\nExit status: 0 done, whatever the verdict; 2 wrong usage, or the harness failed.\n"
+      "\nExamples:\n"
+      "  assay rerun textbook kv_cache --device cpu\n"
+      "  assay rerun textbook kv_cache --device cpu --case prefill --seed 7\n"
+      "  assay rerun flawed fused_softmax_topk --device sim --attempt 2\n");
   auto c = std::make_shared<RerunCommand>();
   command->add_option("MODEL", c->model, "folder name in submissions/")->required();
   command->add_option("CHALLENGE", c->challenge, "challenge name")->required();

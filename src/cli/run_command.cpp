@@ -198,9 +198,20 @@ int execute(const Context& context, RunCommand c) {
 void add_run(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("run", "Build, check, time and grade submissions");
   command->footer(
-      "\nSubmissions lie in DIR/<model>/<challenge>/submission.cpp or .cu, or one numbered folder "
-      "deeper.\n"
-      "Every finished cell is stored at once; a run that was killed goes on with --resume.");
+      "\nReads submissions, <model>/<challenge>/submission.cpp (C++) or submission.cu (CUDA), or "
+      "one\n"
+      "numbered folder deeper for several attempts. Writes the folder of results: every finished\n"
+      "cell is stored at once, and a cell that was measured before is replaced, but not a full\n"
+      "measurement by a --quick one. A run that was killed goes on with --resume, which takes its\n"
+      "seed and its choice of submissions from the run. Progress goes to stderr, the summary to\n"
+      "stdout. Afterwards `assay report` writes the rankings, `assay show` explains a score.\n"
+      "\nExit status: 0 done, whatever the grades; 2 wrong usage, or the harness failed.\n"
+      "\nExamples:\n"
+      "  assay run                             everything there is\n"
+      "  assay run -m textbook --quick         a smoke run of one model\n"
+      "  assay run -c kv_cache --device cpu    one challenge, answers in C++ only\n"
+      "  assay run --resume                    after a power cut\n"
+      "  assay run --seed 7 --results /tmp/r   these inputs again, on a board of their own\n");
   auto c = std::make_shared<RunCommand>();
   command->add_option("--submissions", c->submissions,
                       "folder of models (default ROOT/submissions)");

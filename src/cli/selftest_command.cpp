@@ -178,11 +178,19 @@ void add_selftest(CLI::App& app, Action& action) {
       "\nwrong_* and cheat_* must fail the cases on their first line, slow_* must pass all and "
       "earn\n"
       "few points for speed, and every trap must catch at least one example or say why not. A\n"
-      "wrong_* runs only the cases that it names.");
+      "wrong_* runs only the cases that it names. Nothing is written but the cache.\n"
+      "\nExit status: 0 as expected, 1 an example or a trap is not, 2 another error.\n"
+      "\nExamples:\n"
+      "  assay selftest                               after a change to the harness; minutes\n"
+      "  assay selftest -c kv_cache                   after a change to one challenge\n"
+      "  assay selftest -e wrong_no_maximum --every-case\n");
   auto c = std::make_shared<SelftestCommand>();
   command->add_option("--challenge,-c", c->challenges, "only this challenge; may be repeated");
   command->add_option("--example,-e", c->examples, "only this example; may be repeated");
-  command->add_option("--jobs,-j", c->jobs, "threads")->check(CLI::Range(1, 256));
+  command
+      ->add_option("--jobs,-j", c->jobs,
+                   "threads for builds and checks; timing is always alone (default: one a core)")
+      ->check(CLI::Range(1, 256));
   command->add_option("--seed", c->seed, "seed of the inputs")->capture_default_str();
   command->add_flag("--every-case", c->every_case,
                     "wrong_* too run all cases that make correctness: shows which catch what");

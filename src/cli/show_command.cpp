@@ -123,7 +123,7 @@ int show(const Context& context, const Options& o) {
 }  // namespace
 
 void add_show(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("show", "explain one score: every point, every failed case");
+  auto* command = app.add_subcommand("show", "Explain one score: every point, every failed case");
   auto options = std::make_shared<Options>();
   command->add_option("model", options->model, "folder below submissions/")->required();
   command->add_option("challenge", options->challenge, "folder below challenges/")->required();
@@ -142,10 +142,12 @@ void add_show(CLI::App& app, Action& action) {
   command->footer(
       "\nNothing is run: the stored measurements are shown, and for each failed case the command\n"
       "that replays it alone.\n"
+      "\nExit status: 0 shown, 2 nothing is known of it, or another error.\n"
       "\nExamples:\n"
-      "  assay show textbook CHALLENGE\n"
-      "  assay show textbook CHALLENGE --attempt 2\n"
-      "  assay show textbook CHALLENGE --json | python3 -m json.tool\n");
+      "  assay show textbook kv_cache --device cpu\n"
+      "  assay show textbook kv_cache --device sim --gpu a100\n"
+      "  assay show flawed fused_softmax_topk --device sim --attempt 2\n"
+      "  assay show textbook kv_cache --json | python3 -m json.tool\n");
   command->callback([options, &action] {
     action = [options](const Context& context) { return show(context, *options); };
   });

@@ -78,7 +78,7 @@ int simulate(const Options& o) {
 }  // namespace
 
 void add_sim(CLI::App& app, Action& action, std::vector<std::string> program_arguments) {
-  auto* command = app.add_subcommand("sim", "run a CUDA program on a simulated GPU");
+  auto* command = app.add_subcommand("sim", "Run a CUDA program on a simulated GPU");
   auto options = std::make_shared<Options>();
   options->arguments = std::move(program_arguments);
   command

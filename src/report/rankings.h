@@ -30,6 +30,9 @@ std::string ranking_section(const Scoreboard&, const std::vector<ChallengeSpec>&
 std::string rankings_document(const Scoreboard&, const std::vector<ChallengeSpec>&,
                               const std::string& readme = "../README.md");
 
+// Whether a marker stands in it, on a line of its own: it is meant to show rankings.
+bool has_marker(const std::string& readme);
+
 // `readme` with everything between the two marker lines replaced. Throws Error with the remedy when
 // the markers do not each stand once, on lines of their own, in this order. `file` names the readme
 // in errors.

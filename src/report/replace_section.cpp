@@ -43,6 +43,11 @@ Line only_line(const std::string& text, const char* marker, const std::string& f
 
 }  // namespace
 
+bool has_marker(const std::string& readme) {
+  return !lines_equal_to(readme, kSectionBegin).empty() ||
+         !lines_equal_to(readme, kSectionEnd).empty();
+}
+
 std::string replace_section(const std::string& readme, const std::string& section,
                             const std::string& file) {
   const Line begin = only_line(readme, kSectionBegin, file);

@@ -85,9 +85,21 @@ class Report(unittest.TestCase):
         self.assertIn("was not written by `assay report`", said)
         self.assertEqual(notes.read_text(), "mine\n")
 
-    def test_a_readme_without_markers_is_an_error_before_anything_is_written(self):
+    def test_a_readme_about_something_else_is_left_alone(self):
         self.readme.write_text("# x\n")
-        self.assertIn("add the lines '<!-- assay:begin -->'", self.report(expect=2))
+        self.assertIn("README.md is left alone", self.report())
+        self.assertEqual(self.readme.read_text(), "# x\n")
+        self.assertTrue(self.rankings.exists())
+
+    def test_a_named_readme_without_markers_is_an_error_before_anything_is_written(self):
+        self.readme.write_text("# x\n")
+        said = self.report("--readme", self.readme, expect=2)
+        self.assertIn("add the lines '<!-- assay:begin -->'", said)
+        self.assertFalse(self.rankings.exists())
+
+    def test_a_readme_with_one_marker_is_an_error(self):
+        self.readme.write_text("# x\n<!-- assay:begin -->\n")
+        self.assertIn("no line '<!-- assay:end -->'", self.report(expect=2))
         self.assertFalse(self.rankings.exists())
 
     def test_a_named_folder_without_a_board_is_an_error(self):
