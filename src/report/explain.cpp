@@ -176,8 +176,7 @@ std::string replay_command(const CellResult& cell, const std::string& case_name)
   std::string text =
       fmt::format("assay rerun {} {}", quoted(cell.key.model), quoted(cell.key.challenge));
   if (!cell.key.attempt.empty()) text += " --attempt " + quoted(cell.key.attempt);
-  if (cell.key.device != Device::cpu)
-    text += fmt::format(" --device {}", to_string(cell.key.device));
+  text += fmt::format(" --device {}", to_string(cell.key.device));
   return one_line(text + fmt::format(" --case {} --seed {}", quoted(case_name), cell.seed));
 }
 

@@ -69,11 +69,12 @@ TEST(Explain, OlderSpecIsSaid) {
 TEST(Replay, NamesTheCaseAndTheSeedOfTheRun) {
   CellResult cell = testing::sample_cell(testing::sample_spec());
   EXPECT_EQ(replay_command(cell, "trap_a"),
-            "assay rerun textbook layer_norm_backward --case trap_a --seed 42");
+            "assay rerun textbook layer_norm_backward --device cpu --case trap_a --seed 42");
   cell.key.model = "it's; rm";
   cell.key.attempt = "2";
   EXPECT_EQ(replay_command(cell, "trap_a"),
-            "assay rerun 'it'\\''s; rm' layer_norm_backward --attempt 2 --case trap_a --seed 42");
+            "assay rerun 'it'\\''s; rm' layer_norm_backward --attempt 2 --device cpu --case trap_a "
+            "--seed 42");
 }
 
 TEST(Summary, OneLinePerEntry) {
