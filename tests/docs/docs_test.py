@@ -1,0 +1,299 @@
+"""The documents tell the truth: their commands run, their links lead somewhere, their excerpts are real.
+
+Every line of every fenced `sh` block has a row in COMMANDS that says how it is run here: as it stands,
+or as something cheaper that stands for it. A line without a row fails, and so does a row without a line.
+
+Usage: docs_test.py ASSAY ROOT BUILD [--slow] [unittest arguments]. With --slow only the rows that are
+slow are run. Uses only the standard library.
+"""
+import collections
+import functools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ASSAY, ROOT, BUILD = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(3))
+SLOW = "--slow" in sys.argv
+if SLOW:
+    sys.argv.remove("--slow")
+DOCUMENTS = [p for p in [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), ROOT / "CONTRIBUTING.md"] if p.exists()]
+README_BYTES, COLUMNS = 10_000, 100
+
+# How a row is run: `command` in a copy of the tree ("" means as documented), with one of these exit statuses.
+Run = collections.namedtuple("Run", "command slow needs status", defaults=("", False, "", (0,)))
+# A target of the build: made by the build itself, here only planned.
+Target = collections.namedtuple("Target", "name")
+# Too long for a test of its own; another script is known to run it.
+CalledBy = collections.namedtuple("CalledBy", "script")
+
+# In the source tree, with its build: the script installs, builds, runs and reports.
+RUN_SCRIPT = "cd $ROOT && scripts/run.sh --quick -m textbook -c layer_norm_backward --device cpu --results $TMP/run"
+ONE_EXAMPLE = "build/assay selftest --challenge layer_norm_backward --example wrong_eps_outside_root"
+
+COMMANDS = {
+    "README.md": {
+        "scripts/run.sh": Run(RUN_SCRIPT, slow=True),
+        "scripts/test.sh": CalledBy(".ci/run"),
+        "scripts/run.sh --quick": Run(RUN_SCRIPT, slow=True),
+        "scripts/run.sh --model textbook": Run(RUN_SCRIPT, slow=True),
+        "build/assay show flawed layer_norm_backward": Run(),
+    },
+    "docs/adding-a-challenge.md": {
+        "cmake -S . -B build -G Ninja && ninja -C build assay": Target("assay"),
+        "build/assay list challenges": Run(),
+        "build/assay selftest --challenge layer_norm_backward": Run(ONE_EXAMPLE),
+        "build/assay selftest --challenge layer_norm_backward --every-case": Run(ONE_EXAMPLE + " --every-case"),
+        "build/assay run --model textbook --challenge layer_norm_backward --quick --results /tmp/board": Run(
+            "build/assay run -m textbook -c layer_norm_backward --device cpu --quick --results $TMP/board"),
+    },
+    "docs/file-formats.md": {
+        "build/assay list --json": Run("build/assay list --json | python3 -m json.tool"),
+        "build/assay doctor --json": Run(status=(0, 1)),
+        "build/assay report --check": Run(),
+    },
+    "docs/grading.md": {
+        "build/assay rerun textbook ternary_training --device cpu --case real_text --corpus my.txt": Run(
+            "cat src/*/*.cpp >my.txt && build/assay rerun textbook ternary_training --device cpu --case real_text "
+            "--corpus my.txt | tee $TMP/said && grep ^real_text.*OK $TMP/said", slow=True),
+        "build/assay show textbook kv_cache --device sim --gpu a100": Run(),
+        "build/assay show textbook kv_cache --device cpu --json": Run(),
+    },
+    "docs/isolation.md": {
+        "build/assay doctor": Run(status=(0, 1)),
+    },
+    "docs/simulator.md": {
+        "build/assay sim tests/sim/runtime/programs/basics.cu": Run(needs="nvcc"),
+        "build/assay sim --help": Run(),
+        "ninja -C build sim_speed && build/benchmarks/sim_speed": Target("benchmarks/sim_speed"),
+        "ninja -C build sim_against_cpp && build/benchmarks/sim_against_cpp": Target("benchmarks/sim_against_cpp"),
+        # Real kernels among the seeds take nvcc minutes: the mark says that they are there.
+        "scripts/fuzz.sh 600": Run("mkdir build-fuzz && touch build-fuzz/real-ptx && scripts/fuzz.sh 2",
+                                   slow=True, needs="clang++"),
+    },
+    "docs/timing.md": {
+        "scripts/noise.py --help": Run(),
+        # Quick runs may move by more than two points; that is no fault of the document.
+        "scripts/noise.py --model tuned --challenge layer_norm_backward --device cpu --runs 2 --quick": Run(
+            "scripts/noise.py --model tuned --challenge layer_norm_backward --device cpu --runs 2 --quick "
+            "--points 100 --assay build/assay", slow=True),
+        "ninja -C build par_and_peers && build/benchmarks/par_and_peers": Target("benchmarks/par_and_peers"),
+        "ninja -C build harness_overhead && build/benchmarks/harness_overhead": Target("benchmarks/harness_overhead"),
+    },
+}
+
+
+def name_of(document):
+    return str(document.relative_to(ROOT))
+
+
+def blocks(document, language):
+    """The fenced blocks of a language, without their fences."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", document.read_text(), re.M | re.S)
+
+
+def documented_commands(document):
+    lines = "".join(blocks(document, "sh")).splitlines()
+    return [line for line in (re.sub(r"(^|\s+)# .*", "", line).rstrip() for line in lines) if line]
+
+
+def without_generated(text):
+    """The lines that people wrote, with their numbers."""
+    generated = False
+    for number, line in enumerate(text.splitlines(), 1):
+        generated = generated or line == "<!-- assay:begin -->"
+        if not generated:
+            yield number, line
+        generated = generated and line != "<!-- assay:end -->"
+
+
+def without_code(text):
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S))
+
+
+def anchors(document):
+    """The anchors of a document's headings, as GitHub makes them."""
+    found = collections.Counter()
+    names = set()
+    for title in re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.M | re.S), re.M):
+        name = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+        names.add(f"{name}-{found[name]}" if found[name] else name)
+        found[name] += 1
+    return names
+
+
+@functools.cache
+def help_of(*command):
+    return subprocess.run([*command, "--help"], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+
+
+@functools.cache
+def subcommands():
+    listed = help_of(ASSAY).split("\nSubcommands:\n")[1].split("\n\n")[0]
+    return re.findall(r"^  (\w+)", listed, re.M)
+
+
+def options_of(text):
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+
+
+def digits_masked(line):
+    return re.sub(r"\s+", " ", re.sub(r"\d+", "0", line)).strip()
+
+
+def present(tool):
+    places = {"nvcc": ["/usr/local/cuda/bin/nvcc"]}.get(tool, [])
+    return shutil.which(tool) is not None or any(os.access(place, os.X_OK) for place in places)
+
+
+class Prose(unittest.TestCase):
+    def test_no_line_is_too_long(self):
+        long = [f"{name_of(d)}:{n}: {len(line)} columns" for d in DOCUMENTS
+                for n, line in without_generated(d.read_text()) if len(line) > COLUMNS]
+        self.assertEqual(long, [])
+
+    def test_the_readme_is_read_in_five_minutes(self):
+        self.assertLessEqual((ROOT / "README.md").stat().st_size, README_BYTES)
+
+    def test_relative_links_and_anchors_lead_somewhere(self):
+        broken = []
+        for document in [*DOCUMENTS, ROOT / "results" / "RANKINGS.md"]:
+            for link in re.findall(r"\]\(([^)\s]+)\)", without_code(document.read_text())):
+                if "://" in link:
+                    continue
+                path, _, anchor = link.partition("#")
+                target = (document.parent / path).resolve() if path else document
+                if not target.exists() or (anchor and anchor not in anchors(target)):
+                    broken.append(f"{name_of(document)}: {link}")
+        self.assertEqual(broken, [])
+
+    def test_the_readme_leads_to_every_document(self):
+        links = set(re.findall(r"\]\((docs/[^)#]+)", (ROOT / "README.md").read_text()))
+        self.assertEqual(links, {name_of(d) for d in ROOT.glob("docs/*.md")})
+
+    def test_the_source_map_names_every_folder(self):
+        text = (ROOT / "docs" / "architecture.md").read_text()
+        folders = [p for p in (ROOT / "src").iterdir() if p.is_dir()]
+        self.assertGreater(len(folders), 10)
+        self.assertEqual([p.name for p in folders if f"| `src/{p.name}/` |" not in text], [])
+
+    def test_the_readme_is_where_the_rankings_go(self):
+        lines = (ROOT / "README.md").read_text().splitlines()
+        self.assertEqual([lines.count(f"<!-- assay:{m} -->") for m in ("begin", "end")], [1, 1])
+
+
+class Help(unittest.TestCase):
+    def test_every_command_teaches(self):
+        self.assertIn("run", subcommands())
+        for command in subcommands():
+            text = help_of(ASSAY, command)
+            with self.subTest(command):
+                self.assertIn("\nExit status:", text)
+                self.assertIn(f"\n  assay {command}", text.split("\nExamples:\n")[-1] if "\nExamples:\n" in text else "")
+
+    def test_the_readme_lists_the_commands(self):
+        table = re.findall(r"^\| `(\w+)[^`]*` \|", (ROOT / "README.md").read_text().split("## The commands")[1], re.M)
+        self.assertEqual(sorted(table), sorted(subcommands()))
+
+    def test_documented_options_exist(self):
+        """In commands, and in code within the text."""
+        unknown = []
+        for document in DOCUMENTS:
+            text = document.read_text()
+            for line in [*documented_commands(document), *re.findall(r"`([^`\n]+)`", without_blocks(text))]:
+                words = re.sub(r"^(build/)?assay |^scripts/run.sh", "", line).split()
+                if line.startswith(("build/assay ", "assay ")) and words[0] in subcommands():
+                    known = options_of(help_of(ASSAY, words[0])) | options_of(help_of(ASSAY))
+                elif line.startswith("scripts/run.sh"):
+                    known = options_of(help_of(ASSAY, "run"))
+                elif line.startswith("scripts/noise.py"):
+                    known = options_of(help_of(sys.executable, ROOT / "scripts" / "noise.py"))
+                else:
+                    continue
+                unknown += [f"{name_of(document)}: {line}: {o}" for o in options_of(line) - known - {"--help"}]
+        self.assertEqual(unknown, [])
+
+
+def without_blocks(text):
+    return re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+
+
+class Commands(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        """A tree that looks like the repository after the build, in which commands may write."""
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="assay-docs-"))
+        cls.tree, cls.temporary = cls.folder / "tree", cls.folder / "tmp"
+        (cls.tree / "build").mkdir(parents=True)
+        cls.temporary.mkdir()
+        for name in ("challenges", "include", "src", "submissions", "scripts", "tests", "gpus", "docs"):
+            (cls.tree / name).symlink_to(ROOT / name)
+        (cls.tree / "build" / "assay").symlink_to(ASSAY)
+        shutil.copy(ROOT / "README.md", cls.tree)
+        shutil.copytree(ROOT / "results", cls.tree / "results", ignore=shutil.ignore_patterns("runs"))
+        cache = BUILD / "docs-cache"
+        cache.mkdir(exist_ok=True)
+        (cls.tree / ".cache").symlink_to(cache)
+        cls.outputs = {}
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def execute(self, command, statuses=(0,)):
+        """What the command printed. The same command is run once."""
+        if command not in self.outputs:
+            environment = {k: v for k, v in os.environ.items() if k != "ASSAY_ROOT"}
+            environment |= {"TMP": str(self.temporary), "ROOT": str(ROOT)}
+            done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=self.tree, env=environment, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+            self.outputs[command] = done
+        done = self.outputs[command]
+        self.assertIn(done.returncode, statuses, f"{command}\n{done.stdout[-3000:]}")
+        return done.stdout
+
+    def test_every_command_has_a_row_and_every_row_a_command(self):
+        documented = {(name_of(d), c) for d in DOCUMENTS for c in documented_commands(d)}
+        rows = {(document, command) for document, table in COMMANDS.items() for command in table}
+        self.assertEqual(documented - rows, set(), "documented, but without a row")
+        self.assertEqual(rows - documented, set(), "a row, but in no document")
+
+    def test_every_command_works(self):
+        for document, table in COMMANDS.items():
+            for command, how in table.items():
+                with self.subTest(f"{document}: {command}"):
+                    if isinstance(how, Target):
+                        self.check_target(how)
+                    elif isinstance(how, CalledBy):
+                        self.assertIn(command, (ROOT / how.script).read_text().splitlines())
+                    elif how.slow != SLOW:
+                        continue
+                    elif how.needs and not present(how.needs):
+                        print(f"not run without {how.needs}: {command}", file=sys.stderr)
+                    else:
+                        self.execute(how.command or command, how.status)
+
+    def check_target(self, target):
+        done = subprocess.run(["ninja", "-C", BUILD, "-n", target.name], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    @unittest.skipIf(SLOW, "run with the others")
+    def test_the_excerpt_in_the_readme_is_what_the_command_prints(self):
+        """But for its numbers, which change with every board."""
+        excerpt = blocks(ROOT / "README.md", "text")
+        self.assertEqual(len(excerpt), 1)
+        printed = {digits_masked(line) for line in
+                   self.execute("build/assay show flawed layer_norm_backward").splitlines()}
+        for line in excerpt[0].splitlines():
+            masked = digits_masked(line)
+            whole = masked in printed or masked == "..."
+            cut = masked.endswith("...") and any(p.startswith(masked[:-3]) for p in printed)
+            self.assertTrue(whole or cut, line)
+
+
+if __name__ == "__main__":
+    unittest.main()
