@@ -128,9 +128,9 @@ void add_rerun(CLI::App& app, Action& action) {
       "prints, the case has the inputs that it had there.\n"
       "\nExit status: 0 done, whatever the verdict; 2 wrong usage, or the harness failed.\n"
       "\nExamples:\n"
-      "  assay rerun textbook kv_cache --device cpu\n"
-      "  assay rerun textbook kv_cache --device cpu --case prefill --seed 7\n"
-      "  assay rerun flawed fused_softmax_topk --device sim --attempt 2\n");
+      "  assay rerun textbook CHALLENGE --device cpu\n"
+      "  assay rerun textbook CHALLENGE --device cpu --case CASE --seed 7\n"
+      "  assay rerun flawed CHALLENGE --device sim --attempt 2\n");
   auto c = std::make_shared<RerunCommand>();
   command->add_option("MODEL", c->model, "folder name in submissions/")->required();
   command->add_option("CHALLENGE", c->challenge, "challenge name")->required();

@@ -209,7 +209,7 @@ void add_run(CLI::App& app, Action& action) {
       "\nExamples:\n"
       "  assay run                             everything there is\n"
       "  assay run -m textbook --quick         a smoke run of one model\n"
-      "  assay run -c kv_cache --device cpu    one challenge, answers in C++ only\n"
+      "  assay run -c CHALLENGE --device cpu   one challenge, answers in C++ only\n"
       "  assay run --resume                    after a power cut\n"
       "  assay run --seed 7 --results /tmp/r   these inputs again, on a board of their own\n");
   auto c = std::make_shared<RunCommand>();

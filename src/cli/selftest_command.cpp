@@ -182,8 +182,8 @@ void add_selftest(CLI::App& app, Action& action) {
       "\nExit status: 0 as expected, 1 an example or a trap is not, 2 another error.\n"
       "\nExamples:\n"
       "  assay selftest                               after a change to the harness; minutes\n"
-      "  assay selftest -c kv_cache                   after a change to one challenge\n"
-      "  assay selftest -e wrong_no_maximum --every-case\n");
+      "  assay selftest -c CHALLENGE                  after a change to one challenge\n"
+      "  assay selftest -c CHALLENGE --every-case     which cases catch what\n");
   auto c = std::make_shared<SelftestCommand>();
   command->add_option("--challenge,-c", c->challenges, "only this challenge; may be repeated");
   command->add_option("--example,-e", c->examples, "only this example; may be repeated");

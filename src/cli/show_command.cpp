@@ -144,10 +144,10 @@ void add_show(CLI::App& app, Action& action) {
       "that replays it alone.\n"
       "\nExit status: 0 shown, 2 nothing is known of it, or another error.\n"
       "\nExamples:\n"
-      "  assay show textbook kv_cache --device cpu\n"
-      "  assay show textbook kv_cache --device sim --gpu a100\n"
-      "  assay show flawed fused_softmax_topk --device sim --attempt 2\n"
-      "  assay show textbook kv_cache --json | python3 -m json.tool\n");
+      "  assay show textbook CHALLENGE --device cpu\n"
+      "  assay show textbook CHALLENGE --device sim --gpu a100\n"
+      "  assay show flawed CHALLENGE --device sim --attempt 2\n"
+      "  assay show textbook CHALLENGE --json | python3 -m json.tool\n");
   command->callback([options, &action] {
     action = [options](const Context& context) { return show(context, *options); };
   });
