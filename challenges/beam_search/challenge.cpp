@@ -147,8 +147,8 @@ class BeamSearch final : public Challenge {
         4 * std::int64_t{s.max_new} + 4);
   }
 
-  // Each step reads the logits of every beam once; the first has one beam an item. Where beams may end early there is
-  // no simple count.
+  // Each step reads the logits of every beam once; the first has one beam an item. Where beams may
+  // end early there is no simple count.
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan&) const override {
     const Shape s = shape_of(spec);
     if (s.eos >= 0) return std::nullopt;

@@ -36,7 +36,7 @@ void check_full_mask(const Shape& s, const DflashReference& r, BufferViews buffe
   }
 }
 
-// --- attention -------------------------------------------------------------------------------------
+// --- attention
 
 double widened(const Shape& s, const BufferView& o, std::size_t at) {
   if (s.dtype == ASSAY_F32) return static_cast<double>(o.as<float>()[at]);
@@ -49,8 +49,8 @@ void check_head(const Shape& s, const DflashReference& r, BufferViews buffers, s
   const auto D = static_cast<std::size_t>(s.D);
   const auto keys = static_cast<double>(r.keys[row / static_cast<std::size_t>(s.Hq)]);
   const double conditioning = std::isfinite(r.conditioning[row]) ? r.conditioning[row] : 0;
-  // Scores may be in units of log 2 and dot products plain sums of D terms; the root admits plain sums over
-  // all keys, one after the other.
+  // Scores may be in units of log 2 and dot products plain sums of D terms; the root admits plain
+  // sums over all keys, one after the other.
   const double c = 16 + 4 * std::log2(keys) + std::sqrt(keys) / 2 +
                    (6 + static_cast<double>(s.D) / 16) * conditioning;
   const bool f32 = s.dtype == ASSAY_F32;
@@ -83,7 +83,7 @@ void check_attention(const Shape& s, const DflashReference& r, BufferViews buffe
   lse.add_to(result);
 }
 
-// --- accept ----------------------------------------------------------------------------------------
+// --- accept
 
 void check_item(const Shape& s, const DflashReference& r, BufferViews buffers, std::size_t b,
                 CheckResult& result) {
@@ -152,7 +152,7 @@ void check_accept(const CaseSpec& spec, const Shape& s, const DflashReference& r
   if (spec.params.value("shared", false)) check_distribution(s, buffers, result);
 }
 
-// --- compact and generate --------------------------------------------------------------------------
+// --- compact and generate
 
 void check_compact(const Shape& s, const DflashReference& r, BufferViews buffers,
                    CheckResult& result) {

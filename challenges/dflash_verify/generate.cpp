@@ -68,7 +68,7 @@ void write_prefixes(const Shape& s, const BufferView& view) {
   }
 }
 
-// --- attention -------------------------------------------------------------------------------------
+// --- attention
 
 void fill_vectors(const Shape& s, const BufferView& view, std::uint64_t seed, float sigma) {
   if (s.dtype == ASSAY_F32) {
@@ -131,7 +131,7 @@ void fill_attention(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Bu
   spoil_nodes(s, buffers);
 }
 
-// --- accept ----------------------------------------------------------------------------------------
+// --- accept
 
 // Strictly increasing random tokens for the symbols 0 .. count-1 of a script, so that the order of
 // symbols, which decides ties, is that of tokens.
@@ -365,7 +365,7 @@ void fill_accept(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Buffe
   });
 }
 
-// --- compact ---------------------------------------------------------------------------------------
+// --- compact
 
 void fill_compact(const Shape& s, std::uint64_t seed, BufferViews buffers) {
   using namespace compact;
@@ -396,7 +396,7 @@ void fill_compact(const Shape& s, std::uint64_t seed, BufferViews buffers) {
   }
 }
 
-// --- generate --------------------------------------------------------------------------------------
+// --- generate
 
 void fill_generate(const Shape& s, std::uint64_t seed, BufferViews buffers) {
   const std::span<std::int32_t> prompt = buffers[generate::kPrompt].span<std::int32_t>();

@@ -156,7 +156,7 @@ bool has_null(std::int64_t B, const void* const* pointers) {
          (pointers == nullptr || std::find(pointers, pointers + B, nullptr) != pointers + B);
 }
 
-// --- acceptance ------------------------------------------------------------------------------------
+// --- acceptance
 
 constexpr std::int32_t kNotANumber = -1;
 

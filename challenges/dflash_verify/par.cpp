@@ -1,16 +1,17 @@
 // The expert implementation for a CPU.
 //
-// Napkin arithmetic. Attention, P = 8192, N = 60, Hq/Hkv = 16/4, D = 128: 4 Hq D N P = 4.0 GF over 34 MB of
-// keys and values, so 120 flops a byte: bound by arithmetic. A 2.6 GHz core with two 16-lane FMA units
-// does 166 GF/s, two of them need 12 ms at best; the 7.9 M exponentials at 12 operations a lane
-// add 1 ms. What matters is that all query rows of a key head (heads times nodes: 240) pass over a tile
-// of keys while it is in the L2 cache, and that the inner loops are nothing but FMAs.
-//   Lanes are query rows: scores, weights and outputs are stored transposed, so a key or value element
-//   is one broadcast, the softmax needs no horizontal step, and neither keys nor values are packed.
-//   The prefix is visible to every row and needs no mask at all. The few ancestors of a row are
-//   visited one by one before, and nothing that is masked is ever read.
-// Acceptance, B = 64, N = 64, V = 32000: 524 MB of logits, of which the walk needs only n_acc + 1 rows
-// an item, about 60 MB: 3 to 6 ms at 10 to 20 GB/s. Rows are read when the walk reaches them.
+// Napkin arithmetic. Attention, P = 8192, N = 60, Hq/Hkv = 16/4, D = 128: 4 Hq D N P = 4.0 GF over
+// 34 MB of keys and values, so 120 flops a byte: bound by arithmetic. A 2.6 GHz core with two
+// 16-lane FMA units does 166 GF/s, two of them need 12 ms at best; the 7.9 M exponentials at 12
+// operations a lane add 1 ms. What matters is that all query rows of a key head (heads times nodes:
+// 240) pass over a tile of keys while it is in the L2 cache, and that the inner loops are nothing
+// but FMAs.
+//   Lanes are query rows: scores, weights and outputs are stored transposed, so a key or value
+//   element is one broadcast, the softmax needs no horizontal step, and neither keys nor values are
+//   packed. The prefix is visible to every row and needs no mask at all. The few ancestors of a row
+//   are visited one by one before, and nothing that is masked is ever read.
+// Acceptance, B = 64, N = 64, V = 32000: 524 MB of logits, of which the walk needs only n_acc + 1
+// rows an item, about 60 MB: 3 to 6 ms at 10 to 20 GB/s. Rows are read when the walk reaches them.
 // Measured on two cores of an EPYC: attention 24.6 ms, 163 GF/s; acceptance 2.3 ms.
 #include <algorithm>
 #include <atomic>

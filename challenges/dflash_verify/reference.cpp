@@ -17,7 +17,7 @@ using RowsF = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMaj
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// --- masks -----------------------------------------------------------------------------------------
+// --- masks
 
 void mask_reference(const Shape& s, BufferViews buffers, DflashReference& r) {
   const std::int32_t* parent = buffers[mask::kParent].as<std::int32_t>();
@@ -47,7 +47,7 @@ void full_mask_reference(const Shape& s, BufferViews buffers, DflashReference& r
   }
 }
 
-// --- attention -------------------------------------------------------------------------------------
+// --- attention
 
 // The rows of one head of an array [rows, heads, D], widened.
 RowsF head_rows(const Shape& s, const void* data, std::int64_t heads, std::int64_t first,
@@ -223,7 +223,7 @@ class HeadReference {
   std::vector<char> poisoned_;
 };
 
-// --- accept ----------------------------------------------------------------------------------------
+// --- accept
 
 // The children of each node of one tree in ascending order; index 0 is the root of all.
 std::vector<std::vector<std::int32_t>> children_of(const std::int32_t* parent, std::int64_t n) {
@@ -368,7 +368,7 @@ class Walk {
   bool unclear_ = false;
 };
 
-// --- compact and generate --------------------------------------------------------------------------
+// --- compact and generate
 
 void compact_reference(const Shape& s, BufferViews buffers, DflashReference& r) {
   using namespace compact;

@@ -1,5 +1,5 @@
-// What the trusted parts of this challenge share: the vocabulary of spec.json, the reference and the
-// steps of a case.
+// What the trusted parts of this challenge share: the vocabulary of spec.json, the reference and
+// the steps of a case.
 #pragma once
 
 #include <cstdint>

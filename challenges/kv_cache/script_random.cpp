@@ -1,5 +1,5 @@
-// Compiles the scripts of spec.json that the seed draws: random operations within limits, and ragged
-// batches.
+// Compiles the scripts of spec.json that the seed draws: random operations within limits, and
+// ragged batches.
 #include <algorithm>
 #include <cstdint>
 #include <vector>

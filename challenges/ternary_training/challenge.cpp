@@ -271,8 +271,8 @@ class TernaryTraining final : public Challenge {
     return check_outputs(spec, static_cast<const TernReference&>(reference), buffers);
   }
 
-  // A linear layer and both its gradients; of training, those of every matrix for every token, and causal attention
-  // with its gradients.
+  // A linear layer and both its gradients; of training, those of every matrix for every token, and
+  // causal attention with its gradients.
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan&) const override {
     const Shape s = shape_of(spec);
     const Params& p = s.call;

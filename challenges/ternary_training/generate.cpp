@@ -49,9 +49,9 @@ double probability(const std::vector<double>& cumulative, std::size_t i) {
   return (cumulative[i] - (i > 0 ? cumulative[i - 1] : 0)) / cumulative.back();
 }
 
-// Which class follows which, cumulative. Each class is the likeliest after one other, half as likely
-// after a second, and so on: a Latin square, so that all languages are equally hard and differ
-// in nothing but what follows what.
+// Which class follows which, cumulative. Each class is the likeliest after one other, half as
+// likely after a second, and so on: a Latin square, so that all languages are equally hard and
+// differ in nothing but what follows what.
 std::vector<std::vector<double>> class_chain(std::int64_t classes, Random& random) {
   const auto from = shuffled(classes, 0, random), to = shuffled(classes, 0, random),
              halvings = shuffled(classes, 0, random);
@@ -281,8 +281,8 @@ void special_block(const std::string& kind, Random& random, std::span<float> w) 
   }
 }
 
-// Whether a scale that is off in the last bits, or not yet rounded to binary16, makes no difference:
-// what a plain block is checked for. Traps are made of blocks where it does.
+// Whether a scale that is off in the last bits, or not yet rounded to binary16, makes no
+// difference: what a plain block is checked for. Traps are made of blocks where it does.
 bool rounding_is_immaterial(std::span<const float> w) {
   constexpr double kBinary16 = 1e-3, kMean = 1e-5;  // relative; binary16 rounds by up to 2^-11
   double mean = 0;

@@ -92,8 +92,10 @@ std::vector<Example> load_examples(const ChallengeSpec& spec) {
 std::vector<SourceFile> baseline_headers(const ChallengeSpec& spec) {
   std::vector<SourceFile> headers{challenge_file(spec, "abi.h")};
   for (const char* folder : {"naive", "par"}) {
-    for (const fs::path& path : files_of(spec, folder, ".h"))
-      headers.push_back({folder / path.filename(), read_file(path)});
+    for (const char* extension : {".h", ".cuh"}) {
+      for (const fs::path& path : files_of(spec, folder, extension))
+        headers.push_back({folder / path.filename(), read_file(path)});
+    }
   }
   return headers;
 }

@@ -22,7 +22,8 @@ struct Example {
 // unknown case.
 std::vector<Example> load_examples(const ChallengeSpec&);
 
-// What naive and par may include: abi.h, and the headers of the folders naive/ and par/ by that path.
+// What naive and par may include: abi.h, and the headers (.h and .cuh) of the folders naive/ and
+// par/ by that path.
 std::vector<SourceFile> baseline_headers(const ChallengeSpec&);
 
 // What an example may include: the same, naive.cpp, and the headers that lie among the examples.

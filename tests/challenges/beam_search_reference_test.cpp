@@ -83,7 +83,8 @@ double penalised(const Shape& s, double acc, std::size_t len) {
   return acc * std::exp(-s.alpha * std::log(base));
 }
 
-// Every text of one item that ends with eos or has max_new tokens and keeps the rules, the best first.
+// Every text of one item that ends with eos or has max_new tokens and keeps the rules, the best
+// first.
 std::vector<std::pair<double, Text>> every_text(const Case& c, int item) {
   const Shape& s = c.shape();
   const Rows rows(c, item);

@@ -41,7 +41,7 @@ class Case : public Filled {
   }
 };
 
-// --- the witness: everything by its definition, sharing no code with the reference ----------------
+// --- the witness: everything by its definition, sharing no code with the reference
 
 // Every tree of n nodes.
 void for_each_tree(int n, const std::function<void(const std::vector<int>&)>& body) {
@@ -138,8 +138,8 @@ TEST(DflashWitness, AcceptanceIsTheLongestConfirmedPathOfEverySmallTree) {
           toy.token[static_cast<std::size_t>(r.acc_node[static_cast<std::size_t>(first + j)])]);
     }
     const Text best = toy.longest_confirmed();
-    // Equal siblings have equal contexts, so any of them may be taken; the rule takes the lowest, and
-    // what it emits is still confirmed.
+    // Equal siblings have equal contexts, so any of them may be taken; the rule takes the lowest,
+    // and what it emits is still confirmed.
     if (toy.siblings_differ()) {
       EXPECT_EQ(accepted, best) << b;
     } else {
@@ -327,7 +327,7 @@ TEST(DflashWitness, SamplingIsLossless) {
   }
 }
 
-// --- implementations and examples ------------------------------------------------------------------
+// --- implementations and examples
 
 class Correct : public ::testing::TestWithParam<const char*> {};
 
@@ -338,7 +338,8 @@ TEST_P(Correct, PassesEveryCaseThatIsNotTimed) {
     if (c.group == CaseGroup::timed) continue;
     for (const std::uint64_t seed : {1, 2}) {
       const CaseResult result = runner.run(c, seed);
-      // The sample submissions may lack an optional part; the challenge's own implementations may not.
+      // The sample submissions may lack an optional part; the challenge's own implementations may
+      // not.
       const bool may_lack = std::string(GetParam()).find("submissions") != std::string::npos &&
                             c.group == CaseGroup::completeness;
       if (may_lack && result.verdict == Verdict::unsupported) continue;
@@ -356,7 +357,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(DflashExamples, CoverEveryTrap) { testing::expect_traps_covered(subject()); }
 
-// --- generator and checker -------------------------------------------------------------------------
+// --- generator and checker
 
 TEST(DflashPlan, EveryHandleHasItsBuffer) {
   const std::map<std::int32_t, int> handles{

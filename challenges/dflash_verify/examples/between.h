@@ -1,4 +1,5 @@
-// For examples whose dv_generate is the right one, but speaks to the model through something that changes what is said.
+// For examples whose dv_generate is the right one, but speaks to the model through something that
+// changes what is said.
 #pragma once
 
 #define dv_generate naive_dv_generate

@@ -1,5 +1,6 @@
-// For examples whose dv_attention computes every pair of a node and a key and leaves out what a mask hides. The right
-// implementation runs first: it checks the arguments, and its outputs stay where the elements are not fp32.
+// For examples whose dv_attention computes every pair of a node and a key and leaves out what a
+// mask hides. The right implementation runs first: it checks the arguments, and its outputs stay
+// where the elements are not fp32.
 #pragma once
 
 #define dv_attention naive_dv_attention
@@ -29,7 +30,8 @@ struct Keys {
   float scale;
 };
 
-// One row for one query head; s and acc have room for all scores and a value. Returns the log-sum-exp.
+// One row for one query head; s and acc have room for all scores and a value. Returns the
+// log-sum-exp.
 template <class Bug>
 float masked_row(const Keys& keys, std::int64_t i, const float* query, float* s, float* acc,
                  float* o) {

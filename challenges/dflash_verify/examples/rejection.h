@@ -1,4 +1,5 @@
-// For examples whose sampled dv_accept is the right one but for what it draws when every root is rejected.
+// For examples whose sampled dv_accept is the right one but for what it draws when every root is
+// rejected.
 #pragma once
 
 #define dv_accept naive_dv_accept

@@ -1,5 +1,6 @@
 // fails: child_would_match
-// Looks for the next token among all nodes, whoever their parent is: the tree taken as a bag of tokens.
+// Looks for the next token among all nodes, whoever their parent is: the tree taken as a bag of
+// tokens.
 #include "greedy_walk.h"
 
 struct Bug : Walk {

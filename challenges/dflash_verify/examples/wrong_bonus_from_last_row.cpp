@@ -1,6 +1,6 @@
 // fails: full_accept_bonus none_accept
-// Takes the bonus from the last row of the logits, which belongs to the last node of the list and not of
-// the path.
+// Takes the bonus from the last row of the logits, which belongs to the last node of the list and
+// not of the path.
 #include "greedy_walk.h"
 
 struct Bug : Walk {

@@ -1,5 +1,6 @@
 // fails: compact_out_of_order
-// Only shortens the cache: keeps the first n_acc nodes, which are the path of a chain and of nothing else.
+// Only shortens the cache: keeps the first n_acc nodes, which are the path of a chain and of
+// nothing else.
 #define dv_compact naive_dv_compact
 #include "naive.cpp"
 #undef dv_compact

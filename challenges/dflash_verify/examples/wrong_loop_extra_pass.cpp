@@ -1,6 +1,6 @@
 // fails: golden_200 multi_cycle_3 generate_chain
-// Runs the model once more in every cycle to obtain the token after the accepted ones, which the first
-// pass had computed already.
+// Runs the model once more in every cycle to obtain the token after the accepted ones, which the
+// first pass had computed already.
 #include "between.h"
 
 struct Bug : Between {

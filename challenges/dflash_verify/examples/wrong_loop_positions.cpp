@@ -1,6 +1,6 @@
 // fails: pos_rope multi_cycle_3
-// Numbers the rows of a forward pass one after the other, siblings included, so a model that rotates by
-// position sees every branch but the first displaced.
+// Numbers the rows of a forward pass one after the other, siblings included, so a model that
+// rotates by position sees every branch but the first displaced.
 #include "between.h"
 
 struct Bug : Between {

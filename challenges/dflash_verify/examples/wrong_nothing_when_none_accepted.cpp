@@ -1,5 +1,6 @@
 // fails: none_accept
-// Returns an empty step when no node is accepted and leaves it to the caller to run the model again.
+// Returns an empty step when no node is accepted and leaves it to the caller to run the model
+// again.
 #include "greedy_walk.h"
 
 struct Bug : Walk {

@@ -1,6 +1,6 @@
 // fails: off_by_one full_accept_bonus second_root_right
-// Checks a node against the logits at its own position, as drafts of this algorithm often say: those
-// predict the token after the node.
+// Checks a node against the logits at its own position, as drafts of this algorithm often say:
+// those predict the token after the node.
 #include "greedy_walk.h"
 
 struct Bug : Walk {

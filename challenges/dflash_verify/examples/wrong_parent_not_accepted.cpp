@@ -1,6 +1,6 @@
 // fails: grandchild_skip
-// Vectorises the comparison of each node with its parent's logits and forgets that the parent itself
-// must have been accepted.
+// Vectorises the comparison of each node with its parent's logits and forgets that the parent
+// itself must have been accepted.
 #include "greedy_walk.h"
 
 struct Bug : Walk {

@@ -1,6 +1,6 @@
 // fails: positional second_root_right
-// Checks node i against the logits of the row before it, which is right for chains only; an answer that
-// tested nothing but chains shipped this.
+// Checks node i against the logits of the row before it, which is right for chains only; an answer
+// that tested nothing but chains shipped this.
 #include "greedy_walk.h"
 
 struct Bug : Walk {

@@ -1,6 +1,6 @@
 // fails: second_root_right positional depth_indexed child_would_match dfs_and_bfs_order
-// Ends the cycle at the first child that does not match instead of trying its siblings. The text stays
-// right, but a tree accepts no more than its leftmost path.
+// Ends the cycle at the first child that does not match instead of trying its siblings. The text
+// stays right, but a tree accepts no more than its leftmost path.
 #include "greedy_walk.h"
 
 struct Bug : Walk {

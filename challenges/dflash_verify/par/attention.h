@@ -18,8 +18,8 @@ constexpr int kRows = 2 * kLanes;        // query rows of a block
 constexpr std::int64_t kTile = 64;       // keys of a tile
 constexpr std::int64_t kMostBlocks = 8;  // blocks that share a tile
 
-// out[c][row] (+)= sum over i < n of a[i][row] * b(i, c) for kCount columns c and the rows of a block.
-// a: vectors of a block, kRows apart. b(i, c) = b[i * step_i + c * step_c].
+// out[c][row] (+)= sum over i < n of a[i][row] * b(i, c) for kCount columns c and the rows of a
+// block. a: vectors of a block, kRows apart. b(i, c) = b[i * step_i + c * step_c].
 template <int kCount, bool kAdd>
 inline void multiply(const float* a, std::int64_t n, const float* b, std::int64_t step_i,
                      std::int64_t step_c, float* out) {

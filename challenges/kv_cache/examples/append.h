@@ -1,4 +1,5 @@
-// For examples that store something else than the rows that they are given, or store them otherwise.
+// For examples that store something else than the rows that they are given, or store them
+// otherwise.
 #pragma once
 
 #define kvc_append naive_kvc_append
