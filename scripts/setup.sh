@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
 # Installs what is missing (Debian packages, by apt), configures and builds assay in build/, or the targets given.
-# Called by run.sh and test.sh; does nothing that is done already.
+# With --tests also what the tests need, and the tests. Called by run.sh and test.sh; does nothing that is done already.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(g++ cmake ninja-build pkg-config git python3
-  libcli11-dev nlohmann-json3-dev libfmt-dev libeigen3-dev libseccomp-dev libssl-dev liblzma-dev libvalijson-dev
-  libgtest-dev libgmock-dev)
+  libcli11-dev nlohmann-json3-dev libfmt-dev libeigen3-dev libseccomp-dev libssl-dev liblzma-dev libvalijson-dev)
+options=()
+if [ "${1:-}" = --tests ]; then
+  shift
+  packages+=(libgtest-dev libgmock-dev dpkg-dev)
+  options+=(-DBUILD_TESTING=ON)
+elif [ ! -e build/CMakeCache.txt ]; then
+  options+=(-DBUILD_TESTING=OFF)  # where tests were built before, they stay
+fi
 
 missing=()
 for package in "${packages[@]}"; do
@@ -30,7 +37,7 @@ if [ "${#missing[@]}" -gt 0 ]; then
   "${root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
+cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release "${options[@]}" >/dev/null
 quiet=(--quiet)
 [ -t 1 ] && quiet=()  # a terminal shows how far it is
 [ -e build/assay ] || echo "Building; the first time takes some minutes." >&2
