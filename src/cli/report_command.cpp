@@ -30,12 +30,18 @@ Scoreboard load_board(const Context& context, const std::string& folder) {
   return load_scoreboard(file);
 }
 
+// What the rankings go into where there is no readme yet, as in the folder of an installed assay's user.
+std::string new_readme() {
+  return fmt::format("# Rankings\n\n{}\n{}\n", kSectionBegin, kSectionEnd);
+}
+
 int report(const Context& context, const Options& o) {
-  const fs::path readme = o.readme.empty() ? context.root / "README.md" : fs::path(o.readme);
+  const fs::path readme = o.readme.empty() ? context.work / "README.md" : fs::path(o.readme);
   const Scoreboard board = load_board(context, o.results);
-  const std::string before = read_file(readme);
+  const std::string before = fs::exists(readme) ? read_file(readme) : "";
   const std::string after =
-      replace_section(before, ranking_section(board, load_specs(context)), readme.string());
+      replace_section(before.empty() ? new_readme() : before,
+                      ranking_section(board, load_specs(context)), readme.string());
   if (before == after) {
     fmt::print("{} is up to date ({} results)\n", readme.string(), board.entries.size());
     return kDone;
@@ -55,10 +61,11 @@ void add_report(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("report", "write the rankings into README.md");
   auto options = std::make_shared<Options>();
   command->add_option("--readme", options->readme,
-                      "file to write into (default: README.md of the root); the rankings replace\n"
-                      "what stands between the lines <!-- assay:begin --> and <!-- assay:end -->");
+                      "file to write into (default: WORK/README.md); the rankings replace\n"
+                      "what stands between the lines <!-- assay:begin --> and <!-- assay:end -->;\n"
+                      "a file that does not exist is begun");
   command->add_option("--results", options->results,
-                      "folder of scoreboard.json (default: results/ of the root)");
+                      "folder of scoreboard.json (default: WORK/results)");
   command->add_flag(
       "--check", options->check,
       "write nothing; exit with 1 when the file does not show the scoreboard as it is");

@@ -182,7 +182,8 @@ void add_selftest(CLI::App& app, Action& action) {
   auto c = std::make_shared<SelftestCommand>();
   command->add_option("--challenge,-c", c->challenges, "only this challenge; may be repeated");
   command->add_option("--example,-e", c->examples, "only this example; may be repeated");
-  command->add_option("--jobs,-j", c->jobs, "threads")->check(CLI::Range(1, 256));
+  command->add_option("--jobs,-j", c->jobs, "threads (default: one a core)")
+      ->check(CLI::Range(1, 256));
   command->add_option("--seed", c->seed, "seed of the inputs")->capture_default_str();
   command->add_flag("--every-case", c->every_case,
                     "wrong_* too run all cases that make correctness: shows which catch what");
