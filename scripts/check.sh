@@ -2,7 +2,7 @@
 # Checks the form of the sources: clang-format on all of them, clang-tidy on those that changed.
 #   scripts/check.sh            changed since origin/main, or main, or if that is this very commit since its parent
 #   scripts/check.sh BASE       changed since the commit BASE
-#   scripts/check.sh --all      every source; half an hour or more
+#   scripts/check.sh --all      every source, which takes long
 #   scripts/check.sh --fix      formats instead of checking, and ends
 # Needs build/, configured with tests, and Debian's clang-format and clang-tidy.
 # Exit status: 0 good, 1 something to mend, 2 something is missing.

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <sstream>
 
 namespace assay::cli {
 namespace {
