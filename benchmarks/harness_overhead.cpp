@@ -5,11 +5,13 @@
 //   - the share of the wall time of all checks and timings that is not harness overhead
 //   - the harness's own peak memory
 //
-// Usage: harness_overhead [ROOT]. Build: ninja -C build harness_overhead.
+// Build: ninja -C build harness_overhead. Usage: harness_overhead --help.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
+#include <span>
 #include <vector>
 
 #include "cli/context.h"
@@ -24,21 +26,26 @@ namespace {
 using namespace assay;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kStarts = 100;
+struct Options {
+  std::vector<std::string> challenges;
+  bool smoke = false;
+
+  int starts() const { return smoke ? 2 : 100; }
+};
 
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
 void measure_worker_start(const cli::Harness& harness, run::CellRunner& runner,
-                          const ChallengeSpec& spec) {
+                          const ChallengeSpec& spec, int count) {
   run::Arena input("input", 1 << 20, run::Arena::Access::worker_reads);
   run::WorkerSettings settings;
   settings.tier = harness.tier.tier;
   settings.library = runner.baselines(spec).naive;
   settings.spec = &spec;
   std::vector<double> starts, loads;
-  for (int i = 0; i < kStarts; ++i) {
+  for (int i = 0; i < count; ++i) {
     const auto start = Clock::now();
     run::WorkerProcess worker(settings, input, 1 << 20);
     starts.push_back(milliseconds_since(start));
@@ -63,12 +70,15 @@ Submission naive_as_submission(const ChallengeSpec& spec) {
   return submission;
 }
 
-run::TimeAccount measure_cell(const cli::Harness& harness, const ChallengeSpec& spec) {
-  run::CellRunner runner(*harness.builder, {harness.tier.tier, 1, {}});
+run::TimeAccount measure_cell(const cli::Harness& harness, const ChallengeSpec& spec, bool quick) {
+  run::CellRunner runner(*harness.builder, {harness.tier.tier, 1, {.quick = quick}});
   runner.baselines(spec);
   CellResult cell = runner.check(spec, naive_as_submission(spec));
   const run::TimeAccount untimed = runner.account();
-  runner.time(spec, cell);
+  runner.time_together(spec, std::span(&cell, 1));
+  if (cell.build.verdict != Verdict::ok || untimed.cases == 0) {
+    throw Error(fmt::format("{}: naive was not measured: {}", spec.name, cell.build.log));
+  }
   const run::TimeAccount all = runner.account();
   const double overhead = untimed.total - untimed.submission - untimed.reference - untimed.timing;
   fmt::print(
@@ -79,16 +89,7 @@ run::TimeAccount measure_cell(const cli::Harness& harness, const ChallengeSpec& 
   return all;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const cli::Context context = cli::find_context(argc > 1 ? argv[1] : "");
-  const cli::Harness harness = cli::set_up(context, {});
-  const std::vector<ChallengeSpec> specs = cli::load_specs(context);
-  run::CellRunner runner(*harness.builder, {harness.tier.tier, 1, {}});
-  measure_worker_start(harness, runner, specs.front());
-  run::TimeAccount sum;
-  for (const ChallengeSpec& spec : specs) sum.add(measure_cell(harness, spec));
+void print_sum(const run::TimeAccount& sum) {
   fmt::print(
       "all: submissions {:.1f} %, references and checks {:.1f} %, calibrated timing {:.1f} %, "
       "worker starts {:.1f} %, rest {:.1f} % of {:.1f} s\n",
@@ -100,4 +101,31 @@ int main(int argc, char** argv) {
   ::getrusage(RUSAGE_SELF, &usage);
   fmt::print("peak memory of the harness: {:.0f} MiB\n",
              static_cast<double>(usage.ru_maxrss) / 1024);
+}
+
+void measure(const Options& options) {
+  const cli::Context context = cli::find_context(ASSAY_SOURCE_DIR);
+  const cli::Harness harness = cli::set_up(context, {});
+  const std::vector<ChallengeSpec> specs = cli::load_specs(context, options.challenges);
+  run::CellRunner runner(*harness.builder, {harness.tier.tier, 1, {}});
+  measure_worker_start(harness, runner, specs.front(), options.starts());
+  run::TimeAccount sum;
+  for (const ChallengeSpec& spec : specs) sum.add(measure_cell(harness, spec, options.smoke));
+  print_sum(sum);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app{"Measures what the harness itself costs"};
+  app.add_option("challenges", options.challenges, "Only these (default: all)");
+  app.add_flag("--smoke", options.smoke, "Only show that it works: few cases and repetitions");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    measure(options);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "harness_overhead: {}\n", e.what());
+    return 2;
+  }
 }

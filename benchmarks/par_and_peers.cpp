@@ -43,7 +43,7 @@ struct Options {
   std::vector<std::string> challenges;
   std::string case_name, json_file;
   int repetitions = 11, naive_repetitions = 3;
-  bool no_peers = false;
+  bool no_peers = false, smoke = false;
 };
 
 // --- the machine's limits ---------------------------------------------------------------------
@@ -205,6 +205,7 @@ class Bench {
       if (!options_.case_name.empty() && c.name != options_.case_name) continue;
       rows_.push_back(measure(spec, c, par.handle, naive.handle, threads));
       print(rows_.back());
+      if (options_.smoke) break;
     }
   }
 
@@ -264,8 +265,7 @@ Row Bench::measure(const ChallengeSpec& challenge, const CaseSpec& spec, void* p
   return row;
 }
 
-// --- output
-// ----------------------------------------------------------------------------------------
+// --- output -------------------------------------------------------------------------------------
 
 std::string text(const Estimate& e) {
   return fmt::format("{:.2f} ({:.2f}..{:.2f})", e.value, e.interval.low, e.interval.high);
@@ -365,7 +365,10 @@ int main(int argc, char** argv) {
   app.add_option("--repetitions", options.repetitions, "Rounds")->check(CLI::Range(3, 1000));
   app.add_option("--naive-repetitions", options.naive_repetitions)->check(CLI::Range(1, 1000));
   app.add_flag("--no-peers", options.no_peers, "Only par, naive and the machine");
+  app.add_flag("--smoke", options.smoke,
+               "Only show that it works: of each challenge one case, three rounds");
   CLI11_PARSE(app, argc, argv);
+  if (options.smoke) options.repetitions = 3;
   options.naive_repetitions = std::min(options.naive_repetitions, options.repetitions);
   keep_freed_memory();
   try {

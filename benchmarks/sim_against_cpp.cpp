@@ -19,21 +19,25 @@
 namespace assay {
 namespace {
 
+constexpr int kSkipped = 77;  // to ctest
+
 struct Options {
   std::vector<std::string> challenges;
   std::string model = "textbook", cuda;
   int rounds = 3;
+  bool smoke = false;
   std::uint64_t seed = 1;
 };
 
 // The timed cases of `spec` by name, each the median of the rounds.
 using Seconds = std::map<std::string, double>;
 
-std::vector<const CaseSpec*> timed_cases(const ChallengeSpec& spec) {
+std::vector<const CaseSpec*> timed_cases(const ChallengeSpec& spec, const Options& options) {
   std::vector<const CaseSpec*> timed;
   for (const CaseSpec& c : spec.cases) {
     if (c.group == CaseGroup::timed) timed.push_back(&c);
   }
+  if (options.smoke && !timed.empty()) timed.resize(1);
   return timed;
 }
 
@@ -46,7 +50,7 @@ Seconds cpp_seconds(Builder& builder, const ChallengeSpec& spec, const Submissio
   if (library == nullptr)
     throw Error(fmt::format("{} {}: {}", submission.model, spec.name, built.record.log));
   Seconds medians;
-  for (const CaseSpec* c : timed_cases(spec)) {
+  for (const CaseSpec* c : timed_cases(spec, options)) {
     TimedCase input(spec, *c, options.seed);
     std::vector<double> seconds;
     for (int i = 0; i < options.rounds; ++i) seconds.push_back(input.run(library, 1));
@@ -58,7 +62,7 @@ Seconds cpp_seconds(Builder& builder, const ChallengeSpec& spec, const Submissio
 Seconds simulated_seconds(const cli::Harness& harness, const ChallengeSpec& spec,
                           const Submission& submission, const Options& options) {
   Seconds medians;
-  for (const CaseSpec* c : timed_cases(spec)) {
+  for (const CaseSpec* c : timed_cases(spec, options)) {
     std::vector<double> seconds;
     for (int i = 0; i < options.rounds; ++i) {
       run::CellRunner runner(*harness.builder,
@@ -86,7 +90,7 @@ void compare(const cli::Context& context, const cli::Harness& harness, const Cha
   const ChallengeSpec spec = spec_for(Device::sim, whole);
   const Seconds plain = cpp_seconds(*harness.builder, spec, *cpp, options),
                 simulated = simulated_seconds(harness, whole, *cuda, options);
-  for (const CaseSpec* c : timed_cases(spec)) {
+  for (const CaseSpec* c : timed_cases(spec, options)) {
     if (!simulated.contains(c->name)) continue;
     fmt::print("{:<20} {:<24} {:>10.1f} {:>10.1f} {:>8.2f}\n", spec.name, c->name,
                plain.at(c->name) * 1e3, simulated.at(c->name) * 1e3,
@@ -108,10 +112,17 @@ int main(int argc, char** argv) {
   app.add_option("--cuda", options.cuda, "Simulate this file instead of the model's submission.cu")
       ->check(CLI::ExistingFile);
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100))->capture_default_str();
+  app.add_flag("--smoke", options.smoke,
+               "Only show that it works: of each challenge one case, once; status 77 without nvcc");
   CLI11_PARSE(app, argc, argv);
+  if (options.smoke) options.rounds = 1;
   try {
     const cli::Context context = cli::find_context(ASSAY_SOURCE_DIR);
     const cli::Harness harness = cli::set_up(context, {});
+    if (options.smoke && !harness.builder->cuda_toolkit()) {
+      fmt::print("no CUDA Toolkit (nvcc): nothing to compare\n");
+      return kSkipped;
+    }
     fmt::print("{:<20} {:<24} {:>10} {:>10} {:>8}\n", "challenge", "timed case", "C++ ms", "sim ms",
                "ratio");
     for (const ChallengeSpec& spec : cli::load_specs(context, options.challenges)) {

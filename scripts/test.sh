@@ -11,5 +11,5 @@ case "${1:-}" in
     exit 2
     ;;
 esac
-scripts/setup.sh
+scripts/setup.sh --tests
 ctest --test-dir build --output-on-failure -j2 "${exclude[@]}"

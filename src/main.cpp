@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <string_view>
 
 #include "cli/context.h"
@@ -25,9 +26,16 @@ constexpr const char* kFooter =
     "  assay show textbook CHALLENGE              why this score\n"
     "  assay report                               write the rankings: README.md and RANKINGS.md\n"
     "  assay sim softmax.cu                       run a CUDA program on a simulated GPU\n"
+    "\nWhere things lie:\n"
+    "  ROOT   challenges/ and include/, which are only read: --root, or the nearest\n"
+    "         folder above the working directory or above the program that holds them,\n"
+    "         or share/assay of an installation\n"
+    "  WORK   submissions/, results/ and README.md: in ROOT, or with an installation in\n"
+    "         the working directory\n"
+    "  CACHE  what was compiled: ROOT/.cache, or with an installation\n"
+    "         $XDG_CACHE_HOME/assay (~/.cache/assay)\n"
     "\nExit status: 0 done (whatever the grades), 1 a --check or selftest failed, 2 usage or "
-    "harness "
-    "error.\n";
+    "harness error.\n";
 
 // `assay sim PROGRAM -- ARGS`: how many arguments come before the `--`.
 int own_arguments(int argc, char** argv) {
@@ -36,14 +44,30 @@ int own_arguments(int argc, char** argv) {
                           argv);
 }
 
+// A package is compiled for the processors of the last ten years; others would end it by SIGILL.
+bool processor_suffices() {
+#ifdef ASSAY_NEEDS_X86_64_V3
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
+         __builtin_cpu_supports("fma");
+#else
+  return true;
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace assay;
+  if (!processor_suffices()) {
+    std::fputs(
+        "assay: this package needs a processor with AVX2, BMI2 and FMA: build assay from its "
+        "sources\n",
+        stderr);
+    return cli::kUsageOrHarnessError;
+  }
   ::prctl(PR_SET_DUMPABLE, 0);  // no submission may read this process, whatever its uid
   ::signal(SIGPIPE, SIG_IGN);
   CLI::App app(kAbout, "assay");
-  app.footer(kFooter);
   app.require_subcommand(1);
   app.set_version_flag("--version", fmt::format("assay {} ({})", kVersion, kCommit));
   std::string root;
@@ -59,6 +83,8 @@ int main(int argc, char** argv) {
   cli::add_selftest(app, action);
   const int own = own_arguments(argc, argv);
   cli::add_sim(app, action, {argv + std::min(own + 1, argc), argv + argc});
+  cli::add_descriptions(app);
+  app.footer(kFooter);  // now, for commands inherit what stands before
   try {
     app.parse(own, argv);
     return action(cli::find_context(root));

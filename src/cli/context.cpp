@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 
 #include "run/challenge_registry.h"
 #include "spec/spec.h"
@@ -18,24 +20,58 @@ bool is_root(const fs::path& folder) {
          fs::exists(folder / "include" / "assay" / "abi.h");
 }
 
-}  // namespace
+std::optional<fs::path> root_above(fs::path folder) {
+  for (;; folder = folder.parent_path()) {
+    if (is_root(folder)) return folder;
+    if (folder == folder.root_path()) return {};
+  }
+}
 
-Context find_context(const std::string& root_option) {
-  if (!root_option.empty()) {
-    const fs::path root = fs::absolute(root_option);
-    if (is_root(root)) return {root};
+fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
+
+// Of an installed program.
+fs::path shared_folder() { return program_folder().parent_path() / "share" / "assay"; }
+
+fs::path find_root(const std::string& option) {
+  if (!option.empty()) {
+    const fs::path root = fs::absolute(option);
+    if (is_root(root)) return root;
     throw Error(
         fmt::format("{} holds no challenges/spec.schema.json and include/assay/abi.h: --root "
                     "names the folder of assay's sources",
                     root.string()));
   }
-  for (fs::path folder = fs::current_path();; folder = folder.parent_path()) {
-    if (is_root(folder)) return {folder};
-    if (folder == folder.root_path()) break;
-  }
-  if (is_root(ASSAY_SOURCE_DIR)) return {ASSAY_SOURCE_DIR};
+  if (const auto root = root_above(fs::current_path())) return *root;
+  if (const auto root = root_above(program_folder())) return *root;
+  if (is_root(shared_folder())) return shared_folder();
   throw Error(
-      "no challenges/ here, above here or where assay was built: name assay's folder with --root");
+      fmt::format("no challenges/ here, above here, above {} or in {}: name assay's folder with "
+                  "--root",
+                  program_folder().string(), shared_folder().string()));
+}
+
+// The variable's value where it is an absolute path: others are to be ignored, says the XDG standard.
+std::optional<fs::path> folder_in_environment(const char* variable) {
+  const char* value = std::getenv(variable);
+  if (value == nullptr || !fs::path(value).is_absolute()) return {};
+  return value;
+}
+
+fs::path user_cache() {
+  if (const auto cache = folder_in_environment("XDG_CACHE_HOME")) return *cache / "assay";
+  if (const auto home = folder_in_environment("HOME")) return *home / ".cache" / "assay";
+  throw Error("no folder for the cache: set HOME or XDG_CACHE_HOME to an absolute path");
+}
+
+}  // namespace
+
+Context find_context(const std::string& root_option) {
+  const fs::path root = find_root(root_option);
+  std::error_code ignored;
+  if (fs::equivalent(root, shared_folder(), ignored)) {
+    return {root, fs::current_path(), user_cache()};
+  }
+  return {root, root, root / ".cache"};
 }
 
 std::vector<ChallengeSpec> load_specs(const Context& context, const std::vector<std::string>& names,

@@ -18,15 +18,20 @@ namespace assay::cli {
 inline constexpr int kDone = 0, kCheckFailed = 1, kUsageOrHarnessError = 2;
 
 struct Context {
-  std::filesystem::path root;  // the folder that holds challenges/ and include/
+  std::filesystem::path root;   // the folder that holds challenges/ and include/; only read
+  std::filesystem::path work;   // the folder of submissions/, results/ and the README to update
+  std::filesystem::path cache;  // of built submissions, unless --cache names another
 
   std::filesystem::path challenges() const { return root / "challenges"; }
-  std::filesystem::path submissions() const { return root / "submissions"; }
-  std::filesystem::path results() const { return root / "results"; }
+  std::filesystem::path submissions() const { return work / "submissions"; }
+  std::filesystem::path results() const { return work / "results"; }
 };
 
-// --root, else ASSAY_ROOT, else the nearest parent of the working directory with a challenges/
-// folder, else the source tree that the program was built from. Throws Error when none is there.
+// The root is --root, else ASSAY_ROOT, else the nearest parent of the working directory that holds
+// challenges/ and include/, else such a parent of the program's file, else share/assay beside the
+// program's bin/. Throws Error when none is there. A root is also the folder to work in, with its
+// cache in .cache/; but an installed one, share/assay, is shared: then one works in the working
+// directory, and the cache is assay/ in $XDG_CACHE_HOME or ~/.cache.
 Context find_context(const std::string& root_option);
 
 // Specs of all challenges, or of the named ones in the given order; an unknown name throws Error
@@ -47,5 +52,7 @@ void add_doctor(CLI::App&, Action&);
 void add_selftest(CLI::App&, Action&);
 // The arguments are those after `--`: they belong to the simulated program.
 void add_sim(CLI::App&, Action&, std::vector<std::string> program_arguments);
+// Hidden: `man` and `completion bash` print what is made from the help of all commands.
+void add_descriptions(CLI::App&);
 
 }  // namespace assay::cli

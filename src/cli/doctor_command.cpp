@@ -40,7 +40,7 @@ void examine_isolation(const sandbox::TierReport& tier, std::vector<Finding>& fi
 
 void examine_compiler(const Context& context, sandbox::Tier tier, std::vector<Finding>& findings) {
   try {
-    Builder builder(tier, context.root, context.root / ".cache");
+    Builder builder(tier, context.root, context.cache);
     BuildRequest request;
     request.sources = {
         {"submission.cpp", "#include <vector>\nextern \"C\" int f() { return 0; }\n"}};
@@ -56,7 +56,7 @@ void examine_compiler(const Context& context, sandbox::Tier tier, std::vector<Fi
 
 void examine_cuda(const Context& context, sandbox::Tier tier, std::vector<Finding>& findings) {
   try {
-    Builder builder(tier, context.root, context.root / ".cache");
+    Builder builder(tier, context.root, context.cache);
     const auto& toolkit = builder.cuda_toolkit();
     if (!toolkit) {
       findings.push_back({"CUDA", "no CUDA Toolkit (nvcc): submissions in CUDA are not run"});

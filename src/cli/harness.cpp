@@ -19,7 +19,7 @@ namespace assay::cli {
 void add_harness_options(CLI::App& app, HarnessOptions& options) {
   app.add_flag("--unsafe", options.unsafe,
                "run submissions without isolation if none works here; rows say so");
-  app.add_option("--cache", options.cache, "folder of built submissions (default ROOT/.cache)");
+  app.add_option("--cache", options.cache, "folder of built submissions (default: CACHE)");
 }
 
 void add_external_options(CLI::App& app, std::string& corpus) {
@@ -63,7 +63,7 @@ Harness set_up(const Context& context, const HarnessOptions& options) {
         harness.tier.why_not_namespaces, harness.tier.why_not_landlock));
   }
   const std::filesystem::path cache =
-      options.cache.empty() ? context.root / ".cache" : std::filesystem::path(options.cache);
+      options.cache.empty() ? context.cache : std::filesystem::path(options.cache);
   harness.builder = std::make_unique<Builder>(harness.tier.tier, context.root, cache);
   harness.machine = describe_machine(harness.builder->compiler());
   return harness;

@@ -19,7 +19,7 @@ namespace assay::cli {
 
 struct HarnessOptions {
   bool unsafe = false;  // run without isolation where none works
-  std::string cache;    // folder of built submissions, "" for <root>/.cache
+  std::string cache;    // folder of built submissions, "" for the context's
 };
 
 struct Harness {

@@ -91,7 +91,7 @@ void add_list(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"challenges", "models", "all"}))
       ->capture_default_str();
   command->add_option("--submissions", c->submissions,
-                      "folder of models (default ROOT/submissions)");
+                      "folder of models (default: WORK/submissions)");
   command->add_flag("--json", c->json, "print JSON");
   command->footer(
       "\nOf a challenge: its cases, how many of them are timed, and how many run on the simulated\n"

@@ -36,7 +36,7 @@ fs::path results_folder(const Context& context, const Options& o) {
 // The readme beside the results, if it is meant to show rankings: in a folder of a user's it may be about
 // something else. Empty when there is none.
 fs::path own_readme(const Context& context) {
-  const fs::path file = context.root / "README.md";
+  const fs::path file = context.work / "README.md";
   if (!fs::exists(file)) return {};
   if (has_marker(read_file(file))) return file;
   fmt::print(stderr, "{} is left alone: it has no lines '{}' and '{}'\n", file.string(),
@@ -130,13 +130,13 @@ void add_report(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   command->add_option("--readme", options->readme,
                       "file that gets the overall tables, between its lines\n"
-                      "<!-- assay:begin --> and <!-- assay:end --> (default: README.md beside\n"
-                      "results/, if it has these lines and --results is not given)");
+                      "<!-- assay:begin --> and <!-- assay:end --> (default: WORK/README.md,\n"
+                      "if it has these lines and --results is not given)");
   command->add_option("--rankings", options->rankings,
                       "file that gets everything else, written whole (default: RANKINGS.md in\n"
                       "the folder of results)");
   command->add_option("--results", options->results,
-                      "folder of scoreboard.json (default: results/ of the root)");
+                      "folder of scoreboard.json (default: WORK/results)");
   command->add_flag("--check", options->check,
                     "write nothing; exit with 1 when a file does not show the board as it is");
   command->footer(

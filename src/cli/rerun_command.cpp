@@ -139,8 +139,8 @@ void add_rerun(CLI::App& app, Action& action) {
   command->add_option("--case", c->only, "only this case; the board is left alone");
   command->add_option("--seed", c->seed, "seed of the run to repeat (default: random)");
   command->add_option("--submissions", c->submissions,
-                      "folder of models (default ROOT/submissions)");
-  command->add_option("--results", c->results, "folder of the board (default ROOT/results)");
+                      "folder of models (default: WORK/submissions)");
+  command->add_option("--results", c->results, "folder of the board (default: WORK/results)");
   add_external_options(*command, c->corpus);
   add_harness_options(*command, c->harness);
   command->callback(

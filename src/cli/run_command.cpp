@@ -214,18 +214,18 @@ void add_run(CLI::App& app, Action& action) {
       "  assay run --seed 7 --results /tmp/r   these inputs again, on a board of their own\n");
   auto c = std::make_shared<RunCommand>();
   command->add_option("--submissions", c->submissions,
-                      "folder of models (default ROOT/submissions)");
+                      "folder of models (default: WORK/submissions)");
   command->add_option("--model,-m", c->models, "only this model; may be repeated");
   command->add_option("--challenge,-c", c->challenges, "only this challenge; may be repeated");
   add_device_option(*command, c->device);
   add_gpu_option(*command, c->gpu);
   command->add_option("--results", c->results,
-                      "folder of the board and runs (default ROOT/results)");
+                      "folder of the board and runs (default: WORK/results)");
   command
-      ->add_option("--jobs,-j", c->jobs,
-                   "threads for builds and correctness; timing is always alone")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
+      ->add_option(
+          "--jobs,-j", c->jobs,
+          "threads for builds and correctness (default: one a core); timing is always alone")
+      ->check(CLI::Range(1, 256));
   command->add_option("--seed", c->seed, "seed of the hidden inputs (default: random, recorded)");
   command->add_flag("--quick", c->quick, "a smoke run: few cases, few repetitions");
   command->add_flag("--resume", c->resume, "continue the newest run that did not finish");

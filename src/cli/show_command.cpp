@@ -135,7 +135,7 @@ void add_show(CLI::App& app, Action& action) {
                    "grade the stored counts of a simulated submission anew, as on this GPU")
       ->check(CLI::IsMember(gpu_names()));
   command->add_option("--results", options->results,
-                      "folder of scoreboard.json (default: results/ of the root)");
+                      "folder of scoreboard.json (default: WORK/results)");
   command->add_flag("--json", options->json,
                     "the stored entry as JSON, raw timings included; the format is described by\n"
                     "challenges/scoreboard.schema.json");

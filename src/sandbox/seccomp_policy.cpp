@@ -23,22 +23,27 @@ void add(const Context& filter, std::uint32_t action, const char* name,
          std::initializer_list<scmp_arg_cmp> conditions = {}) {
   const int number = seccomp_syscall_resolve_name(name);
   if (number == __NR_SCMP_ERROR) return;  // unknown to this libseccomp: the default action applies
-  const int rc = seccomp_rule_add_array(filter.get(), action, number,
-                                        static_cast<unsigned>(conditions.size()),
-                                        std::data(conditions));
-  if (rc != 0 && rc != -EACCES) throw Error(fmt::format("seccomp rule for {} failed ({})", name, rc));
+  const int rc =
+      seccomp_rule_add_array(filter.get(), action, number, static_cast<unsigned>(conditions.size()),
+                             std::data(conditions));
+  if (rc != 0 && rc != -EACCES)
+    throw Error(fmt::format("seccomp rule for {} failed ({})", name, rc));
 }
 
-void add_all(const Context& filter, std::uint32_t action, std::initializer_list<const char*> names) {
+void add_all(const Context& filter, std::uint32_t action,
+             std::initializer_list<const char*> names) {
   for (const char* name : names) add(filter, action, name);
 }
 
 constexpr std::uint64_t kThreadFlags = CLONE_VM | CLONE_THREAD;
 constexpr std::uint64_t kNamespaceFlags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
-                                          CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+                                          CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
+                                          CLONE_NEWNET;
 
 Context worker_filter(Tier tier) {
   Context filter(seccomp_init(SCMP_ACT_KILL_PROCESS));
+  // A name a line would be four pages.
+  // clang-format off
   add_all(filter, SCMP_ACT_ALLOW,
           {"read", "write", "readv", "writev", "pread64", "lseek", "close", "mmap", "munmap",
            "mprotect", "mremap", "madvise", "brk", "futex", "futex_waitv", "rt_sigaction",
@@ -52,12 +57,14 @@ Context worker_filter(Tier tier) {
            "fstat", "stat", "lstat", "statx", "access", "faccessat", "faccessat2", "readlink",
            "readlinkat", "getcwd", "getdents64", "uname", "sysinfo", "getrusage", "times", "poll",
            "ppoll", "select", "pselect6", "pause"});
+  // clang-format on
   // Threads, but no processes and no namespaces.
   add(filter, SCMP_ACT_ALLOW, "clone",
       {SCMP_A0(SCMP_CMP_MASKED_EQ, kThreadFlags | kNamespaceFlags, kThreadFlags)});
   add(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3");  // glibc falls back to clone
   // Own threads on cores of their choice. Without a pid namespace other processes could be named.
-  add(filter, tier == Tier::namespaces ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM), "sched_setaffinity");
+  add(filter, tier == Tier::namespaces ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM),
+      "sched_setaffinity");
   // raise() and abort() signal the own process, which is pid 2 in its namespace. Without a pid
   // namespace the id is not known here, and signalling others must not be possible.
   if (tier == Tier::namespaces) {
@@ -71,6 +78,7 @@ Context worker_filter(Tier tier) {
   // The launcher's own exec of the worker image, by descriptor; nothing else is executable.
   add(filter, SCMP_ACT_ALLOW, "execveat", {SCMP_A4(SCMP_CMP_EQ, AT_EMPTY_PATH)});
   // Harmless requests that runtimes make and can live without.
+  // clang-format off
   add_all(filter, SCMP_ACT_ERRNO(EPERM),
           {"sched_setscheduler", "sched_setparam", "setpriority",
            "getpriority", "mbind", "set_mempolicy", "get_mempolicy", "mlock", "mlock2", "mlockall",
@@ -78,11 +86,13 @@ Context worker_filter(Tier tier) {
            "alarm", "setitimer", "timer_create", "pipe", "pipe2", "eventfd2",
            "ftruncate", "fallocate", "truncate", "fadvise64", "mincore", "msync", "statfs", "fstatfs",
            "mkdir", "unlink", "unlinkat", "rename", "dup", "dup2", "dup3", "sched_getattr"});
+  // clang-format on
   return filter;
 }
 
 Context compiler_filter() {
   Context filter(seccomp_init(SCMP_ACT_ALLOW));
+  // clang-format off
   add_all(filter, SCMP_ACT_KILL_PROCESS,
           {"socket", "socketpair", "connect", "bind", "listen", "ptrace", "process_vm_readv",
            "process_vm_writev", "pidfd_getfd", "mount", "umount2", "pivot_root", "chroot",
@@ -92,6 +102,7 @@ Context compiler_filter() {
            "delete_module", "reboot", "swapon", "swapoff", "acct", "quotactl", "settimeofday",
            "clock_settime", "adjtimex", "clock_adjtime", "iopl", "ioperm", "mknod", "mknodat",
            "name_to_handle_at", "open_by_handle_at", "fanotify_init", "shmget", "msgget", "semget"});
+  // clang-format on
   add(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3");
   for (const std::uint64_t flag : {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
                                    CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET}) {

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Checks the form of the sources: clang-format on all of them, clang-tidy on those that changed.
+#   scripts/check.sh            changed since origin/main, or main, or if that is this very commit since its parent
+#   scripts/check.sh BASE       changed since the commit BASE
+#   scripts/check.sh --all      every source, which takes long
+#   scripts/check.sh --fix      formats instead of checking, and ends
+# Needs build/, configured with tests, and Debian's clang-format and clang-tidy.
+# Exit status: 0 good, 1 something to mend, 2 something is missing.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+for tool in clang-format clang-tidy; do
+  if ! command -v "$tool" >/dev/null; then
+    echo "$tool is missing; install it as root: apt-get install clang-format clang-tidy" >&2
+    exit 2
+  fi
+done
+
+mapfile -t sources < <(git ls-files --cached --others --exclude-standard \
+  '*.cpp' '*.h' '*.cu' ':!submissions' | while read -r file; do [ ! -e "$file" ] || echo "$file"; done)
+if [ "${1:-}" = --fix ]; then
+  clang-format -i "${sources[@]}"
+  exit 0
+fi
+status=0
+clang-format --dry-run --Werror "${sources[@]}" || status=1
+[ "$status" -eq 0 ] || echo "scripts/check.sh --fix formats them." >&2
+
+# A file that only a build knows how to compile is checked with that build's options.
+if [ ! -e build/compile_commands.json ]; then
+  echo "build/ is not configured: scripts/setup.sh --tests" >&2
+  exit 2
+fi
+if [ "${1:-}" = --all ]; then
+  changed=("${sources[@]}")
+else
+  base=${1:-$(git rev-parse --verify --quiet origin/main || git rev-parse --verify --quiet main || echo HEAD)}
+  [ "$(git rev-parse "$base")" != "$(git rev-parse HEAD)" ] || base=HEAD^
+  mapfile -t changed < <({
+    git diff --name-only --diff-filter=d "$base..." -- '*.cpp'
+    git diff --name-only --diff-filter=d HEAD -- '*.cpp'
+    git ls-files --others --exclude-standard -- '*.cpp'
+  } | sort -u)
+fi
+tidy=()
+for file in "${changed[@]}"; do
+  if grep -qF "/$file\"" build/compile_commands.json; then tidy+=("$file"); fi
+done
+echo "${#sources[@]} files formatted as they must be; clang-tidy reads ${#tidy[@]}"
+[ "${#tidy[@]}" -eq 0 ] ||
+  printf '%s\0' "${tidy[@]}" | xargs -0 -n 4 -P "$(nproc)" clang-tidy -p build --quiet --warnings-as-errors='*' || status=1
+exit "$status"

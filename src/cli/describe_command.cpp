@@ -1,0 +1,39 @@
+// assay man, assay completion: hidden commands with which the build makes what it installs.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/context.h"
+#include "cli/describe.h"
+#include "run/challenge_registry.h"
+#include "version.h"
+
+namespace assay::cli {
+namespace {
+
+std::vector<std::string> challenge_names() {
+  std::vector<std::string> names;
+  for (const ChallengeRow& row : challenge_rows()) names.emplace_back(row.name);
+  return names;
+}
+
+// Like --help: printed while parsing, for it needs no folder to work in.
+void print_and_end(const std::string& text) {
+  fmt::print("{}", text);
+  throw CLI::Success();
+}
+
+}  // namespace
+
+void add_descriptions(CLI::App& app) {
+  app.add_subcommand("man", "print the manual page")->group("")->callback([&app] {
+    print_and_end(man_page(app, kVersion));
+  });
+  auto shell = std::make_shared<std::string>();
+  auto* completion = app.add_subcommand("completion", "print a script for the shell")->group("");
+  completion->add_option("SHELL", *shell, "bash")->required()->check(CLI::IsMember({"bash"}));
+  completion->callback([&app, shell] { print_and_end(bash_completion(app, challenge_names())); });
+}
+
+}  // namespace assay::cli
