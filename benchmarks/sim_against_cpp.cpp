@@ -83,7 +83,7 @@ Seconds simulated_seconds(const cli::Harness& harness, const ChallengeSpec& spec
 void compare(const cli::Context& context, const cli::Harness& harness, const ChallengeSpec& whole,
              const Options& options) {
   Submission *cpp = nullptr, *cuda = nullptr;
-  auto answers = cli::select_submissions(context.submissions(), {whole}, {options.model}, "auto");
+  auto answers = cli::select_submissions(context.submissions(), {whole}, {options.model}, {});
   for (Submission& s : answers) (s.language == Language::cpp ? cpp : cuda) = &s;
   if (cpp == nullptr || cuda == nullptr) return;
   if (!options.cuda.empty()) cuda->sources = {{"submission.cu", read_file(options.cuda)}};
