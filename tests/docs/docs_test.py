@@ -36,6 +36,15 @@ RUN_SCRIPT = "cd $ROOT && scripts/run.sh --quick -m textbook -c layer_norm_backw
 ONE_EXAMPLE = "build/assay selftest --challenge layer_norm_backward --example wrong_eps_outside_root"
 
 COMMANDS = {
+    "CONTRIBUTING.md": {
+        "scripts/test.sh": CalledBy(".ci/run"),
+        "scripts/check.sh": Run("bash -n scripts/check.sh"),
+        "scripts/check.sh --all": Run("bash -n scripts/check.sh"),
+        ".ci/run": Run("bash -n $ROOT/.ci/run"),
+        "cmake --preset dev": Run("cd $ROOT && cmake --list-presets | grep '\"dev\"'"),
+        "cmake --build --preset dev --target grade_test": Target("tests/grade_test"),
+        "ctest --preset dev -R Grade": Run("cd $ROOT && ctest --list-presets | grep '\"dev\"'"),
+    },
     "README.md": {
         "scripts/run.sh": Run(RUN_SCRIPT, slow=True),
         "scripts/test.sh": CalledBy(".ci/run"),

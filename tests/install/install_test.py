@@ -58,10 +58,10 @@ class Installed(unittest.TestCase):
         board = json.loads((self.work / "results" / "scoreboard.json").read_text())
         self.assertEqual([e["score"]["verdict"] for e in board["entries"]], ["OK"])
         self.assay("report")
-        self.assertIn("textbook", (self.work / "README.md").read_text())
+        self.assertIn("textbook", (self.work / "results" / "RANKINGS.md").read_text())
         self.assay("report", "--check")
         self.assertTrue(any(self.cache.glob("assay/**/*.so")))
-        self.assertEqual(sorted(p.name for p in self.work.iterdir()), ["README.md", "results", "submissions"])
+        self.assertEqual(sorted(p.name for p in self.work.iterdir()), ["results", "submissions"])
 
     def test_without_XDG_CACHE_HOME_the_cache_is_in_the_home(self):
         environment = {**self.environment, "HOME": str(self.home)}
