@@ -42,6 +42,33 @@ Program shell(const std::string& script, const Fd& null) {
   return program;
 }
 
+// A program whose child holds the pipe and says so. The child comes last in a pipeline, because
+// shells want /dev/null for what comes first in the background.
+Program with_descendant(const Fd& null, const Pipe& pipe) {
+  Program program = shell("trap '' TERM HUP; true | { echo; sleep 1000; } & wait", null);
+  program.fds = {null.get(), pipe.write.get(), null.get()};
+  return program;
+}
+
+// End-of-file proves that nobody holds the pipe any more.
+void expect_gone(const Pipe& pipe) {
+  char byte;
+  pollfd entry{pipe.read.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&entry, 1, 30000), 1) << "somebody still holds the pipe";
+  EXPECT_EQ(::read(pipe.read.get(), &byte, 1), 0);
+}
+
+void expect_descendants_killed(Tier tier) {
+  const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  Pipe pipe = make_pipe();
+  Process process = spawn(tier, with_descendant(null, pipe));
+  pipe.write.reset();
+  char byte;
+  ASSERT_EQ(::read(pipe.read.get(), &byte, 1), 1) << "the descendant did not start";
+  process.kill();
+  expect_gone(pipe);
+}
+
 class SandboxTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -95,21 +122,7 @@ TEST_F(SandboxTest, WritesOnlyToWritableMounts) {
   std::filesystem::remove_all(folder);
 }
 
-TEST_F(SandboxTest, KillsDescendantsWithTheSandbox) {
-  // The grandchild holds the pipe's write end; end-of-file proves that it is gone.
-  int fds[2];
-  ASSERT_EQ(::pipe2(fds, O_CLOEXEC), 0);
-  Program program = shell("(trap '' TERM HUP; sleep 1000) & exit 0", null_);
-  program.fds = {null_.get(), fds[1], null_.get()};
-  {
-    Process process = spawn(Tier::namespaces, program);
-    ::close(fds[1]);
-    ASSERT_TRUE(process.wait(60s).has_value());
-  }
-  char byte;
-  EXPECT_EQ(::read(fds[0], &byte, 1), 0);
-  ::close(fds[0]);
-}
+TEST_F(SandboxTest, KillsDescendantsWithTheSandbox) { expect_descendants_killed(Tier::namespaces); }
 
 TEST_F(SandboxTest, StopsAndResumesEveryThread) {
   Process process = spawn(Tier::namespaces, shell("while :; do :; done", null_));
@@ -219,17 +232,7 @@ TEST_F(LandlockTest, SaysWhatItsUserCannotReach) {
   }
 }
 
-// The grandchild holds the pipe's write end; end-of-file proves that it is gone.
-TEST_F(LandlockTest, KillsDescendantsWithTheSandbox) {
-  Pipe pipe = make_pipe();
-  Program program = shell("(trap '' TERM HUP; sleep 1000) & exit 0", null_);
-  program.fds = {null_.get(), pipe.write.get(), null_.get()};
-  Process process = spawn(Tier::landlock, program);
-  pipe.write.reset();
-  ASSERT_TRUE(process.wait(60s).has_value());
-  char byte;
-  EXPECT_EQ(::read(pipe.read.get(), &byte, 1), 0);
-}
+TEST_F(LandlockTest, KillsDescendantsWithTheSandbox) { expect_descendants_killed(Tier::landlock); }
 
 // In a process of its own, which has none of this one's ids but those of a small container.
 TEST_F(LandlockTest, FindsAUserWhereThereAreFew) {
@@ -276,20 +279,17 @@ TEST_P(KilledHarness, LeavesNothingRunning) {
   Pipe pipe = make_pipe();
   const pid_t harness = ::fork();
   if (harness == 0) {
-    Program program = shell("sleep 1000 & echo started; wait", null);
-    program.fds = {null.get(), pipe.write.get(), null.get()};
-    Process process = spawn(GetParam(), program);
+    Process process = spawn(GetParam(), with_descendant(null, pipe));
     pipe.write.reset();
     ::pause();
   }
   pipe.write.reset();
-  char text[8];
-  ASSERT_EQ(::read(pipe.read.get(), text, sizeof text), 8) << "the program did not start";
+  char byte;
+  const ssize_t started = ::read(pipe.read.get(), &byte, 1);
   ::kill(harness, SIGKILL);
   ::waitpid(harness, nullptr, 0);
-  pollfd entry{pipe.read.get(), POLLIN, 0};
-  EXPECT_EQ(::poll(&entry, 1, 60000), 1) << "somebody still holds the pipe";
-  EXPECT_EQ(::read(pipe.read.get(), text, sizeof text), 0);
+  ASSERT_EQ(started, 1) << "the descendant did not start";
+  expect_gone(pipe);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiers, KilledHarness, ::testing::Values(Tier::namespaces, Tier::landlock),
