@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,10 +17,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
+#include <new>
 
 #include "build/tool.h"
 #include "sandbox/probe.h"
+#include "sandbox/worker_image.h"
 #include "util/fd.h"
 #include "util/files.h"
 #include "util/sha256.h"
@@ -47,12 +49,18 @@ constexpr char kProduct[] = "submission.so";  // the library or object, in its f
 constexpr std::size_t kLogLimit = 1 << 20;    // captured; the rest is thrown away
 constexpr std::size_t kLibraryLimit = 128u << 20;
 
+// For the sandbox's user to enter and read, whatever the umask.
+void make_folder(const fs::path& path) {
+  fs::create_directories(path);
+  fs::permissions(path, fs::perms(0755));
+}
+
 // A folder that is removed at the end.
 struct TemporaryFolder {
   explicit TemporaryFolder(const fs::path& parent) {
     static std::atomic<unsigned> next{0};
-    path = parent / fmt::format("build-{}-{}", ::getpid(), next++);
-    fs::create_directories(path);
+    path = parent / fmt::format("build-{}", next++);
+    make_folder(path);
   }
   ~TemporaryFolder() {
     std::error_code ec;
@@ -63,11 +71,14 @@ struct TemporaryFolder {
 
 void write_source(const fs::path& folder, const SourceFile& file) {
   const fs::path path = folder / file.name;
-  fs::create_directories(path.parent_path());
+  for (fs::path parent = folder; const fs::path& part : fs::path(file.name).parent_path()) {
+    make_folder(parent /= part);
+  }
   std::ofstream out(path, std::ios::binary);
   out << file.contents;
   out.close();
   if (!out) throw Error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+  fs::permissions(path, fs::perms(0644));
 }
 
 bool is_translation_unit(const std::string& name, Language language) {
@@ -110,24 +121,49 @@ CompilerRun watch(sandbox::Process& process, int log_fd, double time_limit_s) {
   }
 }
 
-// Copies a file that the sandbox wrote, without following links.
-bool fetch(const fs::path& from, const fs::path& to) {
+// The contents of a file that the sandbox wrote, without following links.
+std::optional<std::string> fetch(const fs::path& from) {
   const Fd in(::open(from.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat info {};
   if (!in || ::fstat(in.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
       static_cast<std::size_t>(info.st_size) > kLibraryLimit) {
-    return false;
+    return std::nullopt;
   }
   std::string bytes(static_cast<std::size_t>(info.st_size), '\0');
   std::size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t n =
         ::pread(in.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-    if (n <= 0) return false;
+    if (n <= 0) return std::nullopt;
     done += static_cast<std::size_t>(n);
   }
-  write_file_atomically(to, bytes);
-  return true;
+  return bytes;
+}
+
+// In tiers that share the host's tree the compiler knows its files by names that nobody needs.
+std::string with_names_inside(std::string log, const fs::path& folder) {
+  const std::string outside = folder.string() + "/";
+  for (std::size_t at = 0; (at = log.find(outside, at)) != log.npos;) {
+    log.replace(at, outside.size(), "/");
+  }
+  return log;
+}
+
+// A compiler that finds no room for its files fails, which is no fault of the sources. Sources can
+// make it print anything, so what it prints counts only where there is little room indeed.
+void require_room(const fs::path& folder, const std::string& log) {
+  constexpr std::uint64_t kNone = 16u << 20, kLittle = 1u << 30;
+  struct statvfs disk {};
+  if (::statvfs(folder.c_str(), &disk) != 0) return;
+  const std::uint64_t room = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+  const bool complains = log.find("No space left on device") != std::string::npos ||
+                         log.find("Disk quota exceeded") != std::string::npos;
+  if (room < kNone || (room < kLittle && complains)) {
+    throw Error(fmt::format(
+        "the compiler failed with {:.1f} MiB free in {}: make room there, or name another folder "
+        "with --cache",
+        static_cast<double>(room) / (1 << 20), folder.string()));
+  }
 }
 
 // What -march=native depends on.
@@ -159,15 +195,14 @@ std::string find_compiler() {
   return fs::canonical(*found);
 }
 
-Builder::Builder(sandbox::Tier tier, fs::path root, fs::path cache)
+Builder::Builder(sandbox::Tier tier, fs::path root, fs::path cache, std::uint64_t cache_limit)
     : tier_(tier),
       root_(std::move(root)),
-      cache_(fs::absolute(cache)),
+      cache_(tier, std::move(cache), cache_limit),
       compiler_(find_compiler()),
       version_(first_line_of(compiler_ + " --version 2>/dev/null")),
       cpu_(cpu_identity()),
       toolkit_(find_cuda_toolkit()) {
-  require_writable_directory(cache_);
   for (const char* name : {"assay/abi.h", "assay/attention.h"}) {
     public_headers_.push_back({name, read_file(root_ / "include" / name)});
   }
@@ -184,7 +219,8 @@ std::vector<std::string> flags_of(const BuildRequest& request, const std::string
 
 }  // namespace
 
-fs::path Builder::library_path(const BuildRequest& request, const std::string& architecture) const {
+std::string Builder::entry_name(const BuildRequest& request,
+                                const std::string& architecture) const {
   std::string text =
       version_ + "\n" + (request.language == Language::cuda ? toolkit_->version : cpu_);
   for (const auto& flag : flags_of(request, architecture)) text += flag + "\n";
@@ -195,34 +231,73 @@ fs::path Builder::library_path(const BuildRequest& request, const std::string& a
   }
   // An object's name is a hash of all it was made from.
   for (const fs::path& object : request.objects) text += object.filename().string() + "\n";
-  return cache_ / (sha256_hex(text) + (request.object ? ".o" : ".so"));
+  return sha256_hex(text) + (request.object ? ".o" : ".so");
 }
 
 BuildResult Builder::build(const BuildRequest& request) {
-  BuildResult result;
-  std::vector<std::string> architectures{""};
-  if (request.language == Language::cuda) {
-    if (!toolkit_) {
-      result.record.verdict = Verdict::skipped;
-      result.record.log = kNoToolkit;
-      return result;
-    }
-    architectures.assign(std::begin(kCudaArchitectures), std::end(kCudaArchitectures));
+  try {
+    return look_up_or_compile(request);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw Error("cannot build: this process has no memory left");
+  } catch (const std::exception& e) {
+    throw Error(fmt::format("cannot build in {}: {}", cache_.workplace().string(), e.what()));
   }
-  for (const std::string& architecture : architectures) {
-    const fs::path library = library_path(request, architecture);
-    if (!fs::exists(library)) continue;
-    result.library = library;
-    result.record.cached = true;
-    result.record.command =
-        fmt::format("{}", fmt::join(arguments(request, architecture, "/src", "/abi", "/out"), " "));
+}
+
+// In the order of trying.
+std::vector<std::string> Builder::architectures(const BuildRequest& request) const {
+  if (request.language != Language::cuda) return {""};
+  return {std::begin(kCudaArchitectures), std::end(kCudaArchitectures)};
+}
+
+BuildResult Builder::look_up_or_compile(const BuildRequest& request) {
+  BuildResult result;
+  if (request.language == Language::cuda && !toolkit_) {
+    result.record.verdict = Verdict::skipped;
+    result.record.log = kNoToolkit;
     return result;
   }
-  for (const std::string& architecture : architectures) {
+  if (auto found = look_up(request)) return *found;
+  const FileLock lock = cache_.lock(entry_name(request, architectures(request).front()));
+  if (auto found = look_up(request)) return *found;  // who held the lock has built it
+  for (const std::string& architecture : architectures(request)) {
     result = compile(request, architecture);
     if (result.record.verdict != Verdict::build_error || !lacks_features(result.record.log)) break;
   }
   return result;
+}
+
+std::optional<BuildResult> Builder::look_up(const BuildRequest& request) {
+  for (const std::string& architecture : architectures(request)) {
+    const auto library = cache_.find(entry_name(request, architecture));
+    if (!library) continue;
+    BuildResult result;
+    result.library = *library;
+    result.record.cached = true;
+    result.record.command = command_line(request, architecture);
+    return result;
+  }
+  return std::nullopt;
+}
+
+void Builder::check() {
+  BuildRequest request;
+  request.sources = {{"submission.cpp", "#include <vector>\nextern \"C\" int f() { return 0; }\n"}};
+  const BuildResult result = compile(request, "");
+  if (result.record.verdict != Verdict::ok) {
+    const std::string& log = result.record.log;
+    throw Error(
+        fmt::format("the compiler {} fails in the sandbox ({}), which shows it only /usr: {}",
+                    compiler_, to_string(tier_), log.substr(0, log.find('\n'))));
+  }
+  const std::string why =
+      sandbox::why_not_loaded(tier_, sandbox::worker_image_fd(), result.library);
+  if (!why.empty()) {
+    throw Error(fmt::format("libraries do not load in the sandbox ({}): {} from {}",
+                            to_string(tier_), why, cache_.workplace().string()));
+  }
 }
 
 std::vector<std::string> Builder::arguments(const BuildRequest& request,
@@ -244,6 +319,13 @@ std::vector<std::string> Builder::arguments(const BuildRequest& request,
     argv.push_back(source + "/" + object.filename().string());
   }
   return argv;
+}
+
+// As the record shows it, the same whether the sources are compiled or were before.
+std::string Builder::command_line(const BuildRequest& request,
+                                  const std::string& architecture) const {
+  return fmt::format("{}",
+                     fmt::join(arguments(request, architecture, "/src", "/abi", "/out"), " "));
 }
 
 // The compiler without its command line: what it may see and use.
@@ -276,9 +358,8 @@ sandbox::Program Builder::compiler_program(const BuildRequest& request) const {
 }
 
 BuildResult Builder::compile(const BuildRequest& request, const std::string& architecture) {
-  const fs::path library = library_path(request, architecture);
-  const TemporaryFolder folder(cache_);
-  for (const char* part : {"src", "abi", "out"}) fs::create_directories(folder.path / part);
+  const TemporaryFolder folder(cache_.workplace());
+  for (const char* part : {"src", "abi", "out"}) make_folder(folder.path / part);
   for (const SourceFile& file : request.sources) write_source(folder.path / "src", file);
   for (const fs::path& object : request.objects) {
     write_source(folder.path / "src", {object.filename(), read_file(object)});
@@ -300,11 +381,12 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
   program.fds = {null.get(), log.write.get(), log.write.get()};
 
   BuildResult result;
-  result.record.command = fmt::format("{}", fmt::join(program.argv, " "));
+  result.record.command = command_line(request, architecture);
   const auto start = Clock::now();
   sandbox::Process process = sandbox::spawn(tier_, program);
   log.write.reset();
-  const CompilerRun run = watch(process, log.read.get(), request.time_limit_s);
+  CompilerRun run = watch(process, log.read.get(), request.time_limit_s);
+  run.log = with_names_inside(std::move(run.log), folder.path);
   result.record.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const bool cuda = request.language == Language::cuda;
   result.record.log = printable(cuda ? without_linker_warnings(run.log) : run.log, 30);
@@ -315,6 +397,7 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
         fmt::format("the compiler was ended after {:.0f} s\n", request.time_limit_s) +
         result.record.log;
   } else if (run.exit.status != 0) {
+    require_room(folder.path, run.log);
     // A compiler that dies of a limit reports itself killed, or an internal error after SIGXFSZ.
     const bool limit = WIFSIGNALED(run.exit.status) ||
                        run.log.find("out of memory") != std::string::npos ||
@@ -327,11 +410,11 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
   } else if (const std::string foreign = cuda ? foreign_symbols(run.log) : ""; !foreign.empty()) {
     result.record.verdict = Verdict::build_error;
     result.record.log = printable(foreign, 30);
-  } else if (!fetch(folder.path / "out" / kProduct, library)) {
+  } else if (const auto product = fetch(folder.path / "out" / kProduct)) {
+    result.library = cache_.add(entry_name(request, architecture), *product);
+  } else {
     result.record.verdict = Verdict::build_error;
     result.record.log = "the compiler left no usable file\n" + result.record.log;
-  } else {
-    result.library = library;
   }
   return result;
 }

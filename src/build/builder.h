@@ -1,12 +1,14 @@
 // Sources -> shared object, or object to be linked later, compiled in the sandbox and cached by content.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "assay/results.h"
+#include "build/cache.h"
 #include "build/nvcc.h"
 #include "sandbox/sandbox.h"
 #include "submission/submission.h"
@@ -28,33 +30,46 @@ struct BuildRequest {
 
 struct BuildResult {
   BuildRecord record;
-  std::filesystem::path library;  // or the object; empty unless record.verdict is ok
+  // Or the object; empty unless record.verdict is ok. Lasts as long as the builder.
+  std::filesystem::path library;
 };
 
 class Builder {
  public:
   // `root` holds include/assay; `cache` is created. Throws Error when there is no compiler.
-  Builder(sandbox::Tier, std::filesystem::path root, std::filesystem::path cache);
+  Builder(sandbox::Tier, std::filesystem::path root, std::filesystem::path cache,
+          std::uint64_t cache_limit = kDefaultCacheLimit);
 
-  // Thread-safe. Never throws for a fault of the sources. CUDA without a toolkit is skipped.
+  // Thread-safe; what others are building already, in this process or another, is waited for. Never
+  // throws for a fault of the sources, and nothing but Error. CUDA without a toolkit is skipped.
   BuildResult build(const BuildRequest&);
+
+  // Compiles a line of C++ in the sandbox, whatever the cache holds, and loads it there. Throws Error
+  // with the cause when submissions cannot be run here.
+  void check();
 
   const std::string& compiler() const { return compiler_; }         // path
   const std::string& compiler_version() const { return version_; }  // first line
   const std::optional<CudaToolkit>& cuda_toolkit() const { return toolkit_; }
+  const BuildCache& cache() const { return cache_; }
 
  private:
   // `architecture` is that of PTX, "" for C++.
-  std::filesystem::path library_path(const BuildRequest&, const std::string& architecture) const;
+  std::string entry_name(const BuildRequest&, const std::string& architecture) const;
   // The compiler's command line with the folders as it sees them.
   std::vector<std::string> arguments(const BuildRequest&, const std::string& architecture,
                                      const std::string& source, const std::string& abi,
                                      const std::string& out) const;
+  std::string command_line(const BuildRequest&, const std::string& architecture) const;
   sandbox::Program compiler_program(const BuildRequest&) const;
+  std::vector<std::string> architectures(const BuildRequest&) const;
+  BuildResult look_up_or_compile(const BuildRequest&);
+  std::optional<BuildResult> look_up(const BuildRequest&);
   BuildResult compile(const BuildRequest&, const std::string& architecture);
 
   sandbox::Tier tier_;
-  std::filesystem::path root_, cache_;
+  std::filesystem::path root_;
+  BuildCache cache_;
   std::string compiler_, version_, cpu_;
   std::optional<CudaToolkit> toolkit_;
   std::vector<SourceFile> public_headers_;  // include/assay's C headers, for submissions

@@ -4,77 +4,108 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "cli/harness.h"
 #include "measure/machine.h"
-#include "run/worker_process.h"
 #include "sandbox/worker_image.h"
 #include "util/files.h"
 
 namespace assay::cli {
 namespace {
 
+enum class State : std::uint8_t {
+  ok,
+  note,  // worth knowing; everything can be run
+  bad,   // something that was asked for cannot be run
+};
+
 struct Finding {
   std::string name, value;
-  bool good = true;
+  State state = State::ok;
 };
 
 void examine_isolation(const sandbox::TierReport& tier, std::vector<Finding>& findings) {
-  findings.push_back({"isolation", to_string(tier.tier), tier.tier != sandbox::Tier::none});
+  const State weaker = tier.tier == sandbox::Tier::none ? State::bad : State::note;
+  findings.push_back({"isolation", to_string(tier.tier),
+                      tier.tier == sandbox::Tier::none ? State::bad : State::ok});
   if (!tier.why_not_namespaces.empty()) {
-    findings.push_back({"namespaces", "not usable: " + tier.why_not_namespaces, false});
+    findings.push_back({"namespaces", "not usable: " + tier.why_not_namespaces, weaker});
   }
   if (!tier.why_not_landlock.empty()) {
-    findings.push_back({"landlock", "not usable: " + tier.why_not_landlock, false});
+    findings.push_back({"landlock", "not usable: " + tier.why_not_landlock, weaker});
   }
   const auto contained = std::count_if(tier.probes.begin(), tier.probes.end(),
                                        [](const auto& p) { return p.contained; });
+  const bool all = contained == static_cast<std::ptrdiff_t>(tier.probes.size());
   findings.push_back({"escape attempts",
                       fmt::format("{} of {} contained", contained, tier.probes.size()),
-                      contained == static_cast<std::ptrdiff_t>(tier.probes.size())});
+                      all ? State::ok : State::bad});
 }
 
-void examine_compiler(const Context& context, sandbox::Tier tier, std::vector<Finding>& findings) {
+double gib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
+
+void examine_compiler(Builder& builder, std::vector<Finding>& findings) {
+  findings.push_back(
+      {"compiler", fmt::format("{} ({})", builder.compiler_version(), builder.compiler())});
   try {
-    Builder builder(tier, context.root, context.cache);
-    BuildRequest request;
-    request.sources = {
-        {"submission.cpp", "#include <vector>\nextern \"C\" int f() { return 0; }\n"}};
-    const BuildResult result = builder.build(request);
-    findings.push_back(
-        {"compiler", fmt::format("{} ({})", builder.compiler_version(), builder.compiler())});
-    const bool works = result.record.verdict == Verdict::ok;
-    findings.push_back({"compiler in the sandbox", works ? "works" : result.record.log, works});
+    builder.check();
+    findings.push_back({"compiler in the sandbox", "works, and the library loads"});
   } catch (const Error& e) {
-    findings.push_back({"compiler", e.what(), false});
+    findings.push_back({"compiler in the sandbox", e.what(), State::bad});
   }
 }
 
-void examine_cuda(const Context& context, sandbox::Tier tier, std::vector<Finding>& findings) {
+void examine_cache(const BuildCache& cache, std::vector<Finding>& findings) {
+  const BuildCache::Usage usage = cache.usage();
+  findings.push_back(
+      {"cache", fmt::format("{}: {:.2f} of at most {:.2f} GiB, {} entries", cache.folder().string(),
+                            gib(usage.bytes), gib(cache.limit()), usage.entries)});
+  const std::filesystem::path workplace = cache.workplace().parent_path();
+  if (workplace != std::filesystem::canonical(cache.folder())) {
+    findings.push_back({"workplace",
+                        fmt::format("{}: sandboxes cannot reach the cache", workplace.string()),
+                        State::note});
+  }
+}
+
+void examine_cuda(Builder& builder, std::vector<Finding>& findings) {
+  const auto& toolkit = builder.cuda_toolkit();
+  if (!toolkit) {
+    findings.push_back({"CUDA", "no CUDA Toolkit (nvcc): submissions in CUDA are not run"});
+    return;
+  }
+  findings.push_back({"CUDA", fmt::format("{} ({})", toolkit->version, toolkit->nvcc.string())});
+  BuildRequest request;
+  request.sources = {
+      {"submission.cu", "__global__ void k() {}\nextern \"C\" void f() { k<<<1, 1>>>(); }\n"}};
+  request.language = Language::cuda;
+  request.time_limit_s = 120;
   try {
-    Builder builder(tier, context.root, context.cache);
-    const auto& toolkit = builder.cuda_toolkit();
-    if (!toolkit) {
-      findings.push_back({"CUDA", "no CUDA Toolkit (nvcc): submissions in CUDA are not run"});
-      return;
-    }
-    findings.push_back({"CUDA", fmt::format("{} ({})", toolkit->version, toolkit->nvcc.string())});
-    BuildRequest request;
-    request.sources = {
-        {"submission.cu", "__global__ void k() {}\nextern \"C\" void f() { k<<<1, 1>>>(); }\n"}};
-    request.language = Language::cuda;
-    request.time_limit_s = 120;
     const BuildResult result = builder.build(request);
     const bool works = result.record.verdict == Verdict::ok;
-    findings.push_back({"nvcc in the sandbox", works ? "works" : result.record.log, works});
-    findings.push_back(
-        {"CUDA device", "simulated: kernels run on the processor, exactly but not fast"});
+    findings.push_back({"nvcc in the sandbox", works ? "works" : result.record.log,
+                        works ? State::ok : State::bad});
   } catch (const Error& e) {
-    findings.push_back({"CUDA", e.what(), false});
+    findings.push_back({"nvcc in the sandbox", e.what(), State::bad});
+  }
+  findings.push_back(
+      {"CUDA device", "simulated: kernels run on the processor, exactly but not fast"});
+}
+
+void examine_builder(const Context& context, sandbox::Tier tier, const HarnessOptions& options,
+                     std::vector<Finding>& findings) {
+  try {
+    const std::unique_ptr<Builder> builder = make_builder(context, tier, options);
+    examine_compiler(*builder, findings);
+    examine_cuda(*builder, findings);
+    examine_cache(builder->cache(), findings);
+  } catch (const Error& e) {
+    findings.push_back({"builder", e.what(), State::bad});
   }
 }
 
@@ -82,53 +113,72 @@ void examine_machine(std::vector<Finding>& findings) {
   Machine machine = describe_machine("");
   calibrate(machine);
   findings.push_back({"processor", fmt::format("{}, {} cores", machine.cpu, machine.cores)});
-  findings.push_back({"memory", fmt::format("{:.1f} GiB, copy {:.1f} GB/s",
-                                            static_cast<double>(machine.memory_bytes) / (1 << 30),
-                                            machine.copy_bytes_per_s / 1e9)});
+  findings.push_back(
+      {"memory", fmt::format("{:.1f} GiB, copy {:.1f} GB/s", gib(machine.memory_bytes),
+                             machine.copy_bytes_per_s / 1e9)});
   findings.push_back({"fp32", fmt::format("{:.0f} GFLOP/s", machine.fma_flops_per_s / 1e9)});
   findings.push_back({"system", machine.os + ", Linux " + machine.kernel});
   if (machine.cores < 2) {
-    findings.push_back({"cores", "one core only: timings of threaded code say little", false});
+    findings.push_back(
+        {"cores", "one core only: timings of threaded code say little", State::note});
   }
+}
+
+void print_json(const std::vector<Finding>& findings) {
+  nlohmann::ordered_json document = nlohmann::ordered_json::array();
+  for (const Finding& f : findings) {
+    document.push_back({{"name", f.name},
+                        {"value", f.value},
+                        {"good", f.state != State::bad},
+                        {"note", f.state == State::note}});
+  }
+  fmt::print("{}\n", document.dump(1));
+}
+
+void print_text(const std::vector<Finding>& findings) {
+  constexpr const char* kWords[] = {"ok", "note", "BAD"};
+  for (const Finding& f : findings) {
+    fmt::print("{:<4} {:<24} {}\n", kWords[static_cast<std::size_t>(f.state)], f.name, f.value);
+  }
+}
+
+int execute(const Context& context, const HarnessOptions& options, bool json) {
+  std::vector<Finding> findings;
+  const sandbox::TierReport tier = sandbox::find_tier(sandbox::worker_image_fd());
+  examine_isolation(tier, findings);
+  examine_builder(context, tier.tier, options, findings);
+  examine_machine(findings);
+  if (json) {
+    print_json(findings);
+  } else {
+    print_text(findings);
+  }
+  const bool usable = std::ranges::none_of(
+      findings, [](State state) { return state == State::bad; }, &Finding::state);
+  return usable ? kDone : kCheckFailed;
 }
 
 }  // namespace
 
 void add_doctor(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("doctor", "What this machine can run, and why not the rest");
-  auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "print JSON");
   command->footer(
       "\nTries real escapes from the sandbox, compiles a line in it, and measures the machine. "
       "Takes\n"
-      "some seconds and changes nothing but the cache. A line that begins with BAD says what does\n"
-      "not work and why.\n"
-      "\nExit status: 0 submissions can be run here, 1 they cannot, 2 another error.\n"
+      "some seconds and changes nothing but the cache.\n"
+      "\nok: works. note: worth knowing, and everything can be run. BAD: something cannot be run "
+      "here,\n"
+      "and the line says why.\n"
+      "\nExit status: 0 submissions can be run here, 1 a line is BAD, 2 another error.\n"
       "\nExamples:\n"
       "  assay doctor\n"
       "  assay doctor --json\n");
-  command->callback([&action, json] {
-    action = [json](const Context& context) {
-      std::vector<Finding> findings;
-      const sandbox::TierReport tier = sandbox::find_tier(sandbox::worker_image_fd());
-      examine_isolation(tier, findings);
-      examine_compiler(context, tier.tier, findings);
-      examine_machine(findings);
-      examine_cuda(context, tier.tier, findings);
-      if (*json) {
-        nlohmann::ordered_json document = nlohmann::ordered_json::array();
-        for (const auto& f : findings) {
-          document.push_back({{"name", f.name}, {"value", f.value}, {"good", f.good}});
-        }
-        fmt::print("{}\n", document.dump(1));
-      } else {
-        for (const auto& f : findings) {
-          fmt::print("{} {:<24} {}\n", f.good ? "ok  " : "BAD ", f.name, f.value);
-        }
-      }
-      const bool usable = tier.tier != sandbox::Tier::none;
-      return usable ? kDone : kCheckFailed;
-    };
+  auto json = std::make_shared<bool>(false);
+  auto options = std::make_shared<HarnessOptions>();
+  command->add_flag("--json", *json, "print JSON");
+  add_cache_options(*command, *options);
+  command->callback([&action, json, options] {
+    action = [json, options](const Context& context) { return execute(context, *options, *json); };
   });
 }
 

@@ -16,10 +16,26 @@
 
 namespace assay::cli {
 
+void add_cache_options(CLI::App& app, HarnessOptions& options) {
+  app.add_option("--cache", options.cache, "folder of built submissions (default ROOT/.cache)");
+  app.add_option("--cache-limit", options.cache_limit,
+                 "its size, such as 500M or 4G (the default): beyond it what was used least\n"
+                 "recently goes")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("SIZE");
+}
+
 void add_harness_options(CLI::App& app, HarnessOptions& options) {
   app.add_flag("--unsafe", options.unsafe,
                "run submissions without isolation if none works here; rows say so");
-  app.add_option("--cache", options.cache, "folder of built submissions (default: CACHE)");
+  add_cache_options(app, options);
+}
+
+std::unique_ptr<Builder> make_builder(const Context& context, sandbox::Tier tier,
+                                      const HarnessOptions& options) {
+  const std::filesystem::path cache =
+      options.cache.empty() ? context.cache : std::filesystem::path(options.cache);
+  return std::make_unique<Builder>(tier, context.root, cache, options.cache_limit);
 }
 
 void add_external_options(CLI::App& app, std::string& corpus) {
@@ -55,16 +71,14 @@ Harness set_up(const Context& context, const HarnessOptions& options) {
   harness.tier = sandbox::find_tier(sandbox::worker_image_fd());
   if (harness.tier.tier == sandbox::Tier::none && !options.unsafe) {
     throw Error(fmt::format(
-        "no isolation works on this machine, and submissions are hostile code\n"
-        "  namespaces: {}\n  landlock: {}\n"
-        "Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, or a container with "
-        "--security-opt seccomp=unconfined), use Linux 5.13 or later with Landlock, or insist with "
-        "--unsafe",
+        "no isolation works on this machine, and submissions are hostile code (namespaces: {}; "
+        "landlock: {}): allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, or a "
+        "container with --security-opt seccomp=unconfined), use Linux 5.13 or later with Landlock, "
+        "or insist with --unsafe",
         harness.tier.why_not_namespaces, harness.tier.why_not_landlock));
   }
-  const std::filesystem::path cache =
-      options.cache.empty() ? context.cache : std::filesystem::path(options.cache);
-  harness.builder = std::make_unique<Builder>(harness.tier.tier, context.root, cache);
+  harness.builder = make_builder(context, harness.tier.tier, options);
+  harness.builder->check();
   harness.machine = describe_machine(harness.builder->compiler());
   return harness;
 }

@@ -20,6 +20,7 @@ namespace assay::cli {
 struct HarnessOptions {
   bool unsafe = false;  // run without isolation where none works
   std::string cache;    // folder of built submissions, "" for the context's
+  std::uint64_t cache_limit = kDefaultCacheLimit;  // bytes
 };
 
 struct Harness {
@@ -29,16 +30,22 @@ struct Harness {
   std::string gpu = kDefaultGpu;  // whose model times what was simulated
 };
 
-// Declares --unsafe and --cache.
+// Declares --cache and --cache-limit.
+void add_cache_options(CLI::App&, HarnessOptions&);
+// Declares these and --unsafe.
 void add_harness_options(CLI::App&, HarnessOptions&);
+
+// The builder that the options ask for.
+std::unique_ptr<Builder> make_builder(const Context&, sandbox::Tier, const HarnessOptions&);
 
 // Declares --corpus.
 void add_external_options(CLI::App&, std::string& corpus);
 // What it names, absolute; throws Error when it cannot be read.
 ExternalFiles external_files(const std::string& corpus);
 
-// Finds the isolation tier, the compiler and the machine's figures. Throws Error when no isolation
-// works and the user did not insist.
+// Finds the isolation tier, the compiler and the machine's figures. Throws Error, in one line and
+// before anything long is done, when no isolation works and the user did not insist, or when what is
+// compiled or loaded in it does not work.
 Harness set_up(const Context&, const HarnessOptions&);
 
 // Threads for each simulated device when so many run beside each other.

@@ -245,7 +245,8 @@ CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildRes
 SimulatedWork CellRunner::simulate_baseline(const ChallengeSpec& spec, const std::string& file,
                                             const std::string& case_name) {
   constexpr std::uint64_t kSeed = 1;  // not the run's: what is found is kept for all runs
-  const fs::path library = baseline(spec, file), kept = work_file(library, spec, case_name);
+  const fs::path library = baseline(spec, file);
+  const fs::path kept = work_file(builder_.cache().folder(), library, spec, case_name);
   if (const auto work = load_work(kept)) return *work;
   TimeAccount account;
   const CaseFilter only{.only = case_name};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -12,17 +13,19 @@ namespace assay::run {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-fs::path work_file(const fs::path& library, const ChallengeSpec& spec,
+fs::path work_file(const fs::path& folder, const fs::path& library, const ChallengeSpec& spec,
                    const std::string& case_name) {
   static const std::string program = sha256_hex(read_file("/proc/self/exe"));
   const std::string key =
       fmt::format("{} {} {} {}", program, library.stem().string(), spec.hash, case_name);
-  return library.parent_path() / (sha256_hex(key) + ".work.json");
+  return folder / (sha256_hex(key) + ".work.json");
 }
 
 std::optional<SimulatedWork> load_work(const fs::path& file) {
-  if (!fs::exists(file)) return std::nullopt;
-  const json document = json::parse(read_file(file), nullptr, false);
+  std::ifstream in(file);
+  if (!in) return std::nullopt;
+  touch(file);
+  const json document = json::parse(in, nullptr, false);
   if (!document.is_object()) return std::nullopt;
   std::vector<Metric> metrics;
   for (const auto& [name, value] : document.items()) {

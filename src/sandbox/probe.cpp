@@ -3,54 +3,120 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstring>
-#include <filesystem>
 
+#include "sandbox/workplace.h"
 #include "util/files.h"
 
 namespace assay::sandbox {
+namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kAttempts[] = {"none",      "read_etc",  "read_root_home", "read_proc",
-                                     "write_tmp", "write_usr", "environment",    "inherited_fd",
-                                     "be_root",   "fork",      "socket",         "signal_others"};
+struct Attempt {
+  std::string name;
+  std::string action;  // of worker/probe.h
+  std::string target;  // a path or a process id, "" where the action needs none
+};
 
-ProbeResult attempt_escape(Tier tier, int worker_image, const std::string& attempt) {
+// What lies around a sandboxed program: a folder that it is shown, and another model's beside it.
+struct Surroundings {
+  explicit Surroundings(Tier tier) : place(tier, "") {
+    fs::create_directory(given);
+    fs::create_directory(neighbour.parent_path());
+    write_file_atomically(neighbour, "secret");
+    write_file_atomically(given / "private", "secret");
+    fs::permissions(given, fs::perms(0755));
+    fs::permissions(neighbour.parent_path(), fs::perms(0755));
+    fs::permissions(neighbour, fs::perms(0644));
+    fs::permissions(given / "private", fs::perms(0600));
+  }
+  Workplace place;
+  fs::path given = place.path() / "given",
+           neighbour = place.path() / "neighbour" / "submission.cpp";
+  Mount shown{given, "/given", false};
+};
+
+std::vector<Attempt> attempts(Tier tier, const Surroundings& around) {
+  const fs::path given = visible(tier, around.shown);
+  std::vector<Attempt> result;
+  for (const char* name :
+       {"none", "environment", "inherited_fd", "be_root", "fork", "socket", "signal_others"}) {
+    result.push_back({name, name, ""});
+  }
+  const std::string harness = std::to_string(::getpid()), proc = "/proc/" + harness;
+  result.insert(result.end(), {{"read_etc", "read", "/etc/passwd"},
+                               {"read_root_home", "list", "/root"},
+                               {"read_proc", "read", "/proc/self/environ"},
+                               {"write_tmp", "write", "/tmp/assay_probe"},
+                               {"write_usr", "write", "/usr/assay_probe"},
+                               {"read_neighbour", "read", around.neighbour},
+                               {"write_neighbour", "write", around.neighbour},
+                               {"list_neighbours", "list", around.place.path()},
+                               {"write_given", "write", given / "new"},
+                               {"read_harness_memory", "read", proc + "/mem"},
+                               {"list_harness_files", "list", proc + "/fd"},
+                               {"trace_harness", "trace", harness}});
+  // Its own threads may choose their cores where a pid namespace hides all other processes.
+  if (tier != Tier::namespaces) result.push_back({"affinity", "affinity", ""});
+  // An ordinary user's sandbox keeps that user's id.
+  if (::geteuid() == 0) result.push_back({"read_private_file", "read", given / "private"});
+  return result;
+}
+
+struct ProbeExit {
+  bool hung = false;
+  int status = 0;  // as waitpid gives it
+};
+
+ProbeExit run_probe(Tier tier, int worker_image, const Mount& shown, const std::string& action,
+                    const std::string& target) {
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   Program program;
   program.mounts = library_mounts();
+  program.mounts.push_back(shown);
   program.limits.processes = 4;
   program.exec_fd = worker_image;
-  program.argv = {"worker", "--probe", attempt};
+  program.argv = {"worker", "--probe", action, target};
   program.fds.assign(8, null.get());
   Process process = spawn(tier, program);
   const auto exit = process.wait(std::chrono::seconds(5));
-  if (!exit) return {attempt, false, "hung"};
-  if (WIFSIGNALED(exit->status)) {
-    const bool filter = WTERMSIG(exit->status) == SIGSYS;
-    return {attempt, filter, filter ? "killed by the filter" : strsignal(WTERMSIG(exit->status))};
+  if (!exit) return {.hung = true};
+  return {.status = exit->status};
+}
+
+ProbeResult attempt_escape(Tier tier, int worker_image, const Surroundings& around,
+                           const Attempt& attempt) {
+  const ProbeExit exit =
+      run_probe(tier, worker_image, around.shown, attempt.action, attempt.target);
+  if (exit.hung) return {attempt.name, false, "hung"};
+  if (WIFSIGNALED(exit.status)) {
+    const int signal = WTERMSIG(exit.status);
+    const bool filter = signal == SIGSYS;
+    return {attempt.name, filter, filter ? "killed by the filter" : strsignal(signal)};
   }
-  const int code = WEXITSTATUS(exit->status);
-  return {attempt, code == 0, code == 0 ? "refused" : code == 1 ? "SUCCEEDED" : "probe failed"};
+  const int code = WEXITSTATUS(exit.status);
+  return {attempt.name, code == 0,
+          code == 0   ? "refused"
+          : code == 1 ? "SUCCEEDED"
+                      : "probe failed"};
 }
 
 // Empty when the tier works and holds, else why not.
 std::string try_tier(Tier tier, int worker_image, std::vector<ProbeResult>& probes) {
   probes.clear();
   try {
-    for (const char* attempt : kAttempts) {
-      probes.push_back(attempt_escape(tier, worker_image, attempt));
-      if (!probes.back().contained) {
-        return fmt::format("the escape '{}' was not contained ({})", attempt,
-                           probes.back().outcome);
-      }
-    }
-  } catch (const Error& e) {
+    probes = attempt_escapes(tier, worker_image);
+  } catch (const std::exception& e) {
     return e.what();
   }
-  return {};
+  const auto escape = std::ranges::find(probes, false, &ProbeResult::contained);
+  if (escape == probes.end()) return {};
+  return fmt::format("the escape '{}' was not contained ({})", escape->attempt, escape->outcome);
 }
 
 }  // namespace
@@ -65,6 +131,26 @@ std::vector<Mount> library_mounts() {
     mounts.push_back({"/etc/ld.so.cache", "/etc/ld.so.cache", false});
   }
   return mounts;
+}
+
+std::vector<ProbeResult> attempt_escapes(Tier tier, int worker_image) {
+  if (tier == Tier::none) throw Error("without isolation, escapes would succeed");
+  const Surroundings around(tier);
+  std::vector<ProbeResult> results;
+  for (const Attempt& attempt : attempts(tier, around)) {
+    results.push_back(attempt_escape(tier, worker_image, around, attempt));
+  }
+  return results;
+}
+
+std::string why_not_loaded(Tier tier, int worker_image, const fs::path& library) {
+  const Mount shown{library, "/submission.so", false};
+  const ProbeExit exit = run_probe(tier, worker_image, shown, "load", visible(tier, shown));
+  if (exit.hung) return "the worker hung";
+  if (WIFSIGNALED(exit.status)) {
+    return fmt::format("the worker was killed ({})", strsignal(WTERMSIG(exit.status)));
+  }
+  return WEXITSTATUS(exit.status) == 1 ? "" : "the worker cannot load a library";
 }
 
 TierReport find_tier(int worker_image) {

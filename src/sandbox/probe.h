@@ -1,6 +1,7 @@
 // Which isolation works on this machine, found by trying to escape from real sandboxes.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,16 @@ struct TierReport {
   std::vector<ProbeResult> probes;  // of the tier in use
 };
 
+// Every attempt to escape from sandboxes of this tier: what is outside them, other submissions, the
+// harness. Throws Error when such a sandbox cannot be made, and for Tier::none.
+std::vector<ProbeResult> attempt_escapes(Tier, int worker_image);
+
 // Tries the tiers from the strongest down; a tier counts only if every escape attempt from inside it
 // is contained. `worker_image` is the descriptor of the worker executable.
 TierReport find_tier(int worker_image);
+
+// Why the worker cannot load the library inside a sandbox of this tier; "" when it can.
+std::string why_not_loaded(Tier, int worker_image, const std::filesystem::path& library);
 
 // The read-only mounts that a dynamically linked program needs.
 std::vector<Mount> library_mounts();

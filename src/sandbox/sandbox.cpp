@@ -13,14 +13,18 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "sandbox/landlock.h"
 #include "sandbox/seccomp_policy.h"
+#include "sandbox/workplace.h"
 #include "util/files.h"
 
 namespace assay::sandbox {
@@ -179,7 +183,6 @@ void set_limits(const Launch& launch) {
 }
 
 void drop_privileges(const Launch& launch) {
-  ::setsid();
   if (launch.root && launch.tier != Tier::none) {
     // System calls, not libc's functions: those take a lock to tell every thread of the process, and
     // the harness's other threads, which may have held it, do not exist here.
@@ -190,6 +193,12 @@ void drop_privileges(const Launch& launch) {
                 ::syscall(SYS_setresuid, id, id, id) == 0);
   }
   require(launch, Stage::privileges, ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+}
+
+// The landlock tier shares the host's tree: what the harness's own working folder is called there is
+// none of the program's business.
+void leave_working_folder(const Launch& launch) {
+  if (launch.tier == Tier::landlock) require(launch, Stage::privileges, ::chdir("/") == 0);
 }
 
 // Moves the program's descriptors to 0, 1, ... and closes all others; `report` and `exec` (and the
@@ -228,7 +237,8 @@ Placed place_descriptors(const Launch& launch) {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (launch.tier == Tier::landlock) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::setsid();
+  leave_working_folder(launch);
   drop_privileges(launch);
   const Placed placed = place_descriptors(launch);
   launch.report = placed.report;
@@ -250,7 +260,9 @@ Placed place_descriptors(const Launch& launch) {
   report_failure(launch, Stage::exec, errno);
 }
 
-[[noreturn]] void run_init(const Launch& launch) {
+// Waits for the end of the lifeline. In a pid namespace its own end is that of all others; elsewhere
+// it kills `program` and those of its descendants that stayed in its process group.
+[[noreturn]] void run_init(const Launch& launch, pid_t program) {
   ::setsid();
   ::signal(SIGCHLD, SIG_IGN);  // orphans are reaped by the kernel
   ::dup2(launch.lifeline, 0);
@@ -258,14 +270,20 @@ Placed place_descriptors(const Launch& launch) {
   char byte;
   while (::read(0, &byte, 1) < 0 && errno == EINTR) {
   }
+  if (program > 0) ::kill(-program, SIGKILL);
   ::_exit(0);
 }
 
-// fork, but as a child of the launcher's parent, the harness.
+// fork, but as a child of the launcher's parent, the harness. Not clone3: containers refuse it.
 pid_t fork_as_sibling() {
-  clone_args args{};
-  args.flags = CLONE_PARENT;
-  return static_cast<pid_t>(::syscall(SYS_clone3, &args, sizeof args));
+  return static_cast<pid_t>(::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0));
+}
+
+void start_init(const Launch& launch, Report& report) {
+  report.init = fork_as_sibling();
+  if (report.init == 0) run_init(launch, report.program);
+  if (report.init < 0 && report.program > 0) ::kill(report.program, SIGKILL);
+  require(launch, Stage::clone, report.init > 0);
 }
 
 [[noreturn]] void run_launcher(Launch& launch) {
@@ -273,13 +291,12 @@ pid_t fork_as_sibling() {
   if (launch.tier == Tier::namespaces) {
     make_namespaces(launch);
     make_root(launch);
-    report.init = fork_as_sibling();
-    if (report.init == 0) run_init(launch);
-    require(launch, Stage::clone, report.init > 0);
+    start_init(launch, report);
   }
   report.program = fork_as_sibling();
   if (report.program == 0) run_program(launch);
   require(launch, Stage::clone, report.program > 0);
+  if (launch.tier != Tier::namespaces) start_init(launch, report);
   [[maybe_unused]] const auto n = ::write(launch.report, &report, sizeof report);
   ::_exit(0);
 }
@@ -299,11 +316,41 @@ void add_parents(const std::string& path, std::vector<std::string>& parents) {
   }
 }
 
-// A uid that no account and no other sandbox uses, so that limits per user count one sandbox.
+// One more than the highest id that exists here: a container may have only some thousands.
+std::uint64_t end_of_ids(const char* map) {
+  std::ifstream in(map);
+  std::uint64_t end = 0;
+  for (std::uint64_t inside, outside, count; in >> inside >> outside >> count;) {
+    end = std::max(end, inside + count);
+  }
+  return end;
+}
+
+// A uid that no account and no other sandbox uses, so that limits per user count one sandbox. Also
+// used as a gid.
 uid_t fresh_uid() {
+  constexpr std::uint32_t kFirst = 0x60000000u, kPerProcess = 1024, kProcesses = 0x10000u;
+  const std::uint64_t end =
+      std::min(end_of_ids("/proc/self/uid_map"), end_of_ids("/proc/self/gid_map"));
   static std::atomic<std::uint32_t> next{0};
   const auto pid = static_cast<std::uint32_t>(::getpid());
-  return 0x60000000u + (pid & 0xffffu) * 1024u + next++ % 1024u;
+  const std::uint32_t slot = pid % kProcesses * kPerProcess + next++ % kPerProcess;
+  if (end == 0 || end > kFirst + kProcesses * kPerProcess) return kFirst + slot;
+  // The upper half of what there is, but for nobody's.
+  constexpr std::uint32_t kNobody = 65534;
+  const auto half = static_cast<std::uint32_t>(end / 2);
+  const std::uint32_t id = half + slot % std::max(half, 1u);
+  return id == kNobody ? id - 1 : id;
+}
+
+void require_reach(Tier tier, const Mount& mount) {
+  const std::string why =
+      tier == Tier::landlock && ::geteuid() == 0
+          ? why_out_of_reach(tier, std::filesystem::path(mount.host).parent_path())
+          : "";
+  if (!why.empty()) {
+    throw Error(fmt::format("sandboxed programs cannot reach {}: {}", mount.host, why));
+  }
 }
 
 Launch prepare(Tier tier, const Program& program) {
@@ -321,6 +368,7 @@ Launch prepare(Tier tier, const Program& program) {
     if (::stat(mount.host.c_str(), &info) != 0) {
       throw Error(fmt::format("cannot open {}: {}", mount.host, std::strerror(errno)));
     }
+    require_reach(tier, mount);
     launch.is_directory.push_back(S_ISDIR(info.st_mode));
     add_parents(mount.inside, launch.parents);
     if (launch.root && mount.writable && tier != Tier::none &&
@@ -343,6 +391,12 @@ ssize_t read_report(int fd, Report& report) {
     n = ::read(fd, &report, sizeof report);
   } while (n < 0 && errno == EINTR);
   return n;
+}
+
+Error launch_failure(const Report& report, const Program& program) {
+  return Error(fmt::format(
+      "the sandbox failed while {}{}: {}", kStageNames[static_cast<std::size_t>(report.stage)],
+      report.stage == Stage::exec ? " " + program.exec_path : "", std::strerror(report.error)));
 }
 
 void reap(pid_t pid) {
@@ -393,6 +447,7 @@ Process spawn(Tier tier, const Program& program) {
   lifeline.read.reset();
 
   Process process;
+  process.own_namespace_ = tier == Tier::namespaces;
   Report report;
   // The launcher's report with the process ids, or a failure; then nothing (exec closes the pipe) or
   // the program's failure before exec.
@@ -406,11 +461,7 @@ Process spawn(Tier tier, const Program& program) {
   }
   reap(launcher);
   process.lifeline_ = std::move(lifeline.write);
-  if (n == sizeof report) {
-    throw Error(fmt::format("the sandbox failed while {}: {}",
-                            kStageNames[static_cast<std::size_t>(report.stage)],
-                            std::strerror(report.error)));
-  }
+  if (n == sizeof report) throw launch_failure(report, program);
   if (!started || !process.pidfd_) throw Error("the sandbox's launcher died");
   return process;
 }
@@ -423,6 +474,7 @@ Process& Process::operator=(Process&& other) noexcept {
   pidfd_ = std::move(other.pidfd_);
   lifeline_ = std::move(other.lifeline_);
   exit_ = std::exchange(other.exit_, std::nullopt);
+  own_namespace_ = other.own_namespace_;
   return *this;
 }
 
@@ -446,13 +498,27 @@ std::optional<Exit> Process::wait(std::chrono::nanoseconds timeout) {
   pollfd entry{pidfd_.get(), POLLIN, 0};
   const timespec limit{timeout.count() / 1'000'000'000, timeout.count() % 1'000'000'000};
   if (::ppoll(&entry, 1, &limit, nullptr) <= 0) return std::nullopt;
+  kill_group();
   Exit exit;
   if (::wait4(pid_, &exit.status, 0, &exit.usage) == pid_) exit_ = exit;
   return exit_;
 }
 
+// Without a pid namespace: ends what the program started. Before the program is reaped, while its id
+// is nobody else's.
+void Process::kill_group() {
+  if (own_namespace_) return;
+  if (init_ > 0) {
+    ::kill(init_, SIGKILL);
+    reap(init_);
+    init_ = -1;
+  }
+  ::kill(-pid_, SIGKILL);
+}
+
 void Process::kill() {
   if (pid_ < 0) return;
+  if (!exit_) kill_group();
   lifeline_.reset();  // init exits, and with it the whole pid namespace
   if (!exit_) {
     ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);

@@ -17,9 +17,12 @@
 // in force before the first byte of the submission is mapped, because constructors and IFUNC
 // resolvers run at load time.
 //
-// Where namespaces are not permitted, the landlock tier keeps the same seccomp filter and limits and
-// confines file access with Landlock. Where neither works, sandboxes are refused unless the user
-// insists (--unsafe), and every row says so.
+// Where namespaces are not permitted, the landlock tier keeps the same seccomp filter, limits and
+// uid and confines file access with Landlock. Init is then no more than the watch on the pipe: it
+// kills the program's process group. Programs see the host's paths, so what they need must lie where
+// their uid can reach it (workplace.h); that they can look up names there is what this tier cannot
+// hide. Where neither works, sandboxes are refused unless the user insists (--unsafe), and every row
+// says so.
 #pragma once
 
 #include <sys/resource.h>
@@ -101,6 +104,9 @@ class Process {
 
  private:
   friend Process spawn(Tier, const Program&);
+  void kill_group();
+
+  bool own_namespace_ = false;
   pid_t pid_ = -1, init_ = -1;
   Fd pidfd_, lifeline_;
   std::optional<Exit> exit_;

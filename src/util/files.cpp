@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -26,15 +28,26 @@ void write_all(int fd, std::string_view contents, const fs::path& path) {
   }
 }
 
-// Closes and removes the temporary file unless the write succeeded.
+// A new file beside `path`. Closed, and removed unless it was renamed.
 struct TemporaryFile {
+  explicit TemporaryFile(const fs::path& beside) {
+    // Processes that share the folder without sharing their ids may choose the same name.
+    static std::atomic<unsigned> next{0};
+    do {
+      path = beside.string() + fmt::format(".{}-{}.tmp", ::getpid(), next++);
+      fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    } while (fd < 0 && errno == EEXIST);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    if (fd < 0) return;
+    ::close(fd);
+    if (!renamed) ::unlink(path.c_str());
+  }
   fs::path path;
   int fd = -1;
   bool renamed = false;
-  ~TemporaryFile() {
-    if (fd >= 0) ::close(fd);
-    if (!renamed) ::unlink(path.c_str());
-  }
 };
 
 }  // namespace
@@ -49,8 +62,7 @@ std::string read_file(const fs::path& path) {
 }
 
 void write_file_atomically(const fs::path& path, std::string_view contents) {
-  TemporaryFile tmp{path.string() + fmt::format(".{}.tmp", ::getpid())};
-  tmp.fd = ::open(tmp.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  TemporaryFile tmp(path);
   if (tmp.fd < 0) fail_with_errno("create", tmp.path);
   write_all(tmp.fd, contents, path);
   if (::fsync(tmp.fd) != 0) fail_with_errno("flush", path);
@@ -62,10 +74,10 @@ void require_writable_directory(const fs::path& dir) {
   std::error_code ec;
   fs::create_directories(dir, ec);
   if (ec) throw Error(fmt::format("cannot create folder {}: {}", dir.string(), ec.message()));
-  const TemporaryFile probe{dir / fmt::format(".probe.{}.tmp", ::getpid()),
-                            ::open((dir / fmt::format(".probe.{}.tmp", ::getpid())).c_str(),
-                                   O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
+  const TemporaryFile probe(dir / ".probe");
   if (probe.fd < 0) fail_with_errno("write in folder", dir);
 }
+
+void touch(const fs::path& path) noexcept { ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); }
 
 }  // namespace assay

@@ -18,10 +18,14 @@ class Error : public std::runtime_error {
 std::string read_file(const std::filesystem::path&);
 
 // Writes to a temporary name in the same folder, flushes to disk and renames, so that a reader (or
-// a kill at any moment) finds the old contents or the new, never a part.
+// a kill at any moment) finds the old contents or the new, never a part. The temporary name
+// (<path>.<something>.tmp) is no other writer's, be it a thread or a process.
 void write_file_atomically(const std::filesystem::path&, std::string_view contents);
 
 // Creates the folder (and its parents) and proves that files can be written in it.
 void require_writable_directory(const std::filesystem::path&);
+
+// Sets the time of last modification to now; does nothing where the file cannot be touched.
+void touch(const std::filesystem::path&) noexcept;
 
 }  // namespace assay

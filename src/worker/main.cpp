@@ -213,7 +213,9 @@ class Worker final : public Call {
 }  // namespace assay::worker
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::strcmp(argv[1], "--probe") == 0) return assay::worker::probe(argv[2]);
+  if (argc == 4 && std::strcmp(argv[1], "--probe") == 0) {
+    return assay::worker::probe(argv[2], argv[3]);
+  }
   if (argc != 2) return 64;
   // On the heap: a submission that overruns its stack must not meet this object first.
   (new assay::worker::Worker(argv[1]))->serve();

@@ -1,7 +1,9 @@
 #include "worker/probe.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,42 +17,43 @@ namespace {
 
 bool can_open(const char* path, int flags) { return ::open(path, flags, 0600) >= 0; }
 
-struct Attempt {
+struct Action {
   const char* name;
-  bool (*succeeds)();
+  bool (*succeeds)(const char* target);
 };
 
-constexpr Attempt kAttempts[] = {
-    {"none", [] { return false; }},
-    {"read_etc", [] { return can_open("/etc/passwd", O_RDONLY); }},
-    {"read_root_home", [] { return can_open("/root", O_RDONLY | O_DIRECTORY); }},
-    {"read_proc", [] { return can_open("/proc/self/environ", O_RDONLY); }},
-    {"write_tmp", [] { return can_open("/tmp/assay_probe", O_WRONLY | O_CREAT); }},
-    {"write_usr", [] { return can_open("/usr/assay_probe", O_WRONLY | O_CREAT); }},
-    {"environment", [] { return ::getenv("PATH") != nullptr; }},
+constexpr Action kActions[] = {
+    {"none", [](const char*) { return false; }},
+    {"read", [](const char* path) { return can_open(path, O_RDONLY); }},
+    {"list", [](const char* path) { return can_open(path, O_RDONLY | O_DIRECTORY); }},
+    {"write", [](const char* path) { return can_open(path, O_WRONLY | O_CREAT); }},
+    {"load", [](const char* path) { return ::dlopen(path, RTLD_NOW | RTLD_LOCAL) != nullptr; }},
+    {"environment", [](const char*) { return ::getenv("PATH") != nullptr; }},
     {"inherited_fd",
-     [] {
+     [](const char*) {
        struct stat s {};
        return ::fstat(9, &s) == 0;
      }},
-    {"be_root", [] { return ::getuid() == 0; }},
+    {"be_root", [](const char*) { return ::getuid() == 0; }},
     {"affinity",
-     [] {
+     [](const char*) {
        cpu_set_t set;
        CPU_ZERO(&set);
        CPU_SET(0, &set);
        return ::sched_setaffinity(0, sizeof set, &set) == 0;
      }},
-    {"fork", [] { return ::fork() >= 0; }},
-    {"socket", [] { return ::socket(AF_UNIX, SOCK_STREAM, 0) >= 0; }},
-    {"signal_others", [] { return ::kill(-1, SIGTERM) == 0; }},
+    {"fork", [](const char*) { return ::fork() >= 0; }},
+    {"socket", [](const char*) { return ::socket(AF_UNIX, SOCK_STREAM, 0) >= 0; }},
+    {"signal_others", [](const char*) { return ::kill(-1, SIGTERM) == 0; }},
+    {"trace",
+     [](const char* pid) { return ::ptrace(PTRACE_SEIZE, std::atoi(pid), nullptr, nullptr) == 0; }},
 };
 
 }  // namespace
 
-int probe(const char* attempt) {
-  for (const Attempt& a : kAttempts) {
-    if (std::strcmp(a.name, attempt) == 0) return a.succeeds() ? 1 : 0;
+int probe(const char* action, const char* target) {
+  for (const Action& a : kActions) {
+    if (std::strcmp(a.name, action) == 0) return a.succeeds(target) ? 1 : 0;
   }
   return 64;
 }

@@ -3,10 +3,21 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
 
+#include "sandbox/landlock.h"
 #include "sandbox/probe.h"
 #include "sandbox/worker_image.h"
 #include "util/files.h"
@@ -24,7 +35,10 @@ class BuilderTest : public ::testing::Test {
       : cache_(fs::temp_directory_path() / ("assay-builder-" + std::to_string(::getpid()))),
         tier_(sandbox::find_tier(sandbox::worker_image_fd()).tier),
         builder_(tier_, ASSAY_SOURCE_DIR, cache_) {}
-  ~BuilderTest() override { fs::remove_all(cache_); }
+  ~BuilderTest() override {
+    std::error_code ec;
+    fs::remove_all(cache_, ec);
+  }
 
   BuildResult build(const std::string& source, double limit_s = 60) {
     return builder_.build({{{"submission.cpp", source}}, {}, limit_s});
@@ -137,6 +151,173 @@ TEST_F(BuilderTest, AHugeObjectIsCutOff) {
   EXPECT_EQ(result.record.verdict, Verdict::build_limit) << result.record.log;
 }
 
+// Takes long enough to be met by whoever asks for it a moment later.
+const char* const kSlowSource =
+    "#include <map>\n#include <string>\n"
+    "extern \"C\" int f(const char* s) { return std::map<std::string, int>{{s, 1}}.at(s); }\n";
+
+TEST_F(BuilderTest, ThreadsThatAskForTheSameCompileItOnce) {
+  std::atomic<int> compiled{0}, good{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        const BuildResult result = build(kSlowSource);
+        good += result.record.verdict == Verdict::ok && fs::exists(result.library) ? 1 : 0;
+        compiled += result.record.cached ? 0 : 1;
+      });
+    }
+  }
+  EXPECT_EQ(good, 4);
+  EXPECT_EQ(compiled, 1);
+}
+
+TEST_F(BuilderTest, ProcessesThatAskForTheSameCompileItOnce) {
+  constexpr int kCompiled = 1, kCached = 2, kFailed = 3;
+  const auto outcome = [&] {
+    Builder own(tier_, ASSAY_SOURCE_DIR, cache_);
+    const BuildResult result = own.build({{{"submission.cpp", kSlowSource}}, {}, 60});
+    if (result.record.verdict != Verdict::ok) return kFailed;
+    return result.record.cached ? kCached : kCompiled;
+  };
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(outcome());
+  const int mine = outcome();
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(std::min(mine, WEXITSTATUS(status)), kCompiled);
+  EXPECT_EQ(std::max(mine, WEXITSTATUS(status)), kCached);
+}
+
+TEST_F(BuilderTest, ALibraryInUseOutlivesItsEntryInTheCache) {
+  const BuildResult result = build("extern \"C\" int f() { return 7; }");
+  Builder(tier_, ASSAY_SOURCE_DIR, cache_, 0);  // a cache that may hold nothing
+  EXPECT_EQ(builder_.cache().usage().entries, 0u);
+  void* handle = ::dlopen(result.library.c_str(), RTLD_NOW);
+  ASSERT_NE(handle, nullptr) << ::dlerror();
+  ::dlclose(handle);
+}
+
+TEST_F(BuilderTest, TheCheckCompilesWhateverTheCacheHolds) {
+  ASSERT_NO_THROW(builder_.check());
+  const auto entries = builder_.cache().usage().entries;
+  ASSERT_NO_THROW(builder_.check());
+  EXPECT_EQ(builder_.cache().usage().entries, entries);
+}
+
+// A compiler that cannot work in the sandbox: it needs a folder that is not shown there.
+TEST_F(BuilderTest, TheCheckSaysThatTheCompilerDoesNotWork) {
+  const fs::path compiler = cache_ / "broken-g++";
+  std::ofstream(compiler) << "#!/bin/sh\necho out of order >&2\nexit 1\n";
+  fs::permissions(compiler, fs::perms(0755));
+  ::setenv("ASSAY_CXX", compiler.c_str(), 1);
+  Builder builder(tier_, ASSAY_SOURCE_DIR, cache_);
+  ::unsetenv("ASSAY_CXX");
+  try {
+    builder.check();
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr(compiler.string()));
+  }
+}
+
+TEST_F(BuilderTest, SourcesThatSpeakOfAFullDiskDoNotCompile) {
+  const BuildResult result = build("#error No space left on device\n");
+  EXPECT_EQ(result.record.verdict, Verdict::build_error);
+}
+
+// A folder that is mounted for the test and goes with it.
+class SmallDisk {
+ public:
+  SmallDisk(const fs::path& folder, const char* options) : folder_(folder) {
+    fs::create_directories(folder_);
+    mounted_ = ::mount("tmpfs", folder_.c_str(), "tmpfs", 0, options) == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) ::umount2(folder_.c_str(), MNT_DETACH);
+    fs::remove_all(folder_);
+  }
+  bool mounted() const { return mounted_; }
+
+ private:
+  fs::path folder_;
+  bool mounted_ = false;
+};
+
+TEST_F(BuilderTest, AFullDiskIsAFaultOfTheHarness) {
+  const fs::path folder = cache_.string() + "-full";
+  const SmallDisk disk(folder, "size=512k");
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a small tmpfs needs root";
+  Builder builder(tier_, ASSAY_SOURCE_DIR, folder);
+  std::string rows;  // the compiler's own files do not fit
+  for (int i = 0; i < 60000; ++i) rows += std::to_string(i) + ",";
+  const std::string fits = "extern \"C\" const int t[] = {" + rows + "};";
+  try {
+    const BuildResult result = builder.build({{{"submission.cpp", fits}}, {}, 60});
+    FAIL() << code(result.record.verdict) << result.record.log;
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr(folder.string()));
+    EXPECT_THAT(e.what(), HasSubstr("free"));
+  }
+}
+
+TEST_F(BuilderTest, AFolderThatVanishesIsAFaultOfTheHarness) {
+  fs::remove_all(builder_.cache().workplace());
+  std::ofstream(builder_.cache().workplace()) << "in the way";
+  try {
+    build("extern \"C\" int f() { return 8; }");
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr(builder_.cache().workplace().string()));
+  }
+}
+
+TEST_F(BuilderTest, NoMemoryIsAFaultOfTheHarness) {
+  const BuildRequest request{{{"submission.cpp", std::string(64u << 20, ' ')}}, {}, 60};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit limit{16u << 20, 16u << 20};  // more is mapped already: nothing large fits
+    ::setrlimit(RLIMIT_AS, &limit);
+    try {
+      builder_.build(request);
+    } catch (const Error& e) {
+      ::_exit(std::string(e.what()).find("memory") != std::string::npos ? 0 : 1);
+    } catch (...) {
+      ::_exit(2);
+    }
+    ::_exit(3);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// As in a container: root in a home that is closed to others, and no namespaces.
+TEST(ClosedHome, SandboxesOfTheLandlockTierBuildAndLoad) {
+  if (::geteuid() != 0) GTEST_SKIP() << "an ordinary user's programs keep that user's id";
+  if (sandbox::landlock_abi() == 0) GTEST_SKIP() << "no Landlock in this kernel";
+  const fs::path home = fs::temp_directory_path() / ("assay-home-" + std::to_string(::getpid()));
+  fs::create_directory(home);
+  fs::permissions(home, fs::perms(0700));
+  for (const bool cached : {false, true}) {
+    Builder builder(sandbox::Tier::landlock, ASSAY_SOURCE_DIR, home / "cache");
+    const BuildResult result =
+        builder.build({{{"submission.cpp", "extern \"C\" int f() { return 9; }"}}, {}, 60});
+    EXPECT_EQ(result.record.verdict, Verdict::ok) << result.record.log;
+    EXPECT_EQ(result.record.cached, cached);
+    EXPECT_THAT(result.record.command, HasSubstr(" /src/submission.cpp"));
+    EXPECT_EQ(sandbox::why_not_loaded(sandbox::Tier::landlock, sandbox::worker_image_fd(),
+                                      result.library),
+              "");
+    EXPECT_NO_THROW(builder.check());
+    const BuildResult broken = builder.build({{{"submission.cpp", "int f( { }"}}, {}, 60});
+    EXPECT_EQ(broken.record.verdict, Verdict::build_error);
+    EXPECT_EQ(broken.record.log.find("/src/submission.cpp:1"), 0u) << broken.record.log;
+  }
+  fs::remove_all(home);
+}
+
 TEST(CudaFlags, ForeignSymbolsAreToldFromThoseOfTheRuntime) {
   EXPECT_EQ(foreign_symbols(""), "");
   EXPECT_EQ(foreign_symbols("x.o: warning: undefined reference to `cudaMalloc'\n"
@@ -201,12 +382,18 @@ TEST_F(CudaBuilderTest, ErrorsAreTheSubmissions) {
   EXPECT_THAT(host.record.log, Not(HasSubstr("root:")));
 }
 
-TEST_F(BuilderTest, LeavesNothingBehindInTheCacheButLibraries) {
+TEST_F(BuilderTest, LeavesNothingBehindButLibraries) {
+  const auto extensions = [](const fs::path& folder) {
+    std::vector<std::string> result;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      result.push_back(entry.path().extension());
+    }
+    return result;
+  };
   build("int f( { }");
   build("extern \"C\" int h() { return 3; }");
-  for (const auto& entry : fs::directory_iterator(cache_)) {
-    EXPECT_EQ(entry.path().extension(), ".so") << entry.path();
-  }
+  EXPECT_THAT(extensions(builder_.cache().workplace()), ::testing::ElementsAre(".so"));
+  EXPECT_THAT(extensions(cache_), ::testing::UnorderedElementsAre(".so", ""));  // and the workplace
 }
 
 }  // namespace

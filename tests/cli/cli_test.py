@@ -454,8 +454,43 @@ class Storage(Case):
         finally:
             subprocess.run(["umount", "-l", self.results], check=True)
 
-    def free_bytes(self):
-        status = os.statvfs(self.results)
+    def test_a_full_disk_under_the_compiler_is_nobodys_compile_error(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounting a small tmpfs needs root")
+        cache = self.folder / "cache"
+        cache.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", cache])
+        if mounted.returncode != 0:
+            self.skipTest("mount is not permitted here")
+        try:
+            self.submit("alice", PLAIN)
+            self.run_all("--cache", cache)
+            (cache / "filler.tmp").write_bytes(b"x" * (self.free_bytes(cache) - (1 << 20)))
+            table = ",".join(map(str, range(200000)))
+            self.submit("bob", PLAIN + f'extern "C" const int table[] = {{{table}}};\n')
+            self.run_all("--cache", cache)
+            self.assertEqual(self.entry("bob")["score"]["verdict"], "JE")
+            self.assertIn(str(cache), self.show("bob"))
+            self.assertEqual(self.entry("alice")["score"]["verdict"], "OK")
+            (cache / "filler2.tmp").write_bytes(b"x" * self.free_bytes(cache))
+            self.assertIn(str(cache), self.run_all("--cache", cache, expect=2))
+        finally:
+            subprocess.run(["umount", "-l", cache], check=True)
+
+    def test_the_cache_has_a_limit(self):
+        self.submit("alice", PLAIN)
+        cache = self.folder / "cache"
+        self.run_all("--cache", cache)
+        libraries = lambda: len(list(cache.glob("*.so")))
+        self.assertGreater(libraries(), 2)
+        self.assertIn(str(cache), self.assay("doctor", "--cache", cache))
+        self.run_all("--cache", cache, "--cache-limit", "0")
+        self.assertEqual(libraries(), 0)
+        self.assertEqual(self.entry("alice")["score"]["verdict"], "OK")
+        self.assertIn("--cache-limit", self.run_all("--cache-limit", "much", expect=2))
+
+    def free_bytes(self, folder=None):
+        status = os.statvfs(folder or self.results)
         return status.f_bavail * status.f_frsize
 
     def by_cell(self):

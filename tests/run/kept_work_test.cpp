@@ -39,6 +39,15 @@ TEST_F(KeptWork, ComesBackAsItWas) {
   EXPECT_EQ(std::memcmp(&*back, &expected, sizeof expected), 0);
 }
 
+TEST_F(KeptWork, LoadingIsAUse) {
+  const fs::path file = folder / "a.work.json";
+  save_work(file, sample());
+  const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(9);
+  fs::last_write_time(file, long_ago);
+  ASSERT_TRUE(load_work(file));
+  EXPECT_GT(fs::last_write_time(file), long_ago + std::chrono::hours(8));
+}
+
 TEST_F(KeptWork, AFileThatIsNotWholeIsNothing) {
   const fs::path file = folder / "a.work.json";
   save_work(file, sample());
@@ -55,8 +64,8 @@ TEST_F(KeptWork, HasAFileForEachLibrarySpecAndCase) {
   one.hash = std::string(64, '1');
   other.hash = std::string(64, '2');
   const std::set<fs::path> files{
-      work_file(folder / "x.so", one, "a"), work_file(folder / "y.so", one, "a"),
-      work_file(folder / "x.so", other, "a"), work_file(folder / "x.so", one, "b")};
+      work_file(folder, "/x.so", one, "a"), work_file(folder, "/y.so", one, "a"),
+      work_file(folder, "/x.so", other, "a"), work_file(folder, "/x.so", one, "b")};
   EXPECT_EQ(files.size(), 4u);
   for (const fs::path& file : files) EXPECT_EQ(file.parent_path(), folder);
 }

@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "util/sha256.h"
 
@@ -46,6 +50,42 @@ TEST_F(FilesTest, WritingReplacesTheFileAndLeavesNothingElse) {
   write_file_atomically(folder_ / "a", "new");
   EXPECT_EQ(read_file(folder_ / "a"), "new");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+TEST_F(FilesTest, WritersOfOneFileDoNotMeet) {
+  const std::string contents(1 << 16, 'x');
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 8; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 20; ++i)
+          EXPECT_NO_THROW(write_file_atomically(folder_ / "a", contents));
+      });
+    }
+  }
+  EXPECT_EQ(read_file(folder_ / "a"), contents);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+// A process in another pid namespace that shares the folder, or one that was killed.
+TEST_F(FilesTest, AForeignTemporaryFileIsLeftAlone) {
+  for (int i = 0; i < 3; ++i) {
+    const std::string name = "a." + std::to_string(::getpid()) + "-" + std::to_string(i) + ".tmp";
+    std::ofstream(folder_ / name) << "foreign";
+  }
+  write_file_atomically(folder_ / "a", "mine");
+  EXPECT_EQ(read_file(folder_ / "a"), "mine");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 4);
+}
+
+TEST_F(FilesTest, TouchingSetsTheTime) {
+  write_file_atomically(folder_ / "a", "x");
+  const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(9);
+  fs::last_write_time(folder_ / "a", long_ago);
+  touch(folder_ / "a");
+  EXPECT_GT(fs::last_write_time(folder_ / "a"), long_ago + std::chrono::hours(8));
+  touch(folder_ / "missing");
+  EXPECT_FALSE(fs::exists(folder_ / "missing"));
 }
 
 TEST_F(FilesTest, AReaderOfTheOldFileKeepsIt) {

@@ -1,0 +1,160 @@
+#include "build/cache.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "util/files.h"
+
+namespace assay {
+namespace fs = std::filesystem;
+namespace {
+
+struct Entry {
+  fs::path path;
+  fs::file_time_type used;
+  std::uint64_t bytes = 0;
+};
+
+bool is_entry(const fs::path& path) {
+  return path.extension() != ".lock" && path.extension() != ".tmp";
+}
+
+std::uint64_t on_disk(std::uint64_t bytes) {
+  constexpr std::uint64_t kBlock = 4096;
+  return (bytes + kBlock - 1) / kBlock * kBlock;
+}
+
+// Others may remove entries meanwhile: what is gone is left out.
+std::vector<Entry> entries_of(const fs::path& folder) {
+  std::vector<Entry> entries;
+  std::error_code ec;
+  for (fs::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec)) {
+    std::error_code gone;
+    if (!at->is_regular_file(gone) || !is_entry(at->path())) continue;
+    const Entry entry{at->path(), at->last_write_time(gone), on_disk(at->file_size(gone))};
+    if (!gone) entries.push_back(entry);
+  }
+  return entries;
+}
+
+std::uint64_t total(const std::vector<Entry>& entries) {
+  std::uint64_t bytes = 0;
+  for (const Entry& e : entries) bytes += e.bytes;
+  return bytes;
+}
+
+// build-<pid>-<n>, as versions before workplaces had them, of a process that is no more.
+bool is_old_build_folder(const fs::path& path) {
+  constexpr std::string_view kPrefix = "build-";
+  const std::string name = path.filename();
+  if (!name.starts_with(kPrefix)) return false;
+  const long pid = std::strtol(name.c_str() + kPrefix.size(), nullptr, 10);
+  return pid > 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+}
+
+bool is_forgotten(const fs::path& temporary) {
+  std::error_code gone;
+  const auto written = fs::last_write_time(temporary, gone);
+  return !gone && fs::file_time_type::clock::now() - written > std::chrono::hours(1);
+}
+
+// What killed processes left beside their workplaces.
+void remove_remains(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder)) found.push_back(entry.path());
+  std::error_code ec;
+  for (const fs::path& path : found) {
+    if (path.extension() == ".lock") {
+      FileLock::if_free(path);  // releasing it removes it
+    } else if (is_old_build_folder(path) || (path.extension() == ".tmp" && is_forgotten(path))) {
+      fs::remove_all(path, ec);
+    }
+  }
+}
+
+// False when there is no such file. Whoever holds the new name keeps the contents.
+bool link_or_copy(const fs::path& from, const fs::path& to) {
+  if (::link(from.c_str(), to.c_str()) == 0 || errno == EEXIST) return true;
+  if (errno == ENOENT) return false;
+  try {  // another file system, or one without links
+    write_file_atomically(to, read_file(from));
+  } catch (const Error&) {
+    std::error_code ec;
+    if (!fs::exists(from, ec)) return false;  // removed meanwhile
+    throw;
+  }
+  return true;
+}
+
+// Whatever the umask, libraries are for the sandbox's user to read.
+void show(const fs::path& file) {
+  std::error_code ec;  // not ours: then its owner has done so
+  fs::permissions(file, fs::perms(0644), ec);
+}
+
+fs::path created(fs::path folder) {
+  require_writable_directory(folder);
+  return folder;
+}
+
+}  // namespace
+
+BuildCache::BuildCache(sandbox::Tier tier, fs::path folder, std::uint64_t limit_bytes)
+    : folder_(created(fs::absolute(folder))), limit_(limit_bytes), workplace_(tier, folder_) {
+  remove_remains(folder_);
+  evict();
+}
+
+std::optional<fs::path> BuildCache::find(const std::string& name) {
+  const fs::path own = workplace() / name;
+  if (!link_or_copy(folder_ / name, own)) {
+    std::error_code ec;
+    if (!fs::exists(own, ec)) return std::nullopt;
+  }
+  show(own);
+  touch(folder_ / name);
+  return own;
+}
+
+fs::path BuildCache::add(const std::string& name, std::string_view contents) {
+  const fs::path own = workplace() / name;
+  write_file_atomically(own, contents);
+  show(own);
+  link_or_copy(own, folder_ / name);
+  // Looking through the whole folder each time would cost more than it keeps tidy.
+  if ((added_ += on_disk(contents.size())) > limit_ / 64) evict();
+  return own;
+}
+
+FileLock BuildCache::lock(const std::string& name) const {
+  return FileLock(folder_ / (name + ".lock"));
+}
+
+BuildCache::Usage BuildCache::usage() const {
+  const std::vector<Entry> entries = entries_of(folder_);
+  return {total(entries), entries.size()};
+}
+
+void BuildCache::evict() {
+  added_ = 0;
+  std::vector<Entry> entries = entries_of(folder_);
+  std::uint64_t bytes = total(entries);
+  if (bytes <= limit_) return;
+  std::ranges::sort(entries, {}, &Entry::used);
+  for (const Entry& oldest : entries) {
+    std::error_code ec;
+    fs::remove(oldest.path, ec);
+    bytes -= oldest.bytes;
+    if (bytes <= limit_) return;
+  }
+}
+
+}  // namespace assay
