@@ -5,7 +5,7 @@
 #   scripts/check.sh --all      every source, which takes long
 #   scripts/check.sh --fix      formats instead of checking, and ends
 #   --seconds N                 with any of these: clang-tidy begins no file after so long, and says what is left
-# Needs build/, configured with tests, and Debian's clang-format and clang-tidy.
+# Needs what scripts/setup.sh --checks installs. Configures build-check/, where nothing is built.
 # Exit status: 0 good, 1 something to mend, 2 something is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -30,7 +30,7 @@ done
 
 for tool in clang-format clang-tidy; do
   if ! command -v "$tool" >/dev/null; then
-    echo "$tool is missing; install it as root: apt-get install clang-format clang-tidy" >&2
+    echo "$tool is missing: scripts/setup.sh --checks" >&2
     exit 2
   fi
 done
@@ -45,11 +45,8 @@ status=0
 clang-format --dry-run --Werror "${sources[@]}" || status=1
 [ "$status" -eq 0 ] || echo "scripts/check.sh --fix formats them." >&2
 
-# A file that only a build knows how to compile is checked with that build's options.
-if [ ! -e build/compile_commands.json ]; then
-  echo "build/ is not configured: scripts/setup.sh --tests" >&2
-  exit 2
-fi
+# How each source is compiled, without precompiled headers: clang cannot read those of g++.
+cmake -S . -B build-check -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
 if [ "$all" = yes ]; then
   changed=("${sources[@]}")
 else
@@ -67,9 +64,9 @@ else
 fi
 tidy=()
 for file in "${changed[@]}"; do
-  if grep -qF "/$file\"" build/compile_commands.json; then tidy+=("$file"); fi
+  if grep -qF "/$file\"" build-check/compile_commands.json; then tidy+=("$file"); fi
 done
-echo "${#sources[@]} files formatted as they must be; clang-tidy is to read ${#tidy[@]}"
+echo "clang-format read ${#sources[@]} files; clang-tidy is to read ${#tidy[@]}"
 [ "${#tidy[@]}" -gt 0 ] || exit "$status"
 
 export deadline=$((EPOCHSECONDS + seconds)) done_list
@@ -78,7 +75,7 @@ trap 'rm -f "$done_list"' EXIT
 printf '%s\0' "${tidy[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -c '
   ((EPOCHSECONDS < deadline)) || exit 0
   echo "$0" >>"$done_list"
-  exec clang-tidy -p build --quiet --warnings-as-errors="*" "$0"' || status=1
+  exec clang-tidy -p build-check --quiet --warnings-as-errors="*" "$0"' || status=1
 read_files=$(wc -l <"$done_list")
 [ "$read_files" -eq "${#tidy[@]}" ] ||
   echo "clang-tidy read $read_files of ${#tidy[@]} files in $seconds s; scripts/check.sh without --seconds reads all"
