@@ -41,7 +41,7 @@ std::string cell_path(const CellKey& key) {
   const std::string attempt = key.attempt.empty() ? "" : escaped(key.attempt, false) + ".";
   return fmt::format("{}/{}/{}{}.json", escaped(required("model", key.model), true),
                      escaped(required("challenge", key.challenge), true), attempt,
-                     escaped(required("device", key.device), false));
+                     to_string(key.device));
 }
 
 std::string evidence_path(const CellKey& key) { return "cells/" + cell_path(key); }

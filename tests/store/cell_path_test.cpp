@@ -13,8 +13,9 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(CellPath, PlainNamesStandForThemselves) {
-  EXPECT_EQ(cell_path({"gpt-4.1_mini", "kv_cache", "", "cpu"}), "gpt-4.1_mini/kv_cache/cpu.json");
-  EXPECT_EQ(cell_path({"m", "c", "12", "sim"}), "m/c/12.sim.json");
+  EXPECT_EQ(cell_path({"gpt-4.1_mini", "kv_cache", "", Device::cpu}),
+            "gpt-4.1_mini/kv_cache/cpu.json");
+  EXPECT_EQ(cell_path({"m", "c", "12", Device::sim}), "m/c/12.sim.json");
 }
 
 const std::string kLong(255, 'x');
@@ -35,7 +36,7 @@ const std::vector<std::string> kNames{"a",         "A",
 
 TEST(CellPath, NoNameLeavesTheFolder) {
   for (const std::string& name : kNames) {
-    const fs::path path = cell_path({name, name, name, name});
+    const fs::path path = cell_path({name, name, name, Device::cpu});
     EXPECT_EQ(path.lexically_normal(), path) << name;
     EXPECT_TRUE(path.is_relative());
     ASSERT_EQ(std::distance(path.begin(), path.end()), 3) << path;
@@ -52,21 +53,20 @@ TEST(CellPath, NoTwoCellsShareOne) {
   std::size_t cells = 0;
   for (const std::string& model : kNames) {
     for (const std::string& attempt : kNames) {
-      for (const char* device : {"cpu", "sim", "a.cpu"}) {
+      for (const Device device : kDevices) {
         paths.insert(cell_path({model, "c", attempt, device}));
         ++cells;
       }
     }
-    paths.insert(cell_path({model, "c", "", "cpu"}));
+    paths.insert(cell_path({model, "c", "", Device::cpu}));
     ++cells;
   }
   EXPECT_EQ(paths.size(), cells);
 }
 
 TEST(CellPath, NamesThatAreMissingAreRefused) {
-  EXPECT_THROW(cell_path({"", "c", "", "cpu"}), Error);
-  EXPECT_THROW(cell_path({"m", "", "", "cpu"}), Error);
-  EXPECT_THROW(cell_path({"m", "c", "", ""}), Error);
+  EXPECT_THROW(cell_path({"", "c", "", Device::cpu}), Error);
+  EXPECT_THROW(cell_path({"m", "", "", Device::cpu}), Error);
 }
 
 }  // namespace
