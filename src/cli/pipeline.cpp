@@ -81,7 +81,7 @@ std::string cell_name(const CellKey& key) {
 }
 
 void print_set_aside(const store::ResultStore& store) {
-  for (const store::RunCell& cell : store.run().cells) {
+  for (const auto& [key, cell] : store.run().cells) {
     if (cell.arrival != Arrival::lesser && cell.arrival != Arrival::older) continue;
     fmt::print("{} is not on the board, which keeps {}; it lies in {}\n", cell_name(cell.key),
                cell.arrival == Arrival::lesser ? "a full measurement of the same sources"

@@ -48,17 +48,22 @@ void recall(const nlohmann::json& options, RunCommand& c) {
   c.corpus = options.value("corpus", c.corpus);
 }
 
-// Whether an unfinished run measured these sources against this spec, also when it was killed before
-// it had written that down.
-bool already_done(store::ResultStore& store, const ChallengeSpec& spec,
-                  const Submission& submission) {
-  const CellKey key{submission.model, submission.challenge, submission.attempt,
-                    submission.device()};
-  store.adopt(key);
-  return std::ranges::any_of(store.run().cells, [&](const store::RunCell& cell) {
-    return cell.key == key && cell.spec_hash == spec.hash &&
-           cell.source_hash == source_hash(submission) && cell.verdict != Verdict::harness_error;
-  });
+bool is_recorded(const store::RunRecord& run, const CellKey& key, const std::string& spec_hash,
+                 const std::string& source_hash) {
+  const auto found = run.cells.find(key);
+  if (found == run.cells.end()) return false;
+  const store::RunCell& cell = found->second;
+  return cell.spec_hash == spec_hash && cell.source_hash == source_hash &&
+         cell.verdict != Verdict::harness_error;
+}
+
+// Whether an unfinished run measured these sources against this spec, also when it was killed
+// before it had written that down.
+bool already_done(store::ResultStore& store, const ChallengeSpec& spec, const Submission& s) {
+  const CellKey key{s.model, s.challenge, s.attempt, s.device()};
+  const std::string hash = source_hash(s);
+  return is_recorded(store.run(), key, spec.hash, hash) ||
+         (store.adopt(key) && is_recorded(store.run(), key, spec.hash, hash));
 }
 
 // What the cases on the user's own files measured.

@@ -1,6 +1,7 @@
-// The scoreboard: the newest measurement of every cell, graded, without the measurements themselves.
-// JSON, described by challenges/scoreboard.schema.json: SI units, keys in a fixed order, a few lines
-// a cell; doubles survive a round trip, and non-finite ones are "nan", "inf", "-inf".
+// The scoreboard: the newest measurement of every cell, graded, without the measurements
+// themselves. JSON, described by challenges/scoreboard.schema.json: SI units, keys in a fixed
+// order, a few lines a cell; doubles survive a round trip, and non-finite ones are "nan", "inf",
+// "-inf".
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -118,11 +118,11 @@ void BoardFile::append(BoardRow row) {
   merge(board_, std::move(row));
 }
 
-void BoardFile::write(Scoreboard board) {
+void BoardFile::write(const Scoreboard& board) {
   write_file_alone(board_path(folder_), scoreboard_text(board));
   fs::remove(journal_path(folder_));
   flush_folder(folder_);
-  board_ = std::move(board);
+  if (&board != &board_) board_ = board;
   read_from_ = identity(board_path(folder_));
   journal_end_ = journal_lines_ = 0;
 }

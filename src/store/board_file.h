@@ -2,8 +2,8 @@
 //
 // A cell is appended to the journal, which costs the same however large the board is. From time to
 // time the board is written whole and the journal removed; a kill between the two leaves cells in
-// both, and they are merged again, which changes nothing. Who only reads needs no lock: it reads the
-// journal first, so what moves from there into the board meanwhile is found in either or both.
+// both, and they are merged again, which changes nothing. Who only reads needs no lock: it reads
+// the journal first, so what moves from there into the board meanwhile is found in either or both.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +31,10 @@ class BoardFile {
 
   // The rest REQUIRES that the folder is locked.
 
-  void refresh();          // takes in what others wrote; cheap when they did not
-  void append(BoardRow);   // one that is_placed
-  void write(Scoreboard);  // in the place of all that was there
-  void write() { write(std::move(board_)); }
+  void refresh();                  // takes in what others wrote; cheap when they did not
+  void append(BoardRow);           // one that is_placed
+  void write() { write(board_); }  // whole
+  void write(const Scoreboard&);   // in the place of all that was there
 
  private:
   // What tells one scoreboard.json from the next.

@@ -10,11 +10,12 @@ namespace assay::store {
 
 inline constexpr std::chrono::seconds kLockPatience{60};
 
-// Held for the short moments of writing. The kernel lets go of it when its holder dies, however that
-// dies. Not recursive: who holds it must not ask for it again.
+// Held for the short moments of writing. The kernel lets go of it when its holder dies, however
+// that dies. Not recursive: who holds it must not ask for it again.
 class FolderLock {
  public:
-  // Waits for its turn; throws Error that says whom to look for when that takes longer than `patience`.
+  // Waits for its turn; throws Error that says whom to look for when that takes longer than
+  // `patience`.
   explicit FolderLock(const std::filesystem::path& folder,
                       std::chrono::milliseconds patience = kLockPatience);
   ~FolderLock();

@@ -34,7 +34,7 @@ class Merger {
       board.entries.insert_or_assign(row->key, *row);
       ++count_.replaced;
     }
-    ours_.write(std::move(board));
+    ours_.write(board);
     return count_;
   }
 

@@ -14,7 +14,8 @@ namespace assay::store {
 // there.
 enum class Prefer : std::uint8_t { newest, theirs, ours };
 
-// Another results folder, read whole and checked before anything is written; it is never written to.
+// Another results folder, read whole and checked before anything is written; it is never written
+// to.
 class IncomingResults {
  public:
   explicit IncomingResults(std::filesystem::path folder);  // throws Error
@@ -39,7 +40,8 @@ struct MergeCount {
   std::size_t taken() const { return added + replaced; }
 };
 
-// Takes cells into a results folder with their evidence. Killed in between, it may simply be done again.
+// Takes cells into a results folder with their evidence. Killed in between, it may simply be done
+// again.
 MergeCount merge_results(const std::filesystem::path& folder, const IncomingResults&, Prefer);
 
 }  // namespace assay::store

@@ -1,7 +1,5 @@
 #include "store/remove_cells.h"
 
-#include <utility>
-
 #include "store/board_file.h"
 #include "store/evidence_file.h"
 #include "store/folder_lock.h"
@@ -22,7 +20,7 @@ std::vector<CellKey> remove_cells(const std::filesystem::path& folder,
     evidence.push_back(row.evidence);
     left.entries.erase(key);
   }
-  file.write(std::move(left));
+  file.write(left);
   for (const EvidenceRef& e : evidence) remove_evidence(folder, e);
   return removed;
 }

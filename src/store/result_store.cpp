@@ -46,7 +46,8 @@ std::vector<fs::path> records(const fs::path& runs) {
 // Records of schema 1 were JSON documents.
 void refuse_unfinished_of_schema_1(const fs::path& path) {
   const nlohmann::json j = parse_json(read_file(path), path.string());
-  if (!j.is_object() || j.value("finished", true)) return;
+  const auto finished = j.find("finished");
+  if (finished == j.end() || *finished != false) return;
   throw Error(
       fmt::format("{} was begun by an older assay and cannot be continued: delete it, and measure "
                   "with `assay run` what is not on the board",
@@ -75,12 +76,14 @@ const RunRecord& ResultStore::resume() {
 }
 
 bool ResultStore::adopt(const CellKey& key) {
-  const auto recorded = [&](const RunCell& c) { return c.key == key; };
-  if (std::ranges::any_of(run().cells, recorded)) return true;
   const std::string& id = run().start.run_id;
+  const auto recorded = run().cells.find(key);
   for (const std::string& path : {evidence_path(key), evidence_path(key, id)}) {
     const auto evidence = evidence_of_run(folder_, path, id);
     if (!evidence) continue;
+    if (recorded != run().cells.end() &&
+        recorded->second.evidence.sha256 == sha256_hex(evidence_text(*evidence)))
+      continue;
     place(*evidence);
     return true;
   }

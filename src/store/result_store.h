@@ -1,10 +1,10 @@
 // A results folder as a run writes it: evidence, board and the record of the run.
 //
 // A finished cell is written in this order, each step on disk before the next: its evidence, which
-// names the run; a line of the board's journal; a line of the run's record. A kill leaves any prefix
-// of that, and adopt() completes it without measuring again. Several processes may write to one
-// folder: each step that depends on the board is taken under the folder's lock, on the board as all
-// have left it.
+// names the run; a line of the board's journal; a line of the run's record. A kill leaves any
+// prefix of that, and adopt() completes it without measuring again. Several processes may write to
+// one folder: each step that depends on the board is taken under the folder's lock, on the board as
+// all have left it.
 #pragma once
 
 #include <filesystem>
@@ -23,20 +23,22 @@ inline constexpr std::size_t kSmallBoard = 64;
 
 class ResultStore {
  public:
-  // Proves that the folder can be written and reads the board, see migrate.h. Throws Error otherwise.
+  // Proves that the folder can be written and reads the board, see migrate.h. Throws Error
+  // otherwise.
   explicit ResultStore(std::filesystem::path folder);
 
   // What migrate() did, a sentence or "".
   const std::string& migration() const { return migration_; }
 
   void start(RunStart);
-  // Goes on with the newest run that did not finish and that no process is running; throws Error when
-  // there is none.
+  // Goes on with the newest run that did not finish and that no process is running; throws Error
+  // when there is none.
   const RunRecord& resume();
 
   // REQUIRE that a run was started or resumed.
 
-  // Completes what a kill left of a cell of this run. False when there is nothing of it.
+  // Completes what a kill left of a cell that this run measured: evidence that its record lacks.
+  // False when there is none.
   bool adopt(const CellKey&);
   Arrival add(const BoardEntry&);
   void finish();

@@ -111,7 +111,8 @@ RunRecord read_run(const fs::path& path) {
       } else if (j.is_object() && j.contains("finished")) {
         run.finished = StrictObject(j, "", {"finished"}).flag("finished");
       } else {
-        run.cells.push_back(cell_from(j));
+        RunCell cell = cell_from(j);
+        run.cells.insert_or_assign(cell.key, cell);
       }
     });
   }
@@ -148,7 +149,7 @@ std::optional<RunLog> RunLog::resume(const fs::path& path) {
 
 void RunLog::add(const RunCell& cell) {
   append_line(path_, cell_line(cell));
-  record_.cells.push_back(cell);
+  record_.cells.insert_or_assign(cell.key, cell);
 }
 
 void RunLog::finish() {

@@ -1,13 +1,13 @@
-// What a run did: results/runs/<run-id>.jsonl, a line for its beginning, for each finished cell, and
-// for its end. The cells' measurements are elsewhere, as evidence.
+// What a run did: results/runs/<run-id>.jsonl, a line for its beginning, for each finished cell,
+// and for its end. The cells' measurements are elsewhere, as evidence.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "assay/results.h"
 #include "grade/scoreboard.h"
@@ -36,15 +36,15 @@ RunCell run_cell(const BoardRow&, Arrival);
 
 struct RunRecord {
   RunStart start;
-  std::vector<RunCell> cells;
+  std::map<CellKey, RunCell> cells;  // as they were last measured
   bool finished = false;
 };
 
 // Throws Error naming the file and line. A record without a whole line has an empty run_id.
 RunRecord read_run(const std::filesystem::path&);
 
-// The record of a run as the process writes it that is running it. No other can do so meanwhile: the
-// file is locked until this is destroyed or the process dies.
+// The record of a run as the process writes it that is running it. No other can do so meanwhile:
+// the file is locked until this is destroyed or the process dies.
 class RunLog {
  public:
   // In the folder of runs. When another run began in the same second with the same seed, "-2" or so

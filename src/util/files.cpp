@@ -10,6 +10,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "util/fd.h"
+
 namespace assay {
 namespace fs = std::filesystem;
 namespace {
@@ -24,17 +26,6 @@ struct TemporaryFile {
     if (!renamed) ::unlink(path.c_str());
   }
 };
-
-void write_by_rename(const fs::path& path, const std::string& ending, std::string_view contents) {
-  TemporaryFile tmp{path.string() + ending};
-  tmp.fd = ::open(tmp.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (tmp.fd < 0) fail_with_errno("create", tmp.path);
-  write_all(tmp.fd, contents, path);
-  if (::fsync(tmp.fd) != 0) fail_with_errno("flush", path);
-  if (::rename(tmp.path.c_str(), path.c_str()) != 0) fail_with_errno("replace", path);
-  tmp.renamed = true;
-  flush_folder(path.parent_path());
-}
 
 }  // namespace
 
@@ -61,21 +52,47 @@ std::string read_file(const fs::path& path) {
 }
 
 void write_file_atomically(const fs::path& path, std::string_view contents) {
-  write_by_rename(path, fmt::format(".{}.tmp", ::getpid()), contents);
+  TemporaryFile tmp{path.string() + fmt::format(".{}.tmp", ::getpid())};
+  tmp.fd = ::open(tmp.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (tmp.fd < 0) fail_with_errno("create", tmp.path);
+  write_all(tmp.fd, contents, path);
+  if (::fsync(tmp.fd) != 0) fail_with_errno("flush", path);
+  if (::rename(tmp.path.c_str(), path.c_str()) != 0) fail_with_errno("replace", path);
+  tmp.renamed = true;
+  flush_folder(path.parent_path());
+}
+
+void require_writable_directory(const fs::path& dir) {
+  std::error_code ec;
+  fs::create_directories(dir, ec);
+  if (ec) throw Error(fmt::format("cannot create folder {}: {}", dir.string(), ec.message()));
+  const TemporaryFile probe{dir / fmt::format(".probe.{}.tmp", ::getpid()),
+                            ::open((dir / fmt::format(".probe.{}.tmp", ::getpid())).c_str(),
+                                   O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
+  if (probe.fd < 0) fail_with_errno("write in folder", dir);
 }
 
 void write_file_alone(const fs::path& path, std::string_view contents) {
-  write_by_rename(path, ".tmp", contents);
+  const std::string temporary = path.string() + ".tmp";
+  try {
+    const Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!fd) fail_with_errno("create", temporary);
+    write_all(fd.get(), contents, path);
+    if (::fsync(fd.get()) != 0) fail_with_errno("flush", path);
+    if (::rename(temporary.c_str(), path.c_str()) != 0) fail_with_errno("replace", path);
+  } catch (const Error&) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  flush_folder(path.parent_path());
 }
 
 void flush_folder(const fs::path& folder) {
   const fs::path named = folder.empty() ? fs::path(".") : folder;
-  const int fd = ::open(named.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) fail_with_errno("open folder", named);
-  const int flushed = ::fsync(fd);
-  ::close(fd);
+  const Fd fd(::open(named.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) fail_with_errno("open folder", named);
   // Some file systems keep no list that could be flushed.
-  if (flushed != 0 && errno != EINVAL) fail_with_errno("flush folder", named);
+  if (::fsync(fd.get()) != 0 && errno != EINVAL) fail_with_errno("flush folder", named);
 }
 
 void create_folder(const fs::path& folder) {
@@ -86,16 +103,6 @@ void create_folder(const fs::path& folder) {
   } else if (errno != EEXIST || !fs::is_directory(folder)) {
     fail_with_errno("create folder", folder);
   }
-}
-
-void require_writable_directory(const fs::path& dir) {
-  std::error_code ec;
-  fs::create_directories(dir, ec);
-  if (ec) throw Error(fmt::format("cannot create folder {}: {}", dir.string(), ec.message()));
-  // Always the same name: what a kill leaves is taken away by the next.
-  TemporaryFile probe{dir / ".probe.tmp"};
-  probe.fd = ::open(probe.path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  if (probe.fd < 0) fail_with_errno("write in folder", dir);
 }
 
 }  // namespace assay

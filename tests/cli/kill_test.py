@@ -173,7 +173,9 @@ def main():
         check({row["cell"]["seed"] for row in rows.values()} == {str(run_seed)}, "cells of several runs")
         check(untimed(rows) == untimed(calm), f"the board differs:\n{untimed(rows)}\n{untimed(calm)}")
         check(without_its_evidence(results, rows) == [], "evidence is missing")
-        left = [str(p) for p in results.rglob("*") if p.is_file() and p.suffix not in (".json", ".jsonl") and p.name != ".lock"]
+        # .probe: whether the folder can be written.
+        left = [str(p) for p in results.rglob("*") if p.is_file() and p.suffix not in (".json", ".jsonl")
+                and p.name != ".lock" and not p.name.startswith(".probe")]
         check(left == [], f"left behind: {left}")
         check(resumed > KILLS / 4, f"only {resumed} of {KILLS} kills met a resumed run: the moments are badly chosen")
         print(f"kill_test: all is there after {KILLS} kills, {resumed} of them of resumed runs; {finished} were too late")

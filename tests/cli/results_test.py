@@ -31,7 +31,7 @@ def cell_of(model, challenge=CHALLENGE, attempt="", at="2026-01-01", sources="s"
 def score_of(total, flags=()):
     dimension = {"name": "correctness", "points": total, "max": 100.0, "interval": [total, total], "why": "so it is"}
     return {"verdict": "OK", "total": total, "interval": [total, total], "letter": "B", "capped": False,
-            "dimensions": [dimension], "speeds": [], "flags": list(flags)}
+            "dimensions": [dimension], "speeds": [], "flags": [{"kind": flag, "text": flag} for flag in flags]}
 
 
 def write(path, document):

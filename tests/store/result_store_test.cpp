@@ -56,9 +56,9 @@ TEST_F(ResultStoreTest, AFinishedCellIsOnDisk) {
   const RunRecord run = read_run(store.run_path());
   EXPECT_FALSE(run.finished);
   ASSERT_EQ(run.cells.size(), 1u);
-  EXPECT_EQ(run.cells[0].key, key_of("a"));
-  EXPECT_EQ(run.cells[0].source_hash, "source-hash");
-  EXPECT_EQ(run.cells[0].total, row.score.total);
+  EXPECT_EQ(run.cells.at(key_of("a")).source_hash, "source-hash");
+  EXPECT_EQ(run.cells.at(key_of("a")).total, row.score.total);
+  EXPECT_EQ(run.cells.at(key_of("a")).evidence.path, row.evidence.path);
   store.finish();
   EXPECT_TRUE(read_run(store.run_path()).finished);
 }
@@ -81,13 +81,15 @@ TEST_F(ResultStoreTest, ALesserResultLeavesBoardAndEvidenceAlone) {
   store.start(run_start("r"));
   store.add(entry_at("a", "1"));
   EXPECT_EQ(store.add(quick_entry_at("a", "2")), Arrival::lesser);
+  RunCell cell = read_run(store.run_path()).cells.at(key_of("a"));
+  EXPECT_EQ(cell.arrival, Arrival::lesser);
+  EXPECT_EQ(cell.evidence.path, "runs/r/a/layer_norm_backward/cpu.json");
+  EXPECT_TRUE(fs::exists(folder / cell.evidence.path));
   EXPECT_EQ(store.add(entry_at("a", "0")), Arrival::older);
+  cell = read_run(store.run_path()).cells.at(key_of("a"));
+  EXPECT_EQ(cell.arrival, Arrival::older);
   EXPECT_THAT(times(read_board(folder)), UnorderedElementsAre(Pair("a", "1")));
   EXPECT_TRUE(problems().empty());
-  const RunRecord run = read_run(store.run_path());
-  ASSERT_EQ(run.cells.size(), 3u);
-  EXPECT_EQ(run.cells[1].evidence.path, "runs/r/a/layer_norm_backward/cpu.json");
-  EXPECT_EQ(run.cells[1].arrival, Arrival::lesser);
 }
 
 TEST_F(ResultStoreTest, NamesThatAreNotTextAreRefused) {
@@ -137,7 +139,8 @@ TEST_F(ResultStoreTest, TwoRunsOfTheSameSecondAndSeedHaveRecordsOfTheirOwn) {
   a.add(entry_at("a", "1"));
   b.add(entry_at("b", "1"));
   EXPECT_NE(a.run_path(), b.run_path());
-  EXPECT_EQ(read_run(a.run_path()).cells.at(0).key.model, "a");
+  EXPECT_TRUE(read_run(a.run_path()).cells.contains(key_of("a")));
+  EXPECT_FALSE(read_run(a.run_path()).cells.contains(key_of("b")));
   EXPECT_EQ(read_run(b.run_path()).start.run_id, "1-2");
 }
 
@@ -174,8 +177,21 @@ TEST_F(ResultStoreTest, EvidenceThatReachedNeitherBoardNorRecordIsAdopted) {
   EXPECT_FALSE(store.adopt(key_of("c")));
   EXPECT_THAT(times(read_board(folder)), UnorderedElementsAre(Pair("a", "5")));
   EXPECT_EQ(read_run(store.run_path()).cells.size(), 1u);
+  EXPECT_FALSE(store.adopt(key_of("a")));
+  EXPECT_EQ(read_lines(store.run_path()).lines.size(), 2u);
+}
+
+TEST_F(ResultStoreTest, ACellMeasuredAgainInTheSameRunIsAdopted) {
+  {
+    ResultStore store(folder);
+    store.start(run_start("1"));
+    store.add(entry_at("a", "5"));
+  }
+  write_evidence(folder, evidence_path(key_of("a")), evidence_text({"1", entry_at("a", "6")}));
+  ResultStore store(folder);
+  store.resume();
   EXPECT_TRUE(store.adopt(key_of("a")));
-  EXPECT_EQ(read_run(store.run_path()).cells.size(), 1u);
+  EXPECT_THAT(times(read_board(folder)), UnorderedElementsAre(Pair("a", "6")));
 }
 
 TEST_F(ResultStoreTest, LesserEvidenceIsAdoptedToo) {
@@ -205,7 +221,8 @@ void work(const fs::path& folder, const std::string& round, bool resume, const C
     store.start(run_start(round));
   }
   for (int i = 0; i < kCells; ++i) {
-    if (store.adopt(key_of(model(i)))) continue;
+    const CellKey key = key_of(model(i));
+    if (store.run().cells.contains(key) || store.adopt(key)) continue;
     store.add(entry_at(model(i), round));
     self.signal();
   }
