@@ -49,7 +49,8 @@ def grade_once(args):
         if done.returncode != 0 or not board.exists():
             sys.stderr.write(done.stdout)
             sys.exit(2)
-        entries = json.loads(board.read_text())["entries"]
+        evidence = [e["evidence"]["path"] for e in json.loads(board.read_text())["entries"]]
+        entries = [json.loads((board.parent / path).read_text()) for path in evidence]
     return {name_of(e["cell"]): (e["score"], e["cell"]["cases"]) for e in entries}
 
 

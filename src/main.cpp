@@ -78,6 +78,8 @@ int main(int argc, char** argv) {
   cli::add_rerun(app, action);
   cli::add_report(app, action);
   cli::add_show(app, action);
+  cli::add_merge(app, action);
+  cli::add_remove(app, action);
   cli::add_list(app, action);
   cli::add_doctor(app, action);
   cli::add_selftest(app, action);

@@ -174,6 +174,7 @@ struct Machine {
   double copy_bytes_per_s = 0, fma_flops_per_s = 0;  // measured at the start of the run
 };
 
+// A graded cell with all that was measured. A run makes these; each is stored as a file of its own.
 struct BoardEntry {
   CellResult cell;
   Score score;
@@ -181,9 +182,29 @@ struct BoardEntry {
   Machine machine;
 };
 
+// The file of a BoardEntry. The hash tells whether it is still the one that a score came from.
+struct EvidenceRef {
+  std::string path;    // below the results folder
+  std::string sha256;  // of its bytes
+};
+
+// A cell as the board shows it: everything but the measurements.
+struct BoardRow {
+  CellKey key;
+  Score score;
+  std::string reason;  // the one thing that explains the score best, see grade/reason.h
+  std::string spec_hash, source_hash, isolation;
+  std::uint64_t seed = 0;
+  std::string finished_at;  // UTC, ISO 8601
+  double seconds = 0;       // inside the submission over all correctness cases, wall clock
+  std::string assay_version, assay_commit;
+  Machine machine;
+  EvidenceRef evidence;
+};
+
 struct Scoreboard {
-  static constexpr int kSchema = 1;
-  std::map<CellKey, BoardEntry> entries;
+  static constexpr int kSchema = 2;
+  std::map<CellKey, BoardRow> entries;
 };
 
 }  // namespace assay

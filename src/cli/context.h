@@ -47,6 +47,8 @@ void add_run(CLI::App&, Action&);
 void add_rerun(CLI::App&, Action&);
 void add_report(CLI::App&, Action&);
 void add_show(CLI::App&, Action&);
+void add_merge(CLI::App&, Action&);
+void add_remove(CLI::App&, Action&);
 void add_list(CLI::App&, Action&);
 void add_doctor(CLI::App&, Action&);
 void add_selftest(CLI::App&, Action&);

@@ -17,7 +17,7 @@
 namespace assay::cli {
 
 void add_cache_options(CLI::App& app, HarnessOptions& options) {
-  app.add_option("--cache", options.cache, "folder of built submissions (default ROOT/.cache)");
+  app.add_option("--cache", options.cache, "folder of built submissions (default: CACHE)");
   app.add_option("--cache-limit", options.cache_limit,
                  "its size, such as 500M or 4G (the default): beyond it what was used least\n"
                  "recently goes")

@@ -51,45 +51,8 @@ std::string one_line(const BoardEntry& entry) {
 
 }  // namespace
 
-ResultStore::ResultStore(fs::path folder) : folder_(std::move(folder)) {
-  require_writable_directory(folder_ / "runs");
-  board_ = load_scoreboard(board_path());
-}
-
-void ResultStore::start(RunFile run) {
-  run_ = std::move(run);
-  save_run(run_path(), run_);
-}
-
-void ResultStore::add(const BoardEntry& entry) {
-  run_.cells.push_back({entry.cell, entry.score});
-  save_run(run_path(), run_);
-  if (merge(board_, entry)) save_scoreboard(board_path(), board_);
-}
-
-void ResultStore::finish() {
-  run_.finished = true;
-  save_run(run_path(), run_);
-}
-
-fs::path ResultStore::run_path() const { return folder_ / "runs" / (run_.run_id + ".json"); }
-
-RunFile ResultStore::unfinished() const {
-  std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(folder_ / "runs")) {
-    if (entry.path().extension() == ".json") paths.push_back(entry.path());
-  }
-  std::sort(paths.rbegin(), paths.rend());
-  for (const fs::path& path : paths) {
-    RunFile run = load_run(path);
-    if (!run.finished) return run;
-  }
-  throw Error(
-      fmt::format("nothing to resume: no unfinished run in {}", (folder_ / "runs").string()));
-}
-
-RunFile new_run(const Harness& harness, std::uint64_t seed, nlohmann::json options) {
-  RunFile run;
+store::RunStart new_run(const Harness& harness, std::uint64_t seed, nlohmann::json options) {
+  store::RunStart run;
   run.run_id = make_run_id(seed);
   run.started_at = utc("%Y-%m-%dT%H:%M:%SZ");
   run.options = std::move(options);
@@ -117,13 +80,23 @@ std::string cell_name(const CellKey& key) {
   return report::with_device(name, key);
 }
 
+void print_set_aside(const store::ResultStore& store) {
+  for (const auto& [key, cell] : store.run().cells) {
+    if (cell.arrival != Arrival::lesser && cell.arrival != Arrival::older) continue;
+    fmt::print("{} is not on the board, which keeps {}; it lies in {}\n", cell_name(cell.key),
+               cell.arrival == Arrival::lesser ? "a full measurement of the same sources"
+                                               : "a measurement with a later date",
+               (store.board_path().parent_path() / cell.evidence.path).string());
+  }
+}
+
 namespace {
 
 // Checks what it is given, stores and shows what is finished.
 class Cells {
  public:
   Cells(const Harness& harness, run::CellRunner& runner, const std::vector<ChallengeSpec>& specs,
-        ResultStore& store, Progress& progress)
+        store::ResultStore& store, Progress& progress)
       : harness_(harness), runner_(runner), specs_(specs), store_(store), progress_(progress) {}
 
   CellResult check(const Submission& submission) {
@@ -169,7 +142,7 @@ class Cells {
   const Harness& harness_;
   run::CellRunner& runner_;
   const std::vector<ChallengeSpec>& specs_;
-  ResultStore& store_;
+  store::ResultStore& store_;
   Progress& progress_;
   std::mutex mutex_;
   std::vector<BoardEntry> entries_;
@@ -179,9 +152,7 @@ class Cells {
 double known_seconds(const Scoreboard& board, const Submission& s) {
   const auto entry = board.entries.find({s.model, s.challenge, s.attempt, s.device()});
   if (entry == board.entries.end()) return std::numeric_limits<double>::infinity();
-  double sum = 0;
-  for (const CaseResult& c : entry->second.cell.cases) sum += c.seconds;
-  return sum;
+  return entry->second.seconds;
 }
 
 // Answers to one challenge, which are timed together.
@@ -212,7 +183,7 @@ std::vector<Group> by_challenge(std::vector<const Submission*> all) {
 std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runner,
                                   const std::vector<ChallengeSpec>& specs,
                                   const std::vector<Submission>& submissions, std::size_t jobs,
-                                  ResultStore& store, Progress& progress) {
+                                  store::ResultStore& store, Progress& progress) {
   std::vector<const Submission*> simulated, timed;
   for (const Submission& s : submissions) {
     (s.language == Language::cuda ? simulated : timed).push_back(&s);

@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "cli/boards.h"
 #include "cli/context.h"
-#include "grade/scoreboard.h"
 #include "report/rankings.h"
 #include "util/files.h"
 
@@ -56,11 +56,12 @@ Targets find_targets(const Context& context, const Options& o) {
 // An empty board is fine where nothing has run yet, but not in a folder that was named: a typing
 // error would wipe the rankings.
 Scoreboard load_board(const Context& context, const Options& o) {
-  const fs::path file = results_folder(context, o) / "scoreboard.json";
-  if (!o.results.empty() && !fs::exists(file)) {
-    throw Error(fmt::format("no {}: `assay run --results {}` writes it", file.string(), o.results));
+  const fs::path folder = results_folder(context, o);
+  if (!o.results.empty() && !has_board(folder)) {
+    throw Error(fmt::format("no {}: `assay run --results {}` writes it",
+                            store::board_path(folder).string(), o.results));
   }
-  return load_scoreboard(file);
+  return open_board(folder);
 }
 
 fs::path resolved(const fs::path& file) { return fs::weakly_canonical(fs::absolute(file)); }

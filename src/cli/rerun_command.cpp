@@ -105,7 +105,9 @@ int execute(const Context& context, const RerunCommand& c) {
   if (!c.only.empty()) return replay_case(harness, c, specs.front(), submission, seed);
 
   calibrate(harness.machine);
-  ResultStore store(c.results.empty() ? context.results() : std::filesystem::path(c.results));
+  store::ResultStore store(c.results.empty() ? context.results()
+                                             : std::filesystem::path(c.results));
+  fmt::print(stderr, "{}", store.migration());
   run::CellRunner runner(*harness.builder, {harness.tier.tier, seed, {}, simulator_threads(1)});
   store.start(new_run(harness, seed, {{"models", {c.model}}, {"challenges", {c.challenge}}}));
   std::vector<BoardEntry> entries;
@@ -115,6 +117,7 @@ int execute(const Context& context, const RerunCommand& c) {
   }
   store.finish();
   fmt::print("{}", summary(entries, specs));
+  print_set_aside(store);
   return kDone;
 }
 

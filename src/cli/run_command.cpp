@@ -48,15 +48,22 @@ void recall(const nlohmann::json& options, RunCommand& c) {
   c.corpus = options.value("corpus", c.corpus);
 }
 
-// Cells of an unfinished run that still describe the present sources and spec.
-bool already_done(const RunFile& run, const ChallengeSpec& spec, const Submission& submission) {
-  return std::any_of(run.cells.begin(), run.cells.end(), [&](const GradedCell& g) {
-    const CellResult& cell = g.cell;
-    return cell.key.model == submission.model && cell.key.challenge == submission.challenge &&
-           cell.key.attempt == submission.attempt && cell.key.device == submission.device() &&
-           cell.spec_hash == spec.hash && cell.build.source_hash == source_hash(submission) &&
-           g.score.verdict != Verdict::harness_error;
-  });
+bool is_recorded(const store::RunRecord& run, const CellKey& key, const std::string& spec_hash,
+                 const std::string& source_hash) {
+  const auto found = run.cells.find(key);
+  if (found == run.cells.end()) return false;
+  const store::RunCell& cell = found->second;
+  return cell.spec_hash == spec_hash && cell.source_hash == source_hash &&
+         cell.verdict != Verdict::harness_error;
+}
+
+// Whether an unfinished run measured these sources against this spec, also when it was killed
+// before it had written that down.
+bool already_done(store::ResultStore& store, const ChallengeSpec& spec, const Submission& s) {
+  const CellKey key{s.model, s.challenge, s.attempt, s.device()};
+  const std::string hash = source_hash(s);
+  return is_recorded(store.run(), key, spec.hash, hash) ||
+         (store.adopt(key) && is_recorded(store.run(), key, spec.hash, hash));
 }
 
 // What the cases on the user's own files measured.
@@ -74,7 +81,7 @@ void print_external(const std::vector<BoardEntry>& entries,
   }
 }
 
-void print_summary(const RunCommand& c, const ResultStore& store,
+void print_summary(const RunCommand& c, const store::ResultStore& store,
                    const std::vector<BoardEntry>& entries,
                    const std::vector<ChallengeSpec>& specs) {
   if (c.json) {
@@ -94,6 +101,7 @@ void print_summary(const RunCommand& c, const ResultStore& store,
   }
   fmt::print("\n{}", summary(entries, specs));
   print_external(entries, specs);
+  print_set_aside(store);
   fmt::print("\nThis run: {}\nThe board: {}\n", store.run_path().string(),
              store.board_path().string());
 }
@@ -146,24 +154,25 @@ void build_shared(Builder& builder, run::CellRunner& runner,
 
 int execute(const Context& context, RunCommand c) {
   const auto start = std::chrono::steady_clock::now();
-  ResultStore store(c.results.empty() ? context.results() : std::filesystem::path(c.results));
-  std::optional<RunFile> unfinished;
+  store::ResultStore store(c.results.empty() ? context.results()
+                                             : std::filesystem::path(c.results));
+  fmt::print(stderr, "{}", store.migration());
   if (c.resume) {
-    unfinished = store.unfinished();
-    recall(unfinished->options, c);
-    c.seed = unfinished->seed;
+    const store::RunStart& unfinished = store.resume().start;
+    recall(unfinished.options, c);
+    c.seed = unfinished.seed;
   }
   const std::vector<ChallengeSpec> specs =
       load_specs(context, c.challenges, external_files(c.corpus));
   std::vector<Submission> submissions = select_submissions(
       c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions), specs,
       c.models, device_from(c.device));
-  if (unfinished) {
+  if (c.resume) {
     std::erase_if(submissions, [&](const Submission& s) {
-      return already_done(*unfinished, spec_named(specs, s.challenge), s);
+      return already_done(store, spec_named(specs, s.challenge), s);
     });
   }
-  if (submissions.empty() && !unfinished) {
+  if (submissions.empty() && !c.resume) {
     throw Error("no submissions match: see 'assay list' for what is there");
   }
 
@@ -176,7 +185,7 @@ int execute(const Context& context, RunCommand c) {
       std::ranges::count(submissions, Language::cuda, &Submission::language));
   options.simulator_threads = simulator_threads(std::min(c.jobs, simulated));
   run::CellRunner runner(*harness.builder, options);
-  store.start(unfinished ? *unfinished : new_run(harness, options.seed, remembered(c)));
+  if (!c.resume) store.start(new_run(harness, options.seed, remembered(c)));
 
   std::vector<BoardEntry> entries;
   {

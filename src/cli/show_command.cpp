@@ -6,14 +6,14 @@
 #include <memory>
 #include <set>
 
+#include "cli/boards.h"
 #include "cli/context.h"
 #include "grade/grade.h"
-#include "grade/json_text.h"
-#include "grade/scoreboard.h"
 #include "report/figures.h"
 #include "report/standings.h"
 #include "report/terminal.h"
 #include "spec/spec.h"
+#include "store/evidence_file.h"
 #include "util/files.h"
 #include "util/text.h"
 
@@ -29,8 +29,8 @@ struct Options {
 
 // Models of the board and of the submissions folder.
 std::vector<std::string> known_models(const Context& context, const Scoreboard& board) {
-  std::set<std::string> models;
-  for (const auto& [key, entry] : board.entries) models.insert(key.model);
+  const std::vector<std::string> measured = models_of(board);
+  std::set<std::string> models(measured.begin(), measured.end());
   if (fs::is_directory(context.submissions())) {
     for (const auto& folder : fs::directory_iterator(context.submissions())) {
       if (folder.is_directory()) models.insert(folder.path().filename());
@@ -40,14 +40,14 @@ std::vector<std::string> known_models(const Context& context, const Scoreboard& 
 }
 
 // Entries of the model and challenge, on the device when one is named, in the order of attempts.
-std::vector<const BoardEntry*> entries_for(const Scoreboard& board, const Options& o) {
-  std::vector<const BoardEntry*> found;
+std::vector<const BoardRow*> entries_for(const Scoreboard& board, const Options& o) {
+  std::vector<const BoardRow*> found;
   for (const auto& [key, entry] : board.entries) {
     if (key.model != o.model || key.challenge != o.challenge) continue;
     if (o.device.empty() || to_string(key.device) == o.device) found.push_back(&entry);
   }
-  std::stable_sort(found.begin(), found.end(), [](const BoardEntry* a, const BoardEntry* b) {
-    return report::attempt_before(a->cell.key.attempt, b->cell.key.attempt);
+  std::stable_sort(found.begin(), found.end(), [](const BoardRow* a, const BoardRow* b) {
+    return report::attempt_before(a->key.attempt, b->key.attempt);
   });
   return found;
 }
@@ -68,55 +68,68 @@ std::vector<const BoardEntry*> entries_for(const Scoreboard& board, const Option
       o.model, o.challenge, o.device.empty() ? "" : " (" + o.device + ")", o.model, o.challenge));
 }
 
-const BoardEntry* best_of(const std::vector<const BoardEntry*>& entries) {
+const BoardRow* best_of(const std::vector<const BoardRow*>& entries) {
   return *std::max_element(entries.begin(), entries.end(), [](const auto* a, const auto* b) {
     return a->score.total.value_or(-1) < b->score.total.value_or(-1);
   });
 }
 
-std::string attempt_name(const BoardEntry& e) {
-  const std::string& attempt = e.cell.key.attempt;
+std::string attempt_name(const BoardRow& e) {
+  const std::string& attempt = e.key.attempt;
   return attempt.empty() ? "(unnumbered)" : report::one_line(attempt);
 }
 
-const BoardEntry* attempt_named(const std::vector<const BoardEntry*>& entries, const Options& o) {
+const BoardRow* attempt_named(const std::vector<const BoardRow*>& entries, const Options& o) {
   std::string measured;
-  for (const BoardEntry* e : entries) {
-    if (e->cell.key.attempt == o.attempt) return e;
+  for (const BoardRow* e : entries) {
+    if (e->key.attempt == o.attempt) return e;
     measured += (measured.empty() ? "" : ", ") + attempt_name(*e);
   }
   throw Error(fmt::format("no attempt {} of {} on {} was measured; these were: {}", o.attempt,
                           o.model, o.challenge, measured));
 }
 
-std::string others(const std::vector<const BoardEntry*>& entries, const BoardEntry* shown) {
+std::string others(const std::vector<const BoardRow*>& entries, const BoardRow* shown) {
   std::string text;
-  for (const BoardEntry* e : entries) {
+  for (const BoardRow* e : entries) {
     if (e == shown) continue;
     text += fmt::format("also measured: attempt {} on {}: {}\n", attempt_name(*e),
-                        to_string(e->cell.key.device), report::grade_and_total(e->score));
+                        to_string(e->key.device), report::grade_and_total(e->score));
   }
   return text;
+}
+
+// With --gpu the evidence is graded anew.
+int show_evidence(const Options& o, const ChallengeSpec& spec, Evidence evidence,
+                  const std::string& others) {
+  BoardEntry& entry = evidence.entry;
+  if (!o.gpu.empty()) {
+    entry.score = grade(spec_for(entry.cell.key.device, spec), entry.cell, o.gpu);
+  }
+  if (o.json) {
+    fmt::print("{}", evidence_text(evidence));
+  } else {
+    fmt::print("{}{}", explain(entry, spec), others);
+  }
+  return kDone;
 }
 
 int show(const Context& context, const Options& o) {
   const ChallengeSpec spec = load_specs(context, {o.challenge}).front();
   const fs::path results = o.results.empty() ? context.results() : fs::path(o.results);
-  const Scoreboard board = load_scoreboard(results / "scoreboard.json");
-  const auto entries = entries_for(board, o);
-  if (entries.empty()) nothing_measured(context, board, o);
-  const BoardEntry* entry = o.attempt.empty() ? best_of(entries) : attempt_named(entries, o);
-  const BoardEntry* measured = entry;
-  BoardEntry regraded = *entry;
-  if (!o.gpu.empty()) {
-    regraded.score = grade(spec_for(entry->cell.key.device, spec), entry->cell, o.gpu);
-    entry = &regraded;
+  const Scoreboard board = open_board(results);
+  const auto rows = entries_for(board, o);
+  if (rows.empty()) nothing_measured(context, board, o);
+  const BoardRow* row = o.attempt.empty() ? best_of(rows) : attempt_named(rows, o);
+  const store::FoundEvidence found = store::find_evidence(results, row->evidence);
+  if (found.problem.empty()) {
+    return show_evidence(o, spec,
+                         parse_evidence(found.text, (results / row->evidence.path).string()),
+                         others(rows, row));
   }
-  if (o.json) {
-    fmt::print("{}", json_text(to_json(*entry)));
-  } else {
-    fmt::print("{}{}", explain(*entry, spec), others(entries, measured));
-  }
+  if (o.json || !o.gpu.empty()) throw Error(found.problem);
+  fmt::print("{}{}\nThis is what the board knows. {}\n", explain(*row, spec), others(rows, row),
+             found.problem);
   return kDone;
 }
 
@@ -137,7 +150,7 @@ void add_show(CLI::App& app, Action& action) {
   command->add_option("--results", options->results,
                       "folder of scoreboard.json (default: WORK/results)");
   command->add_flag("--json", options->json,
-                    "the stored entry as JSON, raw timings included; the format is described by\n"
+                    "the evidence as JSON, raw timings included; the format is described by\n"
                     "challenges/scoreboard.schema.json");
   command->footer(
       "\nNothing is run: the stored measurements are shown, and for each failed case the command\n"

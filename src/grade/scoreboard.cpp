@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <utility>
 
+#include "grade/documents.h"
 #include "grade/grade.h"
-#include "grade/json_text.h"
+#include "grade/reason.h"
 #include "grade/results_json.h"
+#include "grade/strict_json.h"
 #include "spec/json_schema.h"
 #include "util/files.h"
+#include "util/sha256.h"
 
 namespace assay {
 namespace {
@@ -16,159 +20,265 @@ namespace {
 using nlohmann::json;
 using Json = nlohmann::ordered_json;
 
-Json assay_json(const std::string& version, const std::string& commit) {
-  return {{"version", version}, {"commit", commit}};
+std::string line(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+// --- writing -----------------------------------------------------------------
+
+Json cell_json(const BoardRow& row) {
+  return {{"model", row.key.model},         {"challenge", row.key.challenge},
+          {"attempt", row.key.attempt},     {"device", to_string(row.key.device)},
+          {"spec_hash", row.spec_hash},     {"source_hash", row.source_hash},
+          {"isolation", row.isolation},     {"seed", std::to_string(row.seed)},
+          {"finished_at", row.finished_at}, {"seconds", row.seconds}};
 }
 
-BoardEntry entry_from_json(const json& j) {
-  BoardEntry e;
-  e.cell = cell_from_json(j.at("cell"));
-  e.score = score_from_json(j.at("score"));
-  e.assay_version = j.at("assay").at("version");
-  e.assay_commit = j.at("assay").at("commit");
-  e.machine = machine_from_json(j.at("machine"));
-  return e;
+Json assay_json(const BoardRow& row) {
+  return {{"version", row.assay_version}, {"commit", row.assay_commit}};
 }
 
-// A file from the future cannot be judged by today's schema, so its number is looked at first.
-void refuse_newer(const json& j, const std::string& file) {
-  if (!j.is_object() || !j.contains("schema") || !j.at("schema").is_number_integer()) return;
-  const auto schema = j.at("schema").get<std::int64_t>();
-  if (schema <= Scoreboard::kSchema) return;
-  throw Error(
-      fmt::format("{}: written by a newer assay (schema {}); this one reads up to {}: "
-                  "upgrade, or use another --results",
-                  file, schema, Scoreboard::kSchema));
+Json evidence_json(const EvidenceRef& e) { return {{"path", e.path}, {"sha256", e.sha256}}; }
+
+// Many cells were measured on the same machine: they name it, and it stands in the file once.
+std::string machine_id(const Machine& m) {
+  constexpr std::size_t kDigits = 12;
+  return sha256_hex(line(to_json(m))).substr(0, kDigits);
 }
 
-json parse_document(const std::string& text, const std::string& kind, const std::string& file) {
-  json j = parse_json(text, file);
-  refuse_newer(j, file);
-  validate_json(j, document_schema(kind), file);
-  return j;
-}
-
-// Runs `convert` on a valid document; what a schema cannot state still names the file.
-template <class Convert>
-auto converting(const std::string& file, Convert convert) {
-  try {
-    return convert();
-  } catch (const json::exception& e) {
-    throw Error(fmt::format("{}: {}", file, e.what()));
-  } catch (const Error& e) {
-    throw Error(fmt::format("{}: {}", file, e.what()));
+// On a few lines, so that a diff shows which part changed.
+std::string score_text(const Score& s) {
+  const Json score = to_json(s);
+  std::string text;
+  for (const auto& [key, value] : score.items()) {
+    const bool long_one = key == "dimensions" || key == "speeds";
+    text += (text.empty() ? "{" : long_one ? ",\n    " : ", ") + line(key) + ": " + line(value);
   }
+  return text + "}";
 }
 
-bool is_full(const BoardEntry& e) { return e.score.total && !is_quick(e.score); }
+std::string entry_text(const BoardRow& row) {
+  return fmt::format(
+      "  {{\"cell\": {},\n   \"score\": {},\n   \"reason\": {},\n   \"assay\": {}, \"machine\": "
+      "{}, "
+      "\"evidence\": {}}}",
+      line(cell_json(row)), score_text(row.score), line(row.reason), line(assay_json(row)),
+      line(machine_id(row.machine)), line(evidence_json(row.evidence)));
+}
 
-bool same_subject(const BoardEntry& a, const BoardEntry& b) {
-  return a.cell.build.source_hash == b.cell.build.source_hash &&
-         a.cell.spec_hash == b.cell.spec_hash;
+// --- reading -----------------------------------------------------------------
+
+Machine machine_from(const json& j, const std::string& place) {
+  const StrictObject o(j, place,
+                       {"cpu", "kernel", "os", "compiler", "cores", "memory_bytes", "l3_bytes",
+                        "copy_bytes_per_s", "fma_flops_per_s"});
+  Machine m;
+  m.cpu = o.text("cpu");
+  m.kernel = o.text("kernel");
+  m.os = o.text("os");
+  m.compiler = o.text("compiler");
+  m.cores = static_cast<int>(o.count("cores"));
+  m.memory_bytes = o.count("memory_bytes");
+  m.l3_bytes = o.count("l3_bytes");
+  m.copy_bytes_per_s = o.number("copy_bytes_per_s");
+  m.fma_flops_per_s = o.number("fma_flops_per_s");
+  return m;
+}
+
+Dimension dimension_from(const json& j, const std::string& place) {
+  const StrictObject o(j, place, {"name", "points", "max", "interval", "why"});
+  return {o.text("name"), o.number_or_null("points"), o.number("max"), o.interval("interval"),
+          o.text("why")};
+}
+
+ShapeSpeed speed_from(const json& j, const std::string& place) {
+  const StrictObject o(j, place,
+                       {"case", "ratio_to_par", "ratio_interval", "ratio_to_naive", "points"});
+  return {o.text("case"), o.number("ratio_to_par"), o.interval("ratio_interval"),
+          o.number("ratio_to_naive"), o.number("points")};
+}
+
+Note note_from(const json& j, const std::string& place) {
+  const StrictObject o(j, place, {"kind", "text"});
+  const auto kind = note_kind_from_code(o.text("kind"));
+  if (!kind) o.fail("kind", fmt::format("unknown \"{}\"", o.text("kind")));
+  return {*kind, o.text("text")};
+}
+
+Score score_from(const StrictObject& entry) {
+  const StrictObject o = entry.object(
+      "score",
+      {"verdict", "total", "interval", "letter", "capped", "dimensions", "speeds", "flags"},
+      {"modelled_on"});
+  Score s;
+  s.verdict = o.verdict("verdict");
+  s.total = o.number_or_null("total");
+  s.interval = o.interval("interval");
+  s.letter = o.text("letter");
+  s.capped = o.flag("capped");
+  o.each("dimensions", [&](const json& d, const std::string& place) {
+    s.dimensions.push_back(dimension_from(d, place));
+  });
+  o.each("speeds", [&](const json& p, const std::string& place) {
+    s.speeds.push_back(speed_from(p, place));
+  });
+  o.each("flags",
+         [&](const json& n, const std::string& place) { s.flags.push_back(note_from(n, place)); });
+  s.modelled_on = o.optional_text("modelled_on");
+  return s;
+}
+
+void read_cell(const StrictObject& entry, BoardRow& row) {
+  const StrictObject o =
+      entry.object("cell", {"model", "challenge", "attempt", "device", "spec_hash", "source_hash",
+                            "isolation", "seed", "finished_at", "seconds"});
+  row.key = {o.name("model"), o.name("challenge"), o.text("attempt"), o.device("device")};
+  row.spec_hash = o.text("spec_hash");
+  row.source_hash = o.text("source_hash");
+  row.isolation = o.text("isolation");
+  row.seed = o.seed("seed");
+  row.finished_at = o.text("finished_at");
+  row.seconds = o.number("seconds");
+  if (!std::isfinite(row.seconds)) o.fail("seconds", "expected a finite number");
+}
+
+// All but the machine, which the two kinds of document keep differently.
+BoardRow row_from(const StrictObject& entry) {
+  BoardRow row;
+  read_cell(entry, row);
+  row.score = score_from(entry);
+  row.reason = entry.text("reason");
+  const StrictObject assay = entry.object("assay", {"version", "commit"});
+  row.assay_version = assay.text("version");
+  row.assay_commit = assay.text("commit");
+  const StrictObject evidence = entry.object("evidence", {"path", "sha256"});
+  row.evidence = {evidence.text("path"), evidence.text("sha256")};
+  return row;
+}
+
+constexpr StrictObject::Keys kEntryKeys{"cell", "score", "reason", "assay", "machine", "evidence"};
+
+std::map<std::string, Machine> machines_from(const StrictObject& board) {
+  const json& all = board.value("machines");
+  if (!all.is_object()) board.fail("machines", "expected an object");
+  std::map<std::string, Machine> machines;
+  for (const auto& [id, machine] : all.items())
+    machines.emplace(id, machine_from(machine, board.place("machines") + '/' + id));
+  return machines;
+}
+
+Scoreboard board_from(const json& j) {
+  const StrictObject o(j, "", {"schema", "kind", "machines", "entries"});
+  if (o.text("kind") != "scoreboard") o.fail("kind", "expected \"scoreboard\"");
+  const auto machines = machines_from(o);
+  Scoreboard board;
+  o.each("entries", [&](const json& e, const std::string& place) {
+    const StrictObject entry(e, place, kEntryKeys);
+    BoardRow row = row_from(entry);
+    const auto machine = machines.find(entry.text("machine"));
+    if (machine == machines.end()) entry.fail("machine", "is not among the machines");
+    row.machine = machine->second;
+    const CellKey key = row.key;
+    if (!board.entries.emplace(key, std::move(row)).second) {
+      throw Error(fmt::format("at {}: a second entry for {} {} {} on {}", place, key.model,
+                              key.challenge, key.attempt, to_string(key.device)));
+    }
+  });
+  return board;
+}
+
+// --- merging -----------------------------------------------------------------
+
+bool is_full(const BoardRow& r) { return r.score.total && !is_quick(r.score); }
+
+bool same_subject(const BoardRow& a, const BoardRow& b) {
+  return a.source_hash == b.source_hash && a.spec_hash == b.spec_hash;
 }
 
 }  // namespace
 
-Json to_json(const BoardEntry& e) {
-  return {{"cell", to_json(e.cell)},
-          {"score", to_json(e.score)},
-          {"assay", assay_json(e.assay_version, e.assay_commit)},
-          {"machine", to_json(e.machine)}};
-}
-
-std::string document_schema(const std::string& kind) {
-  json schema = json::parse(kScoreboardSchema);
-  schema.erase("oneOf");
-  // "$ref" hides its siblings in draft-07, hence allOf.
-  schema["allOf"] = json::array({{{"$ref", "#/definitions/" + kind}}});
-  return schema.dump();
+BoardRow board_row(const BoardEntry& e, EvidenceRef evidence) {
+  BoardRow row;
+  row.key = e.cell.key;
+  row.score = e.score;
+  row.reason = main_reason(e.cell, e.score);
+  row.spec_hash = e.cell.spec_hash;
+  row.source_hash = e.cell.build.source_hash;
+  row.isolation = e.cell.isolation;
+  row.seed = e.cell.seed;
+  row.finished_at = e.cell.finished_at;
+  for (const CaseResult& c : e.cell.cases) {
+    if (std::isfinite(c.seconds)) row.seconds += c.seconds;
+  }
+  row.assay_version = e.assay_version;
+  row.assay_commit = e.assay_commit;
+  row.machine = e.machine;
+  row.evidence = std::move(evidence);
+  return row;
 }
 
 std::string scoreboard_text(const Scoreboard& board) {
-  Json entries = Json::array();
-  for (const auto& [key, entry] : board.entries) entries.push_back(to_json(entry));
-  return json_text(
-      Json{{"schema", Scoreboard::kSchema}, {"kind", "scoreboard"}, {"entries", entries}});
-}
-
-std::string run_text(const RunFile& run) {
-  Json cells = Json::array();
-  for (const GradedCell& c : run.cells) {
-    cells.push_back(Json{{"cell", to_json(c.cell)}, {"score", to_json(c.score)}});
+  std::map<std::string, std::string> machines;
+  std::string entries;
+  for (const auto& [key, row] : board.entries) {
+    machines.try_emplace(machine_id(row.machine), line(to_json(row.machine)));
+    entries += (entries.empty() ? "\n" : ",\n") + entry_text(row);
   }
-  return json_text(Json{{"schema", Scoreboard::kSchema},
-                        {"kind", "run"},
-                        {"run_id", run.run_id},
-                        {"started_at", run.started_at},
-                        {"finished", run.finished},
-                        {"options", Json::parse(run.options.dump())},
-                        {"seed", std::to_string(run.seed)},
-                        {"machine", to_json(run.machine)},
-                        {"assay", assay_json(run.assay_version, run.assay_commit)},
-                        {"cells", cells}});
+  std::string table;
+  for (const auto& [id, machine] : machines)
+    table += fmt::format("{}  {}: {}", table.empty() ? "\n" : ",\n", line(id), machine);
+  return fmt::format(
+      "{{\n \"schema\": {},\n \"kind\": \"scoreboard\",\n \"machines\": {{{}}},\n \"entries\": "
+      "[{}]\n}}\n",
+      Scoreboard::kSchema, table, entries);
 }
 
 Scoreboard parse_scoreboard(const std::string& text, const std::string& file) {
-  const json j = parse_document(text, "scoreboard", file);
-  return converting(file, [&] {
-    Scoreboard board;
-    for (const json& e : j.at("entries")) {
-      BoardEntry entry = entry_from_json(e);
-      const CellKey key = entry.cell.key;
-      if (!board.entries.emplace(key, std::move(entry)).second) {
-        throw Error(fmt::format("two entries for {} {} {} on {}", key.model, key.challenge,
-                                key.attempt, to_string(key.device)));
-      }
-    }
-    return board;
+  return board_from_json(parse_json(text, file), file);
+}
+
+Scoreboard board_from_json(const json& j, const std::string& file) {
+  return reading(file, [&] {
+    require_schema(j, Scoreboard::kSchema);
+    return board_from(j);
   });
 }
 
-RunFile parse_run(const std::string& text, const std::string& file) {
-  const json j = parse_document(text, "run", file);
-  return converting(file, [&] {
-    RunFile run;
-    run.run_id = j.at("run_id");
-    run.started_at = j.at("started_at");
-    run.finished = j.at("finished");
-    run.options = j.at("options");
-    run.seed = seed_from_json(j.at("seed"));
-    run.machine = machine_from_json(j.at("machine"));
-    run.assay_version = j.at("assay").at("version");
-    run.assay_commit = j.at("assay").at("commit");
-    for (const json& c : j.at("cells")) {
-      run.cells.push_back({cell_from_json(c.at("cell")), score_from_json(c.at("score"))});
-    }
-    return run;
+std::string row_text(const BoardRow& row) {
+  return line(Json{{"schema", Scoreboard::kSchema},
+                   {"cell", cell_json(row)},
+                   {"score", to_json(row.score)},
+                   {"reason", row.reason},
+                   {"assay", assay_json(row)},
+                   {"machine", to_json(row.machine)},
+                   {"evidence", evidence_json(row.evidence)}});
+}
+
+BoardRow parse_row(const std::string& text, const std::string& place) {
+  return reading(place, [&] {
+    const json j = parse_json(text, place);
+    require_schema(j, Scoreboard::kSchema);
+    const StrictObject entry(j, "", kEntryKeys, {"schema"});
+    BoardRow row = row_from(entry);
+    row.machine = machine_from(entry.value("machine"), entry.place("machine"));
+    return row;
   });
 }
 
-Scoreboard load_scoreboard(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) return {};
-  return parse_scoreboard(read_file(path), path.string());
+Arrival arrival(const Scoreboard& board, const BoardRow& row) {
+  const auto found = board.entries.find(row.key);
+  if (found == board.entries.end()) return Arrival::added;
+  const BoardRow& there = found->second;
+  if (there.evidence.sha256 == row.evidence.sha256) return Arrival::same;
+  if (same_subject(there, row) && is_full(there) != is_full(row))
+    return is_full(row) ? Arrival::replaced : Arrival::lesser;
+  return there.finished_at > row.finished_at ? Arrival::older : Arrival::replaced;
 }
 
-void save_scoreboard(const std::filesystem::path& path, const Scoreboard& board) {
-  write_file_atomically(path, scoreboard_text(board));
-}
-
-RunFile load_run(const std::filesystem::path& path) {
-  return parse_run(read_file(path), path.string());
-}
-
-void save_run(const std::filesystem::path& path, const RunFile& run) {
-  write_file_atomically(path, run_text(run));
-}
-
-bool merge(Scoreboard& board, BoardEntry entry) {
-  const auto old = board.entries.find(entry.cell.key);
-  if (old != board.entries.end() && is_full(old->second) && !is_full(entry) &&
-      same_subject(old->second, entry)) {
-    return false;
-  }
-  const CellKey key = entry.cell.key;
-  board.entries.insert_or_assign(key, std::move(entry));
-  return true;
+Arrival merge(Scoreboard& board, BoardRow row) {
+  const Arrival what = arrival(board, row);
+  if (!is_placed(what)) return what;
+  const CellKey key = row.key;
+  board.entries.insert_or_assign(key, std::move(row));
+  return what;
 }
 
 }  // namespace assay

@@ -1,55 +1,43 @@
-// The files that results live in: the scoreboard (the newest measurement of every cell) and run
-// files (one run as it happened). JSON, described by challenges/scoreboard.schema.json. SI units;
-// keys in a fixed order; doubles survive a round trip; non-finite ones are "nan", "inf", "-inf".
+// The scoreboard: the newest measurement of every cell, graded, without the measurements
+// themselves. JSON, described by challenges/scoreboard.schema.json: SI units, keys in a fixed
+// order, a few lines a cell; doubles survive a round trip, and non-finite ones are "nan", "inf",
+// "-inf".
 #pragma once
 
-#include <filesystem>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <vector>
 
 #include "assay/results.h"
 
 namespace assay {
 
-struct GradedCell {
-  CellResult cell;
-  Score score;
-};
-
-struct RunFile {
-  std::string run_id;
-  std::string started_at;  // UTC, ISO 8601
-  bool finished = false;
-  nlohmann::json options = nlohmann::json::object();  // as given on the command line
-  std::uint64_t seed = 0;
-  Machine machine;
-  std::string assay_version, assay_commit;
-  std::vector<GradedCell> cells;
-};
-
-// One cell with its score, as it stands in both kinds of file.
-nlohmann::ordered_json to_json(const CellResult&);
-nlohmann::ordered_json to_json(const BoardEntry&);
-CellResult cell_from_json(const nlohmann::json&);  // throws nlohmann's or assay's Error
+// A cell as the board shows it, `evidence` being where the rest of it lies.
+BoardRow board_row(const BoardEntry&, EvidenceRef evidence);
 
 // Documents. `file` names the source in errors. Parsing throws Error with the line, or the JSON
-// pointer, and the cause; a newer schema is refused with the remedy.
+// pointer, and the cause; another schema is refused with the remedy.
 std::string scoreboard_text(const Scoreboard&);
-std::string run_text(const RunFile&);
 Scoreboard parse_scoreboard(const std::string& text, const std::string& file);
-RunFile parse_run(const std::string& text, const std::string& file);
+Scoreboard board_from_json(const nlohmann::json&, const std::string& file);
 
-Scoreboard load_scoreboard(const std::filesystem::path&);  // a missing file is an empty board
-void save_scoreboard(const std::filesystem::path&, const Scoreboard&);
-RunFile load_run(const std::filesystem::path&);
-void save_run(const std::filesystem::path&, const RunFile&);
+// One cell on one line, its machine with it.
+std::string row_text(const BoardRow&);
+BoardRow parse_row(const std::string& text, const std::string& place);
 
-// Puts an entry in its place on the board. One that says less (no total, or a quick run) does not
-// displace a full measurement of the same sources against the same spec. True when it was stored.
-bool merge(Scoreboard&, BoardEntry);
+// What becomes of a cell that comes to a board.
+enum class Arrival : std::uint8_t {
+  added,     // the board had none
+  replaced,  // it takes the place of another measurement
+  same,      // it is what the board has
+  lesser,    // it says less (no total, or a quick run) than the full measurement, of the same
+             // sources against the same spec, which stays
+  older,     // the board's was measured later and stays
+};
+Arrival arrival(const Scoreboard&, const BoardRow&);
 
-// Draft-07 schema of one kind of document, "scoreboard" or "run".
-std::string document_schema(const std::string& kind);
+inline bool is_placed(Arrival a) { return a == Arrival::added || a == Arrival::replaced; }
+
+// Puts a row in its place when that is where it belongs. To do so twice changes nothing more.
+Arrival merge(Scoreboard&, BoardRow);
 
 }  // namespace assay

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "grade/scoreboard.h"
 #include "measure/statistics.h"
 #include "report/figures.h"
 #include "report/modelled.h"
@@ -33,24 +34,24 @@ std::string quoted(const std::string& argument) {
 
 // --- head --------------------------------------------------------------------
 
-std::string heading(const BoardEntry& e, const ChallengeSpec& spec) {
-  const CellKey& key = e.cell.key;
+std::string heading(const BoardRow& e, const ChallengeSpec& spec) {
+  const CellKey& key = e.key;
   std::string text = fmt::format("{} on {}", one_line(key.model), spec.title);
   if (!key.attempt.empty()) text += fmt::format(", attempt {}", one_line(key.attempt));
   text += fmt::format(" ({})\n", to_string(key.device));
   return text + "  verdict   " + verdict(e.score.verdict) + "\n";
 }
 
-std::string score_lines(const BoardEntry& e, const ChallengeSpec& spec) {
+std::string score_lines(const BoardRow& e, const ChallengeSpec& spec) {
   const Score& s = e.score;
   std::string text = "  score     " + (s.letter.empty() ? "" : s.letter + " ") + total(s);
   if (s.capped) text += ", at most 59 because a core case failed";
   text += '\n';
   for (const Note& flag : s.flags) text += "  note      " + one_line(flag.text) + "\n";
-  if (e.cell.spec_hash != spec.hash) {
+  if (e.spec_hash != spec.hash) {
     text += "  note      measured against an older specification of this challenge\n";
   }
-  return text + "  reason    " + one_line(main_reason(e, spec)) + "\n";
+  return text + "  reason    " + one_line(e.reason) + "\n";
 }
 
 std::string dimension_table(const Score& s) {
@@ -163,11 +164,11 @@ std::string timing_table(const BoardEntry& e) {
   return any ? "\ntimings (medians):\n" + indented(table.str(), 2) : "";
 }
 
-std::string provenance(const BoardEntry& e) {
+std::string provenance(const BoardRow& e) {
   return fmt::format("\nmeasured {} by assay {}{}, seed {}, isolation {}\non {}, {} cores, {}\n",
-                     one_line(e.cell.finished_at), e.assay_version,
-                     e.assay_commit.empty() ? "" : " (" + e.assay_commit + ")", e.cell.seed,
-                     e.cell.isolation, e.machine.cpu, e.machine.cores, e.machine.compiler);
+                     one_line(e.finished_at), e.assay_version,
+                     e.assay_commit.empty() ? "" : " (" + e.assay_commit + ")", e.seed, e.isolation,
+                     e.machine.cpu, e.machine.cores, e.machine.compiler);
 }
 
 }  // namespace
@@ -181,10 +182,15 @@ std::string replay_command(const CellResult& cell, const std::string& case_name)
 }
 
 std::string explain(const BoardEntry& e, const ChallengeSpec& spec) {
-  return heading(e, spec) + score_lines(e, spec) + dimension_table(e.score) +
+  const BoardRow row = board_row(e, {});
+  return heading(row, spec) + score_lines(row, spec) + dimension_table(e.score) +
          build_failure(e.cell.build) + failed_cases(e.cell, spec) + skipped_cases(e.cell) +
          failed_tests(e.cell) +
-         (e.score.modelled_on.empty() ? timing_table(e) : modelled_tables(e)) + provenance(e);
+         (e.score.modelled_on.empty() ? timing_table(e) : modelled_tables(e)) + provenance(row);
+}
+
+std::string explain(const BoardRow& row, const ChallengeSpec& spec) {
+  return heading(row, spec) + score_lines(row, spec) + dimension_table(row.score) + provenance(row);
 }
 
 }  // namespace assay

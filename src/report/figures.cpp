@@ -7,57 +7,9 @@
 
 #include "grade/grade.h"
 #include "measure/statistics.h"
-#include "spec/spec.h"
 #include "util/text.h"
 
 namespace assay::report {
-namespace {
-
-std::string line_of(const std::string& text, std::size_t at) {
-  const std::size_t begin = text.rfind('\n', at);
-  const std::size_t start = begin == std::string::npos ? 0 : begin + 1;
-  return text.substr(start, text.find('\n', at) - start);
-}
-
-// The compiler's first error, or else the first line.
-std::string first_error(const std::string& log) {
-  const std::size_t at = log.find("error:");
-  return line_of(log, at == std::string::npos ? 0 : at);
-}
-
-const CaseResult* first_with(const CellResult& cell, Verdict v) {
-  const auto it = std::find_if(cell.cases.begin(), cell.cases.end(),
-                               [v](const CaseResult& r) { return r.verdict == v; });
-  return it == cell.cases.end() ? nullptr : &*it;
-}
-
-std::string with_detail(std::string text, const std::string& detail) {
-  return detail.empty() ? text : text + ": " + detail;
-}
-
-// Empty when the submission was built and loaded and the harness did not fail.
-std::string reason_it_never_ran(const BoardEntry& e) {
-  const BuildRecord& build = e.cell.build;
-  if (build.verdict != Verdict::ok) {
-    return with_detail(description(build.verdict), first_error(build.log));
-  }
-  for (const Verdict v : {Verdict::harness_error, Verdict::load_error}) {
-    if (const CaseResult* r = first_with(e.cell, v)) return with_detail(description(v), r->detail);
-  }
-  return "";
-}
-
-std::string failed_core_case(const BoardEntry& e, const ChallengeSpec& spec) {
-  for (const CaseResult& r : e.cell.cases) {
-    const CaseSpec* c = find_case(spec, r.name);
-    if (c == nullptr || c->group != CaseGroup::core) continue;
-    if (r.verdict == Verdict::ok || !was_run(r.verdict)) continue;
-    return with_detail(fmt::format("core case {} failed ({})", r.name, code(r.verdict)), r.detail);
-  }
-  return "";
-}
-
-}  // namespace
 
 std::string points(double value) { return fmt::format("{:.1f}", shown(value)); }
 
@@ -122,20 +74,6 @@ std::string speed_against_par(const Score& s) {
   if (!s.modelled_on.empty()) return fmt::format("{:.3g}x modelled", speed->ratio_to_par);
   return fmt::format("{:.2f}x ({:.2f} to {:.2f})", speed->ratio_to_par, speed->ratio_interval.low,
                      speed->ratio_interval.high);
-}
-
-std::string main_reason(const BoardEntry& e, const ChallengeSpec& spec) {
-  if (auto reason = reason_it_never_ran(e); !reason.empty()) return reason;
-  if (auto reason = failed_core_case(e, spec); !reason.empty()) return reason;
-  const Dimension* worst = nullptr;
-  const auto loss = [](const Dimension& d) { return d.points ? d.max - *d.points : 0; };
-  for (const Dimension& d : e.score.dimensions) {
-    if (!d.points && !e.score.total) return d.name + ": " + d.why;
-    if (worst == nullptr || loss(d) > loss(*worst)) worst = &d;
-  }
-  if (worst == nullptr) return kNotRun;
-  constexpr double kLeastShown = 0.05;
-  return loss(*worst) < kLeastShown ? "full marks" : worst->name + ": " + worst->why;
 }
 
 std::string duration(double seconds) {

@@ -34,10 +34,6 @@ std::optional<ShapeSpeed> overall_speed(const Score&);
 std::string speed_against_par(const Score&);
 std::string duration(double seconds);  // "12.3 us", "4.56 ms", "1.234 s"
 
-// The one thing that explains the score best: why there is none, what capped it, or the dimension
-// that lost most.
-std::string main_reason(const BoardEntry&, const ChallengeSpec&);
-
 // Every line of the text that many columns to the right; ends with one newline.
 std::string indented(const std::string& text, std::size_t columns);
 

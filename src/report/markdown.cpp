@@ -33,10 +33,10 @@ never a zero; – means that there is no submission; (quick) is the score of a p
 )";
 
 // What a reader must know before comparing a cell with others.
-std::string remarks(const BoardEntry& e, const ChallengeSpec& spec) {
+std::string remarks(const BoardRow& e, const ChallengeSpec& spec) {
   std::string text;
   if (is_quick(e.score)) text += " (quick)";
-  if (e.cell.spec_hash != spec.hash) text += " (older spec)";
+  if (e.spec_hash != spec.hash) text += " (older spec)";
   return text;
 }
 
@@ -44,15 +44,15 @@ std::string remarks(const BoardEntry& e, const ChallengeSpec& spec) {
 std::string remarks(const Standings& all, const Standing& s) {
   bool quick = false, older = false;
   for (std::size_t i = 0; i < s.best.size(); ++i) {
-    const BoardEntry* e = s.best[i];
+    const BoardRow* e = s.best[i];
     if (e == nullptr || !e->score.total) continue;
     quick = quick || is_quick(e->score);
-    older = older || e->cell.spec_hash != all.challenges[i]->hash;
+    older = older || e->spec_hash != all.challenges[i]->hash;
   }
   return std::string(quick ? " (quick)" : "") + (older ? " (older spec)" : "");
 }
 
-std::string cell_text(const BoardEntry* e, const ChallengeSpec& spec) {
+std::string cell_text(const BoardRow* e, const ChallengeSpec& spec) {
   if (e == nullptr) return kNone;
   if (!e->score.total) return kNotRun;
   return fmt::format("**{}** {}{}", e->score.letter, points(*e->score.total), remarks(*e, spec));
@@ -65,8 +65,8 @@ std::string matrix_alignment(std::size_t columns) {
   return alignment;
 }
 
-std::string attempt_name(const BoardEntry& e) {
-  return e.cell.key.attempt.empty() ? "1" : markdown_text(e.cell.key.attempt);
+std::string attempt_name(const BoardRow& e) {
+  return e.key.attempt.empty() ? "1" : markdown_text(e.key.attempt);
 }
 
 // The first of them, as many as a table shows.
@@ -85,10 +85,10 @@ std::string left_out(const char* which, std::size_t most, std::size_t all, const
 
 // The challenge with the highest (sign = 1) or lowest (sign = -1) total; the first of equals.
 std::string extreme(const Standings& all, const Standing& s, int sign) {
-  const BoardEntry* found = nullptr;
+  const BoardRow* found = nullptr;
   const ChallengeSpec* spec = nullptr;
   for (std::size_t i = 0; i < s.best.size(); ++i) {
-    const BoardEntry* e = s.best[i];
+    const BoardRow* e = s.best[i];
     if (e == nullptr || !e->score.total) continue;
     if (found != nullptr && sign * *e->score.total <= sign * *found->score.total) continue;
     found = e;
@@ -112,33 +112,33 @@ std::vector<std::string> overall_row(const Standings& all, const Standing& s) {
 
 // --- per challenge -----------------------------------------------------------
 
-std::vector<const BoardEntry*> by_score(const Standings& all, std::size_t column) {
-  std::vector<const BoardEntry*> entries;
+std::vector<const BoardRow*> by_score(const Standings& all, std::size_t column) {
+  std::vector<const BoardRow*> entries;
   for (const Standing& s : all.models) {
     if (s.best[column] != nullptr) entries.push_back(s.best[column]);
   }
-  std::stable_sort(entries.begin(), entries.end(), [](const BoardEntry* a, const BoardEntry* b) {
+  std::stable_sort(entries.begin(), entries.end(), [](const BoardRow* a, const BoardRow* b) {
     return a->score.total.value_or(-1) > b->score.total.value_or(-1);
   });
   return entries;
 }
 
-std::string speed_title(const std::vector<const BoardEntry*>& entries) {
-  for (const BoardEntry* e : entries) {
+std::string speed_title(const std::vector<const BoardRow*>& entries) {
+  for (const BoardRow* e : entries) {
     if (!e->score.modelled_on.empty())
       return fmt::format("Speed modelled on {}, floor = 1", e->score.modelled_on);
   }
   return "Speed, par = 1 (95 %)";
 }
 
-std::vector<std::string> challenge_row(const BoardEntry& e, const ChallengeSpec& spec) {
+std::vector<std::string> challenge_row(const BoardRow& e, const ChallengeSpec& spec) {
   const Score& s = e.score;
-  return {markdown_text(e.cell.key.model),
+  return {markdown_text(e.key.model),
           (s.total ? s.letter + " " : "") + total(s) + remarks(e, spec),
           dimension_points(s, "correctness"),
           speed_against_par(s),
           code(s.verdict),
-          markdown_text(main_reason(e, spec))};
+          markdown_text(e.reason)};
 }
 
 // --- how it was measured -----------------------------------------------------
@@ -149,7 +149,7 @@ std::string machine_text(const Machine& m) {
                      static_cast<double>(m.memory_bytes) / kGibi, m.os, m.compiler);
 }
 
-std::string assay_text(const BoardEntry& e) {
+std::string assay_text(const BoardRow& e) {
   return e.assay_commit.empty()
              ? e.assay_version
              : fmt::format("{} ({})", e.assay_version, e.assay_commit.substr(0, 12));
@@ -168,11 +168,11 @@ struct Use {
 std::vector<Use> settings_of(const Scoreboard& board) {
   std::map<Setting, Use> uses;
   for (const auto& [key, e] : board.entries) {
-    const Setting setting{machine_text(e.machine), assay_text(e), std::to_string(e.cell.seed),
-                          e.cell.isolation};
+    const Setting setting{machine_text(e.machine), assay_text(e), std::to_string(e.seed),
+                          e.isolation};
     Use& use = uses[setting];
     use.setting = setting;
-    use.newest = std::max(use.newest, e.cell.finished_at);
+    use.newest = std::max(use.newest, e.finished_at);
     ++use.cells;
   }
   std::vector<Use> sorted;
@@ -217,7 +217,7 @@ std::string attempts_table(const Standings& all) {
     for (std::size_t i = 0; i < s.attempts.size(); ++i) {
       if (s.attempts[i].size() < 2) continue;
       std::string list;
-      for (const BoardEntry* e : s.attempts[i]) {
+      for (const BoardRow* e : s.attempts[i]) {
         list += fmt::format("{}{}: {}", list.empty() ? "" : ", ", attempt_name(*e),
                             cell_text(e, *all.challenges[i]));
       }
@@ -252,7 +252,7 @@ std::string challenge_table(const Standings& all, std::size_t column, std::size_
   const auto entries = by_score(all, column);
   if (entries.empty()) return "Not attempted yet.\n\n";
   Rows rows;
-  for (const BoardEntry* e : first(entries, most)) {
+  for (const BoardRow* e : first(entries, most)) {
     rows.push_back(challenge_row(*e, *all.challenges[column]));
   }
   return markdown_table({"Model", "Score (95 %)", "Correctness", speed_title(entries), "Verdict",

@@ -10,16 +10,16 @@
 namespace assay::report {
 namespace {
 
-bool has_total(const BoardEntry* e) { return e != nullptr && e->score.total.has_value(); }
+bool has_total(const BoardRow* e) { return e != nullptr && e->score.total.has_value(); }
 
 // A full measurement counts before a quick one, and that before none.
-std::tuple<bool, bool, double> standing_key(const BoardEntry& e) {
+std::tuple<bool, bool, double> standing_key(const BoardRow& e) {
   return {e.score.total.has_value(), !is_quick(e.score), e.score.total.value_or(0)};
 }
 
-const BoardEntry* best_of(const std::vector<const BoardEntry*>& attempts) {
-  const BoardEntry* best = nullptr;
-  for (const BoardEntry* e : attempts) {
+const BoardRow* best_of(const std::vector<const BoardRow*>& attempts) {
+  const BoardRow* best = nullptr;
+  for (const BoardRow* e : attempts) {
     if (best == nullptr || standing_key(*e) > standing_key(*best)) best = e;
   }
   return best;
@@ -27,7 +27,7 @@ const BoardEntry* best_of(const std::vector<const BoardEntry*>& attempts) {
 
 void average(Standing& s) {
   double sum = 0, low = 0, high = 0;
-  for (const BoardEntry* e : s.best) {
+  for (const BoardRow* e : s.best) {
     if (!has_total(e)) continue;
     ++s.attempted;
     sum += *e->score.total;
@@ -99,8 +99,8 @@ Standings make_standings(const Scoreboard& board, const std::vector<ChallengeSpe
   }
   for (auto& [name, s] : models) {
     for (auto& attempts : s.attempts) {
-      std::sort(attempts.begin(), attempts.end(), [](const BoardEntry* a, const BoardEntry* b) {
-        return attempt_before(a->cell.key.attempt, b->cell.key.attempt);
+      std::sort(attempts.begin(), attempts.end(), [](const BoardRow* a, const BoardRow* b) {
+        return attempt_before(a->key.attempt, b->key.attempt);
       });
       s.best.push_back(best_of(attempts));
     }

@@ -14,8 +14,8 @@ struct Standing {
   std::string model;
   // One per challenge of Standings, null where there is no submission. Among several attempts a
   // full measurement before a quick one, then the highest total, then the first.
-  std::vector<const BoardEntry*> best;
-  std::vector<std::vector<const BoardEntry*>> attempts;
+  std::vector<const BoardRow*> best;
+  std::vector<std::vector<const BoardRow*>> attempts;
   int attempted = 0;              // challenges with a total
   std::optional<double> average;  // over those; absent when there are none
   Interval interval;              // of the average, 95 %

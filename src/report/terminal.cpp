@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "grade/reason.h"
 #include "report/figures.h"
 #include "util/text.h"
 
@@ -37,8 +38,7 @@ std::string summary(const std::vector<BoardEntry>& entries,
     const std::string challenge = report::with_device(e.cell.key.challenge, e.cell.key);
     table.add({name, challenge, s.letter.empty() ? "-" : s.letter, report::total(s),
                report::dimension_points(s, "correctness"), report::speed_against_par(s),
-               code(s.verdict),
-               report::one_line(report::main_reason(e, *spec->second), kReasonColumns)});
+               code(s.verdict), report::one_line(main_reason(e.cell, e.score), kReasonColumns)});
     if (s.flags.empty()) continue;
     notes += "note: " + name + " " + challenge + ": " + joined_flags(s) + "\n";
   }

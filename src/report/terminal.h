@@ -15,6 +15,8 @@ std::string summary(const std::vector<BoardEntry>&, const std::vector<ChallengeS
 
 // Everything that led to a score: dimensions, failed cases and how to replay each, timings, build.
 std::string explain(const BoardEntry&, const ChallengeSpec&);
+// What of it the board alone knows.
+std::string explain(const BoardRow&, const ChallengeSpec&);
 
 // The command that runs one case again, with the inputs it had. Ready to paste into a shell.
 std::string replay_command(const CellResult&, const std::string& case_name);

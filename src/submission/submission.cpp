@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::size_t kFileLimit = 4u << 20;
 constexpr std::size_t kFileCount = 64;
+constexpr std::size_t kNameLimit = 256;  // more than a file system takes
 constexpr std::array kSourceEndings{".cpp", ".cc", ".cu", ".cuh", ".h", ".hpp", ".inl"};
 constexpr std::array kIgnoredEndings{".md", ".txt"};
 constexpr std::array kOnlyCpp{".cpp", ".cc"};
@@ -215,6 +216,11 @@ std::vector<Submission> find_submissions(const fs::path& root,
   std::vector<Submission> found;
   for (const std::string& model : names_in(root)) {
     if (model.front() == '.' || !is_real_directory(root / model)) continue;
+    if (const std::string shown = printable(model, 1, kNameLimit); shown != model) {
+      warnings.push_back(fmt::format("{}/{}: the model's name is not plain text: rename the folder",
+                                     root.string(), shown));
+      continue;
+    }
     std::size_t answered = 0;
     for (const std::string& challenge : names_in(root / model)) {
       const fs::path folder = root / model / challenge;

@@ -44,7 +44,7 @@ std::vector<Submission> read_submissions(const std::filesystem::path& directory,
 
 // Every submission below `root` for the given challenges, sorted by (model, challenge, attempt, language).
 // A model folder without any known challenge is reported in `warnings`, as is a challenge folder
-// whose name is unknown ("did you mean ...").
+// whose name is unknown ("did you mean ..."), and a model whose name files of results cannot hold.
 std::vector<Submission> find_submissions(const std::filesystem::path& root,
                                          const std::vector<std::string>& challenges,
                                          std::vector<std::string>& warnings);

@@ -11,22 +11,11 @@
 #include <fstream>
 #include <sstream>
 
+#include "util/fd.h"
+
 namespace assay {
 namespace fs = std::filesystem;
 namespace {
-
-[[noreturn]] void fail_with_errno(std::string_view action, const fs::path& path) {
-  throw Error(fmt::format("cannot {} {}: {}", action, path.string(), std::strerror(errno)));
-}
-
-void write_all(int fd, std::string_view contents, const fs::path& path) {
-  while (!contents.empty()) {
-    const ssize_t n = ::write(fd, contents.data(), contents.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_with_errno("write", path);
-    contents.remove_prefix(static_cast<std::size_t>(n));
-  }
-}
 
 // A new file beside `path`. Closed, and removed unless it was renamed.
 struct TemporaryFile {
@@ -52,6 +41,19 @@ struct TemporaryFile {
 
 }  // namespace
 
+void fail_with_errno(std::string_view action, const fs::path& path) {
+  throw Error(fmt::format("cannot {} {}: {}", action, path.string(), std::strerror(errno)));
+}
+
+void write_all(int fd, std::string_view contents, const fs::path& path) {
+  while (!contents.empty()) {
+    const ssize_t n = ::write(fd, contents.data(), contents.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_with_errno("write", path);
+    contents.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
 std::string read_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) fail_with_errno("read", path);
@@ -68,6 +70,7 @@ void write_file_atomically(const fs::path& path, std::string_view contents) {
   if (::fsync(tmp.fd) != 0) fail_with_errno("flush", path);
   if (::rename(tmp.path.c_str(), path.c_str()) != 0) fail_with_errno("replace", path);
   tmp.renamed = true;
+  flush_folder(path.parent_path());
 }
 
 void require_writable_directory(const fs::path& dir) {
@@ -79,5 +82,38 @@ void require_writable_directory(const fs::path& dir) {
 }
 
 void touch(const fs::path& path) noexcept { ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); }
+
+void write_file_alone(const fs::path& path, std::string_view contents) {
+  const std::string temporary = path.string() + ".tmp";
+  try {
+    const Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!fd) fail_with_errno("create", temporary);
+    write_all(fd.get(), contents, path);
+    if (::fsync(fd.get()) != 0) fail_with_errno("flush", path);
+    if (::rename(temporary.c_str(), path.c_str()) != 0) fail_with_errno("replace", path);
+  } catch (const Error&) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  flush_folder(path.parent_path());
+}
+
+void flush_folder(const fs::path& folder) {
+  const fs::path named = folder.empty() ? fs::path(".") : folder;
+  const Fd fd(::open(named.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) fail_with_errno("open folder", named);
+  // Some file systems keep no list that could be flushed.
+  if (::fsync(fd.get()) != 0 && errno != EINVAL) fail_with_errno("flush folder", named);
+}
+
+void create_folder(const fs::path& folder) {
+  if (folder.empty() || fs::is_directory(folder)) return;
+  create_folder(folder.parent_path());
+  if (::mkdir(folder.c_str(), 0777) == 0) {
+    flush_folder(folder.parent_path());
+  } else if (errno != EEXIST || !fs::is_directory(folder)) {
+    fail_with_errno("create folder", folder);
+  }
+}
 
 }  // namespace assay

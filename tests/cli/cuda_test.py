@@ -174,8 +174,10 @@ class Case(unittest.TestCase):
                           self.submissions, *args, **kwargs)
 
     def cells(self):
+        """The evidence of every cell on the board."""
         board = json.loads((self.results / "scoreboard.json").read_text())
-        return {(e["cell"]["model"], e["cell"]["device"]): e for e in board["entries"]}
+        evidence = [json.loads((self.results / e["evidence"]["path"]).read_text()) for e in board["entries"]]
+        return {(e["cell"]["model"], e["cell"]["device"]): e for e in evidence}
 
 
 class GoodSubmission(Case):

@@ -2,95 +2,33 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cmath>
-#include <filesystem>
-#include <limits>
-
-#include "grade/grade.h"
+#include "board_samples.h"
+#include "grade/documents.h"
+#include "grade/evidence.h"
 #include "grade/json_text.h"
 #include "grade/results_json.h"
-#include "samples.h"
 #include "spec/json_schema.h"
-#include "util/files.h"
+#include "store/run_record.h"
+#include "support/error_of.h"
+#include "support/temporary_folder.h"
 
 namespace assay {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
+using testing::awkward_cell;
+using testing::board_of;
 using testing::case_of;
+using testing::entry_of;
+using testing::error_of;
 using ::testing::HasSubstr;
-using testing::mutant_of;
+using testing::row_of;
 using testing::sample_cell;
-using testing::sample_machine;
 using testing::sample_spec;
+using ::testing::StartsWith;
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-// Everything that is awkward to write down.
-CellResult awkward_cell() {
-  CellResult cell = sample_cell(sample_spec(), "model \"x\" <b>");
-  cell.seed = std::numeric_limits<std::uint64_t>::max();
-  cell.tests_note = {Note::Kind::tests_not_run, "line\nbreak\ttab \x01 é"};
-  CaseResult& a = case_of(cell, "core_a");
-  a.verdict = Verdict::wrong_answer;
-  a.error = HUGE_VAL;
-  a.accuracy = kNaN;
-  a.bound = 0.1 + 0.2;
-  a.detail = "dx[0,1]: got nan, expected 1 | \\";
-  a.metrics.push_back({"negative", -HUGE_VAL});
-  a.seconds = 5e-324;
-  CaseResult& t = case_of(cell, "timed_a");
-  t.samples[3] = {};
-  t.samples[4].submission = 1e-300;
-  return cell;
-}
-
-BoardEntry entry_of(CellResult cell) {
-  BoardEntry e;
-  e.score = grade(sample_spec(), cell);
-  e.cell = std::move(cell);
-  e.assay_version = "0.1.0";
-  e.assay_commit = "0123456789abcdef";
-  e.machine = sample_machine();
-  return e;
-}
-
-Scoreboard board_of(std::vector<CellResult> cells) {
-  Scoreboard board;
-  for (CellResult& c : cells) merge(board, entry_of(std::move(c)));
-  return board;
-}
-
-RunFile sample_run() {
-  RunFile run;
-  run.run_id = "20261121T040000Z-42";
-  run.started_at = "2026-11-21T04:00:00Z";
-  run.options = {{"quick", true}, {"models", {"textbook"}}};
-  run.seed = 42;
-  run.machine = sample_machine();
-  run.assay_version = "0.1.0";
-  const BoardEntry e = entry_of(awkward_cell());
-  run.cells = {{e.cell, e.score}};
-  return run;
-}
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
-struct TemporaryFolder {
-  fs::path path = fs::temp_directory_path() / ("assay_scoreboard_" + std::to_string(::getpid()));
-  TemporaryFolder() { fs::create_directories(path); }
-  ~TemporaryFolder() { fs::remove_all(path); }
-};
+BoardRow awkward_row() { return row_of(entry_of(awkward_cell())); }
 
 TEST(Scoreboard, TextSurvivesARoundTrip) {
   CellResult second = sample_cell(sample_spec(), "b");
@@ -98,97 +36,87 @@ TEST(Scoreboard, TextSurvivesARoundTrip) {
   const std::string text = scoreboard_text(board_of({awkward_cell(), second}));
   EXPECT_EQ(scoreboard_text(parse_scoreboard(text, "f")), text);
   EXPECT_EQ(text.back(), '\n');
+  EXPECT_EQ(scoreboard_text(parse_scoreboard(scoreboard_text({}), "f")), scoreboard_text({}));
 }
 
 TEST(Scoreboard, ValuesSurviveARoundTrip) {
-  const CellResult cell = awkward_cell();
-  const Scoreboard board = parse_scoreboard(scoreboard_text(board_of({cell})), "f");
-  CellResult back = board.entries.at(cell.key).cell;
-  EXPECT_EQ(back.seed, cell.seed);
-  EXPECT_EQ(back.tests_note, cell.tests_note);
-  const CaseResult& a = case_of(back, "core_a");
-  EXPECT_EQ(a.error, HUGE_VAL);
-  EXPECT_TRUE(std::isnan(a.accuracy.value()));
-  EXPECT_EQ(a.bound, 0.1 + 0.2);
-  EXPECT_EQ(a.seconds, 5e-324);
-  EXPECT_EQ(a.metrics.back().value, -HUGE_VAL);
-  const CaseResult& t = case_of(back, "timed_a");
-  EXPECT_FALSE(t.samples[3].par);
-  EXPECT_FALSE(t.samples[5].naive);
-  EXPECT_EQ(t.samples[4].submission, 1e-300);
-  EXPECT_FALSE(case_of(back, "edge_b").error);
+  BoardRow row = awkward_row();
+  row.score.modelled_on = "H200";
+  row.score.flags = {{Note::Kind::stolen_time, "a flag"}};
+  row.score.interval = {0.1 + 0.2, HUGE_VAL};
+  Scoreboard board;
+  board.entries.emplace(row.key, row);
+  const BoardRow back = parse_scoreboard(scoreboard_text(board), "f").entries.at(row.key);
+  EXPECT_EQ(to_json(back.score).dump(), to_json(row.score).dump());
+  EXPECT_EQ(to_json(back.machine).dump(), to_json(row.machine).dump());
+  EXPECT_EQ(back.reason, row.reason);
+  EXPECT_THAT(back.reason, HasSubstr("core case core_a failed (WA): dx[0,1]: got nan"));
+  EXPECT_EQ(back.seed, row.seed);
+  EXPECT_EQ(back.seconds, row.seconds);
+  EXPECT_EQ(back.spec_hash, "spec-hash");
+  EXPECT_EQ(back.source_hash, "source-hash");
+  EXPECT_EQ(back.finished_at, row.finished_at);
+  EXPECT_EQ(back.isolation, row.isolation);
+  EXPECT_EQ(back.assay_version + back.assay_commit, row.assay_version + row.assay_commit);
+  EXPECT_EQ(back.evidence.path, row.evidence.path);
+  EXPECT_EQ(back.evidence.sha256, row.evidence.sha256);
 }
 
-TEST(Scoreboard, GradeOfAStoredCellIsTheSame) {
-  const ChallengeSpec spec = sample_spec();
-  for (const CellResult& cell : {sample_cell(spec), awkward_cell()}) {
-    const Scoreboard board = parse_scoreboard(scoreboard_text(board_of({cell})), "f");
-    const BoardEntry& stored = board.entries.at(cell.key);
-    const std::string fresh = to_json(grade(spec, cell)).dump();
-    EXPECT_EQ(to_json(grade(spec, stored.cell)).dump(), fresh);
-    EXPECT_EQ(to_json(stored.score).dump(), fresh);
-  }
+TEST(Scoreboard, ARowOfAJournalIsTheSame) {
+  const BoardRow row = awkward_row();
+  const std::string text = row_text(row);
+  EXPECT_EQ(text.find('\n'), text.npos);
+  EXPECT_EQ(row_text(parse_row(text, "f")), text);
 }
 
-// --- files of old ------------------------------------------------------------
-
-json document_of(const CellResult& cell) { return json::parse(scoreboard_text(board_of({cell}))); }
-
-CellResult cell_of(const json& document) {
-  return parse_scoreboard(document.dump(), "f").entries.begin()->second.cell;
+TEST(Scoreboard, ACellTakesAFewLinesAndNoMoreThanThreeKilobytes) {
+  const std::string one = scoreboard_text(board_of({awkward_cell()}));
+  const std::string two =
+      scoreboard_text(board_of({awkward_cell(), sample_cell(sample_spec(), "b")}));
+  EXPECT_LE(std::count(two.begin(), two.end(), '\n') - std::count(one.begin(), one.end(), '\n'), 6);
+  EXPECT_LT(two.size() - one.size(), 3000u);
 }
 
-TEST(FilesOfOld, ASkippedCaseThatNeededAGpuSaidSoInItsDetail) {
-  json document = document_of(sample_cell(sample_spec()));
-  json& cases = document["entries"][0]["cell"]["cases"];
-  cases[0]["verdict"] = cases[1]["verdict"] = "SKIP";
-  cases[0]["detail"] = "needs a GPU (wgmma.fence)";
-  cases[1]["detail"] = "timing was switched off";
-  const CellResult cell = cell_of(document);
-  EXPECT_EQ(cell.cases[0].verdict, Verdict::needs_gpu);
-  EXPECT_EQ(cell.cases[1].verdict, Verdict::skipped);
+TEST(Scoreboard, AMachineThatMeasuredManyCellsStandsThereOnce) {
+  const json j =
+      json::parse(scoreboard_text(board_of({awkward_cell(), sample_cell(sample_spec(), "b")})));
+  EXPECT_EQ(j.at("machines").size(), 1u);
+  EXPECT_EQ(j.at("entries").size(), 2u);
 }
 
-// OK stood for "judged rightly".
-TEST(FilesOfOld, AMutantWasACase) {
-  json document = document_of(sample_cell(sample_spec()));
-  json& mutants = document["entries"][0]["cell"]["mutants"];
-  const auto old = [](const char* name, const char* verdict, const char* detail) {
-    return json{{"name", name},     {"group", "core"}, {"verdict", verdict},
-                {"detail", detail}, {"seed", "0"},     {"seconds", 0.5}};
-  };
-  mutants = {old("naive", "OK", ""),
-             old("par", "WA", "rejected a correct implementation (returned 3)"),
-             old("wrong_a", "OK", ""), old("wrong_b", "WA", "accepted a wrong implementation"),
-             old("wrong_c", "CE", "test.cpp:1: error")};
-  CellResult cell = cell_of(document);
-  ASSERT_EQ(cell.mutants.size(), 5u);
-  EXPECT_TRUE(mutant_of(cell, "naive").correct);
-  EXPECT_EQ(mutant_of(cell, "naive").verdict, TestVerdict::accepted);
-  EXPECT_EQ(mutant_of(cell, "naive").seconds, 0.5);
-  EXPECT_EQ(mutant_of(cell, "par").verdict, TestVerdict::rejected);
-  EXPECT_EQ(mutant_of(cell, "par").reason, "returned 3");
-  EXPECT_FALSE(mutant_of(cell, "wrong_a").correct);
-  EXPECT_EQ(mutant_of(cell, "wrong_a").verdict, TestVerdict::rejected);
-  EXPECT_EQ(mutant_of(cell, "wrong_b").verdict, TestVerdict::accepted);
-  EXPECT_EQ(mutant_of(cell, "wrong_b").reason, "");
-  EXPECT_EQ(mutant_of(cell, "wrong_c").verdict, TestVerdict::not_built);
-  EXPECT_EQ(mutant_of(cell, "wrong_c").reason, "test.cpp:1: error");
+TEST(Scoreboard, BytesThatAreNotUtf8DoNotStopASave) {
+  CellResult cell = sample_cell(sample_spec());
+  cell.build.verdict = Verdict::build_error;
+  cell.build.log = "error: \xff\xfe";
+  EXPECT_NO_THROW(parse_scoreboard(scoreboard_text(board_of({cell})), "f"));
 }
 
-TEST(FilesOfOld, ANoteWasItsText) {
-  json document = document_of(sample_cell(sample_spec()));
-  json& entry = document["entries"][0];
-  entry["cell"]["tests_note"] = "not run in a partial run";
-  entry["score"]["flags"] = {"quick", "wrong on a timed repetition: t", "something else"};
-  const Scoreboard board = parse_scoreboard(document.dump(), "f");
-  const BoardEntry& read = board.entries.begin()->second;
-  EXPECT_EQ(read.cell.tests_note, (Note{Note::Kind::tests_not_run, "not run in a partial run"}));
-  EXPECT_EQ(read.score.flags,
-            (std::vector<Note>{{Note::Kind::quick, "quick"},
-                               {Note::Kind::wrong_when_timed, "wrong on a timed repetition: t"},
-                               {Note::Kind::other, "something else"}}));
-  EXPECT_TRUE(is_quick(read.score));
+TEST(Scoreboard, MalformedFileIsNamedWithItsLine) {
+  EXPECT_THAT(error_of([] { parse_scoreboard("{\n \"schema\": 1,\n oops}", "dir/s.json"); }),
+              HasSubstr("dir/s.json:3: not valid JSON"));
+  EXPECT_THAT(error_of([] { parse_scoreboard("", "s.json"); }), HasSubstr("s.json:1"));
+}
+
+TEST(Scoreboard, AnotherSchemaIsRefusedWithTheRemedy) {
+  EXPECT_EQ(error_of([] { parse_scoreboard(R"({"schema": 3, "new": []})", "s.json"); }),
+            "s.json: written by a newer assay (schema 3); this one reads up to 2: upgrade, or use "
+            "another --results");
+  EXPECT_THAT(error_of([] { parse_scoreboard("[]", "s.json"); }), HasSubstr("s.json: expected"));
+}
+
+TEST(Scoreboard, WhatASchemaCannotStateIsCheckedToo) {
+  json j = json::parse(scoreboard_text(board_of({awkward_cell()})));
+  j["entries"][0]["cell"]["seed"] = "18446744073709551616";
+  EXPECT_THAT(error_of([&] { parse_scoreboard(j.dump(), "s.json"); }),
+              StartsWith("s.json: at /entries/0/cell/seed: "));
+  json twice = json::parse(scoreboard_text(board_of({awkward_cell()})));
+  twice["entries"].push_back(twice["entries"][0]);
+  EXPECT_THAT(error_of([&] { parse_scoreboard(twice.dump(), "s.json"); }),
+              StartsWith("s.json: at /entries/1: a second entry"));
+  json unnamed = json::parse(scoreboard_text(board_of({awkward_cell()})));
+  unnamed["entries"][0]["machine"] = "another";
+  EXPECT_THAT(error_of([&] { parse_scoreboard(unnamed.dump(), "s.json"); }),
+              StartsWith("s.json: at /entries/0/machine: "));
 }
 
 TEST(Scoreboard, EveryCodeCanBeReadBack) {
@@ -202,177 +130,211 @@ TEST(Scoreboard, EveryCodeCanBeReadBack) {
   EXPECT_FALSE(verdict_from_code("AC"));
 }
 
-TEST(Scoreboard, RunSurvivesARoundTrip) {
-  const std::string text = run_text(sample_run());
-  const RunFile back = parse_run(text, "f");
-  EXPECT_EQ(run_text(back), text);
-  EXPECT_EQ(back.options.at("models").at(0), "textbook");
-  EXPECT_FALSE(back.finished);
-}
-
-TEST(Scoreboard, BytesThatAreNotUtf8DoNotStopASave) {
-  CellResult cell = sample_cell(sample_spec());
-  cell.build.log = "\xff\xfe";
-  const std::string text = scoreboard_text(board_of({cell}));
-  EXPECT_NO_THROW(parse_scoreboard(text, "f"));
-}
-
-TEST(Scoreboard, SamplesStandOnOneLine) {
-  const std::string text = scoreboard_text(board_of({sample_cell(sample_spec())}));
-  EXPECT_THAT(text, HasSubstr("[4.0,1.0,0.99],"));
-  EXPECT_THAT(text, HasSubstr("[null,1.03"));
-}
-
-TEST(Scoreboard, SavedFileLoads) {
-  const TemporaryFolder folder;
-  const fs::path file = folder.path / "scoreboard.json";
-  EXPECT_TRUE(load_scoreboard(file).entries.empty());  // missing: an empty board
-  const Scoreboard board = board_of({awkward_cell()});
-  save_scoreboard(file, board);
-  EXPECT_EQ(scoreboard_text(load_scoreboard(file)), scoreboard_text(board));
-  save_run(folder.path / "run.json", sample_run());
-  EXPECT_EQ(run_text(load_run(folder.path / "run.json")), run_text(sample_run()));
-}
-
-TEST(Scoreboard, MalformedFileIsNamedWithItsLine) {
-  EXPECT_THAT(error_of([] { parse_scoreboard("{\n \"schema\": 1,\n oops}", "dir/s.json"); }),
-              HasSubstr("dir/s.json:3: not valid JSON"));
-  EXPECT_THAT(error_of([] { parse_scoreboard("", "s.json"); }), HasSubstr("s.json:1"));
-}
-
-TEST(Scoreboard, NewerSchemaIsRefusedWithTheRemedy) {
-  EXPECT_EQ(error_of([] { parse_scoreboard(R"({"schema": 2, "new": []})", "s.json"); }),
-            "s.json: written by a newer assay (schema 2); this one reads up to 1: upgrade, or use "
-            "another --results");
-  EXPECT_THAT(error_of([] { parse_run(R"({"schema": 7})", "r.json"); }), HasSubstr("(schema 7)"));
-}
-
-TEST(Scoreboard, WrongKindIsRefused) {
-  EXPECT_THAT(error_of([] { parse_scoreboard(run_text(sample_run()), "s.json"); }),
-              HasSubstr("s.json: at /"));
-}
-
-TEST(Scoreboard, WhatASchemaCannotStateIsCheckedToo) {
-  json j = json::parse(scoreboard_text(board_of({awkward_cell()})));
-  j["entries"][0]["cell"]["seed"] = "18446744073709551616";
-  EXPECT_THAT(error_of([&] { parse_scoreboard(j.dump(), "s.json"); }), HasSubstr("s.json: seed"));
-  json twice = json::parse(scoreboard_text(board_of({awkward_cell()})));
-  twice["entries"].push_back(twice["entries"][0]);
-  EXPECT_THAT(error_of([&] { parse_scoreboard(twice.dump(), "s.json"); }),
-              HasSubstr("two entries"));
-}
-
 // --- the schema --------------------------------------------------------------
 
-TEST(ScoreboardSchema, AcceptsWhatIsWritten) {
-  for (const std::string& text :
-       {scoreboard_text({}), scoreboard_text(board_of({awkward_cell()})), run_text(sample_run())}) {
-    EXPECT_NO_THROW(validate_json(json::parse(text), kScoreboardSchema, "f"));
-  }
+// One of each kind of document.
+std::vector<std::pair<std::string, json>> documents() {
+  const BoardRow row = awkward_row();
+  Scoreboard board = board_of({awkward_cell()});
+  board.entries.begin()->second.score.modelled_on = "H200";
+  board.entries.begin()->second.score.flags = {{Note::Kind::stolen_time, "a flag"}};
+  std::vector<std::pair<std::string, json>> all{
+      {"scoreboard", json::parse(scoreboard_text(board))},
+      {"journal_line", json::parse(row_text(row))},
+      {"evidence", json::parse(evidence_text({"a-run", entry_of(awkward_cell())}))}};
+  const testing::TemporaryFolder folder;
+  store::RunStart start;
+  start.run_id = "id";
+  start.options = {{"quick", true}, {"models", {"textbook"}}};
+  store::RunLog log = store::RunLog::begin(folder.path, start);
+  log.add(store::run_cell(row, Arrival::added));
+  log.finish();
+  std::istringstream lines(read_file(log.path()));
+  for (std::string line; std::getline(lines, line);)
+    all.emplace_back("run_line", json::parse(line));
+  return all;
 }
 
-// Every object of a document, by JSON pointer.
+TEST(ScoreboardSchema, AcceptsWhatIsWritten) {
+  EXPECT_EQ(documents().size(), 6u);
+  for (const auto& [kind, j] : documents()) {
+    EXPECT_NO_THROW(validate_json(j, document_schema(kind), "f")) << kind;
+    EXPECT_NO_THROW(validate_json(j, kScoreboardSchema, "f")) << kind;
+  }
+  EXPECT_NO_THROW(validate_json(json::parse(scoreboard_text({})), kScoreboardSchema, "f"));
+}
+
+// Every object of a document, by JSON pointer; those with keys of their own left out.
 void collect_objects(const json& j, const std::string& at, std::vector<std::string>& found) {
-  if (j.is_object() && !at.ends_with("/options")) found.push_back(at);
-  if (!j.is_structured() || at.ends_with("/options")) return;
+  if (at.ends_with("/options")) return;
+  if (j.is_object() && !at.ends_with("/machines")) found.push_back(at);
+  if (!j.is_structured()) return;
   for (const auto& [key, value] : j.items()) collect_objects(value, at + "/" + key, found);
 }
 
 TEST(ScoreboardSchema, RejectsUnknownKeysEverywhere) {
-  for (const std::string& text :
-       {scoreboard_text(board_of({awkward_cell()})), run_text(sample_run())}) {
-    const json document = json::parse(text);
+  for (const auto& [kind, document] : documents()) {
     std::vector<std::string> objects;
     collect_objects(document, "", objects);
-    EXPECT_GT(objects.size(), 20u);
     for (const std::string& at : objects) {
       json changed = document;
       changed[json::json_pointer(at)]["unheard_of"] = 1;
-      EXPECT_THROW(validate_json(changed, kScoreboardSchema, "f"), Error) << at;
+      EXPECT_THROW(validate_json(changed, kScoreboardSchema, "f"), Error) << kind << at;
+      if (kind != "scoreboard") continue;
+      EXPECT_EQ(error_of([&] { parse_scoreboard(changed.dump(), "f"); }),
+                "f: at " + at + "/unheard_of: unknown");
     }
   }
 }
 
-TEST(ScoreboardSchema, RejectsMutatedDocuments) {
-  const json document = json::parse(scoreboard_text(board_of({awkward_cell()})));
-  const std::pair<const char*, json> kMutations[] = {
-      {"/schema", 0},
-      {"/kind", "run"},
-      {"/entries", json::object()},
-      {"/entries/0/cell/model", ""},
-      {"/entries/0/cell/device", "cuda"},
-      {"/entries/0/cell/tests_note/kind", "unheard_of"},
-      {"/entries/0/cell/mutants/0/verdict", "OK"},
-      {"/entries/0/cell/seed", 42},
-      {"/entries/0/cell/seed", "-1"},
-      {"/entries/0/cell/build/verdict", "AC"},
-      {"/entries/0/cell/build/cached", "no"},
-      {"/entries/0/cell/cases/0/group", "other"},
-      {"/entries/0/cell/cases/0/error", "1.0"},
-      {"/entries/0/cell/cases/0/seconds", nullptr},
-      {"/entries/0/cell/cases/9/samples/0", {1, 2}},
-      {"/entries/0/cell/cases/9/samples/0", {1, 2, "x"}},
-      {"/entries/0/score/total", "A"},
-      {"/entries/0/score/letter", "A+"},
-      {"/entries/0/score/interval", {1}},
-      {"/entries/0/score/dimensions/0/name", "style"},
-      {"/entries/0/machine/cores", -1},
-  };
-  EXPECT_NO_THROW(validate_json(document, kScoreboardSchema, "f"));
-  for (const auto& [at, value] : kMutations) {
-    json changed = document;
-    changed.at(json::json_pointer(at)) = value;
-    EXPECT_THROW(validate_json(changed, kScoreboardSchema, "f"), Error) << at;
-    EXPECT_THAT(error_of([&] { parse_scoreboard(changed.dump(), "f"); }), HasSubstr("f: at /"))
-        << at;
+TEST(ScoreboardSchema, ReaderAndSchemaWantTheSameKeys) {
+  const json document = documents().front().second;
+  std::vector<std::string> objects;
+  collect_objects(document, "", objects);
+  EXPECT_GT(objects.size(), 10u);
+  for (const std::string& at : objects) {
+    const json& object = document.at(json::json_pointer(at));
+    for (const auto& [key, value] : object.items()) {
+      json changed = document;
+      changed[json::json_pointer(at)].erase(key);
+      const bool schema = error_of([&] {
+                            validate_json(changed, document_schema("scoreboard"), "f");
+                          }) == "no error";
+      const std::string reader = error_of([&] { parse_scoreboard(changed.dump(), "f"); });
+      EXPECT_EQ(schema, reader == "no error") << at << " " << key << ": " << reader;
+      EXPECT_EQ(schema, key == "modelled_on") << at << " " << key;
+    }
   }
 }
 
-TEST(ScoreboardSchema, RejectsMissingKeys) {
-  const json document = json::parse(run_text(sample_run()));
-  for (const auto& [key, value] : document.items()) {
+TEST(ScoreboardSchema, ReaderAndSchemaRejectWrongValues) {
+  const json document = documents().front().second;
+  const std::string machine =
+      "/machines/" + document.at("entries").at(0).at("machine").get<std::string>();
+  const std::pair<std::string, json> kMutations[] = {
+      {"/schema", 0},
+      {"/kind", "run"},
+      {"/entries", json::object()},
+      {"/machines", json::array()},
+      {machine + "/cores", -1},
+      {machine + "/cores", 1.5},
+      {machine + "/cpu", 1},
+      {machine + "/copy_bytes_per_s", "fast"},
+      {"/entries/0", 1},
+      {"/entries/0/cell/model", ""},
+      {"/entries/0/cell/model", nullptr},
+      {"/entries/0/cell/device", "cuda"},
+      {"/entries/0/cell/seed", 42},
+      {"/entries/0/cell/seed", "-1"},
+      {"/entries/0/cell/seconds", "1"},
+      {"/entries/0/cell/seconds", nullptr},
+      {"/entries/0/score", json::array()},
+      {"/entries/0/score/verdict", "AC"},
+      {"/entries/0/score/total", "A"},
+      {"/entries/0/score/capped", "no"},
+      {"/entries/0/score/interval", {1}},
+      {"/entries/0/score/interval", {1, "x"}},
+      {"/entries/0/score/dimensions", json::object()},
+      {"/entries/0/score/dimensions/0", "style"},
+      {"/entries/0/score/dimensions/0/max", nullptr},
+      {"/entries/0/score/speeds/0/ratio_to_par", true},
+      {"/entries/0/score/flags", "quick"},
+      {"/entries/0/score/flags", {1}},
+      {"/entries/0/score/flags/0/kind", "unheard_of"},
+      {"/entries/0/score/modelled_on", 1},
+      {"/entries/0/reason", 1},
+      {"/entries/0/machine", 1},
+      {"/entries/0/evidence/sha256", nullptr},
+  };
+  for (const auto& [at, value] : kMutations) {
     json changed = document;
-    changed.erase(key);
-    EXPECT_THROW(validate_json(changed, kScoreboardSchema, "f"), Error) << key;
+    changed.at(json::json_pointer(at)) = value;
+    EXPECT_THROW(validate_json(changed, document_schema("scoreboard"), "f"), Error) << at;
+    EXPECT_THAT(error_of([&] { parse_scoreboard(changed.dump(), "f"); }),
+                at == "/schema" ? HasSubstr("f: expected \"schema\"") : HasSubstr("f: at " + at));
   }
 }
 
 // --- merge -------------------------------------------------------------------
 
-BoardEntry quick_entry(const std::string& source_hash) {
-  CellResult cell = sample_cell(sample_spec());
+BoardRow finished_at(const std::string& time, CellResult cell) {
+  cell.finished_at = time;
+  return row_of(entry_of(std::move(cell)));
+}
+
+BoardRow full(const std::string& time) { return finished_at(time, sample_cell(sample_spec())); }
+
+BoardRow quick(const std::string& time, const std::string& source_hash = "source-hash") {
+  CellResult cell = testing::quick_cell(sample_spec(), "textbook");
   cell.build.source_hash = source_hash;
-  for (CaseResult& r : cell.cases) {
-    if (r.name != "core_a" && r.name != "trap_a" && r.name != "timed_a")
-      r.verdict = Verdict::skipped;
-  }
-  return entry_of(cell);
+  return finished_at(time, cell);
+}
+
+// What the board holds after all of them came, by time.
+std::string after(const std::vector<BoardRow>& rows) {
+  Scoreboard board;
+  for (const BoardRow& row : rows) merge(board, row);
+  return board.entries.begin()->second.finished_at;
 }
 
 TEST(Merge, TheNewestMeasurementCounts) {
-  Scoreboard board = board_of({sample_cell(sample_spec())});
+  Scoreboard board;
+  EXPECT_EQ(merge(board, full("2")), Arrival::added);
+  EXPECT_EQ(merge(board, full("2")), Arrival::same);
+  EXPECT_EQ(merge(board, full("1")), Arrival::older);
+  EXPECT_EQ(merge(board, full("3")), Arrival::replaced);
+  EXPECT_EQ(board.entries.begin()->second.finished_at, "3");
+}
+
+TEST(Merge, OfTwoOfTheSameSecondTheLaterToCome) {
   CellResult worse = sample_cell(sample_spec());
   case_of(worse, "core_a").verdict = Verdict::wrong_answer;
-  EXPECT_TRUE(merge(board, entry_of(worse)));
-  ASSERT_EQ(board.entries.size(), 1u);
+  Scoreboard board;
+  merge(board, full("1"));
+  EXPECT_EQ(merge(board, finished_at("1", worse)), Arrival::replaced);
   EXPECT_EQ(board.entries.begin()->second.score.total, 59);
 }
 
 TEST(Merge, AQuickRunDoesNotDisplaceAFullOneOfTheSameSources) {
-  Scoreboard board = board_of({sample_cell(sample_spec())});
-  EXPECT_FALSE(merge(board, quick_entry("source-hash")));
+  Scoreboard board;
+  merge(board, full("1"));
+  EXPECT_EQ(merge(board, quick("2")), Arrival::lesser);
   EXPECT_TRUE(board.entries.begin()->second.score.flags.empty());
-  EXPECT_TRUE(merge(board, quick_entry("edited")));  // other sources: the old score is not theirs
-  EXPECT_FALSE(board.entries.begin()->second.score.flags.empty());
-  EXPECT_TRUE(merge(board, quick_entry("edited")));
+  // Other sources: the old score is not theirs.
+  EXPECT_EQ(merge(board, quick("2", "edited")), Arrival::replaced);
+  EXPECT_EQ(merge(board, quick("3", "edited")), Arrival::replaced);
 }
 
 TEST(Merge, AHarnessErrorDoesNotDisplaceAScore) {
-  Scoreboard board = board_of({sample_cell(sample_spec())});
+  Scoreboard board;
+  merge(board, full("1"));
   CellResult broken = sample_cell(sample_spec());
   broken.build.verdict = Verdict::harness_error;
-  EXPECT_FALSE(merge(board, entry_of(broken)));
+  EXPECT_EQ(merge(board, finished_at("2", broken)), Arrival::lesser);
   EXPECT_TRUE(board.entries.begin()->second.score.total);
+}
+
+TEST(Merge, TheOrderDoesNotMatter) {
+  EXPECT_EQ(after({full("1"), quick("2")}), "1");
+  EXPECT_EQ(after({quick("2"), full("1")}), "1");
+  EXPECT_EQ(after({full("1"), full("2"), quick("3")}), "2");
+  EXPECT_EQ(after({quick("3"), full("2"), full("1")}), "2");
+}
+
+// What a journal and a board hold that were both kept by a kill.
+TEST(Merge, TheSameRowsOnceMoreChangeNothing) {
+  const std::vector<std::vector<BoardRow>> kJournals{
+      {full("1"), full("2")},
+      {full("1"), quick("2", "edited"), quick("3")},
+      {quick("1"), full("2"), quick("3", "edited"), full("4")},
+  };
+  for (const std::vector<BoardRow>& journal : kJournals) {
+    Scoreboard board;
+    for (const BoardRow& row : journal) EXPECT_TRUE(is_placed(merge(board, row)));
+    const std::string text = scoreboard_text(board);
+    for (const BoardRow& row : journal) merge(board, row);
+    EXPECT_EQ(scoreboard_text(board), text);
+  }
 }
 
 // --- text --------------------------------------------------------------------

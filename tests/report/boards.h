@@ -1,9 +1,13 @@
 // A board with everything that a report has to show.
 #pragma once
 
+#include <algorithm>
+
 #include "../grade/samples.h"
 #include "grade/grade.h"
 #include "grade/scoreboard.h"
+#include "store/cell_path.h"
+#include "store/evidence_file.h"
 
 namespace assay::testing {
 
@@ -23,6 +27,14 @@ inline BoardEntry graded_entry(const ChallengeSpec& spec, CellResult cell) {
   e.assay_commit = "0123456789abcdef";
   e.machine = sample_machine();
   return e;
+}
+
+inline BoardRow row_of(const BoardEntry& e) {
+  return store::row_of({"a-run", e}, store::evidence_path(e.cell.key));
+}
+
+inline BoardRow graded_row(const ChallengeSpec& spec, CellResult cell) {
+  return row_of(graded_entry(spec, std::move(cell)));
 }
 
 // A wrong core and a wrong trap case, half of par's speed, one capability missing.
@@ -72,12 +84,13 @@ inline CellResult quick_cell(const ChallengeSpec& spec, const std::string& model
   return cell;
 }
 
-inline Scoreboard full_board() {
+// In the order of a board.
+inline std::vector<BoardEntry> full_entries() {
   const auto specs = two_specs();
-  Scoreboard board;
+  std::vector<BoardEntry> entries;
   const auto add = [&](std::size_t spec, CellResult cell, const std::string& attempt = "") {
     cell.key.attempt = attempt;
-    merge(board, graded_entry(specs[spec], std::move(cell)));
+    entries.push_back(graded_entry(specs[spec], std::move(cell)));
   };
   add(0, sample_cell(specs[0], "textbook"));
   add(1, sample_cell(specs[1], "textbook"));
@@ -99,6 +112,13 @@ inline Scoreboard full_board() {
   CellResult quick = quick_cell(specs[1], "quickly");
   quick.spec_hash = "another";
   add(1, quick);
+  std::ranges::sort(entries, {}, [](const BoardEntry& e) { return e.cell.key; });
+  return entries;
+}
+
+inline Scoreboard full_board() {
+  Scoreboard board;
+  for (const BoardEntry& e : full_entries()) merge(board, row_of(e));
   return board;
 }
 

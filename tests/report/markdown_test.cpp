@@ -35,7 +35,7 @@ report::Standings many_models(int models) {
   static Scoreboard board;
   board.entries.clear();
   for (int i = 0; i < models; ++i) {
-    merge(board, testing::graded_entry(
+    merge(board, testing::graded_row(
                      kSpecs[0], testing::sample_cell(kSpecs[0], fmt::format("model_{:03}", i))));
   }
   return report::make_standings(board, kSpecs, Device::cpu);
@@ -91,7 +91,7 @@ report::Standings standings_of(const std::vector<Interval>& intervals) {
     BoardEntry e = testing::graded_entry(kSpecs[0], cell);
     e.score.interval = intervals[i];
     e.score.total = (intervals[i].low + intervals[i].high) / 2;
-    merge(board, e);
+    merge(board, testing::row_of(e));
   }
   return report::make_standings(board, kSpecs, Device::cpu);
 }
@@ -136,9 +136,9 @@ TEST(Standings, BestAttemptCounts) {
   const auto specs = two_specs();
   for (const auto& s : report::make_standings(board, specs, Device::cpu).models) {
     if (s.model != "tuned") continue;
-    EXPECT_EQ(s.best[1]->cell.key.attempt, "2");
+    EXPECT_EQ(s.best[1]->key.attempt, "2");
     ASSERT_EQ(s.attempts[1].size(), 3u);
-    EXPECT_EQ(s.attempts[1][2]->cell.key.attempt, "10");
+    EXPECT_EQ(s.attempts[1][2]->key.attempt, "10");
     EXPECT_EQ(s.attempted, 2);
     EXPECT_NEAR(*s.average, (*s.best[0]->score.total + *s.best[1]->score.total) / 2, 1e-12);
   }

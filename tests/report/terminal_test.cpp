@@ -78,14 +78,12 @@ TEST(Replay, NamesTheCaseAndTheSeedOfTheRun) {
 }
 
 TEST(Summary, OneLinePerEntry) {
-  std::vector<BoardEntry> entries;
-  for (const auto& [key, entry] : testing::full_board().entries) entries.push_back(entry);
-  const std::string text = summary(entries, two_specs());
+  const std::string text = summary(testing::full_entries(), two_specs());
   testing::expect_golden("summary.txt", text);
 }
 
 TEST(Summary, NamesTheSimulatedDevice) {
-  BoardEntry entry = testing::full_board().entries.begin()->second;
+  BoardEntry entry = testing::full_entries().front();
   const std::string challenge = entry.cell.key.challenge;
   EXPECT_THAT(summary({entry}, two_specs()), Not(HasSubstr(challenge + " (sim)")));
   entry.cell.key.device = Device::sim;

@@ -21,6 +21,7 @@ ALLOWED = {
     "run": {"sandbox", "build", "submission", "spec", "measure", "results", "wire", "sim/address_map.h",
             "sim/runtime/run_log.h"},
     "grade": {"measure", "spec", "results"},
+    "store": {"grade", "spec"},
     "report": {"grade", "measure", "results", "spec"},
 }
 # The same of the folders of src/sim. All see the files of src/sim itself: what a device is, does and

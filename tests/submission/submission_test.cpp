@@ -140,6 +140,18 @@ TEST_F(SubmissionTest, NumberedAttemptsComeInNumericOrder) {
   EXPECT_EQ(attempts, (std::vector<std::string>{"", "1", "2", "10"}));
 }
 
+TEST_F(SubmissionTest, AModelWhoseNameIsNoTextIsLeftOutWithAWarning) {
+  for (const char* name : {"m\xff", "m\n"}) {
+    fs::create_directories(root_ / name / "challenge_a");
+    std::ofstream(root_ / name / "challenge_a" / "submission.cpp") << "int x;";
+  }
+  put("submission.cpp");
+  std::vector<std::string> warnings;
+  EXPECT_EQ(find(warnings).size(), 1u);
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_THAT(warnings[1], HasSubstr("m\\xff: the model's name is not plain text"));
+}
+
 TEST_F(SubmissionTest, WarnsAboutUnknownChallengesAndEmptyModels) {
   put("submission.cpp");
   fs::create_directories(root_ / "m" / "chalenge_b");

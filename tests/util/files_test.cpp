@@ -88,6 +88,13 @@ TEST_F(FilesTest, TouchingSetsTheTime) {
   EXPECT_FALSE(fs::exists(folder_ / "missing"));
 }
 
+TEST_F(FilesTest, WhatAKilledLoneWriterLeftIsOverwritten) {
+  write_file_atomically(folder_ / "a.tmp", "longer than the new contents");
+  write_file_alone(folder_ / "a", "new");
+  EXPECT_EQ(read_file(folder_ / "a"), "new");
+  EXPECT_FALSE(fs::exists(folder_ / "a.tmp"));
+}
+
 TEST_F(FilesTest, AReaderOfTheOldFileKeepsIt) {
   write_file_atomically(folder_ / "a", "old");
   fs::create_hard_link(folder_ / "a", folder_ / "b");
@@ -106,6 +113,15 @@ TEST_F(FilesTest, AWritableFolderIsMadeWhereThereIsNone) {
   require_writable_directory(folder_ / "x" / "y");
   EXPECT_TRUE(fs::is_directory(folder_ / "x" / "y"));
   EXPECT_TRUE(fs::is_empty(folder_ / "x" / "y"));
+}
+
+TEST_F(FilesTest, AFolderIsMadeWithItsParents) {
+  create_folder(folder_ / "x" / "y");
+  EXPECT_TRUE(fs::is_directory(folder_ / "x" / "y"));
+  EXPECT_NO_THROW(create_folder(folder_ / "x" / "y"));
+  write_file_atomically(folder_ / "a", "x");
+  EXPECT_THAT(message_of([&] { create_folder(folder_ / "a" / "b"); }),
+              HasSubstr((folder_ / "a").string()));
 }
 
 TEST_F(FilesTest, AFileIsNoFolder) {

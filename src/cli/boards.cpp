@@ -1,0 +1,38 @@
+#include "cli/boards.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "store/migrate.h"
+#include "util/files.h"
+
+namespace assay::cli {
+namespace fs = std::filesystem;
+
+Scoreboard open_board(const fs::path& folder) {
+  try {
+    fmt::print(stderr, "{}", store::migrate(folder));
+  } catch (const Error& e) {
+    fmt::print(stderr, "the board stays as it is: {}\n", e.what());
+  }
+  return store::read_board(folder);
+}
+
+Scoreboard open_board_to_change(const fs::path& folder) {
+  require_writable_directory(folder);
+  fmt::print(stderr, "{}", store::migrate(folder));
+  return store::read_board(folder);
+}
+
+bool has_board(const fs::path& folder) {
+  return fs::exists(store::board_path(folder)) || fs::exists(store::journal_path(folder));
+}
+
+std::vector<std::string> models_of(const Scoreboard& board) {
+  std::set<std::string> models;
+  for (const auto& [key, row] : board.entries) models.insert(key.model);
+  return {models.begin(), models.end()};
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,92 @@
+// assay merge: results of other folders into this one.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+
+#include "cli/boards.h"
+#include "cli/context.h"
+#include "store/merge_folders.h"
+
+namespace assay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::vector<std::string> folders;
+  std::string results;
+  store::Prefer prefer = store::Prefer::newest;
+};
+
+const std::map<std::string, store::Prefer> kPreferences{{"newest", store::Prefer::newest},
+                                                        {"theirs", store::Prefer::theirs},
+                                                        {"ours", store::Prefer::ours}};
+
+// "12 cells: 5 new, 3 replaced, 4 already here"
+std::string in_words(const store::IncomingResults& incoming, const store::MergeCount& count) {
+  std::string text =
+      fmt::format("{}: {} cells", incoming.folder().string(), incoming.board().entries.size());
+  const std::pair<std::size_t, const char*> kParts[] = {
+      {count.added, "new"},
+      {count.replaced, "replaced ours"},
+      {count.same, "already here"},
+      {count.older, "older than ours"},
+      {count.lesser, "lesser than ours (quick, or without a total)"},
+      {count.ours, "left out because ours are preferred"}};
+  const char* separator = ": ";
+  for (const auto& [number, what] : kParts) {
+    if (number == 0) continue;
+    text += fmt::format("{}{} {}", separator, number, what);
+    separator = ", ";
+  }
+  if (count.without_evidence > 0) {
+    text += fmt::format("; of {} the evidence is missing there: `assay show` cannot explain them",
+                        count.without_evidence);
+  }
+  return text;
+}
+
+int merge_all(const Context& context, const Options& o) {
+  // All are read, and refused, before anything is written.
+  std::vector<store::IncomingResults> all;
+  for (const std::string& folder : o.folders) all.emplace_back(folder);
+  const fs::path results = o.results.empty() ? context.results() : fs::path(o.results);
+  open_board_to_change(results);
+  std::size_t taken = 0;
+  for (const store::IncomingResults& incoming : all) {
+    const store::MergeCount count = store::merge_results(results, incoming, o.prefer);
+    fmt::print("{}\n", in_words(incoming, count));
+    taken += count.taken();
+  }
+  if (taken > 0) fmt::print("`assay report` brings the rankings up to date\n");
+  return kDone;
+}
+
+}  // namespace
+
+void add_merge(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("merge", "take the results of other folders into this one");
+  auto options = std::make_shared<Options>();
+  command->add_option("FOLDER", options->folders, "results folders, as `assay run` writes them")
+      ->required();
+  command
+      ->add_option("--prefer", options->prefer,
+                   "where both have a cell: the newest (default), theirs or ours. Of the same\n"
+                   "sources the newest full measurement, however new a quick one is")
+      ->transform(CLI::CheckedTransformer(kPreferences).description("{newest,theirs,ours}"));
+  command->add_option("--results", options->results,
+                      "the folder that takes them in (default: results/ of the root)");
+  command->footer(
+      "\nReads scoreboard.json and cells/ of each FOLDER, and writes nothing there. All are read\n"
+      "before anything is written; one that this assay cannot read stops it.\n"
+      "\nExamples:\n"
+      "  assay merge /mnt/other/results\n"
+      "  assay merge --prefer theirs laptop/results desktop/results\n");
+  command->callback([options, &action] {
+    action = [options](const Context& context) { return merge_all(context, *options); };
+  });
+}
+
+}  // namespace assay::cli

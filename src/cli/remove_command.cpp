@@ -1,0 +1,68 @@
+// assay remove: results off the board.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <set>
+
+#include "cli/boards.h"
+#include "cli/context.h"
+#include "store/remove_cells.h"
+#include "util/files.h"
+#include "util/text.h"
+
+namespace assay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string model, challenge, results;
+};
+
+// Throws Error with the nearest name when nothing is measured under the given ones.
+void require_measured(const Scoreboard& board, const Options& o) {
+  std::set<std::string> challenges;
+  for (const auto& [key, row] : board.entries) {
+    if (key.model == o.model) challenges.insert(key.challenge);
+  }
+  if (challenges.empty()) throw Error(unknown_name("model", o.model, models_of(board)));
+  if (o.challenge.empty() || challenges.contains(o.challenge)) return;
+  throw Error(
+      fmt::format("on the board, {} has no results for it: {}", o.model,
+                  unknown_name("challenge", o.challenge, {challenges.begin(), challenges.end()})));
+}
+
+int remove(const Context& context, const Options& o) {
+  const fs::path results = o.results.empty() ? context.results() : fs::path(o.results);
+  require_measured(open_board_to_change(results), o);
+  const auto removed = store::remove_cells(results, [&](const CellKey& key) {
+    return key.model == o.model && (o.challenge.empty() || key.challenge == o.challenge);
+  });
+  fmt::print("removed {} results of {}{}; `assay report` brings the rankings up to date\n",
+             removed.size(), o.model, o.challenge.empty() ? "" : " for " + o.challenge);
+  return kDone;
+}
+
+}  // namespace
+
+void add_remove(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("remove", "take results off the board");
+  auto options = std::make_shared<Options>();
+  command->add_option("MODEL", options->model, "a model on the board")->required();
+  command->add_option("CHALLENGE", options->challenge,
+                      "only its results for this challenge (default: all)");
+  command->add_option("--results", options->results,
+                      "folder of scoreboard.json (default: results/ of the root)");
+  command->footer(
+      "\nThe results go with their evidence, all attempts and devices. The submission stays: the\n"
+      "next `assay run` measures it again, unless its folder is removed too.\n"
+      "\nExamples:\n"
+      "  assay remove oldmodel\n"
+      "  assay remove mymodel CHALLENGE\n");
+  command->callback([options, &action] {
+    action = [options](const Context& context) { return remove(context, *options); };
+  });
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,57 @@
+// The board on disk: scoreboard.json and, beside it, a journal of the cells that came later.
+//
+// A cell is appended to the journal, which costs the same however large the board is. From time to
+// time the board is written whole and the journal removed; a kill between the two leaves cells in
+// both, and they are merged again, which changes nothing. Who only reads needs no lock: it reads
+// the journal first, so what moves from there into the board meanwhile is found in either or both.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "assay/results.h"
+
+namespace assay::store {
+
+std::filesystem::path board_path(const std::filesystem::path& folder);    // scoreboard.json
+std::filesystem::path journal_path(const std::filesystem::path& folder);  // scoreboard.journal
+
+// The board of a results folder; an empty one where there is none. Throws Error naming the file. A
+// board of schema 1 is converted in memory, its evidence being nowhere yet: see migrate.h.
+Scoreboard read_board(const std::filesystem::path& folder);
+
+// The board as one writer keeps it in memory while others write too.
+class BoardFile {
+ public:
+  explicit BoardFile(std::filesystem::path folder);  // reads it
+
+  const Scoreboard& board() const { return board_; }
+
+  // The rest REQUIRES that the folder is locked.
+
+  void refresh();                  // takes in what others wrote; cheap when they did not
+  void append(BoardRow);           // one that is_placed
+  void write() { write(board_); }  // whole
+  void write(const Scoreboard&);   // in the place of all that was there
+
+ private:
+  // What tells one scoreboard.json from the next.
+  struct Identity {
+    std::uint64_t device = 0, inode = 0, size = 0;
+    std::int64_t modified_ns = 0;
+    bool operator==(const Identity&) const = default;
+  };
+  static Identity identity(const std::filesystem::path&);
+  void read();
+  void replay();
+
+  std::filesystem::path folder_;
+  Scoreboard board_;
+  Identity read_from_;
+  std::uintmax_t journal_end_ = 0;  // what of the journal is in the board
+  std::size_t journal_lines_ = 0;
+};
+
+}  // namespace assay::store

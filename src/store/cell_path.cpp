@@ -1,0 +1,53 @@
+#include "store/cell_path.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+
+#include "util/files.h"
+#include "util/sha256.h"
+
+namespace assay::store {
+namespace {
+
+// A file name may have 255 bytes. Two of these, an ending and a temporary one fit into them.
+constexpr std::size_t kLongest = 100;
+
+bool is_plain(unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-'; }
+
+// The name with other bytes than plain ones as %XX, and dots where `dots` says so. What is too long
+// ends in '~', which is not plain, and the hash of the whole.
+std::string escaped(const std::string& name, bool dots) {
+  std::string text;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool kept = is_plain(byte) || (c == '.' && dots && !text.empty());
+    text += kept ? std::string(1, c) : fmt::format("%{:02X}", byte);
+  }
+  if (text.size() <= kLongest) return text;
+  const std::string hash = "~" + sha256_hex(name).substr(0, 32);
+  return text.substr(0, kLongest - hash.size()) + hash;
+}
+
+std::string required(const char* what, const std::string& name) {
+  if (name.empty()) throw Error(fmt::format("a cell without a {}", what));
+  return name;
+}
+
+}  // namespace
+
+std::string cell_path(const CellKey& key) {
+  // A dot in the file's name separates the attempt from the device and nothing else.
+  const std::string attempt = key.attempt.empty() ? "" : escaped(key.attempt, false) + ".";
+  return fmt::format("{}/{}/{}{}.json", escaped(required("model", key.model), true),
+                     escaped(required("challenge", key.challenge), true), attempt,
+                     to_string(key.device));
+}
+
+std::string evidence_path(const CellKey& key) { return "cells/" + cell_path(key); }
+
+std::string evidence_path(const CellKey& key, const std::string& run_id) {
+  return "runs/" + escaped(run_id, true) + "/" + cell_path(key);
+}
+
+}  // namespace assay::store

@@ -1,0 +1,40 @@
+#include "store/folder_lock.h"
+
+#include <fmt/format.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <thread>
+
+namespace assay::store {
+
+bool try_lock(int fd, const std::filesystem::path& path) {
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return false;
+    if (errno != EINTR) fail_with_errno("lock", path);
+  }
+  return true;
+}
+
+FolderLock::FolderLock(const std::filesystem::path& folder, std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds kPause{2};
+  const std::filesystem::path path = folder / ".lock";
+  fd_ = Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!fd_) fail_with_errno("open", path);
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!try_lock(fd_.get(), path)) {
+    if (std::chrono::steady_clock::now() >= deadline) {
+      throw Error(fmt::format(
+          "another assay has been writing in {} for more than {} s: `fuser {}` names "
+          "it; end it, or use another --results",
+          folder.string(), std::chrono::duration_cast<std::chrono::seconds>(patience).count(),
+          path.string()));
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+// Not by closing alone: a process that is just being forked has the file open too.
+FolderLock::~FolderLock() { ::flock(fd_.get(), LOCK_UN); }
+
+}  // namespace assay::store

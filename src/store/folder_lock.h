@@ -1,0 +1,32 @@
+// One writer at a time in a results folder, among all processes.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+
+#include "util/fd.h"
+
+namespace assay::store {
+
+inline constexpr std::chrono::seconds kLockPatience{60};
+
+// Held for the short moments of writing. The kernel lets go of it when its holder dies, however
+// that dies. Not recursive: who holds it must not ask for it again.
+class FolderLock {
+ public:
+  // Waits for its turn; throws Error that says whom to look for when that takes longer than
+  // `patience`.
+  explicit FolderLock(const std::filesystem::path& folder,
+                      std::chrono::milliseconds patience = kLockPatience);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+
+ private:
+  Fd fd_;
+};
+
+// Takes an exclusive flock on an open file without waiting; false when another holds it. `path` is
+// for the error.
+bool try_lock(int fd, const std::filesystem::path& path);
+
+}  // namespace assay::store

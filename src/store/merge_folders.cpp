@@ -1,0 +1,105 @@
+#include "store/merge_folders.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "grade/documents.h"
+#include "grade/evidence.h"
+#include "grade/scoreboard.h"
+#include "spec/json_schema.h"
+#include "store/board_file.h"
+#include "store/cell_path.h"
+#include "store/evidence_file.h"
+#include "store/folder_lock.h"
+#include "store/line_file.h"
+
+namespace assay::store {
+namespace fs = std::filesystem;
+namespace {
+
+class Merger {
+ public:
+  Merger(const fs::path& folder, const IncomingResults& incoming, Prefer prefer)
+      : folder_(folder), incoming_(incoming), prefer_(prefer), ours_(folder) {}
+
+  MergeCount run() {
+    for (const auto& [key, row] : incoming_.board().entries) take_in(row);
+    const FolderLock lock(folder_);
+    ours_.refresh();
+    Scoreboard board = ours_.board();
+    for (const BoardRow* row : preferred_) {
+      copy_evidence(*row);
+      board.entries.insert_or_assign(row->key, *row);
+      ++count_.replaced;
+    }
+    ours_.write(board);
+    return count_;
+  }
+
+ private:
+  // Locked for one cell at a time: others may be running. What a journal would not hold, because it
+  // is older than what it replaces, waits until the board is written whole.
+  void take_in(const BoardRow& row) {
+    const FolderLock lock(folder_);
+    ours_.refresh();
+    const Arrival what = arrival(ours_.board(), row);
+    if (what == Arrival::same) {
+      ++count_.same;
+    } else if (prefer_ == Prefer::ours && what != Arrival::added) {
+      ++count_.ours;
+    } else if (is_placed(what)) {
+      ++(what == Arrival::added ? count_.added : count_.replaced);
+      copy_evidence(row);
+      ours_.append(row);
+    } else if (prefer_ == Prefer::theirs) {
+      preferred_.push_back(&row);
+    } else {
+      ++(what == Arrival::lesser ? count_.lesser : count_.older);
+    }
+  }
+
+  // Evidence of ours would say nothing about their score.
+  void copy_evidence(const BoardRow& row) {
+    const std::string text = incoming_.evidence(row);
+    if (!text.empty()) return write_evidence(folder_, row.evidence.path, text);
+    remove_evidence(folder_, row.evidence);
+    ++count_.without_evidence;
+  }
+
+  const fs::path& folder_;
+  const IncomingResults& incoming_;
+  Prefer prefer_;
+  BoardFile ours_;
+  std::vector<const BoardRow*> preferred_;
+  MergeCount count_;
+};
+
+}  // namespace
+
+IncomingResults::IncomingResults(fs::path folder)
+    : folder_(std::move(folder)), board_(read_board(folder_)) {
+  const fs::path path = board_path(folder_);
+  if (!fs::exists(path)) {
+    if (!fs::exists(journal_path(folder_)))
+      throw Error(fmt::format("{} holds no results: expected {}", folder_.string(), path.string()));
+    return;
+  }
+  const nlohmann::json j = parse_json(read_file(path), path.string());
+  if (schema_of(j) != 1) return;
+  for (const BoardEntry& e : read_scoreboard_1(j, path.string()))
+    evidence_of_schema_1_[e.cell.key] = evidence_text({"", e});
+}
+
+std::string IncomingResults::evidence(const BoardRow& row) const {
+  const auto converted = evidence_of_schema_1_.find(row.key);
+  if (converted != evidence_of_schema_1_.end()) return converted->second;
+  return find_evidence(folder_, row.evidence).text;
+}
+
+MergeCount merge_results(const fs::path& folder, const IncomingResults& incoming, Prefer prefer) {
+  return Merger(folder, incoming, prefer).run();
+}
+
+}  // namespace assay::store

@@ -1,0 +1,60 @@
+// A results folder as a run writes it: evidence, board and the record of the run.
+//
+// A finished cell is written in this order, each step on disk before the next: its evidence, which
+// names the run; a line of the board's journal; a line of the run's record. A kill leaves any
+// prefix of that, and adopt() completes it without measuring again. Several processes may write to
+// one folder: each step that depends on the board is taken under the folder's lock, on the board as
+// all have left it.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "assay/results.h"
+#include "grade/evidence.h"
+#include "store/board_file.h"
+#include "store/run_record.h"
+
+namespace assay::store {
+
+// Boards up to this size are written whole after every cell, so that people see them grow.
+inline constexpr std::size_t kSmallBoard = 64;
+
+class ResultStore {
+ public:
+  // Proves that the folder can be written and reads the board, see migrate.h. Throws Error
+  // otherwise.
+  explicit ResultStore(std::filesystem::path folder);
+
+  // What migrate() did, a sentence or "".
+  const std::string& migration() const { return migration_; }
+
+  void start(RunStart);
+  // Goes on with the newest run that did not finish and that no process is running; throws Error
+  // when there is none.
+  const RunRecord& resume();
+
+  // REQUIRE that a run was started or resumed.
+
+  // Completes what a kill left of a cell that this run measured: evidence that its record lacks.
+  // False when there is none.
+  bool adopt(const CellKey&);
+  Arrival add(const BoardEntry&);
+  void finish();
+
+  const RunRecord& run() const { return log_->record(); }
+  const Scoreboard& board() const { return board_.board(); }
+  const std::filesystem::path& run_path() const { return log_->path(); }
+  std::filesystem::path board_path() const { return store::board_path(folder_); }
+
+ private:
+  Arrival place(const Evidence&);
+
+  std::filesystem::path folder_;
+  std::string migration_;
+  BoardFile board_;
+  std::optional<RunLog> log_;
+};
+
+}  // namespace assay::store

@@ -1,0 +1,69 @@
+// What a run did: results/runs/<run-id>.jsonl, a line for its beginning, for each finished cell,
+// and for its end. The cells' measurements are elsewhere, as evidence.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "assay/results.h"
+#include "grade/scoreboard.h"
+#include "util/fd.h"
+
+namespace assay::store {
+
+struct RunStart {
+  std::string run_id;
+  std::string started_at;                             // UTC, ISO 8601
+  nlohmann::json options = nlohmann::json::object();  // as given on the command line
+  std::uint64_t seed = 0;
+  Machine machine;
+  std::string assay_version, assay_commit;
+};
+
+struct RunCell {
+  CellKey key;
+  std::string spec_hash, source_hash;
+  Verdict verdict = Verdict::skipped;
+  std::optional<double> total;
+  EvidenceRef evidence;
+  Arrival arrival = Arrival::added;
+};
+RunCell run_cell(const BoardRow&, Arrival);
+
+struct RunRecord {
+  RunStart start;
+  std::map<CellKey, RunCell> cells;  // as they were last measured
+  bool finished = false;
+};
+
+// Throws Error naming the file and line. A record without a whole line has an empty run_id.
+RunRecord read_run(const std::filesystem::path&);
+
+// The record of a run as the process writes it that is running it. No other can do so meanwhile:
+// the file is locked until this is destroyed or the process dies.
+class RunLog {
+ public:
+  // In the folder of runs. When another run began in the same second with the same seed, "-2" or so
+  // is added to the id.
+  static RunLog begin(const std::filesystem::path& runs, RunStart);
+  // Nothing when a process is running it, or a kill came before its first line was whole.
+  static std::optional<RunLog> resume(const std::filesystem::path& record);
+
+  const RunRecord& record() const { return record_; }
+  const std::filesystem::path& path() const { return path_; }
+  void add(const RunCell&);
+  void finish();
+
+ private:
+  RunLog(std::filesystem::path path, Fd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+
+  std::filesystem::path path_;
+  Fd lock_;
+  RunRecord record_;
+};
+
+}  // namespace assay::store

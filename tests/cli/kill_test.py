@@ -1,0 +1,186 @@
+"""Kills `assay run` at any moment, hundreds of times, and resumes it: nothing that was finished is lost.
+
+Usage: kill_test.py ASSAY ROOT [KILLS]. Uses only the standard library. Takes some minutes.
+"""
+import ctypes
+import hashlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ASSAY, ROOT = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+KILLS = int(sys.argv[3]) if len(sys.argv) > 3 else 200
+CHALLENGES = ("fused_softmax_topk", "layer_norm_backward")
+MODELS = ("alice", "bob")
+PR_SET_CHILD_SUBREAPER = 36
+ORPHANS_END_WITHIN = 10.0  # seconds: the machine may be busy
+
+
+def check(condition, message):
+    if not condition:
+        sys.exit(f"kill_test: {message}")
+
+
+def submit(submissions):
+    for model in MODELS:
+        for challenge in CHALLENGES:
+            source = (ROOT / "submissions" / "textbook" / challenge / "submission.cpp").read_text()
+            folder = submissions / model / challenge
+            folder.mkdir(parents=True)
+            (folder / "submission.cpp").write_text(f"{source}// {model}\n")
+
+
+def start(submissions, results, *options):
+    command = [ASSAY, "--root", ROOT, "run", "--submissions", submissions, "--results", results, "--quick", *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def descendants():
+    """Processes that were started by those that are gone; they are ours now."""
+    children = set()
+    for task in pathlib.Path("/proc/self/task").iterdir():
+        children |= set((task / "children").read_text().split())
+    return children
+
+
+def reap():
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0] != 0:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def check_no_orphans():
+    deadline = time.monotonic() + ORPHANS_END_WITHIN
+    while True:
+        reap()
+        left = descendants()
+        if not left:
+            return
+        if time.monotonic() > deadline:
+            names = [pathlib.Path(f"/proc/{pid}/comm").read_text().strip() for pid in left]
+            sys.exit(f"kill_test: orphans survive: {names}")
+        time.sleep(0.01)
+
+
+def whole_lines(path):
+    """A kill may tear the last line."""
+    text = path.read_bytes() if path.exists() else b""
+    return [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
+
+
+def read_board(results):
+    """{cell: row}, after a look at every file of the folder."""
+    rows = {}
+    board = results / "scoreboard.json"
+    entries = json.loads(board.read_text())["entries"] if board.exists() else []
+    for entry in entries + whole_lines(results / "scoreboard.journal"):
+        cell = entry["cell"]
+        rows[cell["model"], cell["challenge"]] = entry
+    for record in results.glob("runs/*.jsonl"):
+        whole_lines(record)
+    for evidence in results.glob("cells/**/*.json"):
+        json.loads(evidence.read_text())
+    return rows
+
+
+def record_of(results, seed):
+    """The lines of the run with that seed; none when it was killed before it began."""
+    for path in results.glob("runs/*.jsonl"):
+        lines = whole_lines(path)
+        if lines and lines[0]["seed"] == str(seed):
+            return lines
+    return []
+
+
+def without_its_evidence(results, rows):
+    def matches(row):
+        path = results / row["evidence"]["path"]
+        return path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == row["evidence"]["sha256"]
+
+    return [cell for cell, row in rows.items() if not matches(row)]
+
+
+def untimed(rows):
+    """What a board says that does not depend on the clock or the seed."""
+    def stable(row):
+        dimensions = {d["name"]: (d["points"], d["why"]) for d in row["score"]["dimensions"]}
+        dimensions = {name: dimensions[name] for name in ("correctness", "completeness")}
+        cell = {key: row["cell"][key] for key in ("spec_hash", "source_hash", "isolation", "attempt", "device")}
+        return row["score"]["verdict"], row["score"]["capped"], row["score"]["flags"], dimensions, cell
+
+    return {cell: stable(row) for cell, row in rows.items()}
+
+
+def finish(process):
+    output, _ = process.communicate(timeout=600)
+    check(process.returncode == 0, output)
+    return output
+
+
+def main():
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    seed = random.randrange(1 << 32)
+    print(f"kill_test: {KILLS} kills, seed {seed}")
+    dice = random.Random(seed)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="assay-kill-"))
+    try:
+        submissions, results = folder / "submissions", folder / "results"
+        submit(submissions)
+        finish(start(submissions, folder / "warm"))  # everything is compiled from here on
+        began = time.monotonic()
+        finish(start(submissions, folder / "calm"))
+        longest = time.monotonic() - began
+        calm = read_board(folder / "calm")
+        check(len(calm) == len(MODELS) * len(CHALLENGES), "the undisturbed run is not whole")
+
+        run_seed, begun, resumed, finished = 1, False, 0, 0
+        stored = {}
+        for kill in range(1, KILLS + 1):
+            options = ["--resume"] if begun else ["--seed", str(run_seed)]
+            process = start(submissions, results, *options)
+            time.sleep(dice.uniform(0, longest))
+            process.send_signal(signal.SIGKILL)
+            output, _ = process.communicate()
+            check_no_orphans()
+            resumed += begun
+            rows = read_board(results)
+            now = {cell: row for cell, row in rows.items() if row["cell"]["seed"] == str(run_seed)}
+            for cell, row in stored.items():
+                check(now.get(cell) == row, f"kill {kill}: {cell} was on the board and is lost or measured again")
+            check(len(without_its_evidence(results, rows)) <= 1, f"kill {kill}: evidence of several cells is not theirs")
+            check(process.returncode in (0, -signal.SIGKILL), output)
+            stored, record = now, record_of(results, run_seed)
+            begun = bool(record)
+            if record[-1:] == [{"finished": True}]:  # faster than the kill
+                check(len(now) == len(calm), f"kill {kill}: a finished run has {len(now)} cells\n{output}")
+                run_seed, begun, stored, finished = run_seed + 1, False, {}, finished + 1
+        if begun:
+            finish(start(submissions, results, "--resume"))
+        else:
+            finish(start(submissions, results, "--seed", str(run_seed)))
+        rows = read_board(results)
+        for cell, row in stored.items():
+            check(rows.get(cell) == row, f"{cell} was on the board and is lost or measured again")
+        check({row["cell"]["seed"] for row in rows.values()} == {str(run_seed)}, "cells of several runs")
+        check(untimed(rows) == untimed(calm), f"the board differs:\n{untimed(rows)}\n{untimed(calm)}")
+        check(without_its_evidence(results, rows) == [], "evidence is missing")
+        # .probe: whether the folder can be written.
+        left = [str(p) for p in results.rglob("*") if p.is_file() and p.suffix not in (".json", ".jsonl")
+                and p.name != ".lock" and not p.name.startswith(".probe")]
+        check(left == [], f"left behind: {left}")
+        check(resumed > KILLS / 4, f"only {resumed} of {KILLS} kills met a resumed run: the moments are badly chosen")
+        print(f"kill_test: all is there after {KILLS} kills, {resumed} of them of resumed runs; {finished} were too late")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+main()

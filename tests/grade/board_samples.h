@@ -1,0 +1,37 @@
+// Results that are awkward to write down, and boards of them.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "../report/boards.h"
+
+namespace assay::testing {
+
+inline CellResult awkward_cell() {
+  CellResult cell = sample_cell(sample_spec(), "model \"x\" <b>");
+  cell.seed = std::numeric_limits<std::uint64_t>::max();
+  cell.tests_note = {Note::Kind::tests_not_run, "line\nbreak\ttab \x01 é"};
+  CaseResult& a = case_of(cell, "core_a");
+  a.verdict = Verdict::wrong_answer;
+  a.error = HUGE_VAL;
+  a.accuracy = std::numeric_limits<double>::quiet_NaN();
+  a.bound = 0.1 + 0.2;
+  a.detail = "dx[0,1]: got nan, expected 1 | \\ \x01 é";
+  a.metrics.push_back({"negative", -HUGE_VAL});
+  a.seconds = 5e-324;
+  CaseResult& t = case_of(cell, "timed_a");
+  t.samples[3] = {};
+  t.samples[4].submission = 1e-300;
+  return cell;
+}
+
+inline BoardEntry entry_of(CellResult cell) { return graded_entry(sample_spec(), std::move(cell)); }
+
+inline Scoreboard board_of(const std::vector<CellResult>& cells) {
+  Scoreboard board;
+  for (const CellResult& c : cells) merge(board, row_of(entry_of(c)));
+  return board;
+}
+
+}  // namespace assay::testing

@@ -1,0 +1,329 @@
+#include "store/result_store.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <random>
+#include <thread>
+
+#include "store/cell_path.h"
+#include "store/evidence_file.h"
+#include "store/line_file.h"
+#include "store_samples.h"
+#include "support/child_process.h"
+#include "support/error_of.h"
+
+namespace assay::store {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ChildProcess;
+using testing::entry_at;
+using ::testing::HasSubstr;
+using testing::key_of;
+using ::testing::Pair;
+using testing::quick_entry_at;
+using testing::run_start;
+using testing::times;
+using ::testing::UnorderedElementsAre;
+
+class ResultStoreTest : public ::testing::Test {
+ protected:
+  // What find_evidence says of each cell of the board that it finds fault with.
+  std::vector<std::string> problems() const {
+    std::vector<std::string> all;
+    for (const auto& [key, row] : read_board(folder).entries) {
+      const FoundEvidence found = find_evidence(folder, row.evidence);
+      if (!found.problem.empty()) all.push_back(found.problem);
+    }
+    return all;
+  }
+  testing::TemporaryFolder temporary;
+  const fs::path& folder = temporary.path;
+};
+
+TEST_F(ResultStoreTest, AFinishedCellIsOnDisk) {
+  ResultStore store(folder);
+  store.start(run_start("r"));
+  EXPECT_EQ(store.add(entry_at("a", "1")), Arrival::added);
+  EXPECT_THAT(times(read_board(folder)), UnorderedElementsAre(Pair("a", "1")));
+  const BoardRow row = read_board(folder).entries.at(key_of("a"));
+  EXPECT_EQ(row.evidence.path, "cells/a/layer_norm_backward/cpu.json");
+  EXPECT_EQ(find_evidence(folder, row.evidence).text, evidence_text({"r", entry_at("a", "1")}));
+  const RunRecord run = read_run(store.run_path());
+  EXPECT_FALSE(run.finished);
+  ASSERT_EQ(run.cells.size(), 1u);
+  EXPECT_EQ(run.cells.at(key_of("a")).source_hash, "source-hash");
+  EXPECT_EQ(run.cells.at(key_of("a")).total, row.score.total);
+  EXPECT_EQ(run.cells.at(key_of("a")).evidence.path, row.evidence.path);
+  store.finish();
+  EXPECT_TRUE(read_run(store.run_path()).finished);
+}
+
+TEST_F(ResultStoreTest, ASmallBoardIsWrittenWholeAtOnceALargeOneAtTheEnd) {
+  ResultStore store(folder);
+  store.start(run_start("r"));
+  for (std::size_t i = 0; i <= kSmallBoard; ++i) {
+    EXPECT_FALSE(fs::exists(journal_path(folder))) << i;
+    store.add(entry_at("m" + std::to_string(i), "1"));
+  }
+  EXPECT_EQ(read_lines(journal_path(folder)).lines.size(), 1u);
+  store.finish();
+  EXPECT_FALSE(fs::exists(journal_path(folder)));
+  EXPECT_EQ(read_board(folder).entries.size(), kSmallBoard + 1);
+}
+
+TEST_F(ResultStoreTest, ALesserResultLeavesBoardAndEvidenceAlone) {
+  ResultStore store(folder);
+  store.start(run_start("r"));
+  store.add(entry_at("a", "1"));
+  EXPECT_EQ(store.add(quick_entry_at("a", "2")), Arrival::lesser);
+  RunCell cell = read_run(store.run_path()).cells.at(key_of("a"));
+  EXPECT_EQ(cell.arrival, Arrival::lesser);
+  EXPECT_EQ(cell.evidence.path, "runs/r/a/layer_norm_backward/cpu.json");
+  EXPECT_TRUE(fs::exists(folder / cell.evidence.path));
+  EXPECT_EQ(store.add(entry_at("a", "0")), Arrival::older);
+  cell = read_run(store.run_path()).cells.at(key_of("a"));
+  EXPECT_EQ(cell.arrival, Arrival::older);
+  EXPECT_THAT(times(read_board(folder)), UnorderedElementsAre(Pair("a", "1")));
+  EXPECT_TRUE(problems().empty());
+}
+
+TEST_F(ResultStoreTest, NamesThatAreNotTextAreRefused) {
+  ResultStore store(folder);
+  store.start(run_start("r"));
+  EXPECT_THAT(testing::error_of([&] { store.add(entry_at("m\xff", "1")); }),
+              HasSubstr("'m\\xff' is not plain text"));
+}
+
+TEST_F(ResultStoreTest, AFolderThatCannotBeWrittenIsNamed) {
+  write_file_atomically(folder / "file", "x");
+  EXPECT_THAT(testing::error_of([&] { ResultStore store(folder / "file"); }),
+              HasSubstr((folder / "file").string()));
+}
+
+// --- runs --------------------------------------------------------------------
+
+TEST_F(ResultStoreTest, TheNewestUnfinishedRunIsResumed) {
+  for (const char* id : {"1", "2", "3"}) {
+    ResultStore store(folder);
+    store.start(run_start(id));
+    store.add(entry_at("a", id));
+    if (id[0] == '3') store.finish();
+  }
+  ResultStore store(folder);
+  const RunRecord& run = store.resume();
+  EXPECT_EQ(run.start.run_id, "2");
+  EXPECT_EQ(run.start.seed, 42u);
+  EXPECT_EQ(run.start.options.at("models").at(0), "textbook");
+  EXPECT_EQ(run.cells.size(), 1u);
+  store.add(entry_at("b", "4"));
+  store.finish();
+  EXPECT_EQ(read_run(folder / "runs" / "2.jsonl").cells.size(), 2u);
+}
+
+TEST_F(ResultStoreTest, ARunThatIsRunningIsNotResumed) {
+  ResultStore running(folder);
+  running.start(run_start("1"));
+  ResultStore other(folder);
+  EXPECT_THAT(testing::error_of([&] { other.resume(); }), HasSubstr("nothing to resume"));
+}
+
+TEST_F(ResultStoreTest, TwoRunsOfTheSameSecondAndSeedHaveRecordsOfTheirOwn) {
+  ResultStore a(folder), b(folder);
+  a.start(run_start("1"));
+  b.start(run_start("1"));
+  a.add(entry_at("a", "1"));
+  b.add(entry_at("b", "1"));
+  EXPECT_NE(a.run_path(), b.run_path());
+  EXPECT_TRUE(read_run(a.run_path()).cells.contains(key_of("a")));
+  EXPECT_FALSE(read_run(a.run_path()).cells.contains(key_of("b")));
+  EXPECT_EQ(read_run(b.run_path()).start.run_id, "1-2");
+}
+
+TEST_F(ResultStoreTest, ARunKilledBeforeItsFirstLineIsNoRun) {
+  { ResultStore make_folders(folder); }
+  write_file_atomically(folder / "runs" / "1.jsonl", "{\"schema\": 2, \"kin");
+  ResultStore store(folder);
+  EXPECT_THAT(testing::error_of([&] { store.resume(); }), HasSubstr("nothing to resume"));
+}
+
+TEST_F(ResultStoreTest, AnUnfinishedRunOfSchema1IsRefusedInWords) {
+  ResultStore store(folder);
+  const fs::path old = folder / "runs" / "1.json";
+  write_file_atomically(old, R"({"schema": 1, "kind": "run", "finished": false})");
+  const std::string error = testing::error_of([&] { store.resume(); });
+  EXPECT_THAT(error, HasSubstr(old.string() + " was begun by an older assay"));
+  write_file_atomically(old, R"({"schema": 1, "kind": "run", "finished": true})");
+  EXPECT_THAT(testing::error_of([&] { store.resume(); }), HasSubstr("nothing to resume"));
+}
+
+// --- what a kill leaves ------------------------------------------------------
+
+TEST_F(ResultStoreTest, EvidenceThatReachedNeitherBoardNorRecordIsAdopted) {
+  {
+    ResultStore store(folder);
+    store.start(run_start("1"));
+  }
+  write_evidence(folder, evidence_path(key_of("a")), evidence_text({"1", entry_at("a", "5")}));
+  write_evidence(folder, evidence_path(key_of("b")), evidence_text({"0", entry_at("b", "5")}));
+  ResultStore store(folder);
+  store.resume();
+  EXPECT_TRUE(store.adopt(key_of("a")));
+  EXPECT_FALSE(store.adopt(key_of("b")));  // of another run
+  EXPECT_FALSE(store.adopt(key_of("c")));
+  EXPECT_THAT(times(read_board(folder)), UnorderedElementsAre(Pair("a", "5")));
+  EXPECT_EQ(read_run(store.run_path()).cells.size(), 1u);
+  EXPECT_FALSE(store.adopt(key_of("a")));
+  EXPECT_EQ(read_lines(store.run_path()).lines.size(), 2u);
+}
+
+TEST_F(ResultStoreTest, ACellMeasuredAgainInTheSameRunIsAdopted) {
+  {
+    ResultStore store(folder);
+    store.start(run_start("1"));
+    store.add(entry_at("a", "5"));
+  }
+  write_evidence(folder, evidence_path(key_of("a")), evidence_text({"1", entry_at("a", "6")}));
+  ResultStore store(folder);
+  store.resume();
+  EXPECT_TRUE(store.adopt(key_of("a")));
+  EXPECT_THAT(times(read_board(folder)), UnorderedElementsAre(Pair("a", "6")));
+}
+
+TEST_F(ResultStoreTest, LesserEvidenceIsAdoptedToo) {
+  ResultStore(folder).start(run_start("0"));
+  {
+    ResultStore store(folder);
+    store.start(run_start("1"));
+    store.add(entry_at("a", "5"));
+  }
+  const std::string path = evidence_path(key_of("b"), "1");
+  write_evidence(folder, path, evidence_text({"1", quick_entry_at("b", "6")}));
+  ResultStore store(folder);
+  store.resume();
+  EXPECT_TRUE(store.adopt(key_of("b")));
+}
+
+// Adds the cells of a run, each telling the parent when it is stored.
+constexpr int kCells = 80;  // more than a board that is written whole each time
+
+std::string model(int i) { return "model" + std::to_string(i); }
+
+void work(const fs::path& folder, const std::string& round, bool resume, const ChildProcess& self) {
+  ResultStore store(folder);
+  if (resume) {
+    store.resume();
+  } else {
+    store.start(run_start(round));
+  }
+  for (int i = 0; i < kCells; ++i) {
+    const CellKey key = key_of(model(i));
+    if (store.run().cells.contains(key) || store.adopt(key)) continue;
+    store.add(entry_at(model(i), round));
+    self.signal();
+  }
+  store.finish();
+}
+
+bool can_be_resumed(const fs::path& folder) {
+  ResultStore store(folder);
+  return testing::error_of([&] { store.resume(); }) == "no error";
+}
+
+// Kills hundreds of writers at any moment. After each kill every file is whole and nothing that was
+// stored is missing; in the end the board is that of undisturbed runs.
+TEST_F(ResultStoreTest, KillsAtAnyMomentLoseNothing) {
+  constexpr int kKills = 300;
+  std::mt19937 random(std::random_device{}());
+  std::uniform_int_distribution<int> microseconds(0, 20000);
+  int kills = 0, rounds = 0;
+  while (kills < kKills) {
+    const std::string round = fmt::format("{:04}", ++rounds);
+    bool begun = false;
+    int stored = 0;
+    for (int status = -1; status != 0;) {
+      ChildProcess writer([&](const ChildProcess& self) { work(folder, round, begun, self); });
+      std::this_thread::sleep_for(std::chrono::microseconds(microseconds(random)));
+      if (kills < kKills) {
+        writer.kill();
+        ++kills;
+      } else {
+        status = writer.wait();
+        ASSERT_EQ(status, 0);
+      }
+      while (writer.wait_for_signal()) ++stored;
+      const Scoreboard board = read_board(folder);
+      const auto of_round = std::ranges::count_if(
+          board.entries, [&](const auto& e) { return e.second.finished_at == round; });
+      ASSERT_GE(of_round, stored) << "cells that were stored are lost after kill " << kills;
+      ASSERT_LE(problems().size(), 1u);  // the one that was being replaced
+      begun = can_be_resumed(folder);
+      if (!begun && of_round > 0) {  // killed when all was done
+        ASSERT_EQ(of_round, kCells);
+        break;
+      }
+    }
+  }
+  const Scoreboard killed = read_board(folder);
+  EXPECT_EQ(problems(), std::vector<std::string>{});
+  const testing::TemporaryFolder calm;
+  ChildProcess undisturbed([&](const ChildProcess& self) {
+    work(calm.path, fmt::format("{:04}", rounds), false, self);
+  });
+  EXPECT_EQ(undisturbed.wait(), 0);
+  EXPECT_EQ(scoreboard_text(killed), scoreboard_text(read_board(calm.path)));
+  for (const auto& file : fs::recursive_directory_iterator(folder / "cells"))
+    EXPECT_TRUE(file.is_directory() || file.path().extension() == ".json") << file.path();
+}
+
+TEST_F(ResultStoreTest, TwoRunsInOneFolderKeepEachOthersCells) {
+  constexpr int kOwn = 24;
+  const auto run = [&](const std::string& name) {
+    return [&folder = folder, name](const ChildProcess&) {
+      ResultStore store(folder);
+      store.start(run_start(name));
+      for (int i = 0; i < kOwn; ++i) {
+        store.add(entry_at(name + std::to_string(i), "1"));
+        if (i % 4 == 0) store.add(entry_at("both" + std::to_string(i), name));
+      }
+      store.finish();
+    };
+  };
+  ChildProcess a(run("a")), b(run("b"));
+  EXPECT_EQ(a.wait(), 0);
+  EXPECT_EQ(b.wait(), 0);
+  const Scoreboard board = read_board(folder);
+  EXPECT_EQ(board.entries.size(), 2u * kOwn + kOwn / 4);
+  for (const auto& [name, time] : times(board))
+    EXPECT_EQ(time, name[0] == 'b' && name[1] == 'o' ? "b" : "1");
+  EXPECT_TRUE(problems().empty());
+}
+
+// A limit on the size of files stands for a full disk.
+TEST_F(ResultStoreTest, AFullDiskLosesNothing) {
+  {
+    ResultStore store(folder);
+    store.start(run_start("1"));
+    store.add(entry_at("a", "1"));
+    store.finish();
+  }
+  ChildProcess full([&](const ChildProcess&) {
+    ResultStore store(folder);
+    store.start(run_start("2"));
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4000, 4000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const std::string error = testing::error_of([&] { store.add(entry_at("b", "2")); });
+    if (error.find("File too large") == error.npos) ::_exit(3);
+  });
+  EXPECT_EQ(full.wait(), 0);
+  EXPECT_THAT(times(read_board(folder)), UnorderedElementsAre(Pair("a", "1")));
+  EXPECT_TRUE(problems().empty());
+}
+
+}  // namespace
+}  // namespace assay::store

@@ -1,0 +1,20 @@
+// What went wrong, in words.
+#pragma once
+
+#include <string>
+
+#include "util/files.h"
+
+namespace assay::testing {
+
+template <class Action>
+std::string error_of(Action action) {
+  try {
+    action();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+}  // namespace assay::testing
