@@ -85,7 +85,7 @@ struct Mutant {
   std::string subject;   // "naive", "par" or the name of a wrong example
   bool correct = false;  // naive and par are; tests must accept these and reject the others
   TestVerdict verdict = TestVerdict::not_run;
-  std::string reason;  // what the tests returned, the signal, the compiler's log
+  std::string reason{};  // what the tests returned, the signal, the compiler's log
   double seconds = 0;
 
   bool judged_rightly() const {
@@ -120,6 +120,9 @@ struct CellKey {
   Device device = Device::cpu;
   auto operator<=>(const CellKey&) const = default;
 };
+
+// "model/challenge", with "/2" for attempt 2 and " (sim)" for another device than the CPU.
+std::string to_string(const CellKey&);
 
 // One cell as run, before grading. A stored cell can be graded again without running anything.
 struct CellResult {

@@ -6,7 +6,9 @@
 #include <memory>
 #include <span>
 
+#include "assay/parallel.h"
 #include "cli/pipeline.h"
+#include "cli/run_cells.h"
 #include "measure/machine.h"
 #include "report/terminal.h"
 #include "spec/spec.h"
@@ -76,7 +78,7 @@ int replay_case(const Harness& harness, const RerunCommand& c, const ChallengeSp
     throw Error(unknown_name("case", c.only, case_names(spec)));
   }
   run::CellRunner runner(
-      *harness.builder,
+      run::real_world(*harness.builder),
       {harness.tier.tier, seed, {false, c.only, false, {}}, simulator_threads(1)});
   CellResult cell = runner.check(spec, submission);
   runner.time_together(spec, std::span(&cell, 1));
@@ -108,12 +110,14 @@ int execute(const Context& context, const RerunCommand& c) {
   store::ResultStore store(c.results.empty() ? context.results()
                                              : std::filesystem::path(c.results));
   fmt::print(stderr, "{}", store.migration());
-  run::CellRunner runner(*harness.builder, {harness.tier.tier, seed, {}, simulator_threads(1)});
+  run::CellRunner runner(run::real_world(*harness.builder),
+                         {harness.tier.tier, seed, {}, simulator_threads(1)});
   store.start(new_run(harness, seed, {{"models", {c.model}}, {"challenges", {c.challenge}}}));
   std::vector<BoardEntry> entries;
   {
     Progress progress(1);
-    entries = run_cells(harness, runner, specs, {submission}, 1, store, progress);
+    entries = run_cells(harness, runner, specs, {submission},
+                        static_cast<std::size_t>(available_cores()), store, progress);
   }
   store.finish();
   fmt::print("{}", summary(entries, specs));

@@ -7,12 +7,11 @@
 #include <memory>
 
 #include "assay/parallel.h"
-#include "cli/jobs.h"
 #include "cli/pipeline.h"
+#include "cli/run_cells.h"
 #include "measure/machine.h"
 #include "report/terminal.h"
 #include "results/lookup.h"
-#include "run/own_tests.h"
 #include "util/files.h"
 
 namespace assay::cli {
@@ -118,38 +117,14 @@ void print_account(const run::TimeAccount& account, double wall_s) {
       account.total - account.submission - account.reference - account.timing - account.workers);
 }
 
-// What cells of C++ answers share, built before them: baselines, and what submissions' own tests are run on.
-void build_shared(Builder& builder, run::CellRunner& runner,
-                  const std::vector<ChallengeSpec>& specs,
-                  const std::vector<Submission>& submissions, bool own_tests, std::size_t jobs,
-                  Progress& progress) {
-  struct Step {
-    const ChallengeSpec* spec;
-    std::optional<run::TestSubject> subject;  // none: the baselines
-  };
-  std::vector<Step> steps;
-  for (const ChallengeSpec& spec : specs) {
-    bool used = false, tested = false;
-    for (const Submission& s : submissions) {
-      if (s.challenge != spec.name || s.language != Language::cpp) continue;
-      used = true;
-      tested = tested || (own_tests && !s.test_source.empty());
-    }
-    if (used) steps.push_back({&spec, {}});
-    if (!tested) continue;
-    for (run::TestSubject& subject : run::test_subjects(spec))
-      steps.push_back({&spec, std::move(subject)});
-  }
-  for_each_job(steps.size(), jobs, [&](std::size_t i) {
-    const auto& [spec, subject] = steps[i];
-    progress.status(fmt::format("building {}/{}: {} {}", i + 1, steps.size(), spec->name,
-                                subject ? subject->name : "baselines"));
-    if (subject) {
-      run::build_subject(builder, *spec, *subject);
-    } else {
-      runner.baselines(*spec);
-    }
-  });
+run::RunOptions run_options(const RunCommand& c, const Harness& harness,
+                            const std::vector<Submission>& submissions) {
+  const auto simulated = static_cast<std::size_t>(
+      std::ranges::count(submissions, Language::cuda, &Submission::language));
+  return {.tier = harness.tier.tier,
+          .seed = c.seed.value_or(random_seed()),
+          .filter = {.quick = c.quick},
+          .simulator_threads = simulator_threads(std::min(c.jobs, simulated))};
 }
 
 int execute(const Context& context, RunCommand c) {
@@ -176,27 +151,25 @@ int execute(const Context& context, RunCommand c) {
     throw Error("no submissions match: see 'assay list' for what is there");
   }
 
-  Harness harness = set_up(context, c.harness);
-  harness.gpu = c.gpu;
-  calibrate(harness.machine);
-  run::RunOptions options{
-      harness.tier.tier, c.seed.value_or(random_seed()), {c.quick, "", false, {}}};
-  const auto simulated = static_cast<std::size_t>(
-      std::ranges::count(submissions, Language::cuda, &Submission::language));
-  options.simulator_threads = simulator_threads(std::min(c.jobs, simulated));
-  run::CellRunner runner(*harness.builder, options);
-  if (!c.resume) store.start(new_run(harness, options.seed, remembered(c)));
-
   std::vector<BoardEntry> entries;
+  run::TimeAccount account;
   {
     Progress progress(submissions.size());
+    auto measuring = progress.begin("measuring the machine");
+    Harness harness = set_up(context, c.harness);
+    harness.gpu = c.gpu;
+    calibrate(harness.machine);
+    measuring.reset();
+    const run::RunOptions options = run_options(c, harness, submissions);
+    run::CellRunner runner(run::real_world(*harness.builder), options);
+    if (!c.resume) store.start(new_run(harness, options.seed, remembered(c)));
     progress.note(fmt::format("{} submissions, seed {}, isolation {}", submissions.size(),
                               options.seed, to_string(harness.tier.tier)));
-    build_shared(*harness.builder, runner, specs, submissions, !c.quick, c.jobs, progress);
     entries = run_cells(harness, runner, specs, submissions, c.jobs, store, progress);
+    account = runner.account();
   }
   store.finish();
-  print_account(runner.account(),
+  print_account(account,
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   print_summary(c, store, entries, specs);
   return kDone;

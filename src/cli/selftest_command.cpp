@@ -11,13 +11,13 @@
 
 #include "assay/parallel.h"
 #include "cli/harness.h"
-#include "cli/jobs.h"
 #include "cli/pipeline.h"
 #include "cli/progress.h"
 #include "grade/grade.h"
 #include "run/cell.h"
 #include "spec/spec.h"
 #include "util/files.h"
+#include "util/jobs.h"
 #include "util/text.h"
 
 namespace assay::cli {
@@ -134,14 +134,14 @@ void print_matrix(const std::vector<Row>& rows) {
 int execute(const Context& context, const SelftestCommand& c) {
   const std::vector<ChallengeSpec> specs = load_specs(context, c.challenges);
   Harness harness = set_up(context, c.harness);
-  run::CellRunner runner(*harness.builder, {harness.tier.tier, c.seed, {}});
+  run::CellRunner runner(run::real_world(*harness.builder), {harness.tier.tier, c.seed, {}});
   std::vector<Row> rows = plan_rows(specs, c);
   {
     Progress progress(rows.size());
     for_each_job(rows.size(), c.jobs, [&](std::size_t i) {
       Row& row = rows[i];
+      const auto activity = progress.begin("checking " + row.example.name);
       const BuildResult built = runner.build_example(*row.spec, row.example);
-      progress.status("checking " + row.example.name);
       row.cell = runner.check_built(*row.spec, built, run::cases_for(row.example, c.every_case));
       if (!run::needs_timing(*row.spec, row.example)) {
         judge(row);
@@ -150,7 +150,7 @@ int execute(const Context& context, const SelftestCommand& c) {
     });
     for (Row& row : rows) {
       if (!run::needs_timing(*row.spec, row.example)) continue;
-      progress.status("timing " + row.example.name);
+      const auto activity = progress.begin("timing " + row.example.name);
       runner.time_example(*row.spec, row.cell, run::cases_for(row.example, c.every_case));
       judge(row);
       progress.finished(row.example.name);

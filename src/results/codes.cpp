@@ -1,4 +1,4 @@
-// The names of enumerations in files.
+// The names of enumerations in files, and of cells.
 #include <array>
 #include <span>
 
@@ -72,6 +72,13 @@ const char* code(Note::Kind kind) { return kNoteKinds[static_cast<std::size_t>(k
 
 std::optional<Note::Kind> note_kind_from_code(const std::string& text) {
   return from_code<Note::Kind>(kNoteKinds, text);
+}
+
+std::string to_string(const CellKey& key) {
+  std::string text = key.model + "/" + key.challenge;
+  if (!key.attempt.empty()) text += "/" + key.attempt;
+  if (key.device != Device::cpu) text += std::string(" (") + to_string(key.device) + ")";
+  return text;
 }
 
 }  // namespace assay

@@ -1,41 +1,24 @@
 #include "run/cell.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <chrono>
+#include <ctime>
+#include <exception>
 #include <filesystem>
 #include <iterator>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "assay/parallel.h"
-#include "measure/machine.h"
 #include "run/begin_result.h"
-#include "run/challenge_registry.h"
-#include "run/kept_work.h"
+#include "run/exclusive.h"
+#include "run/fault.h"
 #include "run/own_tests.h"
 #include "spec/spec.h"
-#include "util/files.h"
 #include "util/sha256.h"
-#include "util/text.h"
 
 namespace assay::run {
 namespace fs = std::filesystem;
 namespace {
-
-std::uint32_t challenge_index(const std::string& name) {
-  const auto rows = challenge_rows();
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].name == name) return static_cast<std::uint32_t>(i);
-  }
-  throw Error(fmt::format("challenge {} is not compiled in: configure and build again", name));
-}
-
-const Challenge& challenge_of(const ChallengeSpec& spec) {
-  return challenge_rows()[challenge_index(spec.name)].get();
-}
 
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
@@ -46,17 +29,16 @@ std::string utc_now() {
   return text;
 }
 
-// Runs `step`; a fault of the harness is retried once and then recorded in the cell.
+// Runs `step`; a fault of the harness, whatever was thrown, is retried once and then recorded in the
+// cell, so that the others go on.
 template <class Step>
 void guard(CellResult& cell, Step step) {
   for (int attempt = 0;; ++attempt) {
     try {
       return step();
-    } catch (const Error& e) {
+    } catch (const std::exception& fault) {
       if (attempt == 0) continue;
-      cell.build.verdict = Verdict::harness_error;
-      cell.build.log = e.what();
-      return;
+      return end_with_fault(cell, fault);
     }
   }
 }
@@ -93,62 +75,23 @@ CaseFilter cases_for(const Example& example, bool every_case) {
           .and_correctness = every_case || example.kind != Example::Kind::wrong};
 }
 
-WorkerSettings CellRunner::worker_settings(const ChallengeSpec& spec,
-                                           const fs::path& library) const {
-  WorkerSettings settings;
-  settings.tier = options_.tier;
-  settings.library = library;
-  settings.challenge = challenge_index(spec.name);
-  settings.spec = &spec;
-  settings.threads = std::min(spec.limits.threads, available_cores());
-  return settings;
-}
-
-namespace {
-
-// nvcc takes a minute for templates that it unrolls.
-double build_limit(const ChallengeSpec& spec, Language language) {
-  constexpr double kCudaBuildTime = 300;
-  return language == Language::cuda ? std::max(kCudaBuildTime, spec.limits.build_time_s)
-                                    : spec.limits.build_time_s;
-}
-
-}  // namespace
-
 BuildResult CellRunner::build(const ChallengeSpec& spec, const Submission& submission) {
   BuildResult result;
   if (!submission.rejected.empty()) {
     result.record.verdict = Verdict::build_error;
     result.record.log = submission.rejected;
   } else {
-    result = builder_.build({submission.sources,
-                             {challenge_file(spec, "abi.h")},
-                             build_limit(spec, submission.language),
-                             submission.language});
+    result = world_.compile({.sources = submission.sources,
+                             .headers = {challenge_file(spec, "abi.h")},
+                             .time_limit_s = build_limit(spec, submission.language),
+                             .language = submission.language});
   }
   result.record.source_hash = source_hash(submission);
   return result;
 }
 
-fs::path CellRunner::baseline(const ChallengeSpec& spec, const std::string& file) {
-  const Language language = file.ends_with(".cu") ? Language::cuda : Language::cpp;
-  const BuildResult result = builder_.build({{challenge_file(spec, file)},
-                                             baseline_headers(spec),
-                                             build_limit(spec, language),
-                                             language});
-  if (result.record.verdict != Verdict::ok) {
-    throw Error(
-        fmt::format("{}/{} does not compile:\n{}", spec.directory, file, result.record.log));
-  }
-  return result.library;
-}
-
-Baselines CellRunner::baselines(const ChallengeSpec& spec) {
-  return {baseline(spec, "naive.cpp"), baseline(spec, "par.cpp")};
-}
-
 BuildResult CellRunner::build_example(const ChallengeSpec& spec, const Example& example) {
-  BuildResult result = builder_.build(
+  BuildResult result = world_.compile(
       {.sources = {example.source},
        .headers = example_headers(spec),
        .time_limit_s = spec.limits.build_time_s,
@@ -158,7 +101,8 @@ BuildResult CellRunner::build_example(const ChallengeSpec& spec, const Example& 
 }
 
 CellResult CellRunner::check(const ChallengeSpec& spec, const Submission& submission) {
-  CellResult cell;
+  CellResult cell = new_cell(spec, {});
+  cell.finished_at = utc_now();
   guard(cell, [&] {
     const BuildResult built = build(spec, submission);
     cell = submission.language == Language::cuda ? simulate_built(spec, built)
@@ -188,33 +132,32 @@ CellResult CellRunner::check_built(const ChallengeSpec& spec, const BuildResult&
     }
     guard(cell, [&] {
       TimeAccount account;
-      cell.cases = run_correctness(challenge_of(spec), worker_settings(spec, built.library),
-                                   options_.seed, filter, account);
-      add(account);
+      cell.cases = run_correctness(
+          {world_, challenge_of(spec), worker_settings(world_, options_, spec, built.library),
+           options_.seed, account},
+          filter);
+      account_.add(account);
     });
   }
   cell.finished_at = utc_now();
   return cell;
 }
 
-WorkerSettings CellRunner::simulator_settings(const ChallengeSpec& spec,
-                                              const fs::path& library) const {
-  WorkerSettings settings = worker_settings(spec, library);
-  settings.device.emplace();
-  settings.device->threads = options_.simulator_threads;
-  return settings;
-}
-
 namespace {
 
-void add_least_work(const ChallengeSpec& spec, CaseResult& result) {
-  const Challenge& challenge = challenge_of(spec);
+// What the timed cases of a simulated cell are graded by, besides the submission's own work.
+void add_scale(const Challenge& challenge, const ChallengeSpec& spec, Baselines& baselines,
+               CaseResult& result) {
   const CaseSpec& c = *find_case(spec, result.name);
-  const auto least = challenge.least_work(c, challenge.plan(c));
-  if (!least) return;
-  result.metrics.push_back({kLeastBytes, least->bytes});
-  result.metrics.push_back({kLeastFlops, least->flops});
-  result.metrics.push_back({kLeastLaunches, least->launches});
+  if (const auto least = challenge.least_work(c, challenge.plan(c))) {
+    result.metrics.push_back({kLeastBytes, least->bytes});
+    result.metrics.push_back({kLeastFlops, least->flops});
+    result.metrics.push_back({kLeastLaunches, least->launches});
+  }
+  if (const auto work = baselines.work(spec, "naive.cu", c.name))
+    add_metrics(result.metrics, *work, kNaivePrefix);
+  if (const auto work = baselines.work(spec, "par.cu", c.name))
+    add_metrics(result.metrics, *work, kParPrefix);
 }
 
 }  // namespace
@@ -225,68 +168,19 @@ CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildRes
     const ChallengeSpec spec = spec_for(Device::sim, whole);
     guard(cell, [&] {
       TimeAccount account;
-      cell.cases = run_simulated(challenge_of(spec), simulator_settings(spec, built.library),
-                                 options_.seed, options_.filter, account);
-      add(account);
+      cell.cases = run_simulated(
+          {world_, challenge_of(spec), simulator_settings(world_, options_, spec, built.library),
+           options_.seed, account},
+          options_.filter);
+      account_.add(account);
       for (CaseResult& c : cell.cases) {
-        if (c.group != CaseGroup::timed || c.verdict != Verdict::ok) continue;
-        add_least_work(spec, c);
-        if (const auto work = baseline_work(spec, "naive.cu", c.name))
-          add_metrics(c.metrics, *work, kNaivePrefix);
-        if (const auto work = baseline_work(spec, "par.cu", c.name))
-          add_metrics(c.metrics, *work, kParPrefix);
+        if (c.group == CaseGroup::timed && c.verdict == Verdict::ok)
+          add_scale(challenge_of(spec), spec, baselines_, c);
       }
     });
   }
   cell.finished_at = utc_now();
   return cell;
-}
-
-SimulatedWork CellRunner::simulate_baseline(const ChallengeSpec& spec, const std::string& file,
-                                            const std::string& case_name) {
-  constexpr std::uint64_t kSeed = 1;  // not the run's: what is found is kept for all runs
-  const fs::path library = baseline(spec, file);
-  const fs::path kept = work_file(builder_.cache().folder(), library, spec, case_name);
-  if (const auto work = load_work(kept)) return *work;
-  TimeAccount account;
-  const CaseFilter only{.only = case_name};
-  const std::vector<CaseResult> results =
-      run_simulated(challenge_of(spec), simulator_settings(spec, library), kSeed, only, account);
-  add(account);
-  const auto work = results.empty() ? std::nullopt : simulated_work(results.front().metrics);
-  if (!work || results.front().verdict != Verdict::ok) {
-    throw Error(fmt::format("{}/{} failed the case {}: {}", spec.directory, file, case_name,
-                            results.empty() ? "it was not run" : results.front().detail));
-  }
-  save_work(kept, *work);
-  return *work;
-}
-
-// What the challenge's own kernels do in a case; nothing where it has none. Once is enough: others
-// wait meanwhile.
-std::optional<SimulatedWork> CellRunner::baseline_work(const ChallengeSpec& spec,
-                                                       const std::string& file,
-                                                       const std::string& case_name) {
-  if (!fs::exists(fs::path(spec.directory) / file)) return std::nullopt;
-  const std::string key = fmt::format("{}/{}/{}", spec.name, file, case_name);
-  std::shared_future<SimulatedWork> work;
-  {
-    const std::lock_guard lock(baselines_mutex_);
-    const auto [at, is_new] = baselines_.try_emplace(key);
-    if (is_new) {  // runs in the thread that asks for it first
-      at->second = std::async(std::launch::deferred, [=, this] {
-                     return simulate_baseline(spec, file, case_name);
-                   }).share();
-    }
-    work = at->second;
-  }
-  try {
-    return work.get();
-  } catch (...) {  // a retry shall try again
-    const std::lock_guard lock(baselines_mutex_);
-    baselines_.erase(key);
-    throw;
-  }
 }
 
 fs::path CellRunner::library_of(const ChallengeSpec& spec, const CellResult& cell) const {
@@ -320,15 +214,17 @@ void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult> 
     if (may_time(challenge_of(spec), wanted, cell)) ready.push_back(&cell);
   }
   const auto time = [&](std::span<CellResult* const> group) {
-    const Baselines naive_and_par = baselines(spec);
+    const BaselineLibraries naive_and_par = baselines_.libraries(spec);
     std::vector<fs::path> libraries;
     for (const CellResult* cell : group) libraries.push_back(library_of(spec, *cell));
     std::vector<std::vector<CaseResult>> timed;
     for (const CaseSpec* c : wanted) {
       TimeAccount account;
-      timed.push_back(run_timed(challenge_of(spec), *c, worker_settings(spec, {}), naive_and_par,
-                                libraries, options_.seed, filter.quick, account));
-      add(account);
+      timed.push_back(
+          run_timed({world_, challenge_of(spec), worker_settings(world_, options_, spec, {}),
+                     options_.seed, account},
+                    *c, naive_and_par, libraries, filter.quick));
+      account_.add(account);
     }
     for (std::size_t i = 0; i < group.size(); ++i) {
       for (std::vector<CaseResult>& results : timed)
@@ -339,50 +235,13 @@ void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult> 
   if (ready.size() > 1) {
     try {
       return time(ready);
-    } catch (const Error&) {
+    } catch (const std::exception&) {
       // A fault of the harness; each alone, so that it is not all who pay for it.
     }
   }
   for (CellResult* cell : ready) {
     guard(*cell, [&] { time(std::span(&cell, 1)); });
   }
-}
-
-// Seconds that par takes for the case that sets the pace.
-double CellRunner::time_pace(const ChallengeSpec& spec, const std::string& of) {
-  const CaseSpec& sets_pace = *find_case(spec, of);
-  TimeAccount account;
-  const double seconds =
-      time_par(challenge_of(spec), sets_pace, worker_settings(spec, baseline(spec, "par.cpp")),
-               options_.seed, account);
-  add(account);
-  return seconds;
-}
-
-// Of several repetitions the fastest, each in a worker of its own; the first that fails ends them.
-CaseResult CellRunner::run_alone(const ChallengeSpec& spec, const CaseSpec& c,
-                                 const fs::path& library) {
-  ChallengeSpec alone = spec;
-  alone.cases = {c};
-  const WorkerSettings settings = worker_settings(alone, library);
-  TimeAccount account;
-  std::optional<CaseResult> fastest;
-  const ProcessorTicks before = processor_ticks();
-  for (int i = 0; i < c.repetitions; ++i) {
-    CaseResult result = run_correctness(challenge_of(spec), settings, options_.seed,
-                                        {.only = c.name, .exclusive = true}, account)
-                            .at(0);
-    if (!c.pace.of.empty()) result.metrics.push_back({"budget_s", c.params.at("seconds")});
-    const bool failed = result.verdict != Verdict::ok;
-    if (failed || !fastest || result.seconds < fastest->seconds) fastest = std::move(result);
-    if (failed) break;
-  }
-  add(account);
-  if (c.repetitions > 1 && fastest->verdict == Verdict::ok) {
-    fastest->metrics.push_back({"fastest_us", 1e6 * fastest->seconds});
-  }
-  fastest->metrics.push_back({kStolenShare, stolen_share(before, processor_ticks())});
-  return *fastest;
 }
 
 void CellRunner::run_exclusive(const ChallengeSpec& spec, CellResult& cell,
@@ -393,23 +252,35 @@ void CellRunner::run_exclusive(const ChallengeSpec& spec, CellResult& cell,
   }
   if (wanted.empty() || !may_time(challenge_of(spec), wanted, cell)) return;
   guard(cell, [&] {
-    std::map<std::string, double> paces;  // one for all of the cell's cases that share it
-    std::vector<CaseResult> results;
-    for (const CaseSpec* c : wanted) {
-      CaseSpec as_run = *c;
-      if (const std::string& of = c->pace.of; !of.empty()) {
-        if (!paces.contains(of)) paces[of] = time_pace(spec, of);
-        as_run = paced(*c, paces[of]);
-      }
-      results.push_back(run_alone(spec, as_run, library_of(spec, cell)));
-    }
+    TimeAccount account;
+    std::vector<CaseResult> results = run::run_exclusive(
+        {world_, challenge_of(spec),
+         worker_settings(world_, options_, spec, library_of(spec, cell)), options_.seed, account},
+        wanted, [&] { return baselines_.library(spec, "par.cpp"); });
+    account_.add(account);
     std::ranges::move(results, std::back_inserter(cell.cases));
   });
   cell.finished_at = utc_now();
 }
 
+bool CellRunner::tries_own_tests() const {
+  return !options_.filter.quick && options_.filter.only.empty();
+}
+
+std::vector<SharedBuild> CellRunner::shared_builds(const ChallengeSpec& spec, bool own_tests) {
+  std::vector<SharedBuild> builds;
+  for (const char* file : {"naive.cpp", "par.cpp"})
+    builds.push_back({file, [this, &spec, file] { baselines_.library(spec, file); }});
+  if (!own_tests || !tries_own_tests()) return builds;
+  for (const TestSubject& subject : test_subjects(spec)) {
+    builds.push_back({"tests with " + subject.name,
+                      [this, &spec, subject] { build_subject(world_.compile, spec, subject); }});
+  }
+  return builds;
+}
+
 void CellRunner::run_own_tests(const ChallengeSpec& spec, const Submission& submission,
-                               CellResult& cell) {
+                               CellResult& cell, std::size_t jobs) {
   if (submission.language == Language::cuda) {
     cell.tests_note = {Note::Kind::tests_not_run,
                        "not run: what tests must accept and reject is written in C++"};
@@ -419,24 +290,14 @@ void CellRunner::run_own_tests(const ChallengeSpec& spec, const Submission& subm
     cell.tests_note = {Note::Kind::no_tests, "ships no test.cpp"};
     return;
   }
-  if (options_.filter.quick || !options_.filter.only.empty()) {
+  if (!tries_own_tests()) {
     cell.tests_note = {Note::Kind::tests_not_run, "not run in a partial run"};
     return;
   }
   guard(cell, [&] {
-    cell.mutants =
-        run::run_own_tests(builder_, spec, worker_settings(spec, {}), submission.test_source);
+    cell.mutants = run::run_own_tests(world_, spec, worker_settings(world_, options_, spec, {}),
+                                      submission.test_source, jobs);
   });
-}
-
-void CellRunner::add(const TimeAccount& account) {
-  const std::lock_guard lock(mutex_);
-  account_.add(account);
-}
-
-TimeAccount CellRunner::account() const {
-  const std::lock_guard lock(mutex_);
-  return account_;
 }
 
 }  // namespace assay::run

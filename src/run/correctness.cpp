@@ -20,13 +20,13 @@ namespace {
 // Runs the cases of one submission one after the other, starting workers as needed.
 class Session {
  public:
-  Session(const Challenge& challenge, const WorkerSettings& settings, std::uint64_t run_seed,
-          std::vector<PlannedCase> cases, TimeAccount& account)
-      : challenge_(challenge),
-        settings_(settings),
-        run_seed_(run_seed),
+  Session(const Bench& bench, std::vector<PlannedCase> cases)
+      : make_worker_(bench.world.make_worker),
+        challenge_(bench.challenge),
+        settings_(bench.settings),
+        run_seed_(bench.run_seed),
         cases_(std::move(cases)),
-        account_(account),
+        account_(bench.account),
         input_("input", capacity(&Layout::input_bytes), Arena::Access::worker_reads) {
     if (!settings_.device) return;
     const std::size_t bytes = capacity(&Layout::device_bytes);
@@ -80,8 +80,8 @@ class Session {
   std::optional<Outcome> start_worker() {
     const Charge charge(account_.workers);
     ++account_.workers_started;
-    worker_ = std::make_unique<WorkerProcess>(settings_, input_, capacity(&Layout::output_bytes),
-                                              device_ ? &*device_ : nullptr);
+    worker_ = make_worker_(settings_, input_, capacity(&Layout::output_bytes),
+                           device_ ? &*device_ : nullptr);
     const Outcome outcome = worker_->load();
     if (outcome.verdict == Verdict::ok) return std::nullopt;
     worker_.reset();
@@ -170,6 +170,7 @@ class Session {
     return bytes;
   }
 
+  const WorkerFactory& make_worker_;
   const Challenge& challenge_;
   WorkerSettings settings_;
   const std::uint64_t run_seed_;
@@ -177,13 +178,19 @@ class Session {
   TimeAccount& account_;
   Arena input_;
   std::optional<Arena> device_;
-  std::unique_ptr<WorkerProcess> worker_;
+  std::unique_ptr<Worker> worker_;
   std::string needs_gpu_;
   std::optional<Outcome> load_failure_;
   std::uint64_t runs_ = 0;
   int timeouts_ = 0;
   Verdict last_timeout_ = Verdict::time_limit;
 };
+
+std::vector<CaseResult> run_all(const Bench& bench, std::vector<PlannedCase> cases) {
+  if (cases.empty()) return {};
+  const Charge charge(bench.account.total);
+  return Session(bench, std::move(cases)).run();
+}
 
 }  // namespace
 
@@ -205,29 +212,21 @@ std::uint64_t case_seed(std::uint64_t run_seed, const std::string& challenge,
   return substream(run_seed, hash);
 }
 
-std::vector<CaseResult> run_correctness(const Challenge& challenge, const WorkerSettings& settings,
-                                        std::uint64_t run_seed, const CaseFilter& filter,
-                                        TimeAccount& account) {
+std::vector<CaseResult> run_correctness(const Bench& bench, const CaseFilter& filter) {
   std::vector<PlannedCase> cases;
-  for (const CaseSpec& spec : settings.spec->cases) {
+  for (const CaseSpec& spec : bench.spec().cases) {
     const bool wanted = spec.group != CaseGroup::timed && spec.exclusive == filter.exclusive;
-    if (wanted && filter.takes(spec)) cases.push_back(plan_case(challenge, spec));
+    if (wanted && filter.takes(spec)) cases.push_back(plan_case(bench.challenge, spec));
   }
-  if (cases.empty()) return {};
-  const Charge charge(account.total);
-  return Session(challenge, settings, run_seed, std::move(cases), account).run();
+  return run_all(bench, std::move(cases));
 }
 
-std::vector<CaseResult> run_simulated(const Challenge& challenge, const WorkerSettings& settings,
-                                      std::uint64_t run_seed, const CaseFilter& filter,
-                                      TimeAccount& account) {
+std::vector<CaseResult> run_simulated(const Bench& bench, const CaseFilter& filter) {
   std::vector<PlannedCase> cases;
-  for (const CaseSpec& spec : settings.spec->cases) {
-    if (filter.takes(spec)) cases.push_back(plan_case(challenge, spec, Memory::device));
+  for (const CaseSpec& spec : bench.spec().cases) {
+    if (filter.takes(spec)) cases.push_back(plan_case(bench.challenge, spec, Memory::device));
   }
-  if (cases.empty()) return {};
-  const Charge charge(account.total);
-  return Session(challenge, settings, run_seed, std::move(cases), account).run();
+  return run_all(bench, std::move(cases));
 }
 
 }  // namespace assay::run

@@ -2,14 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "assay/results.h"
-#include "run/time_account.h"
-#include "run/worker_process.h"
+#include "run/bench.h"
 
 namespace assay::run {
 
@@ -35,13 +32,11 @@ std::uint64_t case_seed(std::uint64_t run_seed, const std::string& challenge,
 // starts a fresh one, because memory that earlier calls left with the process would be no growth. A
 // case that kills the worker costs only itself. Every case gets a result, in spec order. A submission
 // that does not load gives every case its load_error. Throws Error for faults of the harness.
-std::vector<CaseResult> run_correctness(const Challenge&, const WorkerSettings&,
-                                        std::uint64_t run_seed, const CaseFilter&, TimeAccount&);
+std::vector<CaseResult> run_correctness(const Bench&, const CaseFilter&);
 
 // The same on the simulated device that the settings ask for, where the spec's timed cases run like
 // others, on a fresh device as resource cases do: what they do is counted. Once a case turns out to
 // need what the simulator lacks, every case needs a GPU and says why.
-std::vector<CaseResult> run_simulated(const Challenge&, const WorkerSettings&,
-                                      std::uint64_t run_seed, const CaseFilter&, TimeAccount&);
+std::vector<CaseResult> run_simulated(const Bench&, const CaseFilter&);
 
 }  // namespace assay::run

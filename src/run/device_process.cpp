@@ -6,7 +6,6 @@
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 
-#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -36,17 +35,6 @@ std::string text_of(const char (&text)[n]) {
 
 }  // namespace
 
-void DeviceReport::add(const DeviceReport& later, bool counts) {
-  const std::uint64_t most = std::max(work.device_bytes, later.work.device_bytes);
-  if (counts) work = later.work;
-  work.device_bytes = most;
-  if (findings == 0) first_finding = later.first_finding;
-  findings += later.findings;
-  if (unsupported.empty()) unsupported = later.unsupported;
-  if (invalid_ptx.empty()) invalid_ptx = later.invalid_ptx;
-  over_limit = over_limit || later.over_limit;
-}
-
 DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings, Arena& arena)
     : arena_(arena),
       control_("device control", sizeof(device::Control), Arena::Access::worker_writes),
@@ -62,7 +50,7 @@ DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings,
   sandbox::Program program;
   program.policy = sandbox::Policy::worker;
   program.mounts = sandbox::library_mounts();
-  program.exec_fd = sandbox::device_image_fd();
+  program.exec_fd = settings.image_fd >= 0 ? settings.image_fd : sandbox::device_image_fd();
   program.argv = {"device", std::to_string(settings.memory_bytes),
                   std::to_string(settings.launch_limit), std::to_string(settings.threads)};
   // In descriptor order 0..9; see wire/device.h.

@@ -9,32 +9,13 @@
 #include <vector>
 
 #include "assay/challenge.h"
-#include "results/simulated_work.h"
 #include "run/arena.h"
+#include "run/device_report.h"
 #include "run/layout.h"
 #include "sandbox/sandbox.h"
 #include "wire/device.h"
 
 namespace assay::run {
-
-struct DeviceSettings {
-  std::uint64_t memory_bytes = std::uint64_t{1} << 30;
-  std::uint64_t launch_limit = kInstructionLimit;  // warp instructions of one launch
-  unsigned threads = 1;  // that simulate blocks; results do not depend on it
-};
-
-// What happened on the device in one phase or more.
-struct DeviceReport {
-  SimulatedWork work;
-  std::uint64_t findings = 0;  // places where a check found something
-  std::string first_finding;   // in words, made printable
-  std::string unsupported;     // what needs a GPU, "" if nothing does
-  std::string invalid_ptx;
-  bool over_limit = false;  // too many instructions
-
-  // A later phase. Its work takes the place of what stood here if it is the one that counts; most memory stays.
-  void add(const DeviceReport& later, bool counts);
-};
 
 class DeviceProcess {
  public:

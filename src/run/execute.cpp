@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "assay/abi.h"
-#include "assay/parallel.h"
-#include "measure/machine.h"
 #include "run/begin_result.h"
 #include "run/judge.h"
 
@@ -54,18 +51,7 @@ double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) * 1e-6
 
 }  // namespace
 
-void flush_caches() {
-  static std::vector<std::uint64_t> buffer(
-      std::clamp<std::size_t>(2 * static_cast<std::size_t>(last_level_cache_bytes()), 32u << 20,
-                              160u << 20) /
-      sizeof(std::uint64_t));
-  parallel_for(static_cast<std::int64_t>(buffer.size()), 1 << 16,
-               [](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t i = begin; i < end; ++i) ++buffer[static_cast<std::size_t>(i)];
-               });
-}
-
-CaseResult execute(WorkerProcess& worker, CaseInput& input, const ExecuteOptions& options,
+CaseResult execute(Worker& worker, CaseInput& input, const ExecuteOptions& options,
                    TimeAccount& account) {
   const PlannedCase& planned = input.planned();
   CaseResult result = begin_result(input.challenge(), *planned.spec);
@@ -92,7 +78,7 @@ CaseResult execute(WorkerProcess& worker, CaseInput& input, const ExecuteOptions
     {
       const Charge charge(account.timing);
       input.reveal(phase);
-      if (options.flush_caches && phase == planned.plan.timed_phase) flush_caches();
+      if (options.flush_caches && phase == planned.plan.timed_phase) options.flush_caches();
     }
     outcome = worker.run(phase, *planned.spec, server.get());
     account.submission += outcome.seconds + outcome.device_seconds;

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "assay/results.h"
 #include "run/case_input.h"
 #include "run/time_account.h"
-#include "run/worker_process.h"
+#include "run/worker.h"
 
 namespace assay::run {
 
@@ -17,15 +18,12 @@ struct ExecuteOptions {
   bool measure_memory = false;  // adds the metric scratch_bytes
   // With measure_memory: growth of the process beyond ctx->alloc that fails the case. 0: any passes.
   std::uint64_t heap_limit = 0;
-  bool flush_caches = false;  // before each phase
-  bool judge = true;          // off: only that the call succeeded; for trusted code
+  std::function<void()> flush_caches{};  // not empty: called before the timed phase
+  bool judge = true;                     // off: only that the call succeeded; for trusted code
 };
 
 // Runs every phase and judges the outputs. `result.seconds` is the time of the timed phase. The
 // worker is stopped before and after; afterwards it may have ended.
-CaseResult execute(WorkerProcess&, CaseInput&, const ExecuteOptions&, TimeAccount&);
-
-// Writes and reads a buffer larger than the last-level cache on every core.
-void flush_caches();
+CaseResult execute(Worker&, CaseInput&, const ExecuteOptions&, TimeAccount&);
 
 }  // namespace assay::run

@@ -3,41 +3,20 @@
 #include <fmt/format.h>
 
 #include "run/examples.h"
+#include "util/jobs.h"
 
 namespace assay::run {
 namespace {
 
-Outcome self_test(const WorkerSettings& settings) {
+Outcome self_test(const World& world, const WorkerSettings& settings) {
   constexpr double kTimeLimit = 60;
   Arena input("input", 4096 * 4, Arena::Access::worker_reads);
-  WorkerProcess worker(settings, input, 4096);
-  const Outcome loaded = worker.load();
-  return loaded.verdict == Verdict::ok ? worker.self_test(kTimeLimit) : loaded;
+  const auto worker = world.make_worker(settings, input, 4096, nullptr);
+  const Outcome loaded = worker->load();
+  return loaded.verdict == Verdict::ok ? worker->self_test(kTimeLimit) : loaded;
 }
 
-// The subject and the tests as one library, or why there is none.
-BuildResult build_together(Builder& builder, const ChallengeSpec& spec, const TestSubject& subject,
-                           const BuildResult& tests) {
-  BuildResult built = tests;
-  if (built.record.verdict == Verdict::ok) built = build_subject(builder, spec, subject);
-  if (built.record.verdict != Verdict::ok) return built;
-  return builder.build({.sources = {},
-                        .headers = {},
-                        .time_limit_s = spec.limits.build_time_s,
-                        .objects = {built.library, tests.library}});
-}
-
-Mutant judge_tests(Builder& builder, const ChallengeSpec& spec, WorkerSettings settings,
-                   const TestSubject& subject, const BuildResult& tests) {
-  Mutant mutant{.subject = subject.name, .correct = subject.correct, .reason = {}};
-  const BuildResult built = build_together(builder, spec, subject, tests);
-  if (built.record.verdict != Verdict::ok) {
-    mutant.verdict = TestVerdict::not_built;
-    mutant.reason = built.record.log;
-    return mutant;
-  }
-  settings.library = built.library;
-  const Outcome outcome = self_test(settings);
+void take_outcome(const Outcome& outcome, Mutant& mutant) {
   mutant.seconds = outcome.seconds;
   // An implementation that crashes under the tests has been rejected by them.
   const bool accepted = outcome.verdict == Verdict::ok && outcome.status == 0;
@@ -47,6 +26,29 @@ Mutant judge_tests(Builder& builder, const ChallengeSpec& spec, WorkerSettings s
   } else if (!accepted) {
     mutant.reason = fmt::format("returned {}", outcome.status);
   }
+}
+
+// `tests` is their object.
+Mutant judge_tests(const World& world, const ChallengeSpec& spec, WorkerSettings settings,
+                   const TestSubject& subject, const BuildResult& tests) {
+  Mutant mutant{.subject = subject.name, .correct = subject.correct};
+  const auto failed = [&](TestVerdict verdict, const BuildResult& built) {
+    mutant.verdict = verdict;
+    mutant.reason = built.record.log;
+    return mutant;
+  };
+  if (tests.record.verdict != Verdict::ok) return failed(TestVerdict::not_built, tests);
+  const BuildResult implementation = build_subject(world.compile, spec, subject);
+  // It is ours.
+  if (implementation.record.verdict != Verdict::ok)
+    return failed(TestVerdict::not_run, implementation);
+  const BuildResult both = world.compile({.sources = {},
+                                          .headers = {},
+                                          .time_limit_s = spec.limits.build_time_s,
+                                          .objects = {implementation.library, tests.library}});
+  if (both.record.verdict != Verdict::ok) return failed(TestVerdict::not_built, both);
+  settings.library = both.library;
+  take_outcome(self_test(world, settings), mutant);
   return mutant;
 }
 
@@ -64,23 +66,26 @@ std::vector<TestSubject> test_subjects(const ChallengeSpec& spec) {
   return subjects;
 }
 
-BuildResult build_subject(Builder& builder, const ChallengeSpec& spec, const TestSubject& subject) {
-  return builder.build({.sources = {{"implementation.cpp", subject.source.contents}},
-                        .headers = example_headers(spec),
-                        .time_limit_s = spec.limits.build_time_s,
-                        .object = true});
+BuildResult build_subject(const Compile& compile, const ChallengeSpec& spec,
+                          const TestSubject& subject) {
+  return compile({.sources = {{"implementation.cpp", subject.source.contents}},
+                  .headers = example_headers(spec),
+                  .time_limit_s = spec.limits.build_time_s,
+                  .object = true});
 }
 
-std::vector<Mutant> run_own_tests(Builder& builder, const ChallengeSpec& spec,
-                                  const WorkerSettings& settings, const std::string& test_source) {
-  const BuildResult tests = builder.build({.sources = {{"test.cpp", test_source}},
+std::vector<Mutant> run_own_tests(const World& world, const ChallengeSpec& spec,
+                                  const WorkerSettings& settings, const std::string& test_source,
+                                  std::size_t jobs) {
+  const BuildResult tests = world.compile({.sources = {{"test.cpp", test_source}},
                                            .headers = {challenge_file(spec, "abi.h")},
                                            .time_limit_s = spec.limits.build_time_s,
                                            .object = true});
-  std::vector<Mutant> mutants;
-  for (const TestSubject& subject : test_subjects(spec)) {
-    mutants.push_back(judge_tests(builder, spec, settings, subject, tests));
-  }
+  const std::vector<TestSubject> subjects = test_subjects(spec);
+  std::vector<Mutant> mutants(subjects.size());
+  for_each_job(subjects.size(), jobs, [&](std::size_t i) {
+    mutants[i] = judge_tests(world, spec, settings, subjects[i], tests);
+  });
   return mutants;
 }
 

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "assay/results.h"
-#include "build/builder.h"
-#include "run/worker_process.h"
+#include "run/world.h"
 #include "spec/spec.h"
 
 namespace assay::run {
@@ -23,10 +22,11 @@ std::vector<TestSubject> test_subjects(const ChallengeSpec&);
 
 // The object of a subject. All have the same name, and tests are compiled apart from them: else they could ask the
 // preprocessor or their own library which one they test.
-BuildResult build_subject(Builder&, const ChallengeSpec&, const TestSubject&);
+BuildResult build_subject(const Compile&, const ChallengeSpec&, const TestSubject&);
 
-// What the tests made of every subject. `settings` but for the library.
-std::vector<Mutant> run_own_tests(Builder&, const ChallengeSpec&, const WorkerSettings& settings,
-                                  const std::string& test_source);
+// What the tests made of every subject, tried on up to `jobs` threads. `settings` but for the library.
+std::vector<Mutant> run_own_tests(const World&, const ChallengeSpec&,
+                                  const WorkerSettings& settings, const std::string& test_source,
+                                  std::size_t jobs);
 
 }  // namespace assay::run

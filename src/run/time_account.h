@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <mutex>
 
 namespace assay::run {
 
@@ -22,6 +23,23 @@ struct TimeAccount {
     cases += other.cases;
     workers_started += other.workers_started;
   }
+};
+
+// To which several threads may add.
+class SharedAccount {
+ public:
+  void add(const TimeAccount& account) {
+    const std::lock_guard lock(mutex_);
+    total_.add(account);
+  }
+  TimeAccount total() const {
+    const std::lock_guard lock(mutex_);
+    return total_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  TimeAccount total_;
 };
 
 // Adds the time of its life to one entry of an account.

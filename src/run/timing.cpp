@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,28 +12,19 @@
 #include "measure/statistics.h"
 #include "run/begin_result.h"
 #include "run/case_input.h"
+#include "run/correctness.h"
 #include "run/execute.h"
+#include "run/repetitions.h"
 #include "util/files.h"
 
 namespace assay::run {
 namespace {
 
-// A slow submission is measured less often: repetitions stop when its calls have taken this long,
-// but not before kLeastRepetitions.
-constexpr double kSubmissionBudget = 8;
-constexpr int kLeastRepetitions = 3, kQuickRepetitions = 3;
-// Where the machine is busy the repetitions go on, up to so many times those of the spec and for so
-// long, until the interval of the submission's speed relative to par is this narrow over at least
-// so many rounds that were not disturbed.
-constexpr double kNarrow = 1.06;  // high / low
-constexpr std::size_t kLeastCalm = 5;
-constexpr int kMostTimes = 4;
-constexpr double kExtensionBudget = 1.5;
 constexpr int kPings = 7;
 
 struct Entrant {
   const char* name;
-  std::unique_ptr<WorkerProcess> worker;
+  std::unique_ptr<Worker> worker;
   bool has_run = false;
 };
 
@@ -48,25 +38,22 @@ struct Contender {
 
 class TimedCase {
  public:
-  TimedCase(const Challenge& challenge, const CaseSpec& spec, const WorkerSettings& settings,
-            const Baselines& baselines, std::span<const std::filesystem::path> submissions,
-            std::uint64_t seed, bool quick, TimeAccount& account)
-      : challenge_name_(settings.spec->name),
-        planned_(plan_case(challenge, spec)),
+  TimedCase(const Bench& bench, const CaseSpec& spec, const BaselineLibraries& baselines,
+            std::span<const std::filesystem::path> submissions, bool quick)
+      : bench_(bench),
+        planned_(plan_case(bench.challenge, spec)),
         input_arena_("input", planned_.layout.input_bytes, Arena::Access::worker_reads),
-        input_(challenge, planned_, input_arena_.data()),
-        seed_(seed),
-        random_(substream(seed, 0x04de4)),
-        quick_(quick),
-        repetitions_(quick ? kQuickRepetitions : spec.repetitions),
-        naive_repetitions_(quick ? 1 : spec.naive_repetitions),
-        account_(account),
-        naive_(entrant("naive", settings, baselines.naive)),
-        par_(entrant("par", settings, baselines.par)) {
-    CaseResult result = begin_result(challenge, spec, Verdict::ok);
-    result.seed = seed;
+        input_(bench.challenge, planned_, input_arena_.data()),
+        seed_(case_seed(bench.run_seed, bench.spec().name, spec.name)),
+        random_(substream(seed_, 0x04de4)),
+        repetitions_(spec, quick),
+        account_(bench.account),
+        naive_(entrant("naive", baselines.naive)),
+        par_(entrant("par", baselines.par)) {
+    CaseResult result = begin_result(bench.challenge, spec, Verdict::ok);
+    result.seed = seed_;
     for (const std::filesystem::path& library : submissions)
-      contenders_.push_back({entrant("submission", settings, library), result});
+      contenders_.push_back({entrant("submission", library), result});
   }
 
   std::vector<CaseResult> run() {
@@ -84,48 +71,24 @@ class TimedCase {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  Entrant entrant(const char* name, const WorkerSettings& settings,
-                  const std::filesystem::path& library) {
+  Entrant entrant(const char* name, const std::filesystem::path& library) {
     const Charge charge(account_.workers);
-    WorkerSettings own = settings;
-    own.library = library;
+    WorkerSettings settings = bench_.settings;
+    settings.library = library;
     ++account_.workers_started;
-    return {name, std::make_unique<WorkerProcess>(own, input_arena_, planned_.layout.output_bytes)};
+    return {name, bench_.world.make_worker(settings, input_arena_, planned_.layout.output_bytes,
+                                           nullptr)};
   }
 
   // Whether anybody takes part in the round; ends the case for those who have no need to.
   bool someone_wants(int round) {
     for (Contender& c : contenders_) {
-      c.over = c.over || !wants(c, round);
+      c.over =
+          c.over || !repetitions_.wants(round, {c.result.seconds, c.extended, c.result.samples});
       if (c.over) c.entrant.worker.reset();  // others may need its memory
     }
     return !std::ranges::all_of(contenders_, &Contender::over);
   }
-
-  bool wants(const Contender& c, int round) const {
-    if (round >= kLeastRepetitions && c.result.seconds > kSubmissionBudget) return false;
-    if (round < repetitions_) return true;
-    if (quick_ || round >= kMostTimes * repetitions_) return false;
-    return c.extended <= kExtensionBudget && !settled(c.result.samples);
-  }
-
-  static bool settled(std::span<const TimingSample> samples) {
-    const std::vector<TimingSample> calm = calm_rounds(samples);
-    if (calm.size() < kLeastCalm) return false;
-    std::vector<double> par, submission;
-    for (const TimingSample& s : calm) {
-      par.push_back(*s.par);
-      submission.push_back(*s.submission);
-    }
-    const Interval interval = estimate_ratio(par, submission).interval;
-    return interval.high <= kNarrow * interval.low;
-  }
-
-  // Naive keeps to its repetitions, and has a warm-up only in quick runs, where it is measured once:
-  // it is slow and only sets the scale.
-  bool naive_takes_part(int round) const { return round < 0 ? quick_ : round < naive_repetitions_; }
 
   void load_all() {
     const Charge charge(account_.workers);
@@ -152,7 +115,7 @@ class TimedCase {
   [[noreturn]] void baseline_failed(const Entrant& baseline, Verdict verdict,
                                     const std::string& detail) const {
     throw Error(fmt::format("{}: the {} implementation failed the timed case {}: {} ({})",
-                            challenge_name_, baseline.name, planned_.spec->name,
+                            bench_.spec().name, baseline.name, planned_.spec->name,
                             description(verdict), detail));
   }
 
@@ -165,7 +128,7 @@ class TimedCase {
   // Those who are still in it, shuffled. Naive's turn is that of a null pointer.
   std::vector<Contender*> random_order(int round) {
     std::vector<Contender*> order;
-    if (naive_takes_part(round)) order.push_back(nullptr);
+    if (repetitions_.naive_takes_part(round)) order.push_back(nullptr);
     for (Contender& c : contenders_) {
       if (!c.over) order.push_back(&c);
     }
@@ -178,7 +141,7 @@ class TimedCase {
 
   // The first round warms up; it is not recorded.
   void run_round(int round) {
-    const auto begin = Clock::now();
+    const double begin = bench_.world.now();
     if (round >= 0) poison_scratch(round);
     {
       const Charge charge(account_.reference);
@@ -193,18 +156,17 @@ class TimedCase {
         run_beside_par(*c, round);
       }
     }
-    const double share = std::chrono::duration<double>(Clock::now() - begin).count() /
-                         static_cast<double>(order.size());
+    const double share = (bench_.world.now() - begin) / static_cast<double>(order.size());
     for (Contender* c : order) {
       if (c == nullptr || c->over || round < 0) continue;
       c->result.samples.back().naive = naive;
-      if (round >= repetitions_) c->extended += share;
+      if (repetitions_.is_extension(round)) c->extended += share;
     }
   }
 
   // Submissions' scratch is poisoned while the old input still stands; the new one must stay unseen.
   void poison_scratch(int round) {
-    if (naive_takes_part(round) && naive_.has_run) prepare(naive_);
+    if (repetitions_.naive_takes_part(round) && naive_.has_run) prepare(naive_);
     const Charge charge(account_.timing);
     for (Contender& c : contenders_) {
       if (c.over) continue;
@@ -257,7 +219,7 @@ class TimedCase {
     options.case_id = ++runs_;
     options.poison_seed = substream(seed_, random_.next());
     options.make_resident = !entrant.has_run;
-    options.flush_caches = true;
+    options.flush_caches = bench_.world.flush_caches;
     options.judge = judge;
     entrant.has_run = true;
     return execute(*entrant.worker, input_, options, account_);
@@ -275,14 +237,13 @@ class TimedCase {
     if (run.accuracy) result.accuracy = std::max(result.accuracy.value_or(0), *run.accuracy);
   }
 
-  const std::string& challenge_name_;
+  const Bench& bench_;
   PlannedCase planned_;
   Arena input_arena_;
   CaseInput input_;
   std::uint64_t seed_;
   Random random_;
-  bool quick_;
-  int repetitions_, naive_repetitions_;
+  Repetitions repetitions_;
   TimeAccount& account_;
   Entrant naive_, par_;
   std::vector<Contender> contenders_;
@@ -292,40 +253,39 @@ class TimedCase {
 
 }  // namespace
 
-std::vector<CaseResult> run_timed(const Challenge& challenge, const CaseSpec& spec,
-                                  const WorkerSettings& settings, const Baselines& baselines,
-                                  std::span<const std::filesystem::path> submissions,
-                                  std::uint64_t run_seed, bool quick, TimeAccount& account) {
-  const Charge charge(account.total);
-  account.cases += static_cast<int>(submissions.size());
-  const std::uint64_t seed = case_seed(run_seed, settings.spec->name, spec.name);
-  return TimedCase(challenge, spec, settings, baselines, submissions, seed, quick, account).run();
+std::vector<CaseResult> run_timed(const Bench& bench, const CaseSpec& spec,
+                                  const BaselineLibraries& baselines,
+                                  std::span<const std::filesystem::path> submissions, bool quick) {
+  const Charge charge(bench.account.total);
+  bench.account.cases += static_cast<int>(submissions.size());
+  return TimedCase(bench, spec, baselines, submissions, quick).run();
 }
 
-double time_par(const Challenge& challenge, const CaseSpec& spec, const WorkerSettings& settings,
-                std::uint64_t run_seed, TimeAccount& account) {
+double time_par(const Bench& bench, const CaseSpec& spec) {
+  TimeAccount& account = bench.account;
   const Charge charge(account.total);
-  const std::uint64_t seed = case_seed(run_seed, settings.spec->name, spec.name);
-  const PlannedCase planned = plan_case(challenge, spec);
+  const std::uint64_t seed = case_seed(bench.run_seed, bench.spec().name, spec.name);
+  const PlannedCase planned = plan_case(bench.challenge, spec);
   Arena arena("input", planned.layout.input_bytes, Arena::Access::worker_reads);
-  CaseInput input(challenge, planned, arena.data());
+  CaseInput input(bench.challenge, planned, arena.data());
   {
     const Charge drawing(account.reference);
     input.draw(seed);
   }
-  WorkerProcess worker(settings, arena, planned.layout.output_bytes);
+  const auto worker =
+      bench.world.make_worker(bench.settings, arena, planned.layout.output_bytes, nullptr);
   ++account.workers_started;
-  if (const Outcome loaded = worker.load(); loaded.verdict != Verdict::ok) {
-    throw Error(fmt::format("{}: the par implementation does not load: {}", settings.spec->name,
+  if (const Outcome loaded = worker->load(); loaded.verdict != Verdict::ok) {
+    throw Error(fmt::format("{}: the par implementation does not load: {}", bench.spec().name,
                             loaded.detail));
   }
   ExecuteOptions options;
   options.case_id = 1;
   options.poison_seed = substream(seed, 1);
-  const CaseResult run = execute(worker, input, options, account);
+  const CaseResult run = execute(*worker, input, options, account);
   if (run.verdict != Verdict::ok) {
     throw Error(fmt::format("{}: the par implementation failed the case {}, which sets a pace: {}",
-                            settings.spec->name, spec.name, run.detail));
+                            bench.spec().name, spec.name, run.detail));
   }
   return run.seconds;
 }

@@ -1,18 +1,16 @@
 // Timed cases: submissions between the challenge's naive and par implementations.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <vector>
 
 #include "assay/results.h"
-#include "run/correctness.h"
-#include "run/worker_process.h"
+#include "run/bench.h"
 
 namespace assay::run {
 
-struct Baselines {
+struct BaselineLibraries {
   std::filesystem::path naive, par;
 };
 
@@ -20,17 +18,14 @@ struct Baselines {
 // run on the same fresh input, in random order, par right before or after each submission; each in a
 // worker of its own, with cold caches, and every output is checked. So a further submission costs
 // little more than its own calls and checks. Unless the run is quick, repetitions beyond those of the
-// spec follow while a ratio to par is unsteady. A wrong output ends the case for that submission with
+// spec follow while a ratio to par is unsteady (repetitions.h). A wrong output ends the case for that submission with
 // that verdict. The settings' library is not used. Throws Error when naive or par fails: that is the
 // harness's fault. Nothing else may run meanwhile.
-std::vector<CaseResult> run_timed(const Challenge&, const CaseSpec&, const WorkerSettings&,
-                                  const Baselines&,
-                                  std::span<const std::filesystem::path> submissions,
-                                  std::uint64_t run_seed, bool quick, TimeAccount&);
+std::vector<CaseResult> run_timed(const Bench&, const CaseSpec&, const BaselineLibraries&,
+                                  std::span<const std::filesystem::path> submissions, bool quick);
 
 // The seconds that par needs for a timed case, now, in a fresh worker. The settings name its
 // library. Throws Error when it fails. Nothing else may run meanwhile.
-double time_par(const Challenge&, const CaseSpec&, const WorkerSettings&, std::uint64_t run_seed,
-                TimeAccount&);
+double time_par(const Bench&, const CaseSpec&);
 
 }  // namespace assay::run

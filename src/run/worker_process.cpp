@@ -11,6 +11,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "sandbox/probe.h"
@@ -64,6 +65,11 @@ const char* signal_hint(int signal) {
     case SIGBUS: return " (access beyond a mapping)";
     default: return "";
   }
+}
+
+int image_of(const WorkerSettings& settings, bool with_device) {
+  if (settings.image_fd >= 0) return settings.image_fd;
+  return with_device ? sandbox::cuda_worker_image_fd() : sandbox::worker_image_fd();
 }
 
 // Copies into the memory of a stopped child; false where the kernel or the address forbids it.
@@ -128,8 +134,7 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
   program.mounts = sandbox::library_mounts();
   const sandbox::Mount library{settings_.library.string(), "/submission.so", false};
   program.mounts.push_back(library);
-  program.exec_fd =
-      device == nullptr ? sandbox::worker_image_fd() : sandbox::cuda_worker_image_fd();
+  program.exec_fd = image_of(settings_, device != nullptr);
   program.argv = {"worker", sandbox::visible(settings_.tier, library)};
   // In descriptor order 0..7; see wire.h.
   program.fds = {null.get(),  text.write.get(), text.write.get(), control_.fd(),

@@ -95,8 +95,7 @@ inline CellResult sample_cell(const ChallengeSpec& spec, const std::string& mode
     const bool correct = !std::string_view(name).starts_with("wrong");
     cell.mutants.push_back({.subject = name,
                             .correct = correct,
-                            .verdict = correct ? TestVerdict::accepted : TestVerdict::rejected,
-                            .reason = {}});
+                            .verdict = correct ? TestVerdict::accepted : TestVerdict::rejected});
   }
   return cell;
 }

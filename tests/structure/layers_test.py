@@ -20,9 +20,16 @@ ALLOWED = {
     "build": {"sandbox", "submission"},
     "run": {"sandbox", "build", "submission", "spec", "measure", "results", "wire", "sim/address_map.h",
             "sim/runtime/run_log.h"},
+    "session": {"run", "submission", "spec"},
     "grade": {"measure", "spec", "results"},
     "store": {"grade", "spec"},
     "report": {"grade", "measure", "results", "spec"},
+}
+# What of run/ and session/ may see the real world: the rest knows only interfaces, which tests fake.
+REAL_WORLD = {
+    "run/worker_process.h": {"src/run/world.cpp", "src/run/worker_process.cpp"},
+    "run/device_process.h": {"src/run/worker_process.h", "src/run/device_process.cpp"},
+    "run/challenge_registry.h": {"src/run/world.cpp"},
 }
 # The same of the folders of src/sim. All see the files of src/sim itself: what a device is, does and
 # counts. device.cpp, which makes a device of the others, is the one there that sees them.
@@ -72,6 +79,8 @@ for path in sorted([*ROOT.glob("src/**/*.h"), *ROOT.glob("src/**/*.cpp"), *ROOT.
         elif own in ALLOWED:
             if not permitted(own, target) or (own == "sim" and not permitted_in_sim(where.parts[2], target)):
                 problems.append(f"{where} includes {target}")
+        if own in {"run", "session"} and str(where) not in REAL_WORLD.get(target, {str(where)}):
+            problems.append(f"{where} includes {target}, which world.h hides")
     if own == "wire":
         for target in re.findall(r"#include <([^>]+)>", text):
             if not re.fullmatch(r"[a-z_]+", target):

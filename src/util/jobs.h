@@ -1,6 +1,7 @@
 // A loop over independent steps on several threads.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <exception>
@@ -10,7 +11,7 @@
 
 #include "assay/parallel.h"
 
-namespace assay::cli {
+namespace assay {
 
 // Calls step(i) for i in [0, n) on up to `jobs` threads and rethrows the first exception once all
 // have ended. With more than one job, each is held to one thread of its own for references.
@@ -44,4 +45,4 @@ void for_each_job(std::size_t n, std::size_t jobs, Step step) {
   if (error) std::rethrow_exception(error);
 }
 
-}  // namespace assay::cli
+}  // namespace assay

@@ -1,0 +1,79 @@
+#include "cli/run_cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "grade/grade.h"
+#include "run/examples.h"
+#include "run/own_tests.h"
+#include "session/order.h"
+#include "session/runner_steps.h"
+#include "session/session.h"
+#include "spec/spec.h"
+#include "version.h"
+
+namespace assay::cli {
+namespace {
+
+BoardEntry graded(const Harness& harness, const ChallengeSpec& spec, CellResult cell) {
+  BoardEntry entry;
+  entry.score = grade(spec_for(cell.key.device, spec), cell, harness.gpu);
+  entry.cell = std::move(cell);
+  entry.assay_version = kVersion;
+  entry.assay_commit = kCommit;
+  entry.machine = harness.machine;
+  return entry;
+}
+
+std::string one_line(const BoardEntry& entry) {
+  const Score& score = entry.score;
+  std::string text = fmt::format("{:<44} {:<8}", to_string(entry.cell.key), code(score.verdict));
+  if (score.total) text += fmt::format(" {:5.1f} {}", *score.total, score.letter);
+  if (score.verdict == Verdict::harness_error) text += " " + entry.cell.build.log;
+  return text;
+}
+
+// About what compiling the subjects of a challenge reads: they are variants of naive.
+std::size_t bytes_of_subjects(const ChallengeSpec& spec) {
+  std::size_t naive = run::challenge_file(spec, "naive.cpp").contents.size();
+  for (const SourceFile& header : run::baseline_headers(spec)) {
+    if (header.name.starts_with("naive/")) naive += header.contents.size();
+  }
+  return naive * run::test_subjects(spec).size();
+}
+
+session::Order planned(const std::vector<ChallengeSpec>& specs,
+                       const std::vector<Submission>& submissions, std::size_t jobs,
+                       const Scoreboard& board) {
+  std::map<std::string, std::size_t> bytes;
+  for (const ChallengeSpec& spec : specs) bytes[spec.name] = bytes_of_subjects(spec);
+  return session::plan_order(submissions, jobs, [&](const Submission& s) {
+    return session::expected_seconds(board, s, s.test_source.empty() ? 0 : bytes[s.challenge]);
+  });
+}
+
+}  // namespace
+
+std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runner,
+                                  const std::vector<ChallengeSpec>& specs,
+                                  const std::vector<Submission>& submissions, std::size_t jobs,
+                                  store::ResultStore& store, Progress& progress) {
+  std::vector<BoardEntry> entries;
+  const auto sink = [&](CellResult cell) {
+    const ChallengeSpec& spec = spec_named(specs, cell.key.challenge);
+    entries.push_back(graded(harness, spec, std::move(cell)));
+    store.add(entries.back());
+    progress.finished(one_line(entries.back()));
+  };
+  session::RunnerSteps steps(runner, specs);
+  session::run(planned(specs, submissions, jobs, store.board()), jobs, steps, sink,
+               [&](const std::string& activity) { return progress.begin(activity); });
+  std::ranges::sort(entries, {}, [](const BoardEntry& e) { return e.cell.key; });
+  return entries;
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,47 @@
+// The challenge's own implementations: naive and par as libraries, and what their kernels do on the
+// simulated GPU.
+#pragma once
+
+#include <filesystem>
+#include <future>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "assay/case.h"
+#include "results/simulated_work.h"
+#include "run/run_options.h"
+#include "run/time_account.h"
+#include "run/timing.h"
+
+namespace assay::run {
+
+// May be asked by several threads at once.
+class Baselines {
+ public:
+  Baselines(const World& world, const RunOptions& options, SharedAccount& account)
+      : world_(world), options_(options), account_(account) {}
+
+  // The library of a file such as naive.cpp. Throws Error when it does not compile.
+  std::filesystem::path library(const ChallengeSpec&, const std::string& file) const;
+  BaselineLibraries libraries(const ChallengeSpec&) const;  // of naive.cpp and par.cpp
+
+  // What the kernels of a file such as naive.cu do in a case; nothing where the challenge has no
+  // such file. Found out once and kept for later runs; others who ask wait meanwhile. Throws Error
+  // when the case fails.
+  std::optional<SimulatedWork> work(const ChallengeSpec&, const std::string& file,
+                                    const std::string& case_name);
+
+ private:
+  SimulatedWork simulate(const ChallengeSpec&, const std::string& file,
+                         const std::string& case_name) const;
+
+  const World& world_;
+  const RunOptions& options_;
+  SharedAccount& account_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_future<SimulatedWork>> work_;  // by challenge, file, case
+};
+
+}  // namespace assay::run

@@ -1,0 +1,60 @@
+#include "run/exclusive.h"
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "measure/machine.h"
+#include "run/correctness.h"
+#include "run/timing.h"
+#include "spec/spec.h"
+
+namespace assay::run {
+namespace {
+
+CaseResult run_alone(const Bench& bench, const CaseSpec& c) {
+  ChallengeSpec spec = bench.spec();
+  spec.cases = {c};
+  Bench alone = bench;
+  alone.settings.spec = &spec;
+  std::optional<CaseResult> fastest;
+  const ProcessorTicks before = processor_ticks();
+  for (int i = 0; i < c.repetitions; ++i) {
+    CaseResult result = run_correctness(alone, {.only = c.name, .exclusive = true}).at(0);
+    if (!c.pace.of.empty()) result.metrics.push_back({"budget_s", c.params.at("seconds")});
+    const bool failed = result.verdict != Verdict::ok;
+    if (failed || !fastest || result.seconds < fastest->seconds) fastest = std::move(result);
+    if (failed) break;
+  }
+  if (c.repetitions > 1 && fastest->verdict == Verdict::ok) {
+    fastest->metrics.push_back({"fastest_us", 1e6 * fastest->seconds});
+  }
+  fastest->metrics.push_back({kStolenShare, stolen_share(before, processor_ticks())});
+  return *fastest;
+}
+
+// Seconds that par takes for the case that sets the pace.
+double time_pace(const Bench& bench, const std::string& of, const std::filesystem::path& par) {
+  Bench own = bench;
+  own.settings.library = par;
+  return time_par(own, *find_case(bench.spec(), of));
+}
+
+}  // namespace
+
+std::vector<CaseResult> run_exclusive(const Bench& bench, std::span<const CaseSpec* const> cases,
+                                      const std::function<std::filesystem::path()>& par) {
+  std::map<std::string, double> paces;  // one for all cases that share it
+  std::vector<CaseResult> results;
+  for (const CaseSpec* c : cases) {
+    CaseSpec as_run = *c;
+    if (const std::string& of = c->pace.of; !of.empty()) {
+      if (!paces.contains(of)) paces[of] = time_pace(bench, of, par());
+      as_run = paced(*c, paces[of]);
+    }
+    results.push_back(run_alone(bench, as_run));
+  }
+  return results;
+}
+
+}  // namespace assay::run

@@ -1,0 +1,17 @@
+// A fault of the harness, whatever was thrown, as the verdict of the cell that met it.
+#pragma once
+
+#include <exception>
+#include <new>
+
+#include "assay/results.h"
+
+namespace assay::run {
+
+inline void end_with_fault(CellResult& cell, const std::exception& fault) {
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&fault) != nullptr;
+  cell.build.verdict = Verdict::harness_error;
+  cell.build.log = memory ? "out of memory" : fault.what();
+}
+
+}  // namespace assay::run

@@ -1,0 +1,35 @@
+#include "run/run_options.h"
+
+#include <algorithm>
+
+#include "assay/parallel.h"
+
+namespace assay::run {
+
+WorkerSettings worker_settings(const World& world, const RunOptions& options,
+                               const ChallengeSpec& spec, const std::filesystem::path& library) {
+  WorkerSettings settings;
+  settings.tier = options.tier;
+  settings.library = library;
+  settings.challenge = world.challenge(spec.name).index;
+  settings.spec = &spec;
+  settings.threads = std::min(spec.limits.threads, available_cores());
+  return settings;
+}
+
+WorkerSettings simulator_settings(const World& world, const RunOptions& options,
+                                  const ChallengeSpec& spec, const std::filesystem::path& library) {
+  WorkerSettings settings = worker_settings(world, options, spec, library);
+  settings.device.emplace();
+  settings.device->threads = options.simulator_threads;
+  return settings;
+}
+
+// nvcc takes a minute for templates that it unrolls.
+double build_limit(const ChallengeSpec& spec, Language language) {
+  constexpr double kCudaBuildTime = 300;
+  return language == Language::cuda ? std::max(kCudaBuildTime, spec.limits.build_time_s)
+                                    : spec.limits.build_time_s;
+}
+
+}  // namespace assay::run

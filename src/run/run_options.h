@@ -1,0 +1,29 @@
+// How the cells of one run are run, and what follows from it for each.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "assay/case.h"
+#include "run/correctness.h"
+#include "run/world.h"
+
+namespace assay::run {
+
+struct RunOptions {
+  sandbox::Tier tier = sandbox::Tier::none;
+  std::uint64_t seed = 0;
+  CaseFilter filter;
+  unsigned simulator_threads = 1;  // of each simulated device
+};
+
+// Of a worker for a library in C++, and of one in CUDA.
+WorkerSettings worker_settings(const World&, const RunOptions&, const ChallengeSpec&,
+                               const std::filesystem::path& library);
+WorkerSettings simulator_settings(const World&, const RunOptions&, const ChallengeSpec&,
+                                  const std::filesystem::path& library);
+
+// Seconds that the compiler may take.
+double build_limit(const ChallengeSpec&, Language);
+
+}  // namespace assay::run

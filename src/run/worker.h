@@ -1,0 +1,89 @@
+// One submission, loaded, that runs cases on request. WorkerProcess is the real one; timing,
+// correctness and own tests know only this, so that tests can put a scripted one in its place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "assay/challenge.h"
+#include "assay/results.h"
+#include "run/arena.h"
+#include "run/device_report.h"
+#include "run/layout.h"
+#include "sandbox/sandbox.h"
+
+namespace assay::run {
+
+struct WorkerSettings {
+  sandbox::Tier tier = sandbox::Tier::none;
+  std::filesystem::path library;
+  std::uint32_t challenge = 0;  // index in challenge_rows()
+  const ChallengeSpec* spec = nullptr;
+  int threads = 1;                       // the submission's cap
+  double cpu_limit_s = 3600;             // of the whole process, a backstop
+  std::optional<DeviceSettings> device;  // the submission is in CUDA
+  int image_fd = -1;                     // the program to run as the worker; -1: assay's own
+};
+
+// What became of one request.
+struct Outcome {
+  Verdict verdict = Verdict::ok;   // ok: the reply arrived; says nothing about the outputs
+  std::string detail{};            // why not ok
+  std::int32_t status = 0;         // ASSAY_* of the call, as the worker reports it
+  double seconds = 0;              // the call's time, without callbacks and without the device's
+  double device_seconds = 0;       // simulating for it
+  std::uint64_t scratch_peak = 0;  // as the worker reports it
+  // Of load() and run(), where there is a device that still answers.
+  std::optional<DeviceReport> device{};
+};
+
+class Worker {
+ public:
+  virtual ~Worker() = default;
+
+  // Loads the submission; ok, load_error, needs_gpu, or how the process died.
+  virtual Outcome load() = 0;
+
+  // The case whose buffers the next requests are about. Writes the header into the input arena;
+  // with a shared arena, call it again after another worker's turn. Puts the buffers of the device
+  // into its memory.
+  virtual Outcome set_case(const CasePlan&, const Layout&, std::uint64_t case_id) = 0;
+
+  virtual Outcome ping() = 0;     // does nothing: measures the protocol
+  virtual Outcome prepare() = 0;  // the case's buffers become resident, freed scratch is poisoned
+  // The tests that a submission ships, linked with some implementation; status 0 accepts it.
+  virtual Outcome self_test(double time_limit_s) = 0;
+  virtual Outcome run(int phase, const CaseSpec&, CallbackServer*) = 0;
+  // The order of blocks and warps on the simulated device, if there is one; 0: their own.
+  virtual void set_shuffle_seed(std::uint64_t) = 0;
+  // After the last phase: brings the outputs back from the device, if there is one. Fails too when
+  // the submission changed an input there.
+  virtual Outcome collect(const CasePlan&) = 0;
+
+  virtual std::byte* output() const = 0;  // base of the output arena
+  // False once a request has not come back with ok; then no other may be made.
+  virtual bool alive() const = 0;
+
+  // Bytes of private memory that it has, or had at its peak since reset_peak(), by the kernel's
+  // account. 0 when it is not available.
+  virtual std::uint64_t resident_bytes() const = 0;
+  virtual std::uint64_t peak_bytes() const = 0;
+  virtual void reset_peak() const = 0;
+  // Of that, what is no scratch of the submission's: thread stacks, lazily bound symbols, allocator
+  // bookkeeping; in CUDA also the library's pages and what the runtime keeps of them when it loads
+  // their kernels.
+  virtual std::uint64_t uncounted_growth() const = 0;
+};
+
+// Makes a worker, not yet loaded. `input` may be shared by several workers, of which one at a time
+// runs. `device` is the arena of a device, see DeviceProcess; null without one. Throws Error when
+// none can be made.
+using WorkerFactory = std::function<std::unique_ptr<Worker>(
+    const WorkerSettings&, Arena& input, std::size_t output_bytes, Arena* device)>;
+
+}  // namespace assay::run

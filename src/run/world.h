@@ -1,0 +1,34 @@
+// Where cases meet the world: the compiler, worker processes, the clock, the caches. Tests bring a
+// world of their own.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "build/builder.h"
+#include "run/worker.h"
+
+namespace assay::run {
+
+// A challenge that is compiled in.
+struct KnownChallenge {
+  std::uint32_t index = 0;  // by which workers know it
+  const Challenge* challenge = nullptr;
+};
+
+using Compile = std::function<BuildResult(const BuildRequest&)>;
+
+struct World {
+  Compile compile;                                              // may be called by several threads
+  WorkerFactory make_worker;                                    // likewise
+  std::function<KnownChallenge(const std::string&)> challenge;  // throws Error for an unknown one
+  std::function<double()> now;                                  // seconds since some moment
+  std::filesystem::path kept;          // folder of what is found out once for all runs
+  std::function<void()> flush_caches;  // of every core
+};
+
+// The builder must outlive it.
+World real_world(Builder&);
+
+}  // namespace assay::run

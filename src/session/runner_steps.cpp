@@ -1,0 +1,55 @@
+#include "session/runner_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "util/files.h"
+
+namespace assay::session {
+
+const ChallengeSpec& RunnerSteps::spec_named(const std::string& challenge) const {
+  const auto spec = std::ranges::find(specs_, challenge, &ChallengeSpec::name);
+  if (spec == specs_.end()) throw Error(fmt::format("no challenge {}", challenge));
+  return *spec;
+}
+
+std::vector<Steps::Build> RunnerSteps::builds_for(const std::string& challenge, bool own_tests) {
+  std::vector<Build> builds;
+  for (run::SharedBuild& build : runner_.shared_builds(spec_named(challenge), own_tests))
+    builds.push_back({challenge + ": " + build.name, std::move(build.run)});
+  return builds;
+}
+
+CellResult RunnerSteps::check(const Submission& submission) {
+  return runner_.check(spec_named(submission.challenge), submission);
+}
+
+void RunnerSteps::run_own_tests(const Submission& submission, CellResult& cell, std::size_t jobs) {
+  runner_.run_own_tests(spec_named(submission.challenge), submission, cell, jobs);
+}
+
+void RunnerSteps::time_together(std::span<CellResult> cells) {
+  runner_.time_together(spec_named(cells.front().key.challenge), cells);
+}
+
+void RunnerSteps::run_exclusive(CellResult& cell) {
+  runner_.run_exclusive(spec_named(cell.key.challenge), cell);
+}
+
+double expected_seconds(const Scoreboard& board, const Submission& submission,
+                        std::size_t source_bytes) {
+  constexpr double kToCompile = 1e-4;  // seconds a byte, about
+  constexpr double kUnknown = 1000;    // longer than any
+  const double compiling = kToCompile * static_cast<double>(source_bytes);
+  double longest = 0;
+  for (const auto& [key, entry] : board.entries) {
+    if (key.challenge != submission.challenge || key.device != submission.device()) continue;
+    if (key.model == submission.model && key.attempt == submission.attempt)
+      return compiling + entry.seconds;
+    longest = std::max(longest, entry.seconds);
+  }
+  return compiling + (longest > 0 ? longest : kUnknown);
+}
+
+}  // namespace assay::session

@@ -1,0 +1,36 @@
+// The steps of a session as a CellRunner takes them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "run/cell.h"
+#include "session/session.h"
+
+namespace assay::session {
+
+class RunnerSteps final : public Steps {
+ public:
+  // Both must outlive it; the specs are those of all challenges that are asked about.
+  RunnerSteps(run::CellRunner& runner, const std::vector<ChallengeSpec>& specs)
+      : runner_(runner), specs_(specs) {}
+
+  std::vector<Build> builds_for(const std::string& challenge, bool own_tests) override;
+  CellResult check(const Submission&) override;
+  void run_own_tests(const Submission&, CellResult&, std::size_t jobs) override;
+  void time_together(std::span<CellResult>) override;
+  void run_exclusive(CellResult&) override;
+
+ private:
+  const ChallengeSpec& spec_named(const std::string& challenge) const;
+
+  run::CellRunner& runner_;
+  const std::vector<ChallengeSpec>& specs_;
+};
+
+// What a submission is expected to take: what it took when it was last on the board, or else what the
+// longest answer to its challenge took; longer than any where nobody knows. `source_bytes`: of what must be
+// compiled for it, the implementations that its own tests are tried on.
+double expected_seconds(const Scoreboard&, const Submission&, std::size_t source_bytes);
+
+}  // namespace assay::session

@@ -1,0 +1,283 @@
+#include "run/correctness.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "fake_world.h"
+#include "util/files.h"
+
+namespace assay::run {
+namespace {
+
+using ::testing::AllOf;
+using testing::Answer;
+using testing::case_spec;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using testing::ending;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::wrong;
+
+class CorrectnessTest : public ::testing::Test {
+ protected:
+  std::vector<CaseResult> checked(const CaseFilter& filter = {}, std::uint64_t seed = 7) {
+    const World world = world_.world();
+    TimeAccount account;
+    return run_correctness({world, world_.challenge, settings(), seed, account}, filter);
+  }
+  std::vector<CaseResult> simulated() {
+    const World world = world_.world();
+    TimeAccount account;
+    WorkerSettings on_device = settings();
+    on_device.device.emplace();
+    return run_simulated({world, world_.challenge, on_device, 7, account}, {});
+  }
+  // What becomes of each case; the others are right.
+  void script(std::map<std::string, Answer> answers) {
+    world_.libraries["a"].run = [answers](const std::string& name, int) {
+      const auto found = answers.find(name);
+      return found == answers.end() ? Answer() : found->second;
+    };
+  }
+  const CaseResult& result_of(const std::vector<CaseResult>& results, const std::string& name) {
+    return *std::ranges::find(results, name, &CaseResult::name);
+  }
+
+  testing::FakeWorld world_;
+  ChallengeSpec spec_ =
+      testing::spec_with({case_spec("one"), case_spec("two"), case_spec("three"), case_spec("four"),
+                          case_spec("five"), case_spec("time", CaseGroup::timed)});
+
+ private:
+  WorkerSettings settings() const {
+    WorkerSettings settings;
+    settings.spec = &spec_;
+    settings.library = "a";
+    return settings;
+  }
+};
+
+std::vector<std::string> names(const std::vector<CaseResult>& results) {
+  std::vector<std::string> names;
+  for (const CaseResult& r : results) names.push_back(r.name);
+  return names;
+}
+
+TEST_F(CorrectnessTest, EveryUntimedCaseGetsAResultInTheOrderOfTheSpec) {
+  const auto results = checked();
+  EXPECT_THAT(names(results), ElementsAre("one", "two", "three", "four", "five"));
+  EXPECT_THAT(results, Each(Field(&CaseResult::verdict, Verdict::ok)));
+  EXPECT_EQ(results[0].shape, "shape of one");
+  EXPECT_EQ(results[0].seconds, 0.001);
+  EXPECT_EQ(results[0].accuracy, 2);
+  EXPECT_EQ(results[0].seed, case_seed(7, "copying", "one"));
+  EXPECT_EQ(world_.count("start a"), 1) << "one worker runs them all";
+}
+
+TEST_F(CorrectnessTest, TheOrderOfRunningIsShuffledByTheSeed) {
+  checked({}, 1);
+  const auto first = world_.entries("run ");
+  bool differs = false;
+  for (std::uint64_t seed = 2; seed < 6; ++seed) {
+    world_.log.clear();
+    checked({}, seed);
+    differs = differs || world_.entries("run ") != first;
+  }
+  EXPECT_TRUE(differs);
+  world_.log.clear();
+  checked({}, 1);
+  EXPECT_EQ(world_.entries("run "), first);
+}
+
+TEST_F(CorrectnessTest, AWorkerThatDiesCostsOnlyItsCaseAndIsReplaced) {
+  script({{"two", ending(Verdict::runtime_error)}, {"four", ending(Verdict::output_limit)}});
+  const auto results = checked();
+  EXPECT_EQ(result_of(results, "two").verdict, Verdict::runtime_error);
+  EXPECT_EQ(result_of(results, "two").detail, "scripted");
+  EXPECT_EQ(result_of(results, "four").verdict, Verdict::output_limit);
+  EXPECT_EQ(std::ranges::count(results, Verdict::ok, &CaseResult::verdict), 3);
+  EXPECT_LE(world_.count("start a"), 3);
+  EXPECT_GE(world_.count("start a"), 2);
+  EXPECT_EQ(world_.count("start a"), world_.count("end a"));
+}
+
+TEST_F(CorrectnessTest, AWrongAnswerKeepsItsWorker) {
+  script({{"two", wrong()}});
+  const auto results = checked();
+  EXPECT_EQ(result_of(results, "two").verdict, Verdict::wrong_answer);
+  EXPECT_EQ(result_of(results, "two").detail, "not a copy");
+  EXPECT_EQ(world_.count("start a"), 1);
+}
+
+TEST_F(CorrectnessTest, ThreeTimeLimitsEndTheAttempts) {
+  world_.libraries["a"].run = [](const auto&, int) { return ending(Verdict::time_limit, 5); };
+  const auto results = checked();
+  EXPECT_EQ(world_.entries("run ").size(), static_cast<std::size_t>(kPatience));
+  EXPECT_THAT(results, Each(Field(&CaseResult::verdict, Verdict::time_limit)));
+  EXPECT_EQ(std::ranges::count_if(
+                results, [](const CaseResult& r) { return r.detail.starts_with("not attempted"); }),
+            5 - kPatience);
+}
+
+TEST_F(CorrectnessTest, TwoTimeLimitsDoNot) {
+  script({{"two", ending(Verdict::time_limit)}, {"four", ending(Verdict::idle_limit)}});
+  EXPECT_EQ(std::ranges::count(checked(), Verdict::ok, &CaseResult::verdict), 3);
+}
+
+TEST_F(CorrectnessTest, AResourceCaseHasAFreshWorker) {
+  spec_.cases = {case_spec("one"), case_spec("memory", CaseGroup::resource), case_spec("two")};
+  for (std::uint64_t seed = 1; seed < 6; ++seed) {
+    world_.log.clear();
+    checked({}, seed);
+    const auto run = std::ranges::find(world_.log, "run a memory");
+    ASSERT_NE(run, world_.log.end());
+    EXPECT_EQ(*(run - 1), "load a");
+  }
+}
+
+TEST_F(CorrectnessTest, ADeterministicCaseRunsTwiceAndMustAgree) {
+  spec_.cases = {case_spec("one")};
+  spec_.cases[0].deterministic = true;
+  EXPECT_EQ(checked()[0].verdict, Verdict::ok);
+  EXPECT_EQ(world_.count("run a one"), 2);
+}
+
+// The challenge takes both for right: it looks at the first float only.
+TEST_F(CorrectnessTest, ADeterministicCaseThatDiffersInABitIsWrong) {
+  class Lenient final : public testing::Copying {
+    CheckResult check(const CaseSpec&, const CasePlan&, const Reference&, BufferViews,
+                      const CallbackServer*) const override {
+      return {};
+    }
+  } lenient;
+  spec_.cases = {case_spec("one")};
+  spec_.cases[0].deterministic = true;
+  world_.libraries["a"].run = [](const auto&, int nth) { return nth == 1 ? wrong() : Answer(); };
+  const World world = world_.world();
+  WorkerSettings settings;
+  settings.spec = &spec_;
+  settings.library = "a";
+  TimeAccount account;
+  const auto results = run_correctness({world, lenient, settings, 7, account}, {});
+  EXPECT_EQ(results[0].verdict, Verdict::wrong_answer);
+  EXPECT_THAT(results[0].detail, HasSubstr("differ in some bit"));
+}
+
+TEST_F(CorrectnessTest, ALoadErrorReachesEveryCaseAndIsNotTriedAgain) {
+  world_.libraries["a"].load = {.verdict = Verdict::load_error, .detail = "no symbol"};
+  const auto results = checked();
+  EXPECT_THAT(results, Each(AllOf(Field(&CaseResult::verdict, Verdict::load_error),
+                                  Field(&CaseResult::detail, "no symbol"))));
+  EXPECT_EQ(world_.count("load a"), 1);
+  EXPECT_THAT(world_.entries("run "), IsEmpty());
+}
+
+TEST_F(CorrectnessTest, AHeapBeyondTheLimitFailsAResourceCaseOnly) {
+  spec_.limits.heap_bytes = 100;
+  spec_.cases = {case_spec("one"), case_spec("memory", CaseGroup::resource)};
+  world_.libraries["a"].run = [](const auto&, int) { return Answer{.grown_bytes = 101}; };
+  const auto results = checked();
+  EXPECT_EQ(results[0].verdict, Verdict::ok);
+  EXPECT_EQ(results[1].verdict, Verdict::wrong_answer);
+  EXPECT_THAT(results[1].detail, HasSubstr("may come from elsewhere"));
+  world_.libraries["a"].run = [](const auto&, int) { return Answer{.grown_bytes = 100}; };
+  EXPECT_EQ(checked()[1].verdict, Verdict::ok);
+}
+
+TEST_F(CorrectnessTest, AFilterChooses) {
+  spec_.cases[1].quick = spec_.cases[3].exclusive = true;
+  EXPECT_THAT(names(checked({.quick = true})), ElementsAre("two"));
+  EXPECT_THAT(names(checked({.only = "three"})), ElementsAre("three"));
+  EXPECT_THAT(names(checked({.exclusive = true})), ElementsAre("four"));
+  EXPECT_THAT(names(checked({.named = {"five", "time"}})), ElementsAre("five"));
+  EXPECT_THAT(checked({.only = "time"}), IsEmpty());
+}
+
+TEST_F(CorrectnessTest, WhatCannotBeStartedIsTheHarnesssFault) {
+  const World usual = world_.world();
+  World broken = usual;
+  broken.make_worker = [](const WorkerSettings&, Arena&, std::size_t,
+                          Arena*) -> std::unique_ptr<Worker> { throw Error("no process"); };
+  WorkerSettings settings;
+  settings.spec = &spec_;
+  TimeAccount account;
+  EXPECT_THROW(run_correctness({broken, world_.challenge, settings, 7, account}, {}), Error);
+}
+
+// --- on the simulated device ------------------------------------------------------------------------
+
+DeviceReport report(const std::function<void(DeviceReport&)>& change) {
+  DeviceReport r;
+  change(r);
+  return r;
+}
+
+class SimulatedTest : public CorrectnessTest {
+ protected:
+  SimulatedTest() {
+    device("", [](DeviceReport&) {});
+  }
+  // In that case the device reports so.
+  void device(const std::string& in_case, std::function<void(DeviceReport&)> change) {
+    world_.libraries["a"].run = [in_case, change](const std::string& name, int) {
+      Answer answer;
+      answer.outcome.device = report(name == in_case ? change : [](DeviceReport&) {});
+      return answer;
+    };
+  }
+};
+
+TEST_F(SimulatedTest, TimedCasesRunLikeOthersOnAFreshDevice) {
+  device("time", [](DeviceReport& r) { r.work.counters.launches = 3; });
+  const auto results = simulated();
+  EXPECT_THAT(names(results), ElementsAre("one", "two", "three", "four", "five", "time"));
+  EXPECT_THAT(results, Each(Field(&CaseResult::verdict, Verdict::ok)));
+  EXPECT_EQ(simulated_work(results[5].metrics)->counters.launches, 3u);
+  EXPECT_EQ(world_.count("run a time"), 1);
+  const auto run = std::ranges::find(world_.log, "run a time");
+  EXPECT_EQ(*(run - 1), "load a");
+}
+
+TEST_F(SimulatedTest, WhatNeedsAGpuEndsAll) {
+  device("two", [](DeviceReport& r) { r.unsupported = "wgmma.fence"; });
+  const auto results = simulated();
+  EXPECT_THAT(results, Each(AllOf(Field(&CaseResult::verdict, Verdict::needs_gpu),
+                                  Field(&CaseResult::detail, HasSubstr("wgmma.fence")))));
+  EXPECT_EQ(results.size(), 6u);
+  EXPECT_EQ(world_.log[world_.log.size() - 2], "run a two") << "nothing runs after it";
+}
+
+TEST_F(SimulatedTest, WhatNeedsAGpuToLoadRunsNothing) {
+  world_.libraries["a"].load = {.verdict = Verdict::needs_gpu, .detail = "needs a GPU (x)"};
+  EXPECT_THAT(simulated(), Each(Field(&CaseResult::verdict, Verdict::needs_gpu)));
+  EXPECT_THAT(world_.entries("run "), IsEmpty());
+}
+
+TEST_F(SimulatedTest, AnErrorOnTheDeviceStaysWithItsWorker) {
+  device("two", [](DeviceReport& r) {
+    r.findings = 2;
+    r.first_finding = "a race";
+  });
+  const auto results = simulated();
+  EXPECT_EQ(result_of(results, "two").verdict, Verdict::device_error);
+  EXPECT_EQ(result_of(results, "two").detail, "a race (and findings at 1 more places)");
+  const auto run = std::ranges::find(world_.log, "run a two");
+  EXPECT_EQ(*(run + 1), "end a");
+  EXPECT_EQ(std::ranges::count(results, Verdict::ok, &CaseResult::verdict), 5);
+}
+
+TEST_F(SimulatedTest, TheSecondRunOfADeterministicCaseIsShuffled) {
+  spec_.cases = {case_spec("one")};
+  spec_.cases[0].deterministic = true;
+  simulated();
+  EXPECT_THAT(world_.log,
+              ElementsAre("start a", "load a", "run a one", "shuffle a", "run a one", "end a"));
+}
+
+}  // namespace
+}  // namespace assay::run

@@ -1,0 +1,153 @@
+#include "run/execute.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fake_world.h"
+#include "results/lookup.h"
+
+namespace assay::run {
+namespace {
+
+using testing::Answer;
+using ::testing::HasSubstr;
+
+// Two phases; the second is timed and sees an input of its own.
+class TwoPhases final : public testing::Copying {
+ public:
+  CasePlan plan(const CaseSpec& spec) const override {
+    CasePlan plan = testing::Copying::plan(spec);
+    plan.buffers.push_back({"late", Dtype::f32, {1}, Role::input, 1});
+    plan.phases = 2;
+    plan.timed_phase = 1;
+    return plan;
+  }
+};
+
+class ExecuteTest : public ::testing::Test {
+ protected:
+  CaseResult executed(const ExecuteOptions& options = {}) {
+    const World world = world_.world();
+    const PlannedCase planned = plan_case(challenge_, spec_);
+    Arena arena("input", planned.layout.input_bytes, Arena::Access::worker_reads);
+    CaseInput input(challenge_, planned, arena.data());
+    input.draw(3);
+    WorkerSettings settings;
+    settings.library = "a";
+    const auto worker = world.make_worker(settings, arena, planned.layout.output_bytes, nullptr);
+    return execute(*worker, input, options, account_);
+  }
+  // What the phases come to, in their order.
+  void script(std::vector<Answer> phases) {
+    world_.libraries["a"].run = [phases](const auto&, int nth) {
+      return phases.at(static_cast<std::size_t>(nth));
+    };
+  }
+  static Answer with_device(Outcome outcome, std::function<void(DeviceReport&)> change) {
+    outcome.device.emplace();
+    change(*outcome.device);
+    return {.outcome = outcome};
+  }
+
+  testing::FakeWorld world_;
+  TwoPhases challenge_;
+  CaseSpec spec_ = testing::case_spec("one");
+  TimeAccount account_;
+};
+
+TEST_F(ExecuteTest, TheTimeIsThatOfTheTimedPhase) {
+  script({testing::taking(5), testing::taking(2)});
+  const CaseResult result = executed();
+  EXPECT_EQ(result.verdict, Verdict::ok);
+  EXPECT_EQ(result.seconds, 2);
+  EXPECT_EQ(account_.submission, 7);
+}
+
+TEST_F(ExecuteTest, CachesAreFlushedBeforeTheTimedPhaseOnly) {
+  int calls_before_flush = -1;
+  executed({.flush_caches = [&] { calls_before_flush = world_.count("run a one"); }});
+  EXPECT_EQ(calls_before_flush, 1);
+}
+
+TEST_F(ExecuteTest, APhaseThatFailsEndsTheCase) {
+  script({testing::ending(Verdict::runtime_error)});
+  EXPECT_EQ(executed().verdict, Verdict::runtime_error);
+  EXPECT_EQ(world_.count("run a one"), 1);
+}
+
+TEST_F(ExecuteTest, AStatusThatIsNotOkEndsThePhasesAndIsJudged) {
+  script({Answer{.outcome = {.status = ASSAY_ENOTSUP}}});
+  EXPECT_EQ(executed().verdict, Verdict::unsupported);
+  EXPECT_EQ(world_.count("run a one"), 1);
+}
+
+TEST_F(ExecuteTest, TrustedCodeIsNotJudged) {
+  world_.libraries["a"].run = [](const auto&, int) { return testing::wrong(); };
+  EXPECT_EQ(executed({.judge = false}).verdict, Verdict::ok);
+  EXPECT_EQ(executed({.judge = true}).verdict, Verdict::wrong_answer);
+}
+
+TEST_F(ExecuteTest, ScratchIsTheMostOfItsOwnCountAndOfUnexplainedGrowth) {
+  const auto scratch = [&](std::uint64_t counted, std::uint64_t grown) {
+    world_.libraries["a"].run = [=](const auto&, int) {
+      return Answer{.outcome = {.scratch_peak = counted}, .grown_bytes = grown};
+    };
+    return *find_metric(executed({.measure_memory = true}).metrics, "scratch_bytes");
+  };
+  EXPECT_EQ(scratch(500, 400), 500);
+  EXPECT_EQ(scratch(500, 600), 600);
+}
+
+// --- verdicts of the device beside those of the call ------------------------------------------------
+
+TEST_F(ExecuteTest, AFindingOutweighsAWrongAnswer) {
+  const Answer raced = with_device({}, [](DeviceReport& r) {
+    r.findings = 1;
+    r.first_finding = "a race";
+  });
+  script({raced, testing::wrong()});
+  const CaseResult result = executed();
+  EXPECT_EQ(result.verdict, Verdict::device_error);
+  EXPECT_EQ(result.detail, "a race");
+}
+
+TEST_F(ExecuteTest, ACrashOutweighsAFindingAndBothAreTold) {
+  script({with_device({.verdict = Verdict::runtime_error, .detail = "abort"}, [](DeviceReport& r) {
+    r.findings = 1;
+    r.first_finding = "a race";
+  })});
+  const CaseResult result = executed();
+  EXPECT_EQ(result.verdict, Verdict::runtime_error);
+  EXPECT_EQ(result.detail, "abort; on the device: a race");
+}
+
+TEST_F(ExecuteTest, TooManyInstructionsAreATimeLimit) {
+  script({with_device({}, [](DeviceReport& r) { r.over_limit = true; }), Answer()});
+  EXPECT_EQ(executed().verdict, Verdict::time_limit);
+}
+
+TEST_F(ExecuteTest, InvalidPtxIsAnErrorOnTheDevice) {
+  script({with_device({}, [](DeviceReport& r) { r.invalid_ptx = "line 3"; }), Answer()});
+  EXPECT_EQ(executed().verdict, Verdict::device_error);
+}
+
+TEST_F(ExecuteTest, WhatNeedsAGpuIsNobodysFaultWhateverElseHappened) {
+  script({with_device({.verdict = Verdict::runtime_error}, [](DeviceReport& r) {
+    r.unsupported = "cudaGraphCreate";
+    r.findings = 1;
+  })});
+  const CaseResult result = executed();
+  EXPECT_EQ(result.verdict, Verdict::needs_gpu);
+  EXPECT_THAT(result.detail, HasSubstr("cudaGraphCreate"));
+}
+
+TEST_F(ExecuteTest, TheWorkThatCountsIsThatOfTheTimedPhase) {
+  const auto launching = [](std::uint64_t n) {
+    return with_device({}, [n](DeviceReport& r) { r.work.counters.launches = n; });
+  };
+  script({launching(7), launching(2)});
+  EXPECT_EQ(*find_metric(executed().metrics, "sim_launches"), 2);
+}
+
+}  // namespace
+}  // namespace assay::run

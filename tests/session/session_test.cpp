@@ -1,0 +1,297 @@
+#include "session/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <new>
+#include <set>
+#include <stdexcept>
+
+namespace assay::session {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+Submission submission(const std::string& model, const std::string& challenge,
+                      Language language = Language::cpp) {
+  Submission s;
+  s.model = model;
+  s.challenge = challenge;
+  s.language = language;
+  return s;
+}
+
+std::vector<std::string> names(const std::vector<const Submission*>& submissions) {
+  std::vector<std::string> result;
+  for (const Submission* s : submissions) result.push_back(s->model + "/" + s->challenge);
+  return result;
+}
+
+// --- order ------------------------------------------------------------------------------------------
+
+// Submissions whose expected seconds stand in their models' names.
+double seconds(const Submission& s) { return std::stod(s.model); }
+
+TEST(Order, TheShortestAnswerInCppComesFirstAlone) {
+  const std::vector<Submission> all{submission("3", "a"), submission("1", "b"),
+                                    submission("2", "a")};
+  const Order order = plan_order(all, 2, seconds);
+  ASSERT_NE(order.first, nullptr);
+  EXPECT_EQ(order.first->model, "1");
+  ASSERT_EQ(order.batches.size(), 1u);
+  ASSERT_EQ(order.batches[0].size(), 1u);
+  EXPECT_THAT(names(order.batches[0][0]), ElementsAre("3/a", "2/a"));
+}
+
+TEST(Order, LongSimulationsComeFirst) {
+  const std::vector<Submission> all{submission("2", "a", Language::cuda), submission("1", "a"),
+                                    submission("9", "a", Language::cuda),
+                                    submission("inf", "b", Language::cuda)};
+  EXPECT_THAT(names(plan_order(all, 2, seconds).simulated), ElementsAre("inf/b", "9/a", "2/a"));
+}
+
+TEST(Order, WithoutAnswersInCppTheShortestSimulationComesFirst) {
+  const std::vector<Submission> all{submission("5", "a", Language::cuda),
+                                    submission("2", "a", Language::cuda),
+                                    submission("9", "a", Language::cuda)};
+  const Order order = plan_order(all, 2, seconds);
+  EXPECT_EQ(order.first, nullptr);
+  EXPECT_THAT(names(order.simulated), ElementsAre("2/a", "9/a", "5/a"));
+  EXPECT_THAT(order.batches, IsEmpty());
+}
+
+TEST(Order, AtMostFourAreTimedTogetherAndOfOneChallenge) {
+  std::vector<Submission> all{submission("0", "first")};
+  for (int i = 1; i <= 6; ++i) all.push_back(submission(std::to_string(i), "b"));
+  all.push_back(submission("7", "a"));
+  const Order order = plan_order(all, 8, seconds);
+  ASSERT_EQ(order.batches.size(), 1u);
+  ASSERT_EQ(order.batches[0].size(), 3u);
+  EXPECT_THAT(names(order.batches[0][0]), ElementsAre("7/a"));
+  EXPECT_EQ(order.batches[0][1].size(), 4u);
+  EXPECT_EQ(order.batches[0][2].size(), 2u);
+}
+
+TEST(Order, ABatchEndsWhenItKeepsAllCoresBusy) {
+  std::vector<Submission> all{submission("0", "first")};
+  for (const char* challenge : {"a", "b", "c"}) {
+    for (int i = 1; i <= 3; ++i) all.push_back(submission(std::to_string(i), challenge));
+  }
+  const Order order = plan_order(all, 1, seconds);  // four are enough
+  ASSERT_EQ(order.batches.size(), 2u);
+  EXPECT_EQ(order.batches[0].size(), 2u);
+  EXPECT_EQ(order.batches[1].size(), 1u);
+}
+
+TEST(Order, NothingToDoIsNoOrder) {
+  const Order order = plan_order({}, 2, seconds);
+  EXPECT_EQ(order.first, nullptr);
+  EXPECT_THAT(order.simulated, IsEmpty());
+  EXPECT_THAT(order.batches, IsEmpty());
+}
+
+// --- running ----------------------------------------------------------------------------------------
+
+// Writes down what is asked of it, and throws where it is told to.
+class FakeSteps final : public Steps {
+ public:
+  std::vector<Build> builds_for(const std::string& challenge, bool own_tests) override {
+    if (broken_builds) throw std::runtime_error("cannot read " + challenge);
+    std::vector<Build> builds{
+        {challenge + " naive", [this, challenge] { tell("build " + challenge); }}};
+    if (own_tests)
+      builds.push_back(
+          {challenge + " subject", [this, challenge] { tell("subject " + challenge); }});
+    return builds;
+  }
+  CellResult check(const Submission& s) override {
+    const Busy busy(*this);
+    tell("check " + s.model);
+    fail("check " + s.model);
+    CellResult cell;
+    cell.key = {s.model, s.challenge, s.attempt, s.device()};
+    return cell;
+  }
+  void run_own_tests(const Submission& s, CellResult&, std::size_t) override {
+    const Busy busy(*this);
+    tell("tests " + s.model);
+    fail("tests " + s.model);
+  }
+  void time_together(std::span<CellResult> cells) override {
+    std::string text = "time";
+    for (const CellResult& cell : cells) text += " " + cell.key.model;
+    tell(text);
+    EXPECT_EQ(busy_, 0) << "timing is alone";
+    fail(text);
+  }
+  void run_exclusive(CellResult& cell) override {
+    tell("exclusive " + cell.key.model);
+    EXPECT_EQ(busy_, 0) << "exclusive cases are alone";
+    fail("exclusive " + cell.key.model);
+  }
+
+  std::vector<std::string> log;
+  std::set<std::string> faults;
+  bool broken_builds = false;
+
+ private:
+  struct Busy {
+    explicit Busy(FakeSteps& steps) : steps(steps) { ++steps.busy_; }
+    ~Busy() { --steps.busy_; }
+    FakeSteps& steps;
+  };
+  void tell(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    log.push_back(what);
+  }
+  void fail(const std::string& step) const {
+    if (faults.contains(step)) throw std::runtime_error("fault of " + step);
+  }
+
+  std::mutex mutex_;
+  std::atomic<int> busy_{0};
+};
+
+class SessionTest : public ::testing::Test {
+ protected:
+  void run(std::size_t jobs = 2) {
+    const Order order = plan_order(submissions_, jobs, seconds);
+    session::run(
+        order, jobs, steps_,
+        [this](CellResult cell) {
+          if (cell.key.model == refused_) throw std::runtime_error("the disk is full");
+          finished_.push_back(std::move(cell));
+        },
+        [this](const std::string& activity) {
+          const std::lock_guard lock(mutex_);
+          ++going_on_[activity];
+          return Activity(nullptr, [this, activity](void*) {
+            const std::lock_guard lock_again(mutex_);
+            --going_on_[activity];
+          });
+        });
+  }
+  std::vector<std::string> finished() const {
+    std::vector<std::string> models;
+    for (const CellResult& cell : finished_) models.push_back(cell.key.model);
+    return models;
+  }
+  const CellResult& cell_of(const std::string& model) const {
+    for (const CellResult& cell : finished_) {
+      if (cell.key.model == model) return cell;
+    }
+    throw std::out_of_range(model);
+  }
+  std::size_t at(const std::string& entry) const {
+    return static_cast<std::size_t>(std::ranges::find(steps_.log, entry) - steps_.log.begin());
+  }
+
+  // 1 comes first; 2 and 3 are timed together; 4 and 5 are simulated.
+  std::vector<Submission> submissions_{submission("1", "a"), submission("2", "b"),
+                                       submission("3", "b"), submission("4", "a", Language::cuda),
+                                       submission("5", "b", Language::cuda)};
+  FakeSteps steps_;
+  std::vector<CellResult> finished_;
+  std::map<std::string, int> going_on_;
+  std::mutex mutex_;
+  std::string refused_;
+};
+
+TEST_F(SessionTest, EveryCellReachesTheSinkOnceAndTheFirstFirst) {
+  for (const std::size_t jobs : {1u, 2u, 8u}) {
+    finished_.clear();
+    run(jobs);
+    EXPECT_EQ(finished().front(), "1");
+    EXPECT_THAT(finished(), UnorderedElementsAre("1", "2", "3", "4", "5")) << jobs;
+  }
+}
+
+TEST_F(SessionTest, OneAfterTheOtherInTheOrderPlanned) {
+  run(1);
+  EXPECT_THAT(steps_.log, ElementsAre("check 1", "build a", "tests 1", "time 1", "exclusive 1",  //
+                                      "check 5", "tests 5", "check 4", "tests 4",                //
+                                      "check 2", "check 3", "build b", "tests 2", "tests 3",
+                                      "time 2 3", "exclusive 2", "exclusive 3"));
+  EXPECT_THAT(finished(), ElementsAre("1", "5", "4", "2", "3"));
+}
+
+TEST_F(SessionTest, WhatAChallengeNeedsIsBuiltWhenItsTurnComesAndOnce) {
+  submissions_.push_back(submission("6", "a"));
+  run();
+  EXPECT_LT(at("time 1"), at("build b")) << "the first result does not wait for others' builds";
+  EXPECT_EQ(std::ranges::count(steps_.log, "build a"), 1);
+}
+
+TEST_F(SessionTest, SubjectsAreBuiltOnlyForThoseThatShipTests) {
+  submissions_[1].test_source = "the tests";
+  run();
+  EXPECT_EQ(std::ranges::count(steps_.log, "subject b"), 1);
+  EXPECT_EQ(std::ranges::count(steps_.log, "subject a"), 0);
+  EXPECT_LT(at("subject b"), at("tests 2"));
+}
+
+TEST_F(SessionTest, AFaultInAnyStepEndsItsCellAlone) {
+  for (const char* step : {"check 2", "tests 2", "exclusive 2"}) {
+    finished_.clear();
+    steps_.faults = {step};
+    run();
+    EXPECT_THAT(finished(), UnorderedElementsAre("1", "2", "3", "4", "5")) << step;
+    EXPECT_EQ(cell_of("2").build.verdict, Verdict::harness_error) << step;
+    EXPECT_EQ(cell_of("2").build.log, std::string("fault of ") + step);
+    EXPECT_EQ(cell_of("2").key.challenge, "b") << step;
+    EXPECT_EQ(cell_of("3").build.verdict, Verdict::ok) << step;
+  }
+}
+
+TEST_F(SessionTest, AFaultInASimulationEndsItsCellAlone) {
+  steps_.faults = {"check 4"};
+  run();
+  EXPECT_EQ(cell_of("4").build.verdict, Verdict::harness_error);
+  EXPECT_EQ(cell_of("4").key.device, Device::sim);
+  EXPECT_EQ(cell_of("5").build.verdict, Verdict::ok);
+}
+
+TEST_F(SessionTest, AFaultInTimingEndsThoseWhoWereTimedTogether) {
+  steps_.faults = {"time 2 3"};
+  run();
+  EXPECT_THAT(finished(), UnorderedElementsAre("1", "2", "3", "4", "5"));
+  EXPECT_EQ(cell_of("2").build.verdict, Verdict::harness_error);
+  EXPECT_EQ(cell_of("3").build.verdict, Verdict::harness_error);
+  EXPECT_EQ(cell_of("1").build.verdict, Verdict::ok);
+}
+
+TEST_F(SessionTest, ABuildThatCannotBeMadeIsLeftToThoseWhoNeedIt) {
+  steps_.broken_builds = true;
+  run();
+  EXPECT_EQ(finished().size(), 5u);
+}
+
+TEST_F(SessionTest, ASinkThatThrowsEndsTheRunAndKeepsWhatItTook) {
+  refused_ = "5";
+  EXPECT_THROW(run(1), std::runtime_error);
+  EXPECT_THAT(finished(), ElementsAre("1"));
+  finished_.clear();
+  refused_ = "2";
+  EXPECT_THROW(run(2), std::runtime_error);
+  EXPECT_THAT(finished(), UnorderedElementsAre("1", "5", "4"));
+}
+
+TEST_F(SessionTest, TheWatcherIsToldOfEachActivityAndOfItsEnd) {
+  steps_.faults = {"check 4", "time 2 3"};
+  run();
+  for (const char* activity : {"checking 1/a", "building a naive", "trying the tests of 1/a",
+                               "timing 1/a", "checking 4/a (sim)", "timing 2 answers to b"}) {
+    EXPECT_EQ(going_on_.count(activity), 1u) << activity;
+  }
+  for (const auto& [activity, n] : going_on_) EXPECT_EQ(n, 0) << activity;
+}
+
+}  // namespace
+}  // namespace assay::session
