@@ -125,7 +125,9 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
   header().scratch_capacity = static_cast<std::uint64_t>(spec.limits.memory_bytes);
   header().nthreads = settings_.threads;
 
-  Pipe text = make_pipe(O_NONBLOCK);
+  Pipe text = make_pipe();
+  // Our end only. Who prints too much shall wait until that is found out, instead of losing the rest.
+  if (::fcntl(text.read.get(), F_SETFL, O_NONBLOCK) != 0) throw Error("cannot set up a pipe");
   text_ = std::move(text.read);
   const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 
