@@ -47,10 +47,13 @@ std::size_t bytes_of_subjects(const ChallengeSpec& spec) {
 }
 
 session::Order planned(const std::vector<ChallengeSpec>& specs,
-                       const std::vector<Submission>& submissions, std::size_t jobs,
+                       const std::vector<Submission>& submissions, std::size_t jobs, bool own_tests,
                        const Scoreboard& board) {
-  std::map<std::string, std::size_t> bytes;
-  for (const ChallengeSpec& spec : specs) bytes[spec.name] = bytes_of_subjects(spec);
+  std::map<std::string, std::size_t> bytes;  // where answers' own tests are tried
+  for (const Submission& s : submissions) {
+    if (own_tests && !s.test_source.empty() && !bytes.contains(s.challenge))
+      bytes[s.challenge] = bytes_of_subjects(spec_named(specs, s.challenge));
+  }
   return session::plan_order(submissions, jobs, [&](const Submission& s) {
     return session::expected_seconds(board, s, s.test_source.empty() ? 0 : bytes[s.challenge]);
   });
@@ -70,8 +73,8 @@ std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runne
     progress.finished(one_line(entries.back()));
   };
   session::RunnerSteps steps(runner, specs);
-  session::run(planned(specs, submissions, jobs, store.board()), jobs, steps, sink,
-               [&](const std::string& activity) { return progress.begin(activity); });
+  session::run(planned(specs, submissions, jobs, runner.tries_own_tests(), store.board()), jobs,
+               steps, sink, [&](const std::string& activity) { return progress.begin(activity); });
   std::ranges::sort(entries, {}, [](const BoardEntry& e) { return e.cell.key; });
   return entries;
 }

@@ -40,6 +40,7 @@ class CellRunner {
   // Build, untimed cases; of a submission in CUDA all cases, on a simulated device. The timed ones then hold what its
   // kernels do and, where the challenge has them, what those of naive.cu and par.cu do on an input drawn alike.
   CellResult check(const ChallengeSpec&, const Submission&);
+  bool tries_own_tests() const;  // not in a partial run
   // On up to `jobs` threads.
   void run_own_tests(const ChallengeSpec&, const Submission&, CellResult&, std::size_t jobs);
   // The timed cases of several answers to one challenge, in common rounds.
@@ -61,7 +62,6 @@ class CellRunner {
 
  private:
   BuildResult build(const ChallengeSpec&, const Submission&);
-  bool tries_own_tests() const;  // not in a partial run
   CellResult new_cell(const ChallengeSpec&, const BuildResult&) const;
   CellResult simulate_built(const ChallengeSpec&, const BuildResult&);
   void time_together(const ChallengeSpec&, std::span<CellResult> cells, const CaseFilter&);

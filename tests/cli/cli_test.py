@@ -299,6 +299,7 @@ class Together(CopiedRoot):
             "  static int large = 0;\n"
             "  if (p->V == 128256 && ++large == 3) __builtin_trap();\n"
             "  return honest(c, p, x, i, q, l);\n}\n")
+        self.submit("aaron", PLAIN + "// aaron\n")  # the first is timed alone
         self.submit("alice", PLAIN)
         self.submit("bad", rename + PLAIN + late)
         self.submit("carol", PLAIN + "// carol\n")
@@ -320,10 +321,11 @@ class Together(CopiedRoot):
         par.write_text(par.read_text().replace("softmax_topk(", "honest(") + (
             '\nextern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) {\n'
             "  return ASSAY_EINVAL;\n}\n"))
+        self.submit("aaron", PLAIN + "// aaron\n")
         self.submit("alice", PLAIN)
         self.submit("bob", PLAIN + "// bob\n")
         self.run_all(root=self.root)
-        for model in ("alice", "bob"):
+        for model in ("aaron", "alice", "bob"):  # timed alone, and together
             self.assertEqual(self.entry(model)["score"]["verdict"], "JE")
             self.assertIn("the par implementation failed", self.entry(model)["cell"]["build"]["log"])
 
