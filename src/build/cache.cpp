@@ -1,14 +1,12 @@
 #include "build/cache.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <cstring>
+#include <cstdio>
 #include <vector>
 
 #include "util/files.h"
@@ -23,8 +21,19 @@ struct Entry {
   std::uint64_t bytes = 0;
 };
 
+// What follows the hash in the name; "" when it is no name of the cache's. People may choose a folder
+// with files of their own, which are left alone.
+std::string after_hash(const fs::path& path) {
+  constexpr std::size_t kHash = 64;
+  const std::string name = path.filename();
+  const bool ours = name.size() > kHash && name.find_first_not_of("0123456789abcdef") == kHash &&
+                    name[kHash] == '.';
+  return ours ? name.substr(kHash) : "";
+}
+
 bool is_entry(const fs::path& path) {
-  return path.extension() != ".lock" && path.extension() != ".tmp";
+  const std::string kind = after_hash(path);
+  return kind == ".so" || kind == ".o" || kind == ".work.json";
 }
 
 std::uint64_t on_disk(std::uint64_t bytes) {
@@ -53,11 +62,11 @@ std::uint64_t total(const std::vector<Entry>& entries) {
 
 // build-<pid>-<n>, as versions before workplaces had them, of a process that is no more.
 bool is_old_build_folder(const fs::path& path) {
-  constexpr std::string_view kPrefix = "build-";
+  int pid = 0, end = 0;
   const std::string name = path.filename();
-  if (!name.starts_with(kPrefix)) return false;
-  const long pid = std::strtol(name.c_str() + kPrefix.size(), nullptr, 10);
-  return pid > 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+  const bool named = std::sscanf(name.c_str(), "build-%d-%*u%n", &pid, &end) == 1 && pid > 0 &&
+                     static_cast<std::size_t>(end) == name.size();
+  return named && ::kill(pid, 0) != 0 && errno == ESRCH;
 }
 
 bool is_forgotten(const fs::path& temporary) {
@@ -72,9 +81,10 @@ void remove_remains(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) found.push_back(entry.path());
   std::error_code ec;
   for (const fs::path& path : found) {
-    if (path.extension() == ".lock") {
+    const std::string kind = after_hash(path);
+    if (kind.ends_with(".lock")) {
       FileLock::if_free(path);  // releasing it removes it
-    } else if (is_old_build_folder(path) || (path.extension() == ".tmp" && is_forgotten(path))) {
+    } else if (is_old_build_folder(path) || (kind.ends_with(".tmp") && is_forgotten(path))) {
       fs::remove_all(path, ec);
     }
   }

@@ -49,12 +49,16 @@ void examine_isolation(const sandbox::TierReport& tier, std::vector<Finding>& fi
 
 double gib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
-void examine_compiler(Builder& builder, std::vector<Finding>& findings) {
+void examine_compiler(Builder& builder, sandbox::Tier tier, std::vector<Finding>& findings) {
   findings.push_back(
       {"compiler", fmt::format("{} ({})", builder.compiler_version(), builder.compiler())});
   try {
     builder.check();
-    findings.push_back({"compiler in the sandbox", "works, and the library loads"});
+    const bool confined = tier != sandbox::Tier::none;
+    findings.push_back(
+        {"compiler in the sandbox",
+         confined ? "works, and the library loads" : "works, but there is no sandbox",
+         confined ? State::ok : State::note});
   } catch (const Error& e) {
     findings.push_back({"compiler in the sandbox", e.what(), State::bad});
   }
@@ -101,7 +105,7 @@ void examine_builder(const Context& context, sandbox::Tier tier, const HarnessOp
                      std::vector<Finding>& findings) {
   try {
     const std::unique_ptr<Builder> builder = make_builder(context, tier, options);
-    examine_compiler(*builder, findings);
+    examine_compiler(*builder, tier, findings);
     examine_cuda(*builder, findings);
     examine_cache(builder->cache(), findings);
   } catch (const Error& e) {

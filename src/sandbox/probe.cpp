@@ -68,13 +68,9 @@ std::vector<Attempt> attempts(Tier tier, const Surroundings& around) {
   return result;
 }
 
-struct ProbeExit {
-  bool hung = false;
-  int status = 0;  // as waitpid gives it
-};
-
-ProbeExit run_probe(Tier tier, int worker_image, const Mount& shown, const std::string& action,
-                    const std::string& target) {
+// The worker's end as waitpid gives it; nothing when it hung.
+std::optional<int> run_probe(Tier tier, int worker_image, const Mount& shown,
+                             const std::string& action, const std::string& target) {
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   Program program;
   program.mounts = library_mounts();
@@ -85,21 +81,21 @@ ProbeExit run_probe(Tier tier, int worker_image, const Mount& shown, const std::
   program.fds.assign(8, null.get());
   Process process = spawn(tier, program);
   const auto exit = process.wait(std::chrono::seconds(5));
-  if (!exit) return {.hung = true};
-  return {.status = exit->status};
+  if (!exit) return std::nullopt;
+  return exit->status;
 }
 
 ProbeResult attempt_escape(Tier tier, int worker_image, const Surroundings& around,
                            const Attempt& attempt) {
-  const ProbeExit exit =
+  const std::optional<int> status =
       run_probe(tier, worker_image, around.shown, attempt.action, attempt.target);
-  if (exit.hung) return {attempt.name, false, "hung"};
-  if (WIFSIGNALED(exit.status)) {
-    const int signal = WTERMSIG(exit.status);
+  if (!status) return {attempt.name, false, "hung"};
+  if (WIFSIGNALED(*status)) {
+    const int signal = WTERMSIG(*status);
     const bool filter = signal == SIGSYS;
     return {attempt.name, filter, filter ? "killed by the filter" : strsignal(signal)};
   }
-  const int code = WEXITSTATUS(exit.status);
+  const int code = WEXITSTATUS(*status);
   return {attempt.name, code == 0,
           code == 0   ? "refused"
           : code == 1 ? "SUCCEEDED"
@@ -145,12 +141,13 @@ std::vector<ProbeResult> attempt_escapes(Tier tier, int worker_image) {
 
 std::string why_not_loaded(Tier tier, int worker_image, const fs::path& library) {
   const Mount shown{library, "/submission.so", false};
-  const ProbeExit exit = run_probe(tier, worker_image, shown, "load", visible(tier, shown));
-  if (exit.hung) return "the worker hung";
-  if (WIFSIGNALED(exit.status)) {
-    return fmt::format("the worker was killed ({})", strsignal(WTERMSIG(exit.status)));
+  const std::optional<int> status =
+      run_probe(tier, worker_image, shown, "load", visible(tier, shown));
+  if (!status) return "the worker hung";
+  if (WIFSIGNALED(*status)) {
+    return fmt::format("the worker was killed ({})", strsignal(WTERMSIG(*status)));
   }
-  return WEXITSTATUS(exit.status) == 1 ? "" : "the worker cannot load a library";
+  return WEXITSTATUS(*status) == 1 ? "" : "the worker cannot load a library";
 }
 
 TierReport find_tier(int worker_image) {

@@ -23,8 +23,8 @@ constexpr const char* kPrefix = "assay-work-";
 // No descriptor when it is in use, gone, or no folder of this user.
 Fd lock_folder(const fs::path& path) {
   Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat held {
-  }, named{};
+  struct stat held {};
+  struct stat named {};
   if (!folder || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return {};
   // Between opening and locking it somebody else may have taken it for a dead one's.
   const bool same = ::fstat(folder.get(), &held) == 0 && ::lstat(path.c_str(), &named) == 0 &&

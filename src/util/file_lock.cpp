@@ -16,8 +16,8 @@ namespace fs = std::filesystem;
 namespace {
 
 bool is_still_there(const Fd& fd, const fs::path& path) {
-  struct stat held {
-  }, named{};
+  struct stat held {};
+  struct stat named {};
   return ::fstat(fd.get(), &held) == 0 && ::stat(path.c_str(), &named) == 0 &&
          held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
