@@ -124,17 +124,7 @@ TEST_F(WorkerProcessTest, ATimeLimitIsBusyOrIdle) {
   EXPECT_THAT(idle.detail, HasSubstr("no reply within 0.5 s"));
 }
 
-// The second answer is found with the first or when the next request is made.
-TEST_F(WorkerProcessTest, AnAnswerThatNobodyAskedForViolatesTheProtocol) {
-  WorkerProcess worker = start(Behaviour::answers_twice);
-  ASSERT_EQ(worker.load().verdict, Verdict::ok);
-  worker.set_case(plan_, layout_, 1);
-  Outcome outcome = worker.run(0, case_, nullptr);
-  if (outcome.verdict == Verdict::ok) outcome = worker.ping();
-  EXPECT_EQ(outcome.verdict, Verdict::protocol_violation);
-  EXPECT_FALSE(worker.alive());
-}
-
+// Whatever it answers until it is stopped is found then; afterwards it cannot answer.
 TEST_F(WorkerProcessTest, AForgedCountViolatesTheProtocol) {
   const Outcome outcome = run(Behaviour::counts_seven);
   EXPECT_EQ(outcome.verdict, Verdict::protocol_violation);

@@ -91,8 +91,6 @@ int main() {
       reply(control, Reply::done, 7);
     } else {
       reply(control, Reply::done);
-      if (header.command == Command::run && behaviour == Behaviour::answers_twice)
-        reply(control, Reply::done);
     }
   }
 }

@@ -12,8 +12,7 @@ enum class WorkerBehaviour : std::uint32_t {
   aborts_with_a_word,
   spins,
   sleeps,
-  answers_twice,
-  counts_seven,  // on the reply's eventfd
+  counts_seven,  // on the eventfd of replies: one answer, and six that nobody asked for
   floods,        // 100 KiB on stdout
   makes_a_socket,
   calls_back,       // with sizes and an address of its own making
