@@ -17,8 +17,10 @@
 #include "cli/context.h"
 #include "cli/harness.h"
 #include "measure/statistics.h"
+#include "run/baselines.h"
 #include "run/cell.h"
 #include "run/examples.h"
+#include "run/worker_process.h"
 #include "util/files.h"
 
 namespace {
@@ -37,12 +39,18 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-void measure_worker_start(const cli::Harness& harness, run::CellRunner& runner,
-                          const ChallengeSpec& spec, int count) {
+std::filesystem::path naive_library(const cli::Harness& harness, const ChallengeSpec& spec) {
+  const run::World world = run::real_world(*harness.builder);
+  const run::RunOptions options{harness.tier.tier, 1, {}};
+  run::SharedAccount account;
+  return run::Baselines(world, options, account).library(spec, "naive.cpp");
+}
+
+void measure_worker_start(const cli::Harness& harness, const ChallengeSpec& spec, int count) {
   run::Arena input("input", 1 << 20, run::Arena::Access::worker_reads);
   run::WorkerSettings settings;
   settings.tier = harness.tier.tier;
-  settings.library = runner.baselines(spec).naive;
+  settings.library = naive_library(harness, spec);
   settings.spec = &spec;
   std::vector<double> starts, loads;
   for (int i = 0; i < count; ++i) {
@@ -71,8 +79,9 @@ Submission naive_as_submission(const ChallengeSpec& spec) {
 }
 
 run::TimeAccount measure_cell(const cli::Harness& harness, const ChallengeSpec& spec, bool quick) {
-  run::CellRunner runner(*harness.builder, {harness.tier.tier, 1, {.quick = quick}});
-  runner.baselines(spec);
+  run::CellRunner runner(run::real_world(*harness.builder),
+                         {harness.tier.tier, 1, {.quick = quick}});
+  for (const run::SharedBuild& build : runner.shared_builds(spec, false)) build.run();
   CellResult cell = runner.check(spec, naive_as_submission(spec));
   const run::TimeAccount untimed = runner.account();
   runner.time_together(spec, std::span(&cell, 1));
@@ -107,8 +116,7 @@ void measure(const Options& options) {
   const cli::Context context = cli::find_context(ASSAY_SOURCE_DIR);
   const cli::Harness harness = cli::set_up(context, {});
   const std::vector<ChallengeSpec> specs = cli::load_specs(context, options.challenges);
-  run::CellRunner runner(*harness.builder, {harness.tier.tier, 1, {}});
-  measure_worker_start(harness, runner, specs.front(), options.starts());
+  measure_worker_start(harness, specs.front(), options.starts());
   run::TimeAccount sum;
   for (const ChallengeSpec& spec : specs) sum.add(measure_cell(harness, spec, options.smoke));
   print_sum(sum);

@@ -29,7 +29,7 @@
 #include "measure/machine.h"
 #include "measure/statistics.h"
 #include "peers/peer.h"
-#include "run/execute.h"
+#include "run/world.h"
 #include "support/direct_runner.h"
 #include "timed_case.h"
 #include "util/files.h"

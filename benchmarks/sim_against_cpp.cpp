@@ -65,7 +65,7 @@ Seconds simulated_seconds(const cli::Harness& harness, const ChallengeSpec& spec
   for (const CaseSpec* c : timed_cases(spec, options)) {
     std::vector<double> seconds;
     for (int i = 0; i < options.rounds; ++i) {
-      run::CellRunner runner(*harness.builder,
+      run::CellRunner runner(run::real_world(*harness.builder),
                              {harness.tier.tier, options.seed, {false, c->name, false, {}}, 1});
       const CellResult cell = runner.check(spec, submission);
       if (cell.cases.size() == 1 && cell.cases[0].verdict == Verdict::unsupported) break;

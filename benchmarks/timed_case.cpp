@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "run/execute.h"
+#include "run/world.h"
 #include "util/files.h"
 
 namespace assay {

@@ -27,7 +27,8 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Writes and reads a buffer larger than the last-level cache on every core.
+}  // namespace
+
 void flush_caches() {
   static std::vector<std::uint64_t> buffer(
       std::clamp<std::size_t>(2 * static_cast<std::size_t>(last_level_cache_bytes()), 32u << 20,
@@ -38,8 +39,6 @@ void flush_caches() {
                  for (std::int64_t i = begin; i < end; ++i) ++buffer[static_cast<std::size_t>(i)];
                });
 }
-
-}  // namespace
 
 World real_world(Builder& builder) {
   World world;

@@ -28,6 +28,9 @@ struct World {
   std::function<void()> flush_caches;  // of every core
 };
 
+// Writes and reads a buffer larger than the last-level cache on every core: the real flush_caches.
+void flush_caches();
+
 // The builder must outlive it.
 World real_world(Builder&);
 

@@ -33,7 +33,7 @@ class Installed(unittest.TestCase):
         cls.environment = {"PATH": os.environ["PATH"], "HOME": str(cls.folder / "no-home"), "XDG_CACHE_HOME": str(cls.cache)}
 
     def setUp(self):
-        work = tempfile.TemporaryDirectory(prefix="assay-work-")
+        work = tempfile.TemporaryDirectory(prefix="assay-installed-")
         self.addCleanup(work.cleanup)
         self.work = pathlib.Path(work.name)
 
