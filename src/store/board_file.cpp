@@ -120,8 +120,7 @@ void BoardFile::append(BoardRow row) {
 
 void BoardFile::write(const Scoreboard& board) {
   write_file_alone(board_path(folder_), scoreboard_text(board));
-  fs::remove(journal_path(folder_));
-  flush_folder(folder_);
+  fs::remove(journal_path(folder_));  // a power cut may bring it back: it changes nothing
   if (&board != &board_) board_ = board;
   read_from_ = identity(board_path(folder_));
   journal_end_ = journal_lines_ = 0;

@@ -84,7 +84,8 @@ def read_board(results):
     entries = json.loads(board.read_text())["entries"] if board.exists() else []
     for entry in entries + whole_lines(results / "scoreboard.journal"):
         cell = entry["cell"]
-        rows[cell["model"], cell["challenge"]] = entry
+        # A journal holds the machine where the board names it.
+        rows[cell["model"], cell["challenge"]] = {key: entry[key] for key in ("cell", "score", "evidence")}
     for record in results.glob("runs/*.jsonl"):
         whole_lines(record)
     for evidence in results.glob("cells/**/*.json"):
@@ -129,7 +130,7 @@ def finish(process):
 def main():
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     seed = random.randrange(1 << 32)
-    print(f"kill_test: {KILLS} kills, seed {seed}")
+    print(f"kill_test: {KILLS} kills, seed {seed}", flush=True)
     dice = random.Random(seed)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="assay-kill-"))
     try:
@@ -155,7 +156,8 @@ def main():
             rows = read_board(results)
             now = {cell: row for cell, row in rows.items() if row["cell"]["seed"] == str(run_seed)}
             for cell, row in stored.items():
-                check(now.get(cell) == row, f"kill {kill}: {cell} was on the board and is lost or measured again")
+                check(now.get(cell) == row, f"kill {kill}: {cell} was on the board and is lost or measured again:\n"
+                                            f"{row}\n{now.get(cell)}\n{output}")
             check(len(without_its_evidence(results, rows)) <= 1, f"kill {kill}: evidence of several cells is not theirs")
             check(process.returncode in (0, -signal.SIGKILL), output)
             stored, record = now, record_of(results, run_seed)

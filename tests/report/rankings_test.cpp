@@ -33,7 +33,7 @@ Scoreboard board_of(const std::vector<std::pair<std::string, Device>>& answers) 
   for (const auto& [model, device] : answers) {
     CellResult cell = testing::sample_cell(spec, model);
     cell.key.device = device;
-    merge(board, testing::graded_entry(spec, cell));
+    merge(board, testing::graded_row(spec, cell));
   }
   return board;
 }
@@ -59,7 +59,7 @@ TEST(Rankings, OfAnEmptyBoardSayHowToFillIt) {
 TEST(Rankings, NotRunIsNeverZero) {
   const auto specs = two_specs();
   Scoreboard board;
-  merge(board, testing::graded_entry(specs[0], testing::untimed_cell(specs[0])));
+  merge(board, testing::graded_row(specs[0], testing::untimed_cell(specs[0])));
   const std::string text = rankings_document(board, specs);
   EXPECT_THAT(text, HasSubstr("| – | untimed | not run | – | 0/2 |"));
   EXPECT_THAT(text, HasSubstr("timing was switched off"));
@@ -139,7 +139,7 @@ Scoreboard crowd(int models) {
   Scoreboard board;
   for (int i = 0; i < models; ++i) {
     entry.cell.key.model = "model_" + std::to_string(1000 + i);
-    board.entries[entry.cell.key] = entry;
+    board.entries[entry.cell.key] = testing::row_of(entry);
   }
   return board;
 }
@@ -184,7 +184,7 @@ TEST(ReplaceSection, TheSectionHoldsNoMarker) {
   CellResult cell = testing::unbuilt_cell(specs[0]);
   cell.key.model = "x\n<!-- assay:end -->\n";
   cell.build.log = "error: \n<!-- assay:end -->\n";
-  merge(board, testing::graded_entry(specs[0], cell));
+  merge(board, testing::graded_row(specs[0], cell));
   const std::string readme = "<!-- assay:begin -->\n<!-- assay:end -->\n";
   const std::string once = replace_section(readme, ranking_section(board, specs));
   EXPECT_EQ(replace_section(once, ""), readme);

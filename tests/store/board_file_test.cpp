@@ -115,6 +115,14 @@ TEST_F(BoardFileTest, OthersAppendAndRewriteMeanwhile) {
   EXPECT_EQ(times(mine.board()), times(read_board(folder)));
 }
 
+TEST_F(BoardFileTest, AJournalThatIsGoneIsNoticed) {
+  BoardFile board(folder);
+  board.append(row("a", "1"));
+  fs::remove(journal_path(folder));
+  board.refresh();
+  EXPECT_TRUE(board.board().entries.empty());
+}
+
 TEST_F(BoardFileTest, EvidenceElsewhereIsRefused) {
   BoardRow foreign = row("a", "1");
   foreign.evidence.path = "../../../etc/passwd";
