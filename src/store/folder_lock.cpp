@@ -8,30 +8,28 @@
 
 namespace assay::store {
 
-bool try_lock(int fd, const std::filesystem::path& path) {
+bool try_lock(int fd, const std::filesystem::path& path, std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds kPause{2};
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return false;
-    if (errno != EINTR) fail_with_errno("lock", path);
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) fail_with_errno("lock", path);
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(kPause);
   }
   return true;
 }
 
 FolderLock::FolderLock(const std::filesystem::path& folder, std::chrono::milliseconds patience) {
-  constexpr std::chrono::milliseconds kPause{2};
   const std::filesystem::path path = folder / ".lock";
   fd_ = Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!fd_) fail_with_errno("open", path);
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (!try_lock(fd_.get(), path)) {
-    if (std::chrono::steady_clock::now() >= deadline) {
-      throw Error(fmt::format(
-          "another assay has been writing in {} for more than {} s: `fuser {}` names "
-          "it; end it, or use another --results",
-          folder.string(), std::chrono::duration_cast<std::chrono::seconds>(patience).count(),
-          path.string()));
-    }
-    std::this_thread::sleep_for(kPause);
-  }
+  if (try_lock(fd_.get(), path, patience)) return;
+  throw Error(fmt::format(
+      "another assay has been writing in {} for more than {} s: `fuser {}` "
+      "names it; end it, or use another --results",
+      folder.string(), std::chrono::duration_cast<std::chrono::seconds>(patience).count(),
+      path.string()));
 }
 
 // Not by closing alone: a process that is just being forked has the file open too.

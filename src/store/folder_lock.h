@@ -25,8 +25,8 @@ class FolderLock {
   Fd fd_;
 };
 
-// Takes an exclusive flock on an open file without waiting; false when another holds it. `path` is
-// for the error.
-bool try_lock(int fd, const std::filesystem::path& path);
+// Takes an exclusive flock on an open file; false when another holds it for longer than `patience`.
+// `path` is for the error.
+bool try_lock(int fd, const std::filesystem::path& path, std::chrono::milliseconds patience);
 
 }  // namespace assay::store

@@ -61,13 +61,13 @@ ResultStore::ResultStore(fs::path folder)
 
 void ResultStore::start(RunStart run) { log_ = RunLog::begin(folder_ / "runs", std::move(run)); }
 
-const RunRecord& ResultStore::resume() {
+const RunRecord& ResultStore::resume(std::chrono::milliseconds patience) {
   for (const fs::path& path : records(folder_ / "runs")) {
     if (path.extension() == ".json") {
       refuse_unfinished_of_schema_1(path);
       continue;
     }
-    log_ = RunLog::resume(path);
+    log_ = RunLog::resume(path, patience);
     if (log_ && !log_->record().finished) return log_->record();
   }
   log_.reset();

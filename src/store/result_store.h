@@ -33,7 +33,7 @@ class ResultStore {
   void start(RunStart);
   // Goes on with the newest run that did not finish and that no process is running; throws Error
   // when there is none.
-  const RunRecord& resume();
+  const RunRecord& resume(std::chrono::milliseconds patience = kRunPatience);
 
   // REQUIRE that a run was started or resumed.
 

@@ -130,17 +130,18 @@ RunLog RunLog::begin(const fs::path& runs, RunStart start) {
     start.run_id = fmt::format("{}-{}", id, n);
     path = runs / (start.run_id + ".jsonl");
   }
-  if (!try_lock(fd.get(), path)) throw Error(fmt::format("{} is in use", path.string()));
+  if (!try_lock(fd.get(), path, kRunPatience))
+    throw Error(fmt::format("{} is in use", path.string()));
   RunLog log(path, std::move(fd));
   append_line(path, start_line(start));
   log.record_.start = std::move(start);
   return log;
 }
 
-std::optional<RunLog> RunLog::resume(const fs::path& path) {
+std::optional<RunLog> RunLog::resume(const fs::path& path, std::chrono::milliseconds patience) {
   Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd) fail_with_errno("open", path);
-  if (!try_lock(fd.get(), path)) return std::nullopt;
+  if (!try_lock(fd.get(), path, patience)) return std::nullopt;
   RunLog log(path, std::move(fd));
   log.record_ = read_run(path);
   if (log.record_.start.run_id.empty()) return std::nullopt;

@@ -2,6 +2,7 @@
 // and for its end. The cells' measurements are elsewhere, as evidence.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -14,6 +15,8 @@
 #include "util/fd.h"
 
 namespace assay::store {
+
+inline constexpr std::chrono::seconds kRunPatience{5};
 
 struct RunStart {
   std::string run_id;
@@ -50,8 +53,10 @@ class RunLog {
   // In the folder of runs. When another run began in the same second with the same seed, "-2" or so
   // is added to the id.
   static RunLog begin(const std::filesystem::path& runs, RunStart);
-  // Nothing when a process is running it, or a kill came before its first line was whole.
-  static std::optional<RunLog> resume(const std::filesystem::path& record);
+  // Nothing when a process is running it, or a kill came before its first line was whole. Waits a
+  // little: a run that was just killed may leave a child that has not become another program yet.
+  static std::optional<RunLog> resume(const std::filesystem::path& record,
+                                      std::chrono::milliseconds patience = kRunPatience);
 
   const RunRecord& record() const { return record_; }
   const std::filesystem::path& path() const { return path_; }

@@ -20,6 +20,7 @@ namespace assay::store {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace std::chrono_literals;
 using testing::ChildProcess;
 using testing::entry_at;
 using ::testing::HasSubstr;
@@ -129,7 +130,24 @@ TEST_F(ResultStoreTest, ARunThatIsRunningIsNotResumed) {
   ResultStore running(folder);
   running.start(run_start("1"));
   ResultStore other(folder);
-  EXPECT_THAT(testing::error_of([&] { other.resume(); }), HasSubstr("nothing to resume"));
+  EXPECT_THAT(testing::error_of([&] { other.resume(20ms); }), HasSubstr("nothing to resume"));
+}
+
+TEST_F(ResultStoreTest, AChildOfAKilledRunDelaysItsResumeNoMoreThanAMoment) {
+  ChildProcess run([&](const ChildProcess& self) {
+    ResultStore store(folder);
+    store.start(run_start("1"));
+    if (::fork() == 0) {
+      ::usleep(200000);
+      ::_exit(0);
+    }
+    self.signal();
+    ::pause();
+  });
+  ASSERT_TRUE(run.wait_for_signal());
+  run.kill();
+  ResultStore store(folder);
+  EXPECT_EQ(testing::error_of([&] { store.resume(); }), "no error");
 }
 
 TEST_F(ResultStoreTest, TwoRunsOfTheSameSecondAndSeedHaveRecordsOfTheirOwn) {
