@@ -28,7 +28,7 @@ std::uintmax_t end_of_lines(int fd, const fs::path& path) {
     const ssize_t n = ::pread(fd, block.data(), end - begin, static_cast<off_t>(begin));
     if (n != static_cast<ssize_t>(end - begin)) fail_with_errno("read", path);
     const std::string_view text(block.data(), static_cast<std::size_t>(n));
-    if (const auto at = text.rfind('\n'); at != text.npos) return begin + at + 1;
+    if (const auto at = text.rfind('\n'); at != std::string_view::npos) return begin + at + 1;
     end = begin;
   }
   return 0;

@@ -65,7 +65,7 @@ TEST(Scoreboard, ValuesSurviveARoundTrip) {
 TEST(Scoreboard, ARowOfAJournalIsTheSame) {
   const BoardRow row = awkward_row();
   const std::string text = row_text(row);
-  EXPECT_EQ(text.find('\n'), text.npos);
+  EXPECT_EQ(text.find('\n'), std::string::npos);
   EXPECT_EQ(row_text(parse_row(text, "f")), text);
 }
 

@@ -68,7 +68,7 @@ TEST_F(LineFile, WithoutRoomTheFileStaysAsItWas) {
     const rlimit limit{1000, 1000};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     const std::string error = testing::error_of([&] { append_line(file, std::string(2000, 'x')); });
-    if (error.find(file.string()) == error.npos) ::_exit(3);
+    if (error.find(file.string()) == std::string::npos) ::_exit(3);
   });
   EXPECT_EQ(full.wait(), 0);
   EXPECT_EQ(read_file(file), "one\n");

@@ -332,7 +332,7 @@ TEST_F(ResultStoreTest, AFullDiskLosesNothing) {
     const rlimit limit{4000, 4000};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     const std::string error = testing::error_of([&] { store.add(entry_at("b", "2")); });
-    if (error.find("File too large") == error.npos) ::_exit(3);
+    if (error.find("File too large") == std::string::npos) ::_exit(3);
   });
   EXPECT_EQ(full.wait(), 0);
   EXPECT_THAT(times(read_board(folder)), UnorderedElementsAre(Pair("a", "1")));
