@@ -67,7 +67,7 @@ int merge_all(const Context& context, const Options& o) {
 }  // namespace
 
 void add_merge(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("merge", "take the results of other folders into this one");
+  auto* command = app.add_subcommand("merge", "Take the results of other folders into this one");
   auto options = std::make_shared<Options>();
   command->add_option("FOLDER", options->folders, "results folders, as `assay run` writes them")
       ->required();
@@ -77,10 +77,11 @@ void add_merge(CLI::App& app, Action& action) {
                    "sources the newest full measurement, however new a quick one is")
       ->transform(CLI::CheckedTransformer(kPreferences).description("{newest,theirs,ours}"));
   command->add_option("--results", options->results,
-                      "the folder that takes them in (default: results/ of the root)");
+                      "the folder that takes them in (default: WORK/results)");
   command->footer(
       "\nReads scoreboard.json and cells/ of each FOLDER, and writes nothing there. All are read\n"
       "before anything is written; one that this assay cannot read stops it.\n"
+      "\nExit status: 0 merged, 2 an error; then nothing was written.\n"
       "\nExamples:\n"
       "  assay merge /mnt/other/results\n"
       "  assay merge --prefer theirs laptop/results desktop/results\n");

@@ -47,16 +47,17 @@ int remove(const Context& context, const Options& o) {
 }  // namespace
 
 void add_remove(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("remove", "take results off the board");
+  auto* command = app.add_subcommand("remove", "Take results off the board");
   auto options = std::make_shared<Options>();
   command->add_option("MODEL", options->model, "a model on the board")->required();
   command->add_option("CHALLENGE", options->challenge,
                       "only its results for this challenge (default: all)");
   command->add_option("--results", options->results,
-                      "folder of scoreboard.json (default: results/ of the root)");
+                      "folder of scoreboard.json (default: WORK/results)");
   command->footer(
       "\nThe results go with their evidence, all attempts and devices. The submission stays: the\n"
       "next `assay run` measures it again, unless its folder is removed too.\n"
+      "\nExit status: 0 removed, 2 an error, such as a model that is not on the board.\n"
       "\nExamples:\n"
       "  assay remove oldmodel\n"
       "  assay remove mymodel CHALLENGE\n");

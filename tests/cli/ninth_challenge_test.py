@@ -65,12 +65,14 @@ class NinthChallenge(unittest.TestCase):
             (answer / "submission.cpp").write_text(source)
         self.assay("run", "--submissions", self.folder / "submissions", "--results", self.folder / "results",
                    "--cache", self.folder / "cache", "--device", "cpu")
-        board = json.loads((self.folder / "results" / "scoreboard.json").read_text())
+        results = self.folder / "results"
+        board = json.loads((results / "scoreboard.json").read_text())
         score, failed = {}, {}
         for entry in board["entries"]:
             model = entry["cell"]["model"]
             score[model] = {d["name"]: d["points"] for d in entry["score"]["dimensions"]}
-            failed[model] = [c["name"] for c in entry["cell"]["cases"] if c["verdict"] != "OK"]
+            cases = json.loads((results / entry["evidence"]["path"]).read_text())["cell"]["cases"]
+            failed[model] = [c["name"] for c in cases if c["verdict"] != "OK"]
         self.assertEqual(failed, {"right": [], "wrong": ["tail"]})
         # One of two traps: half of their 40 % of 65 points.
         self.assertAlmostEqual(score["right"]["correctness"], 65)
