@@ -124,11 +124,11 @@ struct PeerRow {
 struct Row {
   std::string challenge, case_name, shape;
   double par = 0, naive = 0;
-  std::optional<LeastWork> work;
+  std::optional<LeastWork> work{};
   double copy_bytes_per_s = 0, product_flops_per_s = 0;
-  std::optional<Estimate> roofline;
-  Estimate naive_ratio;
-  std::vector<PeerRow> peers;
+  std::optional<Estimate> roofline{};
+  Estimate naive_ratio{};
+  std::vector<PeerRow> peers{};
 
   const PeerRow* best_peer() const {
     const auto faster = [](const PeerRow& a, const PeerRow& b) { return a.seconds < b.seconds; };

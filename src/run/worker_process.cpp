@@ -286,6 +286,7 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackSer
   Outcome outcome;
   for (;;) {
     const std::uint64_t one = 1;
+    ++header().request;
     const auto t0 = Clock::now();
     if (::write(request_.get(), &one, sizeof one) != sizeof one)
       throw Error("cannot reach a worker");
@@ -302,7 +303,11 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackSer
     const double stopping = seconds_between(t1, t2);
     outcome.seconds += called + (stopping > 0.01 * called + 50e-6 ? stopping : 0);
     if (take_count(reply_.get()) != 1) {
-      return ended(Verdict::protocol_violation, "answered more than once");
+      return ended(Verdict::protocol_violation, "forged a reply: answered more than once");
+    }
+    // A forged reply may have stopped the worker before it gave its own: then that is still to come.
+    if (control().answered != header().request) {
+      return ended(Verdict::protocol_violation, "forged a reply: the call had not ended");
     }
     if (control().reply != Reply::callback) break;
     if (command != Command::run || server == nullptr || layout_.callback_response_offset == 0) {

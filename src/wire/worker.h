@@ -41,6 +41,7 @@ inline constexpr std::size_t kMaxSymbols = 48, kMaxSymbolLength = 64;
 struct Header {
   std::uint32_t magic = kMagic;
   Command command = Command::load;
+  std::uint64_t request = 0;  // grows with every request, answers to callbacks included
   std::uint64_t case_id = 0;  // changes from case to case: resets Call::state()
   std::int32_t entry = 0, phase = 0;
   std::int32_t nthreads = 1;
@@ -63,6 +64,7 @@ struct Control {
   Reply reply = Reply::none;
   std::int32_t status = 0;         // of the submission's call
   std::uint64_t scratch_peak = 0;  // ctx->alloc, bytes
+  std::uint64_t answered = 0;      // Header::request as it was when the worker took it up
   std::uint32_t callback_kind = 0;
   std::uint32_t callback_request_bytes = 0, callback_response_bytes = 0;
   std::uint32_t callback_bulk_bytes = 0;    // behind the response

@@ -129,15 +129,17 @@ class Worker final : public Call {
     return reinterpret_cast<const wire::BufferSlot*>(input_.data + header().buffers_offset)[handle];
   }
 
-  static void await_request() {
+  void await_request() {
     std::uint64_t count;
     while (::read(wire::kRequestFd, &count, sizeof count) != sizeof count) {
       if (errno != EINTR) std::_Exit(72);
     }
+    request_ = header().request;
   }
 
   void send(Reply reply) {
     control().reply = reply;
+    control().answered = request_;
     const std::uint64_t one = 1;
     if (::write(wire::kReplyFd, &one, sizeof one) != sizeof one) std::_Exit(73);
   }
@@ -206,6 +208,7 @@ class Worker final : public Call {
   void* library_ = nullptr;
   void* state_ = nullptr;
   std::uint64_t case_id_ = 0;
+  std::uint64_t request_ = 0;  // the one being answered
   bool failed_ = false;
 };
 

@@ -187,7 +187,7 @@ class BadSubmission(Case):
         self.check(body(""), "WA")
 
     def test_forged_reply(self):
-        self.check(body("  unsigned long long one = 1; if (write(7, &one, 8) < 0) return 1;"), "PV", "more than once")
+        self.check(body("  unsigned long long one = 1; if (write(7, &one, 8) < 0) return 1;"), "PV", "forged a reply")
 
     def test_lazy_thread(self):
         source = '#include <thread>\n#define softmax_topk honest\n' + PLAIN + (

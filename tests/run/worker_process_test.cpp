@@ -131,6 +131,13 @@ TEST_F(WorkerProcessTest, AForgedCountViolatesTheProtocol) {
   EXPECT_THAT(outcome.detail, HasSubstr("more than once"));
 }
 
+// A count that the submission wrote before the worker was done.
+TEST_F(WorkerProcessTest, AReplyThatAnswersNoRequestViolatesTheProtocol) {
+  const Outcome outcome = run(Behaviour::answers_an_older_request);
+  EXPECT_EQ(outcome.verdict, Verdict::protocol_violation);
+  EXPECT_THAT(outcome.detail, HasSubstr("the call had not ended"));
+}
+
 TEST_F(WorkerProcessTest, AFloodOfTextIsAnOutputLimit) {
   EXPECT_EQ(run(Behaviour::floods).verdict, Verdict::output_limit);
 }

@@ -26,12 +26,13 @@ T* mapped(int fd, int protection) {
       ::mmap(nullptr, static_cast<std::size_t>(info.st_size), protection, MAP_SHARED, fd, 0));
 }
 
-void reply(Control& control, Reply reply, std::uint64_t count = 1) {
+void reply(Control& control, std::uint64_t answered, Reply reply, std::uint64_t count = 1) {
   control.reply = reply;
+  control.answered = answered;
   if (::write(kReplyFd, &count, sizeof count) != sizeof count) std::_Exit(73);
 }
 
-void misbehave(Behaviour behaviour, Control& control) {
+void misbehave(Behaviour behaviour, const Header& header, Control& control) {
   switch (behaviour) {
     case Behaviour::exits: std::_Exit(5);
     case Behaviour::crashes: *static_cast<volatile int*>(nullptr) = 1; break;
@@ -58,7 +59,7 @@ void misbehave(Behaviour behaviour, Control& control) {
       control.callback_request_bytes = control.callback_response_bytes = 0xffffffff;
       control.callback_bulk_bytes = 0xffffffff;
       control.callback_bulk_address = 0xdeadbeef000;
-      reply(control, Reply::callback);
+      reply(control, header.request, Reply::callback);
       std::uint64_t count;
       if (::read(kRequestFd, &count, sizeof count) < 0) std::_Exit(72);
       break;
@@ -80,17 +81,19 @@ int main() {
       std::_Exit(4);
     if (header.command == Command::load && behaviour == Behaviour::fails_to_load) {
       std::memset(control.message, 'm', sizeof control.message);
-      reply(control, Reply::load_failed);
+      reply(control, header.request, Reply::load_failed);
       continue;
     }
-    if (header.command == Command::run) misbehave(behaviour, control);
+    if (header.command == Command::run) misbehave(behaviour, header, control);
     if (header.command == Command::run && behaviour == Behaviour::reports_garbage) {
       std::memset(static_cast<void*>(&control), 0xee, sizeof control);
-      reply(control, static_cast<Reply>(0xeeeeeeee));
+      reply(control, header.request, static_cast<Reply>(0xeeeeeeee));
     } else if (header.command == Command::run && behaviour == Behaviour::counts_seven) {
-      reply(control, Reply::done, 7);
+      reply(control, header.request, Reply::done, 7);
+    } else if (header.command == Command::run && behaviour == Behaviour::answers_an_older_request) {
+      reply(control, header.request - 1, Reply::done);
     } else {
-      reply(control, Reply::done);
+      reply(control, header.request, Reply::done);
     }
   }
 }

@@ -13,7 +13,8 @@ enum class WorkerBehaviour : std::uint32_t {
   spins,
   sleeps,
   counts_seven,  // on the eventfd of replies: one answer, and six that nobody asked for
-  floods,        // 100 KiB on stdout
+  answers_an_older_request,
+  floods,  // 100 KiB on stdout
   makes_a_socket,
   calls_back,       // with sizes and an address of its own making
   reports_garbage,  // an unknown reply, whatever stands in the other fields
