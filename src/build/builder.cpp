@@ -143,7 +143,7 @@ std::optional<std::string> fetch(const fs::path& from) {
 // In tiers that share the host's tree the compiler knows its files by names that nobody needs.
 std::string with_names_inside(std::string log, const fs::path& folder) {
   const std::string outside = folder.string() + "/";
-  for (std::size_t at = 0; (at = log.find(outside, at)) != log.npos;) {
+  for (std::size_t at = 0; (at = log.find(outside, at)) != std::string::npos;) {
     log.replace(at, outside.size(), "/");
   }
   return log;
@@ -309,8 +309,8 @@ std::vector<std::string> Builder::arguments(const BuildRequest& request,
   const std::vector<std::string> flags = flags_of(request, architecture);
   argv.insert(argv.end(), flags.begin(), flags.end());
   if (cuda) argv.insert(argv.end(), {"-ccbin", compiler_});
-  if (request.object) argv.push_back("-c");
-  if (!request.objects.empty()) argv.push_back("-s");
+  if (request.object) argv.emplace_back("-c");
+  if (!request.objects.empty()) argv.emplace_back("-s");
   argv.insert(argv.end(), {"-I" + abi, "-o", out + "/" + kProduct});
   for (const SourceFile& file : request.sources) {
     if (is_translation_unit(file.name, request.language)) argv.push_back(source + "/" + file.name);

@@ -135,7 +135,7 @@ std::optional<fs::path> BuildCache::find(const std::string& name) {
 }
 
 fs::path BuildCache::add(const std::string& name, std::string_view contents) {
-  const fs::path own = workplace() / name;
+  fs::path own = workplace() / name;
   write_file_atomically(own, contents);
   show(own);
   link_or_copy(own, folder_ / name);

@@ -34,7 +34,7 @@ fs::path shared_folder() { return program_folder().parent_path() / "share" / "as
 
 fs::path find_root(const std::string& option) {
   if (!option.empty()) {
-    const fs::path root = fs::absolute(option);
+    fs::path root = fs::absolute(option);
     if (is_root(root)) return root;
     throw Error(
         fmt::format("{} holds no challenges/spec.schema.json and include/assay/abi.h: --root "

@@ -36,7 +36,7 @@ fs::path results_folder(const Context& context, const Options& o) {
 // The readme beside the results, if it is meant to show rankings: in a folder of a user's it may be about
 // something else. Empty when there is none.
 fs::path own_readme(const Context& context) {
-  const fs::path file = context.work / "README.md";
+  fs::path file = context.work / "README.md";
   if (!fs::exists(file)) return {};
   if (has_marker(read_file(file))) return file;
   fmt::print(stderr, "{} is left alone: it has no lines '{}' and '{}'\n", file.string(),

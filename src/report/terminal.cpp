@@ -1,5 +1,7 @@
 #include "report/terminal.h"
 
+#include <fmt/format.h>
+
 #include <map>
 
 #include "grade/reason.h"
@@ -40,7 +42,7 @@ std::string summary(const std::vector<BoardEntry>& entries,
                report::dimension_points(s, "correctness"), report::speed_against_par(s),
                code(s.verdict), report::one_line(main_reason(e.cell, e.score), kReasonColumns)});
     if (s.flags.empty()) continue;
-    notes += "note: " + name + " " + challenge + ": " + joined_flags(s) + "\n";
+    notes += fmt::format("note: {} {}: {}\n", name, challenge, joined_flags(s));
   }
   std::string text = table.str();
   if (!text.ends_with('\n')) text += '\n';

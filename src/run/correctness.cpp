@@ -206,7 +206,7 @@ bool CaseFilter::takes(const CaseSpec& spec) const {
 std::uint64_t case_seed(std::uint64_t run_seed, const std::string& challenge,
                         const std::string& case_name) {
   std::uint64_t hash = 0xcbf29ce484222325ull;  // FNV-1a
-  for (const char c : challenge + "/" + case_name) {
+  for (const char c : fmt::format("{}/{}", challenge, case_name)) {
     hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
   }
   return substream(run_seed, hash);
