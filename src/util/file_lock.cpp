@@ -1,13 +1,11 @@
 #include "util/file_lock.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "util/files.h"
 
@@ -26,14 +24,13 @@ bool is_still_there(const Fd& fd, const fs::path& path) {
 Fd lock(const fs::path& path, int operation) {
   for (;;) {
     Fd fd(::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0644));
-    if (!fd) throw Error(fmt::format("cannot lock {}: {}", path.string(), std::strerror(errno)));
+    if (!fd) fail_with_errno("lock", path);
     int rc;
     do {
       rc = ::flock(fd.get(), operation);
     } while (rc != 0 && errno == EINTR);
     if (rc != 0 && errno == EWOULDBLOCK) return {};
-    if (rc != 0)
-      throw Error(fmt::format("cannot lock {}: {}", path.string(), std::strerror(errno)));
+    if (rc != 0) fail_with_errno("lock", path);
     // Who held it before has removed the file: whoever comes next would lock another one.
     if (is_still_there(fd, path)) return fd;
   }
