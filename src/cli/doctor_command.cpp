@@ -12,6 +12,7 @@
 
 #include "cli/harness.h"
 #include "measure/machine.h"
+#include "sandbox/memory_group.h"
 #include "sandbox/worker_image.h"
 #include "util/files.h"
 
@@ -45,6 +46,20 @@ void examine_isolation(const sandbox::TierReport& tier, std::vector<Finding>& fi
   findings.push_back({"escape attempts",
                       fmt::format("{} of {} contained", contained, tier.probes.size()),
                       all ? State::ok : State::bad});
+}
+
+// Without groups everything runs; only then a bomb is RE instead of MLE, and what an answer holds in
+// pages that it has taken from its buffers' place is not seen.
+void examine_memory(std::vector<Finding>& findings) {
+  const sandbox::MemoryGroups& groups = sandbox::memory_groups();
+  if (groups.version != 0) {
+    findings.push_back({"memory of answers", fmt::format("cgroup version {}: {}", groups.version,
+                                                         groups.folder.string())});
+    return;
+  }
+  findings.push_back({"memory of answers",
+                      fmt::format("limits on address space, resident pages: {}", groups.why_not),
+                      State::note});
 }
 
 double gib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
@@ -150,6 +165,7 @@ int execute(const Context& context, const HarnessOptions& options, bool json) {
   std::vector<Finding> findings;
   const sandbox::TierReport tier = sandbox::find_tier(sandbox::worker_image_fd());
   examine_isolation(tier, findings);
+  examine_memory(findings);
   examine_builder(context, tier.tier, options, findings);
   examine_machine(findings);
   if (json) {

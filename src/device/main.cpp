@@ -24,16 +24,20 @@ std::span<std::byte> map_descriptor(int fd) {
   return {static_cast<std::byte*>(p), bytes};
 }
 
-void take_count(int fd) {
-  std::uint64_t count;
-  while (::read(fd, &count, sizeof count) != sizeof count) {
+// Bytes that wait count as one: there is one order, and one call, at a time.
+void take(int fd) {
+  char bytes[64];
+  while (::read(fd, bytes, sizeof bytes) < 0) {
+    if (errno == EAGAIN) return;
     if (errno != EINTR) std::_Exit(72);
   }
 }
 
-void give_count(int fd) {
-  const std::uint64_t one = 1;
-  if (::write(fd, &one, sizeof one) != sizeof one) std::_Exit(73);
+// Ends are open files of their own, so only the harness, which makes them, has a say in whether ours wait.
+// They do not: a worker that leaves its answers unread loses its device.
+void give(int fd) {
+  const char token = 1;
+  if (::write(fd, &token, sizeof token) != sizeof token) std::_Exit(73);
 }
 
 // Orders go before calls.
@@ -44,13 +48,13 @@ void give_count(int fd) {
     if (ready < 0 && errno == EINTR) continue;
     if (ready < 0) std::_Exit(74);
     if (entries[0].revents != 0) {
-      take_count(kOrderFd);
+      take(kOrderFd);
       server.obey();
-      give_count(kDoneFd);
+      give(kOrderFd);
     } else if (entries[1].revents != 0) {
-      take_count(kCallFd);
+      take(kCallFd);
       server.serve();
-      give_count(kAnswerFd);
+      give(kCallFd);
     }
   }
 }

@@ -24,18 +24,16 @@ Call call_of(CallKind kind, std::uint64_t address = 0, std::uint64_t bytes = 0) 
 
 }  // namespace
 
-RemoteDevice::RemoteDevice(std::byte* link, int call_fd, int answer_fd)
+RemoteDevice::RemoteDevice(std::byte* link, int line)
     : page_(*reinterpret_cast<LinkPage*>(link)),
       window_(link + kWindowOffset),
-      call_fd_(call_fd),
-      answer_fd_(answer_fd) {}
+      line_(line) {}
 
 Answer RemoteDevice::ask(const Call& call) {
   std::memcpy(&page_.call, &call, sizeof call);
-  const std::uint64_t one = 1;
-  std::uint64_t count;
-  if (::write(call_fd_, &one, sizeof one) != sizeof one) std::_Exit(80);
-  while (::read(answer_fd_, &count, sizeof count) != sizeof count) {
+  char token = 1;
+  if (::write(line_, &token, sizeof token) != sizeof token) std::_Exit(80);
+  while (::read(line_, &token, sizeof token) != sizeof token) {
     if (errno != EINTR) std::_Exit(81);
   }
   Answer answer;

@@ -9,8 +9,8 @@ namespace assay::device {
 
 class RemoteDevice final : public sim::DeviceLink {
  public:
-  // `link` is kLinkBytes of shared memory. A call counts on call_fd and waits for answer_fd.
-  RemoteDevice(std::byte* link, int call_fd, int answer_fd);
+  // `link` is kLinkBytes of shared memory. A call sends a byte on the line and waits for one.
+  RemoteDevice(std::byte* link, int line);
 
   sim::ModuleReply load_module(std::string_view ptx) override;
   sim::KernelReply kernel(sim::ModuleId, std::string_view name) override;
@@ -34,7 +34,7 @@ class RemoteDevice final : public sim::DeviceLink {
 
   LinkPage& page_;
   std::byte* window_;
-  int call_fd_, answer_fd_;
+  int line_;
 };
 
 }  // namespace assay::device

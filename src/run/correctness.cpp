@@ -72,6 +72,11 @@ class Session {
     return order;
   }
 
+  // Whose memory or speed must not hang on the cases before.
+  static bool needs_fresh_worker(const CaseSpec& spec) {
+    return spec.group == CaseGroup::resource || spec.group == CaseGroup::timed;
+  }
+
   CaseResult not_run(const PlannedCase& planned, Verdict verdict, std::string detail) const {
     return begin_result(challenge_, *planned.spec, verdict, std::move(detail));
   }
@@ -109,9 +114,7 @@ class Session {
 
   CaseResult attempt_case(const PlannedCase& planned) {
     if (!needs_gpu_.empty()) return not_run(planned, Verdict::needs_gpu, needs_gpu_);
-    const CaseGroup group = planned.spec->group;
-    const bool fresh = group == CaseGroup::resource || group == CaseGroup::timed;
-    if (fresh) worker_.reset();
+    if (needs_fresh_worker(*planned.spec)) worker_.reset();
     if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
     if (timeouts_ >= kPatience) {
       return not_run(
@@ -134,7 +137,7 @@ class Session {
     ExecuteOptions options;
     options.case_id = ++runs_;
     options.poison_seed = substream(run_seed_, 0x9015 + runs_);
-    options.measure_memory = true;
+    options.measure_memory = needs_fresh_worker(*input.planned().spec);
     if (input.planned().spec->group == CaseGroup::resource && !settings_.device)
       options.heap_limit = static_cast<std::uint64_t>(settings_.spec->limits.heap_bytes);
     return execute(*worker_, input, options, account_);

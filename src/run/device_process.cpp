@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/wait.h>
 
 #include <bit>
@@ -11,7 +10,7 @@
 #include <cstring>
 #include <new>
 
-#include "sandbox/probe.h"
+#include "sandbox/runtime_files.h"
 #include "sandbox/worker_image.h"
 #include "util/files.h"
 #include "util/text.h"
@@ -20,12 +19,6 @@ namespace assay::run {
 namespace {
 
 using device::Order;
-
-Fd make_eventfd() {
-  Fd fd(::eventfd(0, EFD_CLOEXEC));
-  if (!fd) throw Error("cannot make an eventfd");
-  return fd;
-}
 
 // Text that the device process wrote, whatever it is.
 template <std::size_t n>
@@ -39,23 +32,20 @@ DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings,
     : arena_(arena),
       control_("device control", sizeof(device::Control), Arena::Access::worker_writes),
       link_("device link", device::kLinkBytes, Arena::Access::worker_writes),
-      order_(make_eventfd()),
-      done_(make_eventfd()),
-      call_(make_eventfd()),
-      answer_(make_eventfd()) {
+      text_(O_NONBLOCK) {
   new (control_.data()) device::Control;
-  Pipe text = make_pipe(O_NONBLOCK);
-  text_ = std::move(text.read);
+  // The device must not wait for the worker, to which this end is as foreign as to us.
+  if (::fcntl(call_.ours(), F_SETFL, O_NONBLOCK) != 0) throw Error("cannot set up a socket");
   const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   sandbox::Program program;
   program.policy = sandbox::Policy::worker;
-  program.mounts = sandbox::library_mounts();
+  program.mounts = sandbox::runtime_mounts(sandbox::Runtime::image);
   program.exec_fd = settings.image_fd >= 0 ? settings.image_fd : sandbox::device_image_fd();
   program.argv = {"device", std::to_string(settings.memory_bytes),
                   std::to_string(settings.launch_limit), std::to_string(settings.threads)};
-  // In descriptor order 0..9; see wire/device.h.
-  program.fds = {null.get(),   text.write.get(), text.write.get(), control_.fd(), arena_.fd(),
-                 order_.get(), done_.get(),      link_.fd(),       call_.get(),   answer_.get()};
+  // In descriptor order 0..7; see wire/device.h.
+  program.fds = {null.get(), text_.theirs(),  text_.theirs(), control_.fd(),
+                 arena_.fd(), order_.theirs(), link_.fd(),     call_.ours()};
   // No limit on address space: the simulator reserves far more than it touches. What it touches is bounded by
   // memory_bytes and by what a message may carry.
   program.limits.processes = settings.threads + 8;
@@ -65,17 +55,14 @@ DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings,
 bool DeviceProcess::order(Order order, std::chrono::milliseconds patience) {
   if (!usable_) return false;
   control().order = order;
-  const std::uint64_t one = 1;
-  std::uint64_t count = 0;
   usable_ = false;
-  if (::write(order_.get(), &one, sizeof one) != sizeof one)
-    throw Error("cannot reach a device process");
+  if (!order_.send()) return false;
   for (;;) {
-    pollfd entries[] = {{done_.get(), POLLIN, 0}, {process_.pidfd(), POLLIN, 0}};
+    pollfd entries[] = {{order_.ours(), POLLIN, 0}, {process_.pidfd(), POLLIN, 0}};
     const int ready = ::poll(entries, 2, static_cast<int>(patience.count()));
     if (ready < 0 && errno == EINTR) continue;
     if (entries[0].revents == 0) return false;
-    usable_ = ::read(done_.get(), &count, sizeof count) == sizeof count && count == 1;
+    usable_ = order_.take(2) == 1;
     return usable_;
   }
 }
@@ -166,9 +153,8 @@ double DeviceProcess::busy_seconds() const {
 }
 
 std::string DeviceProcess::how_it_ended() {
-  std::string said(512, '\0');
-  const ssize_t n = ::read(text_.get(), said.data(), said.size());
-  said.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  std::string said;
+  text_.take(said, 512);
   const auto exit = process_.wait(std::chrono::seconds(1));
   usable_ = false;
   std::string text = "the simulated device does not answer";

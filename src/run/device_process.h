@@ -10,6 +10,7 @@
 
 #include "assay/challenge.h"
 #include "run/arena.h"
+#include "run/channel.h"
 #include "run/device_report.h"
 #include "run/layout.h"
 #include "sandbox/sandbox.h"
@@ -25,8 +26,7 @@ class DeviceProcess {
 
   // For the worker.
   int link_fd() const { return link_.fd(); }
-  int call_fd() const { return call_.get(); }
-  int answer_fd() const { return answer_.get(); }
+  int call_fd() const { return call_.theirs(); }
 
   // Orders. Nothing, or false, when the process has ended or does not answer; then it is of no further use.
   enum class Placed : std::uint8_t { yes, no_room, dead };
@@ -60,7 +60,9 @@ class DeviceProcess {
   Arena& arena_;
   std::size_t answered_on_host_ = 0;  // since start
   Arena control_, link_;
-  Fd order_, done_, call_, answer_, text_;
+  Channel order_;
+  Channel call_;  // between worker and device, which holds the end that is ours elsewhere
+  Channel text_;
   sandbox::Process process_;
   std::vector<std::size_t> handles_;  // of the placed buffers
   bool usable_ = true;

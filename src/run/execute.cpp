@@ -67,11 +67,8 @@ CaseResult execute(Worker& worker, CaseInput& input, const ExecuteOptions& optio
   }
   const std::vector<BufferView> buffers = input.views(worker.output());
   const auto server = input.challenge().callbacks(*planned.spec, planned.plan, buffers);
-  std::uint64_t before = 0, scratch = 0;
-  if (options.measure_memory) {
-    worker.reset_peak();
-    before = worker.resident_bytes();
-  }
+  std::uint64_t scratch = 0;
+  if (options.measure_memory) worker.reset_peak();
   Outcome outcome;
   DeviceReport device;
   for (int phase = 0; phase < planned.plan.phases && outcome.status == ASSAY_OK; ++phase) {
@@ -110,10 +107,7 @@ CaseResult execute(Worker& worker, CaseInput& input, const ExecuteOptions& optio
   take_device_failure(result, device);
   if (options.measure_memory) {
     // The context allocator's count, unless the process grew by more than it explains.
-    const std::uint64_t peak = worker.peak_bytes();
-    const std::uint64_t growth = peak > before ? peak - before : 0;
-    const std::uint64_t uncounted = worker.uncounted_growth();
-    const std::uint64_t unexplained = growth > uncounted ? growth - uncounted : 0;
+    const std::uint64_t unexplained = worker.peak_growth();
     const std::uint64_t host = std::max(scratch, unexplained);
     result.metrics.push_back(
         {"scratch_bytes", static_cast<double>(host + device.work.device_bytes)});
@@ -123,7 +117,7 @@ CaseResult execute(Worker& worker, CaseInput& input, const ExecuteOptions& optio
       result.detail = fmt::format(
           "the process grew by {:.1f} MB of which {:.1f} MB came from ctx->alloc; {:.1f} MB may "
           "come from elsewhere",
-          megabytes(growth), megabytes(scratch), megabytes(options.heap_limit));
+          megabytes(unexplained), megabytes(scratch), megabytes(options.heap_limit));
     }
   }
   if (outcome.device) add_metrics(result.metrics, device.work);

@@ -69,15 +69,11 @@ class Worker {
   // False once a request has not come back with ok; then no other may be made.
   virtual bool alive() const = 0;
 
-  // Bytes of private memory that it has, or had at its peak since reset_peak(), by the kernel's
-  // account. 0 when it is not available.
-  virtual std::uint64_t resident_bytes() const = 0;
-  virtual std::uint64_t peak_bytes() const = 0;
-  virtual void reset_peak() const = 0;
-  // Of that, what is no scratch of the submission's: thread stacks, lazily bound symbols, allocator
-  // bookkeeping; in CUDA also the library's pages and what the runtime keeps of them when it loads
-  // their kernels.
-  virtual std::uint64_t uncounted_growth() const = 0;
+  // By how many bytes its memory has grown, at its peak since reset_peak(), over what it was before the
+  // submission was loaded, by the kernel's account: without the buffers of the case, the files that are
+  // mapped, and what is not known exactly. Throws Error where the kernel gives no account.
+  virtual std::uint64_t peak_growth() const = 0;
+  virtual void reset_peak() = 0;
 };
 
 // Makes a worker, not yet loaded. `input` may be shared by several workers, of which one at a time

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
@@ -12,9 +11,10 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <vector>
 
-#include "sandbox/probe.h"
+#include "run/cores.h"
+#include "sandbox/runtime_files.h"
 #include "sandbox/worker_image.h"
 #include "sim/address_map.h"
 #include "sim/runtime/run_log.h"
@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 using wire::Command, wire::Reply;
 
 constexpr std::size_t kTextLimit = 64 << 10;
-constexpr double kControlTimeLimit = 30;  // of ping and prepare
+constexpr double kPingLimit = 10;  // of a call that does nothing
 constexpr double kSimulationLimit =
     300;  // of the device in one call, beside the limit on instructions
 
@@ -38,20 +38,6 @@ double seconds_between(Clock::time_point a, Clock::time_point b) {
 
 std::chrono::nanoseconds nanoseconds(double seconds) {
   return std::chrono::nanoseconds(static_cast<std::int64_t>(std::max(seconds, 0.0) * 1e9));
-}
-
-Fd make_eventfd() {
-  Fd fd(::eventfd(0, EFD_CLOEXEC));
-  if (!fd) throw Error("cannot make an eventfd");
-  return fd;
-}
-
-// Counts waiting on a non-blocking read of an eventfd, without blocking.
-std::uint64_t take_count(int fd) {
-  pollfd entry{fd, POLLIN, 0};
-  std::uint64_t count = 0;
-  if (::poll(&entry, 1, 0) == 1 && ::read(fd, &count, sizeof count) == sizeof count) return count;
-  return 0;
 }
 
 const char* signal_hint(int signal) {
@@ -98,17 +84,41 @@ std::string missing_cuda_function(std::string_view message) {
 }
 
 // The functions of the CUDA runtime that the worker says were called and refused.
-std::string refused_functions(int log) {
+std::string refused_functions(const Channel& log) {
   constexpr std::size_t kMostBytes = 64 << 10;
   std::string bytes;
-  char chunk[4096];
-  ssize_t n;
-  while (bytes.size() < kMostBytes && (n = ::read(log, chunk, sizeof chunk)) > 0) {
-    bytes.append(chunk, static_cast<std::size_t>(n));
-  }
+  log.take(bytes, kMostBytes);
   const std::vector<std::string> names = sim::summarise(bytes).unsupported;
   return names.empty() ? "" : printable(names.front(), 1);
 }
+
+// Bytes of the pages that the ranges touch, each page once.
+std::uint64_t bytes_of_pages(std::vector<std::pair<std::size_t, std::size_t>> ranges) {
+  constexpr std::size_t kPage = 4096;
+  std::ranges::sort(ranges);
+  std::size_t pages = 0, next = 0;
+  for (const auto& [begin, end] : ranges) {
+    if (begin == end) continue;
+    const std::size_t first = std::max(begin / kPage, next), last = (end - 1) / kPage;
+    if (last >= first) pages += last + 1 - first;
+    next = std::max(next, last + 1);
+  }
+  return pages * kPage;
+}
+
+// What of the two arenas a case's worker has to touch: header, descriptors, buffers.
+std::uint64_t shared_bytes(const CasePlan& plan, const Layout& layout) {
+  std::vector<std::pair<std::size_t, std::size_t>> input, output;
+  input.emplace_back(0, layout.params_offset + plan.params.size());
+  for (std::size_t i = 0; i < layout.slots.size(); ++i) {
+    const wire::BufferSlot& slot = layout.slots[i];
+    if (slot.null != 0 || layout.on_device[i]) continue;
+    (slot.in_output != 0 ? output : input).emplace_back(slot.offset, slot.offset + slot.bytes);
+  }
+  return bytes_of_pages(std::move(input)) + bytes_of_pages(std::move(output));
+}
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 }  // namespace
 
@@ -118,48 +128,68 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
       input_(input),
       output_("output", output_bytes, Arena::Access::worker_writes),
       control_("control", sizeof(wire::Control), Arena::Access::worker_writes),
-      request_(make_eventfd()),
-      reply_(make_eventfd()) {
+      log_(O_NONBLOCK) {
   const ChallengeSpec& spec = *settings_.spec;
   header() = wire::Header{};
   header().scratch_capacity = static_cast<std::uint64_t>(spec.limits.memory_bytes);
   header().nthreads = settings_.threads;
 
-  Pipe text = make_pipe();
-  // Our end only. Who prints too much shall wait until that is found out, instead of losing the rest.
-  if (::fcntl(text.read.get(), F_SETFL, O_NONBLOCK) != 0) throw Error("cannot set up a pipe");
-  text_ = std::move(text.read);
   const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 
   sandbox::Program program;
   program.policy = sandbox::Policy::worker;
-  program.mounts = sandbox::library_mounts();
+  program.mounts = sandbox::runtime_mounts(device != nullptr ? sandbox::Runtime::image
+                                                             : sandbox::Runtime::answer);
   const sandbox::Mount library{settings_.library.string(), "/submission.so", false};
   program.mounts.push_back(library);
   program.exec_fd = image_of(settings_, device != nullptr);
   program.argv = {"worker", sandbox::visible(settings_.tier, library)};
-  // In descriptor order 0..7; see wire.h.
-  program.fds = {null.get(),  text.write.get(), text.write.get(), control_.fd(),
-                 input_.fd(), output_.fd(),     request_.get(),   reply_.get()};
-  Pipe log;
+  // In descriptor order 0..6; see wire.h. Who prints too much shall wait until that is found out, instead
+  // of losing the rest.
+  program.fds = {null.get(),   text_.theirs(), text_.theirs(), control_.fd(),
+                 input_.fd(),  output_.fd(),   line_.theirs()};
   if (device != nullptr) {
     device_ = std::make_unique<DeviceProcess>(settings_.tier, *settings_.device, *device);
-    log = make_pipe(O_NONBLOCK);
-    log_ = std::move(log.read);
-    program.fds.insert(program.fds.end(), {device_->link_fd(), device_->call_fd(),
-                                           device_->answer_fd(), log.write.get()});
+    program.fds.insert(program.fds.end(),
+                       {device_->link_fd(), device_->call_fd(), log_.theirs()});
   }
-  constexpr std::uint64_t kRuntime = 512u << 20;  // libraries, stacks
-  program.limits.address_space = input_.bytes() + output_.bytes() + kRuntime +
-                                 2 * static_cast<std::uint64_t>(spec.limits.memory_bytes);
+  program.cores = worker_cores(settings_.threads);
+  limit_memory(program);
   program.limits.cpu_seconds = static_cast<std::uint64_t>(settings_.cpu_limit_s);
   program.limits.processes = static_cast<std::uint64_t>(settings_.threads) + 8;
   process_ = sandbox::spawn(settings_.tier, program);
-  process_.stop();
+  if (process_.stop() == sandbox::Process::Stop::refused) throw Error("a new worker does not stop");
+}
+
+// A group's limit is of what is touched, and the kernel says when it was reached. Without one the limit on
+// address space is all there is; it has to leave room for what is only reserved.
+void WorkerProcess::limit_memory(sandbox::Program& program) {
+  constexpr std::uint64_t kRuntime = 512 * kMiB;  // libraries, stacks
+  const auto limit = static_cast<std::uint64_t>(settings_.spec->limits.memory_bytes);
+  const std::uint64_t arenas = input_.bytes() + output_.bytes();
+  program.limits.address_space = arenas + kRuntime + 2 * limit;
+  // Beside what the submission may have: page tables, and the runtime of CUDA.
+  const std::uint64_t touched = limit + arenas / 256 + (device_ != nullptr ? 256 : 64) * kMiB;
+  const sandbox::MemoryGroups& groups = sandbox::memory_groups();
+  share_.emplace(arenas + (groups.version != 0 ? touched : program.limits.address_space - arenas));
+  group_ = sandbox::MemoryGroup::make(groups, touched);
+  if (group_ != nullptr) program.group_fd = group_->join_fd();
+}
+
+// What it is before the submission has come near it. The first reply proves that it has set itself up.
+void WorkerProcess::take_baseline() {
+  baseline_ = memory_figures(process_.pid());
+  if (group_ == nullptr) return;
+  group_baseline_ = group_->usage().value_or(0);
+  group_files_ = group_->file_bytes();
 }
 
 Outcome WorkerProcess::load() {
   const ChallengeSpec& spec = *settings_.spec;
+  if (const Outcome ready = ping(); ready.verdict != Verdict::ok) {
+    throw Error("a worker does not start: " + ready.detail);
+  }
+  take_baseline();
   header().challenge = settings_.challenge;
   std::size_t n = 0;
   for (const std::string& symbol : spec.required_symbols) {
@@ -194,6 +224,8 @@ Outcome WorkerProcess::load() {
 
 Outcome WorkerProcess::set_case(const CasePlan& plan, const Layout& layout, std::uint64_t case_id) {
   layout_ = layout;
+  case_bytes_ = shared_bytes(plan, layout);
+  callback_bytes_ = 0;
   if (device_ != nullptr) {
     switch (device_->place(plan, layout_)) {
       case DeviceProcess::Placed::yes: break;
@@ -219,9 +251,32 @@ Outcome WorkerProcess::set_case(const CasePlan& plan, const Layout& layout, std:
   return {};
 }
 
-Outcome WorkerProcess::ping() { return request(Command::ping, kControlTimeLimit, nullptr); }
+Outcome WorkerProcess::ping() { return request(Command::ping, kPingLimit, nullptr); }
 
-Outcome WorkerProcess::prepare() { return request(Command::prepare, kControlTimeLimit, nullptr); }
+// Milliseconds, and what it takes to touch the bytes of the case and of what the worker has, on a slow
+// and busy machine. Whoever holds a lock of the allocator, or computes meanwhile, is ended.
+Outcome WorkerProcess::prepare() {
+  constexpr double kWall = 5, kProcessor = 0.1, kSlowest = 100e6;  // seconds, bytes a second
+  const auto touched =
+      static_cast<double>(case_bytes_ + memory_figures(process_.pid()).anonymous) / kSlowest;
+  return prepare_within(kWall + touched, kProcessor + touched);
+}
+
+Outcome WorkerProcess::prepare_within(double wall_s, double processor_s) {
+  const double before = process_.cpu_seconds();
+  Outcome outcome = request(Command::prepare, wall_s, nullptr);
+  if (outcome.verdict == Verdict::time_limit || outcome.verdict == Verdict::idle_limit) {
+    outcome.verdict = Verdict::protocol_violation;
+    outcome.detail = "kept the worker from readying a case: " + outcome.detail;
+    return outcome;
+  }
+  if (outcome.verdict != Verdict::ok) return outcome;
+  if (const double spent = process_.cpu_seconds() - before; spent > processor_s) {
+    return ended(Verdict::protocol_violation,
+                 fmt::format("used {:.2f} s of processor time while a case was readied", spent));
+  }
+  return outcome;
+}
 
 Outcome WorkerProcess::run(int phase, const CaseSpec& spec, CallbackServer* server) {
   header().phase = phase;
@@ -268,7 +323,7 @@ void WorkerProcess::take_report(Outcome& outcome) {
     if (outcome.verdict == Verdict::ok) outcome = device_died();
     return;
   }
-  if (const std::string refused = refused_functions(log_.get()); !refused.empty()) {
+  if (const std::string refused = refused_functions(log_); !refused.empty()) {
     outcome.device->unsupported = refused;
   }
 }
@@ -279,22 +334,28 @@ Outcome WorkerProcess::self_test(double time_limit_s) {
 
 Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackServer* server) {
   if (!alive_) throw Error("a request to a worker that has ended");
-  if (take_count(reply_.get()) != 0) {
+  if (line_.take(1) != 0) {
     return ended(Verdict::protocol_violation, "answered before it was asked");
   }
   header().command = command;
   Outcome outcome;
+  const double processor_before = process_.cpu_seconds();
+  double wall = 0;
   for (;;) {
-    const std::uint64_t one = 1;
     ++header().request;
     const auto t0 = Clock::now();
-    if (::write(request_.get(), &one, sizeof one) != sizeof one)
-      throw Error("cannot reach a worker");
+    if (!line_.send()) {
+      return ended(Verdict::protocol_violation, "forged replies: it has not read its requests");
+    }
     process_.resume();
     const double device_before = device_seconds();
     if (auto failure = await_reply(time_limit_s - outcome.seconds)) return *failure;
     const auto t1 = Clock::now();
-    if (!process_.stop()) return died();
+    switch (process_.stop()) {
+      case sandbox::Process::Stop::stopped: break;
+      case sandbox::Process::Stop::ended: return died();
+      case sandbox::Process::Stop::refused: return would_not_stop();
+    }
     const auto t2 = Clock::now();
     // A reply may be forged; what happens until the stop is then still running. A long stop is
     // charged, so nothing is gained by it.
@@ -302,7 +363,8 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackSer
         std::max(0.0, seconds_between(t0, t1) - (device_seconds() - device_before));
     const double stopping = seconds_between(t1, t2);
     outcome.seconds += called + (stopping > 0.01 * called + 50e-6 ? stopping : 0);
-    if (take_count(reply_.get()) != 1) {
+    wall += seconds_between(t0, t2);
+    if (line_.take(2) != 1) {
       return ended(Verdict::protocol_violation, "forged a reply: answered more than once");
     }
     // A forged reply may have stopped the worker before it gave its own: then that is still to come.
@@ -316,19 +378,22 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackSer
     answer(server);
   }
   if (drain_text()) return ended(Verdict::output_limit, "more than 64 KiB on stdout and stderr");
+  if (const auto why = too_many_cores(process_.cpu_seconds() - processor_before, wall)) {
+    return ended(Verdict::protocol_violation, *why);
+  }
   outcome.status = control().status;
   outcome.scratch_peak = control().scratch_peak;
   return outcome;
 }
 
-// Waits until the reply eventfd is readable; an outcome when the worker ended or must end instead.
+// Waits until a reply has come; an outcome when the worker ended or must end instead.
 std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s) {
   const auto start = Clock::now();
   const double device_before = device_seconds();
   for (;;) {
-    pollfd entries[] = {{reply_.get(), POLLIN, 0},
+    pollfd entries[] = {{line_.ours(), POLLIN, 0},
                         {process_.pidfd(), POLLIN, 0},
-                        {text_.get(), POLLIN, 0},
+                        {text_.ours(), POLLIN, 0},
                         {device_ == nullptr ? -1 : device_->pidfd(), POLLIN, 0}};
     const double device_spent = device_seconds() - device_before;
     if (device_spent > kSimulationLimit) {
@@ -373,6 +438,16 @@ void WorkerProcess::answer(CallbackServer* server) {
       (to_device ? device_->write(address, {response + response_bytes, bulk_bytes})
                  : write_into(process_.pid(), address, response + response_bytes, bulk_bytes));
   header().callback_bulk_written = written ? 1 : 0;
+  // Room for what the server made sense of; other sizes are claims.
+  if (header().callback_status == ASSAY_OK) {
+    callback_bytes_ =
+        std::max(callback_bytes_,
+                 bytes_of_pages({{layout_.callback_request_offset,
+                                  layout_.callback_request_offset + request_bytes}}) +
+                     bytes_of_pages({{layout_.callback_response_offset,
+                                      layout_.callback_response_offset + response_bytes +
+                                          (written ? 0 : bulk_bytes)}}));
+  }
   if (device_ != nullptr) device_->answered_on_host(response_bytes + (to_device ? 0 : bulk_bytes));
 }
 
@@ -384,6 +459,18 @@ Outcome WorkerProcess::timed_out(double time_limit_s) {
       fmt::format("no reply within {:.3g} s ({:.2f} s of processor time used)", time_limit_s, cpu));
   outcome.seconds = time_limit_s;
   return outcome;
+}
+
+Outcome WorkerProcess::would_not_stop() {
+  return ended(Verdict::protocol_violation, "it did not stop when it was told to");
+}
+
+// What a core's clock and the kernel's account of processor time may differ by is far below the slack.
+std::optional<std::string> WorkerProcess::too_many_cores(double processor_s, double wall_s) const {
+  constexpr double kShare = 1.05, kSeconds = 0.005;
+  if (processor_s <= kShare * wall_s * settings_.threads + kSeconds) return std::nullopt;
+  return fmt::format("kept {:.1f} cores busy where {} are allowed", processor_s / wall_s,
+                     settings_.threads);
 }
 
 // The verdict for a process that ended by itself.
@@ -404,6 +491,10 @@ Outcome WorkerProcess::died() {
   if (signal == SIGSYS) {
     return ended(Verdict::security_violation, "made a system call that submissions may not make");
   }
+  if (signal == SIGKILL && group_ != nullptr && group_->ran_out()) {
+    return ended(Verdict::memory_limit,
+                 fmt::format("the kernel ended it at the memory limit of {:.0f} MiB", limit_mib));
+  }
   if (signal == SIGXCPU) {
     return ended(Verdict::time_limit, "used up the processor time of the whole worker");
   }
@@ -422,7 +513,10 @@ Outcome WorkerProcess::device_died() {
 }
 
 Outcome WorkerProcess::ended(Verdict verdict, std::string detail) {
-  process_.kill();
+  if (!process_.kill()) {
+    alive_ = false;
+    throw Error("a worker was killed and does not end: the kernel holds it");
+  }
   alive_ = false;
   Outcome outcome;
   outcome.verdict = verdict;
@@ -432,13 +526,8 @@ Outcome WorkerProcess::ended(Verdict verdict, std::string detail) {
 
 // Reads what the submission printed; true when it is over the limit.
 bool WorkerProcess::drain_text() {
-  char chunk[4096];
-  ssize_t n;
-  while ((n = ::read(text_.get(), chunk, sizeof chunk)) > 0) {
-    captured_.append(chunk, static_cast<std::size_t>(n));
-    if (captured_.size() > kTextLimit) return true;
-  }
-  return false;
+  text_.take(captured_, kTextLimit + 1 - std::min(captured_.size(), kTextLimit));
+  return captured_.size() > kTextLimit;
 }
 
 // The last lines of its output, for messages.
@@ -449,36 +538,48 @@ std::string WorkerProcess::text_note() const {
   return "; its output ends: " + printable(std::string_view(captured_).substr(begin), 3);
 }
 
-namespace {
-
-// A field such as "VmHWM:" of /proc/<pid>/status in bytes.
-std::uint64_t status_field(pid_t pid, std::string_view field) {
-  std::ifstream in(fmt::format("/proc/{}/status", pid));
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with(field))
-      return std::strtoull(line.c_str() + field.size(), nullptr, 10) * 1024;
-  }
-  return 0;
+void WorkerProcess::reset_peak() {
+  reset_memory_peak(process_.pid());
+  if (group_ != nullptr) group_->reset_peak();
 }
 
-}  // namespace
-
-std::uint64_t WorkerProcess::resident_bytes() const {
-  return status_field(process_.pid(), "VmRSS:");
-}
-
-std::uint64_t WorkerProcess::peak_bytes() const { return status_field(process_.pid(), "VmHWM:"); }
-
+// The kernel's counters are exact to a batch of pages for each core, here and in groups; and threads have
+// stacks, allocators bookkeeping, libraries relocations. In CUDA the runtime keeps of a library what it
+// needs to load its kernels.
 std::uint64_t WorkerProcess::uncounted_growth() const {
-  constexpr std::uint64_t kAny = 1 << 20, kRuntime = 4 << 20;
-  if (device_ == nullptr) return kAny;
+  if (device_ == nullptr) return kMiB;
   std::error_code ec;
   const std::uintmax_t library = std::filesystem::file_size(settings_.library, ec);
-  return kAny + kRuntime + (ec ? 0 : 2 * library);
+  return 5 * kMiB + (ec ? 0 : 3 * library);
 }
 
-void WorkerProcess::reset_peak() const {
-  std::ofstream(fmt::format("/proc/{}/clear_refs", process_.pid())) << "5";
+// Of the resident pages those are not the submission's which were there before it, belong to the case or
+// show its library's file.
+std::uint64_t WorkerProcess::grown_by_pages(std::uint64_t files) const {
+  const MemoryFigures now = memory_figures(process_.pid());
+  const std::uint64_t mapped =
+      std::min(now.files - std::min(now.files, baseline_.files), files);
+  const std::uint64_t others = baseline_.sum() + case_bytes_ + callback_bytes_ + mapped;
+  return now.peak - std::min(now.peak, others);
+}
+
+// The pages of the case are charged to the harness, which was the first to touch them; their tables are not.
+std::optional<std::uint64_t> WorkerProcess::grown_by_group() const {
+  const std::optional<std::uint64_t> peak = group_ == nullptr ? std::nullopt : group_->peak();
+  if (!peak) return std::nullopt;
+  const std::uint64_t now = group_->file_bytes();
+  const std::uint64_t others = group_baseline_ + (now - std::min(now, group_files_)) +
+                               (case_bytes_ + callback_bytes_) / 512;
+  return *peak - std::min(*peak, others);
+}
+
+std::uint64_t WorkerProcess::peak_growth() const {
+  std::error_code ec;
+  const std::uintmax_t library = std::filesystem::file_size(settings_.library, ec);
+  const std::uint64_t files = ec ? 0 : library + 4 * 4096;
+  const std::uint64_t growth = std::max(grown_by_pages(files), grown_by_group().value_or(0));
+  const std::uint64_t uncounted = uncounted_growth();
+  return growth - std::min(growth, uncounted);
 }
 
 }  // namespace assay::run

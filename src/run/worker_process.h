@@ -3,16 +3,22 @@
 // Protocol. The worker is stopped (SIGSTOP, every thread) whenever the harness does not await a
 // reply: while inputs are written, outputs poisoned and outputs checked. A request is
 //
-//   t0 -> count on the request eventfd, SIGCONT -> reply eventfd readable -> t1 -> SIGSTOP,
+//   t0 -> a byte on the line, SIGCONT -> a byte comes back -> t1 -> SIGSTOP,
 //   all threads stopped -> t2
 //
 // so a thread of the submission can neither look at inputs before t0 nor write outputs after t2. The
 // harness sleeps between, leaving every core to the submission. A reply that nobody asked for is a
-// protocol violation. Callbacks arrive as replies; the worker is stopped and its clock stands still
+// protocol violation. The harness waits for nothing that the worker holds: each wait ends at a deadline,
+// and the worker with it, each line is a channel (channel.h), and no lock is shared. Callbacks arrive as
+// replies; the worker is stopped and its clock stands still
 // while the harness answers.
 //
 // A submission in CUDA runs in a worker with a CUDA runtime, beside a simulated GPU in a process of its own
 // (wire/device.h). The device serves it while a request is in progress; that time is not the worker's.
+//
+// A worker has as many cores as its submission may keep busy, and cannot take others; should its processor
+// time say otherwise, the call fails. Its memory is its own memory group's where there are such
+// (sandbox/memory_group.h), else its resident pages', and is measured from before the submission is loaded.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +26,12 @@
 #include <optional>
 #include <string>
 
+#include "run/channel.h"
 #include "run/device_process.h"
+#include "run/memory_budget.h"
+#include "run/memory_figures.h"
 #include "run/worker.h"
+#include "sandbox/memory_group.h"
 #include "sandbox/sandbox.h"
 #include "wire/worker.h"
 
@@ -45,10 +55,8 @@ class WorkerProcess final : public Worker {
   std::byte* output() const override { return output_.data(); }
   bool alive() const override { return alive_; }
 
-  std::uint64_t resident_bytes() const override;
-  std::uint64_t peak_bytes() const override;
-  void reset_peak() const override;
-  std::uint64_t uncounted_growth() const override;
+  std::uint64_t peak_growth() const override;
+  void reset_peak() override;
 
  private:
   Outcome request(wire::Command, double time_limit_s, CallbackServer* server);
@@ -58,10 +66,18 @@ class WorkerProcess final : public Worker {
                               std::uint64_t instruction_limit);
   void take_report(Outcome&);
   double device_seconds() const { return device_ == nullptr ? 0 : device_->busy_seconds(); }
+  void limit_memory(sandbox::Program&);
+  Outcome prepare_within(double wall_s, double processor_s);
   Outcome timed_out(double time_limit_s);
+  Outcome would_not_stop();
   Outcome died();
   Outcome device_died();
   Outcome ended(Verdict, std::string detail);
+  std::optional<std::string> too_many_cores(double processor_s, double wall_s) const;
+  void take_baseline();
+  std::uint64_t uncounted_growth() const;
+  std::uint64_t grown_by_pages(std::uint64_t files) const;
+  std::optional<std::uint64_t> grown_by_group() const;
   void answer(CallbackServer* server);
   bool drain_text();
   wire::Header& header() const { return *reinterpret_cast<wire::Header*>(input_.data()); }
@@ -73,12 +89,20 @@ class WorkerProcess final : public Worker {
   WorkerSettings settings_;
   Arena& input_;
   Arena output_, control_;
-  Fd request_, reply_, text_;
-  std::string captured_;  // stdout and stderr
+  Channel line_;  // requests and replies
+  Channel text_;  // stdout and stderr
+  Channel log_;   // what the CUDA runtime refused
+  std::string captured_;
   std::unique_ptr<DeviceProcess> device_;
-  Fd log_;  // what the CUDA runtime refused
+  std::optional<MemoryShare> share_;
+  std::unique_ptr<sandbox::MemoryGroup> group_;
   sandbox::Process process_;
   Layout layout_;
+  // Before the submission is loaded.
+  MemoryFigures baseline_;
+  std::uint64_t group_baseline_ = 0, group_files_ = 0;
+  std::uint64_t case_bytes_ = 0;      // pages of shared memory that are the case's
+  std::uint64_t callback_bytes_ = 0;  // likewise, of its callbacks
   bool alive_ = true;
 };
 

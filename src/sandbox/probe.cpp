@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "sandbox/runtime_files.h"
 #include "sandbox/workplace.h"
 #include "util/files.h"
 
@@ -45,7 +46,8 @@ std::vector<Attempt> attempts(Tier tier, const Surroundings& around) {
   const fs::path given = visible(tier, around.shown);
   std::vector<Attempt> result;
   for (const char* name :
-       {"none", "environment", "inherited_fd", "be_root", "fork", "socket", "signal_others"}) {
+       {"none", "environment", "inherited_fd", "be_root", "fork", "socket", "signal_others",
+        "affinity", "continue_itself", "continue_by_a_long_number", "stop_itself", "wait_on_shared", "huge_pages"}) {
     result.push_back({name, name, ""});
   }
   const std::string harness = std::to_string(::getpid()), proc = "/proc/" + harness;
@@ -61,8 +63,9 @@ std::vector<Attempt> attempts(Tier tier, const Surroundings& around) {
                                {"read_harness_memory", "read", proc + "/mem"},
                                {"list_harness_files", "list", proc + "/fd"},
                                {"trace_harness", "trace", harness}});
-  // Its own threads may choose their cores where a pid namespace hides all other processes.
-  if (tier != Tier::namespaces) result.push_back({"affinity", "affinity", ""});
+  if (const fs::path library = foreign_library(); !library.empty()) {
+    result.push_back({"load_" + library.filename().string(), "load", library});
+  }
   // An ordinary user's sandbox keeps that user's id.
   if (::geteuid() == 0) result.push_back({"read_private_file", "read", given / "private"});
   return result;
@@ -73,7 +76,7 @@ std::optional<int> run_probe(Tier tier, int worker_image, const Mount& shown,
                              const std::string& action, const std::string& target) {
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   Program program;
-  program.mounts = library_mounts();
+  program.mounts = runtime_mounts(Runtime::answer);
   program.mounts.push_back(shown);
   program.limits.processes = 4;
   program.exec_fd = worker_image;

@@ -17,13 +17,16 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <ctime>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "sandbox/landlock.h"
 #include "sandbox/seccomp_policy.h"
+#include "sandbox/wait_child.h"
 #include "sandbox/workplace.h"
 #include "util/files.h"
 
@@ -38,6 +41,7 @@ enum class Stage : int {
   mount,
   pivot,
   clone,
+  group,
   privileges,
   limits,
   descriptors,
@@ -49,9 +53,11 @@ enum class Stage : int {
 constexpr std::array kStageNames{"making a user namespace",   "making namespaces",
                                  "making a root file system", "mounting",
                                  "changing the root",         "starting the processes",
-                                 "dropping privileges",       "setting limits",
-                                 "placing file descriptors",  "entering Landlock",
-                                 "installing the filter",     "executing"};
+                                 "joining a memory group",    "dropping privileges",
+                                 "setting limits",
+                                 "placing file descriptors",
+                                 "entering Landlock",         "installing the filter",
+                                 "executing"};
 
 struct Report {
   Stage stage{};
@@ -70,10 +76,11 @@ struct Launch {
   Tier tier = Tier::none;
   bool root = false;
   uid_t uid = 0;
-  std::string uid_map, gid_map, tmp_options;
+  std::string uid_map, gid_map, tmp_options, oom_score = "1000";
   std::vector<std::string> parents;  // folders to create in the new root, outermost first
   std::vector<bool> is_directory;    // per mount
   std::vector<char*> argv, env;
+  std::optional<cpu_set_t> cores;
   const std::vector<sock_filter>* filter = nullptr;
   int ruleset = -1, report = -1, lifeline = -1;
 };
@@ -116,7 +123,7 @@ bool set_attributes(int fd, const char* path, std::uint64_t attributes, unsigned
   return ::mount_setattr(fd, path, flags, &attr, sizeof attr) == 0;
 }
 
-constexpr std::size_t kMaxMounts = 16;
+constexpr std::size_t kMaxMounts = 32;
 
 // A tmpfs root that shows the mounts and nothing else, read-only where not writable.
 void make_root(const Launch& launch) {
@@ -232,6 +239,17 @@ Placed place_descriptors(const Launch& launch) {
   return placed;
 }
 
+void join_group(const Launch& launch) {
+  const int group = launch.program->group_fd;
+  if (group >= 0) require(launch, Stage::group, ::write(group, "0", 1) == 1);  // 0: whoever writes
+}
+
+void take_cores(const Launch& launch) {
+  if (!launch.cores) return;
+  require(launch, Stage::limits,
+          ::sched_setaffinity(0, sizeof *launch.cores, &*launch.cores) == 0);
+}
+
 [[noreturn]] void run_program(Launch& launch) {
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
   sigset_t none;
@@ -239,6 +257,8 @@ Placed place_descriptors(const Launch& launch) {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::setsid();
   leave_working_folder(launch);
+  join_group(launch);
+  take_cores(launch);
   drop_privileges(launch);
   const Placed placed = place_descriptors(launch);
   launch.report = placed.report;
@@ -290,6 +310,10 @@ void start_init(const Launch& launch, Report& report) {
   Report report;
   if (launch.tier == Tier::namespaces) {
     make_namespaces(launch);
+  }
+  // Where memory runs out all the same, the program goes first. A wish: not every kernel grants it.
+  write_text("/proc/self/oom_score_adj", launch.oom_score);
+  if (launch.tier == Tier::namespaces) {
     make_root(launch);
     start_init(launch, report);
   }
@@ -379,18 +403,41 @@ Launch prepare(Tier tier, const Program& program) {
   }
   launch.argv = pointers(program.argv);
   launch.env = pointers(program.env);
+  if (!program.cores.empty()) {
+    launch.cores.emplace();
+    CPU_ZERO(&*launch.cores);
+    for (const int core : program.cores) CPU_SET(core, &*launch.cores);
+  }
   if (tier != Tier::none) launch.filter = &seccomp_program(program.policy, tier);
   return launch;
 }
 
+// A process descriptor is readable once every thread has ended.
+bool has_ended(int pidfd, std::chrono::nanoseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    const auto left = std::max<std::chrono::nanoseconds>(
+        deadline - std::chrono::steady_clock::now(), std::chrono::nanoseconds(0));
+    const timespec limit{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+    pollfd entry{pidfd, POLLIN, 0};
+    const int ready = ::ppoll(&entry, 1, &limit, nullptr);
+    if (ready >= 0 || errno != EINTR) return ready > 0;
+  }
+}
+
 Fd open_pidfd(pid_t pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
+// Launching touches nothing of a submission's, but the host's mounts, which may hang.
+constexpr std::chrono::seconds kLaunchPatience{60};
+
 ssize_t read_report(int fd, Report& report) {
-  ssize_t n;
+  pollfd entry{fd, POLLIN, 0};
+  int ready;
   do {
-    n = ::read(fd, &report, sizeof report);
-  } while (n < 0 && errno == EINTR);
-  return n;
+    ready = ::poll(&entry, 1, static_cast<int>(std::chrono::milliseconds(kLaunchPatience).count()));
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0) throw Error("the sandbox's launcher hangs");
+  return ::read(fd, &report, sizeof report);
 }
 
 Error launch_failure(const Report& report, const Program& program) {
@@ -399,10 +446,28 @@ Error launch_failure(const Report& report, const Program& program) {
       report.stage == Stage::exec ? " " + program.exec_path : "", std::strerror(report.error)));
 }
 
-void reap(pid_t pid) {
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+// Of what has been killed, or ends by itself.
+constexpr std::chrono::seconds kReapPatience{10};
+
+bool reap(pid_t pid) {
+  if (wait_for_child(pid, WEXITED, kReapPatience) != Seen::ended) return false;
+  return ::waitpid(pid, nullptr, WNOHANG) == pid;
 }
+
+// The launcher, until it is known to be gone.
+class Launcher {
+ public:
+  explicit Launcher(pid_t pid) : pid_(pid) {}
+  ~Launcher() {
+    ::kill(pid_, SIGKILL);
+    reap(pid_);
+  }
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+
+ private:
+  pid_t pid_;
+};
 
 }  // namespace
 
@@ -437,16 +502,17 @@ Process spawn(Tier tier, const Program& program) {
   launch.report = report_pipe.write.get();
   launch.lifeline = lifeline.read.get();
 
-  const pid_t launcher = ::_Fork();
-  if (launcher < 0) throw Error(fmt::format("cannot fork: {}", std::strerror(errno)));
-  if (launcher == 0) {
+  Process process;
+  const pid_t child = ::_Fork();
+  if (child < 0) throw Error(fmt::format("cannot fork: {}", std::strerror(errno)));
+  if (child == 0) {
     ::close(lifeline.write.get());
     run_launcher(launch);
   }
+  std::optional<Launcher> launcher(child);
   report_pipe.write.reset();
   lifeline.read.reset();
 
-  Process process;
   process.own_namespace_ = tier == Tier::namespaces;
   Report report;
   // The launcher's report with the process ids, or a failure; then nothing (exec closes the pipe) or
@@ -459,7 +525,7 @@ Process spawn(Tier tier, const Program& program) {
     process.pid_ = report.program;
     process.pidfd_ = open_pidfd(report.program);
   }
-  reap(launcher);
+  launcher.reset();  // it has said all that it has to say
   process.lifeline_ = std::move(lifeline.write);
   if (n == sizeof report) throw launch_failure(report, program);
   if (!started || !process.pidfd_) throw Error("the sandbox's launcher died");
@@ -478,30 +544,50 @@ Process& Process::operator=(Process&& other) noexcept {
   return *this;
 }
 
-bool Process::stop() {
-  if (exit_) return false;
-  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGSTOP, nullptr, 0);
-  siginfo_t info{};
-  int rc;
+// A signal that continues the program may cancel a stop that is under way. The filter refuses the
+// program such signals; without a filter the stop is asked for again, for a while.
+Process::Stop Process::stop(std::chrono::nanoseconds patience) {
+  constexpr std::chrono::milliseconds kAgain{50};
+  if (exit_ || pid_ < 0) return Stop::ended;
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   do {
-    rc = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WEXITED | WNOWAIT);
-  } while (rc != 0 && errno == EINTR);
-  if (rc != 0 || info.si_code != CLD_STOPPED) return false;
-  ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG);  // consume it
-  return true;
+    ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGSTOP, nullptr, 0);
+    switch (wait_for_child(pid_, WSTOPPED | WEXITED, kAgain)) {
+      case Seen::stopped: {
+        siginfo_t info{};
+        ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG);  // consume it
+        return Stop::stopped;
+      }
+      case Seen::ended: return Stop::ended;
+      case Seen::nothing: break;
+    }
+  } while (std::chrono::steady_clock::now() < deadline);
+  kill();
+  return Stop::refused;
 }
 
 void Process::resume() { ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGCONT, nullptr, 0); }
 
 std::optional<Exit> Process::wait(std::chrono::nanoseconds timeout) {
   if (exit_ || pid_ < 0) return exit_;
-  pollfd entry{pidfd_.get(), POLLIN, 0};
-  const timespec limit{timeout.count() / 1'000'000'000, timeout.count() % 1'000'000'000};
-  if (::ppoll(&entry, 1, &limit, nullptr) <= 0) return std::nullopt;
+  if (!has_ended(pidfd_.get(), timeout)) return std::nullopt;
   kill_group();
-  Exit exit;
-  if (::wait4(pid_, &exit.status, 0, &exit.usage) == pid_) exit_ = exit;
+  take_exit();
   return exit_;
+}
+
+void Process::take_exit() {
+  Exit exit;
+  if (::wait4(pid_, &exit.status, WNOHANG, &exit.usage) == pid_) exit_ = exit;
+}
+
+double Process::cpu_seconds() const {
+  clockid_t clock{};
+  timespec time{};
+  if (pid_ < 0 || ::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &time) != 0) {
+    return 0;
+  }
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 // Without a pid namespace: ends what the program started. Before the program is reaped, while its id
@@ -516,16 +602,13 @@ void Process::kill_group() {
   ::kill(-pid_, SIGKILL);
 }
 
-void Process::kill() {
-  if (pid_ < 0) return;
+bool Process::kill() {
+  if (pid_ < 0) return true;
   if (!exit_) kill_group();
   lifeline_.reset();  // init exits, and with it the whole pid namespace
   if (!exit_) {
     ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
-    Exit exit;
-    while (::wait4(pid_, &exit.status, 0, &exit.usage) < 0 && errno == EINTR) {
-    }
-    exit_ = exit;
+    if (has_ended(pidfd_.get(), kReapPatience)) take_exit();
   }
   if (init_ > 0) {
     ::kill(init_, SIGKILL);
@@ -533,6 +616,7 @@ void Process::kill() {
     init_ = -1;
   }
   pid_ = -1;
+  return exit_.has_value();
 }
 
 }  // namespace assay::sandbox

@@ -72,6 +72,8 @@ struct Program {
   std::string exec_path;  // ... else its path inside
   std::vector<std::string> argv, env;
   std::vector<int> fds;  // fds[i] becomes descriptor i; everything else is closed
+  std::vector<int> cores;  // the only ones that it may run on; empty: those of the harness
+  int group_fd = -1;       // of the memory group that it joins, see memory_group.h
 };
 
 struct Exit {
@@ -81,7 +83,8 @@ struct Exit {
   double cpu_seconds() const;
 };
 
-// A running sandboxed program. Destruction kills it and everything it started.
+// A running sandboxed program. Destruction kills it and everything it started. Nothing here waits
+// without an end: a program that the kernel cannot stop or kill is told, not waited for.
 class Process {
  public:
   Process() = default;
@@ -92,19 +95,30 @@ class Process {
   pid_t pid() const { return pid_; }
   int pidfd() const { return pidfd_.get(); }  // readable once the program has exited
 
-  // Stops every thread; false if the program has exited instead. Must not be stopped already.
-  bool stop();
+  enum class Stop : std::uint8_t {
+    stopped,  // every thread
+    ended,    // it has exited instead
+    refused,  // it was still running at the end of the patience, and is killed
+  };
+  // Must not be stopped already.
+  Stop stop(std::chrono::nanoseconds patience = kPatience);
   void resume();
 
   // The exit once the program has ended; waits at most `timeout`.
   std::optional<Exit> wait(std::chrono::nanoseconds timeout);
 
-  // Kills whatever is left and reaps it.
-  void kill();
+  // Kills whatever is left and reaps it. False if it did not end in time: then it is left behind.
+  bool kill();
+
+  // Processor time of all its threads so far, by the kernel's account. Not after its end.
+  double cpu_seconds() const;
 
  private:
+  static constexpr std::chrono::seconds kPatience{10};
+
   friend Process spawn(Tier, const Program&);
   void kill_group();
+  void take_exit();
 
   bool own_namespace_ = false;
   pid_t pid_ = -1, init_ = -1;

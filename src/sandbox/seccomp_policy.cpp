@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <initializer_list>
 #include <memory>
 
@@ -40,13 +41,57 @@ constexpr std::uint64_t kNamespaceFlags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_
                                           CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
                                           CLONE_NEWNET;
 
+// An int of the kernel's: of the register it reads the lower half, whatever stands in the upper one.
+scmp_arg_cmp int_is(unsigned argument, std::uint32_t value) {
+  return SCMP_CMP(argument, SCMP_CMP_MASKED_EQ, 0xffffffffu, value);
+}
+
+// raise() and abort() signal the own process, which is pid 2 in its namespace. Without a pid namespace
+// the id is not known here, and signalling others must not be possible. A signal that stops or
+// continues the process is the harness's alone: a thread that sent SIGCONTs could undo a stop.
+void add_signals(const Context& filter, Tier tier) {
+  if (tier != Tier::namespaces) return add(filter, SCMP_ACT_ERRNO(EPERM), "tgkill");
+  for (int signal = 0; signal < NSIG; ++signal) {
+    const bool stops_or_continues = signal == SIGCONT || signal == SIGSTOP || signal == SIGTSTP ||
+                                    signal == SIGTTIN || signal == SIGTTOU;
+    add(filter, stops_or_continues ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_ALLOW, "tgkill",
+        {SCMP_A0(SCMP_CMP_EQ, 2), int_is(2, static_cast<std::uint32_t>(signal))});
+  }
+}
+
+// Memory that the kernel's account of a process would miss is refused as on a kernel that has none of
+// it: huge pages of a pool, pages sent to swap, pages merged with others' or cut out of shared memory.
+void add_memory(const Context& filter) {
+  constexpr std::uint64_t kHuge = MAP_HUGETLB;
+  add(filter, SCMP_ACT_ALLOW, "mmap", {SCMP_A3(SCMP_CMP_MASKED_EQ, kHuge, 0)});
+  add(filter, SCMP_ACT_ERRNO(EPERM), "mmap", {SCMP_A3(SCMP_CMP_MASKED_EQ, kHuge, kHuge)});
+  constexpr std::uint32_t kPopulateRead = 22, kPopulateWrite = 23, kCollapse = 25,
+                          kGuard = 102, kUnguard = 103;
+  for (const std::uint32_t advice :
+       {std::uint32_t{MADV_NORMAL}, std::uint32_t{MADV_RANDOM}, std::uint32_t{MADV_SEQUENTIAL},
+        std::uint32_t{MADV_WILLNEED}, std::uint32_t{MADV_DONTNEED}, std::uint32_t{MADV_FREE},
+        std::uint32_t{MADV_HUGEPAGE}, std::uint32_t{MADV_NOHUGEPAGE}, std::uint32_t{MADV_DONTDUMP},
+        std::uint32_t{MADV_DODUMP}, kPopulateRead, kPopulateWrite, kCollapse, kGuard,
+        kUnguard}) {
+    add(filter, SCMP_ACT_ALLOW, "madvise", {int_is(2, advice)});
+  }
+  constexpr std::uint32_t kRefused[] = {MADV_REMOVE,      MADV_DONTFORK, MADV_DOFORK,
+                                        MADV_MERGEABLE,   MADV_UNMERGEABLE,
+                                        MADV_WIPEONFORK,  MADV_KEEPONFORK,
+                                        20 /* COLD */,    21 /* PAGEOUT */,
+                                        MADV_HWPOISON};
+  for (const std::uint32_t advice : kRefused) {
+    add(filter, SCMP_ACT_ERRNO(EINVAL), "madvise", {int_is(2, advice)});
+  }
+}
+
 Context worker_filter(Tier tier) {
   Context filter(seccomp_init(SCMP_ACT_KILL_PROCESS));
   // A name a line would be four pages.
   // clang-format off
   add_all(filter, SCMP_ACT_ALLOW,
-          {"read", "write", "readv", "writev", "pread64", "lseek", "close", "mmap", "munmap",
-           "mprotect", "mremap", "madvise", "brk", "futex", "futex_waitv", "rt_sigaction",
+          {"read", "write", "readv", "writev", "pread64", "lseek", "close", "munmap",
+           "mprotect", "mremap", "brk", "futex", "futex_waitv", "rt_sigaction",
            "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigsuspend", "rt_sigtimedwait",
            "sigaltstack", "restart_syscall", "exit", "exit_group", "clock_gettime",
            "clock_getres", "clock_nanosleep", "gettimeofday", "time", "nanosleep", "sched_yield",
@@ -62,16 +107,8 @@ Context worker_filter(Tier tier) {
   add(filter, SCMP_ACT_ALLOW, "clone",
       {SCMP_A0(SCMP_CMP_MASKED_EQ, kThreadFlags | kNamespaceFlags, kThreadFlags)});
   add(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3");  // glibc falls back to clone
-  // Own threads on cores of their choice. Without a pid namespace other processes could be named.
-  add(filter, tier == Tier::namespaces ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM),
-      "sched_setaffinity");
-  // raise() and abort() signal the own process, which is pid 2 in its namespace. Without a pid
-  // namespace the id is not known here, and signalling others must not be possible.
-  if (tier == Tier::namespaces) {
-    add(filter, SCMP_ACT_ALLOW, "tgkill", {SCMP_A0(SCMP_CMP_EQ, 2)});
-  } else {
-    add(filter, SCMP_ACT_ERRNO(EPERM), "tgkill");
-  }
+  add_signals(filter, tier);
+  add_memory(filter);
   add(filter, SCMP_ACT_ALLOW, "prlimit64", {SCMP_A2(SCMP_CMP_EQ, 0)});
   add(filter, SCMP_ACT_ERRNO(EPERM), "prlimit64", {SCMP_A2(SCMP_CMP_NE, 0)});
   add(filter, SCMP_ACT_ALLOW, "getrlimit");
@@ -80,7 +117,8 @@ Context worker_filter(Tier tier) {
   // Harmless requests that runtimes make and can live without.
   // clang-format off
   add_all(filter, SCMP_ACT_ERRNO(EPERM),
-          {"sched_setscheduler", "sched_setparam", "setpriority",
+          {"sched_setaffinity",  // the cores are those that the harness gave it
+           "sched_setscheduler", "sched_setparam", "setpriority",
            "getpriority", "mbind", "set_mempolicy", "get_mempolicy", "mlock", "mlock2", "mlockall",
            "munlock", "munlockall", "fcntl", "memfd_create", "ioctl", "setrlimit", "prctl",
            "alarm", "setitimer", "timer_create", "pipe", "pipe2", "eventfd2",

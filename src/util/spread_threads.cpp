@@ -1,61 +1,70 @@
-// A pthread_create for whole programs that starts each new thread on a core of its own.
+// A pthread_create for whole programs that lets each new thread begin before its creator goes on.
 //
 // Some kernels start a thread on the core of its creator and leave it there for milliseconds while
 // another core idles, by chance: on a virtual machine with two cores and Linux 6.18 every second
-// 7 ms call with two threads took 14 ms. Times must not hang on that, whoever wrote the code. After its
-// start a thread may run anywhere, as always.
+// 7 ms call with two threads took 14 ms. Times must not hang on that, whoever wrote the code. A creator
+// that sleeps until the new thread runs leaves it the core, if they share one, and is itself woken
+// where a core is idle: kernels look for one whenever they wake a thread. Should the other core have
+// been busy for that moment, with whoever started the call, the creator naps and is woken again. Neither
+// chooses a core, which a sandboxed program may not.
 #include <dlfcn.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
-#include <memory>
-#include <vector>
+#include <cerrno>
+#include <ctime>
 
 namespace {
 
 using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 
-struct Cores {
-  Cores() {
-    CPU_ZERO(&set);
-    if (::sched_getaffinity(0, sizeof set, &set) != 0) return;
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (CPU_ISSET(cpu, &set)) list.push_back(cpu);
-    }
-  }
-  cpu_set_t set;
-  std::vector<int> list;
-};
-
-const Cores& cores() {
-  static const Cores instance;
-  return instance;
+int core_count() {
+  static const int cores = [] {
+    cpu_set_t set;
+    return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  }();
+  return cores;
 }
 
-std::atomic<unsigned> alive{0};  // threads started here
-
-// The creator's core comes last: it is busy, at least until it waits.
-int core_for_next() {
-  const std::vector<int>& list = cores().list;
-  const int current = ::sched_getcpu();
-  std::size_t position = 0;
-  while (position + 1 < list.size() && list[position] != current) ++position;
-  return list[(position + 1 + alive.load()) % list.size()];
-}
+std::atomic<int> alive{1};  // threads started here, and the first
 
 struct Start {
   void* (*run)(void*);
   void* argument;
+  std::atomic<int> core{-1};  // where it began
 };
+static_assert(sizeof(std::atomic<int>) == sizeof(int));
+
+void futex(std::atomic<int>& word, int operation, int value) {
+  ::syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
+}
 
 void* start(void* p) {
-  const Start s = *std::unique_ptr<Start>(static_cast<Start*>(p));
+  auto* const s = static_cast<Start*>(p);
+  const auto run = s->run;
+  void* const argument = s->argument;
   struct Leave {
     ~Leave() { --alive; }  // also when the thread is cancelled or calls pthread_exit
   } leave;
-  ::sched_setaffinity(0, sizeof(cpu_set_t), &cores().set);
-  return s.run(s.argument);
+  s->core.store(std::max(::sched_getcpu(), 0));
+  // The creator may be gone with `s` by now; then nobody waits at its address, or somebody looks again.
+  futex(s->core, FUTEX_WAKE, 1);
+  return run(argument);
+}
+
+void wait_until_apart(Start& s) {
+  while (s.core.load() < 0) futex(s.core, FUTEX_WAIT, -1);
+  constexpr int kNaps = 2;
+  constexpr timespec kNap{0, 10'000};
+  for (int i = 0; i < kNaps && alive.load() <= core_count(); ++i) {
+    if (::sched_getcpu() != s.core.load()) return;
+    ::nanosleep(&kNap, nullptr);
+  }
 }
 
 }  // namespace
@@ -63,24 +72,17 @@ void* start(void* p) {
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                               void* (*run)(void*), void* argument) noexcept {
   static const auto create = reinterpret_cast<Create>(::dlsym(RTLD_NEXT, "pthread_create"));
-  // Whoever brings attributes of his own keeps them.
-  if (attributes != nullptr || cores().list.size() < 2) {
-    return create(thread, attributes, run, argument);
-  }
-  pthread_attr_t placed;
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(core_for_next(), &one);
-  ::pthread_attr_init(&placed);
-  ::pthread_attr_setaffinity_np(&placed, sizeof one, &one);
-  auto s = std::make_unique<Start>(Start{run, argument});
+  // Whoever brings attributes of his own knows better.
+  if (attributes != nullptr || core_count() < 2) return create(thread, attributes, run, argument);
+  Start s{run, argument, {-1}};
   ++alive;
-  const int status = create(thread, &placed, &start, s.get());
-  ::pthread_attr_destroy(&placed);
-  if (status == 0) {
-    s.release();
-    return 0;
+  const int status = create(thread, nullptr, &start, &s);
+  if (status != 0) {
+    --alive;
+    return status;
   }
-  --alive;
-  return create(thread, nullptr, run, argument);  // where cores may not be chosen
+  const int error = errno;
+  wait_until_apart(s);
+  errno = error;
+  return 0;
 }

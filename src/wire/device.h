@@ -22,9 +22,8 @@
 //     not map. The inputs of device memory never lie in memory of the worker's either, so host code cannot compute
 //     with them but by copies, which are counted.
 //
-// Private channel: Control, a page-aligned shared memory of harness and device, and an eventfd each way. One order at a
-// time: harness fills Control, counts on the order eventfd, waits for the done eventfd. The device arena holds the
-// contents of buffers.
+// Private channel: Control, a page-aligned shared memory of harness and device, and a line (run/channel.h). One order
+// at a time: harness fills Control, sends a byte, waits for one. The device arena holds the contents of buffers.
 //
 //   place     buffers[]: frees those of the last case, allocates these, writes their contents from the arena (inputs of
 //             later phases are zeros then); answers with addresses
@@ -34,8 +33,9 @@
 //   write     a callback's bulk from the arena to device memory
 //   collect   outputs back into the arena; says which input a kernel wrote to
 //
-// Link: LinkPage and a window for payloads behind it, shared by device and worker, and an eventfd each way. The worker
-// writes a call and its payload, counts, and waits for the answer. Larger payloads than the window travel in pieces.
+// Link: LinkPage and a window for payloads behind it, shared by device and worker, and a line. The worker writes a
+// call and its payload, sends a byte, and waits for one. The device does not wait for a worker that leaves answers
+// unread. Larger payloads than the window travel in pieces.
 #pragma once
 
 #include <atomic>
@@ -48,8 +48,7 @@ namespace assay::device {
 // --- the private channel ---------------------------------------------------------------------------------------------
 
 // File descriptors of the device process. 0 is unreadable, 1 and 2 are a pipe drained by the harness.
-inline constexpr int kControlFd = 3, kArenaFd = 4, kOrderFd = 5, kDoneFd = 6, kLinkFd = 7,
-                     kCallFd = 8, kAnswerFd = 9;
+inline constexpr int kControlFd = 3, kArenaFd = 4, kOrderFd = 5, kLinkFd = 6, kCallFd = 7;
 
 inline constexpr std::size_t kMaxBuffers = 64;
 inline constexpr std::int32_t kLoading = -1;

@@ -4,8 +4,9 @@
 //   input    written by the harness only (sealed against the worker): header, descriptors, inputs.
 //   output   written by both: outputs, inouts, callback payloads.
 //
-// Requests and replies are counts on two eventfds; see run/worker_process.h for the protocol. A worker whose submission
-// is in CUDA has besides them a link to a device process: wire/device.h.
+// Requests and replies are bytes on a line, one each: a socket pair of which harness and worker hold one
+// end, so that neither can write what it is to receive; see run/worker_process.h for the protocol. A worker
+// whose submission is in CUDA has besides them a link to a device process: wire/device.h.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +15,11 @@
 
 namespace assay::wire {
 
-// File descriptors of the worker. 0 is unreadable, 1 and 2 are pipes drained by the harness.
-inline constexpr int kControlFd = 3, kInputFd = 4, kOutputFd = 5, kRequestFd = 6, kReplyFd = 7;
-// Of CUDA workers: the link's memory and its two eventfds, and a pipe for the log of the CUDA runtime.
-inline constexpr int kLinkFd = 8, kCallFd = 9, kAnswerFd = 10, kLogFd = 11;
+// File descriptors of the worker. 0 is unreadable, 1 and 2 are drained by the harness. Those of memory
+// are closed before the submission is loaded: through them it could keep bytes that nobody counts.
+inline constexpr int kControlFd = 3, kInputFd = 4, kOutputFd = 5, kLineFd = 6;
+// Of CUDA workers: the link's memory and its line, and another for the log of the CUDA runtime.
+inline constexpr int kLinkFd = 7, kCallFd = 8, kLogFd = 9;
 
 enum class Command : std::uint32_t {
   ping,       // nothing; measures the protocol

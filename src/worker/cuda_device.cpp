@@ -1,4 +1,5 @@
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -38,8 +39,9 @@ std::int32_t attach_device() {
   void* link = ::mmap(nullptr, device::kLinkBytes, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_POPULATE, wire::kLinkFd, 0);
   if (link == MAP_FAILED) std::_Exit(75);
-  auto remote = std::make_unique<device::RemoteDevice>(static_cast<std::byte*>(link), wire::kCallFd,
-                                                       wire::kAnswerFd);
+  ::close(wire::kLinkFd);
+  auto remote =
+      std::make_unique<device::RemoteDevice>(static_cast<std::byte*>(link), wire::kCallFd);
   cuda::Runtime::instance().attach(std::move(remote), sim::RunLog(wire::kLogFd));
   return 0;
 }

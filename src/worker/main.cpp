@@ -5,6 +5,7 @@
 //
 // argv: worker LIBRARY. Descriptors and messages: wire/worker.h.
 #include <dlfcn.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,16 +37,35 @@ Mapping map_descriptor(int fd, int protection) {
   if (::fstat(fd, &info) != 0) std::_Exit(70);
   void* p = ::mmap(nullptr, static_cast<std::size_t>(info.st_size), protection, MAP_SHARED, fd, 0);
   if (p == MAP_FAILED) std::_Exit(71);
+  ::close(fd);
   return {static_cast<std::byte*>(p), static_cast<std::size_t>(info.st_size)};
 }
 
-void* scratch_alloc(assay_ctx* ctx, std::size_t bytes, std::size_t align, int space) {
+// Not at ctx->priv, where a submission would find it first. It may find it all the same: what stands there
+// is never believed alone.
+Scratch* scratch = nullptr;
+
+void* scratch_alloc(assay_ctx*, std::size_t bytes, std::size_t align, int space) {
   if (space == 1) return device_allocate(bytes, align);
-  return space == 0 ? static_cast<Scratch*>(ctx->priv)->allocate(bytes, align) : nullptr;
+  return space == 0 ? scratch->allocate(bytes, align) : nullptr;
 }
 
-void scratch_free(assay_ctx* ctx, void* p) {
-  if (!device_release(p)) static_cast<Scratch*>(ctx->priv)->release(p);
+void scratch_free(assay_ctx*, void* p) {
+  if (!device_release(p)) scratch->release(p);
+}
+
+// Maps all that can be read of the libraries and of this program now, so that what of it is used later is
+// no growth of the submission's.
+int map_readable(dl_phdr_info* object, std::size_t, void*) {
+  constexpr std::uintptr_t kPage = 4096;
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
+    const std::uintptr_t begin = (object->dlpi_addr + segment.p_vaddr) / kPage * kPage;
+    const std::uintptr_t end = object->dlpi_addr + segment.p_vaddr + segment.p_memsz;
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_READ);
+  }
+  return 0;
 }
 
 // Floating-point control and direction flag as the ABI expects them, whatever an earlier call left.
@@ -65,8 +85,10 @@ class Worker final : public Call {
         input_(map_descriptor(wire::kInputFd, PROT_READ)),
         output_(map_descriptor(wire::kOutputFd, PROT_READ | PROT_WRITE)),
         scratch_(header().scratch_capacity) {
-    ctx_ = {1,        attach_device(), nullptr, header().nthreads, &scratch_alloc, &scratch_free,
-            &scratch_};
+    scratch = &scratch_;
+    ctx_ = {1,       attach_device(), nullptr, header().nthreads, &scratch_alloc, &scratch_free,
+            nullptr};
+    ::dl_iterate_phdr(&map_readable, nullptr);
   }
 
   [[noreturn]] void serve() {
@@ -130,8 +152,8 @@ class Worker final : public Call {
   }
 
   void await_request() {
-    std::uint64_t count;
-    while (::read(wire::kRequestFd, &count, sizeof count) != sizeof count) {
+    char token;
+    while (::read(wire::kLineFd, &token, sizeof token) != sizeof token) {
       if (errno != EINTR) std::_Exit(72);
     }
     request_ = header().request;
@@ -140,8 +162,8 @@ class Worker final : public Call {
   void send(Reply reply) {
     control().reply = reply;
     control().answered = request_;
-    const std::uint64_t one = 1;
-    if (::write(wire::kReplyFd, &one, sizeof one) != sizeof one) std::_Exit(73);
+    const char token = 1;
+    if (::write(wire::kLineFd, &token, sizeof token) != sizeof token) std::_Exit(73);
   }
 
   void fail_load(const char* why) {

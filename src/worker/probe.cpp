@@ -3,12 +3,17 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -16,6 +21,10 @@ namespace assay::worker {
 namespace {
 
 bool can_open(const char* path, int flags) { return ::open(path, flags, 0600) >= 0; }
+
+bool can_send(std::uint64_t signal) {
+  return ::syscall(SYS_tgkill, ::getpid(), ::gettid(), signal) == 0;
+}
 
 struct Action {
   const char* name;
@@ -38,9 +47,28 @@ constexpr Action kActions[] = {
     {"affinity",
      [](const char*) {
        cpu_set_t set;
-       CPU_ZERO(&set);
-       CPU_SET(0, &set);
-       return ::sched_setaffinity(0, sizeof set, &set) == 0;
+       return ::sched_getaffinity(0, sizeof set, &set) == 0 &&
+              ::sched_setaffinity(0, sizeof set, &set) == 0;
+     }},
+    {"continue_itself", [](const char*) { return can_send(SIGCONT); }},
+    {"stop_itself",
+     [](const char*) {
+       return can_send(SIGTSTP) || can_send(SIGTTIN) || can_send(SIGTTOU) || can_send(SIGSTOP);
+     }},
+    // The kernel reads an int of the register: whatever stands above it must not deceive the filter.
+    {"continue_by_a_long_number",
+     [](const char*) { return can_send(SIGCONT | (std::uint64_t{1} << 32)); }},
+    {"wait_on_shared",
+     [](const char*) {
+       int off = 0;
+       return ::fcntl(1, F_SETFL, 0) == 0 || ::ioctl(1, FIONBIO, &off) == 0;
+     }},
+    {"huge_pages",
+     [](const char*) {
+       constexpr std::size_t kBytes = std::size_t{2} << 20;
+       return ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0) != MAP_FAILED ||
+              errno != EPERM;
      }},
     {"fork", [](const char*) { return ::fork() >= 0; }},
     {"socket", [](const char*) { return ::socket(AF_UNIX, SOCK_STREAM, 0) >= 0; }},

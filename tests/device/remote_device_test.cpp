@@ -2,9 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <thread>
 
 #include "device/device_fixture.h"
@@ -19,28 +20,32 @@ using Status = sim::ModuleReply::Status;
 class RemoteDeviceTest : public ::testing::Test {
  protected:
   RemoteDeviceTest()
-      : call_(::eventfd(0, 0)), answer_(::eventfd(0, 0)), remote_(fixture_.link(), call_, answer_) {
+      : line_(pair()), remote_(fixture_.link(), line_[0]) {
     fixture_.start();
     thread_ = std::jthread([this](const std::stop_token& stop) {
-      std::uint64_t count = 0;
-      while (::read(call_, &count, sizeof count) == sizeof count && !stop.stop_requested()) {
+      char token = 0;
+      while (::read(line_[1], &token, 1) == 1 && !stop.stop_requested()) {
         fixture_.server().serve();
-        count = 1;
-        if (::write(answer_, &count, sizeof count) != sizeof count) return;
+        if (::write(line_[1], &token, 1) != 1) return;
       }
     });
   }
   ~RemoteDeviceTest() override {
     thread_.request_stop();
-    const std::uint64_t one = 1;
-    EXPECT_EQ(::write(call_, &one, sizeof one), static_cast<ssize_t>(sizeof one));
+    EXPECT_EQ(::write(line_[0], "", 1), 1);
     thread_.join();
-    ::close(call_);
-    ::close(answer_);
+    ::close(line_[0]);
+    ::close(line_[1]);
+  }
+
+  static std::array<int, 2> pair() {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+    return ends;
   }
 
   ServerFixture fixture_;
-  int call_, answer_;
+  const std::array<int, 2> line_;
   RemoteDevice remote_;
   std::jthread thread_;
 };

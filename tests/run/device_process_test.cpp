@@ -116,8 +116,8 @@ TEST_F(DeviceProcessTest, OneThatIsSilentIsGivenUp) {
   EXPECT_FALSE(device.collect(plan_, changed)) << "it is not waited for again";
 }
 
-TEST_F(DeviceProcessTest, AForgedCountMakesItUseless) {
-  DeviceProcess device = scripted(Behaviour::counts_two);
+TEST_F(DeviceProcessTest, ASecondAnswerMakesItUseless) {
+  DeviceProcess device = scripted(Behaviour::answers_twice);
   EXPECT_EQ(device.place(plan_, layout_), DeviceProcess::Placed::dead);
 }
 

@@ -167,10 +167,8 @@ class FakeWorld {
     Outcome collect(const CasePlan&) override { return {}; }
     std::byte* output() const override { return output_.data(); }
     bool alive() const override { return alive_; }
-    std::uint64_t resident_bytes() const override { return 1000; }
-    std::uint64_t peak_bytes() const override { return 1000 + grown_; }
-    void reset_peak() const override {}
-    std::uint64_t uncounted_growth() const override { return 0; }
+    std::uint64_t peak_growth() const override { return grown_; }
+    void reset_peak() override {}
 
    private:
     Behaviour& behaviour() { return world_.libraries[name_]; }

@@ -5,9 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+
 #include "fake_world.h"
 #include "programs/worker_behaviour.h"
 #include "run/case_input.h"
+#include "sandbox/memory_group.h"
 #include "sandbox/probe.h"
 #include "sandbox/worker_image.h"
 
@@ -48,17 +53,22 @@ class WorkerProcessTest : public ::testing::Test {
 
   // A worker, not yet loaded.
   WorkerProcess start(Behaviour behaviour, const Challenge& challenge = testing::Copying()) {
+    return start(behaviour, tier_, challenge);
+  }
+  WorkerProcess start(Behaviour behaviour, sandbox::Tier tier,
+                      const Challenge& challenge = testing::Copying()) {
     const PlannedCase planned = plan_case(challenge, case_);
     plan_ = planned.plan;
     layout_ = planned.layout;
     input_.emplace("input", layout_.input_bytes, Arena::Access::worker_reads);
     WorkerSettings settings;
-    settings.tier = tier_;
+    settings.tier = tier;
+    settings.threads = threads_;
     settings.library = "/dev/null";
     settings.challenge = static_cast<std::uint32_t>(behaviour);
     settings.spec = &spec_;
     settings.image_fd = image_.get();
-    return WorkerProcess(settings, *input_, layout_.output_bytes);
+    return WorkerProcess(settings, *input_, layout_.output_bytes + more_output_);
   }
   // What comes of a phase of a worker that loads.
   Outcome run(Behaviour behaviour, const Challenge& challenge = testing::Copying(),
@@ -71,8 +81,22 @@ class WorkerProcessTest : public ::testing::Test {
     return outcome;
   }
 
+  // The growth that a case in a fresh worker shows.
+  std::uint64_t growth(Behaviour behaviour) {
+    WorkerProcess worker = start(behaviour);
+    EXPECT_EQ(worker.load().verdict, Verdict::ok);
+    worker.set_case(plan_, layout_, 1);
+    EXPECT_EQ(worker.prepare().verdict, Verdict::ok);
+    worker.reset_peak();
+    const Outcome outcome = worker.run(0, case_, nullptr);
+    EXPECT_EQ(outcome.verdict, Verdict::ok) << outcome.detail;
+    return worker.peak_growth();
+  }
+
   static inline sandbox::Tier tier_ = sandbox::Tier::none;
   const Fd image_{::open(ASSAY_TEST_WORKER, O_RDONLY | O_CLOEXEC)};
+  int threads_ = 1;
+  std::size_t more_output_ = 0;
   ChallengeSpec spec_ = testing::spec_with({});
   CaseSpec case_ = testing::case_spec("one");
   CasePlan plan_;
@@ -92,8 +116,7 @@ TEST_F(WorkerProcessTest, EveryRequestIsAnswered) {
   EXPECT_GT(phase.seconds, 0);
   EXPECT_EQ(worker.self_test(10).status, 9);
   EXPECT_TRUE(worker.alive());
-  EXPECT_GT(worker.resident_bytes(), 0u);
-  EXPECT_GE(worker.peak_bytes(), worker.resident_bytes());
+  EXPECT_LT(worker.peak_growth(), 64u << 20);
 }
 
 TEST_F(WorkerProcessTest, AnExitIsARuntimeErrorThatTellsTheStatus) {
@@ -125,8 +148,8 @@ TEST_F(WorkerProcessTest, ATimeLimitIsBusyOrIdle) {
 }
 
 // Whatever it answers until it is stopped is found then; afterwards it cannot answer.
-TEST_F(WorkerProcessTest, AForgedCountViolatesTheProtocol) {
-  const Outcome outcome = run(Behaviour::counts_seven);
+TEST_F(WorkerProcessTest, SeveralAnswersViolateTheProtocol) {
+  const Outcome outcome = run(Behaviour::answers_seven_times);
   EXPECT_EQ(outcome.verdict, Verdict::protocol_violation);
   EXPECT_THAT(outcome.detail, HasSubstr("more than once"));
 }
@@ -182,6 +205,121 @@ TEST_F(WorkerProcessTest, AMessageWithoutAnEndIsCut) {
   EXPECT_THAT(outcome.detail, HasSubstr("mmmm"));
   EXPECT_LT(outcome.detail.size(), sizeof wire::Control::message);
 }
+
+TEST_F(WorkerProcessTest, SignalsThatContinueDoNotKeepItFromStopping) {
+  if (tier_ == sandbox::Tier::none) GTEST_SKIP() << "no isolation works here";
+  EXPECT_EQ(run(Behaviour::storms).verdict, Verdict::ok);
+}
+
+// Where no filter refuses the signals it may be continued for ever. That is not waited for.
+TEST_F(WorkerProcessTest, WhatWouldNotStopIsEnded) {
+  sandbox::Program program;
+  const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  program.exec_fd = image_.get();
+  program.argv = {"worker"};
+  program.fds = {null.get(), null.get(), null.get()};
+  sandbox::Process process = sandbox::spawn(sandbox::Tier::none, program);
+  using Stop = sandbox::Process::Stop;
+  Stop stop = Stop::stopped;
+  for (int attempt = 0; attempt < 1000 && stop == Stop::stopped; ++attempt) {
+    stop = process.stop(std::chrono::milliseconds(200));  // it may not have come so far yet
+    if (stop == Stop::stopped) process.resume();
+  }
+  EXPECT_EQ(stop, Stop::refused);
+  const auto exit = process.wait({});
+  ASSERT_TRUE(exit.has_value()) << "it runs on";
+  EXPECT_EQ(exit->status, SIGKILL);
+}
+
+TEST_F(WorkerProcessTest, KeepingACaseFromBeingReadiedViolatesTheProtocol) {
+  WorkerProcess worker = start(Behaviour::keeps_from_readying);
+  ASSERT_EQ(worker.load().verdict, Verdict::ok);
+  worker.set_case(plan_, layout_, 1);
+  const Outcome outcome = worker.prepare();
+  EXPECT_EQ(outcome.verdict, Verdict::protocol_violation);
+  EXPECT_THAT(outcome.detail, HasSubstr("kept the worker from readying a case"));
+}
+
+TEST_F(WorkerProcessTest, ComputingWhileACaseIsReadiedViolatesTheProtocol) {
+  WorkerProcess worker = start(Behaviour::computes_meanwhile);
+  ASSERT_EQ(worker.load().verdict, Verdict::ok);
+  worker.set_case(plan_, layout_, 1);
+  const Outcome outcome = worker.prepare();
+  EXPECT_EQ(outcome.verdict, Verdict::protocol_violation);
+  EXPECT_THAT(outcome.detail, HasSubstr("processor time while a case was readied"));
+}
+
+TEST_F(WorkerProcessTest, ItHasTheCoresOfItsThreadsAndNoOthers) {
+  if (tier_ == sandbox::Tier::none) GTEST_SKIP() << "no isolation works here";
+  EXPECT_EQ(run(Behaviour::tells_its_cores).status, 1);
+}
+
+// Without a filter it takes what it likes; its processor time tells.
+TEST_F(WorkerProcessTest, MoreCoresThanThreadsFailTheCall) {
+  case_.time_limit_s = 10;
+  Outcome outcome;
+  int most = 0;  // hundredths of a core, by its own word
+  for (int attempt = 0; attempt < 10 && outcome.verdict == Verdict::ok; ++attempt) {
+    WorkerProcess worker = start(Behaviour::keeps_cores_busy, sandbox::Tier::none);
+    ASSERT_EQ(worker.load().verdict, Verdict::ok);
+    worker.set_case(plan_, layout_, 1);
+    outcome = worker.run(0, case_, nullptr);
+    if (outcome.verdict == Verdict::ok) most = std::max(most, outcome.status);
+  }
+  if (outcome.verdict == Verdict::ok && most < 150) {
+    GTEST_SKIP() << "one core, or too busy a machine: it got " << most << " % of a core";
+  }
+  EXPECT_EQ(outcome.verdict, Verdict::protocol_violation);
+  EXPECT_THAT(outcome.detail, HasSubstr("cores busy where 1 are allowed"));
+}
+
+TEST_F(WorkerProcessTest, MemoryCountsFromBeforeTheSubmissionIsLoaded) {
+  EXPECT_EQ(growth(Behaviour::obeys), 0u);
+  EXPECT_GE(growth(Behaviour::loads_a_pool), 47u << 20);
+  EXPECT_GE(growth(Behaviour::passes_a_pool), 46u << 20) << "what is given back counts";
+}
+
+TEST_F(WorkerProcessTest, OutputsThatTheCaseDoesNotUseAreNoFreeMemory) {
+  more_output_ = 32 << 20;
+  EXPECT_EQ(growth(Behaviour::obeys), 0u);
+  EXPECT_GE(growth(Behaviour::hoards_output), 30u << 20);
+}
+
+TEST_F(WorkerProcessTest, WhatTakesTooMuchMemoryIsEndedByTheKernelWhichSaysSo) {
+  if (sandbox::memory_groups().version == 0) GTEST_SKIP() << sandbox::memory_groups().why_not;
+  case_.time_limit_s = 30;
+  const Outcome outcome = run(Behaviour::bombs);
+  EXPECT_EQ(outcome.verdict, Verdict::memory_limit) << outcome.detail;
+}
+
+// Whatever it does to what it shares with the harness, at whatever moment, the harness comes back: with a
+// verdict, and in time, for it waits for nothing that has no end. A hang shows as this test's time limit.
+class AnyWorker : public WorkerProcessTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(AnyWorker, NeverKeepsTheHarnessWaiting) {
+  if (tier_ == sandbox::Tier::none) GTEST_SKIP() << "no isolation works here";
+  for (int seed = 0; seed < 25; ++seed) {
+    spec_.limits.memory_bytes = (16 << 20) + GetParam() * 25 + seed;
+    spec_.limits.load_time_s = 0.2;
+    case_.time_limit_s = 0.2;
+    const CallingBack challenge;
+    Server server;
+    WorkerProcess worker = start(Behaviour::does_anything, challenge);
+    Outcome outcome = worker.load();
+    for (int step = 0; step < 3 && outcome.verdict == Verdict::ok; ++step) {
+      worker.set_case(plan_, layout_, 1);
+      outcome = worker.run(0, case_, &server);
+    }
+    EXPECT_THAT(outcome.verdict,
+                ::testing::AnyOf(Verdict::ok, Verdict::protocol_violation, Verdict::load_error,
+                                 Verdict::time_limit, Verdict::idle_limit, Verdict::runtime_error,
+                                 Verdict::output_limit, Verdict::security_violation))
+        << "seed " << seed << ": " << outcome.detail;
+    EXPECT_EQ(worker.alive(), outcome.verdict == Verdict::ok) << "seed " << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, AnyWorker, ::testing::Range(0, 4));
 
 TEST_F(WorkerProcessTest, ARequestToAWorkerThatHasEndedIsTheHarnesssMistake) {
   WorkerProcess worker = start(Behaviour::exits);

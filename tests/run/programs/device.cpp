@@ -17,8 +17,8 @@ int main(int, char** argv) {
   const auto behaviour = static_cast<Behaviour>(std::strtoull(argv[2], nullptr, 10));
   auto& control = *static_cast<Control*>(
       ::mmap(nullptr, sizeof(Control), PROT_READ | PROT_WRITE, MAP_SHARED, kControlFd, 0));
-  for (std::uint64_t count; ::read(kOrderFd, &count, sizeof count) == sizeof count;) {
-    std::uint64_t answer = 1;
+  for (char token; ::read(kOrderFd, &token, 1) == 1;) {
+    std::size_t answers = 1;
     switch (behaviour) {
       case Behaviour::exits_with_a_word:
         std::puts("no memory");
@@ -26,13 +26,13 @@ int main(int, char** argv) {
         std::_Exit(5);
       case Behaviour::crashes: std::abort();
       case Behaviour::is_silent: continue;
-      case Behaviour::counts_two: answer = 2; break;
+      case Behaviour::answers_twice: answers = 2; break;
       case Behaviour::reports_garbage:
         std::memset(static_cast<void*>(&control.report), 'r', sizeof control.report);
         control.ok = 1;
         control.changed = 1000;
         break;
     }
-    if (::write(kDoneFd, &answer, sizeof answer) != sizeof answer) std::_Exit(73);
+    if (::write(kOrderFd, "ab", answers) != static_cast<ssize_t>(answers)) std::_Exit(73);
   }
 }

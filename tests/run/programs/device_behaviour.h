@@ -9,7 +9,7 @@ enum class DeviceBehaviour : std::uint64_t {
   exits_with_a_word,
   crashes,
   is_silent,
-  counts_two,       // on the done eventfd
+  answers_twice,
   reports_garbage,  // texts without an end, an input that does not exist
 };
 

@@ -12,7 +12,7 @@ enum class WorkerBehaviour : std::uint32_t {
   aborts_with_a_word,
   spins,
   sleeps,
-  counts_seven,  // on the eventfd of replies: one answer, and six that nobody asked for
+  answers_seven_times,
   answers_an_older_request,
   floods,  // 100 KiB on stdout
   makes_a_socket,
@@ -20,6 +20,17 @@ enum class WorkerBehaviour : std::uint32_t {
   reports_garbage,  // an unknown reply, whatever stands in the other fields
   exits_while_loading,
   fails_to_load,  // with a message that has no end
+  cannot_be_stopped,    // a child shares its memory; the kernel stops it when that has ended
+  storms,               // threads that send it signals to continue, for ever
+  keeps_from_readying,  // prepare never ends
+  computes_meanwhile,   // prepare takes a second of processor time
+  tells_its_cores,      // as the status; tries to have more first
+  keeps_cores_busy,     // with two threads, on whatever cores it can get
+  loads_a_pool,         // touches 48 MiB while it loads
+  passes_a_pool,        // takes 48 MiB in a call and gives them back
+  hoards_output,        // uses the output arena behind the buffers of the case
+  bombs,                // takes memory until something happens
+  does_anything,        // drawn from the scratch capacity's last bits
 };
 
 }  // namespace assay::run::testing
