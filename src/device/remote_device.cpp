@@ -25,9 +25,7 @@ Call call_of(CallKind kind, std::uint64_t address = 0, std::uint64_t bytes = 0) 
 }  // namespace
 
 RemoteDevice::RemoteDevice(std::byte* link, int line)
-    : page_(*reinterpret_cast<LinkPage*>(link)),
-      window_(link + kWindowOffset),
-      line_(line) {}
+    : page_(*reinterpret_cast<LinkPage*>(link)), window_(link + kWindowOffset), line_(line) {}
 
 Answer RemoteDevice::ask(const Call& call) {
   std::memcpy(&page_.call, &call, sizeof call);

@@ -14,8 +14,7 @@ namespace {
 
 // The first hardware thread of the core to which `cpu` belongs; itself where nothing is said.
 int first_sibling(int cpu) {
-  std::ifstream in(
-      fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
+  std::ifstream in(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
   int first = cpu;
   in >> first;
   return in ? first : cpu;
@@ -76,6 +75,12 @@ std::vector<int> worker_cores(int n) {
     taken.asked = wanted;
   }
   return taken.cores;
+}
+
+std::optional<std::string> why_too_many_cores(double processor_s, double wall_s, int threads) {
+  constexpr double kShare = 1.05, kSeconds = 0.005;
+  if (processor_s <= kShare * wall_s * threads + kSeconds) return std::nullopt;
+  return fmt::format("kept {:.1f} cores busy where {} are allowed", processor_s / wall_s, threads);
 }
 
 }  // namespace assay::run

@@ -1,6 +1,8 @@
 // Which cores workers run on.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace assay::run {
@@ -10,5 +12,9 @@ namespace assay::run {
 // workers side by side get different ones as far as there are enough. Cores of their own come before
 // two threads of one core.
 std::vector<int> worker_cores(int n);
+
+// Why a call that may keep `threads` cores busy kept more of them busy; nothing where it did not. What
+// the clock and the kernel's account of processor time may differ by is far below the slack.
+std::optional<std::string> why_too_many_cores(double processor_s, double wall_s, int threads);
 
 }  // namespace assay::run

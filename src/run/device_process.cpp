@@ -44,7 +44,7 @@ DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings,
   program.argv = {"device", std::to_string(settings.memory_bytes),
                   std::to_string(settings.launch_limit), std::to_string(settings.threads)};
   // In descriptor order 0..7; see wire/device.h.
-  program.fds = {null.get(), text_.theirs(),  text_.theirs(), control_.fd(),
+  program.fds = {null.get(),  text_.theirs(),  text_.theirs(), control_.fd(),
                  arena_.fd(), order_.theirs(), link_.fd(),     call_.ours()};
   // No limit on address space: the simulator reserves far more than it touches. What it touches is bounded by
   // memory_bytes and by what a message may carry.

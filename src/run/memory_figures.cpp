@@ -1,10 +1,12 @@
 #include "run/memory_figures.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "util/files.h"
 
@@ -12,7 +14,7 @@ namespace assay::run {
 namespace {
 
 // "VmHWM:	    1234 kB"
-std::uint64_t field(std::string_view status, std::string_view name) {
+std::optional<std::uint64_t> find_field(std::string_view status, std::string_view name) {
   for (std::size_t at = status.find(name); at != std::string_view::npos;
        at = status.find(name, at + 1)) {
     if (at != 0 && status[at - 1] != '\n') continue;
@@ -23,8 +25,13 @@ std::uint64_t field(std::string_view status, std::string_view name) {
       return kib * 1024;
     }
   }
-  throw Error(fmt::format("the kernel does not tell a worker's {}: memory cannot be graded here",
-                          name));
+  return std::nullopt;
+}
+
+std::uint64_t field(std::string_view status, std::string_view name) {
+  if (const auto bytes = find_field(status, name)) return *bytes;
+  throw Error(
+      fmt::format("the kernel does not tell a worker's {}: memory cannot be graded here", name));
 }
 
 }  // namespace
@@ -37,6 +44,23 @@ MemoryFigures parse_memory_figures(std::string_view status) {
 MemoryFigures memory_figures(pid_t pid) {
   return parse_memory_figures(read_file(fmt::format("/proc/{}/status", pid)));
 }
+
+std::optional<std::uint64_t> exact_resident(pid_t pid) {
+  std::ifstream in(fmt::format("/proc/{}/smaps_rollup", pid));
+  std::stringstream text;
+  text << in.rdbuf();
+  return find_field(text.str(), "Rss");
+}
+
+// Linux sums up a figure of its own for each core once it has changed by max(32, 2 * cores of the machine)
+// pages.
+std::uint64_t counter_error(int cores) {
+  const auto machine = static_cast<std::uint64_t>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  return static_cast<std::uint64_t>(cores) * std::max<std::uint64_t>(32, 2 * machine) * 4096;
+}
+
+// It charges 64 pages at a time for each core, and keeps what is left over.
+std::uint64_t charge_error(int cores) { return static_cast<std::uint64_t>(cores + 1) * 64 * 4096; }
 
 void reset_memory_peak(pid_t pid) {
   std::ofstream out(fmt::format("/proc/{}/clear_refs", pid));

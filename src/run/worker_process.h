@@ -73,11 +73,11 @@ class WorkerProcess final : public Worker {
   Outcome died();
   Outcome device_died();
   Outcome ended(Verdict, std::string detail);
-  std::optional<std::string> too_many_cores(double processor_s, double wall_s) const;
   void take_baseline();
   std::uint64_t uncounted_growth() const;
-  std::uint64_t grown_by_pages(std::uint64_t files) const;
-  std::optional<std::uint64_t> grown_by_group() const;
+  std::uint64_t library_bytes() const;
+  std::uint64_t grown_by_pages() const;
+  std::uint64_t grown_by_group() const;
   void answer(CallbackServer* server);
   bool drain_text();
   wire::Header& header() const { return *reinterpret_cast<wire::Header*>(input_.data()); }
@@ -100,6 +100,7 @@ class WorkerProcess final : public Worker {
   Layout layout_;
   // Before the submission is loaded.
   MemoryFigures baseline_;
+  std::optional<std::uint64_t> exact_baseline_;
   std::uint64_t group_baseline_ = 0, group_files_ = 0;
   std::uint64_t case_bytes_ = 0;      // pages of shared memory that are the case's
   std::uint64_t callback_bytes_ = 0;  // likewise, of its callbacks

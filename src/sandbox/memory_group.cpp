@@ -217,7 +217,10 @@ std::unique_ptr<MemoryGroup> MemoryGroup::make(const MemoryGroups& groups,
 }
 
 MemoryGroup::MemoryGroup(int version, fs::path folder, Fd lock, Fd join)
-    : version_(version), folder_(std::move(folder)), lock_(std::move(lock)), join_(std::move(join)) {
+    : version_(version),
+      folder_(std::move(folder)),
+      lock_(std::move(lock)),
+      join_(std::move(join)) {
   // Its peak is reset for each reader alone, and by whoever may write, so the file stays open.
   const char* file = version_ == 2 ? "memory.peak" : "memory.max_usage_in_bytes";
   peak_ = Fd(::open((folder_ / file).c_str(), O_RDWR | O_CLOEXEC));
@@ -228,14 +231,14 @@ MemoryGroup::MemoryGroup(int version, fs::path folder, Fd lock, Fd join)
 // next harness.
 MemoryGroup::~MemoryGroup() {
   using namespace std::chrono_literals;
-  for (int attempt = 0; attempt < 50 && ::rmdir(folder_.c_str()) != 0 && errno == EBUSY; ++attempt) {
+  for (int attempt = 0; attempt < 50 && ::rmdir(folder_.c_str()) != 0 && errno == EBUSY;
+       ++attempt) {
     std::this_thread::sleep_for(2ms);
   }
 }
 
 std::optional<std::uint64_t> MemoryGroup::usage() const {
-  return number(
-      contents(folder_ / (version_ == 2 ? "memory.current" : "memory.usage_in_bytes")));
+  return number(contents(folder_ / (version_ == 2 ? "memory.current" : "memory.usage_in_bytes")));
 }
 
 std::optional<std::uint64_t> MemoryGroup::peak() const {
@@ -245,7 +248,8 @@ std::optional<std::uint64_t> MemoryGroup::peak() const {
 }
 
 void MemoryGroup::reset_peak() {
-  if (peak_) [[maybe_unused]] const auto n = ::pwrite(peak_.get(), "0", 1, 0);
+  if (peak_) [[maybe_unused]]
+    const auto n = ::pwrite(peak_.get(), "0", 1, 0);
 }
 
 std::uint64_t MemoryGroup::file_bytes() const {

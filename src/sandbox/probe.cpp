@@ -47,7 +47,8 @@ std::vector<Attempt> attempts(Tier tier, const Surroundings& around) {
   std::vector<Attempt> result;
   for (const char* name :
        {"none", "environment", "inherited_fd", "be_root", "fork", "socket", "signal_others",
-        "affinity", "continue_itself", "continue_by_a_long_number", "stop_itself", "wait_on_shared", "huge_pages"}) {
+        "affinity", "continue_itself", "continue_by_a_long_number", "stop_itself", "wait_on_shared",
+        "huge_pages"}) {
     result.push_back({name, name, ""});
   }
   const std::string harness = std::to_string(::getpid()), proc = "/proc/" + harness;

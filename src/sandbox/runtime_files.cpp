@@ -69,8 +69,7 @@ const Files& files() {
 }  // namespace
 
 std::vector<Mount> runtime_mounts(Runtime runtime) {
-  const std::vector<fs::path>& paths =
-      runtime == Runtime::answer ? files().answer : files().image;
+  const std::vector<fs::path>& paths = runtime == Runtime::answer ? files().answer : files().image;
   if (files().c_folder.empty()) throw Error("cannot tell where the C library is");
   std::vector<Mount> mounts;
   for (const fs::path& path : paths) mounts.push_back({path, path, false});

@@ -11,7 +11,7 @@ namespace assay::sandbox {
 
 enum class Runtime : std::uint8_t {
   answer,  // the dynamic linker, C, C++ and what compilers link on their own: libm, libgcc_s, libgomp
-  image,   // and what our own images of CUDA workers and devices are linked with
+  image,  // and what our own images of CUDA workers and devices are linked with
 };
 
 // Read-only mounts of these files, where this program itself found them. Throws Error when there is no

@@ -19,8 +19,8 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <ctime>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 
@@ -50,13 +50,18 @@ enum class Stage : int {
   exec,
 };
 
-constexpr std::array kStageNames{"making a user namespace",   "making namespaces",
-                                 "making a root file system", "mounting",
-                                 "changing the root",         "starting the processes",
-                                 "joining a memory group",    "dropping privileges",
+constexpr std::array kStageNames{"making a user namespace",
+                                 "making namespaces",
+                                 "making a root file system",
+                                 "mounting",
+                                 "changing the root",
+                                 "starting the processes",
+                                 "joining a memory group",
+                                 "dropping privileges",
                                  "setting limits",
                                  "placing file descriptors",
-                                 "entering Landlock",         "installing the filter",
+                                 "entering Landlock",
+                                 "installing the filter",
                                  "executing"};
 
 struct Report {
@@ -246,8 +251,7 @@ void join_group(const Launch& launch) {
 
 void take_cores(const Launch& launch) {
   if (!launch.cores) return;
-  require(launch, Stage::limits,
-          ::sched_setaffinity(0, sizeof *launch.cores, &*launch.cores) == 0);
+  require(launch, Stage::limits, ::sched_setaffinity(0, sizeof *launch.cores, &*launch.cores) == 0);
 }
 
 [[noreturn]] void run_program(Launch& launch) {

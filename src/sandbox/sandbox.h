@@ -71,7 +71,7 @@ struct Program {
   int exec_fd = -1;       // the executable, when it is a memfd ...
   std::string exec_path;  // ... else its path inside
   std::vector<std::string> argv, env;
-  std::vector<int> fds;  // fds[i] becomes descriptor i; everything else is closed
+  std::vector<int> fds;    // fds[i] becomes descriptor i; everything else is closed
   std::vector<int> cores;  // the only ones that it may run on; empty: those of the harness
   int group_fd = -1;       // of the memory group that it joins, see memory_group.h
 };

@@ -62,8 +62,7 @@ class Alarm {
 // What waitid says now, or with `options` 0 once there is something or a signal arrives.
 Seen look(pid_t pid, int events, int options) {
   siginfo_t info{};
-  const int rc =
-      ::waitid(P_PID, static_cast<id_t>(pid), &info, events | options | WNOWAIT);
+  const int rc = ::waitid(P_PID, static_cast<id_t>(pid), &info, events | options | WNOWAIT);
   if (rc != 0) return errno == EINTR ? Seen::nothing : Seen::ended;  // no such child any more
   if (info.si_pid == 0) return Seen::nothing;
   return info.si_code == CLD_STOPPED ? Seen::stopped : Seen::ended;

@@ -86,8 +86,7 @@ class Worker final : public Call {
         output_(map_descriptor(wire::kOutputFd, PROT_READ | PROT_WRITE)),
         scratch_(header().scratch_capacity) {
     scratch = &scratch_;
-    ctx_ = {1,       attach_device(), nullptr, header().nthreads, &scratch_alloc, &scratch_free,
-            nullptr};
+    ctx_ = {1, attach_device(), nullptr, header().nthreads, &scratch_alloc, &scratch_free, nullptr};
     ::dl_iterate_phdr(&map_readable, nullptr);
   }
 

@@ -19,8 +19,7 @@ using Status = sim::ModuleReply::Status;
 // The server answers in a thread of its own until the end.
 class RemoteDeviceTest : public ::testing::Test {
  protected:
-  RemoteDeviceTest()
-      : line_(pair()), remote_(fixture_.link(), line_[0]) {
+  RemoteDeviceTest() : line_(pair()), remote_(fixture_.link(), line_[0]) {
     fixture_.start();
     thread_ = std::jthread([this](const std::stop_token& stop) {
       char token = 0;

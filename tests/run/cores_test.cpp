@@ -50,5 +50,13 @@ TEST(WorkerCores, AreFreeAgainWithTheThread) {
   EXPECT_EQ(first, second);
 }
 
+TEST(TooManyCores, AreToldByProcessorTime) {
+  EXPECT_FALSE(why_too_many_cores(1.0, 1.0, 1));
+  EXPECT_FALSE(why_too_many_cores(2.0, 1.0, 2));
+  EXPECT_FALSE(why_too_many_cores(0.004, 0.0001, 1)) << "clocks differ by a little";
+  EXPECT_EQ(why_too_many_cores(9.7, 1.0, 2), "kept 9.7 cores busy where 2 are allowed");
+  EXPECT_TRUE(why_too_many_cores(1.1, 1.0, 1));
+}
+
 }  // namespace
 }  // namespace assay::run

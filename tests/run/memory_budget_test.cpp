@@ -42,7 +42,8 @@ TEST(MemoryBudget, OneThreadsOwnWorkersAreBounded) {
   for (int i = 0; i < 3; ++i) shares.push_back(std::make_unique<MemoryShare>(memory_budget()));
   EXPECT_THROW(MemoryShare(1), Error);
   shares.clear();
-  for (int i = 0; i < 10; ++i) shares.push_back(std::make_unique<MemoryShare>(memory_budget() / 20));
+  for (int i = 0; i < 10; ++i)
+    shares.push_back(std::make_unique<MemoryShare>(memory_budget() / 20));
 }
 
 }  // namespace

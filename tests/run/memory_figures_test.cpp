@@ -47,5 +47,17 @@ TEST(MemoryFigures, AreTheKernels) {
   EXPECT_LT(after.anonymous, before.anonymous + kBytes / 2);
 }
 
+TEST(MemoryFigures, AreExactPageByPage) {
+  const auto before = exact_resident(::getpid());
+  if (!before) GTEST_SKIP() << "no smaps_rollup here";
+  constexpr std::size_t kBytes = 20 * 4096;
+  void* p = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(p, MAP_FAILED);
+  std::memset(p, 1, kBytes);
+  EXPECT_GE(*exact_resident(::getpid()), *before + kBytes);
+  ::munmap(p, kBytes);
+  EXPECT_FALSE(exact_resident(-1));
+}
+
 }  // namespace
 }  // namespace assay::run

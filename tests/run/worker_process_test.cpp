@@ -276,7 +276,13 @@ TEST_F(WorkerProcessTest, MoreCoresThanThreadsFailTheCall) {
 TEST_F(WorkerProcessTest, MemoryCountsFromBeforeTheSubmissionIsLoaded) {
   EXPECT_EQ(growth(Behaviour::obeys), 0u);
   EXPECT_GE(growth(Behaviour::loads_a_pool), 47u << 20);
+  EXPECT_GE(growth(Behaviour::loads_a_little), 256u << 10);
   EXPECT_GE(growth(Behaviour::passes_a_pool), 46u << 20) << "what is given back counts";
+}
+
+TEST_F(WorkerProcessTest, ThreadsAndTheirStacksAreNoGrowth) {
+  threads_ = 2;
+  EXPECT_EQ(growth(Behaviour::starts_threads), 0u);
 }
 
 TEST_F(WorkerProcessTest, OutputsThatTheCaseDoesNotUseAreNoFreeMemory) {

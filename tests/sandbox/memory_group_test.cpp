@@ -92,8 +92,7 @@ class MemoryGroupTest : public ::testing::Test {
     const pid_t child = ::fork();
     if (child == 0) {
       if (::write(group.join_fd(), "0", 1) != 1) ::_exit(77);
-      void* p =
-          ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       if (p == MAP_FAILED) ::_exit(78);
       std::memset(p, 1, bytes);
       ::munmap(p, bytes);

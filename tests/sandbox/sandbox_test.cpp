@@ -326,10 +326,10 @@ TEST(UnsafeTier, DoesNotContain) {
   const Workplace place(Tier::none, "");
   const std::string file = place.path() / "file", proc = "/proc/" + std::to_string(::getpid());
   const std::pair<const char*, std::string> attempts[] = {
-      {"read", "/etc/passwd"},  {"write", file},          {"read", file},
-      {"list", place.path()},   {"read", proc + "/mem"},  {"list", proc + "/fd"},
-      {"affinity", ""},         {"continue_itself", ""},  {"continue_by_a_long_number", ""},
-      {"wait_on_shared", ""},   {"huge_pages", ""},       {"load", foreign_library()}};
+      {"read", "/etc/passwd"}, {"write", file},         {"read", file},
+      {"list", place.path()},  {"read", proc + "/mem"}, {"list", proc + "/fd"},
+      {"affinity", ""},        {"continue_itself", ""}, {"continue_by_a_long_number", ""},
+      {"wait_on_shared", ""},  {"huge_pages", ""},      {"load", foreign_library()}};
   for (const auto& [action, target] : attempts) {
     Program program;
     program.exec_fd = worker_image_fd();

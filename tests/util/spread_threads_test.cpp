@@ -28,8 +28,11 @@ TEST(SpreadThreads, AThreadHasBegunWhenItsCreatorGoesOn) {
   const cpu_set_t all = affinity();
   if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one core";
   for (int i = 0; i < 50; ++i) {
-    std::jthread thread([] {});
+    std::atomic<bool> over{false};
+    std::jthread thread([&] { over.wait(false); });
     EXPECT_GT(processor_seconds(thread.native_handle()), 0);
+    over = true;
+    over.notify_one();
   }
 }
 

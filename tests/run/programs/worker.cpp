@@ -19,6 +19,7 @@
 #include <ctime>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "worker_behaviour.h"
 
@@ -74,6 +75,17 @@ int cores() {
   const int widened = ::sched_setaffinity(0, sizeof set, &set) == 0 ? 100 : 0;
   ::sched_getaffinity(0, sizeof set, &set);
   return widened + CPU_COUNT(&set);
+}
+
+void start_threads(int n) {
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < n; ++i) {
+    threads.emplace_back([] {
+      volatile char stack[16 << 10];
+      for (std::size_t at = 0; at < sizeof stack; at += 1024) stack[at] = 1;
+      const std::vector<char> heap(4 << 10, 'x');
+    });
+  }
 }
 
 // With more threads than it may have; hundredths of a core that it got, over a while.
@@ -188,9 +200,8 @@ void misbehave(Behaviour behaviour, const Header& header, Control& control) {
       for (int i = 0; i < 2; ++i) std::thread(send_continues).detach();
       break;
     case Behaviour::tells_its_cores: control.status = cores(); break;
-    case Behaviour::keeps_cores_busy:
-      control.status = keep_cores_busy();
-      break;
+    case Behaviour::keeps_cores_busy: control.status = keep_cores_busy(); break;
+    case Behaviour::starts_threads: start_threads(header.nthreads); break;
     case Behaviour::passes_a_pool: ::munmap(touched(kPool), kPool); break;
     case Behaviour::bombs:
       for (;;) touched(kPool);
@@ -234,6 +245,9 @@ int main(int argc, char**) {
       continue;
     }
     if (header.command == Command::load && behaviour == Behaviour::loads_a_pool) touched(kPool);
+    if (header.command == Command::load && behaviour == Behaviour::loads_a_little) {
+      touched(std::size_t{512} << 10);
+    }
     if (header.command == Command::prepare) ready_a_case(behaviour);
     if (header.command == Command::run && behaviour == Behaviour::hoards_output) {
       hoard(header, output, static_cast<std::size_t>(output_info.st_size));
