@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
+#include "assay/secret.h"
 #include "fake_world.h"
 #include "util/files.h"
 
@@ -147,6 +149,52 @@ TEST_F(CorrectnessTest, ADeterministicCaseRunsTwiceAndMustAgree) {
   EXPECT_EQ(world_.count("run a one"), 2);
 }
 
+TEST_F(CorrectnessTest, TheRunsOfADeterministicCaseHaveAFreshWorkerEach) {
+  spec_.cases = {case_spec("one"), case_spec("two"), case_spec("three")};
+  spec_.cases[0].deterministic = true;
+  for (std::uint64_t seed = 1; seed < 6; ++seed) {
+    world_.log.clear();
+    checked({}, seed);
+    for (auto run = world_.log.begin(); run != world_.log.end(); ++run) {
+      if (*run == "run a one") EXPECT_EQ(*(run - 1), "load a");
+    }
+  }
+}
+
+TEST_F(CorrectnessTest, TheRunsOfADeterministicCaseSeeTheSameInputElsewhere) {
+  class Noting final : public testing::Copying {
+   public:
+    void fill(const CaseSpec& spec, const CasePlan& plan, const Seeds& seeds,
+              BufferViews buffers) const override {
+      Copying::fill(spec, plan, seeds, buffers);
+      input.push_back(buffers[0].data);
+      values.emplace_back(buffers[0].as<float>(), buffers[0].as<float>() + 4);
+    }
+    mutable std::vector<const void*> input;
+    mutable std::vector<std::vector<float>> values;
+  } noting;
+  spec_.cases = {case_spec("one")};
+  spec_.cases[0].deterministic = true;
+  const World world = world_.world();
+  WorkerSettings settings;
+  settings.spec = &spec_;
+  settings.library = "a";
+  TimeAccount account;
+  EXPECT_EQ(run_correctness({world, noting, settings, 7, account}, {})[0].verdict, Verdict::ok);
+  ASSERT_EQ(noting.input.size(), 2u);
+  EXPECT_NE(noting.input[0], noting.input[1]);
+  EXPECT_EQ(noting.values[0], noting.values[1]);
+}
+
+// Known by what it was derived from, a seed can be made again; by mixing its neighbours it cannot.
+TEST_F(CorrectnessTest, SeedsAreDerivedOneWay) {
+  const std::uint64_t one = case_seed(7, "copying", "one");
+  EXPECT_EQ(one, derive(7, "case copying/one"));
+  EXPECT_EQ(repetition_seed(one, 3), derive(one, "repetition", 3));
+  EXPECT_NE(one, case_seed(7, "copying", "two"));
+  EXPECT_NE(one, case_seed(8, "copying", "one"));
+}
+
 // The challenge takes both for right: it looks at the first float only.
 TEST_F(CorrectnessTest, ADeterministicCaseThatDiffersInABitIsWrong) {
   class Lenient final : public testing::Copying {
@@ -276,7 +324,8 @@ TEST_F(SimulatedTest, TheSecondRunOfADeterministicCaseIsShuffled) {
   spec_.cases[0].deterministic = true;
   simulated();
   EXPECT_THAT(world_.log,
-              ElementsAre("start a", "load a", "run a one", "shuffle a", "run a one", "end a"));
+              ElementsAre("start a", "load a", "run a one", "collect a", "end a", "start a",
+                          "load a", "shuffle a", "run a one", "collect a", "end a"));
 }
 
 }  // namespace
