@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "assay/random.h"
 #include "trusted.h"
 #include "util/files.h"
 
@@ -31,7 +32,7 @@ std::shared_ptr<const Script> script_of(const json& rows, std::int32_t V) {
 
 ItemModel item_model(const json& j, const Shape& s, std::uint64_t seed) {
   ItemModel m;
-  m.key = seed;
+  m.hash = KeyedHash(seed);
   m.V = s.V;
   m.eos = s.eos;
   m.eos_rate = j.value("eos_rate", -1.0);
@@ -77,7 +78,7 @@ LanguageModel model_of(const CaseSpec& spec, const Shape& s, std::uint64_t seed)
     const json j = description(spec.params, b);
     // Items with the same "same" are copies of each other.
     model.items.push_back(
-        item_model(j, s, substream(seed, j.value("same", static_cast<std::uint64_t>(b)))));
+        item_model(j, s, derive(seed, "item", j.value("same", static_cast<std::uint64_t>(b)))));
   }
   return model;
 }
@@ -96,9 +97,9 @@ void fill_bad(const Shape& s, BufferViews buffers) {
 
 }  // namespace
 
-void generate_inputs(const CaseSpec& spec, const Shape& s, std::uint64_t seed,
+void generate_inputs(const CaseSpec& spec, const Shape& s, const Seeds& seeds,
                      BufferViews buffers) {
-  Random random(substream(seed, 1));
+  Random random(seeds.inputs);
   const auto lengths =
       buffers[kPromptLen].span<std::int32_t>();  // empty in a case where it is NULL
   for (std::size_t b = 0; b < lengths.size(); ++b) {
@@ -110,7 +111,7 @@ void generate_inputs(const CaseSpec& spec, const Shape& s, std::uint64_t seed,
   }
   if (s.with_options) fill_bad(s, buffers);
   auto& model_seed = *buffers[kModelSeed].as<std::uint64_t>();
-  model_seed = substream(seed, 2);
+  model_seed = seeds.judging;
   // Without eos all candidates of a step have one length and their sums are exact: any seed is
   // clear.
   const bool always_clear = s.eos < 0 && s.exact_sums && s.kind == BS_LOG_PROBS;
@@ -118,7 +119,7 @@ void generate_inputs(const CaseSpec& spec, const Shape& s, std::uint64_t seed,
   constexpr int kTries = 200;
   for (std::uint64_t attempt = 1; attempt <= kTries; ++attempt) {
     if (search(s, model_of(spec, s, model_seed))->clear) return;
-    model_seed = substream(substream(seed, 2), attempt);
+    model_seed = derive(seeds.judging, "another model", attempt);
   }
   throw Error(fmt::format("{}: no seed makes every decision clear", spec.name));
 }

@@ -1,5 +1,7 @@
 // The harness's language models, and the server that answers for them. A model is a function of the
-// item and the tokens so far, held as a state: a hash, or the text itself for scripted models.
+// item and the tokens so far, held as a state: a keyed hash, or the text itself for scripted models.
+// Of a state a submission sees a row and an id, each drawn from another keyed hash: whoever finds out
+// what a row was drawn from knows that row, which he has been given, and no other.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +20,7 @@
 
 #include "assay/challenge.h"
 #include "assay/parallel.h"
-#include "assay/random.h"
+#include "assay/secret.h"
 #include "call.h"
 
 namespace assay::beam_search {
@@ -39,7 +41,7 @@ using Script = std::map<std::string, std::vector<float>>;
 // thousands of them are exact in double.
 struct ItemModel {
   enum Kind : std::uint8_t { hashed, equal, scripted } kind = hashed;
-  std::uint64_t key = 0;
+  KeyedHash hash;
   std::int32_t V = 0, eos = -1;
   double eos_rate =
       -1;           // share of rows where eos is likely; elsewhere it is unlikely. -1: as any token
@@ -53,13 +55,11 @@ struct ItemModel {
   Dtype dtype = Dtype::f32;  // that every value is rounded to
   std::shared_ptr<const Script> script;
 
-  State start(std::int32_t item) const { return {substream(key, 1), item, 0, {}}; }
+  State start(std::int32_t item) const { return {hash(0, kStart), item, 0, {}}; }
 
   State extend(const State& parent, std::int32_t token) const {
-    State s{mix64(parent.hash ^ mix64(static_cast<std::uint64_t>(token) + 0x9e3779b97f4a7c15ull)),
-            parent.item,
-            parent.depth + 1,
-            {}};
+    State s{
+        hash(parent.hash, static_cast<std::uint32_t>(token)), parent.item, parent.depth + 1, {}};
     if (kind == scripted) s.text = parent.text + std::to_string(token) + " ";
     return s;
   }
@@ -75,11 +75,14 @@ struct ItemModel {
   }
 
  private:
+  // What is drawn for a state, beside the states after it: second words that are no token.
+  enum Purpose : std::uint64_t { kStart = 1ull << 32, kRow, kLastRow, kDead, kDeadTokens, kEos };
+
   void unrounded_row(const State& s, float* out) const {
     if (kind == scripted) return scripted_row(s, out);
     if (end_at > 0 && s.depth == end_at - 1) {
       std::fill_n(out, V, kMinusInf);
-      out[eos] = value(1024 + static_cast<std::int32_t>(s.hash & 1023));
+      out[eos] = value(1024 + static_cast<std::int32_t>(hash(s.hash, kLastRow) & 1023));
       return;
     }
     if (kind == equal) {
@@ -108,7 +111,8 @@ struct ItemModel {
 
   // The larger of two uniform multiples: few tokens are likely, as with a real model.
   void hashed_row(const State& s, float* __restrict out) const {
-    const auto a = static_cast<std::uint32_t>(s.hash), b = static_cast<std::uint32_t>(s.hash >> 32);
+    const std::uint64_t drawn = hash(s.hash, kRow);
+    const auto a = static_cast<std::uint32_t>(drawn), b = static_cast<std::uint32_t>(drawn >> 32);
     const std::uint32_t keep = ~((1u << coarse) - 1);
     const std::int32_t n = V;
     const float scale = inexact ? -0x1p-12f * 1.0123457f : -0x1p-12f;
@@ -121,9 +125,10 @@ struct ItemModel {
   }
 
   void kill(const State& s, float* out) const {
-    const auto a = static_cast<std::uint32_t>(mix64(s.hash + 1)),
-               b = static_cast<std::uint32_t>(s.hash >> 7);
-    const bool all = s.depth > 0 && static_cast<double>(a) < dead_rows * 0x1p32;
+    const std::uint64_t drawn = hash(s.hash, kDeadTokens);
+    const auto a = static_cast<std::uint32_t>(drawn), b = static_cast<std::uint32_t>(drawn >> 32);
+    const bool all =
+        s.depth > 0 && static_cast<double>(hash(s.hash, kDead) >> 11) * 0x1p-53 < dead_rows;
     const auto limit = static_cast<std::uint32_t>(dead * 0xffffffffp0);
     for (std::int32_t v = 0; v < V; ++v) {
       if (all || scramble(static_cast<std::uint32_t>(v), a, b) < limit) out[v] = kMinusInf;
@@ -131,7 +136,7 @@ struct ItemModel {
   }
 
   float eos_value(const State& s) const {
-    const std::uint64_t h = mix64(s.hash + 2);
+    const std::uint64_t h = hash(s.hash, kEos);
     const bool likely = static_cast<double>(h >> 11) * 0x1p-53 < eos_rate;
     return value((likely ? 64 : 60000) + static_cast<std::int32_t>(h & 1023));
   }
@@ -157,7 +162,7 @@ struct LanguageModel {
 class ModelServer final : public CallbackServer {
  public:
   ModelServer(LanguageModel model, std::int64_t most_calls)
-      : model_(std::move(model)), most_calls_(most_calls) {}
+      : model_(std::move(model)), most_calls_(most_calls), ids_(derive(model_.seed, "ids")) {}
 
   std::int32_t serve(std::uint32_t kind, std::span<const std::byte> request,
                      std::span<std::byte> response) override {
@@ -212,7 +217,7 @@ class ModelServer final : public CallbackServer {
                    }
                  });
     for (std::size_t i = 0; i < n; ++i) {
-      const auto id = static_cast<std::int64_t>(substream(model_.seed, 0x1d00 + issued_++) >> 1);
+      const auto id = static_cast<std::int64_t>(ids_(issued_++) >> 1);
       std::memcpy(response.data() + i * 8, &id, sizeof id);
       known_.emplace(id, std::move(states[i]));
     }
@@ -265,6 +270,7 @@ class ModelServer final : public CallbackServer {
 
   const LanguageModel model_;
   std::int64_t most_calls_;
+  KeyedHash ids_;  // of states: they say nothing
   std::unordered_map<std::int64_t, State> known_;
   std::set<std::pair<std::int64_t, std::int32_t>> asked_;
   std::map<std::int32_t, std::int32_t> started_;  // how often, by item

@@ -34,7 +34,7 @@ Shape shape_of(const CaseSpec&);
 // The model whose seed stands in the input.
 LanguageModel model_of(const CaseSpec&, const Shape&, std::uint64_t seed);
 
-void generate_inputs(const CaseSpec&, const Shape&, std::uint64_t seed, BufferViews);
+void generate_inputs(const CaseSpec&, const Shape&, const Seeds&, BufferViews);
 
 // A beam of an answer.
 struct Answer {

@@ -269,9 +269,9 @@ class DflashVerify final : public Challenge {
     return plan;
   }
 
-  void fill(const CaseSpec& spec, const CasePlan&, std::uint64_t seed,
+  void fill(const CaseSpec& spec, const CasePlan&, const Seeds& seeds,
             BufferViews buffers) const override {
-    generate_inputs(spec, shape_of(spec), seed, buffers);
+    generate_inputs(spec, shape_of(spec), seeds, buffers);
   }
 
   std::unique_ptr<Reference> reference(const CaseSpec& spec, const CasePlan&,

@@ -398,11 +398,11 @@ void fill_compact(const Shape& s, std::uint64_t seed, BufferViews buffers) {
 
 // --- generate
 
-void fill_generate(const Shape& s, std::uint64_t seed, BufferViews buffers) {
+void fill_generate(const Shape& s, const Seeds& seeds, BufferViews buffers) {
   const std::span<std::int32_t> prompt = buffers[generate::kPrompt].span<std::int32_t>();
-  Random random(substream(seed, 1));
+  Random random(seeds.inputs);
   for (std::int32_t& token : prompt) token = static_cast<std::int32_t>(random.below(s.V));
-  *buffers[generate::kModelSeed].as<std::uint64_t>() = substream(seed, 2);
+  *buffers[generate::kModelSeed].as<std::uint64_t>() = seeds.judging;
 }
 
 // What a case of a rejected call breaks: "corrupt": [[buffer, index, value, type], ...].
@@ -423,9 +423,12 @@ void corrupt(const CaseSpec& spec, BufferViews buffers) {
 LanguageModel model_of(const CaseSpec& spec, BufferViews buffers) {
   const json& j = spec.params;
   LanguageModel model;
-  model.seed = *buffers[generate::kModelSeed].as<std::uint64_t>();
+  model.hash = KeyedHash(*buffers[generate::kModelSeed].as<std::uint64_t>());
   model.V = j.at("V");
   model.max_nodes = j.value("max_nodes", 0);
+  // Twice what a right answer needs: a wrong one shall hear what is wrong with its text.
+  model.most_rows = 2 * (j.at("n_prompt").get<std::int64_t>() +
+                         j.at("max_new").get<std::int64_t>() + model.max_nodes + 1);
   model.eos_rate = j.value("eos_rate", 0.0);
   model.hit_rate = j.value("hit", 0.8);
   const std::string style = j.value("draft", "random");
@@ -436,8 +439,9 @@ LanguageModel model_of(const CaseSpec& spec, BufferViews buffers) {
   return model;
 }
 
-void generate_inputs(const CaseSpec& spec, const Shape& s, std::uint64_t seed,
+void generate_inputs(const CaseSpec& spec, const Shape& s, const Seeds& seeds,
                      BufferViews buffers) {
+  const std::uint64_t seed = seeds.inputs;
   switch (s.entry) {
     case kMask:
       write_prefixes(s, buffers[mask::kP]);
@@ -448,7 +452,7 @@ void generate_inputs(const CaseSpec& spec, const Shape& s, std::uint64_t seed,
     case kAttention: fill_attention(spec, s, seed, buffers); break;
     case kAccept: fill_accept(spec, s, seed, buffers); break;
     case kCompact: fill_compact(s, seed, buffers); break;
-    case kGenerate: fill_generate(s, seed, buffers); break;
+    case kGenerate: fill_generate(s, seeds, buffers); break;
   }
   corrupt(spec, buffers);
 }

@@ -4,7 +4,8 @@
 // The state of a row is a hash of its token, its position and the states of all rows that it sees:
 // what the keys and values of a deep model with rotary positions depend on. A wrong position, a
 // mask bit too many or too few, a stale row left in the cache or a row missing from it changes the
-// state and with it every later logit. Sums make it independent of the order of the rows.
+// state and with it every later logit. Sums make it independent of the order of the rows. The hash is
+// keyed: no state follows from what a submission has seen of others.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "assay/abi.h"
 #include "assay/challenge.h"
 #include "assay/random.h"
+#include "assay/secret.h"
 #include "call.h"
 
 namespace assay::dflash_verify {
@@ -27,29 +29,34 @@ class LanguageModel {
  public:
   static constexpr std::int32_t kEos = 1;
 
-  std::uint64_t seed = 0;
+  KeyedHash hash;
   std::int32_t V = 0, max_nodes = 0;
-  double eos_rate = 0;  // of greedy tokens
-  double hit_rate = 0;  // of contexts whose greedy token is among the drafted children
+  std::int64_t most_rows = 0;  // that a prefix or a request to verify can have
+  double eos_rate = 0;         // of greedy tokens
+  double hit_rate = 0;         // of contexts whose greedy token is among the drafted children
   DraftStyle style = DraftStyle::random;
 
   // The state of a row, given the sum of the states that it sees.
   std::uint64_t state(std::int32_t token, std::int64_t pos, std::uint64_t seen) const {
     const auto t = static_cast<std::uint64_t>(static_cast<std::uint32_t>(token));
-    return mix64(
-        mix64(substream(seed, t) + static_cast<std::uint64_t>(pos) * 0x9e3779b97f4a7c15ull) ^ seen);
+    return hash(hash(t, static_cast<std::uint64_t>(pos)), seen);
+  }
+
+  // A seed for what is drawn for a row: it says nothing of the row's state.
+  std::uint64_t drawn(std::uint64_t row_state, std::uint64_t purpose) const {
+    return hash(row_state, ~purpose);
   }
 
   // The token after a row, by greedy decoding.
   std::int32_t greedy(std::uint64_t row_state) const {
-    Random random(substream(row_state, 1));
+    Random random(drawn(row_state, 1));
     if (random.uniform() < eos_rate) return kEos;
     return static_cast<std::int32_t>(random.below(V));
   }
 
   // The greedy token stands out by at least 0.25, far beyond any rounding.
   void logits(std::uint64_t row_state, float* out) const {
-    fill_uniform({out, static_cast<std::size_t>(V)}, substream(row_state, 2), -4.0f, 3.5f);
+    fill_uniform({out, static_cast<std::size_t>(V)}, drawn(row_state, 2), -4.0f, 3.5f);
     out[greedy(row_state)] = 3.75f;
   }
 
@@ -79,7 +86,7 @@ struct Context {
 inline LanguageModel::Tree LanguageModel::draft(std::span<const std::int32_t> prefix) const {
   Context root;
   for (const std::int32_t token : prefix) root.append(*this, token);
-  Random random(substream(root.last, 3));
+  Random random(drawn(root.last, 3));
   Tree tree;
   if (style == DraftStyle::none) return tree;
   std::vector<Context> contexts;               // after each node
@@ -175,6 +182,7 @@ class ModelServer final : public CallbackServer {
                      std::span<std::byte> response) {
     const auto n = static_cast<std::size_t>(header.n);
     const auto room = static_cast<std::size_t>(model_.max_nodes);
+    if (header.n > model_.most_rows) return complain("draft: a prefix longer than any text");
     if (body.size() != n * sizeof(std::int32_t) || n == 0) return complain("draft: empty prefix");
     if (response.size() != sizeof(std::int32_t) * (1 + 2 * room)) return complain("draft: size");
     const LanguageModel::Tree tree = model_.draft(copy<std::int32_t>(body, n));
@@ -191,6 +199,7 @@ class ModelServer final : public CallbackServer {
   std::int32_t verify(const CallHeader& header, std::span<const std::byte> body,
                       std::span<std::byte> response) {
     const auto n = static_cast<std::size_t>(header.n), ldm = static_cast<std::size_t>(header.ldm);
+    if (header.n > model_.most_rows) return complain("verify: more rows than a text can have");
     if (n == 0 || ldm * 64 < n) return complain("verify: no rows, or ldm too small");
     if (body.size() != n * 8 + n * ldm * 8 + n * 4) return complain("verify: size of the request");
     if (response.size() != n * static_cast<std::size_t>(model_.V) * sizeof(float)) {
@@ -204,13 +213,13 @@ class ModelServer final : public CallbackServer {
     forget_nothing();
     for (std::size_t i = 0; i < n; ++i) {
       std::uint64_t seen = cached_;
-      const auto sees = [&](std::size_t j) {
-        return (bits[i * ldm + j / 64] >> (j % 64) & 1) != 0;
-      };
+      const std::uint64_t* const words = bits.data() + i * ldm;
+      const auto sees = [&](std::size_t j) { return (words[j / 64] >> (j % 64) & 1) != 0; };
       for (std::size_t j = 0; j < i; ++j) seen += sees(j) ? fresh_[j] : 0;
-      for (std::size_t j = i + 1; j < ldm * 64; ++j) {
-        if (sees(j)) return complain("verify: a row sees a later one");
-      }
+      const std::size_t last = i / 64;
+      std::uint64_t later = i % 64 == 63 ? 0 : words[last] >> (i % 64 + 1);
+      for (std::size_t w = last + 1; w < ldm; ++w) later |= words[w];
+      if (later != 0) return complain("verify: a row sees a later one");
       if (!sees(i)) return complain("verify: a row does not see itself");
       fresh_.push_back(model_.state(token[i], pos[i], seen));
       model_.logits(fresh_.back(), reinterpret_cast<float*>(response.data()) +
@@ -221,6 +230,7 @@ class ModelServer final : public CallbackServer {
 
   std::int32_t commit(const CallHeader& header, std::span<const std::byte> body) {
     const auto n = static_cast<std::size_t>(header.n);
+    if (n > fresh_.size()) return complain("commit: more rows than the last verify had");
     if (body.size() != n * sizeof(std::int64_t)) return complain("commit: size of the request");
     std::int64_t last = -1;
     for (const std::int64_t i : copy<std::int64_t>(body, n)) {

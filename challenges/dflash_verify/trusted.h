@@ -40,7 +40,7 @@ struct Shape {
 
 Shape shape_of(const CaseSpec&);
 
-void generate_inputs(const CaseSpec&, const Shape&, std::uint64_t seed, BufferViews);
+void generate_inputs(const CaseSpec&, const Shape&, const Seeds&, BufferViews);
 
 // What the outputs must be. Only the part of the case's entry is filled.
 struct DflashReference final : Reference {

@@ -70,9 +70,9 @@ class FlashAttentionBackward final : public Challenge {
     return plan;
   }
 
-  void fill(const CaseSpec& spec, const CasePlan&, std::uint64_t seed,
+  void fill(const CaseSpec& spec, const CasePlan&, const Seeds& seeds,
             BufferViews buffers) const override {
-    generate_inputs(spec, problem_of(spec), seed, buffers);
+    generate_inputs(spec, problem_of(spec), seeds.inputs, buffers);
   }
 
   std::unique_ptr<Reference> reference(const CaseSpec& spec, const CasePlan&,

@@ -9,7 +9,7 @@
 
 namespace assay::flash_attention_fwd {
 
-void generate_inputs(const CaseSpec&, const attention::Problem&, std::uint64_t seed, BufferViews);
+void generate_inputs(const CaseSpec&, const attention::Problem&, const Seeds&, BufferViews);
 
 // Some query rows of one head; `o`, `scale` and `plain_o` are [rows, Dv].
 struct TileReference {

@@ -77,9 +77,9 @@ class FusedSoftmaxTopK final : public Challenge {
     return plan;
   }
 
-  void fill(const CaseSpec& spec, const CasePlan&, std::uint64_t seed,
+  void fill(const CaseSpec& spec, const CasePlan&, const Seeds& seeds,
             BufferViews buffers) const override {
-    generate(spec, seed, buffers);
+    generate(spec, seeds.inputs, buffers);
   }
 
   std::unique_ptr<Reference> reference(const CaseSpec& spec, const CasePlan&,

@@ -32,14 +32,21 @@ class KvCache final : public Challenge {
     plan.add(
         kLaterQ,
         {.name = "later_q", .dtype = dtype, .shape = {s.q[1]}, .role = Role::input, .phase = 1});
-    plan.add(kO, {.name = "o", .dtype = dtype, .shape = {s.o}, .role = Role::output});
-    plan.add(kLse, {.name = "lse", .dtype = Dtype::f32, .shape = {s.lse}, .role = Role::output});
-    plan.add(kReadK, {.name = "read_k", .dtype = dtype, .shape = {s.read_k}, .role = Role::output});
-    plan.add(kReadV, {.name = "read_v", .dtype = dtype, .shape = {s.read_v}, .role = Role::output});
+    // Attention and reading come before the third phase; the adapter's notes last until the end.
+    const int due = s.params.phases > 1 ? 1 : 0;
+    const auto add_output = [&](Handle handle, const char* name, Dtype type, std::int64_t size) {
+      plan.add(handle,
+               {.name = name, .dtype = type, .shape = {size}, .role = Role::output, .due = due});
+    };
+    add_output(kO, "o", dtype, s.o);
+    add_output(kLse, "lse", Dtype::f32, s.lse);
+    add_output(kReadK, "read_k", dtype, s.read_k);
+    add_output(kReadV, "read_v", dtype, s.read_v);
     plan.add(kResults, {.name = "results",
                         .dtype = Dtype::i64,
                         .shape = {n_ops, kResultWide},
-                        .role = Role::output});
+                        .role = Role::output,
+                        .due = s.params.phases - 1});
     plan.keep_on_host({"ops", "pool", "results"});
     plan.phases = s.params.phases;
     plan.timed_phase = s.params.phases > 1 ? 1 : 0;
@@ -47,9 +54,9 @@ class KvCache final : public Challenge {
     return plan;
   }
 
-  void fill(const CaseSpec& spec, const CasePlan&, std::uint64_t seed,
+  void fill(const CaseSpec& spec, const CasePlan&, const Seeds& seeds,
             BufferViews buffers) const override {
-    generate_inputs(spec, seed, buffers);
+    generate_inputs(spec, seeds.inputs, buffers);
   }
 
   std::unique_ptr<Reference> reference(const CaseSpec&, const CasePlan& plan,
@@ -63,7 +70,8 @@ class KvCache final : public Challenge {
                          buffers);
   }
 
-  // Each attention reads the keys and values of its sequences once; nothing else moves much.
+  // Each attention reads the keys and values of its sequences once, and what is appended is read and,
+  // in a cache that is not quantised, written; nothing else moves much.
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan& plan) const override {
     const Script script = compile_script(spec, 1);
     Model model(script.params);
@@ -71,6 +79,10 @@ class KvCache final : public Challenge {
     for (const Op& op : script.ops) {
       if (op.kind == kAttend && op.phase == plan.timed_phase) {
         add_attention(script, op, model, work);
+        ++work.launches;
+      }
+      if (op.kind == kAppend && op.phase == plan.timed_phase) {
+        add_append(script, op, work);
         ++work.launches;
       }
       model.apply(op, script.pool.data());
@@ -90,6 +102,13 @@ class KvCache final : public Challenge {
   }
 
  private:
+  static void add_append(const Script& script, const Op& op, LeastWork& work) {
+    const kvc_config& c = script.params.config[op.cache];
+    const std::int64_t* cu = script.pool.data() + op.pool + op.n;
+    const double row = script.params.element_bytes * (c.D + (c.Dv > 0 ? c.Dv : c.D)) * c.n_kv;
+    work.bytes += (c.quant == 0 ? 2 : 1) * row * static_cast<double>(cu[op.n]);
+  }
+
   static void add_attention(const Script& script, const Op& op, const Model& model,
                             LeastWork& work) {
     const kvc_config& c = script.params.config[op.cache];

@@ -87,6 +87,7 @@ class ScriptBuilder {
 
   void read(std::int64_t cache, std::int64_t layer, std::int64_t variable, std::int64_t t0,
             std::int64_t t1, std::int64_t flags) {
+    if (phase_ > 1) throw Error("kv_cache: nothing is read in the last of three phases");
     Op op = blank(kRead, cache, flags);
     op.layer = layer;
     op.var = variable;

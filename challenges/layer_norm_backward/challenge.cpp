@@ -53,8 +53,12 @@ class LayerNormBackward final : public Challenge {
     plan.add(kGamma, {.name = "gamma", .dtype = Dtype::f32, .shape = vector});
     plan.add(kBeta, {.name = "beta", .dtype = Dtype::f32, .shape = vector});
     plan.add(kDy, {.name = "dy", .dtype = type, .shape = matrix, .phase = 1});
-    plan.add(kY,
-             {.name = "y", .dtype = type, .shape = matrix, .role = Role::output, .null = !forward});
+    plan.add(kY, {.name = "y",
+                  .dtype = type,
+                  .shape = matrix,
+                  .role = Role::output,
+                  .due = 0,
+                  .null = !forward});
     // Opaque, so not compared between two runs; rms and invalid calls do without.
     plan.add(kCache, {.name = "cache",
                       .dtype = Dtype::u8,
@@ -66,6 +70,7 @@ class LayerNormBackward final : public Challenge {
                            .dtype = Dtype::i64,
                            .shape = {1},
                            .role = Role::output,
+                           .due = 0,
                            .null = !forward || invalid,
                            .host = true});
     plan.add(kDx, {.name = "dx", .dtype = type, .shape = matrix, .role = Role::output});
@@ -85,9 +90,9 @@ class LayerNormBackward final : public Challenge {
     return plan;
   }
 
-  void fill(const CaseSpec& spec, const CasePlan&, std::uint64_t seed,
+  void fill(const CaseSpec& spec, const CasePlan&, const Seeds& seeds,
             BufferViews buffers) const override {
-    generate(spec, seed, buffers);
+    generate(spec, seeds.inputs, buffers);
   }
 
   std::unique_ptr<Reference> reference(const CaseSpec& spec, const CasePlan&,

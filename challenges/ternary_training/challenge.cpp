@@ -144,7 +144,8 @@ void plan_generate(const Shape& s, const Sizes& z, CasePlan& plan) {
   plan.add(kGenerated, {.name = "generated",
                         .dtype = Dtype::u16,
                         .shape = {g.n_docs, g.steps},
-                        .role = Role::output});
+                        .role = Role::output,
+                        .due = 0});
   plan.add(kMoreTokens, {.name = "more_tokens",
                          .dtype = Dtype::u16,
                          .shape = {g.n_docs, p.more_new},
@@ -255,9 +256,9 @@ class TernaryTraining final : public Challenge {
     return plan;
   }
 
-  void fill(const CaseSpec& spec, const CasePlan&, std::uint64_t seed,
+  void fill(const CaseSpec& spec, const CasePlan&, const Seeds& seeds,
             BufferViews buffers) const override {
-    generate(spec, seed, buffers);
+    generate(spec, seeds.inputs, buffers);
   }
 
   std::unique_ptr<Reference> reference(const CaseSpec& spec, const CasePlan&,

@@ -45,9 +45,8 @@ struct CaseSpec {
   // Not empty: the case runs only when the user names a file, with --corpus for "corpus"; its path then stands in
   // params["file"]. Nothing is graded by such a case.
   std::string external;
-  // Of a timed case: runs of par and the submission, more where the machine is busy. Of an exclusive one: runs, of
-  // which the fastest counts.
-  int repetitions = 11;
+  int repetitions =
+      11;  // of timed cases: runs of par and the submission, more where the machine is busy
   int naive_repetitions = 3;  // of timed cases
   bool quick = false;         // part of a --quick run
   // On the simulated GPU: whether the case runs there, what replaces some of its params (a merge patch, RFC 7396),

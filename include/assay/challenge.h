@@ -2,7 +2,9 @@
 // fp64 reference and the check. Runs in the harness only; a submission never sees this code.
 //
 // Life of a case:  plan -> fill -> reference -> (the worker runs every phase) -> check
-// plan and fill depend on nothing but the spec and the seed, so that a case can be replayed alone.
+// plan and fill depend on nothing but the spec and the seeds, so that a case can be replayed alone.
+// An output is judged as it stood when the phase ended at whose end it is due: the harness copies it
+// then, with the worker stopped, and what later phases make of it is not looked at.
 // Every function may be called from several threads at once for different cases.
 #pragma once
 
@@ -21,25 +23,31 @@
 
 #include "assay/case.h"
 #include "assay/dtype.h"
+#include "assay/secret.h"
 
 namespace assay {
 
 enum class Role : std::uint8_t {
   input,   // read-only in the worker; its contents appear when its phase starts
-  output,  // poisoned with NaN patterns before the first phase, checked after the last
+  output,  // poisoned with NaN patterns before the first phase, checked as it stood when it was due
   inout,   // writable in the worker; fill() gives the first contents
 };
+
+// At the end of the timed phase where a case is timed, else of the last.
+inline constexpr int kDefaultDue = -1;
 
 struct BufferPlan {
   std::string name;
   Dtype dtype = Dtype::f32;
   std::vector<std::int64_t> shape{};  // row-major; any dimension may be 0
   Role role = Role::input;
-  int phase = 0;         // inputs: hidden from the worker until this phase starts
-  bool null = false;     // the worker sees NULL
-  bool canary = true;    // outputs: bytes around the buffer must survive
-  bool compared = true;  // outputs: must agree bitwise between two runs of a deterministic case
-  bool host = false;     // stays in host memory when the submission runs on a device
+  int phase =
+      0;  // inputs: hidden from the worker until this phase starts; for ever if none is so late
+  int due = kDefaultDue;  // outputs: judged as they stand when this phase ends
+  bool null = false;      // the worker sees NULL
+  bool canary = true;     // outputs: bytes around the buffer must survive
+  bool compared = true;   // outputs: must agree bitwise between two runs of a deterministic case
+  bool host = false;      // stays in host memory when the submission runs on a device
 
   std::int64_t elements() const {
     std::int64_t n = 1;
@@ -57,6 +65,12 @@ struct CasePlan {
   int phases = 1;        // the adapter is called once per phase, in order
   int timed_phase = 0;   // the one whose time counts
   bool aligned = false;  // base pointers on 256 bytes; else only on the element size
+
+  // The phase at whose end an output is due; `timed`: the case is.
+  int due_phase(const BufferPlan& buffer, bool timed) const {
+    if (buffer.due != kDefaultDue) return buffer.due;
+    return timed ? timed_phase : phases - 1;
+  }
 
   // Appends a buffer. Its position is its handle: one declared out of order is the challenge's mistake
   // (std::logic_error).
@@ -151,12 +165,15 @@ struct LeastWork {
 
 // The harness's half of a callback challenge: answers requests that arrive while the submission's
 // call is in progress. The worker is stopped meanwhile and its clock stands still. `request` is
-// hostile bytes: parse with bounds. Returns a status for the adapter and fills `response`.
+// hostile bytes: parse with bounds, and look at every count before a loop or an allocation. Returns
+// a status for the adapter and fills `response`.
 class CallbackServer {
  public:
   virtual ~CallbackServer() = default;
   virtual std::int32_t serve(std::uint32_t kind, std::span<const std::byte> request,
                              std::span<std::byte> response) = 0;
+  // Not empty: why no further request is answered; the submission has tampered with the protocol.
+  virtual std::string given_up() const { return {}; }
 };
 
 class Challenge {
@@ -165,8 +182,10 @@ class Challenge {
 
   virtual CasePlan plan(const CaseSpec&) const = 0;
 
-  // Writes every input and inout buffer from `seed` alone. Outputs are poisoned by the harness.
-  virtual void fill(const CaseSpec&, const CasePlan&, std::uint64_t seed, BufferViews) const = 0;
+  // Writes every input and inout buffer from the seeds alone. Outputs are poisoned by the harness.
+  // What is drawn from seeds.judging goes into inputs of a phase that never comes: reference, check
+  // and callbacks find it there, and no worker ever maps it.
+  virtual void fill(const CaseSpec&, const CasePlan&, const Seeds&, BufferViews) const = 0;
 
   // Called after fill and before the worker runs; inout buffers still have their first contents.
   virtual std::unique_ptr<Reference> reference(const CaseSpec&, const CasePlan&,

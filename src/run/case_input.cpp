@@ -1,12 +1,39 @@
 #include "run/case_input.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
+#include <stdexcept>
 
 namespace assay::run {
 
-PlannedCase plan_case(const Challenge& challenge, const CaseSpec& spec, Memory memory) {
+namespace {
+
+void require_due(const CaseSpec& spec, const CasePlan& plan) {
+  if (plan.timed_phase < 0 || plan.timed_phase >= plan.phases)
+    throw std::logic_error(fmt::format("case {}: its timed phase never comes", spec.name));
+  const bool timed = spec.group == CaseGroup::timed;
+  bool owes = false;
+  for (const BufferPlan& buffer : plan.buffers) {
+    if (buffer.role == Role::input || buffer.null) continue;
+    const int due = plan.due_phase(buffer, timed);
+    if (due < 0 || due >= plan.phases)
+      throw std::logic_error(
+          fmt::format("case {}: {} is due in a phase that never comes", spec.name, buffer.name));
+    owes = owes || due == plan.timed_phase;
+  }
+  if (timed && !owes && plan.timed_phase + 1 < plan.phases)
+    throw std::logic_error(fmt::format(
+        "case {}: its timed phase owes nothing when it ends, and others follow it", spec.name));
+}
+
+}  // namespace
+
+PlannedCase plan_case(const Challenge& challenge, const CaseSpec& spec, Memory memory,
+                      std::size_t skew) {
   PlannedCase planned{&spec, challenge.plan(spec), {}};
-  planned.layout = make_layout(planned.plan, challenge.has_callbacks(spec), memory);
+  require_due(spec, planned.plan);
+  planned.layout = make_layout(planned.plan, challenge.has_callbacks(spec), memory, skew);
   return planned;
 }
 
@@ -34,7 +61,7 @@ std::byte* CaseInput::base(std::size_t i, std::byte* output) const {
 void CaseInput::draw(std::uint64_t seed) {
   // No output arena exists yet; fill() and reference() do not look at outputs.
   const std::vector<BufferView> buffers = views(nullptr);
-  challenge_.fill(*planned_.spec, planned_.plan, seed, buffers);
+  challenge_.fill(*planned_.spec, planned_.plan, Seeds(seed), buffers);
   reference_ = challenge_.reference(*planned_.spec, planned_.plan, buffers);
 }
 

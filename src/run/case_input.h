@@ -19,7 +19,11 @@ struct PlannedCase {
   Layout layout;
 };
 
-PlannedCase plan_case(const Challenge&, const CaseSpec&, Memory = Memory::host);
+// Throws std::logic_error, the challenge's mistake, where outputs are due in no phase that there is, or
+// where a case goes on after its timed phase although that owes nothing: what is not due then can be done
+// when the clock stands.
+PlannedCase plan_case(const Challenge&, const CaseSpec&, Memory = Memory::host,
+                      std::size_t skew = 0);
 
 class CaseInput {
  public:
@@ -27,7 +31,7 @@ class CaseInput {
   // layout.device_bytes.
   CaseInput(const Challenge&, const PlannedCase&, std::byte* arena, std::byte* device = nullptr);
 
-  // Writes the inputs and computes the reference. No worker may be running.
+  // Writes the inputs, drawn from Seeds(seed), and computes the reference. No worker may be running.
   void draw(std::uint64_t seed);
 
   // Readies one worker's output arena and the device's: fresh poison, first contents of inout buffers;

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "assay/random.h"
+#include "assay/secret.h"
 #include "run/begin_result.h"
 #include "run/case_input.h"
 #include "run/execute.h"
@@ -27,10 +28,11 @@ class Session {
         run_seed_(bench.run_seed),
         cases_(std::move(cases)),
         account_(bench.account),
-        input_("input", capacity(&Layout::input_bytes), Arena::Access::worker_reads) {
+        input_("input", capacity(&Layout::input_bytes) + kMostSkew, Arena::Access::worker_reads) {
     if (!settings_.device) return;
     const std::size_t bytes = capacity(&Layout::device_bytes);
-    device_.emplace("device arena", bytes + kCallbackPayload, Arena::Access::worker_writes);
+    device_.emplace("device arena", bytes + kMostSkew + kCallbackPayload,
+                    Arena::Access::worker_writes);
     // The submission's share comes on top of the largest case's buffers.
     settings_.device->memory_bytes =
         bytes + static_cast<std::uint64_t>(settings_.spec->limits.memory_bytes);
@@ -64,7 +66,7 @@ class Session {
   std::vector<std::size_t> shuffled_order() const {
     std::vector<std::size_t> order(cases_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    Random random(substream(run_seed_, 0x0bde2));
+    Random random(derive(run_seed_, "order"));
     for (std::size_t i = order.size(); i > 1; --i) {
       std::swap(order[i - 1],
                 order[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
@@ -74,7 +76,7 @@ class Session {
 
   // Whose memory or speed must not hang on the cases before.
   static bool needs_fresh_worker(const CaseSpec& spec) {
-    return spec.group == CaseGroup::resource || spec.group == CaseGroup::timed;
+    return spec.group == CaseGroup::resource || spec.group == CaseGroup::timed || spec.deterministic;
   }
 
   CaseResult not_run(const PlannedCase& planned, Verdict verdict, std::string detail) const {
@@ -85,7 +87,7 @@ class Session {
   std::optional<Outcome> start_worker() {
     const Charge charge(account_.workers);
     ++account_.workers_started;
-    worker_ = make_worker_(settings_, input_, capacity(&Layout::output_bytes),
+    worker_ = make_worker_(settings_, input_, capacity(&Layout::output_bytes) + kMostSkew,
                            device_ ? &*device_ : nullptr);
     const Outcome outcome = worker_->load();
     if (outcome.verdict == Verdict::ok) return std::nullopt;
@@ -125,52 +127,45 @@ class Session {
       load_failure_ = start_worker();
       if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
     }
+    return planned.spec->deterministic ? run_twice(planned) : run_once(planned);
+  }
+
+  CaseResult run_once(const PlannedCase& planned, Trace* trace = nullptr) {
     CaseInput input(challenge_, planned, input_.data(), device_ ? device_->data() : nullptr);
     {
       const Charge charge(account_.reference);
       input.draw(case_seed(run_seed_, settings_.spec->name, planned.spec->name));
     }
-    return planned.spec->deterministic ? run_twice(input) : run_once(input);
-  }
-
-  CaseResult run_once(CaseInput& input) {
     ExecuteOptions options;
     options.case_id = ++runs_;
-    options.poison_seed = substream(run_seed_, 0x9015 + runs_);
+    options.poison_seed = derive(run_seed_, "poison", runs_);
     options.measure_memory = needs_fresh_worker(*input.planned().spec);
     if (input.planned().spec->group == CaseGroup::resource && !settings_.device)
       options.heap_limit = static_cast<std::uint64_t>(settings_.spec->limits.heap_bytes);
-    return execute(*worker_, input, options, account_);
+    return execute(*worker_, input, options, account_, trace);
   }
 
-  // Both runs must be right and agree in every byte. A simulated device would do the same twice, so blocks and warps
-  // of the second run come in another order.
-  CaseResult run_twice(CaseInput& input) {
-    CaseResult first = run_once(input);
-    if (first.verdict != Verdict::ok) return first;
-    const std::vector<std::byte> saved = outputs(input);
-    worker_->set_shuffle_seed(substream(run_seed_, 0x0bde3) | 1);
-    CaseResult second = run_once(input);
+  // Both runs must be right and agree in every byte. The second has a worker of its own and its buffers elsewhere: nothing
+  // is left of the first that could be given again. A simulated device would do the same twice, so blocks and warps of
+  // the second run come in another order.
+  CaseResult run_twice(const PlannedCase& planned) {
+    Trace first, second;
+    CaseResult result = run_once(planned, &first);
+    if (result.verdict != Verdict::ok) return result;
+    worker_.reset();
+    if (const auto failure = start_worker())
+      return not_run(planned, failure->verdict, failure->detail);
+    const PlannedCase elsewhere =
+        plan_case(challenge_, *planned.spec, device_ ? Memory::device : Memory::host, kMostSkew);
+    worker_->set_shuffle_seed(derive(run_seed_, "shuffle") | 1);
+    result = run_once(elsewhere, &second);
     worker_->set_shuffle_seed(0);
-    if (second.verdict == Verdict::ok && outputs(input) != saved) {
-      second.verdict = Verdict::wrong_answer;
-      second.detail = settings_.device ? "the result changes with the order of blocks and warps"
+    if (result.verdict == Verdict::ok && first.outputs != second.outputs) {
+      result.verdict = Verdict::wrong_answer;
+      result.detail = settings_.device ? "the result changes with the order of blocks and warps"
                                        : "two runs on the same input differ in some bit";
     }
-    return second;
-  }
-
-  std::vector<std::byte> outputs(const CaseInput& input) const {
-    std::vector<std::byte> bytes;
-    const PlannedCase& planned = input.planned();
-    for (std::size_t i = 0; i < planned.plan.buffers.size(); ++i) {
-      const wire::BufferSlot& slot = planned.layout.slots[i];
-      if (slot.in_output == 0 || slot.null != 0 || !planned.plan.buffers[i].compared) continue;
-      const bool on_device = planned.layout.on_device[i];
-      const std::byte* begin = (on_device ? input.device() : worker_->output()) + slot.offset;
-      bytes.insert(bytes.end(), begin, begin + slot.bytes);
-    }
-    return bytes;
+    return result;
   }
 
   const WorkerFactory& make_worker_;
@@ -208,11 +203,11 @@ bool CaseFilter::takes(const CaseSpec& spec) const {
 
 std::uint64_t case_seed(std::uint64_t run_seed, const std::string& challenge,
                         const std::string& case_name) {
-  std::uint64_t hash = 0xcbf29ce484222325ull;  // FNV-1a
-  for (const char c : fmt::format("{}/{}", challenge, case_name)) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  }
-  return substream(run_seed, hash);
+  return derive(run_seed, fmt::format("case {}/{}", challenge, case_name));
+}
+
+std::uint64_t repetition_seed(std::uint64_t case_seed, std::uint64_t round) {
+  return derive(case_seed, "repetition", round);
 }
 
 std::vector<CaseResult> run_correctness(const Bench& bench, const CaseFilter& filter) {

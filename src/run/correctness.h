@@ -24,12 +24,15 @@ struct CaseFilter {
   bool takes(const CaseSpec&) const;
 };
 
-// The seed of a case within a run; a timed repetition r uses substream(case_seed, r).
+// The seed of a case within a run, derived one way: what a submission sees of one case, or of one
+// repetition, says nothing of any other. A timed case's round r uses repetition_seed(case_seed, r + 1).
 std::uint64_t case_seed(std::uint64_t run_seed, const std::string& challenge,
                         const std::string& case_name);
+std::uint64_t repetition_seed(std::uint64_t case_seed, std::uint64_t round);
 
 // Runs the cases in an order shuffled by the seed, in one worker as long as it lives; a resource case
 // starts a fresh one, because memory that earlier calls left with the process would be no growth. A
+// deterministic case runs in two fresh workers, with its buffers at other places in the second. A
 // case that kills the worker costs only itself. Every case gets a result, in spec order. A submission
 // that does not load gives every case its load_error. Throws Error for faults of the harness.
 std::vector<CaseResult> run_correctness(const Bench&, const CaseFilter&);

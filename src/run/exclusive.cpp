@@ -1,7 +1,6 @@
 #include "run/exclusive.h"
 
 #include <map>
-#include <optional>
 #include <string>
 
 #include "measure/machine.h"
@@ -17,20 +16,11 @@ CaseResult run_alone(const Bench& bench, const CaseSpec& c) {
   spec.cases = {c};
   Bench alone = bench;
   alone.settings.spec = &spec;
-  std::optional<CaseResult> fastest;
   const ProcessorTicks before = processor_ticks();
-  for (int i = 0; i < c.repetitions; ++i) {
-    CaseResult result = run_correctness(alone, {.only = c.name, .exclusive = true}).at(0);
-    if (!c.pace.of.empty()) result.metrics.push_back({"budget_s", c.params.at("seconds")});
-    const bool failed = result.verdict != Verdict::ok;
-    if (failed || !fastest || result.seconds < fastest->seconds) fastest = std::move(result);
-    if (failed) break;
-  }
-  if (c.repetitions > 1 && fastest->verdict == Verdict::ok) {
-    fastest->metrics.push_back({"fastest_us", 1e6 * fastest->seconds});
-  }
-  fastest->metrics.push_back({kStolenShare, stolen_share(before, processor_ticks())});
-  return *fastest;
+  CaseResult result = run_correctness(alone, {.only = c.name, .exclusive = true}).at(0);
+  if (!c.pace.of.empty()) result.metrics.push_back({"budget_s", c.params.at("seconds")});
+  result.metrics.push_back({kStolenShare, stolen_share(before, processor_ticks())});
+  return result;
 }
 
 // Seconds that par takes for the case that sets the pace.

@@ -11,9 +11,8 @@
 
 namespace assay::run {
 
-// The cases of the submission that the bench's settings name. Of several repetitions the fastest
-// counts, each in a worker of its own; the first that fails ends them. Where cases have a pace, par
-// is timed first, once for all that share it; its library is asked for only then. Throws Error when
+// The cases of the submission that the bench's settings name. Where cases have a pace, par is timed
+// first, once for all that share it; its library is asked for only then. Throws Error when
 // par fails. Nothing else may run meanwhile.
 std::vector<CaseResult> run_exclusive(const Bench&, std::span<const CaseSpec* const> cases,
                                       const std::function<std::filesystem::path()>& par);

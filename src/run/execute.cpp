@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "assay/abi.h"
 #include "run/begin_result.h"
+#include "run/bounded_server.h"
 #include "run/judge.h"
 
 namespace assay::run {
@@ -49,10 +54,63 @@ void take_device_failure(CaseResult& result, const DeviceReport& device) {
 
 double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) * 1e-6; }
 
+double monotonic_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Outputs as they stood when they were due: what was due before the last phase is copied then, because
+// later phases can write there.
+class DueOutputs {
+ public:
+  DueOutputs(const PlannedCase& planned, std::vector<BufferView> buffers)
+      : planned_(planned), buffers_(std::move(buffers)), copies_(buffers_.size()) {}
+
+  bool any(int phase) const {
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      if (is_due(i, phase)) return true;
+    }
+    return false;
+  }
+
+  void take(int phase) {
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      if (!is_due(i, phase)) continue;
+      BufferView& view = buffers_[i];
+      copies_[i] = std::make_unique_for_overwrite<std::byte[]>(view.bytes);
+      std::memcpy(copies_[i].get(), view.data, view.bytes);
+      view.data = copies_[i].get();
+    }
+  }
+
+  BufferViews buffers() const { return buffers_; }
+
+  std::vector<std::byte> compared() const {
+    std::vector<std::byte> bytes;
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      const BufferPlan& buffer = planned_.plan.buffers[i];
+      if (buffer.role == Role::input || !buffer.compared) continue;
+      const auto* begin = static_cast<const std::byte*>(buffers_[i].data);
+      bytes.insert(bytes.end(), begin, begin + buffers_[i].bytes);
+    }
+    return bytes;
+  }
+
+ private:
+  bool is_due(std::size_t i, int phase) const {
+    const BufferPlan& buffer = planned_.plan.buffers[i];
+    return buffer.role != Role::input && buffers_[i].bytes > 0 &&
+           planned_.plan.due_phase(buffer, planned_.spec->group == CaseGroup::timed) == phase;
+  }
+
+  const PlannedCase& planned_;
+  std::vector<BufferView> buffers_;
+  std::vector<std::unique_ptr<std::byte[]>> copies_;
+};
+
 }  // namespace
 
 CaseResult execute(Worker& worker, CaseInput& input, const ExecuteOptions& options,
-                   TimeAccount& account) {
+                   TimeAccount& account, Trace* trace) {
   const PlannedCase& planned = input.planned();
   CaseResult result = begin_result(input.challenge(), *planned.spec);
   {
@@ -65,8 +123,10 @@ CaseResult execute(Worker& worker, CaseInput& input, const ExecuteOptions& optio
       return result;
     }
   }
-  const std::vector<BufferView> buffers = input.views(worker.output());
-  const auto server = input.challenge().callbacks(*planned.spec, planned.plan, buffers);
+  DueOutputs outputs(planned, input.views(worker.output()));
+  const auto server = input.challenge().callbacks(*planned.spec, planned.plan, outputs.buffers());
+  std::optional<BoundedServer> bounded;
+  if (server) bounded.emplace(*server, callback_seconds(*planned.spec), monotonic_seconds);
   std::uint64_t scratch = 0;
   if (options.measure_memory) worker.reset_peak();
   Outcome outcome;
@@ -77,7 +137,7 @@ CaseResult execute(Worker& worker, CaseInput& input, const ExecuteOptions& optio
       input.reveal(phase);
       if (options.flush_caches && phase == planned.plan.timed_phase) options.flush_caches();
     }
-    outcome = worker.run(phase, *planned.spec, server.get());
+    outcome = worker.run(phase, *planned.spec, bounded ? &*bounded : nullptr);
     account.submission += outcome.seconds + outcome.device_seconds;
     if (outcome.device) device.add(*outcome.device, phase == planned.plan.timed_phase);
     if (outcome.verdict != Verdict::ok) {
@@ -86,25 +146,30 @@ CaseResult execute(Worker& worker, CaseInput& input, const ExecuteOptions& optio
       return result;
     }
     scratch = std::max(scratch, outcome.scratch_peak);
-    if (phase == planned.plan.timed_phase) {
-      result.seconds = outcome.seconds + outcome.device_seconds;
+    const double seconds = outcome.seconds + outcome.device_seconds;
+    if (phase == planned.plan.timed_phase) result.seconds = seconds;
+    if (phase < planned.plan.timed_phase && trace != nullptr) trace->before_s += seconds;
+    const bool last = phase + 1 == planned.plan.phases || outcome.status != ASSAY_OK;
+    if (!last && !outputs.any(phase)) continue;
+    const Charge charge(account.reference);
+    if (const Outcome collected = worker.collect(planned.plan); collected.verdict != Verdict::ok) {
+      take_failure(result, collected);
+      take_device_failure(result, device);
+      return result;
     }
-  }
-  if (const Outcome collected = worker.collect(planned.plan); collected.verdict != Verdict::ok) {
-    take_failure(result, collected);
-    take_device_failure(result, device);
-    return result;
+    if (!last) outputs.take(phase);
   }
   if (!options.judge) {
     result.verdict = outcome.status == ASSAY_OK ? Verdict::ok : Verdict::wrong_answer;
   } else {
     const Charge charge(account.reference);
     judge(input.challenge(),
-          {planned.spec, &planned.plan, &planned.layout, &input.reference(), buffers,
+          {planned.spec, &planned.plan, &planned.layout, &input.reference(), outputs.buffers(),
            worker.output(), options.poison_seed, outcome.status, server.get(), input.device()},
           result);
   }
   take_device_failure(result, device);
+  if (trace != nullptr) trace->outputs = outputs.compared();
   if (options.measure_memory) {
     // The context allocator's count, unless the process grew by more than it explains.
     const std::uint64_t unexplained = worker.peak_growth();

@@ -1,8 +1,10 @@
 // One run of one case in one worker.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "assay/results.h"
 #include "run/case_input.h"
@@ -22,8 +24,16 @@ struct ExecuteOptions {
   bool judge = true;                     // off: only that the call succeeded; for trusted code
 };
 
-// Runs every phase and judges the outputs. `result.seconds` is the time of the timed phase. The
-// worker is stopped before and after; afterwards it may have ended.
-CaseResult execute(Worker&, CaseInput&, const ExecuteOptions&, TimeAccount&);
+// What a run was like beside its result.
+struct Trace {
+  double before_s = 0;             // the calls of the phases before the timed one, device included
+  std::vector<std::byte> outputs;  // those that are compared between runs, as they were judged
+};
+
+// Runs every phase and judges the outputs, each as it stood when the phase ended at whose end it was
+// due. `result.seconds` is the time of the timed phase. The worker is stopped before and after;
+// afterwards it may have ended.
+CaseResult execute(Worker&, CaseInput&, const ExecuteOptions&, TimeAccount&,
+                   Trace* trace = nullptr);
 
 }  // namespace assay::run

@@ -61,13 +61,14 @@ std::size_t misalignment(const CasePlan& plan, const BufferPlan& buffer, Memory 
   return plan.aligned || storage ? 0 : size_of(buffer.dtype);
 }
 
-Layout make_layout(const CasePlan& plan, bool callbacks, Memory memory) {
+Layout make_layout(const CasePlan& plan, bool callbacks, Memory memory, std::size_t skew) {
   Layout layout;
   layout.slots_offset = round_up(sizeof(wire::Header));
   layout.params_offset =
       round_up(layout.slots_offset + plan.buffers.size() * sizeof(wire::BufferSlot));
-  std::size_t input = round_up(layout.params_offset + plan.params.size());
-  std::size_t output = 0;
+  std::size_t input = round_up(layout.params_offset + plan.params.size()) + skew;
+  std::size_t output = skew;
+  layout.device_bytes = skew;
   for (const BufferPlan& b : plan.buffers) {
     const bool on_device = memory == Memory::device && !b.host && !b.null;
     wire::BufferSlot slot;

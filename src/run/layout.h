@@ -27,9 +27,12 @@ struct Layout {
 
 enum class Memory : std::uint8_t { host, device };
 
+// By how much a layout's buffers may lie further back than usual, in every arena.
+inline constexpr std::size_t kMostSkew = 5 * 4096 + 3 * 256;
+
 // `callbacks`: reserve room for callback payloads. With Memory::device all buffers but those that the plan keeps on
-// the host go to the device.
-Layout make_layout(const CasePlan&, bool callbacks, Memory = Memory::host);
+// the host go to the device. `skew`, a multiple of 256: where every arena's first buffer begins, beyond the usual.
+Layout make_layout(const CasePlan&, bool callbacks, Memory = Memory::host, std::size_t skew = 0);
 
 // Views of every buffer: inputs in `input`, outputs and inouts in `output`, those of the device in `device` (arena
 // bases).

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assay/random.h"
+#include "assay/secret.h"
 #include "measure/machine.h"
 #include "measure/statistics.h"
 #include "run/begin_result.h"
@@ -21,11 +22,14 @@ namespace assay::run {
 namespace {
 
 constexpr int kPings = 7;
+// What a submission may take in the phases before the timed one: so many times what par takes, and this.
+constexpr double kUntimedTimes = 20, kUntimedSeconds = 1;
 
 struct Entrant {
   const char* name;
   std::unique_ptr<Worker> worker;
   bool has_run = false;
+  double before_s = 0;  // in the phases before the timed one, in its last run
 };
 
 // A submission in the case.
@@ -45,7 +49,7 @@ class TimedCase {
         input_arena_("input", planned_.layout.input_bytes, Arena::Access::worker_reads),
         input_(bench.challenge, planned_, input_arena_.data()),
         seed_(case_seed(bench.run_seed, bench.spec().name, spec.name)),
-        random_(substream(seed_, 0x04de4)),
+        random_(derive(seed_, "turns")),
         repetitions_(spec, quick),
         account_(bench.account),
         naive_(entrant("naive", baselines.naive)),
@@ -145,7 +149,7 @@ class TimedCase {
     if (round >= 0) poison_scratch(round);
     {
       const Charge charge(account_.reference);
-      input_.draw(substream(seed_, static_cast<std::uint64_t>(round + 1)));
+      input_.draw(repetition_seed(seed_, static_cast<std::uint64_t>(round + 1)));
     }
     const std::vector<Contender*> order = random_order(round);
     std::optional<double> naive;
@@ -192,7 +196,21 @@ class TimedCase {
     sample.submission = run_submission(c, round);
     if (c.over) return;
     if (!par_first) sample.par = par();
+    bound_untimed(c, round);
+    if (c.over) return;
     if (round >= 0) c.result.samples.push_back(sample);
+  }
+
+  // What comes before the timed phase is bounded by what par takes for it. The bound is wide, because it
+  // only has to keep whole results from being worked out there; what may be done once has timed cases.
+  void bound_untimed(Contender& c, int round) {
+    const double par = par_.before_s, limit = kUntimedTimes * par + kUntimedSeconds;
+    if (c.entrant.before_s <= limit) return;
+    fail(
+        c, Verdict::time_limit,
+        fmt::format("round {}: {:.2f} s in the phases before the timed one, where par takes {:.3g} "
+                    "s and {:.3g} s are allowed",
+                    round + 1, c.entrant.before_s, par, limit));
   }
 
   double run_baseline(Entrant& baseline) {
@@ -217,12 +235,15 @@ class TimedCase {
   CaseResult run_once(Entrant& entrant, bool judge) {
     ExecuteOptions options;
     options.case_id = ++runs_;
-    options.poison_seed = substream(seed_, random_.next());
+    options.poison_seed = derive(seed_, "poison", runs_);
     options.make_resident = !entrant.has_run;
     options.flush_caches = bench_.world.flush_caches;
     options.judge = judge;
     entrant.has_run = true;
-    return execute(*entrant.worker, input_, options, account_);
+    Trace trace;
+    const CaseResult result = execute(*entrant.worker, input_, options, account_, &trace);
+    entrant.before_s = trace.before_s;
+    return result;
   }
 
   double net_seconds(const CaseResult& run) const {
@@ -281,7 +302,7 @@ double time_par(const Bench& bench, const CaseSpec& spec) {
   }
   ExecuteOptions options;
   options.case_id = 1;
-  options.poison_seed = substream(seed, 1);
+  options.poison_seed = derive(seed, "poison", 1);
   const CaseResult run = execute(*worker, input, options, account);
   if (run.verdict != Verdict::ok) {
     throw Error(fmt::format("{}: the par implementation failed the case {}, which sets a pace: {}",

@@ -61,8 +61,8 @@ class Worker {
   virtual Outcome run(int phase, const CaseSpec&, CallbackServer*) = 0;
   // The order of blocks and warps on the simulated device, if there is one; 0: their own.
   virtual void set_shuffle_seed(std::uint64_t) = 0;
-  // After the last phase: brings the outputs back from the device, if there is one. Fails too when
-  // the submission changed an input there.
+  // After a phase at whose end outputs are due, and after the last: brings the outputs back from the
+  // device, if there is one, as they stand. Fails too when the submission changed an input there.
   virtual Outcome collect(const CasePlan&) = 0;
 
   virtual std::byte* output() const = 0;  // base of the output arena

@@ -379,6 +379,8 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackSer
       return ended(Verdict::protocol_violation, "called back although the case has no callbacks");
     }
     answer(server);
+    if (const std::string why = server->given_up(); !why.empty())
+      return ended(Verdict::protocol_violation, why);
   }
   if (drain_text()) return ended(Verdict::output_limit, "more than 64 KiB on stdout and stderr");
   if (const auto why =

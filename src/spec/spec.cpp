@@ -156,8 +156,8 @@ void check_consistency(const ChallengeSpec& s, const std::string& file) {
         reject(at + "/pace", "only exclusive cases with params.seconds have a pace");
       }
     }
-    if (c.repetitions > 1 && c.group != CaseGroup::timed && !c.exclusive) {
-      reject(at + "/repetitions", "only timed and exclusive cases are repeated");
+    if (c.repetitions > 1 && c.group != CaseGroup::timed) {
+      reject(at + "/repetitions", "only timed cases are repeated");
     }
     if (c.group == CaseGroup::trap && c.catches.empty()) {
       reject(at, "a trap case needs 'catches': the mistake that fails here");

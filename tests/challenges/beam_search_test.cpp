@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "assay/random.h"
 #include "challenges/beam_search_case.h"
 
 namespace assay::beam_search {
@@ -229,6 +230,27 @@ TEST(BeamServer, RefusesWhatNoSearchMayAsk) {
   std::memcpy(request.data(), &huge, sizeof huge);
   EXPECT_EQ(c.server()->serve(kStep, request, response), ASSAY_EINVAL);
   EXPECT_EQ(c.server()->serve(7, request, response), ASSAY_EINVAL);
+}
+
+// Bytes at random behind counts of every size: each request is answered at once, and none is honoured
+// that was not well formed.
+TEST(BeamServer, SurvivesRandomRequests) {
+  Random random(3);
+  std::vector<std::byte> request, response;
+  const Case c(json{{"B", 2}, {"K", 3}, {"V", 9}, {"max_new", 2000}}, 8);
+  for (int i = 0; i < 5000; ++i) {
+    request.resize(static_cast<std::size_t>(random.below(400)));
+    response.resize(static_cast<std::size_t>(random.below(400)));
+    for (std::byte& b : request) b = static_cast<std::byte>(random.next());
+    for (const std::size_t at : {std::size_t{0}, std::size_t{8}}) {  // counts that may pass
+      const std::int64_t count = std::int64_t{1} << random.below(63) >> random.below(63);
+      if (request.size() >= at + 8 && random.below(4) > 0)
+        std::memcpy(request.data() + at, &count, sizeof count);
+    }
+    const auto kind = static_cast<std::uint32_t>(random.below(4));
+    c.server()->serve(kind, request, response);
+  }
+  EXPECT_FALSE(c.check().pass);
 }
 
 }  // namespace

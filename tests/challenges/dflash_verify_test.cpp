@@ -11,6 +11,7 @@
 
 #include "../../challenges/dflash_verify/language_model.h"
 #include "../../challenges/dflash_verify/trusted.h"
+#include "assay/random.h"
 #include "challenges/challenge_fixture.h"
 
 namespace assay::dflash_verify {
@@ -269,7 +270,7 @@ TEST(DflashWitness, TheTextIsThatOfOneTokenAtATime) {
 
 TEST(DflashWitness, WrongPositionsMasksAndStaleRowsChangeTheModel) {
   LanguageModel model;
-  model.seed = 5;
+  model.hash = KeyedHash(5);
   model.V = 30;
   Context right;
   for (const int t : {3, 4, 5}) right.append(model, t);
@@ -410,6 +411,41 @@ TEST(DflashServer, RefusesWhatDoesNotFit) {
   EXPECT_EQ(ask(kCommit, {1, 0}, 8), ASSAY_EINVAL);  // nothing to keep yet
   EXPECT_EQ(ask(9, {0, 0}, 0), ASSAY_EINVAL);
   EXPECT_FALSE(c.check().pass);
+}
+
+// Bytes at random behind counts of every size: each request is answered at once, and none is honoured
+// that was not well formed.
+TEST(DflashServer, SurvivesRandomRequests) {
+  Random random(3);
+  std::vector<std::byte> request, response;
+  const Case c(
+      json{{"entry", "generate"}, {"V", 2}, {"n_prompt", 6}, {"max_new", 5}, {"max_nodes", 5}}, 8);
+  for (int i = 0; i < 5000; ++i) {
+    request.resize(static_cast<std::size_t>(random.below(400)));
+    response.resize(static_cast<std::size_t>(random.below(400)));
+    for (std::byte& b : request) b = static_cast<std::byte>(random.next());
+    for (const std::size_t at : {std::size_t{0}, std::size_t{8}}) {  // counts that may pass
+      const std::int64_t count = std::int64_t{1} << random.below(63) >> random.below(63);
+      if (request.size() >= at + 8 && random.below(4) > 0)
+        std::memcpy(request.data() + at, &count, sizeof count);
+    }
+    const auto kind = static_cast<std::uint32_t>(random.below(4));
+    c.server()->serve(kind, request, response);
+  }
+  EXPECT_FALSE(c.check().pass);
+}
+
+TEST(DflashServer, BoundsRowsBeforeItCountsThem) {
+  const Case c(
+      json{{"entry", "generate"}, {"V", 2}, {"n_prompt", 6}, {"max_new", 5}, {"max_nodes", 5}}, 8);
+  constexpr std::int64_t kRows = 1 << 12;
+  std::vector<std::byte> request(sizeof(CallHeader) + kRows * (8 + 8 * (kRows / 64) + 4)),
+      response(kRows * 8);
+  const CallHeader header{kRows, kRows / 64};
+  std::memcpy(request.data(), &header, sizeof header);
+  EXPECT_EQ(c.server()->serve(kVerify, request, response), ASSAY_EINVAL);
+  EXPECT_NE(c.check().detail.find("more rows than a text can have"), std::string::npos)
+      << c.check().detail;
 }
 
 }  // namespace

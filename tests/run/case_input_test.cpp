@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "fake_world.h"
+#include "run/challenge_registry.h"
+#include "spec/spec.h"
 
 namespace assay::run {
 namespace {
@@ -21,11 +25,12 @@ class FourBuffers final : public testing::Copying {
     plan.phases = 2;
     return plan;
   }
-  void fill(const CaseSpec&, const CasePlan&, std::uint64_t seed,
+  void fill(const CaseSpec&, const CasePlan&, const Seeds& seeds,
             BufferViews buffers) const override {
-    buffers[kX].span<float>()[0] = static_cast<float>(seed);
-    buffers[kLate].span<float>()[0] = static_cast<float>(seed + 1);
-    buffers[kState].span<float>()[0] = static_cast<float>(seed + 2);
+    const float x = seeds.inputs == Seeds(10).inputs ? 10 : 20;
+    buffers[kX].span<float>()[0] = x;
+    buffers[kLate].span<float>()[0] = x + 1;
+    buffers[kState].span<float>()[0] = x + 2;
   }
 };
 
@@ -91,6 +96,75 @@ TEST_F(CaseInputTest, ASeedDecidesTheInput) {
   input_.begin(output_.data(), 1);
   EXPECT_EQ(seen(kX), 20);
   EXPECT_EQ(seen(kState), 22);
+}
+
+// --- what a plan owes, and when ----------------------------------------------------------------------
+
+// Two phases; y is due when the test says.
+class Owing final : public testing::Copying {
+ public:
+  Owing(int timed_phase, int due) : timed_phase_(timed_phase), due_(due) {}
+  CasePlan plan(const CaseSpec& spec) const override {
+    CasePlan plan = testing::Copying::plan(spec);
+    plan.phases = 2;
+    plan.timed_phase = timed_phase_;
+    plan.buffers[1].due = due_;
+    return plan;
+  }
+
+ private:
+  int timed_phase_, due_;
+};
+
+TEST(PlanCase, RefusesATimedPhaseThatOwesNothingAndIsFollowed) {
+  const CaseSpec timed = testing::case_spec("time", CaseGroup::timed);
+  EXPECT_THROW(plan_case(Owing(0, 1), timed), std::logic_error);
+  EXPECT_NO_THROW(plan_case(Owing(0, 0), timed));
+  EXPECT_NO_THROW(plan_case(Owing(0, kDefaultDue), timed));
+  EXPECT_NO_THROW(plan_case(Owing(1, 0), timed)) << "nothing follows it";
+  EXPECT_NO_THROW(plan_case(Owing(0, 1), testing::case_spec("one")));
+}
+
+TEST(PlanCase, RefusesPhasesThatNeverCome) {
+  EXPECT_THROW(plan_case(Owing(0, 2), testing::case_spec("one")), std::logic_error);
+  EXPECT_THROW(plan_case(Owing(0, -2), testing::case_spec("one")), std::logic_error);
+  EXPECT_THROW(plan_case(Owing(2, 0), testing::case_spec("one")), std::logic_error);
+}
+
+TEST(PlanCase, EveryCaseOfEveryChallengeOwesWhatItTimes) {
+  int timed_in_the_middle = 0;
+  for (const auto& row : challenge_rows()) {
+    const ChallengeSpec spec =
+        load_spec(std::string(ASSAY_SOURCE_DIR) + "/challenges/" + std::string(row.name));
+    for (const CaseSpec& c : spec.cases) {
+      SCOPED_TRACE(spec.name + "/" + c.name);
+      PlannedCase planned;
+      ASSERT_NO_THROW(planned = plan_case(row.get(), c));
+      const CasePlan& plan = planned.plan;
+      if (c.group != CaseGroup::timed || plan.timed_phase + 1 == plan.phases) continue;
+      ++timed_in_the_middle;
+      // What is due later is the harness's own bookkeeping, never a result.
+      for (const BufferPlan& b : plan.buffers) {
+        const bool later = b.role != Role::input && plan.due_phase(b, true) > plan.timed_phase;
+        EXPECT_TRUE(!later || b.name == "results") << b.name;
+      }
+    }
+  }
+  EXPECT_GT(timed_in_the_middle, 0);
+}
+
+TEST(PlanCase, ASkewMovesEveryBuffer) {
+  const Owing challenge(0, 0);
+  const CaseSpec spec = testing::case_spec("one");
+  for (const Memory memory : {Memory::host, Memory::device}) {
+    const Layout usual = plan_case(challenge, spec, memory).layout,
+                 moved = plan_case(challenge, spec, memory, kMostSkew).layout;
+    for (std::size_t i = 0; i < usual.slots.size(); ++i)
+      EXPECT_EQ(moved.slots[i].offset, usual.slots[i].offset + kMostSkew);
+    EXPECT_LE(moved.input_bytes, usual.input_bytes + kMostSkew);
+    EXPECT_LE(moved.output_bytes, usual.output_bytes + kMostSkew);
+    EXPECT_LE(moved.device_bytes, usual.device_bytes + kMostSkew);
+  }
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
+#include "assay/secret.h"
 #include "fake_world.h"
 #include "util/files.h"
 
@@ -147,6 +149,53 @@ TEST_F(CorrectnessTest, ADeterministicCaseRunsTwiceAndMustAgree) {
   EXPECT_EQ(world_.count("run a one"), 2);
 }
 
+TEST_F(CorrectnessTest, TheRunsOfADeterministicCaseHaveAFreshWorkerEach) {
+  spec_.cases = {case_spec("one"), case_spec("two"), case_spec("three")};
+  spec_.cases[0].deterministic = true;
+  for (std::uint64_t seed = 1; seed < 6; ++seed) {
+    world_.log.clear();
+    checked({}, seed);
+    for (auto run = world_.log.begin(); run != world_.log.end(); ++run) {
+      if (*run != "run a one") continue;
+      EXPECT_EQ(*(*(run - 1) == "shuffle a" ? run - 2 : run - 1), "load a");
+    }
+  }
+}
+
+TEST_F(CorrectnessTest, TheRunsOfADeterministicCaseSeeTheSameInputElsewhere) {
+  class Noting final : public testing::Copying {
+   public:
+    void fill(const CaseSpec& spec, const CasePlan& plan, const Seeds& seeds,
+              BufferViews buffers) const override {
+      Copying::fill(spec, plan, seeds, buffers);
+      input.push_back(buffers[0].data);
+      values.emplace_back(buffers[0].as<float>(), buffers[0].as<float>() + 4);
+    }
+    mutable std::vector<const void*> input;
+    mutable std::vector<std::vector<float>> values;
+  } noting;
+  spec_.cases = {case_spec("one")};
+  spec_.cases[0].deterministic = true;
+  const World world = world_.world();
+  WorkerSettings settings;
+  settings.spec = &spec_;
+  settings.library = "a";
+  TimeAccount account;
+  EXPECT_EQ(run_correctness({world, noting, settings, 7, account}, {})[0].verdict, Verdict::ok);
+  ASSERT_EQ(noting.input.size(), 2u);
+  EXPECT_NE(noting.input[0], noting.input[1]);
+  EXPECT_EQ(noting.values[0], noting.values[1]);
+}
+
+// Known by what it was derived from, a seed can be made again; by mixing its neighbours it cannot.
+TEST_F(CorrectnessTest, SeedsAreDerivedOneWay) {
+  const std::uint64_t one = case_seed(7, "copying", "one");
+  EXPECT_EQ(one, derive(7, "case copying/one"));
+  EXPECT_EQ(repetition_seed(one, 3), derive(one, "repetition", 3));
+  EXPECT_NE(one, case_seed(7, "copying", "two"));
+  EXPECT_NE(one, case_seed(8, "copying", "one"));
+}
+
 // The challenge takes both for right: it looks at the first float only.
 TEST_F(CorrectnessTest, ADeterministicCaseThatDiffersInABitIsWrong) {
   class Lenient final : public testing::Copying {
@@ -249,7 +298,7 @@ TEST_F(SimulatedTest, WhatNeedsAGpuEndsAll) {
   EXPECT_THAT(results, Each(AllOf(Field(&CaseResult::verdict, Verdict::needs_gpu),
                                   Field(&CaseResult::detail, HasSubstr("wgmma.fence")))));
   EXPECT_EQ(results.size(), 6u);
-  EXPECT_EQ(world_.log[world_.log.size() - 2], "run a two") << "nothing runs after it";
+  EXPECT_EQ(world_.entries("run ").back(), "run a two") << "nothing runs after it";
 }
 
 TEST_F(SimulatedTest, WhatNeedsAGpuToLoadRunsNothing) {
@@ -267,7 +316,8 @@ TEST_F(SimulatedTest, AnErrorOnTheDeviceStaysWithItsWorker) {
   EXPECT_EQ(result_of(results, "two").verdict, Verdict::device_error);
   EXPECT_EQ(result_of(results, "two").detail, "a race (and findings at 1 more places)");
   const auto run = std::ranges::find(world_.log, "run a two");
-  EXPECT_EQ(*(run + 1), "end a");
+  EXPECT_EQ(*(run + 1), "collect a");
+  EXPECT_EQ(*(run + 2), "end a");
   EXPECT_EQ(std::ranges::count(results, Verdict::ok, &CaseResult::verdict), 5);
 }
 
@@ -276,7 +326,8 @@ TEST_F(SimulatedTest, TheSecondRunOfADeterministicCaseIsShuffled) {
   spec_.cases[0].deterministic = true;
   simulated();
   EXPECT_THAT(world_.log,
-              ElementsAre("start a", "load a", "run a one", "shuffle a", "run a one", "end a"));
+              ElementsAre("start a", "load a", "run a one", "collect a", "end a", "start a",
+                          "load a", "shuffle a", "run a one", "collect a", "end a"));
 }
 
 }  // namespace

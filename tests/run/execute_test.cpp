@@ -24,23 +24,36 @@ class TwoPhases final : public testing::Copying {
   }
 };
 
+// Four floats that are due at the end of the first of two phases.
+class DueFirst final : public testing::Copying {
+ public:
+  CasePlan plan(const CaseSpec& spec) const override {
+    CasePlan plan = testing::Copying::plan(spec);
+    plan.phases = 2;
+    plan.buffers[1].due = 0;
+    return plan;
+  }
+};
+
 class ExecuteTest : public ::testing::Test {
  protected:
-  CaseResult executed(const ExecuteOptions& options = {}) {
+  CaseResult executed(const ExecuteOptions& options = {}) { return executed(challenge_, options); }
+  CaseResult executed(const Challenge& challenge, const ExecuteOptions& options,
+                      Trace* trace = nullptr) {
     const World world = world_.world();
-    const PlannedCase planned = plan_case(challenge_, spec_);
+    const PlannedCase planned = plan_case(challenge, spec_);
     Arena arena("input", planned.layout.input_bytes, Arena::Access::worker_reads);
-    CaseInput input(challenge_, planned, arena.data());
+    CaseInput input(challenge, planned, arena.data());
     input.draw(3);
     WorkerSettings settings;
     settings.library = "a";
     const auto worker = world.make_worker(settings, arena, planned.layout.output_bytes, nullptr);
-    return execute(*worker, input, options, account_);
+    return execute(*worker, input, options, account_, trace);
   }
   // What the phases come to, in their order.
   void script(std::vector<Answer> phases) {
     world_.libraries["a"].run = [phases](const auto&, int nth) {
-      return phases.at(static_cast<std::size_t>(nth));
+      return phases.at(static_cast<std::size_t>(nth) % phases.size());
     };
   }
   static Answer with_device(Outcome outcome, std::function<void(DeviceReport&)> change) {
@@ -96,6 +109,69 @@ TEST_F(ExecuteTest, ScratchIsTheMostOfItsOwnCountAndOfUnexplainedGrowth) {
   };
   EXPECT_EQ(scratch(500, 400), 500);
   EXPECT_EQ(scratch(500, 600), 600);
+}
+
+// --- what is due before the last phase ---------------------------------------------------------------
+
+TEST_F(ExecuteTest, WhatIsWrittenAfterItWasDueDoesNotCount) {
+  script({testing::silent(), Answer()});
+  EXPECT_EQ(executed(DueFirst(), {}).verdict, Verdict::wrong_answer);
+  script({testing::wrong(), Answer()});
+  EXPECT_EQ(executed(DueFirst(), {}).verdict, Verdict::wrong_answer);
+}
+
+TEST_F(ExecuteTest, WhatIsSpoiledAfterItWasDueWasRight) {
+  script({Answer(), testing::wrong()});
+  EXPECT_EQ(executed(DueFirst(), {}).verdict, Verdict::ok);
+}
+
+TEST_F(ExecuteTest, OutputsAreDueLastUnlessThePlanSaysOtherwise) {
+  script({testing::silent(), Answer()});
+  EXPECT_EQ(executed().verdict, Verdict::ok);
+  script({Answer(), testing::wrong()});
+  EXPECT_EQ(executed().verdict, Verdict::wrong_answer);
+}
+
+// Of a timed case: at the end of what is timed.
+TEST_F(ExecuteTest, WorkPutOffUntilTheClockStandsIsWrong) {
+  class TimedFirst final : public testing::Copying {
+    CasePlan plan(const CaseSpec& spec) const override {
+      CasePlan plan = testing::Copying::plan(spec);
+      plan.phases = 3;
+      plan.timed_phase = 1;
+      return plan;
+    }
+  } challenge;
+  spec_ = testing::case_spec("time", CaseGroup::timed);
+  script({testing::silent(), testing::silent(), Answer()});
+  EXPECT_EQ(executed(challenge, {}).verdict, Verdict::wrong_answer);
+  script({testing::silent(), Answer(), testing::silent()});
+  EXPECT_EQ(executed(challenge, {}).verdict, Verdict::ok);
+}
+
+TEST_F(ExecuteTest, TheDeviceIsAskedForOutputsWhenTheyAreDue) {
+  executed(DueFirst(), {});
+  EXPECT_THAT(world_.log, ::testing::ElementsAre("start a", "run a one", "collect a", "run a one",
+                                                 "collect a", "end a"));
+  world_.log.clear();
+  executed();
+  EXPECT_EQ(world_.count("collect a"), 1);
+}
+
+TEST_F(ExecuteTest, WhatIsComparedBetweenRunsIsWhatWasJudged) {
+  Trace first, second;
+  executed(DueFirst(), {}, &first);
+  script({Answer(), testing::wrong()});
+  executed(DueFirst(), {}, &second);
+  EXPECT_EQ(first.outputs.size(), 16u);
+  EXPECT_EQ(first.outputs, second.outputs);
+}
+
+TEST_F(ExecuteTest, TheTraceTellsWhatCameBeforeTheTimedPhase) {
+  script({testing::taking(5), testing::taking(2)});
+  Trace trace;
+  executed(challenge_, {}, &trace);
+  EXPECT_EQ(trace.before_s, 5);
 }
 
 // --- verdicts of the device beside those of the call ------------------------------------------------

@@ -27,9 +27,9 @@ class Copying : public Challenge {
     plan.buffers = {{"x", Dtype::f32, {4}, Role::input}, {"y", Dtype::f32, {4}, Role::output}};
     return plan;
   }
-  void fill(const CaseSpec&, const CasePlan&, std::uint64_t seed,
+  void fill(const CaseSpec&, const CasePlan&, const Seeds& seeds,
             BufferViews buffers) const override {
-    Random random(seed);
+    Random random(seeds.inputs);
     for (float& x : buffers[0].span<float>()) x = static_cast<float>(random.below(1000));
   }
   std::unique_ptr<Reference> reference(const CaseSpec&, const CasePlan&,
@@ -68,10 +68,12 @@ inline ChallengeSpec spec_with(std::vector<CaseSpec> cases) {
 struct Answer {
   Outcome outcome = {.seconds = 0.001};
   bool right = true;
+  bool writes = true;             // its output at all
   std::uint64_t grown_bytes = 0;  // by which the worker's memory peaked
 };
 
 inline Answer wrong() { return {.right = false}; }
+inline Answer silent() { return {.writes = false}; }
 inline Answer taking(double seconds) { return {.outcome = {.seconds = seconds}}; }
 inline Answer ending(Verdict verdict, double seconds = 0.001) {
   return {.outcome = {.verdict = verdict, .detail = "scripted", .seconds = seconds}};
@@ -158,13 +160,16 @@ class FakeWorld {
       tell("run", " " + spec.name);
       const Answer answer = behaviour().run(spec.name, world_.calls_[name_ + "/" + spec.name]++);
       grown_ = answer.grown_bytes;
-      write(answer.right);
+      if (answer.writes) write(answer.right);
       return finished(answer.outcome);
     }
     void set_shuffle_seed(std::uint64_t seed) override {
       if (seed != 0) tell("shuffle");
     }
-    Outcome collect(const CasePlan&) override { return {}; }
+    Outcome collect(const CasePlan&) override {
+      tell("collect");
+      return {};
+    }
     std::byte* output() const override { return output_.data(); }
     bool alive() const override { return alive_; }
     std::uint64_t peak_growth() const override { return grown_; }

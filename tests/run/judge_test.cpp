@@ -21,7 +21,7 @@ class Ones final : public Challenge {
     plan.buffers = {{"y", Dtype::f32, {4}, Role::output}};
     return plan;
   }
-  void fill(const CaseSpec&, const CasePlan&, std::uint64_t, BufferViews) const override {}
+  void fill(const CaseSpec&, const CasePlan&, const Seeds&, BufferViews) const override {}
   std::unique_ptr<Reference> reference(const CaseSpec&, const CasePlan&,
                                        BufferViews) const override {
     return std::make_unique<Reference>();

@@ -70,6 +70,40 @@ TEST_F(TimingTest, ParIsMeasuredBesideEachAnswer) {
   EXPECT_TRUE(par_first && par_second) << "neither order is favoured";
 }
 
+// A first phase that is not timed.
+class TimedLast final : public testing::Copying {
+ public:
+  CasePlan plan(const CaseSpec& spec) const override {
+    CasePlan plan = testing::Copying::plan(spec);
+    plan.phases = 2;
+    plan.timed_phase = 1;
+    return plan;
+  }
+};
+
+TEST_F(TimingTest, WhatComesBeforeTheTimedPhaseIsBoundedByWhatParTakes) {
+  const auto run = [&](double before) {
+    const auto phases = [](double first, double second) {
+      return [=](int nth) { return taking(nth % 2 == 0 ? first : second); };
+    };
+    script("naive", phases(0.001, 0.010));
+    script("par", phases(0.1, 0.002));
+    script("a", phases(before, 0.001));
+    const World world = world_.world();
+    WorkerSettings settings;
+    settings.spec = &spec_;
+    TimeAccount account;
+    const std::filesystem::path library = "a";
+    return run_timed({world, TimedLast(), settings, 7, account}, spec_.cases[0], {"naive", "par"},
+                     std::span(&library, 1), false)
+        .at(0);
+  };
+  EXPECT_EQ(run(2.9).verdict, Verdict::ok);
+  const CaseResult result = run(3.1);
+  EXPECT_EQ(result.verdict, Verdict::time_limit);
+  EXPECT_THAT(result.detail, HasSubstr("before the timed one"));
+}
+
 TEST_F(TimingTest, CachesAreColdBeforeEveryTimedCall) {
   timed_alone();
   EXPECT_EQ(world_.flushes, static_cast<int>(world_.entries("run ").size()));

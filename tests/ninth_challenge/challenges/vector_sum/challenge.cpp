@@ -32,9 +32,9 @@ class VectorSum final : public Challenge {
     return plan;
   }
 
-  void fill(const CaseSpec&, const CasePlan&, std::uint64_t seed,
+  void fill(const CaseSpec&, const CasePlan&, const Seeds& seeds,
             BufferViews buffers) const override {
-    fill_uniform(buffers[kX].span<float>(), seed, 0, 1);
+    fill_uniform(buffers[kX].span<float>(), seeds.inputs, 0, 1);
   }
 
   std::unique_ptr<Reference> reference(const CaseSpec&, const CasePlan&,

@@ -1,0 +1,24 @@
+#include "assay/secret.h"
+
+#include <string>
+
+#include "util/sha256.h"
+
+namespace assay {
+namespace {
+
+void append(std::string& text, std::uint64_t word) {
+  for (int byte = 0; byte < 8; ++byte) text += static_cast<char>(word >> (8 * byte) & 0xff);
+}
+
+}  // namespace
+
+std::uint64_t derive(std::uint64_t secret, std::string_view purpose, std::uint64_t number) {
+  std::string text = "assay";  // words of fixed length on either side: no two calls have one text
+  append(text, secret);
+  text += purpose;
+  append(text, number);
+  return std::stoull(sha256_hex(text).substr(0, 16), nullptr, 16);
+}
+
+}  // namespace assay
