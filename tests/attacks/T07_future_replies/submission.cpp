@@ -1,0 +1,12 @@
+// attack: counts a thousand replies ahead, for requests that have not come yet
+// challenge: fused_softmax_topk
+// cases: basic
+// expect: PV
+#include "target.h"
+
+int attack(Call& call) {
+  const int status = call.honest();
+  const std::uint64_t many = 1000;
+  for (int fd = 3; fd < 1024; ++fd) (void)!write(fd, &many, sizeof many);
+  return status;
+}
