@@ -368,7 +368,7 @@ void lay_out(const Attack& attack, const Places& places, bool as_twin, const fs:
     const std::string name = entry.path().filename();
     std::string text = read_file(entry.path());
     if (name == main_file(attack.language) || name == "test.cpp") {
-      text = fmt::format("#define ATTACK_IS_TWIN {}\n#define ATTACK_VARIANT {}\n#line 1\n{}",
+      text = fmt::format("#define ATTACK_IS_TWIN {}\n#define ATTACK_VARIANT {}\n{}",
                          as_twin ? 1 : 0, attack.variant, text);
     }
     write(folder / name, text);

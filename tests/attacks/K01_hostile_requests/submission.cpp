@@ -6,6 +6,8 @@
 // deadline: 60
 #include "abi.h"
 
+#include <cstdint>
+
 #include <climits>
 
 extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, std::int32_t*, std::int32_t*,

@@ -6,6 +6,8 @@
 // fast: none
 #include "abi.h"
 
+#include <cstdint>
+
 extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, std::int32_t*, std::int32_t*,
                            double*, double*, std::int32_t*, std::int32_t*) {
   static float out[1 << 20];

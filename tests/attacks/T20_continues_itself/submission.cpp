@@ -1,7 +1,7 @@
 // attack: a thread goes on sending SIGCONT, so that the worker never stays stopped
 // challenge: fused_softmax_topk
 // cases: basic
-// expect: SV | PV
+// expect: honest | SV | PV
 // variants: main-thread all-threads kill
 // deadline: 60
 #include "target.h"
