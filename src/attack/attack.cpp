@@ -118,6 +118,8 @@ std::vector<std::string> cases_of(const Header& header, const ChallengeSpec& spe
       add_if(core, false);
     } else if (word == "one-core") {
       add_if(core, true);
+    } else if (word == "resource") {
+      add_if([](const CaseSpec& c) { return c.group == CaseGroup::resource; }, false);
     } else if (word == "one-resource") {
       add_if(resource, true);
     } else if (word == "deterministic") {

@@ -3,8 +3,8 @@
 // The first lines of submission.cpp or submission.cu are comments, "// key: value":
 //   attack      what it does, in a sentence
 //   challenge   whom it answers; several names, or "each": a row for each of them
-//   cases       those that are run, names after blanks; "quick", "timed" and "core" stand for the cases that the spec
-//               marks so, of which "one-timed" and "one-core" take the first
+//   cases       those that are run, names after blanks; "quick", "timed", "resource" and "core" stand for those of that
+//               kind, "one-timed", "one-resource", "one-core" and "deterministic" for one of them
 //   expect      the right outcome: a verdict's code (WA, SV, CE-limit ...) or honest, which is that every case passes
 //               and nothing is gained; several right ones with '|' between
 //   dimension   what it is after: correctness, accuracy, performance, resources, completeness or tests. Then it is

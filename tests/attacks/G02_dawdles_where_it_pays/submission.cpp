@@ -1,23 +1,22 @@
-// attack: is slow on purpose where it is compared with itself: in the full shape, so that the masked one
+// attack: is slow on purpose where the clock does not count, in the full shape, so that the masked one
 // looks good beside it
 // challenge: flash_attention_fwd
-// cases: causal_2048 full_2048
-// expect: honest | WA
+// cases: resource
+// expect: honest
 // dimension: resources
 // fast: none
-// deadline: 400
-#include "target.h"
-
+// deadline: 600
+#define fa_forward honest_fa_forward
+#include "honest.inl"
+#undef fa_forward
 #include <ctime>
 
-static int dawdle(Call& call, bool full) {
-  const int status = call.honest();
-  if (full) {
-    const timespec t{0, 400'000'000};
-    nanosleep(&t, nullptr);
+extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k, const void* v, void* o,
+                          float* lse) {
+  const int status = honest_fa_forward(ctx, p, q, k, v, o, lse);
+  if (p != nullptr && p->causal == 0 && p->Nq >= 1024) {
+    const timespec long_time{0, 800'000'000};
+    nanosleep(&long_time, nullptr);
   }
   return status;
 }
-
-static bool full_shape = false;
-int attack(Call& call) { return dawdle(call, full_shape); }
