@@ -1,7 +1,7 @@
 // attack: touches memory without end
 // challenge: fused_softmax_topk
 // cases: basic
-// expect: MLE
+// expect: MLE | RE
 // deadline: 60
 #include "bare.h"
 
@@ -11,6 +11,7 @@
 int attack(assay_ctx*) {
   for (;;) {
     void* p = std::malloc(16 << 20);
-    if (p != nullptr) std::memset(p, 1, 16 << 20);
+    if (p == nullptr) std::abort();
+    std::memset(p, 1, 16 << 20);
   }
 }

@@ -1,7 +1,7 @@
 // attack: computes for ever
 // challenge: fused_softmax_topk
 // cases: basic
-// expect: TLE
+// expect: TLE | TLE-idle
 #include "bare.h"
 
 int attack(assay_ctx*) {

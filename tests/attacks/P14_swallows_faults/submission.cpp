@@ -1,7 +1,7 @@
 // attack: handles SIGSEGV by returning to the instruction that caused it
 // challenge: fused_softmax_topk
 // cases: basic
-// expect: TLE
+// expect: TLE | TLE-idle
 #include "bare.h"
 
 #include <csignal>

@@ -1,7 +1,7 @@
 // attack: costs the harness the full time limit in case after case
 // challenge: fused_softmax_topk
 // cases: core
-// expect: TLE
+// expect: TLE | TLE-idle
 // fast: none
 #include "bare.h"
 

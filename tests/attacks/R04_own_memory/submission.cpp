@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include <cstdlib>
+#include <latch>
 #include <thread>
 
 constexpr std::size_t kPool = std::size_t{64} << 20;
@@ -46,13 +47,17 @@ int attack(Call& call) {
   std::free(pool);
   return status;
 #else
+  std::latch all(10);  // all stacks at once
+  std::vector<std::thread> threads;
   for (int i = 0; i < 10; ++i) {
-    std::thread([] {
-      char stack[std::size_t{7} << 20];
+    threads.emplace_back([&all] {
+      char stack[std::size_t{6} << 20];
       use(stack, sizeof stack);
       asm volatile("" ::"r"(stack) : "memory");
-    }).join();
+      all.arrive_and_wait();
+    });
   }
+  for (std::thread& t : threads) t.join();
   return call.honest();
 #endif
 }

@@ -3,6 +3,11 @@
 // challenge: beam_search
 // cases: basic no_penalty
 // expect: honest
+#include "abi.h"
+
+#include <cstdint>
+#include <vector>
+
 namespace chain {
 
 constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15ull, kStream = 0xd1b54a32d192ed03ull, kFirst = 0x1d00;

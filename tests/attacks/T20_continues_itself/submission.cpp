@@ -1,6 +1,6 @@
 // attack: a thread goes on sending SIGCONT, so that the worker never stays stopped
 // challenge: fused_softmax_topk
-// cases: basic
+// cases: basic wide rows_9 ties_all
 // expect: honest | SV | PV
 // variants: main-thread all-threads kill
 // deadline: 60
@@ -10,9 +10,9 @@
 #include <thread>
 
 int attack(Call& call) {
-  static std::thread* storm = nullptr;
-  if (storm == nullptr) {
-    storm = new std::thread([] {
+  static std::thread* storm[3] = {};
+  for (int i = 0; storm[2] == nullptr && i < 3; ++i) {
+    storm[i] = new std::thread([] {
       for (;;) {
 #if ATTACK_VARIANT == 0
         syscall(SYS_tgkill, getpid(), getpid(), SIGCONT);

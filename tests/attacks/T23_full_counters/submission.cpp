@@ -7,7 +7,10 @@
 // deadline: 60
 #include "target.h"
 
+#include <csignal>
+
 int attack(Call& call) {
+  std::signal(SIGXFSZ, SIG_IGN);  // for files that may not grow
   const int status = call.honest();
   const std::uint64_t full = 0xfffffffffffffffeull;
   for (int fd = 3; fd < 64; ++fd) (void)!write(fd, &full, sizeof full);
