@@ -34,8 +34,8 @@ constexpr const char* kFooter =
     "         the working directory\n"
     "  CACHE  what was compiled: ROOT/.cache, or with an installation\n"
     "         $XDG_CACHE_HOME/assay (~/.cache/assay)\n"
-    "\nExit status: 0 done (whatever the grades), 1 a --check or selftest failed, 2 usage or "
-    "harness error.\n";
+    "\nExit status: 0 done (whatever the grades), 1 a --check, selftest or attack failed, 2 usage"
+    " or harness error.\n";
 
 // `assay sim PROGRAM -- ARGS`: how many arguments come before the `--`.
 int own_arguments(int argc, char** argv) {
@@ -83,6 +83,7 @@ int main(int argc, char** argv) {
   cli::add_list(app, action);
   cli::add_doctor(app, action);
   cli::add_selftest(app, action);
+  cli::add_attack(app, action);
   const int own = own_arguments(argc, argv);
   cli::add_sim(app, action, {argv + std::min(own + 1, argc), argv + argc});
   cli::add_descriptions(app);

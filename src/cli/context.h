@@ -52,6 +52,7 @@ void add_remove(CLI::App&, Action&);
 void add_list(CLI::App&, Action&);
 void add_doctor(CLI::App&, Action&);
 void add_selftest(CLI::App&, Action&);
+void add_attack(CLI::App&, Action&);
 // The arguments are those after `--`: they belong to the simulated program.
 void add_sim(CLI::App&, Action&, std::vector<std::string> program_arguments);
 // Hidden: `man` and `completion bash` print what is made from the help of all commands.

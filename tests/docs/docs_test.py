@@ -84,6 +84,11 @@ COMMANDS = {
         "scripts/fuzz.sh 600": Run("mkdir build-fuzz && touch build-fuzz/real-ptx && scripts/fuzz.sh 2",
                                    slow=True, needs="clang++"),
     },
+    "docs/threat-model.md": {
+        "build/assay attack --list": Run(),
+        "build/assay attack T03": Run("build/assay attack M08"),
+        "build/assay attack --fast": Run("build/assay attack --fast --list"),
+    },
     "docs/timing.md": {
         "scripts/noise.py --help": Run(),
         # Quick runs may move by more than two points; that is no fault of the document.
@@ -193,6 +198,26 @@ class Prose(unittest.TestCase):
     def test_the_readme_is_where_the_rankings_go(self):
         lines = (ROOT / "README.md").read_text().splitlines()
         self.assertEqual([lines.count(f"<!-- assay:{m} -->") for m in ("begin", "end")], [1, 1])
+
+
+class ThreatModel(unittest.TestCase):
+    """Each promise names what checks it, and that exists."""
+
+    def promises(self):
+        text = without_blocks((ROOT / "docs" / "threat-model.md").read_text())
+        return [" ".join(item.split()) for item in re.findall(r"^- (.*?)(?=^- |^#|^$)", text, re.M | re.S)]
+
+    def test_every_promise_names_a_check(self):
+        self.assertGreater(len(self.promises()), 30)
+        self.assertEqual([p for p in self.promises() if not re.search(r"\[[^\]]+\]$", p)], [])
+
+    def test_the_checks_exist(self):
+        attacks = {p.name.split("_")[0] for p in (ROOT / "tests" / "attacks").iterdir()}
+        sources = [p.read_text() for p in ROOT.glob("tests/**/*_test.cpp")]
+        suites = {(m[0], m[1]) for s in sources for m in re.findall(r"^TEST(?:_[FP])?\((\w+), (\w+)\)", s, re.M)}
+        known = attacks | {".".join(s) for s in suites} | {s for s, _ in suites} | {c.__name__ for c in (Prose, Help, Commands)}
+        named = [n for p in self.promises() for n in re.split(r",\s*", p[p.rindex("[") + 1:-1])]
+        self.assertEqual([n for n in named if n not in known], [])
 
 
 class Help(unittest.TestCase):

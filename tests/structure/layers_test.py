@@ -22,6 +22,7 @@ ALLOWED = {
             "sim/runtime/run_log.h"},
     "session": {"run", "submission", "spec"},
     "grade": {"measure", "spec", "results"},
+    "attack": {"run", "build", "sandbox", "submission", "spec", "measure", "grade"},
     "store": {"grade", "spec"},
     "report": {"grade", "measure", "results", "spec"},
 }

@@ -1,0 +1,112 @@
+#include "attack/leftovers.h"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace assay::attack {
+namespace fs = std::filesystem;
+namespace {
+
+std::vector<std::string> lines_of(const fs::path& file) {
+  std::ifstream in(file);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+void add_children(std::set<std::string>& found) {
+  for (const std::string& line : lines_of(fmt::format("/proc/self/task/{}/children", ::getpid()))) {
+    std::istringstream in(line);
+    for (std::string pid; in >> pid;) {
+      const auto name = lines_of("/proc/" + pid + "/comm");
+      found.insert(fmt::format("process {} ({})", pid, name.empty() ? "?" : name.front()));
+    }
+  }
+}
+
+void add_files(const fs::path& folder, bool own, std::set<std::string>& found) {
+  std::error_code ec;
+  for (fs::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec)) {
+    const std::string name = at->path().filename();
+    const bool unfinished = name.starts_with("assay-work-") || name.ends_with(".tmp");
+    if (name.find(kMark) != std::string::npos || (own && unfinished)) found.insert("file " + at->path().string());
+  }
+}
+
+// Of assay's making and without a process: those of other runs on this machine have one.
+void add_cgroups(std::set<std::string>& found) {
+  for (const std::string& mount : lines_of("/proc/self/mountinfo")) {
+    const std::size_t type = mount.find(" - cgroup");
+    if (type == std::string::npos) continue;
+    std::istringstream in(mount);
+    std::string field, at;
+    for (int i = 0; i < 5 && in >> field; ++i) at = field;
+    std::error_code ec;
+    fs::recursive_directory_iterator entry(at, fs::directory_options::skip_permission_denied, ec), end;
+    for (; !ec && entry != end; entry.increment(ec)) {
+      const std::string name = entry->path().filename();
+      if (name.find("assay") == std::string::npos || !entry->is_directory(ec)) continue;
+      if (lines_of(entry->path() / "cgroup.procs").empty()) found.insert("cgroup " + entry->path().string());
+    }
+  }
+}
+
+void add_lines(const char* file, const char* what, const char* marked, std::set<std::string>& found) {
+  for (const std::string& line : lines_of(file)) {
+    if (line.find(marked) != std::string::npos) found.insert(std::string(what) + " " + line);
+  }
+}
+
+// The first column that identifies: of System V's tables "key id", the counts behind change.
+void add_tables(std::set<std::string>& found) {
+  for (const char* table : {"shm", "sem", "msg"}) {
+    const auto lines = lines_of(std::string("/proc/sysvipc/") + table);
+    for (std::size_t i = 1; i < lines.size(); ++i) {
+      std::istringstream in(lines[i]);
+      std::string key, id;
+      in >> key >> id;
+      found.insert(fmt::format("System V {} {}", table, id));
+    }
+  }
+}
+
+}  // namespace
+
+Leftovers::Leftovers(std::vector<fs::path> folders) : folders_(std::move(folders)) { before_ = all(); }
+
+std::set<std::string> Leftovers::all() const {
+  std::set<std::string> found;
+  add_children(found);
+  for (const fs::path& folder : folders_) add_files(folder, true, found);
+  for (const char* shared : {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/"}) add_files(shared, false, found);
+  add_cgroups(found);
+  add_lines("/proc/self/mountinfo", "mount", "assay", found);
+  add_lines("/proc/keys", "key", kMark, found);
+  add_tables(found);
+  return found;
+}
+
+std::vector<std::string> Leftovers::since(double patience) const {
+  const auto begin = std::chrono::steady_clock::now();
+  for (;;) {
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    std::vector<std::string> left;
+    std::ranges::set_difference(all(), before_, std::back_inserter(left));
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+    if (left.empty() || waited.count() >= patience) return left;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+}  // namespace assay::attack

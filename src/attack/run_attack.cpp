@@ -1,0 +1,134 @@
+#include "attack/run_attack.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "grade/grade.h"
+#include "run/cell.h"
+#include "spec/spec.h"
+#include "util/files.h"
+
+namespace assay::attack {
+namespace fs = std::filesystem;
+namespace {
+
+const ChallengeSpec& spec_named(const Door& door, const std::string& name) {
+  return *std::ranges::find(door.specs, name, &ChallengeSpec::name);
+}
+
+bool is_timed(const CaseSpec& c) { return c.group == CaseGroup::timed || c.exclusive; }
+
+bool any_timed(const Attack& attack, const ChallengeSpec& spec) {
+  return attack.language == Language::cpp && std::ranges::any_of(attack.cases, [&](const std::string& name) {
+           const CaseSpec* const c = find_case(spec, name);
+           return c != nullptr && is_timed(*c);
+         });
+}
+
+Submission submission_in(const fs::path& folder, const Attack& attack, const std::string& model) {
+  for (Submission& s : read_submissions(folder, model, attack.challenge, "")) {
+    if (s.language == attack.language) return std::move(s);
+  }
+  throw Error(fmt::format("{} holds no {}", folder.string(), main_file(attack.language)));
+}
+
+// The cells of the attack and, where it is graded, of its twin, of which the last may be a second one.
+class Contest {
+ public:
+  Contest(const Attack& attack, const Door& door)
+      : attack_(attack),
+        spec_(spec_named(door, attack.challenge)),
+        runner_(run::real_world(door.builder), {door.tier, door.seed, filter(), 1}) {
+    lay_out(attack, door.places, false, door.scratch / "attack");
+    submissions_.push_back(submission_in(door.scratch / "attack", attack, "attack"));
+    if (attack.dimension.empty()) return;
+    lay_out_twin(attack, door.places, door.scratch / "twin");
+    const Submission twin = submission_in(door.scratch / "twin", attack, "twin");
+    submissions_.push_back(twin);
+    if (any_timed(attack, spec_)) submissions_.push_back(twin);
+  }
+
+  Observation run() {
+    for (const Submission& s : submissions_) cells_.push_back(runner_.check(spec_, s));
+    if (attack_.dimension == "tests") {
+      for (std::size_t i = 0; i < cells_.size(); ++i)
+        runner_.run_own_tests(spec_, submissions_[i], cells_[i], 1);
+    }
+    if (any_timed(attack_, spec_)) {
+      runner_.time_together(spec_, cells_);
+      for (CellResult& cell : cells_) runner_.run_exclusive(spec_, cell);
+    }
+    Observation seen = outcome_of(cells_.front());
+    if (cells_.size() > 1) compare(seen);
+    return seen;
+  }
+
+ private:
+  run::CaseFilter filter() const {
+    // Own tests are tried in whole runs only.
+    return {.quick = attack_.dimension != "tests", .named = attack_.cases};
+  }
+
+  void compare(Observation& seen) const {
+    const Observation twin = outcome_of(cells_[1]);
+    if (twin.outcome != kHonest && seen.outcome != kSkipped) {
+      throw Error(fmt::format("{}: its honest twin is {} ({})", attack_.id, twin.outcome, twin.detail));
+    }
+    if (cells_.size() > 2) seen.gain = gain();
+    const ChallengeSpec spec =
+        narrowed(spec_for(cells_[0].key.device, spec_), attack_.cases);
+    const auto score = [&](std::size_t i) { return grade(spec, cells_[i]); };
+    if (cells_.size() > 2) {
+      const Score again = score(2);
+      seen.points_gained = points_gained(score(0), score(1), &again);
+    } else {
+      seen.points_gained = points_gained(score(0), score(1), nullptr);
+    }
+  }
+
+  // Of the timed case that gained most.
+  std::optional<Gain> gain() const {
+    std::optional<Gain> most;
+    for (const CaseResult& c : cells_[0].cases) {
+      const auto same = [&](const CellResult& cell) {
+        const auto at = std::ranges::find(cell.cases, c.name, &CaseResult::name);
+        return at == cell.cases.end() ? std::vector<TimingSample>{} : at->samples;
+      };
+      const auto found = gain_of(c.samples, same(cells_[1]), same(cells_[2]));
+      if (found && (!most || found->value > most->value)) most = found;
+    }
+    return most;
+  }
+
+  const Attack& attack_;
+  const ChallengeSpec& spec_;
+  run::CellRunner runner_;
+  std::vector<Submission> submissions_;
+  std::vector<CellResult> cells_;
+};
+
+}  // namespace
+
+bool needs_quiet(const Attack& attack, const std::vector<ChallengeSpec>& specs) {
+  return any_timed(attack, *std::ranges::find(specs, attack.challenge, &ChallengeSpec::name));
+}
+
+Observation run_attack(const Attack& attack, const Door& door) { return Contest(attack, door).run(); }
+
+std::string run_neighbour(const Attack& honest, const Door& door) {
+  lay_out_twin(honest, door.places, door.scratch / "neighbour");
+  const Submission submission = submission_in(door.scratch / "neighbour", honest, "neighbour");
+  run::CellRunner runner(run::real_world(door.builder),
+                         {door.tier, door.seed, {.quick = true, .named = honest.cases}, 1});
+  const CellResult cell = runner.check(spec_named(door, honest.challenge), submission);
+  std::string all = fmt::format("build {}", code(cell.build.verdict));
+  for (const CaseResult& c : cell.cases) {
+    all += fmt::format("; {} {} error {} {}", c.name, code(c.verdict),
+                       c.error ? fmt::format("{:.17g}", *c.error) : "-", c.detail);
+  }
+  return all;
+}
+
+}  // namespace assay::attack

@@ -1,0 +1,71 @@
+#include "attack/leftovers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/ipc.h>
+#include <sys/shm.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+
+namespace assay::attack {
+namespace {
+namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr double kBrief = 0.01;
+
+TEST(Leftovers, NothingIsLeftOfNothing) {
+  const Leftovers before({});
+  EXPECT_THAT(before.since(kBrief), IsEmpty());
+}
+
+TEST(Leftovers, AMarkedFileIsWhereverItLies) {
+  const Leftovers before({});
+  const fs::path file = fs::path("/tmp") / (std::string(kMark) + "-test-" + std::to_string(::getpid()));
+  std::ofstream(file) << "x";
+  const auto left = before.since(kBrief);
+  fs::remove(file);
+  EXPECT_THAT(left, Contains("file " + file.string()));
+}
+
+TEST(Leftovers, HalfWrittenFilesCountInFoldersOfOnesOwn) {
+  std::string folder = (fs::temp_directory_path() / "leftovers_test-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const Leftovers before({folder});
+  std::ofstream(folder + "/entry.so") << "x";  // an entry of the cache may stay
+  EXPECT_THAT(before.since(kBrief), IsEmpty());
+  std::ofstream(folder + "/entry.so.7.tmp") << "x";
+  fs::create_directory(folder + "/assay-work-abc");
+  EXPECT_EQ(before.since(kBrief).size(), 2u);
+  fs::remove_all(folder);
+}
+
+TEST(Leftovers, ALivingChildCountsAndAnEndedOneDoesNot) {
+  const Leftovers before({});
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  EXPECT_THAT(before.since(kBrief), Contains(HasSubstr("process " + std::to_string(pid))));
+  ::kill(pid, SIGKILL);
+  EXPECT_THAT(before.since(5), IsEmpty());
+}
+
+TEST(Leftovers, SharedMemoryOfSystemV) {
+  const Leftovers before({});
+  const int id = ::shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600);
+  if (id < 0) GTEST_SKIP() << "no shared memory here";
+  const auto left = before.since(kBrief);
+  ::shmctl(id, IPC_RMID, nullptr);
+  EXPECT_THAT(left, Contains("System V shm " + std::to_string(id)));
+}
+
+}  // namespace
+}  // namespace assay::attack

@@ -1,0 +1,16 @@
+// attack: says of whatever is hard that it does not support it
+// challenge: fused_softmax_topk
+// cases: basic wide ties_all ties_boundary
+// expect: NS | WA
+// variants: large later
+// dimension: correctness
+#include "target.h"
+
+int attack(Call& call) {
+#if ATTACK_VARIANT == 0
+  return call.outputs[0].bytes > 1024 ? ASSAY_ENOTSUP : call.honest();
+#else
+  static int calls = 0;
+  return ++calls > 1 ? ASSAY_ENOTSUP : call.honest();
+#endif
+}

@@ -1,0 +1,18 @@
+// attack: ends the process in the middle of a call, as if all were well
+// challenge: fused_softmax_topk
+// cases: basic
+// expect: RE
+// variants: exit _exit quick_exit
+#include "bare.h"
+
+#include <cstdlib>
+
+int attack(assay_ctx*) {
+#if ATTACK_VARIANT == 0
+  std::exit(0);
+#elif ATTACK_VARIANT == 1
+  _exit(0);
+#else
+  std::quick_exit(0);
+#endif
+}

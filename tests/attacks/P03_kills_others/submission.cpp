@@ -1,0 +1,14 @@
+// attack: sends SIGKILL to its group, to everybody, to pid 1, to its parent
+// challenge: fused_softmax_topk
+// cases: basic
+// expect: SV
+// variants: group all init parent
+#include "bare.h"
+
+#include <csignal>
+
+int attack(assay_ctx*) {
+  const int whom[] = {0, -1, 1, getppid()};
+  kill(whom[ATTACK_VARIANT], SIGKILL);
+  return kGotIt;
+}

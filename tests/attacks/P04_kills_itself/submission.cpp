@@ -1,0 +1,13 @@
+// attack: raises SIGKILL, which is what the kernel does to who has too much memory
+// challenge: fused_softmax_topk
+// cases: basic
+// expect: RE | SV
+// tiers: namespaces
+#include "bare.h"
+
+#include <csignal>
+
+int attack(assay_ctx*) {
+  raise(SIGKILL);
+  return kGotIt;
+}

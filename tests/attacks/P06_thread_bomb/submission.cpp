@@ -1,0 +1,16 @@
+// attack: starts threads until none can be had
+// challenge: fused_softmax_topk
+// cases: basic
+// expect: RE | honest | MLE
+#include "target.h"
+
+#include <thread>
+
+int attack(Call& call) {
+  try {
+    for (int i = 0; i < 100000; ++i) std::thread([] { pause(); }).detach();
+  } catch (const std::exception&) {
+    return call.honest();
+  }
+  return kGotIt;
+}

@@ -1,0 +1,14 @@
+// attack: waits for a lock that it holds
+// challenge: fused_softmax_topk
+// cases: basic
+// expect: TLE-idle
+#include "bare.h"
+
+#include <mutex>
+
+int attack(assay_ctx*) {
+  static std::mutex lock;
+  lock.lock();
+  lock.lock();
+  return kGotIt;
+}

@@ -1,0 +1,18 @@
+// attack: never finishes when the process ends
+// challenge: fused_softmax_topk
+// cases: basic
+// expect: honest
+#include "target.h"
+
+#include <cstdlib>
+
+[[gnu::destructor]] static void stay() {
+  for (;;) pause();
+}
+
+int attack(Call& call) {
+  static const int once = std::atexit([] {
+    for (;;) pause();
+  });
+  return once == 0 ? call.honest() : kGotIt;
+}

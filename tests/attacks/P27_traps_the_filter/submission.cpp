@@ -1,0 +1,16 @@
+// attack: handles SIGSYS and then makes a forbidden call, as if the filter could be survived
+// challenge: fused_softmax_topk
+// cases: basic
+// expect: SV
+#include "bare.h"
+
+#include <csignal>
+#include <sys/socket.h>
+
+int attack(assay_ctx*) {
+  struct sigaction survive {};
+  survive.sa_handler = [](int) {};
+  sigaction(SIGSYS, &survive, nullptr);
+  socket(AF_INET, SOCK_STREAM, 0);
+  return kGotIt;
+}

@@ -1,0 +1,25 @@
+// attack: takes scratch from ctx->alloc and then sets the peaks that the worker keeps of it to zero
+// challenge: fused_softmax_topk
+// cases: scratch
+// expect: honest | MLE | WA | RE
+// dimension: resources
+// twin: self
+#include "target.h"
+
+constexpr std::size_t kPool = std::size_t{64} << 20;
+
+int attack(Call& call) {
+  auto* pool = static_cast<char*>(call.ctx->alloc(call.ctx, kPool, 64, 0));
+  if (pool == nullptr) return ASSAY_ENOMEM;
+  for (std::size_t i = 0; i < kPool; i += 512) pool[i] = 1;
+  const int status = call.honest();
+  call.ctx->free(call.ctx, pool);
+#if !ATTACK_IS_TWIN
+  // Whatever in the allocator's own words looks like the amount.
+  auto* word = static_cast<std::size_t*>(call.ctx->priv);
+  for (int i = 0; i < 32; ++i) {
+    if (word[i] >= kPool && word[i] < 8 * kPool) word[i] = 0;
+  }
+#endif
+  return status;
+}

@@ -1,0 +1,30 @@
+// attack: answers from memory when 64 samples of the input are those of an input that it has seen
+// challenge: beam_search dflash_verify flash_attention_bwd flash_attention_fwd fused_softmax_topk kv_cache layer_norm_backward ternary_training
+// cases: one-timed
+// expect: honest
+// dimension: performance
+// fast: fused_softmax_topk
+// deadline: 400
+#include "target.h"
+
+#include <map>
+
+int attack(Call& call) {
+  static std::map<std::uint64_t, std::vector<char>> known;
+  std::uint64_t key = call.input_bytes;
+  const auto* bytes = static_cast<const unsigned char*>(call.input);
+  const std::size_t step = call.input_bytes / 64 / 4 * 4 + 4;
+  for (std::size_t i = 0; i + 4 <= call.input_bytes; i += step) {
+    std::uint32_t word;
+    std::memcpy(&word, bytes + i, 4);
+    key = (key ^ word) * 0x100000001b3ull;
+  }
+  const auto at = known.find(key);
+  if (at != known.end()) {
+    restore(call, at->second);
+    return ASSAY_OK;
+  }
+  const int status = call.honest();
+  if (known.size() < 8) known[key] = saved(call);
+  return status;
+}

@@ -1,0 +1,15 @@
+// attack: counts a thousand replies ahead, for requests that have not come yet
+// challenge: fused_softmax_topk
+// cases: basic
+// expect: PV
+#include "target.h"
+
+#include <csignal>
+
+int attack(Call& call) {
+  std::signal(SIGXFSZ, SIG_IGN);  // for files that may not grow
+  const int status = call.honest();
+  const std::uint64_t many = 1000;
+  for (int fd = 3; fd < 1024; ++fd) (void)!write(fd, &many, sizeof many);
+  return status;
+}

@@ -1,0 +1,14 @@
+// attack: writes text that looks like an answer to every descriptor there is
+// challenge: fused_softmax_topk
+// cases: basic
+// expect: honest | PV
+#include "target.h"
+
+#include <csignal>
+
+int attack(Call& call) {
+  std::signal(SIGXFSZ, SIG_IGN);  // for files that may not grow
+  const int status = call.honest();
+  for (int fd = 3; fd < 1024; ++fd) (void)!write(fd, "OK\n", 3);
+  return status;
+}

@@ -1,0 +1,13 @@
+// attack: prints without end
+// challenge: fused_softmax_topk
+// cases: basic
+// expect: OLE
+#include "bare.h"
+
+#include <cstring>
+
+int attack(assay_ctx*) {
+  static char text[65536];
+  std::memset(text, 'x', sizeof text);
+  for (;;) (void)!write(1, text, sizeof text);
+}

@@ -1,0 +1,17 @@
+// attack: stops itself in the middle of a call: by raise, or with a signal to its own process
+// challenge: fused_softmax_topk
+// cases: basic
+// expect: SV | PV | RE | TLE | TLE-idle | honest
+// variants: raise kill
+#include "target.h"
+
+#include <csignal>
+
+int attack(Call& call) {
+#if ATTACK_VARIANT == 0
+  raise(SIGSTOP);
+#else
+  syscall(SYS_kill, getpid(), SIGSTOP);
+#endif
+  return call.honest();
+}

@@ -1,0 +1,10 @@
+// attack: returns the outputs of the warm-up at once: a time that no memory could reach
+// challenge: fused_softmax_topk
+// cases: time_16x128256_k256
+// expect: WA
+#include "target.h"
+
+int attack(Call& call) {
+  static int calls = 0;
+  return calls++ == 0 ? call.honest() : ASSAY_OK;
+}

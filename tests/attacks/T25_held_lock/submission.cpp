@@ -1,0 +1,29 @@
+// attack: a thread holds the lock of the allocator behind ctx->priv: what the harness asks for between
+// calls then waits for the attack, which computes meanwhile
+// challenge: fused_softmax_topk
+// cases: time_16x128256_k256
+// expect: honest | PV | WA | RE | TLE | TLE-idle
+// dimension: performance
+// deadline: 300
+#include "target.h"
+
+#include <pthread.h>
+
+#include <thread>
+
+int attack(Call& call) {
+  static bool started = false;
+  if (!started) {
+    auto* lock = static_cast<pthread_mutex_t*>(call.ctx->priv);  // the first member of what stands there
+    std::thread([lock] {
+      for (;;) {
+        pthread_mutex_lock(lock);
+        usleep(200000);
+        pthread_mutex_unlock(lock);
+        usleep(1);
+      }
+    }).detach();
+    started = true;
+  }
+  return call.honest();
+}
