@@ -14,6 +14,7 @@
 #include "measure/machine.h"
 #include "sandbox/worker_image.h"
 #include "util/files.h"
+#include "util/stop.h"
 
 namespace assay::cli {
 namespace {
@@ -152,6 +153,7 @@ int execute(const Context& context, const HarnessOptions& options, bool json) {
   examine_isolation(tier, findings);
   examine_builder(context, tier.tier, options, findings);
   examine_machine(findings);
+  check_stop();  // what was tried ended with the request
   if (json) {
     print_json(findings);
   } else {
