@@ -1,66 +1,145 @@
 #!/usr/bin/env bash
-# Fuzzes the PTX parser with libFuzzer for SECONDS (default 120). The corpus grows in build-fuzz/corpus;
-# inputs that break something are kept in build-fuzz/crashes.
+# Fuzzes what reads the bytes of submissions and strangers, each target for SECONDS (default 120), all of
+# them or the named ones; --list names them. What is built and found lies in build-fuzz: a corpus a target
+# that grows from run to run, and in crashes/ the inputs that break something.
 # Exit status: 0 nothing found, 1 a finding, 2 something is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-seconds=${1:-120}
-case "$seconds" in
-  "" | *[!0-9]*)
-    echo "usage: scripts/fuzz.sh [SECONDS]" >&2
-    exit 2
+
+all=()
+for source in tests/fuzz/*_fuzzer.cpp; do
+  all+=("$(basename "$source" _fuzzer.cpp)")
+done
+usage() {
+  echo "usage: scripts/fuzz.sh [SECONDS] [TARGET...]; targets: ${all[*]}" >&2
+  exit 2
+}
+if [ "${1:-}" = --list ]; then
+  printf '%s\n' "${all[@]}"
+  exit
+fi
+seconds=120
+case "${1:-}" in
+  "") ;;
+  *[!0-9]*) ;;
+  *)
+    seconds=$1
+    shift
     ;;
 esac
+targets=("${@:-${all[@]}}")
+for target in "${targets[@]}"; do
+  [ -e "tests/fuzz/${target}_fuzzer.cpp" ] || usage
+done
 
 clang=$(command -v clang++ || command -v clang++-14 || true)
 if [ -z "$clang" ] || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |
   "$clang" -x c++ - -fsanitize=fuzzer,address,undefined -o /dev/null 2>/dev/null; then
   echo "clang++ with libFuzzer is missing; install it as root:" >&2
-  echo "  apt-get install clang libclang-rt-14-dev libfmt-dev" >&2
+  echo "  apt-get install clang libclang-rt-14-dev" >&2
   exit 2
 fi
 
 build=build-fuzz
-mkdir -p "$build/corpus" "$build/crashes"
-"$clang" -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-  -DFMT_HEADER_ONLY -Isrc src/sim/ptx/*.cpp tests/sim/fuzz/ptx_parser_fuzzer.cpp -o "$build/ptx_parser_fuzzer"
-cp tests/sim/fuzz/seeds/*.ptx "$build/corpus/"
+mkdir -p "$build/corpus" "$build/crashes" "$build/logs"
+cmake --preset fuzz -DCMAKE_CXX_COMPILER="$clang" >"$build/logs/cmake" 2>&1 || {
+  cat "$build/logs/cmake" >&2
+  exit 2
+}
+echo "Building ${#targets[@]} fuzzers"
+cmake --build --preset fuzz --target "${targets[@]/%/_fuzzer}" >"$build/logs/build" 2>&1 || {
+  tail -n 30 "$build/logs/build" >&2
+  exit 2
+}
+
+# The corpus of a target begins with its own seeds and with real files of its kind.
+seed() {
+  local target=$1 corpus=$build/corpus/$1
+  mkdir -p "$corpus"
+  [ ! -d "tests/fuzz/seeds/$target" ] || cp "tests/fuzz/seeds/$target"/* "$corpus/"
+  case "$target" in
+    ptx_parser) real_ptx "$corpus" ;;
+    spec)
+      for spec in challenges/*/spec.json; do
+        cp "$spec" "$corpus/$(basename "$(dirname "$spec")")"
+      done
+      ;;
+    board | evidence | run_record) python3 tests/fuzz/small_results.py "$target" results "$corpus" ;;
+  esac
+}
 
 # Where nvcc is installed, what it makes of the challenges' own kernels: a file for each function, with
 # what precedes the first one.
-nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc || true)
-if [ -n "$nvcc" ] && [ ! -e "$build/real-ptx" ]; then
+real_ptx() {
+  local nvcc name
+  nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc || true)
+  if [ -z "$nvcc" ] || [ -e "$build/real-ptx" ]; then
+    return
+  fi
   for source in challenges/*/naive.cu submissions/*/*/submission.cu; do
     name=$(basename "$(dirname "$source")")
     "$nvcc" -std=c++17 -O3 -w -arch=compute_90 -ptx -Iinclude "-Ichallenges/$name" -o "$build/source.ptx" "$source" || continue
-    awk -v prefix="$build/corpus/$(dirname "$source" | tr / -)" '
+    awk -v prefix="$1/$(dirname "$source" | tr / -)" '
       /^(\.visible |\.weak )*\.(entry|func) / { file = sprintf("%s-%d.ptx", prefix, ++n); printf "%s", head >file }
       /^\/\// { next }
       n == 0 { head = head $0 "\n"; next }
       { print >file }' "$build/source.ptx"
   done
   touch "$build/real-ptx"
-fi
+}
 
 # Words that random bytes would hardly become.
-for word in .version .target .address_size .visible .extern .weak .common .entry .func .param .reg \
-  .global .const .shared .local .align .attribute .managed .ptr .v4 .pred .b8 .b32 .b64 .b128 .f32 .f64 \
-  .maxntid .reqntid .minnctapersm .noreturn .pragma .explicitcluster .reqnctapercluster .branchtargets \
-  .calltargets .callprototype .alias .file .loc .section function_name inlined_at generic '0xFF(' \
-  '@!%p1' '%r<9>' '%tid.x' WARP_SZ call bra brx.idx 0f3F800000 0d3FF0000000000000 1.5e3 0b101 017U '[%rd1+-4]' \
-  '_|' '::' '<<' '(.s64)' '/*' '*/' '//'; do
-  printf '"%s"\n' "$word"
-done >"$build/ptx.dict"
+words() {
+  case "$1" in
+    ptx_parser | device_messages)
+      for word in .version .target .address_size .visible .extern .weak .common .entry .func .param .reg \
+        .global .const .shared .local .align .attribute .managed .ptr .v4 .pred .b8 .b32 .b64 .b128 .f32 .f64 \
+        .maxntid .reqntid .minnctapersm .noreturn .pragma .explicitcluster .reqnctapercluster .branchtargets \
+        .calltargets .callprototype .alias .file .loc .section function_name inlined_at generic '0xFF(' \
+        '@!%p1' '%r<9>' '%tid.x' WARP_SZ call bra brx.idx 0f3F800000 0d3FF0000000000000 1.5e3 0b101 017U \
+        '[%rd1+-4]' '_|' '::' '<<' '(.s64)' '/*' '*/' '//'; do
+        printf '"%s"\n' "$word"
+      done
+      ;;
+    fat_binary)
+      printf '"%s"\n' '\x50\xed\x55\xba' '\x01\x00' '\x40\x00\x00\x00' '\x10\x00' '.version 8.0'
+      ;;
+    text)
+      printf '"%s"\n' '\x1b[2J' '\xc2\x9b' '\xe2\x80\xae' '<script>' '](http:' '| --- |' ':smile:' 'www.' \
+        "undefined reference to \`" 'ld: ' ": in function \`" 'not supported on .target' 'requires .target'
+      ;;
+    *)
+      # The keys and words of the house's own JSON.
+      cat challenges/*.schema.json src/grade/*.cpp src/results/*.cpp src/spec/spec.cpp src/store/run_record.cpp |
+        grep -oE '"[a-z0-9_]{2,24}"' | sort -u
+      printf '"%s"\n' '1e308' '-0.0' '\\u001b' '\\ud800' '18446744073709551615' '[[' '{}' 'nan' '-inf'
+      ;;
+  esac
+}
 
-echo "Fuzzing the PTX parser for $seconds s"
-status=0
-"$build/ptx_parser_fuzzer" -max_total_time="$seconds" -dict="$build/ptx.dict" -max_len=65536 -timeout=20 \
-  -rss_limit_mb=2048 -print_final_stats=1 -verbosity=1 -artifact_prefix="$build/crashes/" "$build/corpus" \
-  >"$build/log" 2>&1 || status=$?
-grep -E '^stat::(number_of_executed_units|average_exec_per_sec|peak_rss_mb)|^#[0-9]+[[:space:]]+DONE' "$build/log" || true
-if [ "$status" -ne 0 ]; then
-  echo "A finding; see $build/log. Inputs that break the parser:" >&2
-  ls "$build/crashes" >&2
+fuzz() {
+  local target=$1 status=0
+  seed "$target"
+  words "$target" >"$build/$target.dict"
+  mkdir -p "$build/crashes/$target"
+  echo "Fuzzing $target for $seconds s"
+  "$build/tests/fuzz/${target}_fuzzer" -max_total_time="$seconds" -dict="$build/$target.dict" -max_len=65536 \
+    -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=1 -artifact_prefix="$build/crashes/$target/" \
+    "$build/corpus/$target" >"$build/logs/$target" 2>&1 || status=$?
+  grep -E '^stat::(number_of_executed_units|average_exec_per_sec|peak_rss_mb)|^#[0-9]+[[:space:]]+DONE' \
+    "$build/logs/$target" || true
+  if [ "$status" -ne 0 ]; then
+    echo "A finding; see $build/logs/$target. Inputs that break $target:" >&2
+    ls "$build/crashes/$target" >&2
+    return 1
+  fi
+}
+
+found=0
+for target in "${targets[@]}"; do
+  fuzz "$target" || found=1
+done
+if [ "$found" -ne 0 ]; then
   exit 1
 fi
 echo "Nothing found."

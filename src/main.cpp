@@ -6,10 +6,14 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <new>
 #include <string_view>
+#include <system_error>
 
 #include "cli/context.h"
-#include "util/files.h"
+#include "cli/output.h"
+#include "util/process_limits.h"
+#include "util/stop.h"
 #include "version.h"
 
 namespace {
@@ -34,8 +38,13 @@ constexpr const char* kFooter =
     "         the working directory\n"
     "  CACHE  what was compiled: ROOT/.cache, or with an installation\n"
     "         $XDG_CACHE_HOME/assay (~/.cache/assay)\n"
-    "\nExit status: 0 done (whatever the grades), 1 a --check, selftest or attack failed, 2 usage"
-    " or harness error.\n";
+    "
+Exit status: 0 done (whatever the grades), 1 a --check, selftest or attack failed, 2 usage
+"
+    "or harness error, 130, 143 or 129 ended early and cleanly by Ctrl-C (SIGINT), SIGTERM or
+"
+    "SIGHUP, 141 nobody reads the output.
+";
 
 // `assay sim PROGRAM -- ARGS`: how many arguments come before the `--`.
 int own_arguments(int argc, char** argv) {
@@ -54,19 +63,8 @@ bool processor_suffices() {
 #endif
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int parse_and_run(int argc, char** argv) {
   using namespace assay;
-  if (!processor_suffices()) {
-    std::fputs(
-        "assay: this package needs a processor with AVX2, BMI2 and FMA: build assay from its "
-        "sources\n",
-        stderr);
-    return cli::kUsageOrHarnessError;
-  }
-  ::prctl(PR_SET_DUMPABLE, 0);  // no submission may read this process, whatever its uid
-  ::signal(SIGPIPE, SIG_IGN);
   CLI::App app(kAbout, "assay");
   app.require_subcommand(1);
   app.set_version_flag("--version", fmt::format("assay {} ({})", kVersion, kCommit));
@@ -90,11 +88,47 @@ int main(int argc, char** argv) {
   app.footer(kFooter);  // now, for commands inherit what stands before
   try {
     app.parse(own, argv);
-    return action(cli::find_context(root));
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? cli::kDone : cli::kUsageOrHarnessError;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "assay: {}\n", e.what());
+  }
+  return action(cli::find_context(root));
+}
+
+int failed(const std::exception& fault) {
+  using namespace assay;
+  if (stop_signal() != 0) return 128 + stop_signal();  // what ended with the request is no fault
+  const auto* system = dynamic_cast<const std::system_error*>(&fault);
+  if (system != nullptr && std::ferror(stdout) != 0)
+    return cli::output_failed(system->code().value());
+  if (dynamic_cast<const std::bad_alloc*>(&fault) != nullptr) {
+    std::fputs("assay: out of memory: end other programs, or raise the limit on memory\n", stderr);
+  } else {
+    cli::tell(fmt::format("assay: {}\n", fault.what()));
+  }
+  return cli::kUsageOrHarnessError;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace assay;
+  if (!processor_suffices()) {
+    std::fputs(
+        "assay: this package needs a processor with AVX2, BMI2 and FMA: build assay from its "
+        "sources\n",
+        stderr);
     return cli::kUsageOrHarnessError;
+  }
+  open_standard_files();
+  ::prctl(PR_SET_DUMPABLE, 0);  // no submission may read this process, whatever its uid
+  ::signal(SIGPIPE, SIG_IGN);   // a closed pipe is an error of the write, which loses no result
+  ::signal(SIGXFSZ, SIG_IGN);   // so is a file that would become too large
+  try {
+    stop_on_signals();
+    return cli::after_output(parse_and_run(argc, argv));
+  } catch (const Stopped&) {
+    return 128 + stop_signal();
+  } catch (const std::exception& fault) {
+    return failed(fault);
   }
 }

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "cli/output.h"
 #include "store/migrate.h"
 #include "util/files.h"
 
@@ -12,16 +13,16 @@ namespace fs = std::filesystem;
 
 Scoreboard open_board(const fs::path& folder) {
   try {
-    fmt::print(stderr, "{}", store::migrate(folder));
+    tell(store::migrate(folder));
   } catch (const Error& e) {
-    fmt::print(stderr, "the board stays as it is: {}\n", e.what());
+    tell(fmt::format("the board stays as it is: {}\n", e.what()));
   }
   return store::read_board(folder);
 }
 
 Scoreboard open_board_to_change(const fs::path& folder) {
   require_writable_directory(folder);
-  fmt::print(stderr, "{}", store::migrate(folder));
+  tell(store::migrate(folder));
   return store::read_board(folder);
 }
 

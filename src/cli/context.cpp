@@ -69,9 +69,9 @@ Context find_context(const std::string& root_option) {
   const fs::path root = find_root(root_option);
   std::error_code ignored;
   if (fs::equivalent(root, shared_folder(), ignored)) {
-    return {root, fs::current_path(), user_cache()};
+    return {root, fs::current_path(), user_cache(), root_option};
   }
-  return {root, root, root / ".cache"};
+  return {root, root, root / ".cache", root_option};
 }
 
 std::vector<ChallengeSpec> load_specs(const Context& context, const std::vector<std::string>& names,

@@ -14,13 +14,15 @@ class App;
 
 namespace assay::cli {
 
-// Exit statuses. 0: done, whatever the grades.
+// Exit statuses. 0: done, whatever the grades. 128 + N: signal N asked for the end (util/stop.h), or
+// nobody reads the output (output.h).
 inline constexpr int kDone = 0, kCheckFailed = 1, kUsageOrHarnessError = 2;
 
 struct Context {
   std::filesystem::path root;   // the folder that holds challenges/ and include/; only read
   std::filesystem::path work;   // the folder of submissions/, results/ and the README to update
   std::filesystem::path cache;  // of built submissions, unless --cache names another
+  std::string named_root{};     // as the user gave it, "" where it was found
 
   std::filesystem::path challenges() const { return root / "challenges"; }
   std::filesystem::path submissions() const { return work / "submissions"; }

@@ -15,6 +15,7 @@
 #include "sandbox/memory_group.h"
 #include "sandbox/worker_image.h"
 #include "util/files.h"
+#include "util/stop.h"
 
 namespace assay::cli {
 namespace {
@@ -168,6 +169,7 @@ int execute(const Context& context, const HarnessOptions& options, bool json) {
   examine_memory(findings);
   examine_builder(context, tier.tier, options, findings);
   examine_machine(findings);
+  check_stop();  // what was tried ended with the request
   if (json) {
     print_json(findings);
   } else {

@@ -2,16 +2,19 @@
 
 #include <fmt/format.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <set>
 
 #include "assay/parallel.h"
+#include "cli/output.h"
 #include "measure/machine.h"
 #include "run/challenge_registry.h"
 #include "sandbox/worker_image.h"
 #include "util/files.h"
+#include "util/process_limits.h"
 #include "util/text.h"
 
 namespace assay::cli {
@@ -68,6 +71,12 @@ ExternalFiles external_files(const std::string& corpus) {
 
 Harness set_up(const Context& context, const HarnessOptions& options) {
   Harness harness;
+  raise_open_files();
+  if (::access("/proc/self/status", R_OK) != 0) {
+    throw Error(
+        "/proc is not there, which tells how much memory a submission takes: mount it as root with "
+        "`mount -t proc proc /proc`");
+  }
   harness.tier = sandbox::find_tier(sandbox::worker_image_fd());
   if (harness.tier.tier == sandbox::Tier::none && !options.unsafe) {
     throw Error(fmt::format(
@@ -108,7 +117,7 @@ std::vector<Submission> select_submissions(const std::filesystem::path& folder,
   std::vector<std::string> challenges, warnings;
   for (const ChallengeRow& row : challenge_rows()) challenges.emplace_back(row.name);
   std::vector<Submission> all = find_submissions(folder, challenges, warnings);
-  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const std::string& warning : warnings) tell(fmt::format("warning: {}\n", warning));
   std::erase_if(all, [&](const Submission& s) {
     return std::ranges::find(specs, s.challenge, &ChallengeSpec::name) == specs.end() ||
            (device && device != s.device());

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/context.h"
+#include "cli/output.h"
 #include "submission/submission.h"
 #include "util/text.h"
 
@@ -71,7 +72,7 @@ int execute(const Context& context, const ListCommand& c) {
   const std::vector<Submission> submissions = find_submissions(
       c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions), names,
       warnings);
-  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const std::string& warning : warnings) tell(fmt::format("warning: {}\n", warning));
   if (c.json) {
     fmt::print("{}\n", as_json(specs, submissions).dump(1));
     return kDone;

@@ -7,7 +7,9 @@
 
 #include "cli/boards.h"
 #include "cli/context.h"
+#include "cli/output.h"
 #include "store/merge_folders.h"
+#include "util/stop.h"
 
 namespace assay::cli {
 namespace {
@@ -55,10 +57,18 @@ int merge_all(const Context& context, const Options& o) {
   const fs::path results = o.results.empty() ? context.results() : fs::path(o.results);
   open_board_to_change(results);
   std::size_t taken = 0;
-  for (const store::IncomingResults& incoming : all) {
-    const store::MergeCount count = store::merge_results(results, incoming, o.prefer);
-    fmt::print("{}\n", in_words(incoming, count));
-    taken += count.taken();
+  try {
+    for (const store::IncomingResults& incoming : all) {
+      const store::MergeCount count = store::merge_results(results, incoming, o.prefer);
+      fmt::print("{}\n", in_words(incoming, count));
+      taken += count.taken();
+    }
+  } catch (const Stopped&) {
+    tell(
+        fmt::format("stopped by {}: what was taken in until then is stored; the same command again "
+                    "takes in the rest\n",
+                    stop_signal_name()));
+    throw;
   }
   if (taken > 0) fmt::print("`assay report` brings the rankings up to date\n");
   return kDone;

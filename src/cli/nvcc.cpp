@@ -3,18 +3,22 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <poll.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <regex>
 
 #include "util/fd.h"
 #include "util/files.h"
+#include "util/stop.h"
 
 namespace assay::cli {
 namespace fs = std::filesystem;
@@ -41,12 +45,19 @@ std::vector<fs::path> candidates() {
   return found;
 }
 
+// Whether the process of a pidfd has exited. Where there are none, waiting for it tells.
+bool ended(int pidfd) {
+  pollfd entry{pidfd, POLLIN, 0};
+  return pidfd < 0 || ::poll(&entry, 1, 0) != 0;
+}
+
 struct Spawned {
   int status = 0;      // of waitpid
   std::string output;  // of stdout, if it was captured
 };
 
-// Runs a command to its end. Its stdout is captured, or goes where stderr goes.
+// Runs a command to its end, or to the end of assay: with all that it started. Its stdout is captured,
+// or goes where stderr goes.
 Spawned spawn(const std::vector<std::string>& command, bool capture, const fs::path& temporary) {
   Pipe pipe = make_pipe();
   std::vector<char*> argv;
@@ -63,20 +74,38 @@ Spawned spawn(const std::vector<std::string>& command, bool capture, const fs::p
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, capture ? pipe.write.get() : STDERR_FILENO,
                                      STDOUT_FILENO);
+  posix_spawnattr_t attributes;  // a process group of its own, to be ended as one
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t pid = 0;
-  const int failed = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), env.data());
+  const int failed = ::posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), env.data());
+  ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed != 0)
     throw Error(fmt::format("cannot start {}: {}", command[0], std::strerror(failed)));
   pipe.write.reset();
 
   Spawned result;
-  char chunk[4096];
-  ssize_t n;
-  while ((n = ::read(pipe.read.get(), chunk, sizeof chunk)) > 0)
-    result.output.append(chunk, static_cast<std::size_t>(n));
+  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  // Its output ends with it: without capture the pipe closes at once.
+  for (bool reading = true; reading || !ended(process.get());) {
+    pollfd entries[] = {{reading ? pipe.read.get() : -1, POLLIN, 0},
+                        {reading ? -1 : process.get(), POLLIN, 0},
+                        {stop_fd(), POLLIN, 0}};
+    if (::poll(entries, 3, -1) < 0 && errno != EINTR) break;
+    if (stop_signal() != 0) {
+      ::kill(-pid, SIGKILL);
+      break;
+    }
+    char chunk[4096];
+    if (entries[0].revents == 0) continue;
+    const ssize_t n = ::read(pipe.read.get(), chunk, sizeof chunk);
+    if (n > 0) result.output.append(chunk, static_cast<std::size_t>(n));
+    reading = n > 0 || (n < 0 && errno == EINTR);
+  }
   while (::waitpid(pid, &result.status, 0) < 0 && errno == EINTR) {
   }
+  check_stop();
   return result;
 }
 

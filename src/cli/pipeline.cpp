@@ -2,30 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <ctime>
 #include <utility>
 
+#include "util/clock.h"
 #include "util/files.h"
 #include "version.h"
 
 namespace assay::cli {
-namespace {
-
-std::string utc(const char* format) {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, format, &parts);
-  return text;
-}
-
-}  // namespace
-
 store::RunStart new_run(const Harness& harness, std::uint64_t seed, nlohmann::json options) {
   store::RunStart run;
   run.run_id = make_run_id(seed);
-  run.started_at = utc("%Y-%m-%dT%H:%M:%SZ");
+  run.started_at = utc_now();
   run.options = std::move(options);
   run.seed = seed;
   run.machine = harness.machine;
@@ -35,7 +22,7 @@ store::RunStart new_run(const Harness& harness, std::uint64_t seed, nlohmann::js
 }
 
 std::string make_run_id(std::uint64_t seed) {
-  return fmt::format("{}-{:08x}", utc("%Y-%m-%dT%H-%M-%SZ"), seed & 0xffffffffu);
+  return fmt::format("{}-{:08x}", utc_now("%Y-%m-%dT%H-%M-%SZ"), seed & 0xffffffffu);
 }
 
 const ChallengeSpec& spec_named(const std::vector<ChallengeSpec>& specs, const std::string& name) {

@@ -6,8 +6,10 @@
 
 #include "cli/boards.h"
 #include "cli/context.h"
+#include "cli/output.h"
 #include "report/rankings.h"
 #include "util/files.h"
+#include "util/stop.h"
 
 namespace assay::cli {
 namespace {
@@ -39,8 +41,8 @@ fs::path own_readme(const Context& context) {
   fs::path file = context.work / "README.md";
   if (!fs::exists(file)) return {};
   if (has_marker(read_file(file))) return file;
-  fmt::print(stderr, "{} is left alone: it has no lines '{}' and '{}'\n", file.string(),
-             kSectionBegin, kSectionEnd);
+  tell(fmt::format("{} is left alone: it has no lines '{}' and '{}'\n", file.string(),
+                   kSectionBegin, kSectionEnd));
   return {};
 }
 
@@ -100,7 +102,7 @@ int check(const std::vector<Document>& all) {
   int status = kDone;
   for (const Document& d : all) {
     if (d.before == d.after) continue;
-    fmt::print(stderr, "{} is out of date: run `assay report` and commit it\n", d.file.string());
+    tell(fmt::format("{} is out of date: run `assay report` and commit it\n", d.file.string()));
     status = kCheckFailed;
   }
   return status;
@@ -118,7 +120,10 @@ int report(const Context& context, const Options& o) {
   const auto all = documents(find_targets(context, o), board, load_specs(context));
   if (o.check && check(all) != kDone) return kCheckFailed;
   if (!o.check) {
-    for (const Document& d : all) write(d);
+    for (const Document& d : all) {
+      check_stop();
+      write(d);
+    }
   }
   fmt::print("the rankings show the board as it is: {} results\n", board.entries.size());
   return kDone;

@@ -7,12 +7,14 @@
 #include <span>
 
 #include "assay/parallel.h"
+#include "cli/output.h"
 #include "cli/pipeline.h"
 #include "cli/run_cells.h"
 #include "measure/machine.h"
 #include "report/terminal.h"
 #include "spec/spec.h"
 #include "util/files.h"
+#include "util/stop.h"
 #include "util/text.h"
 
 namespace assay::cli {
@@ -83,6 +85,7 @@ int replay_case(const Harness& harness, const RerunCommand& c, const ChallengeSp
   CellResult cell = runner.check(spec, submission);
   runner.time_together(spec, std::span(&cell, 1));
   runner.run_exclusive(spec, cell);
+  check_stop();  // what ran ended with the request: the result says nothing
   if (cell.build.verdict != Verdict::ok) {
     fmt::print("{}: {}\n{}\n", code(cell.build.verdict), description(cell.build.verdict),
                cell.build.log);
@@ -109,15 +112,20 @@ int execute(const Context& context, const RerunCommand& c) {
   calibrate(harness.machine);
   store::ResultStore store(c.results.empty() ? context.results()
                                              : std::filesystem::path(c.results));
-  fmt::print(stderr, "{}", store.migration());
+  tell(store.migration());
   run::CellRunner runner(run::real_world(*harness.builder),
                          {harness.tier.tier, seed, {}, simulator_threads(1)});
   store.start(new_run(harness, seed, {{"models", {c.model}}, {"challenges", {c.challenge}}}));
   std::vector<BoardEntry> entries;
-  {
+  try {
     Progress progress(1);
     entries = run_cells(harness, runner, specs, {submission},
                         static_cast<std::size_t>(available_cores()), store, progress);
+  } catch (const Stopped&) {
+    store.finish();  // it is no run for --resume
+    tell(fmt::format("stopped by {}: nothing was stored, and the board is as it was\n",
+                     stop_signal_name()));
+    throw;
   }
   store.finish();
   fmt::print("{}", summary(entries, specs));
@@ -133,7 +141,9 @@ void add_rerun(CLI::App& app, Action& action) {
       "\nGrades the answer and stores it like `assay run`. With --case it runs that case alone,\n"
       "prints what was measured and stores nothing; with the --seed of a run, which `assay show`\n"
       "prints, the case has the inputs that it had there.\n"
-      "\nExit status: 0 done, whatever the verdict; 2 wrong usage, or the harness failed.\n"
+      "\nExit status: 0 done, whatever the verdict; 2 wrong usage, or the harness failed; 130, "
+      "143\n"
+      "or 129 stopped by SIGINT, SIGTERM or SIGHUP.\n"
       "\nExamples:\n"
       "  assay rerun textbook CHALLENGE --device cpu\n"
       "  assay rerun textbook CHALLENGE --device cpu --case CASE --seed 7\n"

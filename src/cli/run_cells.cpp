@@ -1,12 +1,17 @@
 #include "cli/run_cells.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "cli/output.h"
 #include "grade/grade.h"
 #include "run/examples.h"
 #include "run/own_tests.h"
@@ -14,9 +19,12 @@
 #include "session/runner_steps.h"
 #include "session/session.h"
 #include "spec/spec.h"
+#include "util/files.h"
+#include "util/stop.h"
 #include "version.h"
 
 namespace assay::cli {
+namespace fs = std::filesystem;
 namespace {
 
 BoardEntry graded(const Harness& harness, const ChallengeSpec& spec, CellResult cell) {
@@ -59,6 +67,36 @@ session::Order planned(const std::vector<ChallengeSpec>& specs,
   });
 }
 
+// Where a finished cell goes that the folder of results does not take: into a results folder of its own
+// among temporary files, from which `assay merge` takes it when the cause is mended.
+class Refuge {
+ public:
+  // What became of it, for the error.
+  std::string keep(const BoardEntry& entry, const store::RunStart& run) {
+    try {
+      if (!store_) open(run);
+      store_->add(entry);
+      return fmt::format("the finished cell lies in {0}: `assay merge {1}` takes it in",
+                         folder_.string(), quoted(folder_.string()));
+    } catch (const std::exception& e) {
+      return fmt::format("the finished cell is lost, for nothing can be written to {} either ({})",
+                         fs::temp_directory_path().string(), e.what());
+    }
+  }
+
+ private:
+  void open(const store::RunStart& run) {
+    std::string name = (fs::temp_directory_path() / "assay-rescued-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) fail_with_errno("make", name);
+    folder_ = name;
+    store_.emplace(folder_);
+    store_->start(run);
+  }
+
+  fs::path folder_;
+  std::optional<store::ResultStore> store_;
+};
+
 }  // namespace
 
 std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runner,
@@ -66,15 +104,25 @@ std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runne
                                   const std::vector<Submission>& submissions, std::size_t jobs,
                                   store::ResultStore& store, Progress& progress) {
   std::vector<BoardEntry> entries;
+  Refuge refuge;
   const auto sink = [&](CellResult cell) {
+    check_stop();  // what ran ended with the request: the result says nothing
     const ChallengeSpec& spec = spec_named(specs, cell.key.challenge);
     entries.push_back(graded(harness, spec, std::move(cell)));
-    store.add(entries.back());
+    try {
+      store.add(entries.back());
+    } catch (const Error& fault) {
+      throw Error(
+          fmt::format("{}; {}", fault.what(), refuge.keep(entries.back(), store.run().start)));
+    }
     progress.finished(one_line(entries.back()));
   };
   session::RunnerSteps steps(runner, specs);
   session::run(planned(specs, submissions, jobs, runner.tries_own_tests(), store.board()), jobs,
-               steps, sink, [&](const std::string& activity) { return progress.begin(activity); });
+               steps, sink, [&](const std::string& activity) {
+                 check_stop();
+                 return progress.begin(activity);
+               });
   std::ranges::sort(entries, {}, [](const BoardEntry& e) { return e.cell.key; });
   return entries;
 }

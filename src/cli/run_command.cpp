@@ -7,12 +7,14 @@
 #include <memory>
 
 #include "assay/parallel.h"
+#include "cli/output.h"
 #include "cli/pipeline.h"
 #include "cli/run_cells.h"
 #include "measure/machine.h"
 #include "report/terminal.h"
 #include "results/lookup.h"
 #include "util/files.h"
+#include "util/stop.h"
 
 namespace assay::cli {
 namespace {
@@ -107,14 +109,13 @@ void print_summary(const RunCommand& c, const store::ResultStore& store,
 
 // Where the time went, for whoever tunes the harness.
 void print_account(const run::TimeAccount& account, double wall_s) {
-  fmt::print(
-      stderr,
+  tell(fmt::format(
       "{:.1f} s in all. Checks and timing took {:.1f} s: submissions {:.1f} s, references {:.1f} "
       "s,\n"
       "cold caches and poison {:.1f} s, starting {} workers {:.1f} s, the rest {:.1f} s.\n",
       wall_s, account.total, account.submission, account.reference, account.timing,
       account.workers_started, account.workers,
-      account.total - account.submission - account.reference - account.timing - account.workers);
+      account.total - account.submission - account.reference - account.timing - account.workers));
 }
 
 run::RunOptions run_options(const RunCommand& c, const Harness& harness,
@@ -127,11 +128,31 @@ run::RunOptions run_options(const RunCommand& c, const Harness& harness,
           .simulator_threads = simulator_threads(std::min(c.jobs, simulated))};
 }
 
-int execute(const Context& context, RunCommand c) {
+// The command that goes on where this one ended.
+std::string resuming(const Context& context, const RunCommand& c) {
+  std::string command = "assay";
+  if (!context.named_root.empty()) command += " --root " + quoted(context.named_root);
+  command += " run --resume";
+  if (!c.results.empty()) command += " --results " + quoted(c.results);
+  if (!c.harness.cache.empty()) command += " --cache " + quoted(c.harness.cache);
+  if (c.harness.unsafe) command += " --unsafe";
+  return command;
+}
+
+// What a run that ended early leaves.
+std::string what_is_kept(const Context& context, const RunCommand& c,
+                         const store::ResultStore& store, std::size_t submissions) {
+  if (!store.is_running()) return "nothing was measured yet";
+  const auto stored = std::ranges::count_if(store.run().cells, [](const auto& cell) {
+    return cell.second.verdict != Verdict::harness_error;
+  });
+  return fmt::format("{} of {} results are stored in {}; continue with\n  {}", stored, submissions,
+                     store.board_path().parent_path().string(), resuming(context, c));
+}
+
+int measure(const Context& context, RunCommand& c, store::ResultStore& store,
+            std::size_t& submissions_of_run) {
   const auto start = std::chrono::steady_clock::now();
-  store::ResultStore store(c.results.empty() ? context.results()
-                                             : std::filesystem::path(c.results));
-  fmt::print(stderr, "{}", store.migration());
   if (c.resume) {
     const store::RunStart& unfinished = store.resume().start;
     recall(unfinished.options, c);
@@ -142,6 +163,7 @@ int execute(const Context& context, RunCommand c) {
   std::vector<Submission> submissions = select_submissions(
       c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions), specs,
       c.models, device_from(c.device));
+  submissions_of_run = submissions.size();
   if (c.resume) {
     std::erase_if(submissions, [&](const Submission& s) {
       return already_done(store, spec_named(specs, s.challenge), s);
@@ -175,6 +197,26 @@ int execute(const Context& context, RunCommand c) {
   return kDone;
 }
 
+int execute(const Context& context, RunCommand c) {
+  store::ResultStore store(c.results.empty() ? context.results()
+                                             : std::filesystem::path(c.results));
+  tell(store.migration());
+  std::size_t submissions = 0;
+  try {
+    return measure(context, c, store, submissions);
+  } catch (const std::exception& fault) {
+    if (stop_signal() == 0) {
+      if (!store.is_running() || store.run().finished) throw;
+      throw Error(
+          fmt::format("{}\n{}", fault.what(), what_is_kept(context, c, store, submissions)));
+    }
+  } catch (const Stopped&) {
+  }
+  tell(fmt::format("stopped by {}: {}\n", stop_signal_name(),
+                   what_is_kept(context, c, store, submissions)));
+  throw Stopped();
+}
+
 }  // namespace
 
 void add_run(CLI::App& app, Action& action) {
@@ -184,15 +226,22 @@ void add_run(CLI::App& app, Action& action) {
       "one\n"
       "numbered folder deeper for several attempts. Writes the folder of results: every finished\n"
       "cell is stored at once, and a cell that was measured before is replaced, but not a full\n"
-      "measurement by a --quick one. A run that was killed goes on with --resume, which takes its\n"
-      "seed and its choice of submissions from the run. Progress goes to stderr, the summary to\n"
-      "stdout. Afterwards `assay report` writes the rankings, `assay show` explains a score.\n"
-      "\nExit status: 0 done, whatever the grades; 2 wrong usage, or the harness failed.\n"
+      "measurement by a --quick one. A run that was stopped or killed goes on with --resume, "
+      "which\n"
+      "takes its seed and its choice of submissions from the run. Progress goes to stderr, the\n"
+      "summary to stdout. Afterwards `assay report` writes the rankings, `assay show` explains a\n"
+      "score.\n"
+      "\nCtrl-C, SIGTERM and SIGHUP stop it cleanly, and it says what is kept and how to "
+      "continue.\n"
+      "A second one ends it at once.\n"
+      "\nExit status: 0 done, whatever the grades; 2 wrong usage, or the harness failed; 130, 143 "
+      "or\n"
+      "129 stopped by SIGINT, SIGTERM or SIGHUP.\n"
       "\nExamples:\n"
       "  assay run                             everything there is\n"
       "  assay run -m textbook --quick         a smoke run of one model\n"
       "  assay run -c CHALLENGE --device cpu   one challenge, answers in C++ only\n"
-      "  assay run --resume                    after a power cut\n"
+      "  assay run --resume                    after Ctrl-C or a power cut\n"
       "  assay run --seed 7 --results /tmp/r   these inputs again, on a board of their own\n");
   auto c = std::make_shared<RunCommand>();
   command->add_option("--submissions", c->submissions,

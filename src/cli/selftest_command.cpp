@@ -5,12 +5,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <set>
 
 #include "assay/parallel.h"
 #include "cli/harness.h"
+#include "cli/output.h"
 #include "cli/pipeline.h"
 #include "cli/progress.h"
 #include "grade/grade.h"
@@ -18,6 +20,7 @@
 #include "spec/spec.h"
 #include "util/files.h"
 #include "util/jobs.h"
+#include "util/stop.h"
 #include "util/text.h"
 
 namespace assay::cli {
@@ -136,25 +139,32 @@ int execute(const Context& context, const SelftestCommand& c) {
   Harness harness = set_up(context, c.harness);
   run::CellRunner runner(run::real_world(*harness.builder), {harness.tier.tier, c.seed, {}});
   std::vector<Row> rows = plan_rows(specs, c);
-  {
+  std::atomic<std::size_t> judged{0};
+  const auto finish = [&](Row& row, Progress& progress) {
+    check_stop();  // what ran ended with the request: the result says nothing
+    judge(row);
+    ++judged;
+    progress.finished(row.example.name);
+  };
+  try {
     Progress progress(rows.size());
     for_each_job(rows.size(), c.jobs, [&](std::size_t i) {
       Row& row = rows[i];
       const auto activity = progress.begin("checking " + row.example.name);
       const BuildResult built = runner.build_example(*row.spec, row.example);
       row.cell = runner.check_built(*row.spec, built, run::cases_for(row.example, c.every_case));
-      if (!run::needs_timing(*row.spec, row.example)) {
-        judge(row);
-        progress.finished(row.example.name);
-      }
+      if (!run::needs_timing(*row.spec, row.example)) finish(row, progress);
     });
     for (Row& row : rows) {
       if (!run::needs_timing(*row.spec, row.example)) continue;
       const auto activity = progress.begin("timing " + row.example.name);
       runner.time_example(*row.spec, row.cell, run::cases_for(row.example, c.every_case));
-      judge(row);
-      progress.finished(row.example.name);
+      finish(row, progress);
     }
+  } catch (const Stopped&) {
+    tell(fmt::format("stopped by {} after {} of {} examples; what was compiled is kept\n",
+                     stop_signal_name(), judged.load(), rows.size()));
+    throw;
   }
   print_matrix(rows);
   const auto wrong =
@@ -179,7 +189,8 @@ void add_selftest(CLI::App& app, Action& action) {
       "earn\n"
       "few points for speed, and every trap must catch at least one example or say why not. A\n"
       "wrong_* runs only the cases that it names. Nothing is written but the cache.\n"
-      "\nExit status: 0 as expected, 1 an example or a trap is not, 2 another error.\n"
+      "\nExit status: 0 as expected, 1 an example or a trap is not, 2 another error, 130, 143 or\n"
+      "129 stopped by SIGINT, SIGTERM or SIGHUP.\n"
       "\nExamples:\n"
       "  assay selftest                               after a change to the harness; minutes\n"
       "  assay selftest -c CHALLENGE                  after a change to one challenge\n"

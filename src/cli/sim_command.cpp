@@ -8,6 +8,7 @@
 #include "assay/parallel.h"
 #include "cli/context.h"
 #include "cli/nvcc.h"
+#include "cli/output.h"
 #include "cli/sim_report.h"
 #include "util/files.h"
 
@@ -70,7 +71,7 @@ int simulate(const Options& o) {
   if (o.json) {
     fmt::print("{}", sim_json(run));
   } else {
-    fmt::print(stderr, "{}", sim_text(run));
+    tell(sim_text(run));
   }
   return exit_status(run);
 }

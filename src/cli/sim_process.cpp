@@ -2,8 +2,10 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@
 #include "sim/runtime/runtime.h"
 #include "util/fd.h"
 #include "util/files.h"
+#include "util/stop.h"
 
 namespace assay::cli {
 namespace {
@@ -97,6 +100,8 @@ void prepare_child(const SimulatedProgram& program) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::prctl(PR_SET_DUMPABLE, 1);  // debuggers may attach
   ::signal(SIGPIPE, SIG_DFL);
+  ::signal(SIGXFSZ, SIG_DFL);
+  restore_stop_signals();
   if (program.stdout_to_stderr) ::dup2(STDERR_FILENO, STDOUT_FILENO);
   catch_segmentation_faults();
 }
@@ -135,6 +140,22 @@ std::string contents_of(int fd) {
   return bytes;
 }
 
+// The exit of a child, as waitpid gives it. The first request to stop goes on to it.
+int wait_for(pid_t pid) {
+  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  pollfd entries[] = {{process.get(), POLLIN, 0}, {stop_fd(), POLLIN, 0}};
+  while (process && entries[0].revents == 0) {
+    if (::poll(entries, 2, -1) < 0 && errno != EINTR) break;
+    if (entries[1].fd < 0 || stop_signal() == 0) continue;
+    ::kill(pid, stop_signal());
+    entries[1].fd = -1;
+  }
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
 }  // namespace
 
 SimulatedRun run_simulated(const SimulatedProgram& program) {
@@ -145,11 +166,11 @@ SimulatedRun run_simulated(const SimulatedProgram& program) {
   if (pid < 0) throw Error(fmt::format("cannot start a process: {}", std::strerror(errno)));
   if (pid == 0) child(program, log.get());
 
-  // Ctrl-C is the program's; the report on what it did until then still comes.
+  // Ctrl-C is the program's; the report on what it did until then still comes. So does it after another
+  // request to stop, which is passed on.
   const auto interrupt = ::signal(SIGINT, SIG_IGN), quit = ::signal(SIGQUIT, SIG_IGN);
   SimulatedRun run;
-  while (::waitpid(pid, &run.status, 0) < 0 && errno == EINTR) {
-  }
+  run.status = wait_for(pid);
   ::signal(SIGINT, interrupt);
   ::signal(SIGQUIT, quit);
   run.summary = sim::summarise(contents_of(log.get()));

@@ -1,7 +1,6 @@
 #include "run/cell.h"
 
 #include <algorithm>
-#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <iterator>
@@ -14,20 +13,12 @@
 #include "run/fault.h"
 #include "run/own_tests.h"
 #include "spec/spec.h"
+#include "util/clock.h"
 #include "util/sha256.h"
 
 namespace assay::run {
 namespace fs = std::filesystem;
 namespace {
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 // Runs `step`; a fault of the harness, whatever was thrown, is retried once and then recorded in the
 // cell, so that the others go on.

@@ -29,6 +29,7 @@
 #include "sandbox/wait_child.h"
 #include "sandbox/workplace.h"
 #include "util/files.h"
+#include "util/stop.h"
 
 namespace assay::sandbox {
 namespace {
@@ -284,15 +285,18 @@ void take_cores(const Launch& launch) {
   report_failure(launch, Stage::exec, errno);
 }
 
-// Waits for the end of the lifeline. In a pid namespace its own end is that of all others; elsewhere
-// it kills `program` and those of its descendants that stayed in its process group.
+// Waits for the end of the lifeline, or until the harness is asked to stop. In a pid namespace its own
+// end is that of all others; elsewhere it kills `program` and those of its descendants that stayed in
+// its process group.
 [[noreturn]] void run_init(const Launch& launch, pid_t program) {
   ::setsid();
   ::signal(SIGCHLD, SIG_IGN);  // orphans are reaped by the kernel
+  const int stop = stop_fd();
   ::dup2(launch.lifeline, 0);
-  ::close_range(1, ~0u, 0);
-  char byte;
-  while (::read(0, &byte, 1) < 0 && errno == EINTR) {
+  if (stop >= 0) ::dup2(stop, 1);
+  ::close_range(stop >= 0 ? 2 : 1, ~0u, 0);
+  pollfd ends[] = {{0, POLLIN, 0}, {stop >= 0 ? 1 : -1, POLLIN, 0}};
+  while (::poll(ends, 2, -1) < 0 && errno == EINTR) {
   }
   if (program > 0) ::kill(-program, SIGKILL);
   ::_exit(0);
@@ -496,6 +500,7 @@ double Exit::cpu_seconds() const {
 }
 
 Process spawn(Tier tier, const Program& program) {
+  check_stop();
   Launch launch = prepare(tier, program);
   Fd ruleset;
   if (tier == Tier::landlock) {

@@ -10,7 +10,8 @@
 // *harness* and exits. The harness is the program's parent, so it gets the raw wait status and stop
 // notifications from the kernel, without a relay. Init does nothing but wait for the end of a pipe
 // that the harness holds: when the harness ends the sandbox or dies, the pipe closes, init exits
-// and the kernel kills every process of the pid namespace.
+// and the kernel kills every process of the pid namespace. It exits too when the harness is asked to
+// stop (util/stop.h).
 //
 // The program gives up its privileges in this order: own session, own uid when the harness is root,
 // resource limits, no_new_privs, Landlock (only in the landlock tier), seccomp, exec. The filter is
@@ -126,7 +127,8 @@ class Process {
   std::optional<Exit> exit_;
 };
 
-// Throws Error when the sandbox cannot be made, with the stage and the cause.
+// Throws Error when the sandbox cannot be made, with the stage and the cause, and Stopped when the
+// harness was asked to stop.
 Process spawn(Tier, const Program&);
 
 // The path under which the program sees `mount`: inside its own root, or the host's path in tiers

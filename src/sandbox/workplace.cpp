@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -51,18 +52,26 @@ std::vector<fs::path> candidates(const fs::path& home) {
   return result;
 }
 
+bool is_full(const fs::path& folder) {
+  constexpr std::uint64_t kLeast = 1u << 20;
+  struct statvfs disk {};
+  return ::statvfs(folder.c_str(), &disk) == 0 &&
+         std::uint64_t{disk.f_bavail} * disk.f_frsize < kLeast;
+}
+
 // The first of the candidates that serves.
 fs::path choose(Tier tier, const fs::path& home) {
   std::string reasons;
   for (const fs::path& folder : candidates(home)) {
     std::string why = why_out_of_reach(tier, folder);
     if (why.empty() && ::access(folder.c_str(), W_OK) != 0) why = std::strerror(errno);
+    if (why.empty() && is_full(folder)) why = "its disk is full";
     if (why.empty()) return fs::canonical(folder);
     reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", folder.string(), why);
   }
   throw Error(
       fmt::format("sandboxed programs can use no folder here ({}): name one with TMPDIR that all "
-                  "users can enter",
+                  "users can enter and that has room",
                   reasons));
 }
 

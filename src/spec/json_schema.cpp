@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <mutex>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>
@@ -25,6 +28,21 @@ std::string json_pointer(const std::vector<std::string>& context) {
   return pointer.empty() ? "/" : pointer;
 }
 
+using Adapter = valijson::adapters::NlohmannJsonAdapter;
+
+// There are few, and to read one takes longer than to validate most documents.
+const valijson::Schema& schema_of(std::string_view text) {
+  static std::mutex mutex;
+  static std::map<std::string, valijson::Schema, std::less<>> schemas;
+  const std::lock_guard lock(mutex);
+  const auto known = schemas.find(text);
+  if (known != schemas.end()) return known->second;
+  const nlohmann::json document = nlohmann::json::parse(text);
+  valijson::Schema& schema = schemas[std::string(text)];
+  valijson::SchemaParser(valijson::SchemaParser::kDraft7).populateSchema(Adapter(document), schema);
+  return schema;
+}
+
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text, const std::string& file) {
@@ -43,13 +61,8 @@ nlohmann::json parse_json(std::string_view text, const std::string& file) {
 
 void validate_json(const nlohmann::json& document, std::string_view schema_text,
                    const std::string& file) {
-  using Adapter = valijson::adapters::NlohmannJsonAdapter;
-  const nlohmann::json schema_json = nlohmann::json::parse(schema_text);
-  valijson::Schema schema;
-  valijson::SchemaParser(valijson::SchemaParser::kDraft7)
-      .populateSchema(Adapter(schema_json), schema);
   valijson::ValidationResults results;
-  if (valijson::Validator().validate(schema, Adapter(document), &results)) return;
+  if (valijson::Validator().validate(schema_of(schema_text), Adapter(document), &results)) return;
   // The most specific error is the deepest one.
   valijson::ValidationResults::Error error, deepest;
   while (results.popError(error)) {

@@ -81,7 +81,7 @@ ResourceRule parse_resource(const json& j) {
       growth.value("factor", 0.0)};
 }
 
-ChallengeSpec parse_spec(const json& j) {
+ChallengeSpec spec_from(const json& j) {
   ChallengeSpec s;
   s.name = j.at("name");
   s.title = j.at("title");
@@ -192,19 +192,23 @@ CaseGroup case_group(const std::string& name) {
   throw Error(fmt::format("unknown case group '{}'", name));
 }
 
-ChallengeSpec load_spec(const std::filesystem::path& directory) {
-  const std::string file = (directory / "spec.json").string();
-  const std::string text = read_file(file);
+ChallengeSpec parse_spec(const std::string& text, const std::string& file) {
   const json document = parse_json(text, file);
   validate_json(document, kSpecSchema, file);
-  ChallengeSpec spec = parse_spec(document);
+  ChallengeSpec spec = spec_from(document);
+  check_consistency(spec, file);
+  spec.hash = sha256_hex(text);
+  return spec;
+}
+
+ChallengeSpec load_spec(const std::filesystem::path& directory) {
+  const std::string file = (directory / "spec.json").string();
+  ChallengeSpec spec = parse_spec(read_file(file), file);
   if (spec.name != directory.filename()) {
     throw Error(fmt::format("{}: at /name: '{}' differs from the folder's name '{}'", file,
                             spec.name, directory.filename().string()));
   }
-  check_consistency(spec, file);
   spec.directory = std::filesystem::absolute(directory).lexically_normal();
-  spec.hash = sha256_hex(text);
   return spec;
 }
 

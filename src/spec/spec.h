@@ -19,6 +19,9 @@ CaseGroup case_group(const std::string&);  // throws Error on an unknown name
 // file, the line or JSON pointer, and the cause.
 ChallengeSpec load_spec(const std::filesystem::path& directory);
 
+// The same of a text, without a directory. `file` names it in errors.
+ChallengeSpec parse_spec(const std::string& text, const std::string& file);
+
 // Null when there is none of that name.
 const CaseSpec* find_case(const ChallengeSpec&, std::string_view name);
 

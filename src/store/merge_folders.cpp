@@ -14,6 +14,7 @@
 #include "store/evidence_file.h"
 #include "store/folder_lock.h"
 #include "store/line_file.h"
+#include "util/stop.h"
 
 namespace assay::store {
 namespace fs = std::filesystem;
@@ -25,7 +26,10 @@ class Merger {
       : folder_(folder), incoming_(incoming), prefer_(prefer), ours_(folder) {}
 
   MergeCount run() {
-    for (const auto& [key, row] : incoming_.board().entries) take_in(row);
+    for (const auto& [key, row] : incoming_.board().entries) {
+      check_stop();  // what was taken in is whole, and the rest may follow another time
+      take_in(row);
+    }
     const FolderLock lock(folder_);
     ours_.refresh();
     Scoreboard board = ours_.board();

@@ -11,6 +11,7 @@
 #include "store/cell_path.h"
 #include "store/evidence_file.h"
 #include "store/folder_lock.h"
+#include "util/stop.h"
 
 namespace assay::store {
 namespace {
@@ -37,8 +38,10 @@ std::string migrate(const std::filesystem::path& folder) {
   if (schema_of(j) != 1) return "";  // another process was faster
   BoardFile board(folder);
   const std::vector<BoardEntry> entries = read_scoreboard_1(j, path.string());
-  for (const BoardEntry& e : entries)
+  for (const BoardEntry& e : entries) {
+    check_stop();
     write_evidence(folder, evidence_path(e.cell.key), evidence_text({"", e}));
+  }
   board.write();
   return fmt::format(
       "{} was of schema 1: rewritten as schema {}, the evidence of its {} cells now lies in {}\n",

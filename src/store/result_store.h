@@ -43,6 +43,7 @@ class ResultStore {
   Arrival add(const BoardEntry&);
   void finish();
 
+  bool is_running() const { return log_.has_value(); }
   const RunRecord& run() const { return log_->record(); }
   const Scoreboard& board() const { return board_.board(); }
   const std::filesystem::path& run_path() const { return log_->path(); }

@@ -100,12 +100,13 @@ RunCell run_cell(const BoardRow& row, Arrival arrival) {
           row.score.total, row.evidence,  arrival};
 }
 
-RunRecord read_run(const fs::path& path) {
-  const std::vector<std::string> lines = read_lines(path).lines;
+RunRecord read_run(const fs::path& path) { return run_from(read_lines(path).lines, path.string()); }
+
+RunRecord run_from(const std::vector<std::string>& lines, const std::string& file) {
   RunRecord run;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    reading(fmt::format("{}:{}", path.string(), i + 1), [&] {
-      const json j = parse_json(lines[i], path.string());
+    reading(fmt::format("{}:{}", file, i + 1), [&] {
+      const json j = parse_json(lines[i], file);
       if (i == 0) {
         run.start = start_from(j);
       } else if (j.is_object() && j.contains("finished")) {

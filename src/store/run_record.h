@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "assay/results.h"
 #include "grade/scoreboard.h"
@@ -45,6 +46,8 @@ struct RunRecord {
 
 // Throws Error naming the file and line. A record without a whole line has an empty run_id.
 RunRecord read_run(const std::filesystem::path&);
+// The same of the lines of a file.
+RunRecord run_from(const std::vector<std::string>& lines, const std::string& file);
 
 // The record of a run as the process writes it that is running it. No other can do so meanwhile:
 // the file is locked until this is destroyed or the process dies.

@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "util/files.h"
+#include "util/stop.h"
 
 namespace assay {
 namespace fs = std::filesystem;
@@ -20,17 +23,20 @@ bool is_still_there(const Fd& fd, const fs::path& path) {
          held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
-// No descriptor when `operation` does not wait and somebody else holds the lock.
-Fd lock(const fs::path& path, int operation) {
+// No descriptor when it is not to wait and somebody else holds the lock.
+Fd lock(const fs::path& path, bool wait) {
+  // Asked for again and again rather than waited for: who is asked to stop shall not wait for others.
+  constexpr std::chrono::milliseconds kPause{5};
   for (;;) {
     Fd fd(::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0644));
     if (!fd) fail_with_errno("lock", path);
-    int rc;
-    do {
-      rc = ::flock(fd.get(), operation);
-    } while (rc != 0 && errno == EINTR);
-    if (rc != 0 && errno == EWOULDBLOCK) return {};
-    if (rc != 0) fail_with_errno("lock", path);
+    while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EINTR) continue;
+      if (errno != EWOULDBLOCK) fail_with_errno("lock", path);
+      if (!wait) return {};
+      check_stop();
+      std::this_thread::sleep_for(kPause);
+    }
     // Who held it before has removed the file: whoever comes next would lock another one.
     if (is_still_there(fd, path)) return fd;
   }
@@ -40,10 +46,10 @@ Fd lock(const fs::path& path, int operation) {
 
 FileLock::FileLock(fs::path path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
 
-FileLock::FileLock(const fs::path& path) : FileLock(path, lock(path, LOCK_EX)) {}
+FileLock::FileLock(const fs::path& path) : FileLock(path, lock(path, true)) {}
 
 std::optional<FileLock> FileLock::if_free(const fs::path& path) {
-  Fd fd = lock(path, LOCK_EX | LOCK_NB);
+  Fd fd = lock(path, false);
   if (!fd) return std::nullopt;
   return FileLock(path, std::move(fd));
 }

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "util/fd.h"
+#include "util/remedy.h"
 
 namespace assay {
 namespace fs = std::filesystem;
@@ -42,7 +43,9 @@ struct TemporaryFile {
 }  // namespace
 
 void fail_with_errno(std::string_view action, const fs::path& path) {
-  throw Error(fmt::format("cannot {} {}: {}", action, path.string(), std::strerror(errno)));
+  const int error = errno;
+  throw Error(fmt::format("cannot {} {}: {}{}", action, path.string(), std::strerror(error),
+                          remedy(error)));
 }
 
 void write_all(int fd, std::string_view contents, const fs::path& path) {
@@ -76,7 +79,10 @@ void write_file_atomically(const fs::path& path, std::string_view contents) {
 void require_writable_directory(const fs::path& dir) {
   std::error_code ec;
   fs::create_directories(dir, ec);
-  if (ec) throw Error(fmt::format("cannot create folder {}: {}", dir.string(), ec.message()));
+  if (ec) {
+    throw Error(fmt::format("cannot create folder {}: {}{}", dir.string(), ec.message(),
+                            remedy(ec.value())));
+  }
   const TemporaryFile probe(dir / ".probe");
   if (probe.fd < 0) fail_with_errno("write in folder", dir);
 }

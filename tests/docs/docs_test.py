@@ -40,6 +40,7 @@ COMMANDS = {
         "scripts/test.sh": CalledBy(".ci/run"),
         "scripts/check.sh": Run("bash -n scripts/check.sh"),
         "scripts/check.sh --all": Run("bash -n scripts/check.sh"),
+        "scripts/fuzz.sh 120": Run("scripts/fuzz.sh --list | grep ptx_parser"),
         ".ci/run": Run("bash -n $ROOT/.ci/run"),
         "cmake --preset dev": Run("cd $ROOT && cmake --list-presets | grep '\"dev\"'"),
         "cmake --build --preset dev --target grade_test": Target("grade_test"),
@@ -59,6 +60,11 @@ COMMANDS = {
         "build/assay selftest --challenge layer_norm_backward --every-case": Run(ONE_EXAMPLE + " --every-case"),
         "build/assay run --model textbook --challenge layer_norm_backward --quick --results /tmp/board": Run(
             "build/assay run -m textbook -c layer_norm_backward --device cpu --quick --results $TMP/board"),
+    },
+    "docs/faults.md": {
+        "scripts/fuzz.sh 600": Run("scripts/fuzz.sh --list | grep text"),
+        "scripts/fuzz.sh 600 board evidence": Run("scripts/fuzz.sh --list | grep evidence"),
+        "scripts/fuzz.sh --list": Run(),
     },
     "docs/file-formats.md": {
         "build/assay list --json": Run("build/assay list --json | python3 -m json.tool"),
@@ -80,9 +86,7 @@ COMMANDS = {
         "build/assay sim --help": Run(),
         "ninja -C build sim_speed && build/benchmarks/sim_speed": Target("benchmarks/sim_speed"),
         "ninja -C build sim_against_cpp && build/benchmarks/sim_against_cpp": Target("benchmarks/sim_against_cpp"),
-        # Real kernels among the seeds take nvcc minutes: the mark says that they are there.
-        "scripts/fuzz.sh 600": Run("mkdir build-fuzz && touch build-fuzz/real-ptx && scripts/fuzz.sh 2",
-                                   slow=True, needs="clang++"),
+        "scripts/fuzz.sh 600 ptx_parser device_messages": Run("scripts/fuzz.sh --list | grep device_messages"),
     },
     "docs/threat-model.md": {
         "build/assay attack --list": Run(),

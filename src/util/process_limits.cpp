@@ -1,0 +1,40 @@
+#include "util/process_limits.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "util/files.h"
+
+namespace assay {
+
+void raise_open_files(std::uint64_t least) {
+  constexpr rlim_t kEnough = 65536;  // who may have millions need not
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    throw Error(fmt::format("cannot read the limit on open files: {}", std::strerror(errno)));
+  const rlim_t wanted = std::max(limit.rlim_cur, std::min(limit.rlim_max, kEnough));
+  if (wanted > limit.rlim_cur) {
+    limit.rlim_cur = wanted;
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) ::getrlimit(RLIMIT_NOFILE, &limit);
+  }
+  if (limit.rlim_cur >= least) return;
+  throw Error(
+      fmt::format("a process may open {} files here, and assay needs {}: raise the limit, as with "
+                  "`ulimit -n {}`",
+                  limit.rlim_cur, least, 4 * least));
+}
+
+void open_standard_files() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    (void)::open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY);  // the lowest that is free
+  }
+}
+
+}  // namespace assay

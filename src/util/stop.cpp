@@ -1,0 +1,96 @@
+#include "util/stop.h"
+
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+
+#include "util/files.h"
+
+namespace assay {
+namespace {
+
+constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
+
+// All that the handler reads is set before it is installed.
+std::atomic<int> g_signal{0};
+std::atomic<std::int64_t> g_asked_ms{0};
+int g_fd = -1;
+pid_t g_owner = -1;
+static_assert(std::atomic<int>::is_always_lock_free &&
+              std::atomic<std::int64_t>::is_always_lock_free);
+
+std::int64_t now_ms() {
+  timespec t{};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return std::int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1'000'000;
+}
+
+void say(const char* text) { (void)!::write(STDERR_FILENO, text, std::strlen(text)); }
+
+// Only what a handler may call. In a child between fork and exec it does nothing.
+void on_signal(int signal) {
+  if (::getpid() != g_owner) return;
+  const int saved = errno;
+  int none = 0;
+  if (g_signal.compare_exchange_strong(none, signal)) {
+    g_asked_ms = now_ms();
+    const std::uint64_t one = 1;
+    (void)!::write(g_fd, &one, sizeof one);
+    say("\nassay: stopping; once more ends it at once\n");
+  } else if (now_ms() - g_asked_ms >= kSameRequest.count()) {
+    ::_exit(128 + signal);
+  }
+  errno = saved;
+}
+
+bool is_ignored(int signal) {
+  struct sigaction now {};
+  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
+void stop_on_signals() {
+  g_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (g_fd < 0) throw Error(std::string("cannot make an eventfd: ") + std::strerror(errno));
+  g_owner = ::getpid();
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  for (const int signal : kSignals) ::sigaddset(&action.sa_mask, signal);
+  for (const int signal : kSignals) {
+    if (!is_ignored(signal)) ::sigaction(signal, &action, nullptr);
+  }
+}
+
+void restore_stop_signals() {
+  for (const int signal : kSignals) {
+    if (!is_ignored(signal)) ::signal(signal, SIG_DFL);
+  }
+}
+
+int stop_signal() noexcept { return g_signal; }
+
+void check_stop() {
+  if (g_signal != 0) throw Stopped();
+}
+
+int stop_fd() noexcept { return g_fd; }
+
+const char* stop_signal_name() noexcept {
+  switch (g_signal) {
+    case SIGINT: return "SIGINT";
+    case SIGTERM: return "SIGTERM";
+    case SIGHUP: return "SIGHUP";
+    default: return "no signal";
+  }
+}
+
+}  // namespace assay

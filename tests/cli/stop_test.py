@@ -1,0 +1,280 @@
+"""Stops the real program by signals and closed pipes: it ends cleanly, says what is kept, and goes on.
+
+Usage: stop_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
+"""
+import fcntl
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ASSAY, ROOT = pathlib.Path(sys.argv.pop(1)).resolve(), pathlib.Path(sys.argv.pop(1)).resolve()
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+import processes  # noqa: E402
+import tiny_answers  # noqa: E402
+
+CHALLENGES = ["fused_softmax_topk", "layer_norm_backward"]
+MODELS = ["alice", "bob", "carol"]
+CELLS = len(CHALLENGES) * len(MODELS)
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+PATIENCE = 120  # seconds, for what should take one: the machine may be busy
+
+
+def nvcc():
+    return shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="assay-stop-"))
+        cls.submissions, cls.cache = cls.shared / "submissions", cls.shared / "cache"
+        tiny_answers.submit(ROOT, cls.submissions, MODELS, CHALLENGES)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.shared, ignore_errors=True)
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(dir=self.shared))
+        self.results = self.folder / "results"
+
+    def start(self, *args, **options):
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+        process = subprocess.Popen([ASSAY, "--root", ROOT, *args], **options)
+        self.addCleanup(process.kill)
+        return process
+
+    def run_options(self):
+        return ["--results", self.results, "--cache", self.cache]
+
+    def start_run(self, *args, **options):
+        return self.start("run", "--submissions", self.submissions, "--quick", "-j", "1", *self.run_options(), *args,
+                          **options)
+
+    def wait_for(self, process, text):
+        """What it said on stderr until then, with that line."""
+        said = ""
+        for line in process.stderr:
+            said += line
+            if text in line:
+                return said
+        self.fail(f"ended without '{text}':\n{said}")
+
+    def finish(self, process, expect):
+        output, errors = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, expect, f"{output}\n{errors}")
+        self.assertEqual(processes.orphans(), [])
+        return (output or "") + (errors or "")
+
+    def board(self):
+        board = self.results / "scoreboard.json"
+        return json.loads(board.read_text())["entries"] if board.exists() else []
+
+    def check_no_remains(self):
+        left = [p for folder in (self.results, self.cache) for p in folder.rglob("*")
+                if p.name.endswith((".tmp", ".o.lock", ".so.lock")) or p.name.startswith("assay-work-")]
+        self.assertEqual(left, [])
+        for path in self.results.rglob("*.json"):
+            json.loads(path.read_text())
+        for path in [*self.results.rglob("*.jsonl"), *self.results.rglob("*.journal")]:
+            for line in path.read_text().splitlines():
+                json.loads(line)
+
+
+class Signals(Case):
+    def test_a_stopped_run_keeps_what_it_finished_and_goes_on(self):
+        for sent in SIGNALS:
+            with self.subTest(sent.name):
+                self.results = self.folder / sent.name
+                process = self.start_run()
+                self.wait_for(process, "[2/")
+                process.send_signal(sent)
+                said = self.finish(process, 128 + sent)
+                self.assertIn("assay: stopping", said)
+                kept = re.search(rf"stopped by {sent.name}: (\d+) of {CELLS} results are stored in (\S+); "
+                                 rf"continue with\n  assay (.*)\n", said)
+                self.assertTrue(kept, said)
+                stored = self.board()
+                self.assertEqual(len(stored), int(kept[1]))
+                self.assertGreaterEqual(len(stored), 2)
+                self.assertEqual(pathlib.Path(kept[2]), self.results)
+                self.check_no_remains()
+                self.finish(self.start(*shlex.split(kept[3])), 0)
+                self.assertEqual(len(self.board()), CELLS)
+                for row in stored:
+                    self.assertIn(row, self.board())
+
+    def test_at_any_moment(self):
+        began = time.monotonic()
+        self.finish(self.start_run(), 0)
+        longest = time.monotonic() - began
+        for n in range(8):
+            self.results = self.folder / f"stopped-{n}"
+            cache = ["--cache", self.folder / f"cache-{n}"] if n % 2 else []  # with all to be built
+            process = self.start_run(*cache)
+            time.sleep(longest * (n + 1) / 8)
+            process.send_signal(SIGNALS[n % 3])
+            output, errors = process.communicate(timeout=PATIENCE)
+            if process.returncode == -SIGNALS[n % 3]:
+                continue  # before there was a handler
+            self.assertIn(process.returncode, (0, 128 + SIGNALS[n % 3]), output + errors)
+            self.assertEqual(processes.orphans(), [])
+            if process.returncode != 0:
+                self.assertIn("stopped by", errors)
+            self.assertNotIn("JE", output + errors, "no fault is made of a request to stop")
+            self.check_no_remains()
+
+    def test_a_second_signal_ends_at_once(self):
+        self.results.mkdir()
+        with open(self.results / ".lock", "w") as lock:
+            process = self.start_run()
+            self.wait_for(process, "submissions, seed")
+            fcntl.flock(lock, fcntl.LOCK_EX)  # the next cell cannot be stored as long as this is held
+            time.sleep(2)
+            process.send_signal(signal.SIGINT)
+            time.sleep(1)
+            process.send_signal(signal.SIGTERM)
+            self.assertIn(process.wait(timeout=30), (128 + signal.SIGINT, 128 + signal.SIGTERM))
+            self.assertEqual(processes.orphans(), [])
+
+    def test_two_in_a_moment_are_one_request(self):
+        process = self.start_run()
+        self.wait_for(process, "[1/")
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)  # as timeout(1) does
+        self.assertIn("stopped by SIGTERM", self.finish(process, 128 + signal.SIGTERM))
+
+    def test_an_ignored_signal_stays_ignored(self):
+        process = self.start_run("-m", "alice", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        self.wait_for(process, "submissions, seed")
+        process.send_signal(signal.SIGHUP)
+        self.finish(process, 0)
+        self.assertEqual(len(self.board()), len(CHALLENGES))
+
+    def test_a_stopped_rerun_leaves_the_board_and_nothing_to_resume(self):
+        self.finish(self.start_run("-m", "alice"), 0)
+        before = self.board()
+        process = self.start("rerun", "alice", CHALLENGES[0], "--submissions", self.submissions, *self.run_options())
+        while process.poll() is None and len(list(self.results.glob("runs/*.jsonl"))) < 2:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=PATIENCE)
+        self.assertEqual(processes.orphans(), [])
+        if process.returncode == 0:
+            self.skipTest("the rerun was faster than the signal")
+        self.assertEqual(process.returncode, 130, output + errors)
+        self.assertEqual(self.board(), before)
+        self.assertIn("nothing to resume", self.finish(self.start_run("--resume"), 2))
+
+    def test_selftest(self):
+        process = self.start("selftest", "-c", CHALLENGES[1], "-j", "1", "--cache", self.cache)
+        self.wait_for(process, "[1/")
+        process.send_signal(signal.SIGINT)
+        self.assertRegex(self.finish(process, 130), r"stopped by SIGINT after \d+ of \d+ examples")
+        self.check_no_remains()
+
+    def test_merge(self):
+        self.finish(self.start_run("-m", "alice"), 0)
+        theirs, cells = self.folder / "theirs", 400
+        board = json.loads((self.results / "scoreboard.json").read_text())
+        first = board["entries"][0]
+        board["entries"] = []
+        for n in range(cells):
+            row = json.loads(json.dumps(first))
+            row["cell"]["model"] = f"m{n}"
+            row["evidence"]["path"] = f"cells/m{n}/{row['cell']['challenge']}/cpu.json"
+            board["entries"].append(row)
+        theirs.mkdir()
+        (theirs / "scoreboard.json").write_text(json.dumps(board))
+        ours = self.folder / "ours"
+        process = self.start("merge", theirs, "--results", ours)
+        while process.poll() is None and not (ours / "scoreboard.journal").exists():
+            time.sleep(0.001)
+        process.send_signal(signal.SIGTERM)
+        said = self.finish(process, 143)
+        self.assertIn("stopped by SIGTERM", said)
+        self.results = ours
+        self.check_no_remains()
+        again = self.finish(self.start("merge", theirs, "--results", ours), 0)
+        self.assertIn("already here", again)
+        self.assertEqual(len(self.board()), cells)
+
+    @unittest.skipUnless(nvcc(), "nvcc is not installed")
+    def test_a_simulated_program_gets_the_signal_and_its_report_still_comes(self):
+        program = self.folder / "spin.cu"
+        program.write_text("#include <cstdio>\nint main() { puts(\"spinning\"); fflush(stdout); for (;;) { "
+                           "volatile int x = 0; (void)x; } }\n")
+        temporary = self.folder / "tmp"
+        temporary.mkdir()
+        process = self.start("sim", program, env={**os.environ, "TMPDIR": str(temporary)})
+        self.assertEqual(process.stdout.readline(), "spinning\n")
+        process.send_signal(signal.SIGTERM)
+        self.finish(process, 143)
+        self.assertEqual(list(temporary.iterdir()), [])
+        process = self.start("sim", program, env={**os.environ, "TMPDIR": str(temporary)})
+        while process.poll() is None and not any(temporary.rglob("*.ii")) and not any(temporary.rglob("*.c")):
+            time.sleep(0.01)  # nvcc is at work
+        process.send_signal(signal.SIGTERM)
+        self.finish(process, 143)
+        self.assertEqual(list(temporary.iterdir()), [])
+
+
+class Pipes(Case):
+    def closed_pipe(self):
+        read, write = os.pipe()
+        os.close(read)
+        self.addCleanup(os.close, write)
+        return write
+
+    def test_a_reader_that_goes_away_ends_it_quietly(self):
+        for command in (["list"], ["list", "--json"], ["show", "textbook", CHALLENGES[0], "--device", "cpu", "--json"],
+                        ["doctor", "--json"]):
+            with self.subTest(command):
+                process = self.start(*command, stdout=self.closed_pipe())
+                self.assertEqual(self.finish(process, 141), "")
+
+    def test_a_full_disk_behind_stdout_is_an_error(self):
+        with open("/dev/full", "w") as full:
+            said = self.finish(self.start("list", stdout=full), 2)
+        self.assertIn("standard output: No space left on device; make room", said)
+
+    def test_a_run_that_nobody_listens_to_loses_nothing(self):
+        process = self.start_run("-m", "alice", stdout=self.closed_pipe(), stderr=self.closed_pipe())
+        self.finish(process, 141)  # its summary did not arrive
+        self.assertEqual(len(self.board()), len(CHALLENGES))
+        process = self.start_run("-m", "bob", stderr=self.closed_pipe())
+        self.finish(process, 0)
+        self.assertEqual(len(self.board()), 2 * len(CHALLENGES))
+
+    def test_standard_files_that_are_closed_are_nobody_else_s(self):
+        def close_all():
+            for fd in (0, 1, 2):
+                os.close(fd)
+
+        process = self.start_run("-m", "alice", preexec_fn=close_all)
+        self.finish(process, 0)
+        self.assertEqual(len(self.board()), len(CHALLENGES))
+        self.check_no_remains()
+
+    def test_what_a_stranger_s_file_holds_moves_no_cursor(self):
+        theirs = self.folder / "theirs"
+        theirs.mkdir()
+        (theirs / "scoreboard.json").write_text('{"schema": 2, "kind": "scoreboard", "machines": {}, "entries": [], '
+                                                '"\\u001b[2J": 1}')
+        said = self.finish(self.start("merge", theirs, "--results", self.results), 2)
+        self.assertIn("\\x1b[2J", said)
+        self.assertNotIn("\x1b", said)
+
+
+if __name__ == "__main__":
+    processes.adopt_orphans()
+    unittest.main()

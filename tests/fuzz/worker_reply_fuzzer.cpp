@@ -1,0 +1,138 @@
+// libFuzzer target of what a worker leaves behind: any bytes in its outputs, any requests of callbacks,
+// any status. Each challenge's server and check judge them without harm, inputs stay as they were, and
+// an answer that was not asked for never passes.
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "assay/abi.h"
+#include "fuzz/promises.h"
+#include "run/challenge_registry.h"
+#include "run/judge.h"
+#include "run/layout.h"
+#include "spec/spec.h"
+
+namespace {
+
+using namespace assay;
+
+constexpr std::size_t kLargestArena = 256 << 10;  // small cases are judged fast
+constexpr std::uint64_t kSeed = 1, kPoison = 2;
+
+// A case as the harness holds it, its inputs drawn and its reference known.
+class Subject {
+ public:
+  Subject(const Challenge& challenge, const CaseSpec& spec)
+      : challenge_(challenge),
+        spec_(spec),
+        plan_(challenge.plan(spec_)),
+        layout_(run::make_layout(plan_, false)) {}  // requests come from elsewhere here
+
+  std::size_t arenas() const { return layout_.input_bytes + layout_.output_bytes; }
+
+  void prepare() {
+    if (reference_ != nullptr) return;
+    input_.resize(layout_.input_bytes);
+    first_output_.resize(layout_.output_bytes);
+    buffers_ = run::views(layout_, input_.data(), first_output_.data());
+    challenge_.fill(spec_, plan_, kSeed, buffers_);
+    run::poison(plan_, layout_, first_output_.data(), kPoison);
+    reference_ = challenge_.reference(spec_, plan_, buffers_);
+    output_ = first_output_;
+    buffers_ = run::views(layout_, input_.data(), output_.data());
+  }
+
+  void judge(fuzz::Input& in) {
+    output_ = first_output_;
+    const std::vector<std::byte> inputs = input_;
+    const auto server = challenge_.callbacks(spec_, plan_, buffers_);
+    const auto status = static_cast<std::int32_t>(in.take<std::int8_t>() % 8);
+    if (server != nullptr) ask(*server, in);
+    const bool touched = write_outputs(in);
+    CaseResult result;
+    run::judge(challenge_,
+               {&spec_, &plan_, &layout_, reference_.get(), buffers_, output_.data(), kPoison,
+                status, server.get(), nullptr},
+               result);
+    fuzz::require(input_ == inputs, "judging changes no input");
+    if (result.verdict != Verdict::ok)
+      fuzz::require(!result.detail.empty(), "what is wrong has a reason");
+    if (status != spec_.expect_status)
+      fuzz::require(result.verdict != Verdict::ok, "another status is no answer");
+    if (spec_.expect_status != ASSAY_OK && touched)
+      fuzz::require(result.verdict != Verdict::ok || output_ == first_output_,
+                    "a call that fails leaves its outputs alone");
+  }
+
+ private:
+  void ask(CallbackServer& server, fuzz::Input& in) {
+    constexpr int kMostRequests = 8;
+    std::vector<std::byte> response;
+    for (int n = in.take<std::uint8_t>() % kMostRequests; n > 0; --n) {
+      const std::uint32_t kind = in.take<std::uint8_t>();
+      const std::string_view request = in.bytes(in.take<std::uint8_t>());
+      const std::vector<std::byte> own(
+          reinterpret_cast<const std::byte*>(request.data()),
+          reinterpret_cast<const std::byte*>(request.data()) + request.size());
+      response.assign(in.take<std::uint16_t>(), std::byte{});
+      server.serve(kind, own, response);
+    }
+  }
+
+  // Pieces anywhere in the arena, or repeated all over one buffer.
+  bool write_outputs(fuzz::Input& in) {
+    bool any = false;
+    while (!in.empty() && !output_.empty()) {
+      const std::uint8_t how = in.take<std::uint8_t>();
+      const std::size_t slot = how % layout_.slots.size();
+      const auto& where = layout_.slots[slot];
+      if (how < 16) {
+        const std::size_t at = in.take<std::uint32_t>() % output_.size();
+        const std::string_view piece = in.bytes(in.take<std::uint8_t>());
+        std::memcpy(output_.data() + at, piece.data(), std::min(piece.size(), output_.size() - at));
+      } else if (where.in_output != 0 && where.bytes > 0) {
+        const auto word = in.take<std::array<std::byte, 8>>();
+        const std::size_t begin = (how & 64) != 0 ? in.take<std::uint16_t>() % where.bytes : 0;
+        const std::size_t end = (how & 128) != 0 ? where.bytes : std::min(where.bytes, begin + 8);
+        for (std::size_t i = begin; i < end; ++i) output_[where.offset + i] = word[i % 8];
+      }
+      any = true;
+    }
+    return any;
+  }
+
+  const Challenge& challenge_;
+  CaseSpec spec_;
+  CasePlan plan_;
+  run::Layout layout_;
+  std::vector<std::byte> input_, first_output_, output_;
+  std::vector<BufferView> buffers_;
+  std::unique_ptr<Reference> reference_;
+};
+
+std::vector<Subject> subjects() {
+  std::vector<Subject> found;
+  for (const ChallengeRow& row : challenge_rows()) {
+    const ChallengeSpec spec =
+        load_spec(std::filesystem::path(ASSAY_SOURCE_DIR) / "challenges" / row.name);
+    for (const CaseSpec& c : spec.cases) {
+      if (c.group == CaseGroup::timed || c.group == CaseGroup::resource || c.exclusive) continue;
+      Subject subject(row.get(), c);
+      if (subject.arenas() <= kLargestArena) found.push_back(std::move(subject));
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static std::vector<Subject> all = subjects();
+  fuzz::Input in(data, size);
+  Subject& subject = all[in.take<std::uint16_t>() % all.size()];
+  subject.prepare();
+  subject.judge(in);
+  return 0;
+}

@@ -1,0 +1,96 @@
+/* A system with faults, to be preloaded: LD_PRELOAD. Each fault is in force while its variable of the
+ * environment is set and, where FAULTS_WHEN names a file, while that file exists.
+ *
+ *   FAULTS_FULL=FOLDER       nothing can be written below it: no space left on device
+ *   FAULTS_READ_ONLY=FOLDER  nothing can be opened for writing below it: read-only file system
+ *   FAULTS_CLOCK=SECONDS     every look at the time of day finds it set back by so many more
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char* fault(const char* variable) {
+  const char* when = getenv("FAULTS_WHEN");
+  struct stat info;
+  if (when != NULL && stat(when, &info) != 0) return NULL;
+  return getenv(variable);
+}
+
+static int is_below(const char* path, const char* variable) {
+  const char* folder = fault(variable);
+  return folder != NULL && strncmp(path, folder, strlen(folder)) == 0;
+}
+
+ssize_t write(int fd, const void* bytes, size_t size) {
+  static ssize_t (*real)(int, const void*, size_t);
+  char link[64], path[4096];
+  ssize_t n;
+  if (real == NULL) real = (ssize_t(*)(int, const void*, size_t))dlsym(RTLD_NEXT, "write");
+  if (fd > 2 && getenv("FAULTS_FULL") != NULL) {
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    n = readlink(link, path, sizeof path - 1);
+    path[n > 0 ? n : 0] = '\0';
+    if (is_below(path, "FAULTS_FULL")) {
+      errno = ENOSPC;
+      return -1;
+    }
+  }
+  return real(fd, bytes, size);
+}
+
+int open(const char* path, int flags, ...) {
+  static int (*real)(const char*, int, ...);
+  va_list list;
+  mode_t mode;
+  va_start(list, flags);
+  mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(list, mode_t) : 0;
+  va_end(list);
+  if (real == NULL) real = (int (*)(const char*, int, ...))dlsym(RTLD_NEXT, "open");
+  if ((flags & O_ACCMODE) != O_RDONLY && is_below(path, "FAULTS_READ_ONLY")) {
+    errno = EROFS;
+    return -1;
+  }
+  return real(path, flags, mode);
+}
+
+int open64(const char* path, int flags, ...) __attribute__((alias("open")));
+
+static long set_back(void) {
+  static long looks;
+  const char* seconds = fault("FAULTS_CLOCK");
+  return seconds == NULL ? 0 : atol(seconds) * __sync_add_and_fetch(&looks, 1);
+}
+
+int clock_gettime(clockid_t clock, struct timespec* to) {
+  static int (*real)(clockid_t, struct timespec*);
+  int status;
+  if (real == NULL) real = (int (*)(clockid_t, struct timespec*))dlsym(RTLD_NEXT, "clock_gettime");
+  status = real(clock, to);
+  if (status == 0 && clock == CLOCK_REALTIME) to->tv_sec -= set_back();
+  return status;
+}
+
+time_t time(time_t* to) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (to != NULL) *to = now.tv_sec;
+  return now.tv_sec;
+}
+
+int gettimeofday(struct timeval* to, void* zone) {
+  struct timespec now;
+  (void)zone;
+  clock_gettime(CLOCK_REALTIME, &now);
+  to->tv_sec = now.tv_sec;
+  to->tv_usec = now.tv_nsec / 1000;
+  return 0;
+}
