@@ -192,7 +192,11 @@ void set_limits(const Launch& launch) {
   set_limit(launch, RLIMIT_STACK, limits.stack);
   if (limits.address_space > 0) set_limit(launch, RLIMIT_AS, limits.address_space);
   if (limits.cpu_seconds > 0) set_limit(launch, RLIMIT_CPU, limits.cpu_seconds);
-  if (limits.processes > 0) set_limit(launch, RLIMIT_NPROC, limits.processes);
+  // The limit is of a user's processes. Where those are all that he runs on this machine it would be
+  // reached by what has nothing to do with the program. There address space bounds threads, workers
+  // cannot start processes, and compilers run no code of a submission.
+  const bool own_user = launch.root || launch.tier == Tier::namespaces;
+  if (limits.processes > 0 && own_user) set_limit(launch, RLIMIT_NPROC, limits.processes);
 }
 
 void drop_privileges(const Launch& launch) {
