@@ -52,7 +52,7 @@ struct Row {
 class Scratch {
  public:
   Scratch() {
-    std::string name = (fs::temp_directory_path() / "assay-attacks-XXXXXX").string();
+    std::string name = (fs::temp_directory_path() / "assay-suite-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) fail_with_errno("cannot make", name);
     path_ = name;
   }
