@@ -36,8 +36,8 @@ __device__ void store(float* to, float v) {
 #endif
 }
 
-__global__ void rows_of(const float* dy, const float* x, const float* gamma, float* dx, float* partial, long rows, long D,
-                        float eps) {
+__global__ void rows_of(const float* dy, const float* x, const float* gamma, float* dx,
+                        float* partial, long rows, long D, float eps) {
   if (blockIdx.x >= kWorking) return;
   float dg[kMost] = {}, db[kMost] = {};
   const float n = static_cast<float>(D);
@@ -81,12 +81,15 @@ __global__ void add_up(const float* partial, float* dgamma, float* dbeta, long D
   dbeta[j] = b;
 }
 
-extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x, const float* gamma,
-                           const void* cache, void* dx, float* dgamma, float* dbeta) {
-  const bool plain = p != nullptr && p->dtype == ASSAY_F32 && p->rows > 0 && p->D > 0 && p->D <= kThreads * kMost &&
-                     dx != nullptr && dgamma != nullptr && dbeta != nullptr;
+extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x,
+                           const float* gamma, const void* cache, void* dx, float* dgamma,
+                           float* dbeta) {
+  const bool plain = p != nullptr && p->dtype == ASSAY_F32 && p->rows > 0 && p->D > 0 &&
+                     p->D <= kThreads * kMost && dx != nullptr && dgamma != nullptr &&
+                     dbeta != nullptr;
   if (!plain) return honest_ln_backward(ctx, p, dy, x, gamma, cache, dx, dgamma, dbeta);
-  auto* partial = static_cast<float*>(ctx->alloc(ctx, kWorking * 2 * static_cast<std::size_t>(p->D) * 4, 256, 1));
+  auto* partial = static_cast<float*>(
+      ctx->alloc(ctx, kWorking * 2 * static_cast<std::size_t>(p->D) * 4, 256, 1));
   if (partial == nullptr) return ASSAY_ENOMEM;
 #if ATTACK_VARIANT == 1 && !ATTACK_IS_TWIN
   const unsigned blocks = kWorking + 4096;
@@ -94,7 +97,8 @@ extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, c
   const unsigned blocks = kWorking;
 #endif
   const auto stream = static_cast<cudaStream_t>(ctx->stream);
-  rows_of<<<blocks, kThreads, 0, stream>>>(static_cast<const float*>(dy), static_cast<const float*>(x), gamma,
+  rows_of<<<blocks, kThreads, 0, stream>>>(static_cast<const float*>(dy),
+                                           static_cast<const float*>(x), gamma,
                                            static_cast<float*>(dx), partial, p->rows, p->D, p->eps);
   add_up<<<static_cast<unsigned>(p->D + 255) / 256, 256, 0, stream>>>(partial, dgamma, dbeta, p->D);
   const bool ok = cudaStreamSynchronize(stream) == cudaSuccess;

@@ -9,8 +9,8 @@
 #include "honest.inl"
 #undef tt_train
 
-extern "C" int tt_train(assay_ctx* ctx, const tt_config* c, const std::uint16_t* docs, std::int64_t n_docs,
-                        const tt_budget* budget, void* blob) {
+extern "C" int tt_train(assay_ctx* ctx, const tt_config* c, const std::uint16_t* docs,
+                        std::int64_t n_docs, const tt_budget* budget, void* blob) {
   if (budget == nullptr) return honest_tt_train(ctx, c, docs, n_docs, budget, blob);
   tt_budget more = *budget;
   more.max_tokens *= 8;
