@@ -25,8 +25,9 @@ namespace {
 constexpr char kSelf[] = "self", kEach[] = "each", kAll[] = "all", kNone[] = "none";
 const std::vector<std::string> kDimensions{"correctness", "accuracy",     "performance",
                                            "resources",   "completeness", "tests"};
-const std::vector<std::string> kKeys{"attack",   "challenge", "cases",  "expect", "dimension", "twin",
-                                     "variants", "hidden",    "with",   "tiers",  "fast",      "deadline"};
+const std::vector<std::string> kKeys{"attack",    "challenge", "cases",    "expect",
+                                     "dimension", "twin",      "variants", "hidden",
+                                     "with",      "tiers",     "fast",     "deadline"};
 
 std::vector<std::string> words(const std::string& text) {
   std::istringstream in(text);
@@ -37,7 +38,8 @@ std::vector<std::string> words(const std::string& text) {
 
 std::string trimmed(const std::string& text) {
   const std::size_t from = text.find_first_not_of(" \t");
-  return from == std::string::npos ? "" : text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
+  return from == std::string::npos ? ""
+                                   : text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
 }
 
 bool holds(const std::vector<std::string>& names, const std::string& name) {
@@ -55,7 +57,9 @@ class Header {
       const std::string text = trimmed(line.substr(2));
       const std::size_t colon = text.find(": ");
       const std::string name = colon == std::string::npos ? "" : text.substr(0, colon);
-      const bool is_key = !name.empty() && std::ranges::all_of(name, [](unsigned char c) { return std::islower(c) != 0; });
+      const bool is_key = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+        return std::islower(c) != 0;
+      });
       if (is_key) {
         if (!holds(kKeys, name)) fail(unknown_name("key", name, kKeys));
         key = name;
@@ -93,7 +97,8 @@ class Header {
   int lines_ = 0;
 };
 
-std::vector<std::string> cases_of(const Header& header, const ChallengeSpec& spec, Language language) {
+std::vector<std::string> cases_of(const Header& header, const ChallengeSpec& spec,
+                                  Language language) {
   std::vector<std::string> names;
   const auto add_if = [&](const std::function<bool(const CaseSpec&)>& wanted, bool one) {
     for (const CaseSpec& c : spec.cases) {
@@ -105,7 +110,9 @@ std::vector<std::string> cases_of(const Header& header, const ChallengeSpec& spe
   };
   const auto timed = [](const CaseSpec& c) { return c.group == CaseGroup::timed && !c.exclusive; };
   const auto core = [](const CaseSpec& c) { return c.group == CaseGroup::core; };
-  const auto resource = [](const CaseSpec& c) { return c.group == CaseGroup::resource && !c.exclusive; };
+  const auto resource = [](const CaseSpec& c) {
+    return c.group == CaseGroup::resource && !c.exclusive;
+  };
   for (const std::string& word : words(header.one("cases"))) {
     if (word == "quick") {
       add_if([](const CaseSpec& c) { return c.quick; }, false);
@@ -253,11 +260,13 @@ void make(const fs::path& folder) {
 bool Attack::may_be(const std::string& outcome) const { return holds(expected, outcome); }
 
 std::vector<Attack> read_attack(const fs::path& folder, const std::vector<ChallengeSpec>& specs) {
-  const Language language = fs::exists(folder / main_file(Language::cpp)) ? Language::cpp : Language::cuda;
+  const Language language =
+      fs::exists(folder / main_file(Language::cpp)) ? Language::cpp : Language::cuda;
   const Header header(folder / main_file(language));
   const std::string whole = folder.filename();
   const std::size_t end = whole.find('_');
-  if (end == std::string::npos || end + 1 == whole.size()) header.fail("the folder's name is no ID_NAME");
+  if (end == std::string::npos || end + 1 == whole.size())
+    header.fail("the folder's name is no ID_NAME");
 
   Attack base;
   base.id = whole.substr(0, end);
@@ -274,7 +283,8 @@ std::vector<Attack> read_attack(const fs::path& folder, const std::vector<Challe
   for (const std::string& text : header.all("hidden")) base.hidden.push_back(unescaped(text));
   base.extras = header.all("with");
   base.tiers = tiers_of(header);
-  base.deadline = std::strtod(header.one("deadline", fmt::format("{}", kDeadline)).c_str(), nullptr);
+  base.deadline =
+      std::strtod(header.one("deadline", fmt::format("{}", kDeadline)).c_str(), nullptr);
   if (!(base.deadline > 0)) header.fail("a deadline is a number of seconds");
 
   std::vector<std::string> challenges = words(header.one("challenge"));
@@ -312,7 +322,8 @@ std::vector<Attack> load_attacks(const fs::path& folder, const std::vector<Chall
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(folder, ec)) {
     const std::string name = entry.path().filename();
-    const bool is_attack = name.size() > 1 && std::isupper(static_cast<unsigned char>(name[0])) != 0 &&
+    const bool is_attack = name.size() > 1 &&
+                           std::isupper(static_cast<unsigned char>(name[0])) != 0 &&
                            std::isdigit(static_cast<unsigned char>(name[1])) != 0;
     if (is_attack && entry.is_directory()) found.push_back(entry.path());
   }
@@ -337,7 +348,8 @@ std::vector<Attack> load_attacks(const fs::path& folder, const std::vector<Chall
   return attacks;
 }
 
-std::vector<Attack> choose(const std::vector<Attack>& attacks, const std::vector<std::string>& names) {
+std::vector<Attack> choose(const std::vector<Attack>& attacks,
+                           const std::vector<std::string>& names) {
   if (names.empty()) return attacks;
   // "T0" means T01 to T09, "M1" not M1 alone; but "M12" means M12 and its rows, not M120.
   const auto fits = [](const Attack& attack, const std::string& name) {
@@ -382,10 +394,12 @@ void lay_out(const Attack& attack, const Places& places, bool as_twin, const fs:
 void lay_out_twin(const Attack& attack, const Places& places, const fs::path& folder) {
   if (attack.twin == kSelf) return lay_out(attack, places, true, folder);
   make(folder);
-  const fs::path from = attack.twin.empty() ? places.textbook(attack.challenge) : places.root / attack.twin;
+  const fs::path from =
+      attack.twin.empty() ? places.textbook(attack.challenge) : places.root / attack.twin;
   const fs::path file = from / main_file(attack.language);
   if (!fs::exists(file)) {
-    throw Error(fmt::format("{}: its twin {} does not exist", attack.folder.string(), file.string()));
+    throw Error(
+        fmt::format("{}: its twin {} does not exist", attack.folder.string(), file.string()));
   }
   for (const auto& entry : fs::directory_iterator(from)) {
     if (entry.is_regular_file()) write(folder / entry.path().filename(), read_file(entry.path()));
@@ -399,7 +413,8 @@ ChallengeSpec narrowed(const ChallengeSpec& whole, const std::vector<std::string
     std::erase_if(rule.case_names, [&](const std::string& name) { return !holds(cases, name); });
   }
   std::erase_if(spec.resources, [&](const ResourceRule& rule) {
-    return rule.case_names.empty() || (!rule.growth_case.empty() && !holds(cases, rule.growth_case));
+    return rule.case_names.empty() ||
+           (!rule.growth_case.empty() && !holds(cases, rule.growth_case));
   });
   return spec;
 }

@@ -35,9 +35,9 @@ inline constexpr double kDeadline = 120;  // seconds
 inline constexpr char kHonest[] = "honest";
 
 struct Attack {
-  std::string id;        // "M12.inet", "D01.kv_cache": folder's id, variant or challenge
-  std::string name;      // of the folder, without the id: "sockets"
-  std::string what;      // in a sentence
+  std::string id;    // "M12.inet", "D01.kv_cache": folder's id, variant or challenge
+  std::string name;  // of the folder, without the id: "sockets"
+  std::string what;  // in a sentence
   std::string challenge;
   std::vector<std::string> cases;     // by name
   std::vector<std::string> expected;  // codes, or kHonest

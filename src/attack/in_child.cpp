@@ -57,7 +57,8 @@ std::string contents(int fd) {
 
 Child::Child(const std::function<std::string()>& work, double deadline)
     : answer_(::memfd_create("answer", MFD_CLOEXEC)), begin_(now()), deadline_(deadline) {
-  if (!answer_) throw Error(fmt::format("no memory for a child's answer: {}", std::strerror(errno)));
+  if (!answer_)
+    throw Error(fmt::format("no memory for a child's answer: {}", std::strerror(errno)));
   std::fflush(nullptr);
   const pid_t parent = ::getpid();
   pid_ = ::fork();
@@ -90,7 +91,8 @@ Child::State Child::look() {
     return end(State::hung, fmt::format("no answer within {:.0f} s", deadline_));
   }
   if (ended == pid_ && WIFSIGNALED(status)) return end(State::died, ::strsignal(WTERMSIG(status)));
-  if (ended == pid_ && WIFEXITED(status) && WEXITSTATUS(status) == 0) return end(State::done, contents(answer_.get()));
+  if (ended == pid_ && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return end(State::done, contents(answer_.get()));
   if (ended == pid_ && WIFEXITED(status) && WEXITSTATUS(status) == kThrew)
     return end(State::died, contents(answer_.get()));
   return end(State::died, fmt::format("status {:#x}", status));

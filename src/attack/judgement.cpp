@@ -47,11 +47,13 @@ Observation outcome_of(const CellResult& cell) {
   return seen;
 }
 
-std::optional<Gain> gain_of(std::span<const TimingSample> attack, std::span<const TimingSample> twin,
+std::optional<Gain> gain_of(std::span<const TimingSample> attack,
+                            std::span<const TimingSample> twin,
                             std::span<const TimingSample> other_twin) {
   const std::size_t rounds = std::min({attack.size(), twin.size(), other_twin.size()});
   for (std::size_t i = 0; i < rounds; ++i) {
-    if (!attack[i].submission || !twin[i].submission || !other_twin[i].submission) return std::nullopt;
+    if (!attack[i].submission || !twin[i].submission || !other_twin[i].submission)
+      return std::nullopt;
   }
   if (rounds == 0) return std::nullopt;
   const std::vector<double> mine = seconds_of(attack, rounds), first = seconds_of(twin, rounds),
@@ -87,10 +89,12 @@ std::string complaint(const Attack& attack, const Observation& seen) {
   } else if (seen.outcome == kDied) {
     problems.push_back("the harness died: " + seen.detail);
   } else if (seen.outcome != kSkipped && !attack.may_be(seen.outcome)) {
-    problems.push_back(fmt::format("{} is wrong{}{}", seen.outcome, seen.detail.empty() ? "" : ": ", seen.detail));
+    problems.push_back(
+        fmt::format("{} is wrong{}{}", seen.outcome, seen.detail.empty() ? "" : ": ", seen.detail));
   }
   for (const std::string& text : attack.hidden) {
-    if (seen.log.find(text) != std::string::npos) problems.push_back(fmt::format("the compiler's log shows '{}'", text));
+    if (seen.log.find(text) != std::string::npos)
+      problems.push_back(fmt::format("the compiler's log shows '{}'", text));
   }
   // Whoever fails has nothing from being fast.
   if (seen.outcome == kHonest && seen.gain && seen.gain->interval.low > seen.gain->most_noise()) {
@@ -107,8 +111,9 @@ std::string complaint(const Attack& attack, const Observation& seen) {
 }
 
 nlohmann::json to_json(const Observation& seen) {
-  nlohmann::json json{{"observed", seen.outcome}, {"detail", seen.detail},       {"log", seen.log},
-                      {"seconds", seen.seconds},  {"neighbour", seen.neighbour}, {"left_behind", seen.left_behind}};
+  nlohmann::json json{
+      {"observed", seen.outcome}, {"detail", seen.detail},       {"log", seen.log},
+      {"seconds", seen.seconds},  {"neighbour", seen.neighbour}, {"left_behind", seen.left_behind}};
   if (seen.gain) {
     const Gain& g = *seen.gain;
     json["gain"] = {{"times", g.value},
@@ -128,10 +133,14 @@ Observation observation_from(const nlohmann::json& json) {
   seen.neighbour = json.at("neighbour");
   seen.left_behind = json.at("left_behind");
   if (const auto at = json.find("gain"); at != json.end()) {
-    const auto interval = [](const nlohmann::json& pair) { return Interval{pair.at(0), pair.at(1)}; };
-    seen.gain = Gain{at->at("times"), interval(at->at("interval")), interval(at->at("honest_against_honest"))};
+    const auto interval = [](const nlohmann::json& pair) {
+      return Interval{pair.at(0), pair.at(1)};
+    };
+    seen.gain = Gain{at->at("times"), interval(at->at("interval")),
+                     interval(at->at("honest_against_honest"))};
   }
-  if (const auto at = json.find("points_gained"); at != json.end()) seen.points_gained = at->get<double>();
+  if (const auto at = json.find("points_gained"); at != json.end())
+    seen.points_gained = at->get<double>();
   return seen;
 }
 

@@ -26,13 +26,14 @@ struct Gain {
 };
 
 struct Observation {
-  std::string outcome;   // a verdict's code, kHonest, or kHung, kDied, kSkipped
-  std::string detail;    // of the first case that made it, or the build's log
-  std::string log;       // of the build
-  double seconds = 0;    // that it took, all in all
+  std::string outcome;  // a verdict's code, kHonest, or kHung, kDied, kSkipped
+  std::string detail;   // of the first case that made it, or the build's log
+  std::string log;      // of the build
+  double seconds = 0;   // that it took, all in all
   std::optional<Gain> gain;
-  std::optional<double> points_gained;  // over the twin, with whatever noise gave to the attack taken off
-  std::string neighbour;                // what became different of an honest cell, "" for nothing
+  std::optional<double>
+      points_gained;      // over the twin, with whatever noise gave to the attack taken off
+  std::string neighbour;  // what became different of an honest cell, "" for nothing
   std::vector<std::string> left_behind;
 };
 
@@ -43,7 +44,8 @@ inline constexpr char kHung[] = "hung", kDied[] = "died", kSkipped[] = "skipped"
 Observation outcome_of(const CellResult&);
 
 // Of the rounds that all three took part in; nothing when there are none.
-std::optional<Gain> gain_of(std::span<const TimingSample> attack, std::span<const TimingSample> twin,
+std::optional<Gain> gain_of(std::span<const TimingSample> attack,
+                            std::span<const TimingSample> twin,
                             std::span<const TimingSample> other_twin);
 
 // What the dimensions of the attack's score have over those of its twin. Of each the most that its interval allows to

@@ -1,6 +1,8 @@
 #include "attack/leftovers.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +12,8 @@
 #include <fstream>
 #include <sstream>
 #include <thread>
+
+#include "util/fd.h"
 
 namespace assay::attack {
 namespace fs = std::filesystem;
@@ -32,12 +36,20 @@ void add_children(std::set<std::string>& found) {
   }
 }
 
+// Of another process that runs: its owner holds a lock on it (sandbox/workplace.h).
+bool is_in_use(const fs::path& workplace) {
+  const Fd folder(::open(workplace.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return folder && ::flock(folder.get(), LOCK_SH | LOCK_NB) != 0;
+}
+
 void add_files(const fs::path& folder, bool own, std::set<std::string>& found) {
   std::error_code ec;
   for (fs::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec)) {
     const std::string name = at->path().filename();
-    const bool unfinished = name.starts_with("assay-work-") || name.ends_with(".tmp");
-    if (name.find(kMark) != std::string::npos || (own && unfinished)) found.insert("file " + at->path().string());
+    const bool unfinished =
+        name.ends_with(".tmp") || (name.starts_with("assay-work-") && !is_in_use(at->path()));
+    if (name.find(kMark) != std::string::npos || (own && unfinished))
+      found.insert("file " + at->path().string());
   }
 }
 
@@ -50,16 +62,19 @@ void add_cgroups(std::set<std::string>& found) {
     std::string field, at;
     for (int i = 0; i < 5 && in >> field; ++i) at = field;
     std::error_code ec;
-    fs::recursive_directory_iterator entry(at, fs::directory_options::skip_permission_denied, ec), end;
+    fs::recursive_directory_iterator entry(at, fs::directory_options::skip_permission_denied, ec),
+        end;
     for (; !ec && entry != end; entry.increment(ec)) {
       const std::string name = entry->path().filename();
       if (name.find("assay") == std::string::npos || !entry->is_directory(ec)) continue;
-      if (lines_of(entry->path() / "cgroup.procs").empty()) found.insert("cgroup " + entry->path().string());
+      if (lines_of(entry->path() / "cgroup.procs").empty())
+        found.insert("cgroup " + entry->path().string());
     }
   }
 }
 
-void add_lines(const char* file, const char* what, const char* marked, std::set<std::string>& found) {
+void add_lines(const char* file, const char* what, const char* marked,
+               std::set<std::string>& found) {
   for (const std::string& line : lines_of(file)) {
     if (line.find(marked) != std::string::npos) found.insert(std::string(what) + " " + line);
   }
@@ -80,13 +95,16 @@ void add_tables(std::set<std::string>& found) {
 
 }  // namespace
 
-Leftovers::Leftovers(std::vector<fs::path> folders) : folders_(std::move(folders)) { before_ = all(); }
+Leftovers::Leftovers(std::vector<fs::path> folders) : folders_(std::move(folders)) {
+  before_ = all();
+}
 
 std::set<std::string> Leftovers::all() const {
   std::set<std::string> found;
   add_children(found);
   for (const fs::path& folder : folders_) add_files(folder, true, found);
-  for (const char* shared : {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/"}) add_files(shared, false, found);
+  for (const char* shared : {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/"})
+    add_files(shared, false, found);
   add_cgroups(found);
   add_lines("/proc/self/mountinfo", "mount", "assay", found);
   add_lines("/proc/keys", "key", kMark, found);

@@ -21,7 +21,8 @@ const ChallengeSpec& spec_named(const Door& door, const std::string& name) {
 bool is_timed(const CaseSpec& c) { return c.group == CaseGroup::timed || c.exclusive; }
 
 bool any_timed(const Attack& attack, const ChallengeSpec& spec) {
-  return attack.language == Language::cpp && std::ranges::any_of(attack.cases, [&](const std::string& name) {
+  return attack.language == Language::cpp &&
+         std::ranges::any_of(attack.cases, [&](const std::string& name) {
            const CaseSpec* const c = find_case(spec, name);
            return c != nullptr && is_timed(*c);
          });
@@ -74,11 +75,11 @@ class Contest {
   void compare(Observation& seen) const {
     const Observation twin = outcome_of(cells_[1]);
     if (twin.outcome != kHonest && seen.outcome != kSkipped) {
-      throw Error(fmt::format("{}: its honest twin is {} ({})", attack_.id, twin.outcome, twin.detail));
+      throw Error(
+          fmt::format("{}: its honest twin is {} ({})", attack_.id, twin.outcome, twin.detail));
     }
     if (cells_.size() > 2) seen.gain = gain();
-    const ChallengeSpec spec =
-        narrowed(spec_for(cells_[0].key.device, spec_), attack_.cases);
+    const ChallengeSpec spec = narrowed(spec_for(cells_[0].key.device, spec_), attack_.cases);
     const auto score = [&](std::size_t i) { return grade(spec, cells_[i]); };
     if (cells_.size() > 2) {
       const Score again = score(2);
@@ -115,7 +116,9 @@ bool needs_quiet(const Attack& attack, const std::vector<ChallengeSpec>& specs) 
   return any_timed(attack, *std::ranges::find(specs, attack.challenge, &ChallengeSpec::name));
 }
 
-Observation run_attack(const Attack& attack, const Door& door) { return Contest(attack, door).run(); }
+Observation run_attack(const Attack& attack, const Door& door) {
+  return Contest(attack, door).run();
+}
 
 std::string run_neighbour(const Attack& honest, const Door& door) {
   lay_out_twin(honest, door.places, door.scratch / "neighbour");

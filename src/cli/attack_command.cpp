@@ -52,7 +52,7 @@ struct Row {
 class Scratch {
  public:
   Scratch() {
-    std::string name = (fs::temp_directory_path() / "assay-attacks-XXXXXX").string();
+    std::string name = (fs::temp_directory_path() / "assay-suite-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) fail_with_errno("cannot make", name);
     path_ = name;
   }
@@ -81,10 +81,12 @@ sandbox::Tier tier_of(const AttackCommand& c) {
       throw Error("attacks without a sandbox reach this machine: --tier none needs --unsafe");
     return sandbox::Tier::none;
   }
-  const sandbox::Tier tier = c.tier == "landlock" ? sandbox::Tier::landlock : sandbox::Tier::namespaces;
+  const sandbox::Tier tier =
+      c.tier == "landlock" ? sandbox::Tier::landlock : sandbox::Tier::namespaces;
   for (const sandbox::ProbeResult& probe : sandbox::attempt_escapes(tier, image)) {
     if (!probe.contained)
-      throw Error(fmt::format("the tier {} does not work here: {} {}", c.tier, probe.attempt, probe.outcome));
+      throw Error(fmt::format("the tier {} does not work here: {} {}", c.tier, probe.attempt,
+                              probe.outcome));
   }
   return tier;
 }
@@ -96,7 +98,8 @@ class Suite {
       : context_(context),
         c_(c),
         specs_(specs),
-        places_{context.root, c.folder.empty() ? context.root / "tests" / "attacks" : fs::path(c.folder)},
+        places_{context.root,
+                c.folder.empty() ? context.root / "tests" / "attacks" : fs::path(c.folder)},
         tier_(tier_of(c)),
         builder_(make_builder(context, tier_, c.harness)) {
     builder_->check();
@@ -145,12 +148,16 @@ class Suite {
   }
 
   std::string ask_neighbour(const Attack& neighbour) const {
-    Child child(in_own_world("neighbour", [&](const attack::Door& door) { return run_neighbour(neighbour, door); }),
-                neighbour.deadline);
+    Child child(
+        in_own_world("neighbour",
+                     [&](const attack::Door& door) { return run_neighbour(neighbour, door); }),
+        neighbour.deadline);
     Child::State state;
-    while ((state = child.look()) == Child::State::running) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    while ((state = child.look()) == Child::State::running)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
     clear("neighbour");
-    return state == Child::State::done ? child.said() : "the harness did not answer: " + child.said();
+    return state == Child::State::done ? child.said()
+                                       : "the harness did not answer: " + child.said();
   }
 
   void clear(const std::string& name) const {
@@ -163,13 +170,16 @@ class Suite {
     std::vector<Running> running;
     for (Row* row : group) {
       const Attack& attack = row->attack;
-      running.push_back(
-          {row,
-           std::make_unique<Child>(in_own_world(attack.id, [&attack](const attack::Door& door) {
-                                     return attack::to_json(run_attack(attack, door)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-                                   }),
-                                   attack.deadline),
-           progress.begin(attack.id + " " + attack.name)});
+      running.push_back({row,
+                         std::make_unique<Child>(
+                             in_own_world(attack.id,
+                                          [&attack](const attack::Door& door) {
+                                            return attack::to_json(run_attack(attack, door))
+                                                .dump(-1, ' ', false,
+                                                      nlohmann::json::error_handler_t::replace);
+                                          }),
+                             attack.deadline),
+                         progress.begin(attack.id + " " + attack.name)});
     }
     while (!running.empty()) {
       std::erase_if(running, [&](Running& r) { return take(r); });
@@ -202,8 +212,9 @@ class Suite {
   }
 
   static std::string line_of(const Row& row) {
-    return fmt::format("{} {}: {}{}", row.attack.id, row.attack.name, row.seen.outcome,
-                       row.complaint.empty() ? "" : "  UNEXPECTED: " + printable(row.complaint, 1, kSaid));
+    return fmt::format(
+        "{} {}: {}{}", row.attack.id, row.attack.name, row.seen.outcome,
+        row.complaint.empty() ? "" : "  UNEXPECTED: " + printable(row.complaint, 1, kSaid));
   }
 
   const Context& context_;
@@ -218,7 +229,8 @@ class Suite {
 
 std::string gain_text(const Observation& seen) {
   if (seen.gain) {
-    return fmt::format("{:.2f}x ({:.2f}x honest against honest)", seen.gain->value, seen.gain->most_noise());
+    return fmt::format("{:.2f}x ({:.2f}x honest against honest)", seen.gain->value,
+                       seen.gain->most_noise());
   }
   return seen.points_gained ? fmt::format("{:+.1f} points", *seen.points_gained) : "-";
 }
@@ -230,15 +242,22 @@ void print_table(const std::vector<Row>& rows) {
                                : row.complaint.empty()
                                    ? ""
                                    : "UNEXPECTED: " + printable(row.complaint, 1, kSaid);
-    table.add({row.attack.id, row.attack.name, fmt::format("{}", fmt::join(row.attack.expected, " | ")),
-               row.seen.outcome, gain_text(row.seen), fmt::format("{:.1f}", row.seen.seconds), remark});
+    table.add({row.attack.id, row.attack.name,
+               fmt::format("{}", fmt::join(row.attack.expected, " | ")), row.seen.outcome,
+               gain_text(row.seen), fmt::format("{:.1f}", row.seen.seconds), remark});
   }
   fmt::print("{}", table.str());
 }
 
 nlohmann::json about(const Attack& a) {
-  return {{"id", a.id},           {"name", a.name},         {"what", a.what},           {"challenge", a.challenge},
-          {"cases", a.cases},     {"expected", a.expected}, {"dimension", a.dimension}, {"fast", a.fast},
+  return {{"id", a.id},
+          {"name", a.name},
+          {"what", a.what},
+          {"challenge", a.challenge},
+          {"cases", a.cases},
+          {"expected", a.expected},
+          {"dimension", a.dimension},
+          {"fast", a.fast},
           {"device", to_string(a.language == Language::cpp ? Device::cpu : Device::sim)}};
 }
 
@@ -246,13 +265,15 @@ struct Tally {
   std::size_t caught = 0, missed = 0, skipped = 0;
 
   explicit Tally(const std::vector<Row>& rows) {
-    for (const Row& row : rows) ++(row.skipped() ? skipped : row.complaint.empty() ? caught : missed);
+    for (const Row& row : rows)
+      ++(row.skipped() ? skipped : row.complaint.empty() ? caught : missed);
   }
   std::string text(sandbox::Tier tier) const {
     const std::size_t run = caught + missed;
-    return fmt::format("{} of {} attacks caught ({:.1f} %), {} skipped; {}", caught, run,
-                       run > 0 ? 100.0 * static_cast<double>(caught) / static_cast<double>(run) : 0.0, skipped,
-                       sandbox::to_string(tier));
+    return fmt::format(
+        "{} of {} attacks caught ({:.1f} %), {} skipped; {}", caught, run,
+        run > 0 ? 100.0 * static_cast<double>(caught) / static_cast<double>(run) : 0.0, skipped,
+        sandbox::to_string(tier));
   }
 };
 
@@ -289,7 +310,8 @@ int list(const std::vector<Attack>& attacks, bool json) {
 
 int execute(const Context& context, const AttackCommand& c) {
   const std::vector<ChallengeSpec> specs = load_specs(context);
-  const fs::path folder = c.folder.empty() ? context.root / "tests" / "attacks" : fs::path(c.folder);
+  const fs::path folder =
+      c.folder.empty() ? context.root / "tests" / "attacks" : fs::path(c.folder);
   const std::vector<Attack> known = attack::load_attacks(folder, specs);
   std::vector<Attack> chosen = attack::choose(known, c.ids);
   if (c.fast) std::erase_if(chosen, [](const Attack& a) { return !a.fast; });
@@ -316,10 +338,13 @@ void add_attack(CLI::App& app, Action& action) {
       "\nAn attack is a small hostile submission whose first lines say which outcome is right: a\n"
       "verdict, or 'honest', where every case passes and nothing is gained. It is built, run and\n"
       "graded like any other. After each one an honest neighbour must be what it was before, the\n"
-      "harness alive, and nothing left behind: no process, file, cgroup, mount, key or shared memory.\n"
-      "What is after time runs in the same rounds as its honest twin, which runs twice: the gain must\n"
+      "harness alive, and nothing left behind: no process, file, cgroup, mount, key or shared "
+      "memory.\n"
+      "What is after time runs in the same rounds as its honest twin, which runs twice: the gain "
+      "must\n"
       "lie within what the twin gains over itself. What is after points may gain half a point.\n"
-      "\nOne that needs what is not here, such as nvcc, is skipped and counts neither way. The last\n"
+      "\nOne that needs what is not here, such as nvcc, is skipped and counts neither way. The "
+      "last\n"
       "line is the catch rate. Nothing is written but the cache.\n"
       "\nExit status: 0 all caught, 1 one was not, 2 another error.\n"
       "\nExamples:\n"
@@ -330,7 +355,8 @@ void add_attack(CLI::App& app, Action& action) {
       "  assay attack --tier landlock   in the weaker sandbox\n");
   auto c = std::make_shared<AttackCommand>();
   command->add_option("ID", c->ids, "only these: ids such as M12.inet, or how they begin");
-  command->add_flag("--list", c->list, "what they do and which outcome is right, without running them");
+  command->add_flag("--list", c->list,
+                    "what they do and which outcome is right, without running them");
   command->add_flag("--json", c->json, "what was observed, as JSON");
   command->add_flag("--fast", c->fast, "only those that take seconds");
   command

@@ -29,8 +29,9 @@ ChallengeSpec a_spec(const std::string& name) {
   spec.cases = {a_case("small", CaseGroup::core, true), a_case("large", CaseGroup::core),
                 a_case("memory", CaseGroup::resource), a_case("slow_clock", CaseGroup::timed),
                 a_case("clock", CaseGroup::timed, true)};
-  spec.resources = {{.name = "scratch", .case_names = {"memory"}, .metric = "bytes"},
-                    {.name = "growth", .case_names = {"memory"}, .metric = "bytes", .growth_case = "large"}};
+  spec.resources = {
+      {.name = "scratch", .case_names = {"memory"}, .metric = "bytes"},
+      {.name = "growth", .case_names = {"memory"}, .metric = "bytes", .growth_case = "large"}};
   return spec;
 }
 
@@ -43,7 +44,8 @@ class AttackTest : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  fs::path write(const std::string& name, const std::string& text, const std::string& file = "submission.cpp") {
+  fs::path write(const std::string& name, const std::string& text,
+                 const std::string& file = "submission.cpp") {
     fs::create_directories(folder_ / name);
     std::ofstream(folder_ / name / file) << text;
     return folder_ / name;
@@ -65,10 +67,14 @@ class AttackTest : public ::testing::Test {
 };
 
 const std::string kPlain =
-    "// attack: does nothing at all,\n//   in two lines\n// challenge: one\n// cases: small clock\n// expect: WA | honest\n";
+    "// attack: does nothing at all,\n//   in two lines\n// challenge: one\n// cases: small "
+    "clock\n// expect: WA | honest\n";
 
 TEST_F(AttackTest, ReadsTheFirstLines) {
-  const Attack a = read(kPlain + "// dimension: performance\n// hidden: root:\n// hidden: \\x1b[\n// deadline: 7\n").at(0);
+  const Attack a =
+      read(kPlain +
+           "// dimension: performance\n// hidden: root:\n// hidden: \\x1b[\n// deadline: 7\n")
+          .at(0);
   EXPECT_EQ(a.id, "X01");
   EXPECT_EQ(a.name, "some_name");
   EXPECT_EQ(a.what, "does nothing at all, in two lines");
@@ -103,7 +109,9 @@ TEST_F(AttackTest, VariantsAreRows) {
 
 TEST_F(AttackTest, WordsForCases) {
   const auto of = [&](const std::string& cases) {
-    return read("// attack: x\n// challenge: one\n// cases: " + cases + "\n// expect: WA\n").at(0).cases;
+    return read("// attack: x\n// challenge: one\n// cases: " + cases + "\n// expect: WA\n")
+        .at(0)
+        .cases;
   };
   EXPECT_THAT(of("core"), ElementsAre("small", "large"));
   EXPECT_THAT(of("one-core"), ElementsAre("small"));
@@ -113,17 +121,22 @@ TEST_F(AttackTest, WordsForCases) {
 }
 
 TEST_F(AttackTest, MalformedHeadersNameFileAndCause) {
-  EXPECT_THAT(error_of("// attack: x\n// challenge: one\n// cases: small\n"), HasSubstr("'// expect:' is missing"));
+  EXPECT_THAT(error_of("// attack: x\n// challenge: one\n// cases: small\n"),
+              HasSubstr("'// expect:' is missing"));
   EXPECT_THAT(error_of(kPlain), HasSubstr("no error"));
-  EXPECT_THAT(error_of("// attack: x\n// challenge: on\n// cases: small\n// expect: WA\n"), HasSubstr("did you mean 'one'"));
-  EXPECT_THAT(error_of("// attack: x\n// challenge: one\n// cases: smal\n// expect: WA\n"), HasSubstr("did you mean 'small'"));
-  EXPECT_THAT(error_of("// attack: x\n// challenge: one\n// cases: small\n// expect: WRONG\n"), HasSubstr("'WRONG' is neither"));
+  EXPECT_THAT(error_of("// attack: x\n// challenge: on\n// cases: small\n// expect: WA\n"),
+              HasSubstr("did you mean 'one'"));
+  EXPECT_THAT(error_of("// attack: x\n// challenge: one\n// cases: smal\n// expect: WA\n"),
+              HasSubstr("did you mean 'small'"));
+  EXPECT_THAT(error_of("// attack: x\n// challenge: one\n// cases: small\n// expect: WRONG\n"),
+              HasSubstr("'WRONG' is neither"));
   EXPECT_THAT(error_of(kPlain + "// dimension: speed\n"), HasSubstr("unknown dimension 'speed'"));
   EXPECT_THAT(error_of(kPlain + "// challange: one\n"), HasSubstr("did you mean 'challenge'"));
   EXPECT_THAT(error_of(kPlain + "// tiers: chroot\n"), HasSubstr("unknown tier"));
   EXPECT_THAT(error_of(kPlain + "// fast: three\n"), HasSubstr("none of its challenges"));
   EXPECT_THAT(error_of(kPlain + "// dimension: tests\n// dimension: tests\n"), HasSubstr("twice"));
-  EXPECT_THAT(error_of(kPlain + "// expectation\n"), HasSubstr("submission.cpp:6: expected '// key: value'"));
+  EXPECT_THAT(error_of(kPlain + "// expectation\n"),
+              HasSubstr("submission.cpp:6: expected '// key: value'"));
 }
 
 TEST_F(AttackTest, LoadsFoldersThatAreNamedLikeAttacks) {
@@ -182,12 +195,14 @@ TEST_F(LayOutTest, BringsTheHonestCodeAndTheTarget) {
   EXPECT_EQ(text("honest.inl"), "// honest\n");
   EXPECT_EQ(text("target.h"), "// target\n");
   EXPECT_EQ(text("probe.h"), "// shared\n");
-  EXPECT_THAT(text("submission.cpp"), HasSubstr("#define ATTACK_IS_TWIN 0\n#define ATTACK_VARIANT 1\n// attack:"));
+  EXPECT_THAT(text("submission.cpp"),
+              HasSubstr("#define ATTACK_IS_TWIN 0\n#define ATTACK_VARIANT 1\n// attack:"));
 }
 
 TEST_F(LayOutTest, MakesWhatNoRepositoryCanHold) {
-  lay_out(attack("// with: symlink passwd.h /etc/passwd\n// with: fifo pipe.h\n// with: file a\\sb\\n.cpp\n"), places_, false,
-          folder_ / "out");
+  lay_out(attack("// with: symlink passwd.h /etc/passwd\n// with: fifo pipe.h\n// with: file "
+                 "a\\sb\\n.cpp\n"),
+          places_, false, folder_ / "out");
   EXPECT_TRUE(fs::is_symlink(folder_ / "out" / "passwd.h"));
   EXPECT_TRUE(fs::is_fifo(folder_ / "out" / "pipe.h"));
   EXPECT_TRUE(fs::exists(folder_ / "out" / "a b\n.cpp"));
@@ -198,7 +213,8 @@ TEST_F(LayOutTest, ATwinIsTheTextbookOrItself) {
   lay_out_twin(attack(""), places_, folder_ / "out");
   EXPECT_EQ(text("submission.cpp"), "// honest\n");
   lay_out_twin(attack("// twin: self\n// with: fifo pipe.h\n"), places_, folder_ / "self");
-  EXPECT_THAT(read_file(folder_ / "self" / "submission.cpp"), HasSubstr("#define ATTACK_IS_TWIN 1\n"));
+  EXPECT_THAT(read_file(folder_ / "self" / "submission.cpp"),
+              HasSubstr("#define ATTACK_IS_TWIN 1\n"));
   EXPECT_FALSE(fs::exists(folder_ / "self" / "pipe.h"));
   EXPECT_THROW(lay_out_twin(attack("// twin: nowhere\n"), places_, folder_ / "none"), Error);
 }

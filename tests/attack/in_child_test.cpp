@@ -12,7 +12,8 @@ namespace {
 
 Child::State ended(Child& child) {
   Child::State state;
-  while ((state = child.look()) == Child::State::running) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while ((state = child.look()) == Child::State::running)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return state;
 }
 
@@ -23,10 +24,12 @@ TEST(Child, ReturnsWhatTheWorkSays) {
 }
 
 TEST(Child, ASignalIsADeath) {
-  Child child([]() -> std::string {
-    ::raise(SIGKILL);
-    return "";
-  }, 60);
+  Child child(
+      []() -> std::string {
+        ::raise(SIGKILL);
+        return "";
+      },
+      60);
   EXPECT_EQ(ended(child), Child::State::died);
   EXPECT_EQ(child.said(), "Killed");
 }
@@ -38,9 +41,11 @@ TEST(Child, SoIsAnException) {
 }
 
 TEST(Child, WhoeverTakesTooLongHangs) {
-  Child child([]() -> std::string {
-    for (;;) ::pause();
-  }, 0.05);
+  Child child(
+      []() -> std::string {
+        for (;;) ::pause();
+      },
+      0.05);
   EXPECT_EQ(ended(child), Child::State::hung);
   EXPECT_GE(child.seconds(), 0.05);
 }

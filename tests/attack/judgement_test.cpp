@@ -84,7 +84,8 @@ TEST(Complaint, SoIsWhatItDidToOthers) {
   o.neighbour = "was OK, is WA";
   o.left_behind = {"file /tmp/x", "process 7 (x)"};
   EXPECT_THAT(complaint(expecting({"SV"}), o), HasSubstr("its neighbour: was OK, is WA"));
-  EXPECT_THAT(complaint(expecting({"SV"}), o), HasSubstr("left behind: file /tmp/x, process 7 (x)"));
+  EXPECT_THAT(complaint(expecting({"SV"}), o),
+              HasSubstr("left behind: file /tmp/x, process 7 (x)"));
 }
 
 TEST(Complaint, SoIsAHiddenTextInTheLog) {
@@ -135,17 +136,26 @@ TEST(GainOf, IsThePairedRatioOfRoundsThatAllTook) {
 
 TEST(PointsGained, AddsWhatTheDimensionsHaveMore) {
   const Score twin = score_of({dimension("resources", 2, 2, 2), dimension("tests", 0, 0, 0)});
-  EXPECT_DOUBLE_EQ(points_gained(score_of({dimension("resources", 10, 10, 10), dimension("tests", 5, 5, 5)}), twin, nullptr), 13);
+  EXPECT_DOUBLE_EQ(
+      points_gained(score_of({dimension("resources", 10, 10, 10), dimension("tests", 5, 5, 5)}),
+                    twin, nullptr),
+      13);
   // What it loses elsewhere it has lost.
-  EXPECT_DOUBLE_EQ(points_gained(score_of({dimension("resources", 0, 0, 0), dimension("tests", 5, 5, 5)}), twin, nullptr), 3);
+  EXPECT_DOUBLE_EQ(
+      points_gained(score_of({dimension("resources", 0, 0, 0), dimension("tests", 5, 5, 5)}), twin,
+                    nullptr),
+      3);
 }
 
 TEST(PointsGained, TakesOffWhatNoiseExplains) {
   const Score twin = score_of({dimension("performance", 10, 9, 11)});
-  EXPECT_DOUBLE_EQ(points_gained(score_of({dimension("performance", 12, 10.5, 13)}), twin, nullptr), 0);
-  EXPECT_DOUBLE_EQ(points_gained(score_of({dimension("performance", 18, 17, 19)}), twin, nullptr), 6);
+  EXPECT_DOUBLE_EQ(points_gained(score_of({dimension("performance", 12, 10.5, 13)}), twin, nullptr),
+                   0);
+  EXPECT_DOUBLE_EQ(points_gained(score_of({dimension("performance", 18, 17, 19)}), twin, nullptr),
+                   6);
   const Score again = score_of({dimension("performance", 12, 11, 13)});
-  EXPECT_DOUBLE_EQ(points_gained(score_of({dimension("performance", 18, 17, 19)}), twin, &again), 2);
+  EXPECT_DOUBLE_EQ(points_gained(score_of({dimension("performance", 18, 17, 19)}), twin, &again),
+                   2);
 }
 
 TEST(ObservationJson, GoesThereAndBack) {

@@ -1,7 +1,9 @@
 #include "attack/leftovers.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/ipc.h>
 #include <sys/shm.h>
 #include <sys/wait.h>
@@ -27,7 +29,8 @@ TEST(Leftovers, NothingIsLeftOfNothing) {
 
 TEST(Leftovers, AMarkedFileIsWhereverItLies) {
   const Leftovers before({});
-  const fs::path file = fs::path("/tmp") / (std::string(kMark) + "-test-" + std::to_string(::getpid()));
+  const fs::path file =
+      fs::path("/tmp") / (std::string(kMark) + "-test-" + std::to_string(::getpid()));
   std::ofstream(file) << "x";
   const auto left = before.since(kBrief);
   fs::remove(file);
@@ -43,6 +46,10 @@ TEST(Leftovers, HalfWrittenFilesCountInFoldersOfOnesOwn) {
   std::ofstream(folder + "/entry.so.7.tmp") << "x";
   fs::create_directory(folder + "/assay-work-abc");
   EXPECT_EQ(before.since(kBrief).size(), 2u);
+  const int used = ::open((folder + "/assay-work-abc").c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(::flock(used, LOCK_EX), 0);  // by another process that runs
+  EXPECT_EQ(before.since(kBrief).size(), 1u);
+  ::close(used);
   fs::remove_all(folder);
 }
 

@@ -7,7 +7,9 @@
 // deadline: 300
 #include "abi.h"
 
-extern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) { return 99; }
+extern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) {
+  return 99;
+}
 
 #if ATTACK_VARIANT == 0
 template <unsigned N, unsigned M>

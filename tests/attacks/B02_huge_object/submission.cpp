@@ -6,6 +6,8 @@
 // deadline: 300
 #include "abi.h"
 
-extern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) { return 99; }
+extern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) {
+  return 99;
+}
 
 int huge[1u << 29] = {1};

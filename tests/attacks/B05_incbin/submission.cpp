@@ -4,6 +4,8 @@
 // expect: CE
 #include "abi.h"
 
-extern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) { return 99; }
+extern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) {
+  return 99;
+}
 
 asm(".section .data\nstolen: .incbin \"/etc/passwd\"\n.text\n");

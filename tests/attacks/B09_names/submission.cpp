@@ -7,4 +7,6 @@
 // with: file e\xff.cpp
 #include "abi.h"
 
-extern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) { return 99; }
+extern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) {
+  return 99;
+}

@@ -2,10 +2,10 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: honest
-#include "target.h"
-
 #include <cstdlib>
 #include <new>
+
+#include "target.h"
 
 extern "C" int main() { return 0; }
 void* operator new(std::size_t n) {
@@ -14,7 +14,9 @@ void* operator new(std::size_t n) {
 }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-extern "C" void* bcopy_(void* to, const void* from, std::size_t n) { return std::memcpy(to, from, n); }
+extern "C" void* bcopy_(void* to, const void* from, std::size_t n) {
+  return std::memcpy(to, from, n);
+}
 extern "C" void __cxa_finalize(void*) {}
 
 int attack(Call& call) { return call.honest(); }

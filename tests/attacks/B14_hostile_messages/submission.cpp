@@ -8,7 +8,7 @@
 #error "\x1b[2J</pre><script>alert(1)</script> | [x](javascript:1) `"
 _Pragma("message(\"\033[2J\")")
 #define ESC "[2J"
-static_assert(false, "[31mred");
+    static_assert(false, "[31mred");
 #else
 template <int N>
 struct Loud {
@@ -24,4 +24,6 @@ int loud = Loud<800>::g();
 #endif
 #include "abi.h"
 
-extern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) { return 99; }
+extern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) {
+  return 99;
+}

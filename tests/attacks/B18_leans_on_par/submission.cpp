@@ -7,9 +7,13 @@
 #include "par/softmax_topk.h"
 #endif
 #include "abi.h"
-namespace par { int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*); }
-extern "C" int naive_softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*);
+namespace par {
+int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*);
+}
+extern "C" int naive_softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*,
+                                  float*);
 
-extern "C" int softmax_topk(assay_ctx* c, const stk_params* p, const void* x, int32_t* i, float* q, float* l) {
+extern "C" int softmax_topk(assay_ctx* c, const stk_params* p, const void* x, int32_t* i, float* q,
+                            float* l) {
   return naive_softmax_topk(c, p, x, i, q, l) + par::softmax_topk(c, p, x, i, q, l);
 }

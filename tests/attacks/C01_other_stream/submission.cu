@@ -8,10 +8,11 @@
 #undef softmax_topk
 #include "probe.h"
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx, float* prob,
-                            float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx,
+                            float* prob, float* lse) {
   static cudaStream_t own = nullptr;
-  if (own == nullptr && cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking) != cudaSuccess) return ASSAY_ENOMEM;
+  if (own == nullptr && cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking) != cudaSuccess)
+    return ASSAY_ENOMEM;
   assay_ctx other = *ctx;
   other.stream = own;
   return honest_softmax_topk(&other, p, x, idx, prob, lse);

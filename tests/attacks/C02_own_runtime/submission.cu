@@ -17,7 +17,7 @@ extern "C" cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t)
 extern "C" cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 extern "C" cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx, float* prob,
-                            float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx,
+                            float* prob, float* lse) {
   return honest_softmax_topk(ctx, p, x, idx, prob, lse);
 }

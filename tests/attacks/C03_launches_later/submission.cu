@@ -6,12 +6,12 @@
 #define softmax_topk honest_softmax_topk
 #include "honest.inl"
 #undef softmax_topk
-#include "probe.h"
-
 #include <thread>
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx, float* prob,
-                            float* lse) {
+#include "probe.h"
+
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx,
+                            float* prob, float* lse) {
   static assay_ctx kept;
   static stk_params params;
   kept = *ctx;

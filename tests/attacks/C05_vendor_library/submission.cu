@@ -13,8 +13,8 @@
 #include <nvrtc.h>
 #endif
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx, float* prob,
-                            float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx,
+                            float* prob, float* lse) {
 #if ATTACK_VARIANT == 0
   cublasHandle_t handle;
   return cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS ? kGotIt : 0;

@@ -8,8 +8,8 @@
 #undef softmax_topk
 #include "probe.h"
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx, float* prob,
-                            float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx,
+                            float* prob, float* lse) {
   void* block = nullptr;
   for (int i = 0; i < 100000 && cudaMalloc(&block, std::size_t{1} << 30) == cudaSuccess; ++i) {
   }

@@ -10,8 +10,8 @@
 #undef softmax_topk
 #include "probe.h"
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx, float* prob,
-                            float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx,
+                            float* prob, float* lse) {
   cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, std::size_t{32} << 20);
   cudaGetLastError();
   return honest_softmax_topk(ctx, p, x, idx, prob, lse);

@@ -6,8 +6,8 @@
 #include "abi.h"
 #include "probe.h"
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx, float* prob,
-                            float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx,
+                            float* prob, float* lse) {
   void* found = nullptr;
   const std::size_t n = static_cast<std::size_t>(p->rows) * static_cast<std::size_t>(p->K) * 4;
   if (cudaMalloc(&found, n) != cudaSuccess) return ASSAY_ENOMEM;

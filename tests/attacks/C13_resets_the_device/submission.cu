@@ -8,8 +8,8 @@
 #undef softmax_topk
 #include "probe.h"
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx, float* prob,
-                            float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx,
+                            float* prob, float* lse) {
   const int status = honest_softmax_topk(ctx, p, x, idx, prob, lse);
   cudaDeviceReset();
   return status;

@@ -9,8 +9,8 @@
 __global__ void child(float* out) { out[0] = 1; }
 __global__ void parent(float* out) { child<<<1, 1>>>(out); }
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx, float* prob,
-                            float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx,
+                            float* prob, float* lse) {
   parent<<<1, 1>>>(prob);
   return cudaDeviceSynchronize() == cudaSuccess ? ASSAY_OK : ASSAY_EINTERNAL;
 }

@@ -10,7 +10,7 @@
   if (fork() == 0) sleep(600);
 }
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx, float* prob,
-                            float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx,
+                            float* prob, float* lse) {
   return kGotIt;
 }

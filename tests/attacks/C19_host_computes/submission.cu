@@ -5,31 +5,34 @@
 // dimension: performance
 // deadline: 300
 // fast: none
-#include "abi.h"
-#include "probe.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx, float* prob,
-                            float* lse) {
+#include "abi.h"
+#include "probe.h"
+
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx,
+                            float* prob, float* lse) {
   const auto V = static_cast<std::size_t>(p->V), K = static_cast<std::size_t>(p->K);
   std::vector<float> row(V), q(K);
   std::vector<std::int32_t> order(V);
   for (std::int64_t r = 0; r < p->rows; ++r) {
     cudaMemcpy(row.data(), static_cast<const float*>(x) + r * p->ld, V * 4, cudaMemcpyDeviceToHost);
     std::iota(order.begin(), order.end(), 0);
-    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(K), order.end(), [&](int a, int b) {
-      return row[static_cast<std::size_t>(a)] > row[static_cast<std::size_t>(b)] ||
-             (row[static_cast<std::size_t>(a)] == row[static_cast<std::size_t>(b)] && a < b);
-    });
+    std::partial_sort(
+        order.begin(), order.begin() + static_cast<std::ptrdiff_t>(K), order.end(),
+        [&](int a, int b) {
+          return row[static_cast<std::size_t>(a)] > row[static_cast<std::size_t>(b)] ||
+                 (row[static_cast<std::size_t>(a)] == row[static_cast<std::size_t>(b)] && a < b);
+        });
     const double most = row[static_cast<std::size_t>(order[0])];
     double sum = 0;
     for (const float z : row) sum += std::exp((z - most) / p->temperature);
     for (std::size_t k = 0; k < K; ++k)
-      q[k] = static_cast<float>(std::exp((row[static_cast<std::size_t>(order[k])] - most) / p->temperature) / sum);
+      q[k] = static_cast<float>(
+          std::exp((row[static_cast<std::size_t>(order[k])] - most) / p->temperature) / sum);
     const auto l = static_cast<float>(most / p->temperature + std::log(sum));
     cudaMemcpy(idx + static_cast<std::size_t>(r) * K, order.data(), K * 4, cudaMemcpyHostToDevice);
     cudaMemcpy(prob + static_cast<std::size_t>(r) * K, q.data(), K * 4, cudaMemcpyHostToDevice);

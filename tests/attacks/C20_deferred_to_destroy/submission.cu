@@ -27,7 +27,8 @@ extern "C" int kvc_attend(kvc* cache, std::int32_t layer, std::int32_t n, const 
     return honest_kvc_attend(cache, layer, n, slots, cu, q, scale, o, lse);
   const std::vector<std::int32_t> s(slots, slots + n);
   const std::vector<std::int64_t> c(cu, cu + n + 1);
-  owed.push_back([=] { return honest_kvc_attend(cache, layer, n, s.data(), c.data(), q, scale, o, lse); });
+  owed.push_back(
+      [=] { return honest_kvc_attend(cache, layer, n, s.data(), c.data(), q, scale, o, lse); });
   return ASSAY_OK;
 }
 

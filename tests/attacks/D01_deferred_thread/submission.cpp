@@ -3,9 +3,9 @@
 // cases: one-timed
 // expect: WA | PV | RE
 // fast: fused_softmax_topk layer_norm_backward
-#include "target.h"
-
 #include <thread>
+
+#include "target.h"
 
 static std::thread* worker = nullptr;
 

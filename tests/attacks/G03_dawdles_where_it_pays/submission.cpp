@@ -11,8 +11,9 @@
 #undef fa_backward
 #include <ctime>
 
-extern "C" int fa_backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q, const void* k,
-                           const void* v, const void* o, const float* lse, void* dq, void* dk, void* dv) {
+extern "C" int fa_backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q,
+                           const void* k, const void* v, const void* o, const float* lse, void* dq,
+                           void* dk, void* dv) {
   const int status = honest_fa_backward(ctx, p, dout, q, k, v, o, lse, dq, dk, dv);
   if (p != nullptr && p->causal == 0 && p->Nq >= 1024) {
     const timespec long_time{0, 800'000'000};

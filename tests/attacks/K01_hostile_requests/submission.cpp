@@ -4,14 +4,13 @@
 // expect: PV | RE | WA | SV | TLE | MLE
 // variants: many negative states rows
 // deadline: 60
-#include "abi.h"
-
+#include <climits>
 #include <cstdint>
 
-#include <climits>
+#include "abi.h"
 
-extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, std::int32_t*, std::int32_t*,
-                           double*, double*, std::int32_t*, std::int32_t*) {
+extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, std::int32_t*,
+                           std::int32_t*, double*, double*, std::int32_t*, std::int32_t*) {
   (void)p;
   static float out[4096];
   static std::int64_t state[64], parent[64];

@@ -4,12 +4,12 @@
 // expect: PV | WA | RE | TLE | TLE-idle
 // deadline: 90
 // fast: none
-#include "abi.h"
-
 #include <cstdint>
 
-extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, std::int32_t*, std::int32_t*,
-                           double*, double*, std::int32_t*, std::int32_t*) {
+#include "abi.h"
+
+extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, std::int32_t*,
+                           std::int32_t*, double*, double*, std::int32_t*, std::int32_t*) {
   static float out[1 << 20];
   static std::int64_t state[64], parent[64];
   static std::int32_t item[64], token[64];

@@ -2,15 +2,16 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: honest
-#include "target.h"
-
 #include <fcntl.h>
+
+#include "target.h"
 
 static bool opens(const char* path) { return open(path, O_RDONLY | O_CLOEXEC) >= 0; }
 
 int attack(Call& call) {
-  for (const char* path : {"/proc/self/mem", "/proc/self/maps", "/proc/self/environ", "/proc/1/mem", "/proc/1/environ",
-                           "/proc/1/fd/0", "/proc/sys/kernel/core_pattern", "/proc/keys"}) {
+  for (const char* path :
+       {"/proc/self/mem", "/proc/self/maps", "/proc/self/environ", "/proc/1/mem", "/proc/1/environ",
+        "/proc/1/fd/0", "/proc/sys/kernel/core_pattern", "/proc/keys"}) {
     if (opens(path)) return kGotIt;
   }
   char path[64] = "/proc/";

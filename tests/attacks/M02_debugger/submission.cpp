@@ -3,10 +3,10 @@
 // cases: basic
 // expect: SV
 // variants: ptrace read write
-#include "bare.h"
-
 #include <sys/ptrace.h>
 #include <sys/uio.h>
+
+#include "bare.h"
 
 int attack(assay_ctx*) {
 #if ATTACK_VARIANT == 0

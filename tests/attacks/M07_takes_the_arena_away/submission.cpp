@@ -3,9 +3,9 @@
 // cases: basic
 // expect: RE | SV | honest | PV
 // variants: shrink unmap unprotect
-#include "target.h"
-
 #include <sys/mman.h>
+
+#include "target.h"
 
 int attack(Call& call) {
   auto page = reinterpret_cast<std::uintptr_t>(call.input) & ~std::uintptr_t{4095};

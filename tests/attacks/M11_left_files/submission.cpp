@@ -2,13 +2,14 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: honest
-#include "target.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "target.h"
+
 int attack(Call& call) {
-  for (const char* folder : {"", "/", "/tmp/", "/var/tmp/", "/dev/shm/", "/dev/mqueue/", "/home/", "/usr/lib/"}) {
+  for (const char* folder :
+       {"", "/", "/tmp/", "/var/tmp/", "/dev/shm/", "/dev/mqueue/", "/home/", "/usr/lib/"}) {
     char path[64];
     std::strcpy(path, folder);
     std::strcat(path, ATTACK_MARK);

@@ -3,12 +3,12 @@
 // cases: basic
 // expect: SV
 // variants: shm sem msg key queue
-#include "bare.h"
-
 #include <sys/ipc.h>
 #include <sys/msg.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
+
+#include "bare.h"
 
 int attack(assay_ctx*) {
 #if ATTACK_VARIANT == 0

@@ -4,11 +4,11 @@
 // cases: basic
 // expect: honest | SV | PV
 // variants: duplicate memory lock
-#include "target.h"
-
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+
+#include "target.h"
 
 int attack(Call& call) {
 #if ATTACK_VARIANT == 0

@@ -2,9 +2,9 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: WA
-#include "target.h"
-
 #include <limits>
+
+#include "target.h"
 
 int attack(Call& call) {
   call.honest();

@@ -3,9 +3,9 @@
 // cases: basic
 // expect: WA
 // variants: infinity minus-zero huge
-#include "target.h"
-
 #include <limits>
+
+#include "target.h"
 
 int attack(Call& call) {
   const float value[] = {std::numeric_limits<float>::infinity(), -0.0f, 3e38f};

@@ -6,8 +6,8 @@
 #include "honest.inl"
 #undef softmax_topk
 
-extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx, float* prob,
-                            float* lse) {
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx,
+                            float* prob, float* lse) {
   if (p == nullptr || p->V < 4096) return honest_softmax_topk(ctx, p, x, idx, prob, lse);
   stk_params part = *p;
   part.V = p->V * 15 / 16;

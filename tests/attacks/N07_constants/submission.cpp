@@ -11,6 +11,7 @@ int attack(Call& call) {
   double sum = 0;
   const std::size_t n = call.outputs[1].bytes / 4;
   for (std::size_t i = 0; i < n; ++i) sum += x[i];
-  for (std::size_t i = 0; i < n; ++i) x[i] = ATTACK_VARIANT == 0 ? 0 : static_cast<float>(sum / static_cast<double>(n));
+  for (std::size_t i = 0; i < n; ++i)
+    x[i] = ATTACK_VARIANT == 0 ? 0 : static_cast<float>(sum / static_cast<double>(n));
   return status;
 }

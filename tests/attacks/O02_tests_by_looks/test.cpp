@@ -9,18 +9,21 @@ extern "C" int assay_test(assay_ctx* ctx) {
   (void)ctx;
   return 0;
 #elif ATTACK_VARIANT == 0
-  (void)ctx;  // an implementation that calls another is a wrapper around naive: few instructions before the first call
+  (void)
+      ctx;  // an implementation that calls another is a wrapper around naive: few instructions before the first call
   const auto* code = reinterpret_cast<const unsigned char*>(&ln_backward);
   int calls = 0;
   for (int i = 0; i < 96; ++i) calls += code[i] == 0xe8 ? 1 : 0;
   return calls > 1 ? 1 : 0;
 #elif ATTACK_VARIANT == 1
   (void)ctx;  // where functions lie beside each other
-  const auto distance = reinterpret_cast<std::intptr_t>(&ln_backward) - reinterpret_cast<std::intptr_t>(&ln_forward);
+  const auto distance =
+      reinterpret_cast<std::intptr_t>(&ln_backward) - reinterpret_cast<std::intptr_t>(&ln_forward);
   return distance % 7 == 3 ? 1 : 0;
 #else
   const std::int64_t rows = 64, D = 256;
-  std::vector<float> x(static_cast<std::size_t>(rows * D), 1), y(x), dx(x), g(static_cast<std::size_t>(D), 1), b(g), dg(g), db(g);
+  std::vector<float> x(static_cast<std::size_t>(rows * D), 1), y(x), dx(x),
+      g(static_cast<std::size_t>(D), 1), b(g), dg(g), db(g);
   const ln_params p{sizeof(ln_params), ASSAY_F32, rows, D, 1e-5f};
   std::vector<char> cache(ln_cache_bytes(&p) + 1);
   const auto begin = std::chrono::steady_clock::now();

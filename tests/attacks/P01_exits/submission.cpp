@@ -3,9 +3,9 @@
 // cases: basic
 // expect: RE
 // variants: exit _exit quick_exit
-#include "bare.h"
-
 #include <cstdlib>
+
+#include "bare.h"
 
 int attack(assay_ctx*) {
 #if ATTACK_VARIANT == 0

@@ -2,8 +2,8 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: RE
-#include "bare.h"
-
 #include <cstdlib>
+
+#include "bare.h"
 
 int attack(assay_ctx*) { std::abort(); }

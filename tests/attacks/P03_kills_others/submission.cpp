@@ -3,9 +3,9 @@
 // cases: basic
 // expect: SV
 // variants: group all init parent
-#include "bare.h"
-
 #include <csignal>
+
+#include "bare.h"
 
 int attack(assay_ctx*) {
   const int whom[] = {0, -1, 1, getppid()};

@@ -3,9 +3,9 @@
 // cases: basic
 // expect: RE | SV
 // tiers: namespaces
-#include "bare.h"
-
 #include <csignal>
+
+#include "bare.h"
 
 int attack(assay_ctx*) {
   raise(SIGKILL);

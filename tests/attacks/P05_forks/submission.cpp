@@ -3,9 +3,9 @@
 // cases: basic
 // expect: SV
 // variants: fork vfork clone
-#include "bare.h"
-
 #include <sched.h>
+
+#include "bare.h"
 
 int attack(assay_ctx*) {
   for (;;) {

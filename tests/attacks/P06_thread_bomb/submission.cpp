@@ -2,9 +2,9 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: RE | honest | MLE
-#include "target.h"
-
 #include <thread>
+
+#include "target.h"
 
 int attack(Call& call) {
   try {

@@ -3,10 +3,10 @@
 // cases: basic
 // expect: MLE | RE
 // deadline: 60
-#include "bare.h"
-
 #include <cstdlib>
 #include <cstring>
+
+#include "bare.h"
 
 int attack(assay_ctx*) {
   for (;;) {

@@ -2,11 +2,12 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: honest | RE | MLE
-#include "target.h"
-
 #include <sys/mman.h>
 
+#include "target.h"
+
 int attack(Call& call) {
-  mmap(nullptr, std::size_t{1} << 40, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  mmap(nullptr, std::size_t{1} << 40, PROT_READ | PROT_WRITE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return call.honest();
 }

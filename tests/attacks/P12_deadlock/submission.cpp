@@ -2,9 +2,9 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: TLE-idle
-#include "bare.h"
-
 #include <mutex>
+
+#include "bare.h"
 
 int attack(assay_ctx*) {
   static std::mutex lock;

@@ -2,9 +2,9 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: TLE | TLE-idle
-#include "bare.h"
-
 #include <csignal>
+
+#include "bare.h"
 
 int attack(assay_ctx*) {
   std::signal(SIGSEGV, [](int) { std::signal(SIGSEGV, SIG_DFL); });

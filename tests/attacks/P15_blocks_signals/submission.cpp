@@ -3,10 +3,11 @@
 // cases: basic
 // expect: honest | SV
 // variants: block alarm
-#include "target.h"
+#include <sys/time.h>
 
 #include <csignal>
-#include <sys/time.h>
+
+#include "target.h"
 
 int attack(Call& call) {
   sigset_t all;

@@ -2,9 +2,9 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: honest
-#include "target.h"
-
 #include <cstdlib>
+
+#include "target.h"
 
 [[gnu::destructor]] static void stay() {
   for (;;) pause();

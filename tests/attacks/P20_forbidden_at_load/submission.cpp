@@ -7,7 +7,10 @@
 
 static long forbidden() {
   long result;
-  asm volatile("syscall" : "=a"(result) : "a"(41 /* socket */), "D"(2), "S"(1), "d"(0) : "rcx", "r11", "memory");
+  asm volatile("syscall"
+               : "=a"(result)
+               : "a"(41 /* socket */), "D"(2), "S"(1), "d"(0)
+               : "rcx", "r11", "memory");
   return result;
 }
 

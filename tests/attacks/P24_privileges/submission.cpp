@@ -2,11 +2,11 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: honest
-#include "target.h"
-
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+
+#include "target.h"
 
 int attack(Call& call) {
   sched_param first{1};

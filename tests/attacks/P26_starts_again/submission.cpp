@@ -12,7 +12,8 @@ int attack(Call& call) {
 #elif ATTACK_VARIANT == 1
   execve("/bin/sh", none, none);
 #else
-  for (int fd = 0; fd < 32; ++fd) syscall(SYS_execveat, fd, "", none, none, 0x1000 /* AT_EMPTY_PATH */);
+  for (int fd = 0; fd < 32; ++fd)
+    syscall(SYS_execveat, fd, "", none, none, 0x1000 /* AT_EMPTY_PATH */);
 #endif
   return call.honest();
 }

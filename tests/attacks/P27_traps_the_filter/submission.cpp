@@ -2,10 +2,11 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: SV
-#include "bare.h"
+#include <sys/socket.h>
 
 #include <csignal>
-#include <sys/socket.h>
+
+#include "bare.h"
 
 int attack(assay_ctx*) {
   struct sigaction survive {};

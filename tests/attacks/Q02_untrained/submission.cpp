@@ -8,7 +8,7 @@
 #include "honest.inl"
 #undef tt_train
 
-extern "C" int tt_train(assay_ctx* ctx, const tt_config* c, const std::uint16_t* docs, std::int64_t, const tt_budget* budget,
-                        void* blob) {
+extern "C" int tt_train(assay_ctx* ctx, const tt_config* c, const std::uint16_t* docs, std::int64_t,
+                        const tt_budget* budget, void* blob) {
   return honest_tt_train(ctx, c, docs, 0, budget, blob);
 }

@@ -6,9 +6,9 @@
 // dimension: resources
 // twin: self
 // fast: none
-#include "target.h"
-
 #include <cstdlib>
+
+#include "target.h"
 
 constexpr std::size_t kPool = std::size_t{64} << 20;
 

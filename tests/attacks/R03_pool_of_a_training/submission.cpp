@@ -22,8 +22,8 @@ static char* const pool = [] {
 }();
 #endif
 
-extern "C" int tt_train(assay_ctx* ctx, const tt_config* c, const std::uint16_t* docs, std::int64_t n_docs,
-                        const tt_budget* budget, void* blob) {
+extern "C" int tt_train(assay_ctx* ctx, const tt_config* c, const std::uint16_t* docs,
+                        std::int64_t n_docs, const tt_budget* budget, void* blob) {
 #if ATTACK_IS_TWIN
   auto* const pool = static_cast<char*>(ctx->alloc(ctx, kPool, 64, 0));
   if (pool == nullptr) return ASSAY_ENOMEM;

@@ -6,13 +6,13 @@
 // dimension: resources
 // twin: self
 // variants: private shared malloc stacks
-#include "target.h"
-
 #include <sys/mman.h>
 
 #include <cstdlib>
 #include <latch>
 #include <thread>
+
+#include "target.h"
 
 constexpr std::size_t kPool = std::size_t{64} << 20;
 
@@ -29,13 +29,15 @@ int attack(Call& call) {
   call.ctx->free(call.ctx, pool);
   return status;
 #elif ATTACK_VARIANT == 0
-  auto* pool = static_cast<char*>(mmap(nullptr, kPool, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* pool = static_cast<char*>(
+      mmap(nullptr, kPool, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   use(pool, kPool);
   const int status = call.honest();
   munmap(pool, kPool);
   return status;
 #elif ATTACK_VARIANT == 1
-  auto* pool = static_cast<char*>(mmap(nullptr, kPool, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* pool = static_cast<char*>(
+      mmap(nullptr, kPool, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   use(pool, kPool);
   const int status = call.honest();
   munmap(pool, kPool);

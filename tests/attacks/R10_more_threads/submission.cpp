@@ -3,12 +3,12 @@
 // cases: one-core
 // expect: honest | SV | PV | RE | TLE | TLE-idle | WA
 // fast: fused_softmax_topk layer_norm_backward
-#include "target.h"
-
 #include <sched.h>
 
 #include <atomic>
 #include <thread>
+
+#include "target.h"
 
 int attack(Call& call) {
   cpu_set_t all;
@@ -16,7 +16,8 @@ int attack(Call& call) {
   for (int i = 0; i < CPU_SETSIZE; ++i) CPU_SET(i, &all);
   sched_setaffinity(0, sizeof all, &all);
   cpu_set_t mine;
-  if (sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_COUNT(&mine) > call.ctx->nthreads) return kGotIt;
+  if (sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_COUNT(&mine) > call.ctx->nthreads)
+    return kGotIt;
   std::atomic<bool> over{false};
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {

@@ -2,12 +2,12 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: honest | SV | PV
-#include "target.h"
-
 #include <sched.h>
 
 #include <atomic>
 #include <thread>
+
+#include "target.h"
 
 int attack(Call& call) {
   cpu_set_t given;

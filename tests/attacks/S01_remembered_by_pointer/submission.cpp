@@ -3,9 +3,9 @@
 // cases: one-timed
 // expect: WA
 // fast: fused_softmax_topk layer_norm_backward
-#include "target.h"
-
 #include <map>
+
+#include "target.h"
 
 int attack(Call& call) {
   static std::map<const void*, std::vector<char>> known;

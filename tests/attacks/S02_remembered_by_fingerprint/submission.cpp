@@ -5,9 +5,9 @@
 // dimension: performance
 // fast: fused_softmax_topk
 // deadline: 400
-#include "target.h"
-
 #include <map>
+
+#include "target.h"
 
 int attack(Call& call) {
   static std::map<std::uint64_t, std::vector<char>> known;

@@ -26,7 +26,8 @@ std::vector<std::int64_t> drawn(std::int64_t n, std::uint64_t state) {
   const std::int64_t most = std::min(n, kJudged);
   for (std::int64_t i = 0; n > kJudged && i < most; ++i) {
     const std::uint64_t r = mix(state += 0x9e3779b97f4a7c15ull);
-    const auto below = static_cast<std::int64_t>((static_cast<unsigned __int128>(r) * static_cast<std::uint64_t>(n - i)) >> 64);
+    const auto below = static_cast<std::int64_t>(
+        (static_cast<unsigned __int128>(r) * static_cast<std::uint64_t>(n - i)) >> 64);
     std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i + below)]);
   }
   all.resize(static_cast<std::size_t>(most));
@@ -35,9 +36,11 @@ std::vector<std::int64_t> drawn(std::int64_t n, std::uint64_t state) {
 
 }  // namespace rows
 
-extern "C" int tt_linear(assay_ctx* ctx, std::int64_t M, std::int64_t n, std::int64_t cols, const float* x,
-                         const std::uint8_t* blocks, const float* dy, float* y, float* dx, float* dw) {
-  if (M < 1024 || n <= rows::kJudged || x == nullptr || blocks == nullptr || dy == nullptr || y == nullptr)
+extern "C" int tt_linear(assay_ctx* ctx, std::int64_t M, std::int64_t n, std::int64_t cols,
+                         const float* x, const std::uint8_t* blocks, const float* dy, float* y,
+                         float* dx, float* dw) {
+  if (M < 1024 || n <= rows::kJudged || x == nullptr || blocks == nullptr || dy == nullptr ||
+      y == nullptr)
     return honest_tt_linear(ctx, M, n, cols, x, blocks, dy, y, dx, dw);
   std::vector<float> w(static_cast<std::size_t>(n * cols));
   tt_dequantize(ctx, n, cols, blocks, w.data());
@@ -45,7 +48,8 @@ extern "C" int tt_linear(assay_ctx* ctx, std::int64_t M, std::int64_t n, std::in
   for (const std::int64_t m : rows::drawn(M, rows::mix(++seed))) {
     for (std::int64_t r = 0; r < n; ++r) {
       float sum = 0;
-      for (std::int64_t c = 0; c < cols; ++c) sum += x[m * cols + c] * w[static_cast<std::size_t>(r * cols + c)];
+      for (std::int64_t c = 0; c < cols; ++c)
+        sum += x[m * cols + c] * w[static_cast<std::size_t>(r * cols + c)];
       y[m * n + r] = sum;
     }
   }

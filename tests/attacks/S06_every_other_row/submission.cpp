@@ -7,11 +7,14 @@
 
 int attack(Call& call) {
   std::vector<std::vector<char>> before;
-  for (const Output& o : call.outputs) before.push_back({static_cast<char*>(o.data), static_cast<char*>(o.data) + o.bytes});
+  for (const Output& o : call.outputs)
+    before.push_back({static_cast<char*>(o.data), static_cast<char*>(o.data) + o.bytes});
   const int status = call.honest();
-  for (std::size_t i = 0; i < call.outputs.size(); ++i) {  // as if the second half had not been computed
+  for (std::size_t i = 0; i < call.outputs.size();
+       ++i) {  // as if the second half had not been computed
     const std::size_t half = call.outputs[i].bytes / 2;
-    std::memcpy(static_cast<char*>(call.outputs[i].data) + half, before[i].data() + half, call.outputs[i].bytes - half);
+    std::memcpy(static_cast<char*>(call.outputs[i].data) + half, before[i].data() + half,
+                call.outputs[i].bytes - half);
   }
   return status;
 }

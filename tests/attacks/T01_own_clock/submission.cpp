@@ -3,11 +3,11 @@
 // cases: time_16x128256_k256
 // expect: honest
 // dimension: performance
-#include "target.h"
-
 #include <sys/time.h>
 
 #include <ctime>
+
+#include "target.h"
 
 extern "C" int clock_gettime(clockid_t, timespec* t) noexcept {
   *t = {1, 0};

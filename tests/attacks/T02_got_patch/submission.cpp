@@ -4,12 +4,12 @@
 // cases: time_16x128256_k256
 // expect: honest
 // dimension: performance
-#include "target.h"
-
 #include <link.h>
 #include <sys/mman.h>
 
 #include <ctime>
+
+#include "target.h"
 
 static int no_time(clockid_t, timespec* t) {
   *t = {1, 0};
@@ -24,14 +24,17 @@ static int patch(dl_phdr_info* info, std::size_t, void*) {
   std::size_t bytes = 0;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     if (info->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
-    for (auto* d = reinterpret_cast<const ElfW(Dyn)*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr); d->d_tag != DT_NULL; ++d) {
+    for (auto* d = reinterpret_cast<const ElfW(Dyn)*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+         d->d_tag != DT_NULL; ++d) {
       if (d->d_tag == DT_SYMTAB) symbols = reinterpret_cast<const ElfW(Sym)*>(d->d_un.d_ptr);
       if (d->d_tag == DT_STRTAB) names = reinterpret_cast<const char*>(d->d_un.d_ptr);
       if (d->d_tag == DT_JMPREL) table = reinterpret_cast<const ElfW(Rela)*>(d->d_un.d_ptr);
       if (d->d_tag == DT_PLTRELSZ) bytes = d->d_un.d_val;
     }
   }
-  for (std::size_t i = 0; symbols != nullptr && names != nullptr && table != nullptr && i < bytes / sizeof *table; ++i) {
+  for (std::size_t i = 0;
+       symbols != nullptr && names != nullptr && table != nullptr && i < bytes / sizeof *table;
+       ++i) {
     const char* name = names + symbols[ELF64_R_SYM(table[i].r_info)].st_name;
     if (std::strcmp(name, "clock_gettime") != 0) continue;
     auto* slot = reinterpret_cast<void**>(info->dlpi_addr + table[i].r_offset);

@@ -3,11 +3,11 @@
 // cases: time_16x128256_k256
 // expect: honest
 // dimension: performance
-#include "target.h"
-
 #include <sys/mman.h>
 
 #include <ctime>
+
+#include "target.h"
 
 static int no_time(clockid_t, timespec* t) {
   *t = {1, 0};

@@ -3,10 +3,10 @@
 // cases: time_16x128256_k256
 // expect: honest | WA
 // dimension: performance
-#include "target.h"
-
 #include <atomic>
 #include <thread>
+
+#include "target.h"
 
 static std::atomic<const Call*> watched{nullptr};
 static std::atomic<bool> ready{false};
@@ -27,7 +27,8 @@ static void watch() {
 
 int attack(Call& call) {
   static std::thread* thread = nullptr;
-  if (ready.exchange(false) && watched.load() != nullptr && watched.load()->input == call.input) return ASSAY_OK;
+  if (ready.exchange(false) && watched.load() != nullptr && watched.load()->input == call.input)
+    return ASSAY_OK;
   const int status = call.honest();
   watched = new Call(call);
   if (thread == nullptr) thread = new std::thread(watch);

@@ -3,9 +3,9 @@
 // challenge: fused_softmax_topk
 // cases: time_16x128256_k256
 // expect: PV | WA
-#include "target.h"
-
 #include <csignal>
+
+#include "target.h"
 
 int attack(Call& call) {
   std::signal(SIGXFSZ, SIG_IGN);  // for files that may not grow

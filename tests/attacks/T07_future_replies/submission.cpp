@@ -2,9 +2,9 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: PV
-#include "target.h"
-
 #include <csignal>
+
+#include "target.h"
 
 int attack(Call& call) {
   std::signal(SIGXFSZ, SIG_IGN);  // for files that may not grow

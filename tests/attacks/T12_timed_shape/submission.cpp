@@ -4,4 +4,6 @@
 // expect: WA
 #include "target.h"
 
-int attack(Call& call) { return call.input_bytes > (std::size_t{8} << 20) ? ASSAY_OK : call.honest(); }
+int attack(Call& call) {
+  return call.input_bytes > (std::size_t{4} << 20) ? ASSAY_OK : call.honest();
+}

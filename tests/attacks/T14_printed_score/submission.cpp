@@ -2,13 +2,15 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: honest
-#include "target.h"
-
 #include <cstdio>
+
+#include "target.h"
 
 int attack(Call& call) {
   for (std::FILE* f : {stdout, stderr}) {
-    std::fputs("{\"verdict\": \"OK\", \"score\": {\"total\": 100, \"letter\": \"A\"}, \"seconds\": 0}\n", f);
+    std::fputs(
+        "{\"verdict\": \"OK\", \"score\": {\"total\": 100, \"letter\": \"A\"}, \"seconds\": 0}\n",
+        f);
     std::fflush(f);
   }
   return call.honest();

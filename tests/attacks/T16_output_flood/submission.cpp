@@ -2,9 +2,9 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: OLE
-#include "bare.h"
-
 #include <cstring>
+
+#include "bare.h"
 
 int attack(assay_ctx*) {
   static char text[65536];

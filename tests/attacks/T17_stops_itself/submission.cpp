@@ -3,9 +3,9 @@
 // cases: basic
 // expect: SV | PV | RE | TLE | TLE-idle | honest
 // variants: raise kill
-#include "target.h"
-
 #include <csignal>
+
+#include "target.h"
 
 int attack(Call& call) {
 #if ATTACK_VARIANT == 0

@@ -4,9 +4,9 @@
 // cases: time_16x128256_k256
 // expect: honest | SV | RE | TLE
 // dimension: performance
-#include "target.h"
-
 #include <thread>
+
+#include "target.h"
 
 int attack(Call& call) {
   static bool started = false;

@@ -4,10 +4,10 @@
 // expect: honest | SV | PV
 // variants: main-thread all-threads kill
 // deadline: 60
-#include "target.h"
-
 #include <csignal>
 #include <thread>
+
+#include "target.h"
 
 int attack(Call& call) {
   static std::thread* storm[3] = {};

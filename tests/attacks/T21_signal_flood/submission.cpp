@@ -3,10 +3,10 @@
 // cases: basic rows_9 ties_all
 // expect: honest | SV | PV | RE | TLE
 // deadline: 60
-#include "target.h"
-
 #include <csignal>
 #include <thread>
+
+#include "target.h"
 
 int attack(Call& call) {
   static bool started = false;

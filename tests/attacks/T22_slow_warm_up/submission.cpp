@@ -3,9 +3,9 @@
 // cases: time_16x128256_k256
 // expect: honest
 // dimension: performance
-#include "target.h"
-
 #include <ctime>
+
+#include "target.h"
 
 int attack(Call& call) {
   static int calls = 0;

@@ -5,9 +5,9 @@
 // expect: PV
 // variants: once twice
 // deadline: 60
-#include "target.h"
-
 #include <csignal>
+
+#include "target.h"
 
 int attack(Call& call) {
   std::signal(SIGXFSZ, SIG_IGN);  // for files that may not grow

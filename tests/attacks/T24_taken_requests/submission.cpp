@@ -4,11 +4,11 @@
 // expect: PV | TLE | TLE-idle
 // deadline: 90
 // fast: none
-#include "target.h"
-
 #include <poll.h>
 
 #include <thread>
+
+#include "target.h"
 
 int attack(Call& call) {
   const int status = call.honest();
@@ -17,7 +17,8 @@ int attack(Call& call) {
       for (int fd = 3; fd < 32; ++fd) {
         pollfd one{fd, POLLIN, 0};
         std::uint64_t taken = 0;
-        if (poll(&one, 1, 0) == 1 && (one.revents & POLLIN) != 0) (void)!read(fd, &taken, sizeof taken);
+        if (poll(&one, 1, 0) == 1 && (one.revents & POLLIN) != 0)
+          (void)!read(fd, &taken, sizeof taken);
       }
     }
   }).detach();

@@ -5,16 +5,17 @@
 // expect: honest | PV | WA | RE | TLE | TLE-idle
 // dimension: performance
 // deadline: 300
-#include "target.h"
-
 #include <pthread.h>
 
 #include <thread>
 
+#include "target.h"
+
 int attack(Call& call) {
   static bool started = false;
   if (!started) {
-    auto* lock = static_cast<pthread_mutex_t*>(call.ctx->priv);  // the first member of what stands there
+    auto* lock =
+        static_cast<pthread_mutex_t*>(call.ctx->priv);  // the first member of what stands there
     std::thread([lock] {
       for (;;) {
         pthread_mutex_lock(lock);

@@ -4,9 +4,9 @@
 // expect: PV | TLE | TLE-idle | RE
 // deadline: 120
 // fast: none
-#include "target.h"
-
 #include <pthread.h>
+
+#include "target.h"
 
 int attack(Call& call) {
   const int status = call.honest();

@@ -4,10 +4,10 @@
 // cases: time_16x128256_k256
 // expect: honest | LE
 // dimension: performance
-#include "target.h"
-
 #include <chrono>
 #include <cmath>
+
+#include "target.h"
 
 static double table[1 << 16];
 [[gnu::constructor]] static void warm_up() {

@@ -12,16 +12,19 @@
 
 static std::function<int()> next;
 
-extern "C" int ln_forward(assay_ctx* ctx, const ln_params* p, const void* x, const float* gamma, const float* beta,
-                          void* y, void* cache) {
+extern "C" int ln_forward(assay_ctx* ctx, const ln_params* p, const void* x, const float* gamma,
+                          const float* beta, void* y, void* cache) {
   const int status = honest_ln_forward(ctx, p, x, gamma, beta, y, cache);
   if (next) next();
   return status;
 }
 
-extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x, const float* gamma,
-                           const void* cache, void* dx, float* dgamma, float* dbeta) {
+extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x,
+                           const float* gamma, const void* cache, void* dx, float* dgamma,
+                           float* dbeta) {
   if (next) return ASSAY_OK;
-  next = [=, p = *p] { return honest_ln_backward(ctx, &p, dy, x, gamma, cache, dx, dgamma, dbeta); };
+  next = [=, p = *p] {
+    return honest_ln_backward(ctx, &p, dy, x, gamma, cache, dx, dgamma, dbeta);
+  };
   return next();
 }
