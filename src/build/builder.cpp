@@ -77,7 +77,7 @@ void write_source(const fs::path& folder, const SourceFile& file) {
   std::ofstream out(path, std::ios::binary);
   out << file.contents;
   out.close();
-  if (!out) throw Error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+  if (!out) fail_with_errno("write", path);
   fs::permissions(path, fs::perms(0644));
 }
 

@@ -9,6 +9,7 @@
 #include "run/challenge_registry.h"
 #include "spec/spec.h"
 #include "util/files.h"
+#include "util/process_limits.h"
 #include "util/text.h"
 
 namespace assay::cli {
@@ -66,6 +67,7 @@ fs::path user_cache() {
 }  // namespace
 
 Context find_context(const std::string& root_option) {
+  require_proc();
   const fs::path root = find_root(root_option);
   std::error_code ignored;
   if (fs::equivalent(root, shared_folder(), ignored)) {

@@ -178,8 +178,9 @@ Submission submission_of(const Folder& folder, Language language) {
                                      : !has_ending(f.name, kOnlyCpp);
   };
   std::ranges::copy_if(folder.sources, std::back_inserter(s.sources), belongs);
-  std::ranges::stable_partition(s.sources,
-                                [&](const SourceFile& f) { return f.name == main_file(language); });
+  // Not of std::ranges: clang 14 cannot compile what that returns.
+  std::stable_partition(s.sources.begin(), s.sources.end(),
+                        [&](const SourceFile& f) { return f.name == main_file(language); });
   return s;
 }
 

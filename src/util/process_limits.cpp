@@ -30,6 +30,28 @@ void raise_open_files(std::uint64_t least) {
                   limit.rlim_cur, least, 4 * least));
 }
 
+void lift_memory_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  const rlimit none{RLIM_INFINITY, RLIM_INFINITY};
+  if (::setrlimit(RLIMIT_AS, &none) == 0) return;
+  if (limit.rlim_max == RLIM_INFINITY) {
+    limit.rlim_cur = RLIM_INFINITY;
+    if (::setrlimit(RLIMIT_AS, &limit) == 0) return;
+  }
+  throw Error(fmt::format(
+      "a process may have {} MiB of memory here, for which submissions would be blamed: lift the "
+      "limit with `ulimit -v unlimited`",
+      limit.rlim_max >> 20));
+}
+
+void require_proc() {
+  if (::access("/proc/self/exe", F_OK) == 0) return;
+  throw Error(
+      "/proc is not there, which tells where assay lies and how much memory a submission takes: "
+      "mount it as root with `mount -t proc proc /proc`");
+}
+
 void open_standard_files() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;

@@ -47,9 +47,9 @@ class Case(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp(dir=self.shared))
         self.results = self.folder / "results"
 
-    def start(self, *args, **options):
+    def start(self, *args, root=("--root", ROOT), **options):
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
-        process = subprocess.Popen([ASSAY, "--root", ROOT, *args], **options)
+        process = subprocess.Popen([ASSAY, *root, *args], **options)
         self.addCleanup(process.kill)
         return process
 
@@ -108,7 +108,7 @@ class Signals(Case):
                 self.assertGreaterEqual(len(stored), 2)
                 self.assertEqual(pathlib.Path(kept[2]), self.results)
                 self.check_no_remains()
-                self.finish(self.start(*shlex.split(kept[3])), 0)
+                self.finish(self.start(*shlex.split(kept[3]), root=()), 0)
                 self.assertEqual(len(self.board()), CELLS)
                 for row in stored:
                     self.assertIn(row, self.board())

@@ -3,6 +3,7 @@
  *
  *   FAULTS_FULL=FOLDER       nothing can be written below it: no space left on device
  *   FAULTS_READ_ONLY=FOLDER  nothing can be opened for writing below it: read-only file system
+ *   FAULTS_MEMORY=BYTES      so much, or more, cannot be allocated at once
  *   FAULTS_CLOCK=SECONDS     every look at the time of day finds it set back by so many more
  */
 #define _GNU_SOURCE
@@ -63,6 +64,18 @@ int open(const char* path, int flags, ...) {
 }
 
 int open64(const char* path, int flags, ...) __attribute__((alias("open")));
+
+extern void* __libc_malloc(size_t);
+
+void* malloc(size_t size) {
+  const size_t worth_a_look = 4096;
+  const char* most = size < worth_a_look ? NULL : fault("FAULTS_MEMORY");
+  if (most != NULL && size >= (size_t)atol(most)) {
+    errno = ENOMEM;
+    return NULL;
+  }
+  return __libc_malloc(size);
+}
 
 static long set_back(void) {
   static long looks;
