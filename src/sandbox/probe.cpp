@@ -64,6 +64,10 @@ std::vector<Attempt> attempts(Tier tier, const Surroundings& around) {
                                {"read_harness_memory", "read", proc + "/mem"},
                                {"list_harness_files", "list", proc + "/fd"},
                                {"trace_harness", "trace", harness}});
+  for (const Mount& file : runtime_mounts(Runtime::answer)) {
+    if (!fs::path(file.inside).filename().string().starts_with("ld-")) continue;
+    result.push_back({"execute_the_linker", "execute", visible(tier, file)});
+  }
   if (const fs::path library = foreign_library(); !library.empty()) {
     result.push_back({"load_" + library.filename().string(), "load", library});
   }

@@ -240,10 +240,18 @@ Placed place_descriptors(const Launch& launch) {
   if (launch.ruleset >= 0) placed.ruleset = ::fcntl(launch.ruleset, F_DUPFD_CLOEXEC, kHigh);
   int next = 0;
   for (std::size_t i = 0; i < fds.size(); ++i) ::dup2(lifted[i], next++);
-  for (int* fd : {&placed.report, &placed.exec, &placed.ruleset}) {
+  for (int* fd : {&placed.report, &placed.ruleset}) {
     if (*fd < 0) continue;
     ::dup3(*fd, next, O_CLOEXEC);
     *fd = next++;
+  }
+  if (placed.exec >= 0) {
+    require(launch, Stage::descriptors,
+            placed.exec == kExecDescriptor ||
+                ::dup3(placed.exec, kExecDescriptor, O_CLOEXEC) == kExecDescriptor);
+    placed.exec = kExecDescriptor;
+    ::close_range(static_cast<unsigned>(next), kExecDescriptor - 1, 0);
+    next = kExecDescriptor + 1;
   }
   ::close_range(static_cast<unsigned>(next), ~0u, 0);
   return placed;
@@ -399,6 +407,9 @@ Launch prepare(Tier tier, const Program& program) {
   launch.gid_map = fmt::format("{0} {0} 1", ::getegid());
   launch.tmp_options = fmt::format("size={},mode=1777", program.tmp_bytes);
   if (program.mounts.size() > kMaxMounts) throw Error("a sandbox has too many mounts");
+  if (program.exec_fd >= 0 && program.limits.open_files > kExecDescriptor) {
+    throw Error("a sandboxed program may have so many files that it could execute one");
+  }
   for (const Mount& mount : program.mounts) {
     struct stat info {};
     if (::stat(mount.host.c_str(), &info) != 0) {

@@ -109,8 +109,9 @@ Context worker_filter(Tier tier) {
   add(filter, SCMP_ACT_ALLOW, "prlimit64", {SCMP_A2(SCMP_CMP_EQ, 0)});
   add(filter, SCMP_ACT_ERRNO(EPERM), "prlimit64", {SCMP_A2(SCMP_CMP_NE, 0)});
   add(filter, SCMP_ACT_ALLOW, "getrlimit");
-  // The launcher's own exec of the worker image, by descriptor; nothing else is executable.
-  add(filter, SCMP_ACT_ALLOW, "execveat", {SCMP_A4(SCMP_CMP_EQ, AT_EMPTY_PATH)});
+  // The launcher's own exec of the worker image, by a descriptor of which none is left afterwards.
+  add(filter, SCMP_ACT_ALLOW, "execveat",
+      {SCMP_A0(SCMP_CMP_EQ, kExecDescriptor), SCMP_A4(SCMP_CMP_EQ, AT_EMPTY_PATH)});
   // Harmless requests that runtimes make and can live without.
   // clang-format off
   add_all(filter, SCMP_ACT_ERRNO(EPERM),

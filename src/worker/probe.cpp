@@ -70,6 +70,14 @@ constexpr Action kActions[] = {
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0) != MAP_FAILED ||
               errno != EPERM;
      }},
+    // Any executable; if it is let, this process becomes it.
+    {"execute",
+     [](const char* path) {
+       char name[] = "x";
+       char* argv[] = {name, nullptr};
+       const int fd = ::open(path, O_RDONLY);
+       return fd >= 0 && ::syscall(SYS_execveat, fd, "", argv, argv + 1, AT_EMPTY_PATH) == 0;
+     }},
     {"fork", [](const char*) { return ::fork() >= 0; }},
     {"socket", [](const char*) { return ::socket(AF_UNIX, SOCK_STREAM, 0) >= 0; }},
     {"signal_others", [](const char*) { return ::kill(-1, SIGTERM) == 0; }},

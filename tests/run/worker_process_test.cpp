@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <thread>
 
 #include "fake_world.h"
 #include "programs/worker_behaviour.h"
@@ -222,8 +223,10 @@ TEST_F(WorkerProcessTest, WhatWouldNotStopIsEnded) {
   using Stop = sandbox::Process::Stop;
   Stop stop = Stop::stopped;
   for (int attempt = 0; attempt < 1000 && stop == Stop::stopped; ++attempt) {
-    stop = process.stop(std::chrono::milliseconds(200));  // it may not have come so far yet
-    if (stop == Stop::stopped) process.resume();
+    stop = process.stop(std::chrono::milliseconds(200));
+    if (stop != Stop::stopped) break;
+    process.resume();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // it has not come so far yet
   }
   EXPECT_EQ(stop, Stop::refused);
   const auto exit = process.wait({});
