@@ -17,7 +17,7 @@ CasePlan sample_plan(bool aligned) {
   plan.buffers = {{"x", Dtype::f32, {7}, Role::input},
                   {"y", Dtype::f32, {5}, Role::output},
                   {"kv", Dtype::u8, {9}, Role::inout},
-                  {"none", Dtype::f32, {3}, Role::output, 0, true}};
+                  {.name = "none", .shape = {3}, .role = Role::output, .null = true}};
   return plan;
 }
 

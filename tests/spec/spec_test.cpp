@@ -141,6 +141,7 @@ TEST_F(SpecTest, APaceShrinksTheTimeBudgetAndTheTimeLimit) {
   EXPECT_THAT(error_of_pace(R"({"pace": {"of": "a"}})"), HasSubstr("'a' is not a timed case"));
   EXPECT_THAT(error_of_pace(R"({"pace": {"of": "x"}})"), HasSubstr("'x' is not a timed case"));
   EXPECT_THAT(error_of_pace(R"({"exclusive": false})"), HasSubstr("/cases/3/pace"));
+  EXPECT_THAT(error_of_pace(R"({"repetitions": 5})"), HasSubstr("/cases/3/repetitions"));
   EXPECT_THAT(error_of_pace(R"({"params": {"seconds": null}})"), HasSubstr("/cases/3/pace"));
 }
 
