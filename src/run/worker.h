@@ -68,6 +68,8 @@ class Worker {
   virtual std::byte* output() const = 0;  // base of the output arena
   // False once a request has not come back with ok; then no other may be made.
   virtual bool alive() const = 0;
+  // It is not alive because its simulated device died.
+  virtual bool device_lost() const { return false; }
 
   // Bytes of private memory that it has, or had at its peak since reset_peak(), by the kernel's
   // account. 0 when it is not available.

@@ -44,6 +44,7 @@ class WorkerProcess final : public Worker {
 
   std::byte* output() const override { return output_.data(); }
   bool alive() const override { return alive_; }
+  bool device_lost() const override { return device_lost_; }
 
   std::uint64_t resident_bytes() const override;
   std::uint64_t peak_bytes() const override;
@@ -79,7 +80,7 @@ class WorkerProcess final : public Worker {
   Fd log_;  // what the CUDA runtime refused
   sandbox::Process process_;
   Layout layout_;
-  bool alive_ = true;
+  bool alive_ = true, device_lost_ = false;
 };
 
 }  // namespace assay::run

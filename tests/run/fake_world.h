@@ -86,6 +86,7 @@ struct Behaviour {
   };
   Outcome self_test = {};
   double ping_seconds = 0;
+  bool loses_device = false;  // what ends it is the death of its device
 };
 
 class FakeWorld {
@@ -167,6 +168,7 @@ class FakeWorld {
     Outcome collect(const CasePlan&) override { return {}; }
     std::byte* output() const override { return output_.data(); }
     bool alive() const override { return alive_; }
+    bool device_lost() const override { return !alive_ && world_.libraries[name_].loses_device; }
     std::uint64_t resident_bytes() const override { return 1000; }
     std::uint64_t peak_bytes() const override { return 1000 + grown_; }
     void reset_peak() const override {}
