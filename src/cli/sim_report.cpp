@@ -34,8 +34,11 @@ constexpr NamedCounter kCounters[] = {
     COUNTER(global_store_bytes),
     COUNTER(global_load_sectors),
     COUNTER(global_store_sectors),
-    COUNTER(global_atomics),
     COUNTER(constant_load_bytes),
+    COUNTER(global_atomics),
+    COUNTER(atomic_sectors),
+    COUNTER(atomic_passes),
+    COUNTER(atomic_hot_passes),
     COUNTER(shared_loads),
     COUNTER(shared_stores),
     COUNTER(shared_atomics),
@@ -44,6 +47,7 @@ constexpr NamedCounter kCounters[] = {
     COUNTER(shared_bytes),
     COUNTER(local_load_bytes),
     COUNTER(local_store_bytes),
+    COUNTER(local_sectors),
     COUNTER(instructions),
     COUNTER(integer),
     COUNTER(fp32),
@@ -62,10 +66,19 @@ constexpr NamedCounter kCounters[] = {
     COUNTER(barriers),
     COUNTER(blocks),
     COUNTER(warps),
+    COUNTER(longest_warp),
 };
 #undef COUNTER
-// All of them, but for `launches`, which the summary counts.
-static_assert(sizeof(Counters) == (std::size(kCounters) + 1) * sizeof(std::uint64_t));
+// All of them, but for `launches`, which the summary counts, and the work of the units.
+static_assert(sizeof(Counters) ==
+              (std::size(kCounters) + 1 + 2 * sim::kUnits) * sizeof(std::uint64_t));
+
+Json units_json(const sim::UnitWork& work) {
+  Json j;
+  for (std::size_t u = 0; u < sim::kUnits; ++u)
+    j[sim::to_string(static_cast<sim::Unit>(u))] = work.of[u];
+  return j;
+}
 
 std::string demangled(const std::string& name) {
   int status = 0;
@@ -141,6 +154,8 @@ std::string how_it_ended(int status) {
 Json to_json(const sim::KernelSummary& k) {
   Json counters;
   for (const auto& c : kCounters) counters[c.name] = k.counters.*c.member;
+  counters["total"] = units_json(k.counters.total);
+  counters["critical"] = units_json(k.counters.critical);
   return {{"name", demangled(k.name)},
           {"mangled", k.name},
           {"launches", k.launches},

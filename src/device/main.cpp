@@ -11,6 +11,7 @@
 #include <span>
 
 #include "device/server.h"
+#include "device/watchdog.h"
 
 namespace assay::device {
 namespace {
@@ -74,5 +75,6 @@ int main(int argc, char** argv) {
   const std::span<std::byte> link = device::map_descriptor(device::kLinkFd);
   if (link.size() < device::kLinkBytes) return 65;
   device::Server server(control, device::map_descriptor(device::kArenaFd), link.data(), options);
+  device::watch(server.deadline());
   device::run(server);
 }

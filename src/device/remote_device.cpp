@@ -53,7 +53,7 @@ Answer RemoteDevice::ask(Call call, std::span<const std::byte> payload) {
 sim::ModuleReply RemoteDevice::load_module(std::string_view ptx) {
   using Status = sim::ModuleReply::Status;
   if (ask(call_of(CallKind::module_begin, 0, ptx.size())).ok == 0) {
-    return {Status::unsupported, "a module larger than 64 MiB", 0};
+    return {Status::unsupported, "modules of more than 32 MiB", 0};
   }
   for (std::size_t at = 0; at < ptx.size(); at += kWindowBytes) {
     ask(call_of(CallKind::module_part), bytes_of(ptx.substr(at, kWindowBytes)));

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <string_view>
 
 #include "sim/ptx/parser.h"
@@ -23,6 +24,22 @@ std::uint64_t now_ns() {
                                         .count());
 }
 
+constexpr std::uint64_t nanoseconds(double seconds) {
+  return static_cast<std::uint64_t>(seconds * 1e9);
+}
+
+// Stands while something is being done.
+class Deadline {
+ public:
+  Deadline(std::atomic<std::uint64_t>& slot, std::uint64_t ns) : slot_(slot) { slot_ = ns; }
+  ~Deadline() { slot_ = 0; }
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+
+ private:
+  std::atomic<std::uint64_t>& slot_;
+};
+
 template <std::size_t n>
 void set_text(char (&to)[n], std::string_view from) {
   const std::size_t bytes = std::min(from.size(), n - 1);
@@ -36,6 +53,12 @@ std::string assertion_line(const sim::Finding& f) {
   const auto& t = f.thread.thread;
   return fmt::format("{}: {}: block: [{},{},{}], thread: [{},{},{}] {}\n", f.where, f.kernel, b[0],
                      b[1], b[2], t[0], t[1], t[2], f.text);
+}
+
+// The answer to what is not done: the default one, but where that means success.
+void refuse(CallKind kind, Answer& answer) {
+  constexpr std::uint32_t kInvalid = 1;  // also of a kernel: unknown
+  if (kind == CallKind::module_load || kind == CallKind::kernel) answer.code = kInvalid;
 }
 
 sim::LaunchConfig config_of(const LaunchShape& s) {
@@ -58,6 +81,7 @@ Server::Server(Control& control, std::span<std::byte> arena, std::byte* link,
 // --- orders ----------------------------------------------------------------------------------------------------------
 
 void Server::obey() {
+  const Deadline deadline(deadline_, sim::processor_ns() + nanoseconds(kOrderSeconds));
   control_.ok = 1;
   switch (control_.order) {
     case Order::none: break;
@@ -102,6 +126,9 @@ void Server::start() {
   counters_ = {};
   device_.set_shuffle_seed(control_.shuffle_seed);
   device_.reset_high_water();
+  phase_deadline_ =
+      sim::processor_ns() + nanoseconds(allowance_seconds(control_.instruction_limit));
+  device_.set_processor_deadline(phase_deadline_);
   listening_ = true;
 }
 
@@ -141,6 +168,7 @@ void Server::collect() {
 
 void Server::serve() {
   const std::uint64_t begin = now_ns();
+  const Deadline deadline(deadline_, phase_deadline_ + nanoseconds(kGraceSeconds));
   control_.busy_since.store(begin);
   // Read once: the worker may write while this runs.
   Call call;
@@ -150,8 +178,8 @@ void Server::serve() {
     if (call.payload <= kWindowBytes) dispatch(call, answer);
   } catch (const sim::Unsupported& e) {
     note_missing(e.what());
-  } catch (const std::exception& e) {  // no memory left on the host
-    note_missing(e.what());
+  } catch (const std::exception& e) {
+    note_failed(e.what());
   }
   std::memcpy(&page_.answer, &answer, sizeof answer);
   control_.busy_ns.fetch_add(now_ns() - begin);
@@ -168,11 +196,19 @@ bool Server::is_placed(std::uint64_t address) const {
                              [&](const Buffer& b) { return b.address - b.skew == address; });
 }
 
+// Whether the phase has used up its time; then nothing that may take long is done any more.
+bool Server::out_of_time() {
+  if (sim::processor_ns() <= phase_deadline_) return false;
+  report_.over_limit = 1;
+  return true;
+}
+
 void Server::dispatch(const Call& call, Answer& answer) {
+  if (call.kind != CallKind::launch && out_of_time()) return refuse(call.kind, answer);
   switch (call.kind) {
     case CallKind::module_begin:
       ptx_.clear();
-      ptx_bytes_ = call.bytes <= kMaxPtxBytes ? call.bytes : 0;
+      ptx_bytes_ = call.bytes <= kMaxPtxBytes - all_ptx_bytes_ ? call.bytes : 0;
       answer.ok = ptx_bytes_ > 0 ? 1 : 0;
       return;
     case CallKind::module_part:
@@ -218,12 +254,19 @@ void Server::load_module(Answer& answer) {
   if (ptx_.size() != ptx_bytes_ || ptx_.empty() || ++modules_ > kMaxModules) {
     return fail(kInvalid, "the module is incomplete, or one too many");
   }
+  all_ptx_bytes_ += ptx_.size();
   try {
     answer.id = device_.load_module(ptx_);
   } catch (const sim::ptx::ParseError& e) {
     const std::string why = fmt::format("PTX line {}, column {}: {}", e.line, e.column, e.what());
     set_text(report_.invalid_ptx, why);
     fail(kInvalid, why);
+  } catch (const sim::TooLarge& e) {
+    set_text(report_.invalid_ptx, e.what());
+    fail(kInvalid, e.what());
+  } catch (const std::bad_alloc&) {
+    set_text(report_.invalid_ptx, "the module needs more memory than there is");
+    fail(kInvalid, "out of memory");
   } catch (const std::exception& e) {
     note_missing(e.what());
     fail(kUnsupported, e.what());
@@ -241,6 +284,14 @@ void Server::find_kernel(const Call& call, Answer& answer) {
     id = device_.kernel(call.id, text_payload(call));
     info = device_.info(id);
   } catch (const std::out_of_range&) {
+    answer.code = kUnknown;
+    return;
+  } catch (const sim::TooLarge& e) {
+    note_failed(e.what());
+    answer.code = kUnknown;
+    return;
+  } catch (const std::bad_alloc&) {
+    note_failed("a kernel needs more memory to be decoded than there is");
     answer.code = kUnknown;
     return;
   } catch (const std::exception& e) {
@@ -302,7 +353,7 @@ void Server::move_within(const Call& call, Answer& answer) {
           : device_.fill(call.address, static_cast<std::byte>(call.value), call.bytes);
   if (!done) return;
   answer.ok = 1;
-  report_.within_bytes += call.bytes;
+  report_.within_bytes += call.kind == CallKind::copy ? 2 * call.bytes : call.bytes;
   ++report_.transfers;
 }
 
@@ -312,7 +363,8 @@ void Server::launch(const Call& call, Answer& answer) {
   const bool known = call.id < kernel_params_.size() && kernel_params_[call.id] == call.payload;
   if (!known) {
     wire.status = static_cast<std::uint32_t>(sim::LaunchStatus::invalid_configuration);
-  } else if (counters_.instructions >= control_.instruction_limit) {
+  } else if (report_.over_limit != 0 || out_of_time() ||
+             counters_.instructions >= control_.instruction_limit) {
     report_.over_limit = 1;
     wire.status = static_cast<std::uint32_t>(sim::LaunchStatus::timeout);
   } else {
@@ -320,6 +372,7 @@ void Server::launch(const Call& call, Answer& answer) {
     try {
       const sim::LaunchResult result = device_.launch(call.id, config_of(call.shape), params);
       take(result);
+      report_.to_device_bytes += params.size();
       for (const sim::Finding& f : result.findings) {
         if (f.kind == sim::FindingKind::assertion) error_output += assertion_line(f);
       }
@@ -327,6 +380,9 @@ void Server::launch(const Call& call, Answer& answer) {
       report_.to_host_bytes += output.size();
       wire.status = static_cast<std::uint32_t>(result.status);
       wire.instructions = result.counters.instructions;
+    } catch (const std::bad_alloc&) {
+      note_failed("a launch needs more memory to be simulated than there is");
+      wire.status = static_cast<std::uint32_t>(sim::LaunchStatus::invalid_configuration);
     } catch (const std::exception& e) {
       note_missing(e.what());
       wire.unsupported = 1;
@@ -358,6 +414,11 @@ void Server::take(const sim::LaunchResult& result) {
       set_text(report_.first_finding,
                fmt::format("{} in {}", sim::to_string(f.kind), f.describe()));
   }
+}
+
+// The submission's fault, but no finding of the checks.
+void Server::note_failed(const char* what) {
+  if (report_.findings++ == 0) set_text(report_.first_finding, what);
 }
 
 void Server::note_missing(const char* what) {

@@ -2,7 +2,9 @@
 // drive it without a process.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +24,9 @@ class Server {
   void obey();  // carries out the order in control
   bool listening() const { return listening_; }
   void serve();  // answers the call in the link page; never throws
+  // When this process must have done with what it is doing, by its processor time in ns; 0: it is idle. Any thread may
+  // ask.
+  const std::atomic<std::uint64_t>& deadline() const { return deadline_; }
 
  private:
   void place();
@@ -41,6 +46,8 @@ class Server {
   void launch(const Call&, Answer&);
   void take(const sim::LaunchResult&);
   void note_missing(const char* what);
+  void note_failed(const char* what);
+  bool out_of_time();
   bool is_placed(std::uint64_t address) const;
   std::string text_payload(const Call&) const;
 
@@ -54,10 +61,12 @@ class Server {
   bool listening_ = false;
   std::string ptx_;            // of the module that is being sent
   std::size_t ptx_bytes_ = 0;  // that it will have
-  std::size_t modules_ = 0;
+  std::size_t modules_ = 0, all_ptx_bytes_ = 0;
   std::vector<std::uint32_t> kernel_params_;  // bytes of the parameter block, by KernelId
   sim::Counters counters_;                    // of the launches since start
   Report report_;                             // since start; gets the counters at stop
+  std::uint64_t phase_deadline_ = ~std::uint64_t{0} / 2;  // of processor time, without the grace
+  std::atomic<std::uint64_t> deadline_{0};
 };
 
 }  // namespace assay::device

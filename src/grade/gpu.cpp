@@ -17,7 +17,17 @@ extern const std::string_view kGpuA100, kGpuH200, kGpuRtx4090;  // gpus/*.json
 
 namespace {
 
-constexpr double kSectorBytes = 32, kSchedulers = 4, kWarp = 32;
+using sim::Unit;
+
+constexpr double kSectorBytes = 32, kWarp = 32;
+// Of a multiprocessor, a clock: four schedulers; the L1 cache answers with 128 bytes, hit or not; shared memory has 32
+// banks of 4 bytes.
+constexpr double kSchedulers = 4, kPathBytes = 128, kPasses = 1;
+
+constexpr std::array kPipes{Unit::fp32,    Unit::integer,    Unit::fp16,      Unit::fp64,
+                            Unit::special, Unit::conversion, Unit::load_store};
+constexpr std::array kTensor{Unit::tensor_f64, Unit::tensor_tf32, Unit::tensor_f16, Unit::tensor_f8,
+                             Unit::tensor_s8,  Unit::tensor_s4,   Unit::tensor_b1};
 
 const std::map<std::string, Gpu, std::less<>>& data_sheets() {
   static const std::map<std::string, Gpu, std::less<>> sheets{{"a100", parse_gpu(kGpuA100)},
@@ -28,9 +38,11 @@ const std::map<std::string, Gpu, std::less<>>& data_sheets() {
 
 using Part = std::pair<const char*, double>;
 
-std::array<Part, 5> competing(const ModelledTime& t) {
-  return {Part{"memory", t.memory}, Part{"issue", t.issue}, Part{"arithmetic", t.arithmetic},
-          Part{"tensor cores", t.tensor}, Part{"shared memory", t.shared}};
+std::array<Part, 9> competing(const ModelledTime& t) {
+  return {
+      Part{"memory", t.memory}, Part{"atomics", t.atomics},     Part{"path to memory", t.path},
+      Part{"issue", t.issue},   Part{"longest warp", t.warp},   Part{"arithmetic", t.arithmetic},
+      Part{"loads", t.loads},   Part{"tensor cores", t.tensor}, Part{"shared memory", t.shared}};
 }
 
 Part largest(const ModelledTime& t) {
@@ -62,20 +74,27 @@ Gpu parse_gpu(std::string_view text) {
       if (!(value > 0)) throw Error(fmt::format("a GPU's data sheet: {} must be positive", key));
       return value;
     };
-    const auto& lanes = j.at("lanes_per_clock");
-    return {j.at("name"),
-            j.at("source"),
-            positive(j, "multiprocessors"),
-            positive(j, "clock_hz"),
-            positive(j, "memory_bytes_per_s"),
-            positive(j, "host_bytes_per_s"),
-            positive(j, "fp32_flops"),
-            positive(j, "tensor_flops"),
-            positive(lanes, "fp32"),
-            positive(lanes, "integer"),
-            positive(lanes, "fp64"),
-            positive(lanes, "special"),
-            positive(j, "launch_s")};
+    Gpu g{.name = j.at("name"),
+          .source = j.at("source"),
+          .multiprocessors = positive(j, "multiprocessors"),
+          .clock_hz = positive(j, "clock_hz"),
+          .memory_bytes_per_s = positive(j, "memory_bytes_per_s"),
+          .host_bytes_per_s = positive(j, "host_bytes_per_s"),
+          .fp32_flops = positive(j, "fp32_flops"),
+          .launch_s = positive(j, "launch_s")};
+    const auto set = [&](Unit u, double rate) { g.rate[static_cast<std::size_t>(u)] = rate; };
+    for (const Unit u : kPipes) {
+      set(u, g.clock_hz * positive(j.at("lanes_per_clock"), sim::to_string(u)) / kWarp);
+    }
+    for (const Unit u : kTensor) {
+      const char* type = sim::to_string(u) + std::string_view("tensor_").size();
+      set(u, positive(j.at("tensor_flops"), type) / g.multiprocessors);
+    }
+    set(Unit::issue, g.clock_hz * kSchedulers);
+    set(Unit::shared, g.clock_hz * kPasses);
+    set(Unit::constant, g.clock_hz * kPasses);
+    set(Unit::sectors, g.clock_hz * kPathBytes / kSectorBytes);
+    return g;
   } catch (const nlohmann::json::exception& e) {
     throw Error(fmt::format("a GPU's data sheet: {}", e.what()));
   }
@@ -88,33 +107,41 @@ const char* ModelledTime::bound() const {
   return launches + copies > part.second ? "launches and copies" : part.first;
 }
 
+double Gpu::fastest_flops() const {
+  double fastest = fp32_flops;
+  for (const Unit u : {Unit::tensor_tf32, Unit::tensor_f16, Unit::tensor_f8, Unit::tensor_s8}) {
+    fastest = std::max(fastest, rate_of(u) * multiprocessors);
+  }
+  return fastest;
+}
+
 ModelledTime modelled_time(const SimulatedWork& work, const Gpu& g) {
   const sim::Counters& c = work.counters;
   const auto number = [](std::uint64_t n) { return static_cast<double>(n); };
   ModelledTime t;
   t.launches = g.launch_s * number(c.launches + work.transfers);
   t.copies = number(work.to_device_bytes + work.to_host_bytes) / g.host_bytes_per_s;
-  const double moved = kSectorBytes * number(c.global_load_sectors + c.global_store_sectors) +
-                       number(c.local_load_bytes + c.local_store_bytes) + number(work.within_bytes);
-  t.memory = moved / g.memory_bytes_per_s;
-  if (c.launches == 0) return t;
-  const double blocks = std::max(1.0, number(c.blocks) / number(c.launches));
-  const double clocks =
-      g.clock_hz * std::min(blocks, g.multiprocessors);  // per second, of all that are busy
-  t.issue = number(c.instructions) / (kSchedulers * clocks);
-  const auto pipe = [&](std::uint64_t instructions, double lanes) {
-    return kWarp * number(instructions) / (lanes * clocks);
+  const double sectors = number(c.global_load_sectors) + number(c.global_store_sectors) +
+                         number(c.local_sectors) + 2 * number(c.atomic_sectors);
+  t.memory = (kSectorBytes * sectors + number(work.within_bytes)) / g.memory_bytes_per_s;
+  t.atomics = number(c.atomic_hot_passes) / g.clock_hz;
+  const auto unit = [&](Unit u) {
+    return std::max(number(c.critical[u]), number(c.total[u]) / g.multiprocessors) / g.rate_of(u);
   };
-  t.arithmetic = std::max({pipe(c.fp32, g.fp32_lanes), pipe(c.integer, g.integer_lanes),
-                           pipe(c.fp64, g.fp64_lanes), pipe(c.special, g.special_lanes)});
-  t.tensor = number(c.tensor_flops) / (g.tensor_flops * std::min(1.0, blocks / g.multiprocessors));
-  t.shared = number(c.shared_passes) / clocks;
+  t.path = unit(Unit::sectors);
+  t.issue = unit(Unit::issue);
+  t.warp = number(c.longest_warp) / g.clock_hz;
+  t.arithmetic = std::max({unit(Unit::fp32), unit(Unit::integer), unit(Unit::fp16),
+                           unit(Unit::fp64), unit(Unit::special), unit(Unit::conversion)});
+  t.loads = std::max(unit(Unit::load_store), unit(Unit::constant));
+  for (const Unit u : kTensor) t.tensor += unit(u);
+  t.shared = unit(Unit::shared);
   return t;
 }
 
 double floor_time(const LeastWork& least, const Gpu& g) {
   return least.launches * g.launch_s +
-         std::max(least.bytes / g.memory_bytes_per_s, least.flops / g.fp32_flops);
+         std::max(least.bytes / g.memory_bytes_per_s, least.flops / g.fastest_flops());
 }
 
 }  // namespace assay

@@ -2,19 +2,27 @@
 // modelled, never measured: it knows no caches, no latencies and no overlap between launches.
 //
 //   time = launches * launch latency + copies between host and device / host link
-//        + max(memory, issue, arithmetic, tensor cores, shared memory)
+//        + max(memory, atomics, path to memory, issue, longest warp, arithmetic, loads, tensor cores, shared memory)
 //
-//   memory      32-byte sectors moved to and from global memory, and local memory, / memory bandwidth
-//   issue       warp instructions / (4 schedulers * clock * busy multiprocessors)
-//   arithmetic  the slowest of the fp32, integer, fp64 and special-function pipes: 32 lanes a warp instruction /
-//               (lanes per clock * clock * busy multiprocessors)
-//   tensor      floating-point operations of matrix instructions / the dense bf16 rate, whatever their type
-//   shared      passes / (1 per clock * clock * busy multiprocessors)
+// Of the whole GPU:
+//   memory       32-byte sectors moved to and from global memory, and local memory, / memory bandwidth; of atomics
+//                each sector is read and written
+//   atomics      passes of the busiest slice of the L2 cache / 1 a clock
+// Of a multiprocessor, for each unit max(critical, total / multiprocessors) / its rate (see sim::Counters: critical is
+// what the longest block took of it, or an equal share of all):
+//   path         sectors / 128 bytes a clock: the L1 cache
+//   issue        machine instructions / 4 a clock; longest warp: its instructions / 1 a clock
+//   arithmetic   the slowest of the fp32, integer, fp16, fp64, special-function and conversion pipes: 32 lanes a
+//                machine instruction / lanes per clock
+//   loads        memory instructions and shuffles / 1 a clock, or distinct addresses of constants / 1 a clock
+//   tensor       operations of matrix instructions / the dense rate of their type, all types one after another
+//   shared       passes / 1 a clock
 //
-// Busy multiprocessors are the blocks of an average launch, at most all. The floor of a problem is its fewest
-// launches and the larger of its least bytes and least flops (fp32) at the data sheet's rates.
+// The floor of a problem is its fewest launches and the larger of its least bytes and least flops, at the data sheet's
+// rates; flops at the fastest that there is, fp32 or matrices of 8 bits and more. So no implementation can beat it.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,11 +37,14 @@ struct Gpu {
   double multiprocessors = 0;
   double clock_hz = 0;  // boost
   double memory_bytes_per_s = 0;
-  double host_bytes_per_s = 0;              // each way
-  double fp32_flops = 0, tensor_flops = 0;  // per second; tensor: bf16, dense
-  // Of one multiprocessor.
-  double fp32_lanes = 0, integer_lanes = 0, fp64_lanes = 0, special_lanes = 0;
+  double host_bytes_per_s = 0;  // each way
+  double fp32_flops = 0;        // per second
   double launch_s = 0;
+  // Of each sim::Unit, what one multiprocessor does in a second.
+  std::array<double, sim::kUnits> rate{};
+
+  double rate_of(sim::Unit u) const { return rate[static_cast<std::size_t>(u)]; }
+  double fastest_flops() const;  // of the whole GPU, in the precision in which it is fastest
 };
 
 // The data sheets that assay brings, by file name: "a100", "h200", "rtx4090".
@@ -47,7 +58,8 @@ Gpu parse_gpu(std::string_view json);
 
 struct ModelledTime {
   double launches = 0, copies = 0;  // seconds, as are all
-  double memory = 0, issue = 0, arithmetic = 0, tensor = 0, shared = 0;
+  double memory = 0, atomics = 0, path = 0, issue = 0, warp = 0, arithmetic = 0, loads = 0,
+         tensor = 0, shared = 0;
 
   double total() const;
   const char* bound() const;  // the name of the largest: "memory", "issue", ...

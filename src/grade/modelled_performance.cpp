@@ -12,8 +12,11 @@ namespace {
 constexpr double kHostAllowance = 256 << 10;
 
 std::uint64_t exchanged_with_host(const SimulatedWork& work) {
-  return work.to_device_bytes + work.to_host_bytes;
+  return work.to_device_bytes + work.to_host_bytes + work.exchanged_before;
 }
+
+// Rounding must not make a kernel at its floor one that is below.
+constexpr double kBelow = 1 - 1e-9;
 
 Timed model(const CaseResult& r, const Gpu& gpu, std::vector<Note>& flags) {
   const auto work = simulated_work(r.metrics), naive = simulated_work(r.metrics, kNaivePrefix),
@@ -39,6 +42,15 @@ Timed model(const CaseResult& r, const Gpu& gpu, std::vector<Note>& flags) {
   const double reference = par ? modelled_time(*par, gpu).total() : floor_time(*least, gpu);
   if (!(reference < slow)) {
     flags.push_back({Note::Kind::naive_at_floor, fmt::format("naive is at its floor: {}", r.name)});
+  }
+  if (least && seconds < kBelow * floor_time(*least, gpu)) {
+    const std::string why = fmt::format(
+        "{} is modelled in {:.3g} us, below its floor of {:.3g} us: what it does is not counted, "
+        "or "
+        "not needed by the task; earns nothing until that is explained",
+        r.name, seconds * 1e6, floor_time(*least, gpu) * 1e6);
+    flags.push_back({Note::Kind::other, why});
+    return {{}, {}, "", "modelled below its floor"};
   }
   const double ratio = reference / seconds;
   const double share = share_of_speed(ratio, slow / reference);

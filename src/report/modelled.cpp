@@ -15,11 +15,16 @@ namespace {
 
 constexpr const char* kFormula =
     R"(modelled, never measured: launches * latency + copies / host link + the longest of
-    memory       sectors of 32 bytes / bandwidth
-    issue        warp instructions / (4 a clock and busy multiprocessor)
-    arithmetic   fp32, integer, fp64 or special-function lanes / those a clock and busy multiprocessor
-    tensor cores operations of matrix instructions / the dense bf16 rate
-    shared memory passes / (1 a clock and busy multiprocessor)
+    memory         sectors of 32 bytes / bandwidth, those of atomics twice
+    atomics        passes of the busiest slice of the L2 cache / 1 a clock
+  and for a multiprocessor, the longest block or an equal share of all, whichever is more:
+    path to memory sectors / 128 bytes a clock
+    issue          machine instructions / 4 a clock
+    longest warp   its instructions / 1 a clock
+    arithmetic     fp32, integer, fp16, fp64, special-function or conversion lanes / those a clock
+    loads          memory instructions and shuffles, or addresses of constants / 1 a clock
+    tensor cores   operations of matrix instructions / the dense rate of their type
+    shared memory  passes / 1 a clock
   A floor is the fewest launches and the least bytes or flops at the data sheet's rates. No caches are modelled.
 )";
 
@@ -30,8 +35,9 @@ std::string time_text(const std::optional<SimulatedWork>& work, const Gpu& g) {
 std::string megabytes(double bytes) { return fmt::format("{:.2f}", bytes * 1e-6); }
 
 double moved(const SimulatedWork& work) {
-  return 32.0 * static_cast<double>(work.counters.global_load_sectors +
-                                    work.counters.global_store_sectors);
+  const sim::Counters& c = work.counters;
+  return 32.0 * static_cast<double>(c.global_load_sectors + c.global_store_sectors +
+                                    2 * c.atomic_sectors + c.local_sectors);
 }
 
 // "1.53 (1.22 times the least)"

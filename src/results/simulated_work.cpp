@@ -20,8 +20,11 @@ constexpr std::array kCounters{CounterField FIELD(global_load_bytes),
                                CounterField FIELD(global_store_bytes),
                                CounterField FIELD(global_load_sectors),
                                CounterField FIELD(global_store_sectors),
-                               CounterField FIELD(global_atomics),
                                CounterField FIELD(constant_load_bytes),
+                               CounterField FIELD(global_atomics),
+                               CounterField FIELD(atomic_sectors),
+                               CounterField FIELD(atomic_passes),
+                               CounterField FIELD(atomic_hot_passes),
                                CounterField FIELD(shared_loads),
                                CounterField FIELD(shared_stores),
                                CounterField FIELD(shared_atomics),
@@ -30,6 +33,7 @@ constexpr std::array kCounters{CounterField FIELD(global_load_bytes),
                                CounterField FIELD(shared_bytes),
                                CounterField FIELD(local_load_bytes),
                                CounterField FIELD(local_store_bytes),
+                               CounterField FIELD(local_sectors),
                                CounterField FIELD(instructions),
                                CounterField FIELD(integer),
                                CounterField FIELD(fp32),
@@ -48,9 +52,19 @@ constexpr std::array kCounters{CounterField FIELD(global_load_bytes),
                                CounterField FIELD(barriers),
                                CounterField FIELD(blocks),
                                CounterField FIELD(warps),
-                               CounterField FIELD(launches)};
+                               CounterField FIELD(launches),
+                               CounterField FIELD(longest_warp)};
 #undef FIELD
-static_assert(kCounters.size() * sizeof(std::uint64_t) == sizeof(Counters),
+
+struct UnitsField {
+  const char* name;
+  sim::UnitWork Counters::*member;
+};
+constexpr std::array kUnitWork{UnitsField{"sim_total_", &Counters::total},
+                               UnitsField{"sim_critical_", &Counters::critical}};
+
+static_assert((kCounters.size() + kUnitWork.size() * sim::kUnits) * sizeof(std::uint64_t) ==
+                  sizeof(Counters),
               "a counter has no metric");
 
 struct WorkField {
@@ -61,17 +75,30 @@ constexpr std::array kWork{WorkField{"sim_to_device_bytes", &SimulatedWork::to_d
                            WorkField{"sim_to_host_bytes", &SimulatedWork::to_host_bytes},
                            WorkField{"sim_within_bytes", &SimulatedWork::within_bytes},
                            WorkField{"sim_transfers", &SimulatedWork::transfers},
+                           WorkField{"sim_exchanged_before", &SimulatedWork::exchanged_before},
                            WorkField{"sim_device_bytes", &SimulatedWork::device_bytes}};
+
+// Calls f(name, value) for every field of Work, a SimulatedWork that may be const.
+template <class Work, class F>
+void for_each_field(Work& work, F&& f) {
+  for (const CounterField& field : kCounters)
+    f(std::string(field.name), work.counters.*field.member);
+  for (const UnitsField& field : kUnitWork) {
+    for (std::size_t u = 0; u < sim::kUnits; ++u) {
+      f(std::string(field.name) + sim::to_string(static_cast<sim::Unit>(u)),
+        (work.counters.*field.member).of[u]);
+    }
+  }
+  for (const WorkField& field : kWork) f(std::string(field.name), work.*field.member);
+}
 
 }  // namespace
 
 void add_metrics(std::vector<Metric>& metrics, const SimulatedWork& work,
                  const std::string& prefix) {
-  for (const CounterField& f : kCounters) {
-    metrics.push_back({prefix + f.name, static_cast<double>(work.counters.*f.member)});
-  }
-  for (const WorkField& f : kWork)
-    metrics.push_back({prefix + f.name, static_cast<double>(work.*f.member)});
+  for_each_field(work, [&](const std::string& name, std::uint64_t value) {
+    metrics.push_back({prefix + name, static_cast<double>(value)});
+  });
 }
 
 std::optional<LeastWork> least_work(std::span<const Metric> metrics) {
@@ -85,19 +112,16 @@ std::optional<LeastWork> least_work(std::span<const Metric> metrics) {
 std::optional<SimulatedWork> simulated_work(std::span<const Metric> metrics,
                                             const std::string& prefix) {
   SimulatedWork work;
-  const auto read = [&](const char* name, std::uint64_t& to) {
+  bool complete = true;
+  for_each_field(work, [&](const std::string& name, std::uint64_t& to) {
     const double* value = find_metric(metrics, prefix + name);
-    if (value == nullptr || !(*value >= 0)) return false;
-    to = static_cast<std::uint64_t>(*value);
-    return true;
-  };
-  for (const CounterField& f : kCounters) {
-    if (!read(f.name, work.counters.*f.member)) return std::nullopt;
-  }
-  for (const WorkField& f : kWork) {
-    if (!read(f.name, work.*f.member)) return std::nullopt;
-  }
-  return work;
+    if (value == nullptr || !(*value >= 0)) {
+      complete = false;
+    } else {
+      to = static_cast<std::uint64_t>(*value);
+    }
+  });
+  return complete ? std::optional(work) : std::nullopt;
 }
 
 }  // namespace assay

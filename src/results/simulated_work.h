@@ -14,14 +14,17 @@ namespace assay {
 
 struct SimulatedWork {
   sim::Counters counters;  // of the kernels; `launches` among them
-  // By the runtime's copies and fills: bytes from host to device, back, and written within the device; and how many
-  // there were, of which one between host and device counts once for every 4 MiB.
+  // By the runtime's copies and fills: bytes from host to device, parameters of launches included, back, and moved
+  // within the device, where a copy reads and writes; and how many there were, of which one between host and device
+  // counts once for every 4 MiB.
   std::uint64_t to_device_bytes = 0, to_host_bytes = 0, within_bytes = 0, transfers = 0;
+  // Bytes between host and device, both ways, in the phases before the one that the rest is about.
+  std::uint64_t exchanged_before = 0;
   std::uint64_t device_bytes =
       0;  // most device memory in use besides the case's buffers, in any phase
 };
 
-// The metric of each field is "sim_" and its name. Of a timed case the submission's work stands beside that of the
+// The metric of each field is "sim_" and its name; of a unit's work "sim_total_" or "sim_critical_" and the unit's. Of a timed case the submission's work stands beside that of the
 // challenge's own kernels, where it has them, whose metrics have a prefix.
 inline constexpr const char *kNaivePrefix = "naive_", *kParPrefix = "par_";
 // Metrics of timed cases: the challenge's LeastWork.

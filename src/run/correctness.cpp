@@ -98,7 +98,9 @@ class Session {
   CaseResult run_case(const PlannedCase& planned) {
     CaseResult result = attempt_case(planned);
     result.seed = case_seed(run_seed_, settings_.spec->name, planned.spec->name);
-    if (result.verdict == Verdict::time_limit || result.verdict == Verdict::idle_limit) {
+    // To lose a device costs as much as a time limit, and says as much about the cases to come.
+    const bool lost = worker_ != nullptr && worker_->device_lost();
+    if (lost || result.verdict == Verdict::time_limit || result.verdict == Verdict::idle_limit) {
       ++timeouts_;
       last_timeout_ = result.verdict;
     }
@@ -121,7 +123,8 @@ class Session {
     if (timeouts_ >= kPatience) {
       return not_run(
           planned, last_timeout_,
-          fmt::format("not attempted: {} other cases ran into their time limit", kPatience));
+          fmt::format("not attempted: {} other cases ran into their time limit{}", kPatience,
+                      settings_.device ? ", or their simulated device died" : ""));
     }
     if (worker_ == nullptr) {
       load_failure_ = start_worker();

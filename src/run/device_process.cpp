@@ -160,6 +160,9 @@ std::string DeviceProcess::how_it_ended() {
   std::string text = "the simulated device does not answer";
   if (exit && WIFSIGNALED(exit->status)) {
     text = fmt::format("the simulated device was ended by {}", strsignal(WTERMSIG(exit->status)));
+  } else if (exit && WEXITSTATUS(exit->status) == device::kOutOfTime) {
+    out_of_time_ = true;
+    text = "the simulated device did not get done within the processor time of its phase";
   } else if (exit) {
     text = fmt::format("the simulated device ended with status {}", WEXITSTATUS(exit->status));
   }

@@ -49,9 +49,11 @@ class DeviceProcess {
   // Seconds spent on the worker's calls so far, the present one included.
   double busy_seconds() const;
   std::string how_it_ended();
+  // Known once how_it_ended() was asked: it ended itself because it could not get done.
+  bool out_of_time() const { return out_of_time_; }
 
  private:
-  // An order waits at most for the launch in progress, which the instruction limit ends.
+  // The device bounds its own processor time (wire/device.h); this is for a machine on which it gets hardly any.
   static constexpr std::chrono::milliseconds kPatience{300'000};
 
   bool order(device::Order, std::chrono::milliseconds patience = kPatience);
@@ -65,7 +67,7 @@ class DeviceProcess {
   Channel text_;
   sandbox::Process process_;
   std::vector<std::size_t> handles_;  // of the placed buffers
-  bool usable_ = true;
+  bool usable_ = true, out_of_time_ = false;
 };
 
 }  // namespace assay::run

@@ -6,7 +6,11 @@ namespace assay::run {
 
 void DeviceReport::add(const DeviceReport& later, bool counts) {
   const std::uint64_t most = std::max(work.device_bytes, later.work.device_bytes);
-  if (counts) work = later.work;
+  if (counts) {
+    work = later.work;
+    work.exchanged_before = exchanged;
+  }
+  exchanged += later.work.to_device_bytes + later.work.to_host_bytes;
   work.device_bytes = most;
   if (findings == 0) first_finding = later.first_finding;
   findings += later.findings;

@@ -25,8 +25,11 @@ struct DeviceReport {
   std::string invalid_ptx;
   bool over_limit = false;  // too many instructions
 
-  // A later phase. Its work takes the place of what stood here if it is the one that counts; most
-  // memory stays.
+  // Bytes exchanged with the host in the phases so far, while none of them counted.
+  std::uint64_t exchanged = 0;
+
+  // A later phase. If it is the one that counts, its work takes the place of what stood here, whose exchange with the
+  // host is then that before it; most memory stays.
   void add(const DeviceReport& later, bool counts);
 };
 

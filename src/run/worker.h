@@ -68,6 +68,8 @@ class Worker {
   virtual std::byte* output() const = 0;  // base of the output arena
   // False once a request has not come back with ok; then no other may be made.
   virtual bool alive() const = 0;
+  // It is not alive because its simulated device died.
+  virtual bool device_lost() const { return false; }
 
   // By how many bytes its memory has grown, at its peak since reset_peak(), over what it was before the
   // submission was loaded, by the kernel's account: without the buffers of the case, the files that are

@@ -506,7 +506,9 @@ Outcome WorkerProcess::died() {
 
 // The device serves nobody but this worker and the harness, so what ends it came over the link or was a kernel.
 Outcome WorkerProcess::device_died() {
-  return ended(Verdict::runtime_error, device_->how_it_ended());
+  device_lost_ = true;
+  const std::string how = device_->how_it_ended();
+  return ended(device_->out_of_time() ? Verdict::time_limit : Verdict::runtime_error, how);
 }
 
 Outcome WorkerProcess::ended(Verdict verdict, std::string detail) {

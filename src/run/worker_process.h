@@ -54,6 +54,7 @@ class WorkerProcess final : public Worker {
 
   std::byte* output() const override { return output_.data(); }
   bool alive() const override { return alive_; }
+  bool device_lost() const override { return device_lost_; }
 
   std::uint64_t peak_growth() const override;
   void reset_peak() override;
@@ -104,7 +105,7 @@ class WorkerProcess final : public Worker {
   std::uint64_t group_baseline_ = 0, group_files_ = 0;
   std::uint64_t case_bytes_ = 0;      // pages of shared memory that are the case's
   std::uint64_t callback_bytes_ = 0;  // likewise, of its callbacks
-  bool alive_ = true;
+  bool alive_ = true, device_lost_ = false;
 };
 
 }  // namespace assay::run

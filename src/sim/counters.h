@@ -2,27 +2,75 @@
 // host threads. Caches are not modelled: a sector counts each time it is requested.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace assay::sim {
+
+// Of the simulated GPU, one of the H100 class: see device.h. Sources: gpus/h200.json.
+inline constexpr std::uint32_t kMultiprocessors = 132, kL2Slices = 80;
+
+// What a multiprocessor does its work with, each of which may be what a block waits for. Counted in
+// units that differ: machine instructions of a warp (the least number that the instruction takes,
+// see decode/price.h), passes, sectors, or operations of matrix instructions by the type of their
+// multiplicands.
+enum class Unit : std::uint8_t {
+  issue,  // machine instructions of every kind
+  fp32,   // machine instructions, as of all to load_store
+  integer,
+  fp16,
+  fp64,
+  special,  // MUFU; also bit counts and conversions of 64 bits
+  conversion,
+  load_store,  // accesses of memory and shuffles
+  shared,      // passes over shared memory
+  constant,    // distinct addresses that a warp asks the cache of constants for
+  sectors,     // of global and local memory, as the L1 cache is asked for them
+  tensor_f64,  // operations, as of all that follow
+  tensor_tf32,
+  tensor_f16,  // and bf16
+  tensor_f8,
+  tensor_s8,
+  tensor_s4,
+  tensor_b1,
+};
+inline constexpr std::size_t kUnits = 18;
+const char* to_string(Unit);
+
+struct UnitWork {
+  std::array<std::uint64_t, kUnits> of{};
+
+  std::uint64_t& operator[](Unit u) { return of[static_cast<std::size_t>(u)]; }
+  std::uint64_t operator[](Unit u) const { return of[static_cast<std::size_t>(u)]; }
+  UnitWork& operator+=(const UnitWork&);
+  void raise_to(const UnitWork&);  // each unit to the larger of the two
+  bool operator==(const UnitWork&) const = default;
+};
 
 struct Counters {
   // Global memory, constants and device globals. Bytes: the sum over active lanes of what each asks
   // for. Sectors: the distinct aligned 32-byte pieces that one warp instruction touches.
   std::uint64_t global_load_bytes = 0, global_store_bytes = 0;
   std::uint64_t global_load_sectors = 0, global_store_sectors = 0;
-  std::uint64_t global_atomics = 0;       // lanes of atom and red on global memory
-  std::uint64_t constant_load_bytes = 0;  // ld.const: not in global_*
+  std::uint64_t constant_load_bytes = 0;  // of constants: not in global_*
+
+  // atom and red on global memory, not in global_*: lanes; sectors; passes over a sector, one for
+  // each lane that goes for the word most lanes go for; and the passes of the L2 slice that has
+  // most of them, over the launches. Addresses are spread over kL2Slices slices.
+  std::uint64_t global_atomics = 0, atomic_sectors = 0, atomic_passes = 0, atomic_hot_passes = 0;
 
   // Shared memory: warp instructions, and the passes they need beyond one because several distinct
   // 4-byte words lie in one of the 32 banks. Accesses of 8 (16) bytes go by half (quarter) warps, of
-  // which each is a pass of its own that is not a replay.
+  // which each is a pass of its own that is not a replay. Of atomics each lane that goes for a word that
+  // another goes for is a further pass, and a replay.
   std::uint64_t shared_loads = 0, shared_stores = 0, shared_atomics = 0;
   std::uint64_t shared_passes = 0;   // all passes
   std::uint64_t shared_replays = 0;  // those due to conflicts
   std::uint64_t shared_bytes = 0;    // both ways
 
-  std::uint64_t local_load_bytes = 0, local_store_bytes = 0;  // spills and per-thread arrays
+  // Per-thread arrays. Words of the lanes lie side by side: sectors as of global memory.
+  std::uint64_t local_load_bytes = 0, local_store_bytes = 0, local_sectors = 0;
 
   // Warp instructions by class; one with a false guard in every lane counts too. Their sum is
   // `instructions`.
@@ -36,6 +84,12 @@ struct Counters {
 
   std::uint64_t barriers = 0;  // bar.sync and barrier.sync completed, per block
   std::uint64_t blocks = 0, warps = 0, launches = 0;
+
+  // What all blocks took of each unit; and the least that one multiprocessor had to do, summed over
+  // the launches: for each unit the larger of what the longest block took of it and of an equal
+  // share of all, 1 / kMultiprocessors. The instructions of the longest warp, likewise summed.
+  UnitWork total, critical;
+  std::uint64_t longest_warp = 0;
 
   Counters& operator+=(const Counters&);
   bool operator==(const Counters&) const = default;

@@ -27,6 +27,9 @@ constexpr std::uint32_t kMaxBlockXY = 1024, kMaxBlockZ = 64;
 constexpr std::uint64_t kSharedPerMultiprocessor = 228 << 10, kReservedShared = 1 << 10;
 // Cooperative groups keep the barrier of a grid here; %envreg1 and 2 hold the address.
 constexpr std::uint64_t kWorkspaceBytes = 256;
+// Of all kernels that were asked for, functions counted anew for each.
+constexpr std::uint64_t kMaxDecoded = 4'000'000;
+constexpr std::uint64_t kMaxConstantBytes = 64 << 10;  // of a module, as ptxas has it
 
 struct LoadedModule {
   ptx::Module ptx;
@@ -115,21 +118,44 @@ struct Device::State {
   std::vector<Kernel> kernels;
   std::map<std::pair<ModuleId, std::string>, KernelId> kernel_ids;
   std::uint64_t workspace = 0;
+  std::uint64_t processor_deadline = 0;
+  std::uint64_t decoded = 0;  // instructions of all programs
 
   const Program& program(KernelId id) {
     Kernel& k = kernels.at(id);
-    if (!k.program) k.program = build_program(k.module->ptx, k.module->variables, *k.entry);
+    if (k.program) return *k.program;
+    auto program = build_program(k.module->ptx, k.module->variables, *k.entry);
+    // ptxas puts what exceeds a thread's registers into its local memory.
+    constexpr std::uint64_t kRegisters = 255;
+    if (4 * (program->info.registers -
+             std::min<std::uint64_t>(program->info.registers, kRegisters)) >
+        kMaxLocalBytes) {
+      throw TooLarge(fmt::format("kernel {}: {} registers a thread do not fit into local memory",
+                                 k.entry->name, program->info.registers));
+    }
+    decoded += program->instructions;
+    if (decoded > kMaxDecoded) {
+      throw TooLarge(fmt::format("the kernels have more than {} instructions", kMaxDecoded));
+    }
+    k.program = std::move(program);
     return *k.program;
   }
 
   void place(LoadedModule& m) {
+    std::uint64_t constants = 0;
+    for (const ptx::Variable& v : m.ptx.variables) {
+      if (v.space == ptx::Space::constant) constants += std::min(v.bytes, kMaxConstantBytes + 1);
+    }
+    if (constants > kMaxConstantBytes) {
+      throw TooLarge("a module with more than 64 KiB of constants, which no GPU takes");
+    }
     for (const ptx::Variable& v : m.ptx.variables) {
       const bool constant = v.space == ptx::Space::constant;
       if ((v.space != ptx::Space::global && !constant) || v.is_extern) continue;
       const std::uint64_t bytes = std::max<std::uint64_t>(v.bytes, 1);
       const auto address = memory.allocate(bytes, v.name, constant);
       if (!address) {
-        throw Unsupported(fmt::format("{}: no room for its {} bytes", v.name, v.bytes));
+        throw TooLarge(fmt::format("{}: no room for its {} bytes", v.name, v.bytes));
       }
       m.variables[v.name] = {*address, v.bytes};
       memory.mark_initialised(*address, bytes);
@@ -274,6 +300,7 @@ std::uint64_t Device::live_bytes() const { return state_->memory.live_bytes(); }
 std::uint64_t Device::high_water() const { return state_->memory.high_water(); }
 void Device::reset_high_water() { state_->memory.reset_high_water(); }
 void Device::set_shuffle_seed(std::uint64_t seed) { state_->options.shuffle_seed = seed; }
+void Device::set_processor_deadline(std::uint64_t ns) { state_->processor_deadline = ns; }
 std::uint64_t Device::capacity() const { return state_->memory.capacity(); }
 
 VariableInfo Device::allocation(std::uint64_t address) const {
@@ -308,6 +335,7 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
   grid.instruction_limit = options.instruction_limit;
   grid.max_output_bytes = options.max_output_bytes;
   grid.shuffle_seed = options.shuffle_seed;
+  grid.processor_deadline = state_->processor_deadline;
   grid.limit_by_block = !program.ordered && !config.cooperative;
   grid.parallel = options.threads > 1 && blocks > 1 && grid.limit_by_block;
   const CheckOptions checks{options.check_races && blocks <= kMaxCheckedBlocks,

@@ -17,6 +17,12 @@
 
 namespace assay::sim {
 
+// What a program asks for exceeds what a GPU, or this simulator, has room for: code, registers.
+class TooLarge : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 // An instruction, directive or API that the simulator does not implement: the program needs a GPU.
 // what() names it and, for instructions, the kernel and the source line.
 class Unsupported : public std::runtime_error {
@@ -80,9 +86,12 @@ struct DeviceOptions {
 };
 
 // The properties that the runtime reports; those of an H100-class GPU (compute capability 9.0).
-inline constexpr std::uint32_t kMultiprocessors = 132, kWarpSize = 32, kMaxThreadsPerBlock = 1024,
+inline constexpr std::uint32_t kWarpSize = 32, kMaxThreadsPerBlock = 1024,
                                kMaxSharedPerBlock = 48 << 10, kMaxSharedOptin = 227 << 10,
                                kMaxResidentThreads = 2048, kMaxResidentBlocks = 32;
+
+// Processor time that this process has used, in ns on CLOCK_PROCESS_CPUTIME_ID.
+std::uint64_t processor_ns();
 
 class Device {
  public:
@@ -91,11 +100,12 @@ class Device {
   Device(Device&&) noexcept;
   Device& operator=(Device&&) noexcept;
 
-  // Parses and places the variables. Throws ptx::ParseError, or Unsupported when they do not fit.
+  // Parses and places the variables. Throws ptx::ParseError, Unsupported, or TooLarge when constants take more than
+  // 64 KiB or the variables do not fit.
   ModuleId load_module(std::string_view ptx);
   // Throws std::out_of_range when the module has no such entry. A kernel is decoded when it is
   // first asked about or launched, so that a module may hold others that are not supported: info(),
-  // resident_blocks() and launch() throw Unsupported.
+  // resident_blocks() and launch() throw Unsupported, or TooLarge; launch() also std::bad_alloc.
   KernelId kernel(ModuleId, std::string_view name);
   const KernelInfo& info(KernelId) const;
   // Throws std::out_of_range when the module has no such variable.
@@ -122,6 +132,9 @@ class Device {
 
   // DeviceOptions::shuffle_seed of the launches to come.
   void set_shuffle_seed(std::uint64_t);
+  // Launches end as at the instruction limit once this process has used so much processor time, in
+  // ns on the clock CLOCK_PROCESS_CPUTIME_ID; 0: never.
+  void set_processor_deadline(std::uint64_t ns);
 
   // `params` is the parameter block, laid out as info().param_offset says. A launch that fails
   // reports no counters but `launches`; what its blocks wrote until then stays. The findings'

@@ -50,6 +50,16 @@ namespace assay::device {
 // File descriptors of the device process. 0 is unreadable, 1 and 2 are a pipe drained by the harness.
 inline constexpr int kControlFd = 3, kArenaFd = 4, kOrderFd = 5, kLinkFd = 6, kCallFd = 7;
 
+// Processor time that the device may use from start to stop for a phase with this limit of instructions: several times
+// what honest kernels take. Then it refuses further work, as at the limit itself; kGraceSeconds later, or when an order
+// takes longer than kOrderSeconds, it ends with the status kOutOfTime. By its own clock, so that other programs on the
+// machine fail nobody.
+constexpr double allowance_seconds(std::uint64_t instruction_limit) {
+  return 5 + 40e-9 * static_cast<double>(instruction_limit);
+}
+inline constexpr double kGraceSeconds = 10, kOrderSeconds = 60;
+inline constexpr int kOutOfTime = 75;
+
 inline constexpr std::size_t kMaxBuffers = 64;
 inline constexpr std::int32_t kLoading = -1;
 
@@ -65,14 +75,15 @@ struct Buffer {
 
 // sim::Counters of plain numbers, in the order of its members: std::bit_cast makes one of the other.
 struct CounterWords {
-  std::uint64_t word[33] = {};
+  std::uint64_t word[74] = {};
 };
 
 // What happened from start to stop. Text ends with a NUL within its array.
 struct Report {
   CounterWords counters;
-  // By the runtime's copies and fills: bytes from host to device, back, and written within the device; and how many
-  // there were, of which one between host and device counts once for every kWindowBytes.
+  // By the runtime's copies and fills: bytes from host to device, parameters of launches included, back, and moved
+  // within the device, where a copy reads and writes; and how many there were, of which one between host and device
+  // counts once for every kWindowBytes.
   std::uint64_t to_device_bytes = 0, to_host_bytes = 0, within_bytes = 0, transfers = 0;
   std::uint64_t peak_bytes = 0;  // of global memory, without the placed buffers
   std::uint64_t findings = 0;    // places with a finding
@@ -107,7 +118,8 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 inline constexpr std::size_t kWindowOffset = 4096, kWindowBytes = std::size_t{4} << 20,
                              kLinkBytes = kWindowOffset + kWindowBytes;
-inline constexpr std::size_t kMaxPtxBytes = std::size_t{64} << 20, kMaxNameBytes = 8192;
+// PTX: of all modules together.
+inline constexpr std::size_t kMaxPtxBytes = std::size_t{32} << 20, kMaxNameBytes = 8192;
 
 enum class CallKind : std::uint32_t {
   module_begin,  // bytes: of the PTX that follows

@@ -13,6 +13,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
+constexpr std::string_view kPtxDeep = R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.func down() { .local .align 4 .b8 a[400]; call.uni down, (); ret; }
+.visible .entry deep() { call.uni down, (); ret; }
+)";
+
 std::uint32_t word(const std::byte* at) {
   std::uint32_t value;
   std::memcpy(&value, at, sizeof value);
@@ -86,7 +94,7 @@ TEST(DeviceServer, TheReportCountsOnePhase) {
   const Report first = f.stop();
   EXPECT_EQ(f.counters().launches, 2u);
   EXPECT_EQ(f.counters().global_store_bytes, 8u);
-  EXPECT_EQ(first.to_device_bytes, 4u);
+  EXPECT_EQ(first.to_device_bytes, 4u + 2 * 12) << "parameters of launches go there too";
   EXPECT_EQ(first.to_host_bytes, 8u);
   EXPECT_EQ(first.within_bytes, 12u);
   EXPECT_EQ(first.transfers, 3u);
@@ -107,6 +115,70 @@ TEST(DeviceServer, MemoryBesideTheBuffersIsMeasured) {
   EXPECT_EQ(f.stop().peak_bytes, 5000u);
   f.start(1);
   EXPECT_EQ(f.stop().peak_bytes, 3000u) << "what is kept counts in every phase";
+}
+
+TEST(DeviceServer, ACopyWithinReadsAndWrites) {
+  ServerFixture f;
+  f.place();
+  f.start();
+  Call copy;
+  copy.kind = CallKind::copy;
+  copy.address = f.output();
+  copy.from = f.input();
+  copy.bytes = 16;
+  EXPECT_EQ(f.call(copy).ok, 1u);
+  EXPECT_EQ(f.stop().within_bytes, 32u);
+}
+
+TEST(DeviceServer, AfterItsLimitAPhaseLaunchesNothingMore) {
+  ServerFixture f;
+  f.place();
+  f.start();
+  const auto module = f.load();
+  f.launch(f.kernel(module, "forever"), "");
+  const auto put = f.kernel(module, "put");
+  f.launch(put, put_params(f.output(), 1));
+  EXPECT_EQ(f.launched().status, static_cast<std::uint32_t>(sim::LaunchStatus::timeout));
+  f.stop();
+  EXPECT_EQ(f.counters().launches, 1u);
+  f.start(1);
+  f.launch(put, put_params(f.output(), 1));
+  EXPECT_EQ(f.launched().status, static_cast<std::uint32_t>(sim::LaunchStatus::ok));
+}
+
+TEST(DeviceServer, AllModulesTogetherHaveALimit) {
+  ServerFixture f;
+  f.start();
+  std::size_t taken = 0;
+  for (; f.call(CallKind::module_begin, 0, kMaxPtxBytes / 4).ok != 0 && taken < 100; ++taken) {
+    std::size_t sent = 0;
+    while (sent < kMaxPtxBytes / 4) {
+      const std::string piece(std::min(kWindowBytes, kMaxPtxBytes / 4 - sent),
+                              sent == 0 ? '/' : ' ');
+      f.call(CallKind::module_part, 0, 0, piece);
+      sent += piece.size();
+    }
+    f.call(CallKind::module_load);
+  }
+  EXPECT_EQ(taken, 4u);
+}
+
+// Not "needs a GPU", which would be no failure: no GPU could do it.
+TEST(DeviceServer, WhatNoGpuHasRoomForIsAFinding) {
+  ServerFixture f;
+  f.start();
+  std::string ptx =
+      ".version 8.0\n.target sm_80\n.address_size 64\n.const .align 4 .b8 c[70000];\n";
+  f.load(ptx);
+  EXPECT_THAT(f.stop().invalid_ptx, HasSubstr("64 KiB of constants"));
+  f.start();
+  f.load(".version 8.0\n.target sm_80\n.address_size 64\n.global .align 4 .b8 g[99999999];\n");
+  EXPECT_THAT(f.stop().invalid_ptx, HasSubstr("no room"));
+  EXPECT_STREQ(f.control.report.unsupported, "");
+  f.start();
+  // Calls itself with many values alive.
+  f.launch(f.kernel(f.load(kPtxDeep), "deep"), "");
+  EXPECT_THAT(f.stop().first_finding, HasSubstr("call stack"));
 }
 
 TEST(DeviceServer, FindingsAreToldInWords) {

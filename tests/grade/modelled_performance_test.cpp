@@ -112,6 +112,30 @@ TEST(ModelledPerformance, WhatTheHostComputesEarnsNothing) {
               HasSubstr("timed_a (computes on the host: 0.3 MB"));
 }
 
+TEST(ModelledPerformance, WhatTheHostLearnedInEarlierPhasesCountsToo) {
+  const ChallengeSpec spec = simulated_spec();
+  CellResult cell = simulated_cell(spec, kLeast, 10 * kLeast);
+  for (Metric& m : case_of(cell, "timed_a").metrics) {
+    if (m.name == "sim_exchanged_before") m.value = 300e3;
+  }
+  EXPECT_THAT(performance(grade(spec, cell)).why,
+              HasSubstr("timed_a (computes on the host: 0.3 MB"));
+}
+
+TEST(ModelledPerformance, BelowTheFloorEarnsNothingAndSaysSo) {
+  const ChallengeSpec spec = simulated_spec();
+  CellResult cell = simulated_cell(spec, kLeast, 10 * kLeast);
+  for (Metric& m : case_of(cell, "timed_a").metrics) {
+    if (m.name == "sim_global_load_sectors") m.value -= 100;
+  }
+  const Score s = grade(spec, cell);
+  EXPECT_NEAR(*performance(s).points, 0.75 * spec.weights.performance, 1e-9);
+  EXPECT_THAT(performance(s).why, HasSubstr("timed_a (modelled below its floor)"));
+  EXPECT_THAT(s.flags, ::testing::Contains(::testing::AllOf(
+                           ::testing::Field(&Note::kind, Note::Kind::other),
+                           ::testing::Field(&Note::text, HasSubstr("until that is explained")))));
+}
+
 TEST(ModelledPerformance, WithoutCountsThereIsNoFigure) {
   const ChallengeSpec spec = simulated_spec();
   CellResult cell = simulated_cell(spec, kLeast, 10 * kLeast);

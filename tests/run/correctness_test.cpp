@@ -116,6 +116,14 @@ TEST_F(CorrectnessTest, AWrongAnswerKeepsItsWorker) {
   EXPECT_EQ(world_.count("start a"), 1);
 }
 
+TEST_F(CorrectnessTest, ThreeLostDevicesEndTheAttempts) {
+  world_.libraries["a"].run = [](const auto&, int) { return ending(Verdict::runtime_error, 5); };
+  world_.libraries["a"].loses_device = true;
+  const auto results = checked();
+  EXPECT_EQ(world_.entries("run ").size(), static_cast<std::size_t>(kPatience));
+  EXPECT_THAT(results, Each(Field(&CaseResult::verdict, Verdict::runtime_error)));
+}
+
 TEST_F(CorrectnessTest, ThreeTimeLimitsEndTheAttempts) {
   world_.libraries["a"].run = [](const auto&, int) { return ending(Verdict::time_limit, 5); };
   const auto results = checked();

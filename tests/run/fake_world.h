@@ -88,6 +88,7 @@ struct Behaviour {
   };
   Outcome self_test = {};
   double ping_seconds = 0;
+  bool loses_device = false;  // what ends it is the death of its device
 };
 
 class FakeWorld {
@@ -174,6 +175,7 @@ class FakeWorld {
     bool alive() const override { return alive_; }
     std::uint64_t peak_growth() const override { return grown_; }
     void reset_peak() override {}
+    bool device_lost() const override { return !alive_ && world_.libraries[name_].loses_device; }
 
    private:
     Behaviour& behaviour() { return world_.libraries[name_]; }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "sim/decode/function_draft.h"
+#include "sim/decode/price.h"
 
 namespace assay::sim {
 
@@ -54,10 +55,14 @@ void add_block(const FunctionDraft& draft, const DraftBlock& from, const FrameLa
                      mask.init.value == 0xffffffffu;
     if (!all) block.mask_offset = layout.offset[static_cast<std::size_t>(first.mask_value)];
   }
+  UnitWork work;
   for (std::uint32_t i = from.begin; i < from.end; ++i) {
-    block.instructions += draft.instrs[i].info.counted ? 1 : 0;
+    if (!draft.instrs[i].info.counted) continue;
+    ++block.instructions;
+    work += work_of(draft.instrs[i].info);
   }
   code.blocks.push_back(block);
+  code.prices.push_back(work);
 }
 
 void add_instruction(const FunctionDraft& draft, const DraftInstr& from, const FrameLayout& layout,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/decode/price.h"
 #include "sim/operations/modifiers.h"
 
 namespace assay::sim {
@@ -34,6 +35,7 @@ DraftInstr& FunctionDecoder::append(const ptx::Instruction& in, Handler run, Ins
   DraftInstr out;
   out.run = run;
   out.info.cls = cls;
+  out.info.price = price_of(in, cls);
   out.info.where = in.where;
   out.info.text = in.full_name();
   out.first_operand = static_cast<std::uint32_t>(draft_.operands.size());

@@ -1,6 +1,7 @@
 // Bytes aligned for vector loads and stores.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +13,9 @@ namespace assay::sim {
 class AlignedBuffer {
  public:
   static constexpr std::size_t kAlign = 64;
+  // All of a process together: what kernels ask for by their registers, calls and arrays must not
+  // exhaust the machine.
+  static constexpr std::size_t kMostInUse = std::size_t{3} << 30;
 
   AlignedBuffer() = default;
   explicit AlignedBuffer(std::size_t bytes) { grow(bytes); }
@@ -20,13 +24,11 @@ class AlignedBuffer {
   const std::byte* data() const { return data_.get(); }
   std::size_t size() const { return size_; }
 
-  // Keeps the contents; what is new is undefined.
+  // Keeps the contents; what is new is undefined. Throws std::bad_alloc.
   void grow(std::size_t bytes) {
     if (bytes <= size_) return;
     const std::size_t rounded = (bytes + kAlign - 1) / kAlign * kAlign;
-    std::unique_ptr<std::byte[], Free> larger(
-        static_cast<std::byte*>(std::aligned_alloc(kAlign, rounded)));
-    if (!larger) throw std::bad_alloc();
+    std::unique_ptr<std::byte[], Free> larger(take(rounded), Free{rounded});
     if (size_ != 0) std::memcpy(larger.get(), data_.get(), size_);
     data_ = std::move(larger);
     size_ = bytes;
@@ -34,8 +36,26 @@ class AlignedBuffer {
 
  private:
   struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
+    std::size_t bytes;
+    Free() : bytes(0) {}
+    explicit Free(std::size_t n) : bytes(n) {}
+    void operator()(std::byte* p) const {
+      std::free(p);
+      in_use_ -= bytes;
+    }
   };
+  static std::byte* take(std::size_t bytes) {
+    void* const p = in_use_.fetch_add(bytes) <= kMostInUse - bytes
+                        ? std::aligned_alloc(kAlign, bytes)
+                        : nullptr;
+    if (p == nullptr) {
+      in_use_ -= bytes;
+      throw std::bad_alloc();
+    }
+    return static_cast<std::byte*>(p);
+  }
+
+  static inline std::atomic<std::size_t> in_use_{0};
   std::unique_ptr<std::byte[], Free> data_;
   std::size_t size_ = 0;
 };

@@ -1,5 +1,7 @@
 #include "sim/execution/block_run.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -57,14 +59,21 @@ void begin_warp(BlockRun& block, WarpRun& w) {
 
 }  // namespace
 
+std::uint64_t processor_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
 void WarpRun::expand_active(std::uint32_t mask) {
   active = mask;
   for (unsigned l = 0; l < kLanes; ++l) lane_mask.v[l] = 0u - ((mask >> l) & 1u);
 }
 
-BlockRun::BlockRun(GridRun& g, BlockCounts& c)
+BlockRun::BlockRun(GridRun& g)
     : grid(&g),
-      counts(&c),
+      counts(*g.program),
       shared(shared_bytes(g)),
       checker(*g.checker, shared_bytes(g), warp_count(g)),
       counters(&checker.counters()),
@@ -106,6 +115,40 @@ void BlockRun::begin(std::uint64_t block) {
     }
   }
   for (WarpRun& w : warps) begin_warp(*this, w);
+  before_ = dynamic_work();
+}
+
+UnitWork BlockRun::dynamic_work() const {
+  const Counters& c = *counters;
+  UnitWork work;
+  work[Unit::shared] = c.shared_passes;
+  work[Unit::constant] = c.total[Unit::constant];
+  work[Unit::sectors] =
+      c.global_load_sectors + c.global_store_sectors + c.local_sectors + 2 * c.atomic_sectors;
+  return work;
+}
+
+void BlockRun::end(BlockTotals& totals) {
+  UnitWork work = dynamic_work();
+  for (std::size_t u = 0; u < kUnits; ++u) work.of[u] -= before_.of[u];
+  for (const auto& code : grid->program->codes) {
+    std::uint64_t* const executions = counts.executions.data() + code->first_block;
+    std::uint64_t* const lanes = counts.lanes.data() + code->first_block;
+    for (std::size_t b = 0; b < code->blocks.size(); ++b) {
+      const std::uint64_t times = executions[b];
+      if (times == 0) continue;
+      const UnitWork& price = code->prices[b];
+      for (std::size_t u = 0; u < kUnits; ++u) work.of[u] += times * price.of[u];
+      totals.counts.executions[code->first_block + b] += times;
+      totals.counts.lanes[code->first_block + b] += lanes[b];
+      executions[b] = lanes[b] = 0;
+    }
+  }
+  totals.total += work;
+  totals.longest.raise_to(work);
+  for (const WarpRun& w : warps) {
+    totals.longest_warp = std::max(totals.longest_warp, w.instructions);
+  }
 }
 
 }  // namespace assay::sim

@@ -39,8 +39,9 @@ struct Frame {
   const Instr* call = nullptr;     // the instruction of the parent that made it
   std::uint32_t return_block = 0;  // where the parent goes on
   std::uint32_t depth = 0;
-  std::uint32_t lanes = 0;       // that have neither returned nor exited; 0: free
-  std::uint32_t local_base = 0;  // in the local memory of a lane
+  std::uint32_t lanes = 0;        // that have neither returned nor exited; 0: free
+  std::uint32_t local_base = 0;   // in the local memory of a lane
+  std::uint64_t saved_bytes = 0;  // registers of the frames below, a lane
   AlignedBuffer regs;
   std::vector<std::uint32_t> preds;
 };
@@ -113,18 +114,32 @@ struct GridRun {
   // launch whose blocks may run on several host threads can tell without regard to their number.
   bool limit_by_block = false;
   std::atomic<std::uint64_t> instructions{0};  // unless limit_by_block
+  // Of the process, on the clock of processor_ns(); 0: none. What it costs to simulate an instruction
+  // is not bounded by their number.
+  std::uint64_t processor_deadline = 0;
 };
 
 // Executions of basic blocks, by Code::first_block + index.
 struct BlockCounts {
+  explicit BlockCounts(const Program& p) : executions(p.blocks), lanes(p.blocks) {}
   std::vector<std::uint64_t> executions, lanes;
 };
 
+// What the blocks that ended on one host thread did.
+struct BlockTotals {
+  explicit BlockTotals(const Program& p) : counts(p) {}
+  BlockCounts counts;
+  UnitWork total, longest;  // longest: of each unit what one block took of it at most
+  std::uint64_t longest_warp = 0;
+};
+
 struct BlockRun {
-  BlockRun(GridRun&, BlockCounts&);
+  explicit BlockRun(GridRun&);
 
   // Begins the block with this linear index.
   void begin(std::uint64_t block);
+  // Adds what the block did, once it has ended.
+  void end(BlockTotals&);
   bool warps_left() const {
     for (const WarpRun& w : warps) {
       if (w.fragment_count != 0) return true;
@@ -133,12 +148,12 @@ struct BlockRun {
   }
 
   GridRun* grid;
-  BlockCounts* counts;
+  BlockCounts counts;  // of the present block
   std::uint64_t index = 0;
   std::uint32_t ctaid[3] = {0, 0, 0};
   AlignedBuffer shared;
   BlockChecker checker;
-  Counters* counters;          // the checker's
+  Counters* counters;          // the checker's, of all its blocks
   std::uintptr_t global_zero;  // + an address of global memory: where its byte is
   std::vector<WarpRun> warps;
   std::vector<std::uint32_t> order;  // in which warps take turns
@@ -146,10 +161,18 @@ struct BlockRun {
   std::string output;                          // of printf
   std::uint64_t instructions = 0;              // executed and accounted for
   std::uint32_t last_pc = 0, last_thread = 0;  // when that was last done
+  std::uint64_t unwatched = 0;                 // work since the deadline was looked at, roughly
+
+ private:
+  // Of the units that are counted as things happen, by all blocks of the checker so far.
+  UnitWork dynamic_work() const;
+  UnitWork before_;  // when the block began
 };
 
 inline constexpr const char* kLimitText =
     "the launch executed more instructions than its limit allows";
+inline constexpr const char* kDeadlineText =
+    "the launch takes more processor time to simulate than its limit of instructions allows";
 
 // Thrown through the interpreter: the launch ends.
 struct LaunchFailure {

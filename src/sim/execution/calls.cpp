@@ -45,7 +45,9 @@ void push_local(WarpRun& w, Frame& frame, std::uint32_t lanes) {
   const Frame& parent = *frame.parent;
   frame.local_base = (parent.local_base + parent.code->local_bytes + 15) / 16 * 16;
   const std::uint32_t top = frame.local_base + frame.code->local_bytes;
-  if (top > kMaxLocalBytes || frame.depth > kMaxCallDepth) {
+  // Registers of those that wait for a call to return lie in local memory on hardware.
+  frame.saved_bytes = parent.saved_bytes + parent.code->frame_bytes / kLanes;
+  if (top + frame.saved_bytes > kMaxLocalBytes || frame.depth > kMaxCallDepth) {
     fail(w, FindingKind::out_of_bounds, static_cast<std::uint32_t>(std::countr_zero(lanes)),
          fmt::format("the call stack exceeds {} calls or {} KiB of local memory", kMaxCallDepth,
                      kMaxLocalBytes >> 10));

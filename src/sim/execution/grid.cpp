@@ -21,10 +21,6 @@ namespace {
 // do, and compare-and-swap loops look alike.
 constexpr std::uint32_t kPatience = 1024, kCooperativePatience = 1;
 
-BlockCounts counts_for(const Program& program) {
-  return {std::vector<std::uint64_t>(program.blocks), std::vector<std::uint64_t>(program.blocks)};
-}
-
 std::uint64_t& class_counter(Counters& c, InstrClass cls) {
   switch (cls) {
     case InstrClass::integer: return c.integer;
@@ -64,6 +60,34 @@ void add_counts(const Program& program, const BlockCounts& counts, Counters& out
   }
 }
 
+// The blocks of a launch on all host threads.
+struct LaunchTotals {
+  UnitWork total, longest;
+  std::uint64_t longest_warp = 0;
+  SlicePasses slices{};
+  Counters counters;
+
+  void add(const BlockRun& block) {
+    counters += *block.counters;
+    for (std::size_t s = 0; s < slices.size(); ++s) slices[s] += block.checker.slice_passes()[s];
+  }
+  void add(const Program& program, const BlockTotals& t) {
+    add_counts(program, t.counts, counters);
+    total += t.total;
+    longest.raise_to(t.longest);
+    longest_warp = std::max(longest_warp, t.longest_warp);
+  }
+  Counters result() const {
+    Counters c = counters;
+    c.total = c.critical = total;
+    for (std::uint64_t& u : c.critical.of) u = (u + kMultiprocessors - 1) / kMultiprocessors;
+    c.critical.raise_to(longest);
+    c.longest_warp = longest_warp;
+    c.atomic_hot_passes = *std::max_element(slices.begin(), slices.end());
+    return c;
+  }
+};
+
 // Blocks as they end; outputs are put in order at the end.
 class Collector {
  public:
@@ -73,7 +97,13 @@ class Collector {
   void ended(std::uint64_t rank, BlockRun& block) {
     if (block.output.empty()) return;
     const std::lock_guard lock(mutex_);
+    output_bytes_ += block.output.size();
     outputs_[block.index] = {rank, std::move(block.output)};
+    // What comes after the limit would be cut off in the end.
+    while (output_bytes_ - outputs_.rbegin()->second.text.size() >= grid_.max_output_bytes) {
+      output_bytes_ -= outputs_.rbegin()->second.text.size();
+      outputs_.erase(std::prev(outputs_.end()));
+    }
   }
   // Without failure. False if the launch is over: this block and those before it in order executed
   // more than the limit allows.
@@ -132,6 +162,7 @@ class Collector {
     std::string text;
   };
   std::map<std::uint64_t, Output> outputs_;  // by block
+  std::uint64_t output_bytes_ = 0;           // in them
   // Of the limit: blocks that finished while one before them had not.
   struct Finished {
     std::uint64_t block, instructions;
@@ -151,10 +182,10 @@ class SerialRun {
       : grid_(grid),
         resident_limit_(resident),
         collector_(collector),
-        counts_(counts_for(*grid.program)),
+        totals_(*grid.program),
         order_(grid.config.grid.count(), grid.shuffle_seed) {}
 
-  void run(Counters& counters) {
+  void run(LaunchTotals& out) {
     const std::uint64_t blocks = grid_.config.grid.count();
     const std::uint32_t patience = grid_.config.cooperative ? kCooperativePatience
                                    : grid_.program->polls
@@ -170,8 +201,8 @@ class SerialRun {
         if (next_ < blocks && resident_.size() < resident_limit_) start();
       }
     }
-    for (const auto& b : blocks_) counters += *b->counters;
-    add_counts(*grid_.program, counts_, counters);
+    for (const auto& b : blocks_) out.add(*b);
+    out.add(*grid_.program, totals_);
   }
 
  private:
@@ -184,7 +215,7 @@ class SerialRun {
   void start() {
     BlockRun* block = nullptr;
     if (free_.empty()) {
-      blocks_.push_back(std::make_unique<BlockRun>(grid_, counts_));
+      blocks_.push_back(std::make_unique<BlockRun>(grid_));
       block = blocks_.back().get();
     } else {
       block = free_.back();
@@ -197,6 +228,7 @@ class SerialRun {
   bool run_one(const Resident& now, std::uint32_t patience) {
     try {
       if (run_block(*now.block, patience) == Progress::finished) {
+        now.block->end(totals_);
         free_.push_back(now.block);
         return collector_.finished(now.rank, *now.block);
       }
@@ -211,7 +243,7 @@ class SerialRun {
   GridRun& grid_;
   std::uint64_t resident_limit_;
   Collector& collector_;
-  BlockCounts counts_;
+  BlockTotals totals_;
   Permutation order_;
   std::deque<Resident> resident_;
   std::vector<std::unique_ptr<BlockRun>> blocks_;  // all, in use or not
@@ -220,21 +252,22 @@ class SerialRun {
 };
 
 // Each host thread takes the next block.
-void run_parallel(GridRun& grid, unsigned threads, Collector& collector, Counters& counters) {
+void run_parallel(GridRun& grid, unsigned threads, Collector& collector, LaunchTotals& out) {
   const std::uint64_t blocks = grid.config.grid.count();
   const Permutation order(blocks, grid.shuffle_seed);
   std::atomic<std::uint64_t> next{0};
-  std::vector<Counters> partial(threads);
-  const auto work = [&](unsigned self) {
+  std::mutex mutex;
+  const auto work = [&] {
     try {
-      BlockCounts counts = counts_for(*grid.program);
-      BlockRun block(grid, counts);
+      BlockTotals totals(*grid.program);
+      BlockRun block(grid);
       for (;;) {
         const std::uint64_t rank = next.fetch_add(1);
         if (rank >= blocks || collector.stop_before(rank)) break;
         block.begin(order(rank));
         try {
           run_block(block, std::numeric_limits<std::uint32_t>::max());
+          block.end(totals);
           if (!collector.finished(rank, block)) break;
         } catch (const LaunchFailure& failure) {
           collector.ended(rank, block);
@@ -242,33 +275,33 @@ void run_parallel(GridRun& grid, unsigned threads, Collector& collector, Counter
           break;
         }
       }
-      partial[self] = *block.counters;
-      add_counts(*grid.program, counts, partial[self]);
+      const std::lock_guard lock(mutex);
+      out.add(block);
+      out.add(*grid.program, totals);
     } catch (...) {
       collector.broken(std::current_exception());
     }
   };
   std::vector<std::thread> others;
-  for (unsigned t = 1; t < threads; ++t) others.emplace_back(work, t);
-  work(0);
+  for (unsigned t = 1; t < threads; ++t) others.emplace_back(work);
+  work();
   for (std::thread& t : others) t.join();
-  for (const Counters& c : partial) counters += c;
 }
 
 }  // namespace
 
 GridResult run_grid(GridRun& grid, unsigned threads, std::uint64_t resident) {
   Collector collector(grid);
-  Counters counters;
+  LaunchTotals totals;
   if (grid.parallel && threads > 1) {
-    run_parallel(grid, threads, collector, counters);
+    run_parallel(grid, threads, collector, totals);
   } else {
-    SerialRun(grid, resident, collector).run(counters);
+    SerialRun(grid, resident, collector).run(totals);
   }
   GridResult out = collector.result();
   if (!out.failure) {
     const std::uint64_t threads_per_block = grid.config.block.count();
-    out.counters = counters;
+    out.counters = totals.result();
     out.counters.blocks = grid.config.grid.count();
     out.counters.warps = out.counters.blocks * ((threads_per_block + kWarpSize - 1) / kWarpSize);
   }

@@ -22,6 +22,18 @@ namespace {
 constexpr std::uint16_t kPollsPerTurn = 64;
 constexpr std::int64_t kLongSlice = 1 << 20, kShortSlice = 1 << 10;
 
+// Looked at after so many instructions; a turn of a warp counts as some, so that blocks that do
+// nothing are seen too.
+constexpr std::uint64_t kWatchEvery = 1 << 16, kTurn = 16;
+
+bool past_deadline(BlockRun& block, std::uint64_t executed) {
+  if (block.grid->processor_deadline == 0) return false;
+  block.unwatched += executed + kTurn;
+  if (block.unwatched < kWatchEvery) return false;
+  block.unwatched = 0;
+  return processor_ns() > block.grid->processor_deadline;
+}
+
 // Adds what the warp executed to the total; ends the launch at its limit.
 void account(WarpRun& w) {
   GridRun& grid = *w.block->grid;
@@ -36,6 +48,10 @@ void account(WarpRun& w) {
   if (total > grid.instruction_limit) {
     fail(w, FindingKind::instruction_limit, static_cast<std::uint32_t>(std::countr_zero(w.active)),
          kLimitText);
+  }
+  if (past_deadline(block, executed)) {
+    fail(w, FindingKind::instruction_limit, static_cast<std::uint32_t>(std::countr_zero(w.active)),
+         kDeadlineText);
   }
 }
 
@@ -110,7 +126,7 @@ bool arrive_at_barrier(WarpRun& w, Fragment& f, const Instr& in) {
 
 // Runs `f` until it waits, ends, stands back, or another fragment or warp is due.
 void run_fragment(WarpRun& w, Fragment& f) {
-  BlockCounts& counts = *w.block->counts;
+  BlockCounts& counts = w.block->counts;
   const Code* code = nullptr;
   std::uint64_t *executions = nullptr, *lanes = nullptr;
   do {

@@ -75,8 +75,8 @@ void local_access(WarpRun& w, const WarpAccess& access, Byte* data) {
 // Constants: read-only, so neither races nor uninitialised bytes are possible.
 template <unsigned kBytes>
 void load_constant(WarpRun& w, const std::uint64_t* address, std::uint32_t mask, std::byte* data) {
-  w.block->counters->constant_load_bytes +=
-      std::uint64_t{kBytes} * static_cast<unsigned>(std::popcount(mask));
+  count_constant(*w.block->counters,
+                 access_of(w, AccessKind::load, kBytes, address, mask, nullptr));
   const std::byte* host = nullptr;
   std::uint64_t last = 0;
   for (; mask != 0; mask &= mask - 1) {
@@ -101,6 +101,8 @@ void load_constant(WarpRun& w, const std::uint64_t* address, std::uint32_t mask,
 template <unsigned kBytes>
 void load_param(WarpRun& w, const std::uint64_t* address, std::uint32_t mask, std::byte* data) {
   const auto& params = w.block->grid->params;
+  for_addresses(access_of(w, AccessKind::load, kBytes, address, mask, nullptr),
+                [&](std::uint32_t, std::uint64_t) { ++w.block->counters->total[Unit::constant]; });
   for (; mask != 0; mask &= mask - 1) {
     const auto l = static_cast<unsigned>(std::countr_zero(mask));
     if (address[l] > params.size() || params.size() - address[l] < kBytes) {

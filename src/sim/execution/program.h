@@ -7,12 +7,15 @@
 // source operand is a slot. Predicates are 32-bit masks, one bit a lane, in a file of their own.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "sim/counters.h"
 #include "sim/device.h"
 #include "sim/ptx/ast.h"
 
@@ -50,12 +53,21 @@ struct Instr {
   bool guard_negated = false;
 };
 
+// What an instruction takes of the units at least, once for a warp; what depends on its addresses is
+// counted as it happens. See decode/price.h.
+struct InstrPrice {
+  // By Unit, issue to constant.
+  std::array<std::uint8_t, static_cast<std::size_t>(Unit::constant) + 1> of{};
+  Unit tensor = Unit::tensor_f16;  // of InstrInfo::tensor_flops
+};
+
 // Cold: the same index as the instruction.
 struct InstrInfo {
   InstrClass cls = InstrClass::other;
   std::uint8_t flops = 0;          // per lane, fp32 only: 1, 2 (fma)
   bool counted = true;             // false: added by the decoder, no instruction of the program
   std::uint32_t tensor_flops = 0;  // per warp
+  InstrPrice price;
   ptx::Location where;
   std::string text;  // "ld.global.v4.f32", for messages
 };
@@ -117,6 +129,7 @@ struct Code {  // of an entry or a .func
   std::vector<Instr> code;
   std::vector<InstrInfo> info;
   std::vector<Block> blocks;         // ascending; the last never falls through
+  std::vector<UnitWork> prices;      // of each block's instructions together
   std::vector<std::uint32_t> extra;  // operand lists
   std::vector<SlotInit> slots;
   std::vector<ParamRows> results, parameters;  // of a .func

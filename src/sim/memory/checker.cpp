@@ -44,6 +44,7 @@ struct BlockChecker::State {
   std::uint64_t* const global_bits;
   std::uint64_t block = 0;
   Counters counters;
+  SlicePasses slices{};
 
   std::uint64_t shared_bytes;
   std::vector<std::uint64_t> shared_bits;
@@ -201,7 +202,13 @@ bool BlockChecker::global(const WarpAccess& a) {
   if (!p.aligned) return s.refuse(FindingKind::misaligned, a, s.misaligned_lane(a), false);
   const Allocation* allocation = nullptr;
   if (!s.in_allocations(a, p, allocation)) return false;
-  count_global(s.counters, a, p, allocation->read_only);
+  if (is_read_modify_write(a.kind)) {
+    count_atomic(s.counters, s.slices, a, p);
+  } else if (allocation->read_only) {
+    count_constant(s.counters, a);
+  } else {
+    count_global(s.counters, a, p);
+  }
 
   std::uint32_t uninitialised = 0;
   if (s.launch.options.uninitialised) {
@@ -228,7 +235,10 @@ bool BlockChecker::shared(const WarpAccess& a) {
     p = shape != nullptr ? shape->at(a.address[0]) : find_other_pattern(a);
   }
   if (!s.in_window(a, p, s.shared_bytes, true)) return false;
-  count_shared(s.counters, a, p, shape != nullptr ? shape->passes : bank_passes(a, p));
+  count_shared(s.counters, a, p,
+               is_read_modify_write(a.kind) ? atomic_passes(a)
+               : shape != nullptr           ? shape->passes
+                                            : bank_passes(a, p));
   if (s.launch.options.uninitialised) {
     if (reads(a.kind) && (shape == nullptr || !all_initialised(s.shared_bits.data(), *shape, p))) {
       const std::uint32_t lanes = uninitialised_lanes(s.shared_bits.data(), 0, a, p);
@@ -318,5 +328,6 @@ void BlockChecker::volatile_shared(const WarpAccess& a) {
 void BlockChecker::report(const RawFinding& f) { state_->launch.findings.add(f); }
 
 Counters& BlockChecker::counters() { return state_->counters; }
+const SlicePasses& BlockChecker::slice_passes() const { return state_->slices; }
 
 }  // namespace assay::sim

@@ -35,6 +35,7 @@
 #include "sim/finding.h"
 #include "sim/memory/access.h"
 #include "sim/memory/global_memory.h"
+#include "sim/memory/traffic.h"
 
 namespace assay::sim {
 
@@ -137,7 +138,8 @@ class BlockChecker {
   // Findings that others make; the same de-duplication.
   void report(const RawFinding&);
 
-  Counters& counters();  // of the blocks run by this checker so far
+  Counters& counters();                     // of the blocks run by this checker so far
+  const SlicePasses& slice_passes() const;  // likewise
 
  private:
   struct State;

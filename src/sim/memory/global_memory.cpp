@@ -19,6 +19,8 @@ namespace assay::sim {
 namespace {
 
 constexpr std::uint64_t kAlign = 256, kGap = 256;
+// Live ones; and with those that were freed.
+constexpr std::size_t kMostAllocations = 1 << 18, kMostRemembered = 1 << 20;
 
 constexpr std::uint64_t round_up(std::uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
@@ -49,6 +51,7 @@ struct GlobalMemory::State {
   std::map<std::uint64_t, Allocation> allocations;   // live and freed, by address
   std::uint64_t cursor = kGlobalRange.begin + kGap;  // where the search for room goes on
   std::uint64_t live = 0, high_water = 0;
+  std::size_t live_count = 0;
 
   explicit State(std::uint64_t capacity_bytes)
       : capacity(capacity_bytes),
@@ -93,7 +96,9 @@ std::optional<std::uint64_t> GlobalMemory::allocate(std::uint64_t bytes, std::st
                                                     bool read_only) {
   State& s = *state_;
   if (bytes == 0) throw std::invalid_argument("an allocation of no bytes");
-  if (bytes > s.capacity - s.live) return std::nullopt;
+  if (bytes > s.capacity - s.live || s.live_count == kMostAllocations) return std::nullopt;
+  if (s.allocations.size() >= kMostRemembered)
+    std::erase_if(s.allocations, [](const auto& a) { return !a.second.live; });
   const std::uint64_t size = round_up(bytes);
   std::uint64_t address = s.room(s.cursor, size);
   if (address == 0) address = s.room(kGlobalRange.begin + kGap, size);
@@ -115,6 +120,7 @@ std::optional<std::uint64_t> GlobalMemory::allocate(std::uint64_t bytes, std::st
   a.name = std::move(name);
   s.cursor = address + size + kGap;
   s.live += bytes;
+  ++s.live_count;
   s.high_water = std::max(s.high_water, s.live);
   return address;
 }
@@ -126,6 +132,7 @@ bool GlobalMemory::free(std::uint64_t address) {
   it->second.live = false;
   const std::uint64_t bytes = it->second.bytes, offset = address - kGlobalRange.begin;
   s.live -= bytes;
+  --s.live_count;
   // Now rather than at the next use of the range: the memory goes back to the system.
   s.bytes.clear(offset, bytes);
   s.initialised.clear(offset / 8, round_up(bytes) / 8);

@@ -81,19 +81,79 @@ BankPasses bank_passes(const WarpAccess& a, const LanePattern& p) {
   return result;
 }
 
-void count_global(Counters& c, const WarpAccess& a, const LanePattern& p, bool constant) {
+BankPasses atomic_passes(const WarpAccess& a) {
+  const unsigned words = std::max(1u, a.bytes / kBankBytes), group = kLanes / words;
+  BankPasses result;
+  for (unsigned begin = 0; begin < kLanes; begin += group) {
+    std::uint8_t in_bank[kBanks] = {};
+    const std::uint32_t lanes = a.mask & (low_lanes(group) << begin);
+    if (lanes == 0) continue;
+    for_lanes(lanes, [&](std::uint32_t l) {
+      for (unsigned w = 0; w < words; ++w) ++in_bank[(a.address[l] / kBankBytes + w) % kBanks];
+    });
+    const std::uint32_t passes = *std::max_element(in_bank, in_bank + kBanks);
+    result.passes += passes;
+    result.replays += passes - 1;
+  }
+  return result;
+}
+
+namespace {
+
+// Where a sector lies is not documented; it is spread evenly.
+std::uint64_t slice_of(std::uint64_t sector) {
+  return ((sector * 0x9e3779b97f4a7c15u >> 32) * kL2Slices) >> 32;
+}
+
+}  // namespace
+
+void count_global(Counters& c, const WarpAccess& a, const LanePattern& p) {
   const std::uint64_t bytes = std::uint64_t{p.lanes} * a.bytes;
-  if (is_read_modify_write(a.kind)) {
-    c.global_atomics += p.lanes;
-  } else if (constant) {
-    c.constant_load_bytes += bytes;
-  } else if (writes(a.kind)) {
+  if (writes(a.kind)) {
     c.global_store_bytes += bytes;
     c.global_store_sectors += sectors(a, p);
   } else {
     c.global_load_bytes += bytes;
     c.global_load_sectors += sectors(a, p);
   }
+}
+
+void count_atomic(Counters& c, SlicePasses& slices, const WarpAccess& a, const LanePattern& p) {
+  c.global_atomics += p.lanes;
+  const auto sector_of = [](std::uint64_t address) { return address / kSectorBytes; };
+  const auto add = [&](std::uint64_t sector, std::uint32_t passes) {
+    ++c.atomic_sectors;
+    c.atomic_passes += passes;
+    slices[slice_of(sector)] += passes;
+  };
+  if (p.uniform) return add(sector_of(p.low), p.lanes);
+  if (p.stride != 0) {  // each word once, sectors in order
+    for (unsigned l = 0; l < kLanes; ++l) {
+      const std::uint64_t sector = sector_of(a.address[l]);
+      if (l == 0 || sector != sector_of(a.address[l - 1])) add(sector, 1);
+    }
+    return;
+  }
+  std::uint64_t sector[kLanes];
+  std::uint32_t passes[kLanes];
+  unsigned n = 0;
+  for_addresses(a, [&](std::uint32_t lanes, std::uint64_t address) {
+    const auto count = static_cast<std::uint32_t>(std::popcount(lanes));
+    const std::uint64_t s = sector_of(address);
+    const auto known = static_cast<unsigned>(std::find(sector, sector + n, s) - sector);
+    if (known == n) {
+      sector[n] = s;
+      passes[n++] = count;
+    } else {
+      passes[known] = std::max(passes[known], count);
+    }
+  });
+  for (unsigned i = 0; i < n; ++i) add(sector[i], passes[i]);
+}
+
+void count_constant(Counters& c, const WarpAccess& a) {
+  c.constant_load_bytes += std::uint64_t(std::popcount(a.mask)) * a.bytes;
+  for_addresses(a, [&](std::uint32_t, std::uint64_t) { ++c.total[Unit::constant]; });
 }
 
 void count_shared(Counters& c, const WarpAccess& a, const LanePattern& p, BankPasses b) {
@@ -112,6 +172,16 @@ void count_shared(Counters& c, const WarpAccess& a, const LanePattern& p, BankPa
 void count_local(Counters& c, const WarpAccess& a) {
   const std::uint64_t bytes = std::uint64_t(std::popcount(a.mask)) * a.bytes;
   (writes(a.kind) ? c.local_store_bytes : c.local_load_bytes) += bytes;
+  for (unsigned begin = 0; begin < kLanes; begin += 8) {
+    std::uint32_t lanes = a.mask & (0xffu << begin);
+    while (lanes != 0) {  // one word of theirs after another
+      const std::uint64_t word = a.address[std::countr_zero(lanes)] / kBankBytes;
+      for_lanes(lanes, [&](std::uint32_t l) {
+        if (a.address[l] / kBankBytes == word) lanes &= ~(1u << l);
+      });
+      c.local_sectors += std::max(1u, a.bytes / kBankBytes);
+    }
+  }
 }
 
 }  // namespace assay::sim

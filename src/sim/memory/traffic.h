@@ -2,6 +2,8 @@
 // sim/counters.h.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstdint>
 
 #include "sim/counters.h"
@@ -26,8 +28,24 @@ constexpr std::uint32_t passes_of_one_address(std::uint32_t bytes) {
   return bytes <= kBankBytes ? 1 : bytes / kBankBytes;
 }
 
-void count_global(Counters&, const WarpAccess&, const LanePattern&, bool constant);
+// Of a read-modify-write, whose lanes go one after another where they meet in a word.
+BankPasses atomic_passes(const WarpAccess&);
+
+// Passes of the atomic units, by slice of the L2 cache.
+using SlicePasses = std::array<std::uint64_t, kL2Slices>;
+
+// Loads and stores; atom and red; constants, whatever space they are read through.
+void count_global(Counters&, const WarpAccess&, const LanePattern&);
+void count_atomic(Counters&, SlicePasses&, const WarpAccess&, const LanePattern&);
+void count_constant(Counters&, const WarpAccess&);
 void count_shared(Counters&, const WarpAccess&, const LanePattern&, BankPasses);
 void count_local(Counters&, const WarpAccess&);
+
+// Of local memory, where the lanes have one offset.
+constexpr std::uint32_t local_sectors(std::uint32_t mask, std::uint32_t bytes) {
+  std::uint32_t groups = 0;  // of 8 lanes: their words make a sector
+  for (; mask != 0; mask >>= 8) groups += (mask & 0xff) != 0 ? 1u : 0u;
+  return groups * (bytes <= 4 ? 1 : bytes / 4);
+}
 
 }  // namespace assay::sim

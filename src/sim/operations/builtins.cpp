@@ -78,6 +78,10 @@ void call_vprintf(Warp& warp, const Instr& in) {
                  },
                  [&](std::uint64_t address) { return read_string(w, lane, address); }});
     w.r32(rows[2]).v[lane] = result.arguments;
+    // The format's address and the arguments go into a buffer in global memory.
+    const std::uint64_t bytes = 8 + 8 * std::uint64_t{result.arguments};
+    w.block->counters->global_store_bytes += bytes;
+    w.block->counters->global_store_sectors += (bytes + kSectorBytes - 1) / kSectorBytes;
     const std::size_t room = w.block->grid->max_output_bytes - output.size();
     output.append(result.text, 0, room);
   }

@@ -120,6 +120,7 @@ bool load_local(WarpRun& w, const Instr& in, const Lanes64& address, const std::
   if (!uniform_local<kBytes, kVector>(w, address, offset)) return false;
   w.block->counters->local_load_bytes +=
       std::uint64_t{kBytes * kVector} * static_cast<unsigned>(std::popcount(w.active));
+  w.block->counters->local_sectors += local_sectors(w.active, kBytes * kVector);
   for (unsigned v = 0; v < kVector; ++v) {
     const std::uint64_t at = offset + v * kBytes;
     const auto* row = reinterpret_cast<const std::uint32_t*>(local_word(w, at / 4 * 4, 0));
@@ -147,6 +148,7 @@ bool store_local(WarpRun& w, const Lanes64& address, const std::uint32_t* slots)
   if (!uniform_local<kBytes, kVector>(w, address, offset)) return false;
   w.block->counters->local_store_bytes +=
       std::uint64_t{kBytes * kVector} * static_cast<unsigned>(std::popcount(w.active));
+  w.block->counters->local_sectors += local_sectors(w.active, kBytes * kVector);
   for (unsigned v = 0; v < kVector; ++v) {
     const std::uint64_t at = offset + v * kBytes;
     auto* row = reinterpret_cast<std::uint32_t*>(local_word(w, at / 4 * 4, 0));

@@ -405,5 +405,108 @@ TEST_F(Launch, InitialValuesThatAreBytesOfAddresses) {
   EXPECT_EQ(got[0], got[1]);
 }
 
+// Launches that the limit of instructions alone would let go on for long: the deadline ends them. Its
+// clock is this process's processor time, so a busy machine changes nothing.
+class Deadline : public DeviceTest {
+ protected:
+  static DeviceOptions unlimited() {
+    DeviceOptions o = small();
+    o.instruction_limit = std::uint64_t{1} << 60;
+    return o;
+  }
+  Deadline() : DeviceTest(unlimited()) {}
+
+  void expect_ended(const LaunchConfig& config, std::uint64_t in = 0) {
+    const std::uint64_t out = upload(std::vector<std::uint32_t>(1 << 12));
+    device.set_processor_deadline(processor_ns() + 100'000'000);
+    const LaunchResult r = launch(config, "k", out, in == 0 ? out : in);
+    EXPECT_EQ(r.status, LaunchStatus::timeout);
+    EXPECT_THAT(kinds(r), testing::Contains(FindingKind::instruction_limit));
+    // The device is as good as before.
+    device.set_processor_deadline(0);
+    load_kernel("st.global.u32 [%out], %t;");
+    EXPECT_EQ(run()[7], 7u);
+  }
+};
+
+TEST_F(Deadline, EndsHugeGridsOfNothing) {
+  load(".visible .entry k(.param .u64 a, .param .u64 b) { ret; }");
+  expect_ended(shape(0x7fffffff, 32));
+}
+
+TEST_F(Deadline, EndsLoopsWithoutMemory) {
+  load_kernel("loop: bra loop;");
+  expect_ended(shape(1, 32));
+}
+
+TEST_F(Deadline, EndsLoopsOfScatteredAccesses) {
+  load_kernel(R"(
+  mad.wide.u32 %rd1, %t, 64, %base;
+loop:
+  red.global.add.u32 [%rd1], 1;
+  ld.global.u32 %r1, [%rd1];
+  bra loop;)");
+  expect_ended(shape(4, 32));
+}
+
+TEST_F(Deadline, EndsThoseWhoWaitForWhatNeverComes) {
+  load_kernel(R"(
+loop:
+  nanosleep.u32 1000000;
+  ld.acquire.gpu.global.u32 %r1, [%in];
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 bra loop;)");
+  expect_ended(shape(8, 64));
+  load_kernel(R"(
+  .shared .align 8 .b8 b[8];
+  mov.u32 %r1, b;
+  setp.eq.u32 %p1, %t, 0;
+  @%p1 mbarrier.init.shared.b64 [%r1], 64;
+  bar.sync 0;
+loop:
+  mbarrier.try_wait.parity.shared.b64 %p2, [%r1], 0;
+  @!%p2 bra loop;)");
+  expect_ended(shape(1, 32));
+}
+
+// Without a deadline: found out by the checks.
+TEST_F(Deadline, BarriersThatSomeNeverReachAreFoundAtOnce) {
+  load_kernel("setp.lt.u32 %p1, %t, 32;\n@%p1 bar.sync 0;\n@!%p1 bar.sync 1;");
+  EXPECT_THAT(kinds(run_faulty(64)), testing::Contains(FindingKind::deadlock));
+}
+
+TEST_F(Deadline, DeepRecursionRunsOutOfStack) {
+  load(R"(
+.func down() {
+  .reg .b32 %r<3>;
+  mov.u32 %r1, %tid.x;
+  call.uni down, ();
+  add.u32 %r2, %r1, 1;
+  ret;
+}
+.visible .entry k(.param .u64 a, .param .u64 b) { call.uni down, (); ret; }
+)");
+  const LaunchResult r = launch(shape(64, 1024), "k", std::uint64_t{0}, std::uint64_t{0});
+  EXPECT_EQ(r.status, LaunchStatus::illegal_address);
+  EXPECT_THAT(r.findings.at(0).text, testing::HasSubstr("call stack"));
+}
+
+TEST_F(Deadline, AllocationsHaveANumberToo) {
+  std::size_t count = 0;
+  while (device.allocate(1) != 0) ++count;
+  EXPECT_GT(count, 10'000u);
+  EXPECT_LT(count, 1'000'000u);
+}
+
+TEST_F(Deadline, WhatIsPrintedIsBounded) {
+  load_kernel(R"(
+  { .param .b64 a; .param .b64 b; .param .b32 c; mov.u64 %rd1, text; cvta.global.u64 %rd2, %rd1;
+  st.param.b64 [a], %rd2; st.param.b64 [b], 0; call.uni (c), vprintf, (a, b); })",
+              ".global .align 1 .b8 text[5] = {97, 98, 99, 100, 0};\n"
+              ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n");
+  const LaunchResult r = launch(shape(20'000, 32), "k", std::uint64_t{0}, std::uint64_t{0});
+  EXPECT_EQ(r.output.size(), std::size_t{1} << 20);
+}
+
 }  // namespace
 }  // namespace assay::sim

@@ -299,11 +299,13 @@ TEST_F(Checker, Counters) {
   EXPECT_EQ(c.global_store_bytes, 128u + 4);
   EXPECT_EQ(c.global_store_sectors, 4u + 1);
   EXPECT_EQ(c.global_atomics, 35u);
+  EXPECT_EQ(c.atomic_sectors, 2u);
+  EXPECT_EQ(c.atomic_passes, 35u) << "one lane after another";
   EXPECT_EQ(c.shared_stores, 1u);
   EXPECT_EQ(c.shared_loads, 1u);
   EXPECT_EQ(c.shared_atomics, 1u);
-  EXPECT_EQ(c.shared_passes, 5u);
-  EXPECT_EQ(c.shared_replays, 2u);
+  EXPECT_EQ(c.shared_passes, 2u + 2 + 32);
+  EXPECT_EQ(c.shared_replays, 1u + 1 + 31);
   EXPECT_EQ(c.shared_bytes, 384u);
 }
 

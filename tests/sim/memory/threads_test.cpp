@@ -76,6 +76,8 @@ class Threads : public ::testing::Test {
     sum.global_load_sectors += c.global_load_sectors;
     sum.global_store_sectors += c.global_store_sectors;
     sum.global_atomics += c.global_atomics;
+    sum.atomic_sectors += c.atomic_sectors;
+    sum.atomic_passes += c.atomic_passes;
     sum.shared_loads += c.shared_loads;
     sum.shared_stores += c.shared_stores;
     sum.shared_passes += c.shared_passes;

@@ -1,0 +1,53 @@
+#include "run/device_report.h"
+
+#include <gtest/gtest.h>
+
+namespace assay::run {
+namespace {
+
+DeviceReport phase(std::uint64_t launches, std::uint64_t to_device, std::uint64_t to_host) {
+  DeviceReport r;
+  r.work.counters.launches = launches;
+  r.work.to_device_bytes = to_device;
+  r.work.to_host_bytes = to_host;
+  return r;
+}
+
+TEST(DeviceReport, TheWorkIsThatOfThePhaseThatCounts) {
+  DeviceReport all;
+  all.add(phase(1, 0, 0), false);
+  all.add(phase(2, 10, 20), true);
+  all.add(phase(3, 0, 0), false);
+  EXPECT_EQ(all.work.counters.launches, 2u);
+  EXPECT_EQ(all.work.to_device_bytes, 10u);
+  EXPECT_EQ(all.work.to_host_bytes, 20u);
+}
+
+// Or a submission would fetch its data before the clock starts, and compute with it on the host.
+TEST(DeviceReport, ExchangesBeforeThePhaseThatCountsAreKept) {
+  DeviceReport all;
+  all.add(phase(1, 100, 1000), false);
+  all.add(phase(1, 1, 2), false);
+  all.add(phase(1, 10, 20), true);
+  all.add(phase(1, 5000, 5000), false);
+  EXPECT_EQ(all.work.exchanged_before, 1103u);
+}
+
+TEST(DeviceReport, MostMemoryAndAllFindingsStay) {
+  DeviceReport first = phase(1, 0, 0), second = phase(1, 0, 0), all;
+  first.work.device_bytes = 50;
+  first.findings = 1;
+  first.first_finding = "a race";
+  second.findings = 2;
+  second.first_finding = "another";
+  second.over_limit = true;
+  all.add(first, false);
+  all.add(second, true);
+  EXPECT_EQ(all.work.device_bytes, 50u);
+  EXPECT_EQ(all.findings, 3u);
+  EXPECT_EQ(all.first_finding, "a race");
+  EXPECT_TRUE(all.over_limit);
+}
+
+}  // namespace
+}  // namespace assay::run
