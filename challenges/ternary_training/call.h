@@ -31,8 +31,9 @@ namespace dequantize {
 enum Handle { kBlocks, kW, kHandles };
 }
 namespace linear {
-enum Handle { kX, kBlocks, kDy, kY, kDx, kDw, kHandles };
-}
+// What is judged is chosen by the secret, which never reaches the worker.
+enum Handle { kX, kBlocks, kDy, kY, kDx, kDw, kSecret, kHandles };
+}  // namespace linear
 namespace blob_bytes {
 enum Handle { kBytes, kHandles };
 }

@@ -57,6 +57,7 @@ struct Sizes {
   Dimensions matrix, blocks, dense, blob;
 };
 
+// Phase 1 never comes: the worker never sees its buffers.
 void plan_linear(const CaseSpec& spec, const Shape& s, const Sizes& z, CasePlan& plan) {
   using namespace linear;
   const Dtype t = s.entry == kLinearBf16 ? Dtype::bf16 : Dtype::f32;
@@ -72,9 +73,11 @@ void plan_linear(const CaseSpec& spec, const Shape& s, const Sizes& z, CasePlan&
   plan.add(kDx, {.name = "dx", .dtype = t, .shape = x, .role = Role::output});
   plan.add(kDw,
            {.name = "dw_latent", .dtype = Dtype::f32, .shape = z.matrix, .role = Role::output});
+  plan.add(kSecret,
+           {.name = "secret", .dtype = Dtype::i64, .shape = {1}, .role = Role::input, .phase = 1});
 }
 
-// Phase 1 never comes: the worker never sees its buffers.
+// Of phase 1, which never comes, is what the worker must not see.
 void plan_train(const Shape& s, CasePlan& plan) {
   using namespace train;
   const Params& p = s.call;
@@ -258,7 +261,7 @@ class TernaryTraining final : public Challenge {
 
   void fill(const CaseSpec& spec, const CasePlan&, const Seeds& seeds,
             BufferViews buffers) const override {
-    generate(spec, seeds.inputs, buffers);
+    generate(spec, seeds.inputs, seeds.judging, buffers);
   }
 
   std::unique_ptr<Reference> reference(const CaseSpec& spec, const CasePlan&,

@@ -222,6 +222,22 @@ void require_loss(const TernReference& r, double loss, double most, CheckResult&
                    loss, most, mean_of(r, r.floor), mean_of(r, r.bigram)));
 }
 
+// Kind by kind: counts of neighbours come to about 0 of each, whatever else they are good at.
+void require_closures(const CaseSpec& spec, const TernReference& r, const Loss& loss,
+                      CheckResult& result) {
+  const auto least = spec.params.find("least_closure");
+  if (least == spec.params.end()) return;
+  for (std::size_t k = 0; k < kKinds; ++k) {
+    const auto asked = least->find(kKindNames[k]);
+    if (asked == least->end()) continue;
+    const double got = closure(r.bigram[k], r.floor[k], loss.kind[k]);
+    if (got >= asked->get<double>()) continue;
+    fail(result, fmt::format("{}: {:.3f} of the way from a pair-counting model's loss to the least "
+                             "possible, at least {} is asked",
+                             kKindNames[k], got, asked->get<double>()));
+  }
+}
+
 // Nothing is asked of a model of real text; what it needs stands beside what xz does.
 void check_text(const Shape& s, const std::vector<double>& cost, BufferViews buffers,
                 CheckResult& result) {
@@ -259,6 +275,7 @@ void check_train(const CaseSpec& spec, const Shape& s, const TernReference& r, B
   require_at_most("most_nats", 0);
   require_at_most("most_over_floor", mean_of(r, r.floor));
   require_at_most("most_over_bigram", mean_of(r, r.bigram));
+  require_closures(spec, r, loss, result);
   check_foreign(spec, s, *model, buffers, loss.mean, result);
 }
 
@@ -308,9 +325,14 @@ CheckResult check_outputs(const CaseSpec& spec, const TernReference& r, BufferVi
       break;
     case kLinear: {
       const ToleranceRule c{4.0, spec.params.value("C", 32.0) * kEps32};
-      check_rows("y", c, buffers[linear::kY].span<float>(), r.y, result);
-      check_rows("dx", c, buffers[linear::kDx].span<float>(), r.dx, result);
-      check_rows("dw_latent", c, buffers[linear::kDw].span<float>(), r.dw, result);
+      const auto y = buffers[linear::kY].span<float>(), dx = buffers[linear::kDx].span<float>(),
+                 dw = buffers[linear::kDw].span<float>();
+      check_rows("y", c, y, r.y, result);
+      check_rows("dx", c, dx, r.dx, result);
+      check_rows("dw_latent", c, dw, r.dw, result);
+      r.all_y.check("y", c, y, result);
+      r.all_dx.check("dx", c, dx, result);
+      r.all_dw.check("dw_latent", c, dw, result);
       break;
     }
     case kBlobBytes: {

@@ -228,7 +228,8 @@ void write_documents(const Language& language, std::uint64_t seed, std::int64_t 
   });
 }
 
-void fill_train(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
+void fill_train(const CaseSpec& spec, const Shape& s, std::uint64_t seed, std::uint64_t judging,
+                BufferViews buffers) {
   using namespace train;
   if (s.call.config.T < 1 || s.held_out == 0) return;
   if (!text_file(spec).empty()) return fill_text(spec, s, seed, buffers);
@@ -236,10 +237,10 @@ void fill_train(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Buffer
   const std::int64_t T = s.call.config.T;
   const auto language = make_language(corpus, s.call.config, substream(seed, 1));
   write_documents(*language, substream(seed, 2), T, buffers[kDocs], nullptr, nullptr);
-  write_documents(*language, substream(seed, 3), T, buffers[kHeldOut], buffers[kCost].as<float>(),
-                  buffers[kKind].as<std::uint8_t>());
-  const auto foreign = make_language(corpus, s.call.config, substream(seed, 4));
-  write_documents(*foreign, substream(seed, 5), T, buffers[kForeign], nullptr, nullptr);
+  write_documents(*language, substream(judging, 3), T, buffers[kHeldOut],
+                  buffers[kCost].as<float>(), buffers[kKind].as<std::uint8_t>());
+  const auto foreign = make_language(corpus, s.call.config, substream(judging, 4));
+  write_documents(*foreign, substream(judging, 5), T, buffers[kForeign], nullptr, nullptr);
 }
 
 // --- matrices for the unit entries
@@ -326,8 +327,10 @@ void random_blocks(Random& random, double sigma, std::span<std::uint8_t> out) {
   }
 }
 
-void fill_linear(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
+void fill_linear(const CaseSpec& spec, const Shape& s, std::uint64_t seed, std::uint64_t judging,
+                 BufferViews buffers) {
   using namespace linear;
+  *buffers[kSecret].as<std::uint64_t>() = judging;
   Random random(substream(seed, 2));
   random_blocks(random, spec.params.value("sigma", 1.0), buffers[kBlocks].span<std::uint8_t>());
   if (s.entry == kLinearBf16) {
@@ -433,7 +436,8 @@ std::unique_ptr<Language> make_language(const json& corpus, const tt_config& con
   throw Error(fmt::format("ternary_training: unknown corpus '{}'", kind));
 }
 
-void generate(const CaseSpec& spec, std::uint64_t seed, BufferViews buffers) {
+void generate(const CaseSpec& spec, std::uint64_t seed, std::uint64_t judging,
+              BufferViews buffers) {
   const Shape s = shape_of(spec);
   Random random(substream(seed, 7));
   switch (s.entry) {
@@ -442,10 +446,10 @@ void generate(const CaseSpec& spec, std::uint64_t seed, BufferViews buffers) {
     case kDequantize:
       return random_blocks(random, 1.0, buffers[dequantize::kBlocks].span<std::uint8_t>());
     case kLinear:
-    case kLinearBf16: return fill_linear(spec, s, seed, buffers);
+    case kLinearBf16: return fill_linear(spec, s, seed, judging, buffers);
     case kBlobBytes: return;
     case kTrain:
-    case kTrainPart: return fill_train(spec, s, seed, buffers);
+    case kTrainPart: return fill_train(spec, s, seed, judging, buffers);
     case kLogits:
       random = Random(seed);
       random_tokens(random, s.call.config.V, buffers[logits::kDocs].span<std::uint16_t>());

@@ -1,6 +1,5 @@
 // What the entries must return.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -55,7 +54,7 @@ class RowSum {
   std::int64_t terms_ = 0;
 };
 
-// All rows, or for a large result so many, spread by a hash of the input.
+// All rows, or for a large result so many, whichever the seed says.
 std::vector<std::int64_t> judged_rows(std::int64_t n, std::int64_t most, std::uint64_t seed) {
   std::vector<std::int64_t> rows(static_cast<std::size_t>(n));
   std::iota(rows.begin(), rows.end(), std::int64_t{0});
@@ -108,22 +107,28 @@ void reference_linear(const CaseSpec& spec, const Shape& s, BufferViews buffers,
     }
   }
   const std::int64_t most = spec.params.value("judged_rows", std::int64_t{1} << 40);
-  std::uint64_t seed = M * N * K > 0 ? std::bit_cast<std::uint32_t>(x[0]) : 0;
-  r.y = rows_of(M, most, mix64(++seed), [&](std::int64_t m) {
+  const std::uint64_t secret = *buffers[kSecret].as<std::uint64_t>();
+  r.y = rows_of(M, most, substream(secret, 1), [&](std::int64_t m) {
     RowSum sum(N);
     for (std::int64_t k = 0; k < K; ++k) sum.add(x[m * K + k], wt.data() + k * N, 1);
     return sum.take(m);
   });
-  r.dx = rows_of(M, most, mix64(++seed), [&](std::int64_t m) {
+  r.dx = rows_of(M, most, substream(secret, 2), [&](std::int64_t m) {
     RowSum sum(K);
     for (std::int64_t n = 0; n < N; ++n) sum.add(dy[m * N + n], w.data() + n * K, 1);
     return sum.take(m);
   });
-  r.dw = rows_of(N, most, mix64(++seed), [&](std::int64_t n) {
+  r.dw = rows_of(N, most, substream(secret, 3), [&](std::int64_t n) {
     RowSum sum(K);
     for (std::int64_t m = 0; m < M; ++m) sum.add(dy[m * N + n], x + m * K, 1);
     return sum.take(n);
   });
+  // The others by secret projections.
+  if (M > most) {
+    r.all_y = Projections({M, K, N, x, K, 1, wt.data()}, substream(secret, 4));
+    r.all_dx = Projections({M, N, K, dy, N, 1, w.data()}, substream(secret, 5));
+  }
+  if (N > most) r.all_dw = Projections({N, M, K, dy, 1, N, x}, substream(secret, 6));
   // What a plain implementation would store.
   for (auto* rows : {&r.y, &r.dx}) {
     for (Row& row : *rows) {

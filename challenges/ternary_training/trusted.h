@@ -12,6 +12,7 @@
 #include "assay/challenge.h"
 #include "assay/random.h"
 #include "call.h"
+#include "projections.h"
 
 namespace assay::ternary_training {
 
@@ -70,7 +71,9 @@ class Language {
 std::unique_ptr<Language> make_language(const nlohmann::json& corpus, const tt_config&,
                                         std::uint64_t seed);
 
-void generate(const CaseSpec&, std::uint64_t seed, BufferViews);
+// Nothing that a worker sees follows from `judging`, nor the other way round: what it is judged by is
+// drawn from that.
+void generate(const CaseSpec&, std::uint64_t seed, std::uint64_t judging, BufferViews);
 
 // --- the model
 
@@ -98,7 +101,8 @@ struct TernReference final : Reference {
   std::vector<std::uint8_t> bytes;       // tt_quantize, tt_pack_dense, tt_unpack_dense
   std::vector<std::int64_t> counts;      // tt_blob_statistics
   std::vector<float> weights;            // tt_dequantize
-  std::vector<Row> y, dx, dw;            // tt_linear: the rows that are judged
+  std::vector<Row> y, dx, dw;            // tt_linear: the rows that are judged one by one
+  Projections all_y, all_dx, all_dw;     // all rows, where those are not all
   std::vector<Row> loss, gradient;       // tt_distill_loss
   std::vector<double> logits, logits32;  // tt_logits: fp64, and its spread in fp32
   std::array<double, kKinds> floor{}, bigram{}, count{};  // tt_train: mean nats a token

@@ -247,7 +247,7 @@ void CellRunner::run_exclusive(const ChallengeSpec& spec, CellResult& cell,
     std::vector<CaseResult> results = run::run_exclusive(
         {world_, challenge_of(spec),
          worker_settings(world_, options_, spec, library_of(spec, cell)), options_.seed, account},
-        wanted, [&] { return baselines_.library(spec, "par.cpp"); });
+        wanted, cell.cases, [&] { return baselines_.library(spec, "par.cpp"); });
     account_.add(account);
     std::ranges::move(results, std::back_inserter(cell.cases));
   });

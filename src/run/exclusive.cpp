@@ -1,9 +1,13 @@
 #include "run/exclusive.h"
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "measure/machine.h"
+#include "measure/statistics.h"
 #include "run/correctness.h"
 #include "run/timing.h"
 #include "spec/spec.h"
@@ -30,9 +34,26 @@ double time_pace(const Bench& bench, const std::string& of, const std::filesyste
   return time_par(own, *find_case(bench.spec(), of));
 }
 
+constexpr double kOwnShare = 0.25;  // of a pace's times
+
+// How many times par's seconds the submission took for the case, each repetition beside par's: a
+// machine that is busy slows both.
+std::optional<double> times_par(std::span<const CaseResult> timed, const std::string& name) {
+  std::vector<double> ratios;
+  for (const CaseResult& result : timed) {
+    if (result.name != name || result.verdict != Verdict::ok) continue;
+    for (const TimingSample& s : result.samples) {
+      if (s.submission && s.par && *s.par > 0) ratios.push_back(*s.submission / *s.par);
+    }
+  }
+  if (ratios.empty()) return std::nullopt;
+  return median(ratios);
+}
+
 }  // namespace
 
 std::vector<CaseResult> run_exclusive(const Bench& bench, std::span<const CaseSpec* const> cases,
+                                      std::span<const CaseResult> timed,
                                       const std::function<std::filesystem::path()>& par) {
   std::map<std::string, double> paces;  // one for all cases that share it
   std::vector<CaseResult> results;
@@ -40,7 +61,8 @@ std::vector<CaseResult> run_exclusive(const Bench& bench, std::span<const CaseSp
     CaseSpec as_run = *c;
     if (const std::string& of = c->pace.of; !of.empty()) {
       if (!paces.contains(of)) paces[of] = time_pace(bench, of, par());
-      as_run = paced(*c, paces[of]);
+      const double own = kOwnShare * times_par(timed, of).value_or(1 / kOwnShare);
+      as_run = paced(*c, std::min(own, 1.0) * paces[of]);
     }
     results.push_back(run_alone(bench, as_run));
   }

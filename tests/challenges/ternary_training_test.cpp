@@ -159,6 +159,127 @@ TEST(TernaryGenerator, HidesTheSecondPrompt) {
   EXPECT_EQ(plan.buffers[generation::kMoreTokens].phase, 1);
 }
 
+// A layer of which some rows are judged one by one, with right outputs.
+class LargeLayer : public Drawn {
+ public:
+  LargeLayer() : Drawn(small(), 5) {
+    using namespace linear;
+    const std::int64_t M = 96, N = 128, K = 256;
+    Vector w;
+    for (std::size_t at = 0; at < buffer(kBlocks).bytes; at += 34) {
+      for (const double v : decode(buffer(kBlocks).as<std::uint8_t>() + at)) w.push_back(v);
+    }
+    const float *x = buffer(kX).as<float>(), *dy = buffer(kDy).as<float>();
+    multiply(kY, M, N, K, [&](auto m, auto n, auto k) { return x[m * K + k] * w[n * K + k]; });
+    multiply(kDx, M, K, N, [&](auto m, auto k, auto n) { return dy[m * N + n] * w[n * K + k]; });
+    multiply(kDw, N, K, M, [&](auto n, auto k, auto m) {
+      return static_cast<double>(dy[m * N + n]) * x[m * K + k];
+    });
+  }
+
+ private:
+  static CaseSpec small() {
+    CaseSpec c = subject().case_named("time_linear");
+    c.params.merge_patch({{"M", 96}, {"rows", 128}, {"cols", 256}, {"judged_rows", 8}});
+    return c;
+  }
+  template <class Term>
+  void multiply(int to, std::int64_t rows, std::int64_t columns, std::int64_t terms, Term term) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < columns; ++j) {
+        double sum = 0;
+        for (std::int64_t t = 0; t < terms; ++t)
+          sum += term(static_cast<std::size_t>(i), static_cast<std::size_t>(j),
+                      static_cast<std::size_t>(t));
+        buffer(to).as<float>()[i * columns + j] = static_cast<float>(sum);
+      }
+    }
+  }
+};
+
+TEST(TernaryLargeLayer, ASingleWrongElementIsFoundWhereverItIs) {
+  const LargeLayer layer;
+  ASSERT_TRUE(layer.check().pass) << layer.check().detail;
+  Random random(3);
+  for (int i = 0; i < 60; ++i) {
+    const auto out = layer.buffer(linear::kY + i % 3).span<float>();
+    float& element = out[static_cast<std::size_t>(random.below(std::ssize(out)))];
+    const float right = element;
+    element = right + (i % 2 == 0 ? 0.3f : -0.3f);  // of results of about 16
+    EXPECT_FALSE(layer.check().pass) << i;
+    element = right;
+  }
+}
+
+TEST(TernaryLargeLayer, WrongRowsThatCancelAreFound) {
+  const LargeLayer layer;
+  const auto y = layer.buffer(linear::kY).span<float>();
+  for (std::size_t row = 0; row < 96; row += 13) {
+    std::swap(y[row * 128 + 5], y[row * 128 + 77]);
+    EXPECT_FALSE(layer.check().pass) << row;
+    std::swap(y[row * 128 + 5], y[row * 128 + 77]);
+  }
+  EXPECT_TRUE(layer.check().pass);
+}
+
+// A plain sum in fp32, one term after the other, is far from the bound.
+TEST(TernaryLargeLayer, PlainSumsPass) {
+  const LargeLayer layer;
+  const auto dw = layer.buffer(linear::kDw).span<float>();
+  for (std::size_t n = 0; n < 128; ++n) {
+    for (std::size_t k = 0; k < 256; ++k) {
+      float sum = 0;
+      for (std::size_t m = 0; m < 96; ++m)
+        sum += layer.buffer(linear::kDy).as<float>()[m * 128 + n] *
+               layer.buffer(linear::kX).as<float>()[m * 256 + k];
+      dw[n * 256 + k] = sum;
+    }
+  }
+  EXPECT_TRUE(layer.check().pass) << layer.check().detail;
+}
+
+// What the worker sees does not tell which rows are judged one by one.
+TEST(TernaryLargeLayer, TheSecretAloneChoosesTheRows) {
+  const LargeLayer layer;
+  EXPECT_GE(layer.plan().buffers[linear::kSecret].phase, layer.plan().phases);
+  const auto rows = [&] {
+    std::vector<std::int64_t> chosen;
+    const auto reference = make_reference(layer.spec(), layer.buffers());
+    for (const Row& row : static_cast<const TernReference&>(*reference).y)
+      chosen.push_back(row.index);
+    return chosen;
+  };
+  const std::vector<std::int64_t> before = rows();
+  EXPECT_EQ(rows(), before);
+  layer.buffer(linear::kX).as<float>()[0] += 1;
+  EXPECT_EQ(rows(), before);
+  *layer.buffer(linear::kSecret).as<std::uint64_t>() += 1;
+  EXPECT_NE(rows(), before);
+}
+
+// The documents that a model is judged by follow from the judging seed alone, the language from the
+// inputs'.
+TEST(TernaryGenerator, HeldOutDocumentsDoNotFollowFromTheInputs) {
+  const Drawn drawn(subject().case_named("train"), 1);
+  const auto draw = [&](std::uint64_t inputs, std::uint64_t judging) {
+    generate(drawn.spec(), inputs, judging, drawn.buffers());
+  };
+  draw(1, 2);
+  const std::string first = drawn.bytes(train::kHeldOut), seen = drawn.bytes(train::kDocs);
+  draw(1, 3);
+  EXPECT_EQ(drawn.bytes(train::kDocs), seen);
+  EXPECT_NE(drawn.bytes(train::kHeldOut), first);
+}
+
+TEST(TernaryTimedTraining, AsksForWhatCountsDoNotTell) {
+  const CaseSpec& c = subject().case_named("time_train");
+  for (const char* kind : {"words", "copy", "markers"}) {
+    EXPECT_GE(c.params.at("least_closure").at(kind).get<double>(), 0.4) << kind;
+  }
+  // A second look at a document costs time.
+  EXPECT_EQ(shape_of(c).call.n_docs * shape_of(c).call.config.T, c.params.at("max_tokens"));
+}
+
 TEST(TernaryChecker, RejectsUntouchedZeroAndNanOutputs) {
   for (const char* name :
        {"quantize", "dequantize", "linear", "logits", "train", "blob_norms", "pack_dense",

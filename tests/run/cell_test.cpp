@@ -246,6 +246,22 @@ TEST_F(ExclusiveTest, TheBudgetIsAtMostTheSpecs) {
   EXPECT_EQ(*find_metric(find_case(run(), "train")->metrics, "budget_s"), 10);
 }
 
+// Who is fast in the timed case has no time to spare in the one that takes its pace from it; who is
+// slow has no more than par's pace allows.
+TEST_F(ExclusiveTest, TheBudgetIsAQuarterOfParsAtTheAnswersOwnPace) {
+  const std::vector<std::pair<double, double>> expected{{0.02, 0.5}, {0.04, 1.0}, {0.2, 2.0}};
+  for (const auto& [own_seconds, budget] : expected) {
+    world_.libraries["a"].run = [s = own_seconds](const std::string&, int) {
+      return testing::taking(s);
+    };
+    CellRunner runner = this->runner(world_.world());
+    CellResult cell = runner.check(spec_, submission("a"));
+    runner.time_together(spec_, std::span(&cell, 1));
+    runner.run_exclusive(spec_, cell);
+    EXPECT_NEAR(*find_metric(find_case(cell, "train")->metrics, "budget_s"), budget, 0.01);
+  }
+}
+
 TEST_F(ExclusiveTest, AFailureIsTold) {
   world_.libraries["a"].run = [](const std::string& name, int) {
     return name == "train" ? testing::wrong() : testing::Answer();
