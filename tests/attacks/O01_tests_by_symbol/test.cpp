@@ -24,7 +24,7 @@ static int names(dl_phdr_info* info, std::size_t, void* found) {
 }
 #endif
 
-extern "C" int assay_test(assay_ctx*) {
+extern "C" int assay_self_test(assay_ctx*) {
   bool found = false;
 #if !ATTACK_IS_TWIN
   dl_iterate_phdr(names, &found);
