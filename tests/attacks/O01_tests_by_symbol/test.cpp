@@ -7,6 +7,7 @@
 
 #if !ATTACK_IS_TWIN
 static int names(dl_phdr_info* info, std::size_t, void* found) {
+  if (std::strstr(info->dlpi_name, "vdso") != nullptr) return 0;  // its addresses are relative
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     if (info->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
     for (auto* d = reinterpret_cast<const ElfW(Dyn)*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
