@@ -35,7 +35,7 @@ inline constexpr double kDeadline = 120;  // seconds
 inline constexpr char kHonest[] = "honest";
 
 struct Attack {
-  std::string id;    // "M12.inet", "D01.kv_cache": folder's id, variant or challenge
+  std::string id;    // "M12.inet", or "D01." and a challenge: folder's id, variant or challenge
   std::string name;  // of the folder, without the id: "sockets"
   std::string what;  // in a sentence
   std::string challenge;

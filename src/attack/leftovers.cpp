@@ -36,9 +36,9 @@ void add_children(std::set<std::string>& found) {
   }
 }
 
-// Of another process that runs: its owner holds a lock on it (sandbox/workplace.h).
-bool is_in_use(const fs::path& workplace) {
-  const Fd folder(::open(workplace.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+// Of another process that runs: owners of workplaces and groups hold a lock on them.
+bool is_in_use(const fs::path& path) {
+  const Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   return folder && ::flock(folder.get(), LOCK_SH | LOCK_NB) != 0;
 }
 
@@ -67,7 +67,7 @@ void add_cgroups(std::set<std::string>& found) {
     for (; !ec && entry != end; entry.increment(ec)) {
       const std::string name = entry->path().filename();
       if (name.find("assay") == std::string::npos || !entry->is_directory(ec)) continue;
-      if (lines_of(entry->path() / "cgroup.procs").empty())
+      if (lines_of(entry->path() / "cgroup.procs").empty() && !is_in_use(entry->path()))
         found.insert("cgroup " + entry->path().string());
     }
   }

@@ -4,6 +4,8 @@
 // expect: CE | LE
 // variants: cublas nvrtc
 // fast: none
+#include <cstdint>
+
 #include "abi.h"
 #include "probe.h"
 

@@ -5,6 +5,8 @@
 // variants: computes waits
 // deadline: 300
 // fast: none
+#include <cstdint>
+
 #include "abi.h"
 #include "probe.h"
 

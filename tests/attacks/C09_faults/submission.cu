@@ -4,6 +4,8 @@
 // expect: DE | RE
 // variants: trap null far
 // fast: trap
+#include <cstdint>
+
 #include "abi.h"
 #include "probe.h"
 

@@ -3,6 +3,8 @@
 // cases: basic
 // expect: WA | DE
 // fast: none
+#include <cstdint>
+
 #include "abi.h"
 #include "probe.h"
 

@@ -3,6 +3,8 @@
 // cases: basic
 // expect: CE | LE | GPU
 // fast: none
+#include <cstdint>
+
 #include "abi.h"
 #include "probe.h"
 

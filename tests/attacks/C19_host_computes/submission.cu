@@ -7,6 +7,7 @@
 // fast: none
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 #include <vector>
 

@@ -4,7 +4,7 @@
 
 #include "abi.h"
 
-extern "C" int assay_test(assay_ctx* ctx) {
+extern "C" int assay_self_test(assay_ctx* ctx) {
 #if ATTACK_IS_TWIN
   (void)ctx;
   return 0;

@@ -49,9 +49,9 @@ int attack(Call& call) {
   std::free(pool);
   return status;
 #else
-  std::latch all(10);  // all stacks at once
+  std::latch all(6);  // all stacks at once
   std::vector<std::thread> threads;
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 6; ++i) {
     threads.emplace_back([&all] {
       char stack[std::size_t{6} << 20];
       use(stack, sizeof stack);

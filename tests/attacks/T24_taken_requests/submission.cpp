@@ -1,7 +1,7 @@
 // attack: a thread reads whatever arrives on any descriptor, so that requests vanish
 // challenge: fused_softmax_topk
 // cases: basic rows_9 ties_all
-// expect: PV | TLE | TLE-idle
+// expect: honest | PV | TLE | TLE-idle
 // deadline: 90
 // fast: none
 #include <poll.h>
