@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include "grade/documents.h"
@@ -103,6 +106,9 @@ Note note_from(const json& j, const std::string& place) {
   return {*kind, o.text("text")};
 }
 
+constexpr std::array<std::string_view, 10> kLetters{"A",  "A-", "B+", "B", "B-",
+                                                    "C+", "C",  "D",  "F", ""};
+
 Score score_from(const StrictObject& entry) {
   const StrictObject o = entry.object(
       "score",
@@ -113,6 +119,8 @@ Score score_from(const StrictObject& entry) {
   s.total = o.number_or_null("total");
   s.interval = o.interval("interval");
   s.letter = o.text("letter");
+  if (std::ranges::find(kLetters, s.letter) == kLetters.end())
+    o.fail("letter", fmt::format("unknown \"{}\"", s.letter));
   s.capped = o.flag("capped");
   o.each("dimensions", [&](const json& d, const std::string& place) {
     s.dimensions.push_back(dimension_from(d, place));

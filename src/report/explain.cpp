@@ -57,7 +57,7 @@ std::string score_lines(const BoardRow& e, const ChallengeSpec& spec) {
 std::string dimension_table(const Score& s) {
   TextTable table({"dimension", "points", "of", "why"});
   for (const Dimension& d : s.dimensions) {
-    table.add({d.name, d.points ? with_interval(*d.points, d.interval) : kNotRun,
+    table.add({one_line(d.name), d.points ? with_interval(*d.points, d.interval) : kNotRun,
                fmt::format("{:g}", d.max), one_line(d.why)});
   }
   return s.dimensions.empty() ? "" : fmt::format("\n{}", indented(table.str(), 2));
@@ -166,9 +166,10 @@ std::string timing_table(const BoardEntry& e) {
 
 std::string provenance(const BoardRow& e) {
   return fmt::format("\nmeasured {} by assay {}{}, seed {}, isolation {}\non {}, {} cores, {}\n",
-                     one_line(e.finished_at), e.assay_version,
-                     e.assay_commit.empty() ? "" : " (" + e.assay_commit + ")", e.seed, e.isolation,
-                     e.machine.cpu, e.machine.cores, e.machine.compiler);
+                     one_line(e.finished_at), one_line(e.assay_version),
+                     e.assay_commit.empty() ? "" : " (" + one_line(e.assay_commit) + ")", e.seed,
+                     one_line(e.isolation), one_line(e.machine.cpu), e.machine.cores,
+                     one_line(e.machine.compiler));
 }
 
 }  // namespace

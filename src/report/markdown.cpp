@@ -126,7 +126,7 @@ std::vector<const BoardRow*> by_score(const Standings& all, std::size_t column) 
 std::string speed_title(const std::vector<const BoardRow*>& entries) {
   for (const BoardRow* e : entries) {
     if (!e->score.modelled_on.empty())
-      return fmt::format("Speed modelled on {}, floor = 1", e->score.modelled_on);
+      return fmt::format("Speed modelled on {}, floor = 1", markdown_text(e->score.modelled_on));
   }
   return "Speed, par = 1 (95 %)";
 }

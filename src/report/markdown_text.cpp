@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "util/text.h"
+
 namespace assay::report {
 namespace {
 
@@ -30,16 +32,24 @@ std::string_view cut(std::string_view text, std::size_t max_bytes) {
   return text.substr(0, max_bytes);
 }
 
+// Controls of one byte become spaces; what else moves or turns text, or is no UTF-8, is shown as \xNN.
+std::string visible(std::string_view untrusted) {
+  constexpr std::size_t kAll = static_cast<std::size_t>(-1);
+  std::string text(untrusted);
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return printable(text, 1, kAll);
+}
+
 }  // namespace
 
 std::string markdown_text(std::string_view untrusted, std::size_t max_bytes) {
-  const std::string_view text = cut(untrusted, max_bytes);
+  const std::string text = visible(cut(untrusted, max_bytes));
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      out += ' ';
-    } else if (c == '<') {
+    if (c == '<') {
       out += "&lt;";
     } else if (c == '>') {
       out += "&gt;";
@@ -52,7 +62,7 @@ std::string markdown_text(std::string_view untrusted, std::size_t max_bytes) {
       out += c;
     }
   }
-  if (text.size() < untrusted.size()) out += " ...";
+  if (cut(untrusted, max_bytes).size() < untrusted.size()) out += " ...";
   return out;
 }
 

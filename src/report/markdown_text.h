@@ -8,8 +8,9 @@
 namespace assay::report {
 
 // Untrusted text as inline Markdown that shows just those characters: no markup, HTML, link or
-// table cell can begin or end in it. Control bytes and line ends become spaces; longer than
-// max_bytes is cut at a character and ends with an ellipsis.
+// table cell can begin or end in it. Control bytes and line ends become spaces; what is no UTF-8, or
+// turns the direction of text, is shown as \xNN. Longer than max_bytes is cut at a character and
+// ends with an ellipsis.
 std::string markdown_text(std::string_view untrusted, std::size_t max_bytes = 160);
 
 // A path as the target of a link: what would end the link, or the line, is percent-encoded.

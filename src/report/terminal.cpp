@@ -15,7 +15,7 @@ constexpr std::size_t kReasonColumns = 90;
 
 std::string joined_flags(const Score& s) {
   std::string text;
-  for (const Note& flag : s.flags) text += (text.empty() ? "" : "; ") + flag.text;
+  for (const Note& flag : s.flags) text += (text.empty() ? "" : "; ") + report::one_line(flag.text);
   return text;
 }
 
@@ -37,7 +37,8 @@ std::string summary(const std::vector<BoardEntry>& entries,
     if (spec == by_name.end()) continue;
     const Score& s = e.score;
     const std::string name = name_of(e.cell.key);
-    const std::string challenge = report::with_device(e.cell.key.challenge, e.cell.key);
+    const std::string challenge =
+        report::with_device(report::one_line(e.cell.key.challenge), e.cell.key);
     table.add({name, challenge, s.letter.empty() ? "-" : s.letter, report::total(s),
                report::dimension_points(s, "correctness"), report::speed_against_par(s),
                code(s.verdict), report::one_line(main_reason(e.cell, e.score), kReasonColumns)});

@@ -56,6 +56,10 @@ nlohmann::json parse_json(std::string_view text, const std::string& file) {
     const auto cause = what.rfind(": ");
     throw Error(fmt::format("{}:{}: not valid JSON: {}", file, line,
                             cause == std::string_view::npos ? what : what.substr(cause + 2)));
+  } catch (const nlohmann::json::exception& e) {  // a number that is too large for any type
+    const std::string_view what = e.what();
+    const auto id = what.find("] ");
+    throw Error(fmt::format("{}: {}", file, what.substr(id == what.npos ? 0 : id + 2)));
   }
 }
 

@@ -15,7 +15,8 @@
 namespace assay {
 
 // Calls step(i) for i in [0, n) on up to `jobs` threads and rethrows the first exception once all
-// have ended, or Stopped where the end was asked for. With more than one job, each is held to one thread of its own for references.
+// have ended, or Stopped where the end was asked for. With more than one job, each is held to one
+// thread of its own for references.
 template <class Step>
 void for_each_job(std::size_t n, std::size_t jobs, Step step) {
   std::atomic<std::size_t> next{0};

@@ -53,11 +53,11 @@ class Case(unittest.TestCase):
         self.addCleanup(process.kill)
         return process
 
-    def run_options(self):
-        return ["--results", self.results, "--cache", self.cache]
+    def run_options(self, cache=None):
+        return ["--results", self.results, "--cache", cache or self.cache]
 
-    def start_run(self, *args, **options):
-        return self.start("run", "--submissions", self.submissions, "--quick", "-j", "1", *self.run_options(), *args,
+    def start_run(self, *args, cache=None, **options):
+        return self.start("run", "--submissions", self.submissions, "--quick", "-j", "1", *self.run_options(cache), *args,
                           **options)
 
     def wait_for(self, process, text):
@@ -117,11 +117,11 @@ class Signals(Case):
         began = time.monotonic()
         self.finish(self.start_run(), 0)
         longest = time.monotonic() - began
-        for n in range(8):
+        moments = 6
+        for n in range(moments):
             self.results = self.folder / f"stopped-{n}"
-            cache = ["--cache", self.folder / f"cache-{n}"] if n % 2 else []  # with all to be built
-            process = self.start_run(*cache)
-            time.sleep(longest * (n + 1) / 8)
+            process = self.start_run(cache=self.folder / f"cache-{n}" if n % 2 else None)  # with all to be built
+            time.sleep(longest * (n + 1) / moments)
             process.send_signal(SIGNALS[n % 3])
             output, errors = process.communicate(timeout=PATIENCE)
             if process.returncode == -SIGNALS[n % 3]:

@@ -17,8 +17,7 @@ namespace assay::fuzz {
 
 inline void require(bool condition, const char* promise, std::string_view shown = {}) {
   if (condition) return;
-  std::fprintf(stderr, "broken promise: %s\n%.*s\n", promise, static_cast<int>(shown.size()),
-               shown.data());
+  std::fprintf(stderr, "broken promise: %s\n%s\n", promise, std::string(shown).c_str());
   std::abort();
 }
 
