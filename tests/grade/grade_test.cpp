@@ -403,12 +403,6 @@ TEST(Grade, ResourceMayBeAnExponentOfGrowth) {
   EXPECT_NEAR(points(1000, 1000), 0, 1e-9) << "the case it grows from failed";
 }
 
-TEST(Grade, MetricMissingFromAPassedCaseIsNotRun) {
-  const Score s = graded([](CellResult& c) { case_of(c, "core_a").metrics.clear(); });
-  EXPECT_FALSE(dimension(s, "resources").points);
-  EXPECT_FALSE(s.total);
-}
-
 TEST(Grade, DimensionsOfNoWeightAreLeftOut) {
   ChallengeSpec spec = sample_spec();
   spec.weights.correctness = 55;
