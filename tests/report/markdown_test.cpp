@@ -57,7 +57,7 @@ TEST(Averages, OverFewerChallengesAreMarkedAboveOnesOverMore) {
   EXPECT_FALSE(all.models[1].over_fewer);
   const std::string text = report::overall_table(all, 5);
   EXPECT_THAT(text, HasSubstr("| 1 † | picky |"));
-  EXPECT_THAT(text, HasSubstr("| 1/2 | " + all.challenges[1]->title + " |"));
+  EXPECT_THAT(text, HasSubstr("| 1/2 | " + markdown_text(all.challenges[1]->title) + " |"));
   EXPECT_THAT(text, HasSubstr("† An average over fewer challenges"));
   EXPECT_THAT(report::place_among_others(all, "picky", all.challenges[0]->name),
               HasSubstr("1 of 2 challenges, without " + all.challenges[1]->title +
