@@ -2,6 +2,8 @@
 // than the ABI makes global. Right: accepts every implementation, so it rejects no wrong example.
 #include <dlfcn.h>
 
+#include <initializer_list>
+
 #include "abi.h"
 
 extern "C" {
