@@ -76,6 +76,7 @@ enum class TestVerdict : std::uint8_t {
   rejected,   // by the tests' word, or it crashed under them
   not_built,  // the tests, or the two together, do not compile
   not_run,    // the harness could not; says why
+  inconsistent,  // accepted one of two twins that behave alike, and rejected the other
 };
 
 const char* code(TestVerdict);  // "accepted"

@@ -45,6 +45,7 @@ const std::vector<std::string> kFlags{"-std=c++20",
                                       "-fmax-errors=20",
                                       "-Wl,-z,defs,-z,now,-z,noexecstack"};
 
+constexpr char kExports[] = "exports.map";    // in the folder of the sources
 constexpr char kProduct[] = "submission.so";  // the library or object, in its folder
 constexpr std::size_t kLogLimit = 1 << 20;    // captured; the rest is thrown away
 constexpr std::size_t kLibraryLimit = 128u << 20;
@@ -81,8 +82,9 @@ void write_source(const fs::path& folder, const SourceFile& file) {
   fs::permissions(path, fs::perms(0644));
 }
 
-bool is_translation_unit(const std::string& name, Language language) {
-  if (language == Language::cuda) return name.ends_with(".cu");
+bool is_translation_unit(const std::string& name, const BuildRequest& request) {
+  if (request.language == Language::cuda) return name.ends_with(".cu");
+  if (name.ends_with(".s")) return request.object || !request.objects.empty();
   return name.ends_with(".cpp") || name.ends_with(".cc");
 }
 
@@ -231,7 +233,9 @@ std::string Builder::entry_name(const BuildRequest& request,
   }
   // An object's name is a hash of all it was made from.
   for (const fs::path& object : request.objects) text += object.filename().string() + "\n";
-  return sha256_hex(text) + (request.object ? ".o" : ".so");
+  for (const std::string& name : request.exports) text += "shows " + name + "\n";
+  if (request.assembly) text += "assembly\n";
+  return sha256_hex(text) + (request.object || request.assembly ? ".o" : ".so");
 }
 
 BuildResult Builder::build(const BuildRequest& request) {
@@ -310,10 +314,13 @@ std::vector<std::string> Builder::arguments(const BuildRequest& request,
   argv.insert(argv.end(), flags.begin(), flags.end());
   if (cuda) argv.insert(argv.end(), {"-ccbin", compiler_});
   if (request.object) argv.emplace_back("-c");
+  if (request.assembly) argv.emplace_back("-S");
   if (!request.objects.empty()) argv.emplace_back("-s");
+  if (!request.exports.empty())
+    argv.push_back(fmt::format("-Wl,--version-script={}/{}", source, kExports));
   argv.insert(argv.end(), {"-I" + abi, "-o", out + "/" + kProduct});
   for (const SourceFile& file : request.sources) {
-    if (is_translation_unit(file.name, request.language)) argv.push_back(source + "/" + file.name);
+    if (is_translation_unit(file.name, request)) argv.push_back(source + "/" + file.name);
   }
   for (const fs::path& object : request.objects) {
     argv.push_back(source + "/" + object.filename().string());
@@ -363,6 +370,10 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
   for (const SourceFile& file : request.sources) write_source(folder.path / "src", file);
   for (const fs::path& object : request.objects) {
     write_source(folder.path / "src", {object.filename(), read_file(object)});
+  }
+  if (!request.exports.empty()) {
+    write_source(folder.path / "src", {kExports, fmt::format("{{ global: {}; local: *; }};\n",
+                                                             fmt::join(request.exports, "; "))});
   }
   for (const SourceFile& file : request.headers) write_source(folder.path / "abi", file);
   for (const SourceFile& file : public_headers_) write_source(folder.path / "abi", file);

@@ -23,9 +23,13 @@ struct BuildRequest {
   Language language = Language::cpp;
   bool for_speed = true;  // C++ only: -O3; else -O1, which compiles in a third to half the time
   // C++ only: make an object of one source instead of a library; or link the objects of such requests into a
-  // library, without the names of what is local to them.
+  // library, without the names of what is local to them. Sources may be assembly (.s) then.
   bool object = false;
+  // C++ only: make the assembly of one source, as text.
+  bool assembly = false;
   std::vector<std::filesystem::path> objects{};
+  // The names that such a library shows, no others; empty: all that are global.
+  std::vector<std::string> exports{};
 };
 
 struct BuildResult {

@@ -121,14 +121,18 @@ int show(const Context& context, const Options& o) {
   const auto rows = entries_for(board, o);
   if (rows.empty()) nothing_measured(context, board, o);
   const BoardRow* row = o.attempt.empty() ? best_of(rows) : attempt_named(rows, o);
+  const std::vector<ChallengeSpec> specs = load_specs(context, {});
+  const std::string beside =
+      others(rows, row) +
+      report::place_among_others(report::make_standings(board, specs, row->key.device), o.model,
+                                 o.challenge);
   const store::FoundEvidence found = store::find_evidence(results, row->evidence);
   if (found.problem.empty()) {
-    return show_evidence(o, spec,
-                         parse_evidence(found.text, (results / row->evidence.path).string()),
-                         others(rows, row));
+    return show_evidence(
+        o, spec, parse_evidence(found.text, (results / row->evidence.path).string()), beside);
   }
   if (o.json || !o.gpu.empty()) throw Error(found.problem);
-  fmt::print("{}{}\nThis is what the board knows. {}\n", explain(*row, spec), others(rows, row),
+  fmt::print("{}{}\nThis is what the board knows. {}\n", explain(*row, spec), beside,
              found.problem);
   return kDone;
 }

@@ -7,6 +7,7 @@
 
 #include "measure/statistics.h"
 #include "results/lookup.h"
+#include "util/text.h"
 
 namespace assay::grading {
 namespace {
@@ -38,7 +39,7 @@ std::string with_list(std::string text, const char* label, const std::vector<std
 struct Measured {
   std::vector<double> values;
   std::vector<std::string> failed;
-  std::string unreported;  // a case that passed without reporting it
+  std::string unreported;  // a case that passed without reporting it, which earns nothing
 };
 
 // The exponent of growth from `before` to `after` over a problem `factor` times as large. A quantity below one
@@ -62,6 +63,7 @@ Measured measure(const ResourceRule& rule, const CaseTable& table) {
     const double* metric = find_metric(r->metrics, rule.metric);
     const double* before = base == nullptr ? metric : find_metric(base->metrics, rule.metric);
     if (metric == nullptr || before == nullptr) {
+      measured.values.push_back(rule.zero);
       measured.unreported = metric == nullptr ? name : rule.growth_case;
       continue;
     }
@@ -74,7 +76,8 @@ Measured measure(const ResourceRule& rule, const CaseTable& table) {
 
 }  // namespace
 
-CaseTable::CaseTable(const ChallengeSpec& spec, const CellResult& cell) : spec_(spec), cell_(cell) {
+CaseTable::CaseTable(const ChallengeSpec& spec, const CellResult& cell)
+    : spec_(spec), cell_(cell), failed_(std::ranges::any_of(cell.cases, &is_failure)) {
   for (const CaseResult& r : cell.cases) results_.insert_or_assign(r.name, &r);
   quick_ = is_quick();
 }
@@ -84,9 +87,13 @@ const CaseResult* CaseTable::find(const std::string& name) const {
   return it == results_.end() ? nullptr : it->second;
 }
 
+bool CaseTable::counts_as_run(const CaseResult& r) const {
+  return was_run(r.verdict) || (r.verdict == Verdict::needs_gpu && failed_);
+}
+
 const CaseResult* CaseTable::ran(const std::string& name) const {
   const CaseResult* r = find(name);
-  const bool measured = r != nullptr && was_run(r->verdict) && r->verdict != Verdict::harness_error;
+  const bool measured = r != nullptr && counts_as_run(*r) && r->verdict != Verdict::harness_error;
   return measured ? r : nullptr;
 }
 
@@ -99,7 +106,7 @@ bool CaseTable::is_quick() const {
   bool any_ran = false, any_left_out = false;
   for (const CaseSpec& c : spec_.cases) {
     const CaseResult* r = find(c.name);
-    const bool left_out = r == nullptr || !was_run(r->verdict);
+    const bool left_out = r == nullptr || !counts_as_run(*r);
     if (left_out && c.quick) return false;
     (left_out ? any_left_out : any_ran) = true;
   }
@@ -189,7 +196,8 @@ Dimension accuracy(const CaseTable& table) {
   bool measured = false;
   for (const CaseSpec& c : spec.cases) {
     const CaseResult* r = table.ran(c.name);
-    if (r == nullptr || r->verdict == Verdict::unsupported || c.expect_status != 0) continue;
+    if (r == nullptr || c.expect_status != 0) continue;
+    if (r->verdict == Verdict::unsupported && !is_failure(*r) && !table.failed()) continue;
     const bool ok = r->verdict == Verdict::ok;
     if (ok && !r->accuracy) continue;
     measured = measured || ok;
@@ -219,10 +227,6 @@ Dimension resources(const CaseTable& table) {
   std::string why;
   for (const ResourceRule& rule : spec.resources) {
     const Measured measured = measure(rule, table);
-    if (!measured.unreported.empty()) {
-      return not_run("resources", max,
-                     fmt::format("not run: {} reported no {}", measured.unreported, rule.metric));
-    }
     if (measured.values.empty()) continue;
     why += why.empty() ? "" : "; ";
     if (measured.failed.size() == measured.values.size()) {
@@ -236,6 +240,8 @@ Dimension resources(const CaseTable& table) {
     why += fmt::format("{} {:.4g}{}{} ({:.0f} %)", rule.name, value, rule.unit.empty() ? "" : " ",
                        rule.unit, 100 * share);
     if (!measured.failed.empty()) why += fmt::format(", {} failed", some_of(measured.failed));
+    if (!measured.unreported.empty())
+      why += fmt::format(", {} reported no {}", measured.unreported, rule.metric);
   }
   return scored("resources", max, tally.share(), why);
 }
@@ -278,7 +284,7 @@ Dimension tests(const CaseTable& table) {
     return note.kind == Note::Kind::no_tests ? scored("tests", max, 0, note.text)
                                              : not_run("tests", max, note.text);
   }
-  std::vector<std::string> missed;
+  std::vector<std::string> missed, told_apart;
   std::size_t wrong = 0;
   std::string rejected;
   for (const Mutant& m : cell.mutants) {
@@ -287,11 +293,20 @@ Dimension tests(const CaseTable& table) {
     }
     if (!m.correct) ++wrong;
     if (m.judged_rightly()) continue;
+    if (m.verdict == TestVerdict::inconsistent) told_apart.push_back(m.subject);
     if (!m.correct) {
       missed.push_back(m.subject);
     } else if (rejected.empty()) {
-      rejected = fmt::format("{} ({})", m.subject, code(m.verdict));
+      rejected = fmt::format("{} ({}{}{})", m.subject, code(m.verdict),
+                             m.reason.empty() ? "" : ": ", printable(m.reason, 1));
     }
+  }
+  if (!told_apart.empty()) {
+    return scored(
+        "tests", max, 0,
+        fmt::format("its tests go by something else than behaviour: twins that do the same "
+                    "are told apart: {}",
+                    some_of(told_apart)));
   }
   if (!rejected.empty()) {
     return scored("tests", max, 0,

@@ -21,7 +21,12 @@ class CaseTable {
   const CellResult& cell() const { return cell_; }
   bool quick() const { return quick_; }
 
-  // Null when the case was not run: absent, skipped, or the harness failed on it.
+  // Whether a case failed by the submission's fault. What it does not support then excuses nothing any
+  // more: else a case that would fail could be left out by refusing it.
+  bool failed() const { return failed_; }
+
+  // Null when the case was not run: absent, skipped, or the harness failed on it. What needs a GPU was
+  // not run either, unless another case failed: then it is a failure too.
   const CaseResult* ran(const std::string& name) const;
   bool passed(const std::string& name) const;
 
@@ -31,11 +36,12 @@ class CaseTable {
  private:
   const CaseResult* find(const std::string& name) const;
   bool is_quick() const;
+  bool counts_as_run(const CaseResult&) const;
 
   const ChallengeSpec& spec_;
   const CellResult& cell_;
   std::map<std::string, const CaseResult*> results_;
-  bool quick_ = false;
+  bool failed_ = false, quick_ = false;
 };
 
 Dimension correctness(const CaseTable&);

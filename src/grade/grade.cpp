@@ -7,6 +7,7 @@
 
 #include "grade/dimensions.h"
 #include "measure/statistics.h"
+#include "results/lookup.h"
 
 namespace assay {
 namespace {
@@ -15,11 +16,7 @@ using grading::CaseTable;
 
 // What a completeness or resource case does not support costs its points there and nothing else;
 // elsewhere it is a requirement that is not met.
-bool counts(const CaseResult& r) {
-  if (!was_run(r.verdict) || r.verdict == Verdict::ok) return false;
-  const bool optional = r.group == CaseGroup::completeness || r.group == CaseGroup::resource;
-  return !(r.verdict == Verdict::unsupported && optional);
-}
+bool counts(const CaseResult& r) { return r.verdict == Verdict::harness_error || is_failure(r); }
 
 bool any_case(const CellResult& cell, Verdict v) {
   const auto has = [v](const CaseResult& r) { return r.verdict == v; };

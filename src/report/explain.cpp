@@ -74,7 +74,7 @@ std::string build_failure(const BuildRecord& b) {
 
 // --- failed cases ------------------------------------------------------------
 
-bool is_failure(const CaseResult& r) { return r.verdict != Verdict::ok && was_run(r.verdict); }
+bool has_failed(const CaseResult& r) { return r.verdict != Verdict::ok && was_run(r.verdict); }
 
 std::string error_text(const CaseResult& r) {
   if (!r.error || !r.bound) return "";
@@ -97,7 +97,7 @@ std::string failed_cases(const CellResult& cell, const ChallengeSpec& spec) {
   std::string text;
   std::size_t failures = 0, unloadable = 0;
   for (const CaseResult& r : cell.cases) {
-    if (!is_failure(r)) continue;
+    if (!has_failed(r)) continue;
     ++failures;
     if (r.verdict == Verdict::load_error && ++unloadable > 1) continue;
     text += failed_case(cell, r, spec);
@@ -116,12 +116,18 @@ std::string skipped_cases(const CellResult& cell) {
     if (why.empty()) why = r.detail;
   }
   if (count == 0) return "";
-  return fmt::format("\nnot run: {} of {} cases{}{}\n", count, cell.cases.size(),
-                     why.empty() ? "" : ": ", one_line(why));
+  const bool lacking = std::ranges::any_of(
+      cell.cases, [](const CaseResult& r) { return r.verdict == Verdict::needs_gpu; });
+  const bool graded = lacking && std::ranges::any_of(cell.cases, &is_failure);
+  return fmt::format(
+      "\nnot run: {} of {} cases{}{}\n{}", count, cell.cases.size(), why.empty() ? "" : ": ",
+      one_line(why),
+      graded ? "  what needs a GPU counts as failed, because other cases failed\n" : "");
 }
 
 std::string misjudgement(const Mutant& m) {
   const char* kind = m.correct ? "correct" : "wrong";
+  if (m.verdict == TestVerdict::inconsistent) return m.reason;
   std::string text = m.verdict == TestVerdict::not_built
                          ? fmt::format("do not compile with a {} implementation", kind)
                          : fmt::format("{} a {} implementation", code(m.verdict), kind);

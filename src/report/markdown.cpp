@@ -21,7 +21,13 @@ constexpr const char* kNone = "–";  // no submission
 constexpr const char* kRankNote =
     R"(A model's rank is one more than the number of models that are clearly better: models whose
 intervals overlap tie (=). Averages are over attempted challenges only, each with its best attempt;
-compare models that attempted different ones head to head.
+the table says which are left out. Compare models that attempted different ones head to head.
+
+)";
+
+constexpr const char* kFewerNote =
+    R"(† An average over fewer challenges than that of a model below: what was left out might have been
+its worst, so this place is not earned against that model.
 
 )";
 
@@ -76,7 +82,7 @@ std::span<const T> first(const std::vector<T>& all, std::size_t most) {
 }
 
 // What a table leaves out, as a paragraph; empty when it shows all.
-std::string left_out(const char* which, std::size_t most, std::size_t all, const char* where) {
+std::string rows_left_out(const char* which, std::size_t most, std::size_t all, const char* where) {
   if (all <= most) return "";
   return fmt::format("Only the {} {} of {} are shown{}.\n\n", which, most, all, where);
 }
@@ -98,16 +104,37 @@ std::string extreme(const Standings& all, const Standing& s, int sign) {
   return fmt::format("{} {}", markdown_text(spec->title), points(*found->score.total));
 }
 
-std::vector<std::string> overall_row(const Standings& all, const Standing& s) {
+// The titles, of many only the first.
+std::string left_out_text(const Standings& all, const Standing& s) {
+  constexpr std::size_t kMost = 3;
+  const auto missing = left_out(all, s);
+  std::string text;
+  for (std::size_t i = 0; i < missing.size() && i < kMost; ++i) {
+    text += (i > 0 ? ", " : "") + markdown_text(missing[i]->title);
+  }
+  if (missing.size() > kMost) text += fmt::format(" and {} more", missing.size() - kMost);
+  return text.empty() ? kNone : text;
+}
+
+// Whether some model made several attempts at one challenge.
+bool several_attempts(const Standings& all) {
+  return std::ranges::any_of(all.models, [](const Standing& s) {
+    return std::ranges::any_of(s.attempts, [](const auto& a) { return attempts_of(a).count > 1; });
+  });
+}
+
+std::vector<std::string> overall_row(const Standings& all, const Standing& s, bool several) {
   const auto attempted = fmt::format("{}/{}", s.attempted, all.challenges.size());
-  if (!s.average) return {kNone, markdown_text(s.model), kNotRun, kNone, attempted, kNone, kNone};
-  return {fmt::format("{}{}", s.rank, s.tied ? "=" : ""),
-          markdown_text(s.model),
-          with_interval(*s.average, s.interval) + remarks(all, s),
-          letter(*s.average),
-          attempted,
-          extreme(all, s, 1),
-          extreme(all, s, -1)};
+  const auto value = [](std::optional<double> v) { return v ? points(*v) : std::string(kNone); };
+  std::vector<std::string> row{
+      s.average ? fmt::format("{}{}{}", s.rank, s.tied ? "=" : "", s.over_fewer ? " †" : "")
+                : kNone,
+      markdown_text(s.model),
+      s.average ? with_interval(*s.average, s.interval) + remarks(all, s) : kNotRun};
+  if (several) row.insert(row.end(), {value(s.first), value(s.mean)});
+  row.insert(row.end(), {s.average ? letter(*s.average) : kNone, attempted, left_out_text(all, s),
+                         extreme(all, s, 1), extreme(all, s, -1)});
+  return row;
 }
 
 // --- per challenge -----------------------------------------------------------
@@ -189,11 +216,17 @@ const char* device_title(Device device) {
 
 std::string overall_table(const Standings& all, std::size_t most) {
   Rows rows;
-  for (const Standing& s : first(all.models, most)) rows.push_back(overall_row(all, s));
-  return markdown_table(
-             {"Rank", "Model", "Average score (95 %)", "Grade", "Attempted", "Best", "Worst"},
-             "rlrccll", rows) +
-         left_out("best", most, all.models.size(), "");
+  const bool several = several_attempts(all);
+  bool fewer = false;
+  for (const Standing& s : first(all.models, most)) {
+    rows.push_back(overall_row(all, s, several));
+    fewer = fewer || s.over_fewer;
+  }
+  std::vector<std::string> header{"Rank", "Model", "Average score (95 %)"};
+  if (several) header.insert(header.end(), {"First attempts", "Mean of attempts"});
+  header.insert(header.end(), {"Grade", "Attempted", "Left out", "Best", "Worst"});
+  return markdown_table(header, several ? "rlrrrcclll" : "rlrcclll", rows) +
+         rows_left_out("best", most, all.models.size(), "") + (fewer ? kFewerNote : "");
 }
 
 std::string rank_note() { return kRankNote; }
@@ -221,12 +254,16 @@ std::string attempts_table(const Standings& all) {
         list += fmt::format("{}{}: {}", list.empty() ? "" : ", ", attempt_name(*e),
                             cell_text(e, *all.challenges[i]));
       }
-      rows.push_back({markdown_text(s.model), markdown_text(all.challenges[i]->title), list});
+      const Attempts a = attempts_of(s.attempts[i]);
+      const auto value = [&](double v) { return a.count > 0 ? points(v) : std::string(kNotRun); };
+      rows.push_back({markdown_text(s.model), markdown_text(all.challenges[i]->title),
+                      value(a.best), value(a.first), value(a.mean), list});
     }
   }
   if (rows.empty()) return "";
   return "Where a model made several attempts, its best is shown above:\n\n" +
-         markdown_table({"Model", "Challenge", "Attempts"}, "lll", rows);
+         markdown_table({"Model", "Challenge", "Best", "First", "Mean", "Attempts"}, "llrrrl",
+                        rows);
 }
 
 std::string head_to_head_table(const Standings& all, std::size_t most) {
@@ -244,7 +281,7 @@ std::string head_to_head_table(const Standings& all, std::size_t most) {
     }
   }
   return "Over the challenges that both attempted; overlapping intervals are a tie.\n\n" +
-         left_out("best", most, all.models.size(), "") +
+         rows_left_out("best", most, all.models.size(), "") +
          markdown_table(header, matrix_alignment(models.size()), rows);
 }
 
@@ -258,7 +295,8 @@ std::string challenge_table(const Standings& all, std::size_t column, std::size_
   return markdown_table({"Model", "Score (95 %)", "Correctness", speed_title(entries), "Verdict",
                          "Main reason"},
                         "lrrrcl", rows) +
-         left_out("best", most, entries.size(), "; `assay show MODEL CHALLENGE` knows the others");
+         rows_left_out("best", most, entries.size(),
+                       "; `assay show MODEL CHALLENGE` knows the others");
 }
 
 std::string side_by_side_table(const std::map<Device, Standings>& devices) {
@@ -294,7 +332,7 @@ std::string how_measured(const Scoreboard& board, std::size_t most) {
   }
   return markdown_table({"Newest result", "Results", "Machine", "assay", "Seed", "Isolation"},
                         "lrllrl", rows) +
-         left_out("newest", most, uses.size(), "") + kMethod;
+         rows_left_out("newest", most, uses.size(), "") + kMethod;
 }
 
 }  // namespace assay::report

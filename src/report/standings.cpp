@@ -1,11 +1,14 @@
 #include "report/standings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "grade/grade.h"
+#include "report/figures.h"
 
 namespace assay::report {
 namespace {
@@ -26,7 +29,7 @@ const BoardRow* best_of(const std::vector<const BoardRow*>& attempts) {
 }
 
 void average(Standing& s) {
-  double sum = 0, low = 0, high = 0;
+  double sum = 0, low = 0, high = 0, first = 0, mean = 0;
   for (const BoardRow* e : s.best) {
     if (!has_total(e)) continue;
     ++s.attempted;
@@ -35,7 +38,14 @@ void average(Standing& s) {
     high += e->score.interval.high;
   }
   if (s.attempted == 0) return;
+  for (const auto& attempts : s.attempts) {
+    const Attempts a = attempts_of(attempts);
+    first += a.first;
+    mean += a.mean;
+  }
   s.average = sum / s.attempted;
+  s.first = first / s.attempted;
+  s.mean = mean / s.attempted;
   s.interval = {low / s.attempted, high / s.attempted};
 }
 
@@ -56,9 +66,37 @@ void rank(std::vector<Standing>& models) {
     };
     return key(a) < key(b);
   });
+  int most = 0;  // attempted, of those below
+  for (auto s = models.rbegin(); s != models.rend(); ++s) {
+    s->over_fewer = s->average && s->attempted < most;
+    most = std::max(most, s->attempted);
+  }
 }
 
 }  // namespace
+
+Attempts attempts_of(const std::vector<const BoardRow*>& attempts) {
+  const BoardRow* best = best_of(attempts);
+  Attempts result;
+  if (!has_total(best)) return result;
+  for (const BoardRow* e : attempts) {
+    if (!has_total(e) || is_quick(e->score) != is_quick(best->score)) continue;
+    const double total = *e->score.total;
+    if (result.count++ == 0) result.first = total;
+    result.mean += total;
+  }
+  result.best = *best->score.total;
+  result.mean /= static_cast<double>(result.count);
+  return result;
+}
+
+std::vector<const ChallengeSpec*> left_out(const Standings& all, const Standing& s) {
+  std::vector<const ChallengeSpec*> missing;
+  for (std::size_t i = 0; i < s.best.size(); ++i) {
+    if (!has_total(s.best[i])) missing.push_back(all.challenges[i]);
+  }
+  return missing;
+}
 
 bool clearly_above(Interval a, Interval b) {
   constexpr double kHalfTenth = 0.05;
@@ -109,6 +147,26 @@ Standings make_standings(const Scoreboard& board, const std::vector<ChallengeSpe
   }
   rank(result.models);
   return result;
+}
+
+std::string place_among_others(const Standings& all, const std::string& model,
+                               const std::string& challenge) {
+  const auto s = std::ranges::find(all.models, model, &Standing::model);
+  const auto column = std::ranges::find(all.challenges, challenge, &ChallengeSpec::name);
+  if (s == all.models.end() || column == all.challenges.end()) return "";
+  std::string text;
+  const auto i = static_cast<std::size_t>(column - all.challenges.begin());
+  if (const Attempts a = attempts_of(s->attempts[i]); a.count > 1) {
+    text += fmt::format("attempts: {}, best {}, first {}, mean {}\n", a.count, points(a.best),
+                        points(a.first), points(a.mean));
+  }
+  const auto missing = left_out(all, *s);
+  if (missing.empty()) return text;
+  std::string titles;
+  for (const ChallengeSpec* spec : missing) titles += (titles.empty() ? "" : ", ") + spec->title;
+  return text + fmt::format("its average is over {} of {} challenges, without {}{}\n", s->attempted,
+                            all.challenges.size(), titles,
+                            s->over_fewer ? "; models below it attempted more" : "");
 }
 
 Record head_to_head(const Standing& a, const Standing& b) {

@@ -14,4 +14,11 @@ const double* find_metric(std::span<const Metric> metrics, std::string_view name
   return found == metrics.end() ? nullptr : &found->value;
 }
 
+bool is_failure(const CaseResult& r) {
+  if (!was_run(r.verdict) || r.verdict == Verdict::ok || r.verdict == Verdict::harness_error)
+    return false;
+  const bool optional = r.group == CaseGroup::completeness || r.group == CaseGroup::resource;
+  return !(r.verdict == Verdict::unsupported && optional);
+}
+
 }  // namespace assay

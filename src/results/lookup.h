@@ -12,4 +12,7 @@ namespace assay {
 const CaseResult* find_case(const CellResult&, std::string_view name);
 const double* find_metric(std::span<const Metric>, std::string_view name);
 
+// Whether the case failed by the submission's fault; not where what is optional is not supported.
+bool is_failure(const CaseResult&);
+
 }  // namespace assay

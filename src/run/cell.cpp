@@ -265,7 +265,7 @@ std::vector<SharedBuild> CellRunner::shared_builds(const ChallengeSpec& spec, bo
   if (!own_tests || !tries_own_tests()) return builds;
   for (const TestSubject& subject : test_subjects(spec)) {
     builds.push_back({"tests with " + subject.name,
-                      [this, &spec, subject] { build_subject(world_.compile, spec, subject); }});
+                      [this, &spec, subject] { build_subject(world_, spec, subject); }});
   }
   return builds;
 }
@@ -287,7 +287,7 @@ void CellRunner::run_own_tests(const ChallengeSpec& spec, const Submission& subm
   }
   guard(cell, [&] {
     cell.mutants = run::run_own_tests(world_, spec, worker_settings(world_, options_, spec, {}),
-                                      submission.test_source, jobs);
+                                      submission.test_source, options_.seed, jobs);
   });
 }
 

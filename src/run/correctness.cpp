@@ -10,6 +10,7 @@
 
 #include "assay/random.h"
 #include "assay/secret.h"
+#include "results/lookup.h"
 #include "run/begin_result.h"
 #include "run/case_input.h"
 #include "run/execute.h"
@@ -48,7 +49,9 @@ class Session {
       results[i] = run_case(cases_[i]);
       ++account_.cases;
     }
-    if (!needs_gpu_.empty()) {
+    // Where nothing failed, what the simulator lacks is nobody's fault: nothing is graded. Else the
+    // failures stand, so that no answer can escape them by asking for a GPU.
+    if (!needs_gpu_.empty() && std::ranges::none_of(results, &is_failure)) {
       for (std::size_t i = 0; i < cases_.size(); ++i) {
         results[i] = not_run(cases_[i], Verdict::needs_gpu, needs_gpu_);
       }
@@ -113,11 +116,12 @@ class Session {
     // An error on the device stays with the process, as on hardware.
     if (result.verdict == Verdict::device_error || result.verdict == Verdict::time_limit)
       worker_.reset();
-    if (result.verdict == Verdict::needs_gpu) needs_gpu_ = result.detail;
+    if (result.verdict != Verdict::needs_gpu) return;
+    worker_.reset();
+    if (needs_gpu_.empty()) needs_gpu_ = result.detail;
   }
 
   CaseResult attempt_case(const PlannedCase& planned) {
-    if (!needs_gpu_.empty()) return not_run(planned, Verdict::needs_gpu, needs_gpu_);
     if (needs_fresh_worker(*planned.spec)) worker_.reset();
     if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
     if (timeouts_ >= kPatience) {

@@ -2,53 +2,173 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+#include <system_error>
+
+#include "assay/random.h"
 #include "run/examples.h"
+#include "util/files.h"
 #include "util/jobs.h"
+#include "util/sha256.h"
 
 namespace assay::run {
+namespace fs = std::filesystem;
 namespace {
 
-Outcome self_test(const World& world, const WorkerSettings& settings) {
-  constexpr double kTimeLimit = 60;
-  Arena input("input", 4096 * 4, Arena::Access::worker_reads);
-  const auto worker = world.make_worker(settings, input, 4096, nullptr);
-  const Outcome loaded = worker->load();
-  return loaded.verdict == Verdict::ok ? worker->self_test(kTimeLimit) : loaded;
+// A number that nobody can know beforehand.
+std::uint64_t secret_number(const std::string& secret, const std::string& of) {
+  return std::stoull(sha256_hex(secret + "\n" + of).substr(0, 16), nullptr, 16);
 }
 
-void take_outcome(const Outcome& outcome, Mutant& mutant) {
-  mutant.seconds = outcome.seconds;
-  // An implementation that crashes under the tests has been rejected by them.
-  const bool accepted = outcome.verdict == Verdict::ok && outcome.status == 0;
-  mutant.verdict = accepted ? TestVerdict::accepted : TestVerdict::rejected;
-  if (outcome.verdict != Verdict::ok) {
-    mutant.reason = outcome.detail;
-  } else if (!accepted) {
-    mutant.reason = fmt::format("returned {}", outcome.status);
+template <class T>
+void shuffle(std::vector<T>& values, Random& random) {
+  for (std::size_t i = values.size(); i > 1; --i) {
+    std::swap(values[i - 1],
+              values[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
   }
 }
 
-// `tests` is their object.
-Mutant judge_tests(const World& world, const ChallengeSpec& spec, WorkerSettings settings,
-                   const TestSubject& subject, const BuildResult& tests) {
-  Mutant mutant{.subject = subject.name, .correct = subject.correct};
-  const auto failed = [&](TestVerdict verdict, const BuildResult& built) {
-    mutant.verdict = verdict;
-    mutant.reason = built.record.log;
-    return mutant;
-  };
-  if (tests.record.verdict != Verdict::ok) return failed(TestVerdict::not_built, tests);
-  const BuildResult implementation = build_subject(world.compile, spec, subject);
-  // It is ours.
-  if (implementation.record.verdict != Verdict::ok)
-    return failed(TestVerdict::not_run, implementation);
-  const BuildResult both = world.compile({.sources = {},
-                                          .headers = {},
-                                          .time_limit_s = spec.limits.build_time_s,
-                                          .objects = {implementation.library, tests.library}});
-  if (both.record.verdict != Verdict::ok) return failed(TestVerdict::not_built, both);
-  settings.library = both.library;
-  take_outcome(self_test(world, settings), mutant);
+// A file that is removed at the end, for the sandbox to read.
+class TemporaryLibrary {
+ public:
+  TemporaryLibrary(const fs::path& beside, const std::string& contents) {
+    static std::atomic<unsigned> next{0};
+    path_ = beside.parent_path() / fmt::format("tests-{}.so", next++);
+    write_file_alone(path_, contents);
+    std::error_code ec;
+    fs::permissions(path_, fs::perms(0644), ec);
+  }
+  TemporaryLibrary(const TemporaryLibrary&) = delete;
+  ~TemporaryLibrary() {
+    std::error_code ec;
+    fs::remove(path_, ec);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// The library of the tests and of all twins, two for each subject that was built.
+class Subjects {
+ public:
+  Subjects(const World& world, const ChallengeSpec& spec, const WorkerSettings& settings,
+           std::vector<TestSubject> subjects, std::size_t jobs)
+      : world_(world), spec_(spec), settings_(settings), subjects_(std::move(subjects)) {
+    builds_.resize(subjects_.size());
+    for_each_job(subjects_.size(), jobs,
+                 [&](std::size_t i) { builds_[i] = build_subject(world, spec, subjects_[i]); });
+  }
+
+  std::size_t size() const { return subjects_.size(); }
+  Mutant about(std::size_t i) const {
+    return {.subject = subjects_[i].name, .correct = subjects_[i].correct};
+  }
+  // Ok, or why it was not built.
+  const BuildRecord& record(std::size_t i) const { return builds_[i].failed.record; }
+
+  // The order of all twins is drawn: in the table and in the library, where the tests lie among them.
+  BuildResult link(const fs::path& tests, std::uint64_t seed) {
+    Random random(seed);
+    std::vector<fs::path> objects{tests};
+    for (std::size_t i = 0; i < size(); ++i) {
+      if (record(i).verdict != Verdict::ok) continue;
+      for (std::size_t twin = 0; twin < 2; ++twin) {
+        order_.push_back({i, twin});
+        objects.push_back(builds_[i].objects[twin]);
+      }
+    }
+    shuffle(order_, random);
+    shuffle(objects, random);
+    functions_ = abi_functions(spec_);
+    mark_ = sha256_hex(fmt::format("mark {:x}", random.next()));
+    std::vector<TestSlot> slots;
+    for (const auto& [i, twin] : order_) slots.push_back(builds_[i].slots[twin]);
+    std::vector<std::string> exports = functions_;
+    exports.emplace_back("assay_self_test");
+    BuildResult linked =
+        world_.compile({.sources = {{"switchboard.s", switchboard(functions_, slots, mark_)}},
+                        .headers = {},
+                        .time_limit_s = spec_.limits.build_time_s,
+                        .objects = std::move(objects),
+                        .exports = std::move(exports)});
+    if (linked.record.verdict == Verdict::ok) {
+      beside_ = linked.library;
+      library_ = read_file(linked.library);
+    }
+    return linked;
+  }
+
+  Outcome try_twin(std::size_t subject, std::size_t twin) const {
+    constexpr double kTimeLimit = 60;
+    const auto slot = std::ranges::find(order_, std::pair{subject, twin}) - order_.begin();
+    const TemporaryLibrary library(beside_,
+                                   switched(library_, mark_, functions_.size(), order_.size(),
+                                            static_cast<std::size_t>(slot)));
+    WorkerSettings settings = settings_;
+    settings.library = library.path();
+    Arena input("input", 4096 * 4, Arena::Access::worker_reads);
+    const auto worker = world_.make_worker(settings, input, 4096, nullptr);
+    const Outcome loaded = worker->load();
+    return loaded.verdict == Verdict::ok ? worker->self_test(kTimeLimit) : loaded;
+  }
+
+ private:
+  const World& world_;
+  const ChallengeSpec& spec_;
+  const WorkerSettings& settings_;
+  std::vector<TestSubject> subjects_;
+  std::vector<SubjectBuild> builds_;
+  std::vector<std::pair<std::size_t, std::size_t>> order_;  // subject and twin in each slot
+  std::vector<std::string> functions_;
+  std::string mark_, library_;
+  fs::path beside_;
+};
+
+bool accepts(const Outcome& outcome) {
+  return outcome.verdict == Verdict::ok && outcome.status == 0;
+}
+
+// An implementation that crashes under the tests has been rejected by them.
+std::string why_rejected(const Outcome& outcome) {
+  if (outcome.verdict != Verdict::ok) return outcome.detail;
+  return fmt::format("returned {}{}", outcome.status, outcome.detail);
+}
+
+// Tests that draw inputs of their own may find a mistake in one run and not in another, which counts for nothing. But
+// twins that are told apart again and again are told apart by what they are, not by what they do.
+Mutant settle(const Subjects& subjects, std::size_t i, std::size_t accepted, Mutant mutant) {
+  constexpr int kRepetitions = 3;
+  for (int n = 0; n < kRepetitions; ++n) {
+    if (!accepts(subjects.try_twin(i, accepted)) || accepts(subjects.try_twin(i, 1 - accepted))) {
+      mutant.verdict = mutant.correct ? TestVerdict::rejected : TestVerdict::accepted;
+      mutant.reason = "accepted in some runs only; " + mutant.reason;
+      return mutant;
+    }
+  }
+  mutant.verdict = TestVerdict::inconsistent;
+  mutant.reason = "they accept one and reject another that does the same; " + mutant.reason;
+  return mutant;
+}
+
+Mutant judge_tests(const Subjects& subjects, std::size_t i, std::size_t first_twin) {
+  Mutant mutant = subjects.about(i);
+  bool accepted[2] = {};
+  for (const std::size_t twin : {first_twin, 1 - first_twin}) {
+    const Outcome outcome = subjects.try_twin(i, twin);
+    mutant.seconds += outcome.seconds;
+    accepted[twin] = accepts(outcome);
+    if (!accepted[twin]) mutant.reason = why_rejected(outcome);
+    // A mistake that they overlook once is overlooked.
+    if (accepted[twin] && !mutant.correct && twin == first_twin) {
+      mutant.verdict = TestVerdict::accepted;
+      return mutant;
+    }
+  }
+  if (accepted[0] != accepted[1]) return settle(subjects, i, accepted[0] ? 0 : 1, mutant);
+  mutant.verdict = accepted[0] ? TestVerdict::accepted : TestVerdict::rejected;
   return mutant;
 }
 
@@ -66,25 +186,63 @@ std::vector<TestSubject> test_subjects(const ChallengeSpec& spec) {
   return subjects;
 }
 
-BuildResult build_subject(const Compile& compile, const ChallengeSpec& spec,
-                          const TestSubject& subject) {
-  return compile({.sources = {{"implementation.cpp", subject.source.contents}},
-                  .headers = example_headers(spec),
-                  .time_limit_s = spec.limits.build_time_s,
-                  .object = true});
+SubjectBuild build_subject(const World& world, const ChallengeSpec& spec,
+                           const TestSubject& subject) {
+  SubjectBuild build;
+  build.failed = world.compile({.sources = {{"implementation.cpp", subject.source.contents}},
+                                .headers = example_headers(spec),
+                                .time_limit_s = spec.limits.build_time_s,
+                                .assembly = true});
+  if (build.failed.record.verdict != Verdict::ok) return build;
+  const std::string secret = test_secret(world.kept), assembly = read_file(build.failed.library);
+  const std::vector<std::string> functions = abi_functions(spec);
+  for (std::size_t twin = 0; twin < 2; ++twin) {
+    const std::string what = fmt::format("{} {} {}", spec.name, subject.name, twin);
+    const std::string prefix = fmt::format("f{:.32}", sha256_hex(secret + "\nname " + what));
+    const Disguise disguise{prefix, secret_number(secret, "code " + what), twin == 1};
+    const BuildResult object =
+        world.compile({.sources = {{"implementation.s", disguised(assembly, functions, disguise)}},
+                       .headers = {},
+                       .time_limit_s = spec.limits.build_time_s,
+                       .object = true});
+    if (object.record.verdict != Verdict::ok) {
+      build.failed = object;
+      return build;
+    }
+    build.objects[twin] = object.library;
+    build.slots[twin] = {prefix, functions_in(assembly, functions)};
+  }
+  return build;
 }
 
 std::vector<Mutant> run_own_tests(const World& world, const ChallengeSpec& spec,
                                   const WorkerSettings& settings, const std::string& test_source,
-                                  std::size_t jobs) {
+                                  std::uint64_t seed, std::size_t jobs) {
   const BuildResult tests = world.compile({.sources = {{"test.cpp", test_source}},
                                            .headers = {challenge_file(spec, "abi.h")},
                                            .time_limit_s = spec.limits.build_time_s,
                                            .object = true});
-  const std::vector<TestSubject> subjects = test_subjects(spec);
-  std::vector<Mutant> mutants(subjects.size());
+  Subjects subjects(world, spec, settings, test_subjects(spec), jobs);
+  std::vector<Mutant> mutants;
+  for (std::size_t i = 0; i < subjects.size(); ++i) mutants.push_back(subjects.about(i));
+  const auto all_failed = [&](const BuildResult& built) {
+    for (Mutant& m : mutants) {
+      m.verdict = TestVerdict::not_built;
+      m.reason = built.record.log;
+    }
+    return mutants;
+  };
+  if (tests.record.verdict != Verdict::ok) return all_failed(tests);
+  const std::uint64_t layout =
+      secret_number(test_secret(world.kept), fmt::format("{} {} {}", spec.name, seed, test_source));
+  const BuildResult linked = subjects.link(tests.library, layout);
+  if (linked.record.verdict != Verdict::ok) return all_failed(linked);
   for_each_job(subjects.size(), jobs, [&](std::size_t i) {
-    mutants[i] = judge_tests(world, spec, settings, subjects[i], tests);
+    if (const BuildRecord& record = subjects.record(i); record.verdict != Verdict::ok) {
+      mutants[i].reason = record.log;  // ours
+      return;
+    }
+    mutants[i] = judge_tests(subjects, i, substream(layout, i) % 2);
   });
   return mutants;
 }

@@ -1,11 +1,14 @@
 // Tests that a submission ships, run on the challenge's own implementations: they must accept naive and par and
-// reject the wrong examples.
+// reject the wrong examples, by what these do and nothing else; see run/test_library.h.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "assay/results.h"
+#include "run/test_library.h"
 #include "run/world.h"
 #include "spec/spec.h"
 
@@ -20,13 +23,21 @@ struct TestSubject {
 
 std::vector<TestSubject> test_subjects(const ChallengeSpec&);
 
-// The object of a subject. All have the same name, and tests are compiled apart from them: else they could ask the
-// preprocessor or their own library which one they test.
-BuildResult build_subject(const Compile&, const ChallengeSpec&, const TestSubject&);
+// The objects of a subject's twins.
+struct SubjectBuild {
+  BuildResult failed;  // unless its record says ok
+  std::array<std::filesystem::path, 2> objects;
+  std::array<TestSlot, 2> slots;
+};
 
-// What the tests made of every subject, tried on up to `jobs` threads. `settings` but for the library.
+// Tests are compiled apart from them: else they could ask the preprocessor which one they test.
+SubjectBuild build_subject(const World&, const ChallengeSpec&, const TestSubject&);
+
+// What the tests made of every subject, tried on up to `jobs` threads. `settings` but for the library. Both twins of a
+// subject must be accepted, or both rejected, for it to count so; where each twin keeps its own verdict from run to
+// run, the subject is `inconsistent`. Which subject lies where follows from `seed` and a secret of this machine.
 std::vector<Mutant> run_own_tests(const World&, const ChallengeSpec&,
                                   const WorkerSettings& settings, const std::string& test_source,
-                                  std::size_t jobs);
+                                  std::uint64_t seed, std::size_t jobs);
 
 }  // namespace assay::run

@@ -57,6 +57,7 @@ class Worker {
   virtual Outcome ping() = 0;     // does nothing: measures the protocol
   virtual Outcome prepare() = 0;  // the case's buffers become resident, freed scratch is poisoned
   // The tests that a submission ships, linked with some implementation; status 0 accepts it.
+  // The detail is what they printed, if anything.
   virtual Outcome self_test(double time_limit_s) = 0;
   virtual Outcome run(int phase, const CaseSpec&, CallbackServer*) = 0;
   // The order of blocks and warps on the simulated device, if there is one; 0: their own.

@@ -332,7 +332,9 @@ void WorkerProcess::take_report(Outcome& outcome) {
 }
 
 Outcome WorkerProcess::self_test(double time_limit_s) {
-  return request(Command::self_test, time_limit_s, nullptr);
+  Outcome outcome = request(Command::self_test, time_limit_s, nullptr);
+  if (outcome.verdict == Verdict::ok) outcome.detail = text_note();
+  return outcome;
 }
 
 Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackServer* server) {

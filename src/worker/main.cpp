@@ -219,6 +219,7 @@ class Worker final : public Call {
   void self_test() {
     const auto test = reinterpret_cast<int (*)(assay_ctx*)>(symbol("assay_self_test"));
     control().status = test != nullptr ? test(&ctx_) : ASSAY_ENOTSUP;
+    std::fflush(nullptr);  // what the tests say of their verdict is shown
   }
 
   const char* library_path_;

@@ -371,8 +371,8 @@ class Memory(CopiedRoot):
 class OwnTests(CopiedRoot):
     """Tests that a submission ships are run on the challenge's implementations, right and wrong."""
 
-    def verdicts(self, test):
-        """Those of naive, par and wrong_secret, which is naive with a local symbol more."""
+    def verdicts_of(self, tests):
+        """Of each model's tests those of naive, par and wrong_secret, which is naive with a local symbol more."""
         challenge = self.root / "challenges" / "layer_norm_backward"
         spec = json.loads((challenge / "spec.json").read_text())
         spec["cases"] = [c for c in spec["cases"] if c["name"] in ("basic", "memory", "time_8192x768")]
@@ -384,10 +384,24 @@ class OwnTests(CopiedRoot):
             '// fails: basic\n#include "naive.cpp"\nnamespace { [[gnu::used]] void wrong_secret() {} }\n'
         )
         source = (ROOT / "submissions" / "tuned" / "layer_norm_backward" / "submission.cpp").read_text()
-        self.submit("alice", source, challenge="layer_norm_backward")
-        self.submit("alice", '#include "abi.h"\n' + test, challenge="layer_norm_backward", name="test.cpp")
+        for model, test in tests.items():
+            self.submit(model, source, challenge="layer_norm_backward")
+            self.submit(model, test, challenge="layer_norm_backward", name="test.cpp")
         self.assay("run", "--submissions", self.submissions, "--results", self.results, root=self.root)
-        return {m["subject"]: m["verdict"] for m in self.entry("alice")["cell"]["mutants"]}
+        return {model: {m["subject"]: m["verdict"] for m in self.entry(model)["cell"]["mutants"]} for model in tests}
+
+    def verdicts(self, test):
+        return self.verdicts_of({"alice": '#include "abi.h"\n' + test})["alice"]
+
+    def test_earn_nothing_by_anything_but_behaviour(self):
+        programs = ROOT / "tests" / "run" / "programs" / "own_tests"
+        tests = {path.stem: path.read_text() for path in programs.glob("*.cpp")}
+        self.assertGreater(len(tests), 3)
+        for model, verdicts in self.verdicts_of(tests).items():
+            with self.subTest(model):
+                self.assertNotIn("not_built", verdicts.values())
+                rights = {verdicts["naive"], verdicts["par"]}
+                self.assertFalse(rights == {"accepted"} and verdicts["wrong_secret"] == "rejected", verdicts)
 
     def test_cannot_know_whom_they_test(self):
         test = """

@@ -276,6 +276,78 @@ TEST(Grade, WhatNeedsAGpuIsNoZero) {
   EXPECT_THAT(s.flags, IsEmpty());
 }
 
+TEST(Grade, WhatNeedsAGpuIsAFailureBesideAFailure) {
+  const Score s = graded([](CellResult& c) {
+    fail_case(c, "edge_b");
+    case_of(c, "core_b").verdict = Verdict::needs_gpu;
+    case_of(c, "timed_b").verdict = Verdict::needs_gpu;
+  });
+  ASSERT_TRUE(s.total) << "the failure stands";
+  EXPECT_TRUE(s.capped);
+  EXPECT_EQ(s.verdict, Verdict::wrong_answer);
+  EXPECT_NEAR(*dimension(s, "correctness").points, 50 - 10 - 7.5, 1e-9);
+  EXPECT_NEAR(*dimension(s, "performance").points, 5, 0.2);
+  EXPECT_THAT(s.flags, IsEmpty()) << "and is no quick run";
+}
+
+TEST(Grade, WhatNeedsAGpuExceptInAQuickRunIsNoQuickRun) {
+  const Score s = graded([](CellResult& c) {
+    for (CaseResult& r : c.cases) {
+      if (r.name != "core_a" && r.name != "trap_a" && r.name != "timed_a")
+        r.verdict = Verdict::needs_gpu;
+    }
+    fail_case(c, "trap_a");
+  });
+  EXPECT_FALSE(is_quick(s));
+  EXPECT_NEAR(*dimension(s, "correctness").points, 10, 1e-9) << "one of two core cases";
+}
+
+TEST(Grade, WhatIsNotSupportedCountsForAccuracyBesideAFailure) {
+  const auto unsupported = [](CellResult& c) {
+    for (const char* n : {"bf16_a", "bf16_b", "strided"})
+      case_of(c, n).verdict = Verdict::unsupported;
+  };
+  EXPECT_NEAR(*dimension(graded(unsupported), "accuracy").points, 5, 1e-9);
+  // 8 cases have an accuracy; 3 unsupported and 2 wrong ones make the median infinite.
+  const Score s = graded([&](CellResult& c) {
+    unsupported(c);
+    for (const char* n : {"edge_a", "trap_a"}) fail_case(c, n);
+  });
+  EXPECT_EQ(dimension(s, "accuracy").points, 0);
+}
+
+TEST(Grade, WhatIsRequiredAndNotSupportedCountsForAccuracy) {
+  const Score s = graded([](CellResult& c) {
+    for (const char* n : {"core_a", "core_b", "edge_a", "trap_a", "trap_b"})
+      case_of(c, n).verdict = Verdict::unsupported;
+  });
+  EXPECT_EQ(dimension(s, "accuracy").points, 0);
+}
+
+TEST(Grade, AMetricThatIsNotReportedEarnsNothing) {
+  const Score s = graded([](CellResult& c) { case_of(c, "core_b").metrics.clear(); });
+  ASSERT_TRUE(s.total);
+  EXPECT_NEAR(*dimension(s, "resources").points, 2.5, 1e-9);
+  EXPECT_THAT(dimension(s, "resources").why, HasSubstr("core_b reported no reads"));
+}
+
+TEST(Grade, OwnTestsThatTellTwinsApartEarnNothing) {
+  const Score s =
+      graded([](CellResult& c) { mutant_of(c, "wrong_c").verdict = TestVerdict::inconsistent; });
+  EXPECT_EQ(dimension(s, "tests").points, 0);
+  EXPECT_THAT(dimension(s, "tests").why, HasSubstr("something else than behaviour"));
+  EXPECT_THAT(dimension(s, "tests").why, HasSubstr("wrong_c"));
+}
+
+TEST(Grade, OwnTestsThatRejectACorrectOneAreQuoted) {
+  const Score s = graded([](CellResult& c) {
+    mutant_of(c, "par").verdict = TestVerdict::rejected;
+    mutant_of(c, "par").reason = "returned 3; its output ends: tie at 138";
+  });
+  EXPECT_THAT(dimension(s, "tests").why,
+              HasSubstr("par (rejected: returned 3; its output ends: tie at 138)"));
+}
+
 TEST(Grade, OwnTestsThatDoNotBuildAcceptNothing) {
   const Score s =
       graded([](CellResult& c) { mutant_of(c, "naive").verdict = TestVerdict::not_built; });
@@ -329,12 +401,6 @@ TEST(Grade, ResourceMayBeAnExponentOfGrowth) {
   EXPECT_NEAR(points(0, 0), 10, 1e-9) << "nothing does not grow";
   fail_case(cell, "core_a");
   EXPECT_NEAR(points(1000, 1000), 0, 1e-9) << "the case it grows from failed";
-}
-
-TEST(Grade, MetricMissingFromAPassedCaseIsNotRun) {
-  const Score s = graded([](CellResult& c) { case_of(c, "core_a").metrics.clear(); });
-  EXPECT_FALSE(dimension(s, "resources").points);
-  EXPECT_FALSE(s.total);
 }
 
 TEST(Grade, DimensionsOfNoWeightAreLeftOut) {

@@ -27,6 +27,75 @@ int rows_of(const std::string& table) {
   return rows - 2;  // the header and its rule
 }
 
+// --- what an average leaves out ------------------------------------------------
+
+// A board of answers: model, challenge, attempt and the speed that decides its total.
+struct Answer {
+  const char* model;
+  std::size_t challenge;
+  const char* attempt;
+  bool right;
+};
+
+report::Standings standings_of(Scoreboard& board, std::initializer_list<Answer> answers) {
+  static const std::vector<ChallengeSpec> kSpecs = two_specs();
+  for (const Answer& a : answers) {
+    CellResult cell = testing::sample_cell(kSpecs[a.challenge], a.model);
+    cell.key.attempt = a.attempt;
+    if (!a.right) testing::case_of(cell, "core_a").verdict = Verdict::wrong_answer;
+    merge(board, testing::graded_row(kSpecs[a.challenge], cell));
+  }
+  return report::make_standings(board, kSpecs, Device::cpu);
+}
+
+TEST(Averages, OverFewerChallengesAreMarkedAboveOnesOverMore) {
+  Scoreboard board;
+  const auto all = standings_of(
+      board, {{"picky", 0, "", true}, {"whole", 0, "", true}, {"whole", 1, "", false}});
+  ASSERT_EQ(all.models[0].model, "picky");
+  EXPECT_TRUE(all.models[0].over_fewer);
+  EXPECT_FALSE(all.models[1].over_fewer);
+  const std::string text = report::overall_table(all, 5);
+  EXPECT_THAT(text, HasSubstr("| 1 † | picky |"));
+  EXPECT_THAT(text, HasSubstr("| 1/2 | " + markdown_text(all.challenges[1]->title) + " |"));
+  EXPECT_THAT(text, HasSubstr("† An average over fewer challenges"));
+  EXPECT_THAT(report::place_among_others(all, "picky", all.challenges[0]->name),
+              HasSubstr("1 of 2 challenges, without " + all.challenges[1]->title +
+                        "; models below it attempted more"));
+  EXPECT_EQ(report::place_among_others(all, "whole", all.challenges[0]->name), "");
+}
+
+TEST(Averages, OverFewerBelowOnesOverMoreAreNot) {
+  Scoreboard board;
+  const auto all = standings_of(
+      board, {{"picky", 0, "", false}, {"whole", 0, "", true}, {"whole", 1, "", true}});
+  EXPECT_EQ(all.models[0].model, "whole");
+  EXPECT_THAT(report::overall_table(all, 5), Not(HasSubstr("†")));
+}
+
+TEST(Averages, ShowFirstAndMeanBesideTheBest) {
+  Scoreboard board;
+  const auto all =
+      standings_of(board, {{"m", 0, "1", false}, {"m", 0, "2", true}, {"m", 1, "", true}});
+  const report::Attempts a = report::attempts_of(all.models[0].attempts[0]);
+  EXPECT_EQ(a.count, 2u);
+  EXPECT_LE(a.first, 59);
+  EXPECT_GT(a.best, 99);
+  EXPECT_NEAR(a.mean, (a.first + a.best) / 2, 1e-9);
+  EXPECT_LT(*all.models[0].first, *all.models[0].mean);
+  EXPECT_LT(*all.models[0].mean, *all.models[0].average);
+  EXPECT_THAT(report::overall_table(all, 5), HasSubstr("| First attempts | Mean of attempts |"));
+  EXPECT_THAT(report::attempts_table(all), HasSubstr("| Best | First | Mean |"));
+  EXPECT_THAT(report::place_among_others(all, "m", all.challenges[0]->name),
+              HasSubstr("attempts: 2, best"));
+}
+
+TEST(Averages, OfSingleAttemptsNeedNoMoreColumns) {
+  Scoreboard board;
+  EXPECT_THAT(report::overall_table(standings_of(board, {{"m", 0, "", true}}), 5),
+              Not(HasSubstr("First")));
+}
+
 // --- tables of a large board ---------------------------------------------------
 
 // So many models, each with an answer to the first of the two challenges.

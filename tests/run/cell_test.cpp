@@ -138,7 +138,12 @@ TEST_F(CellTest, AFaultIsTriedAgainOnce) {
 }
 
 TEST_F(CellTest, OwnTestsThatMeetAFaultEndTheCell) {
-  CellRunner runner = this->runner(with_fault("linked", [] { throw std::bad_alloc(); }));
+  World world = world_.world();
+  world.compile = [compile = world.compile](const BuildRequest& request) {
+    if (request.sources.front().contents == "the tests") throw std::bad_alloc();
+    return compile(request);
+  };
+  CellRunner runner = this->runner(world);
   Submission s = submission("a");
   s.test_source = "the tests";
   CellResult cell = runner.check(spec_, s);

@@ -1,65 +1,133 @@
 #include "run/own_tests.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "fake_world.h"
 #include "util/files.h"
+#include "util/sha256.h"
 
 namespace assay::run {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::ElementsAre;
+using ::testing::Contains;
+using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
-// A challenge of naive, par and one wrong example, each of whose text is its name. What is linked has
-// the name of its implementation.
+// A challenge of one function, with naive, par and one wrong example, each of whose text is its name. The compiler is
+// not real: assembly holds the name of its source, and a library a number for each slot of its switchboard. Workers are
+// known by whose functions are in force: "naive 0" and "naive 1" are the twins.
 class OwnTestsTest : public ::testing::Test {
  protected:
   OwnTestsTest()
       : folder_(fs::temp_directory_path() / ("assay-own-tests-" + std::to_string(::getpid()))) {
     fs::create_directories(folder_ / "examples");
     spec_.directory = folder_;
+    spec_.required_symbols = {"copy"};
     for (const char* name : {"naive", "par"}) write(std::string(name) + ".cpp", name);
     write("abi.h", "");
     write("examples/wrong_a.cpp", "// fails: basic\nwrong_a");
     write("examples/slow_b.cpp", "// slow: basic\nslow_b");
     world_.compile = [this](const BuildRequest& request) { return built(request); };
-    world_.libraries["wrong_a"].self_test.status = 7;
+    both("wrong_a", {.status = 7});
   }
   ~OwnTestsTest() override { fs::remove_all(folder_); }
 
   void write(const std::string& file, const std::string& text) const {
     write_file_atomically(folder_ / file, text);
   }
-  BuildResult built(const BuildRequest& request) const {
+  void both(const std::string& subject, const Outcome& outcome) {
+    for (const char* twin : {" 0", " 1"}) world_.libraries[subject + twin].self_test = outcome;
+  }
+
+  BuildResult built(const BuildRequest& request) {
+    requests_.push_back(request);
     BuildResult result;
-    const std::string text =
-        request.objects.empty() ? request.sources.at(0).contents : request.objects.at(0).string();
-    result.library = text.substr(text.find('\n') + 1);
-    if (does_not_build_ == result.library.string() + (request.object ? ".o" : ".so")) {
+    std::string text = request.sources.at(0).contents;
+    std::string name = text.substr(text.find('\n') + 1);
+    if (request.assembly) {
+      text = fmt::format("\t.text\n\t.string\t\"{}\"\ncopy:\n\tret\n", name);
+    } else if (request.object && name != "the tests") {
+      name = "twin";
+    } else if (!request.objects.empty()) {
+      name = "linked";
+      text = linked(request, text);
+    }
+    if (does_not_build_ == name) {
       result.record.verdict = Verdict::build_error;
       result.record.log = "error: no";
     }
+    result.library = folder_ / fmt::format("product-{}", ++products_);
+    write_file_atomically(result.library, text);
     return result;
   }
-  std::vector<Mutant> run() {
+
+  // The mark, a word for the function in force, and 1000 for the first slot, 2000 for the second ...
+  std::string linked(const BuildRequest& request, const std::string& board) {
+    const std::size_t mark = board.find("board_") + 6;
+    std::string bytes;
+    for (std::size_t i = 0; i < 64; i += 2)
+      bytes += static_cast<char>(std::stoi(board.substr(mark + i, 2), nullptr, 16));
+    bytes += std::string(4, '\0');
+    slots_.clear();
+    for (std::size_t at = 0; (at = board.find("\t.long\t", at)) != std::string::npos; ++at) {
+      const std::string name = board.substr(at + 7, board.find(" - .", at) - at - 7);
+      slots_.push_back(whose(request, name));
+      const auto distance =
+          static_cast<std::int32_t>(1000 * slots_.size()) - static_cast<std::int32_t>(bytes.size());
+      bytes.append(reinterpret_cast<const char*>(&distance), sizeof distance);
+    }
+    return bytes;
+  }
+  // The subject whose object defines that name, and which of its twins.
+  static std::string whose(const BuildRequest& request, const std::string& name) {
+    for (const fs::path& object : request.objects) {
+      const std::string text = read_file(object);
+      if (text.find(".globl\t" + name + "\n") == std::string::npos) continue;
+      const std::size_t begin = text.find('"') + 1;
+      return text.substr(begin, text.find('"', begin) - begin) +
+             (text.find("_body_") == std::string::npos ? " 0" : " 1");
+    }
+    return "nobody";
+  }
+  std::string in_force(const fs::path& library) const {
+    std::int32_t distance = 0;
+    std::memcpy(&distance, read_file(library).data() + 32, sizeof distance);
+    return slots_.at(static_cast<std::size_t>((distance + 32) / 1000 - 1));
+  }
+
+  std::vector<Mutant> run(std::uint64_t seed = 1) {
     WorkerSettings settings;
     settings.spec = &spec_;
-    return run_own_tests(world_.world(), spec_, settings, "the tests", 1);
+    World world = world_.world();
+    const WorkerFactory make = world.make_worker;
+    world.make_worker = [this, make](const WorkerSettings& given, Arena& input, std::size_t bytes,
+                                     Arena* device) {
+      WorkerSettings known = given;
+      known.library = in_force(given.library);
+      return make(known, input, bytes, device);
+    };
+    return run_own_tests(world, spec_, settings, "the tests", seed, 1);
   }
 
   fs::path folder_;
   testing::FakeWorld world_;
   ChallengeSpec spec_ = testing::spec_with({testing::case_spec("basic")});
   std::string does_not_build_;
+  std::vector<BuildRequest> requests_;
+  std::vector<std::string> slots_;
+  int products_ = 0;
 };
 
-TEST_F(OwnTestsTest, AreTriedOnNaiveParAndEveryWrongExample) {
+TEST_F(OwnTestsTest, AreTriedOnBothTwinsOfNaiveParAndEveryWrongExample) {
   const auto mutants = run();
   ASSERT_EQ(mutants.size(), 3u);
   EXPECT_EQ(mutants[0].subject, "naive");
@@ -72,18 +140,42 @@ TEST_F(OwnTestsTest, AreTriedOnNaiveParAndEveryWrongExample) {
   EXPECT_EQ(mutants[2].verdict, TestVerdict::rejected);
   EXPECT_EQ(mutants[2].reason, "returned 7");
   EXPECT_TRUE(mutants[2].judged_rightly());
+  EXPECT_THAT(world_.entries("test"),
+              UnorderedElementsAre("test naive 0", "test naive 1", "test par 0", "test par 1",
+                                   "test wrong_a 0", "test wrong_a 1"));
 }
 
 TEST_F(OwnTestsTest, OnesThatAcceptEverythingMissTheWrongExample) {
-  world_.libraries["wrong_a"].self_test.status = 0;
+  both("wrong_a", {});
   const auto mutants = run();
   EXPECT_EQ(mutants[2].verdict, TestVerdict::accepted);
   EXPECT_FALSE(mutants[2].judged_rightly());
 }
 
+TEST_F(OwnTestsTest, ThatTellTwinsApartGoBySomethingElseThanBehaviour) {
+  world_.libraries["wrong_a 1"].self_test = {};
+  std::vector<TestVerdict> verdicts;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) verdicts.push_back(run(seed)[2].verdict);
+  // The twin that is tried first may be the one that they accept, which is a miss.
+  EXPECT_THAT(verdicts, Contains(TestVerdict::inconsistent));
+  EXPECT_THAT(verdicts, Contains(TestVerdict::accepted));
+  EXPECT_THAT(verdicts, ::testing::Not(Contains(TestVerdict::rejected)));
+}
+
+TEST_F(OwnTestsTest, ThatRejectOneTwinOfACorrectOneAreWrongAboutIt) {
+  world_.libraries["par 1"].self_test = {.status = 1};
+  EXPECT_FALSE(run()[1].judged_rightly());
+}
+
+TEST_F(OwnTestsTest, SayWhatTheyPrinted) {
+  both("par", {.detail = "; its output ends: row 3 is off", .status = 2});
+  EXPECT_EQ(run()[1].reason, "returned 2; its output ends: row 3 is off");
+}
+
 TEST_F(OwnTestsTest, ACrashUnderTheTestsIsARejection) {
-  world_.libraries["par"].self_test = {.verdict = Verdict::runtime_error, .detail = "SIGSEGV"};
-  world_.libraries["wrong_a"].load = {.verdict = Verdict::load_error, .detail = "no symbol"};
+  both("par", {.verdict = Verdict::runtime_error, .detail = "SIGSEGV"});
+  for (const char* twin : {"wrong_a 0", "wrong_a 1"})
+    world_.libraries[twin].load = {.verdict = Verdict::load_error, .detail = "no symbol"};
   const auto mutants = run();
   EXPECT_EQ(mutants[1].verdict, TestVerdict::rejected);
   EXPECT_EQ(mutants[1].reason, "SIGSEGV");
@@ -92,7 +184,7 @@ TEST_F(OwnTestsTest, ACrashUnderTheTestsIsARejection) {
 }
 
 TEST_F(OwnTestsTest, TestsThatDoNotCompileAcceptAndRejectNothing) {
-  does_not_build_ = "the tests.o";
+  does_not_build_ = "the tests";
   for (const Mutant& m : run()) {
     EXPECT_EQ(m.verdict, TestVerdict::not_built) << m.subject;
     EXPECT_EQ(m.reason, "error: no");
@@ -101,26 +193,42 @@ TEST_F(OwnTestsTest, TestsThatDoNotCompileAcceptAndRejectNothing) {
 }
 
 TEST_F(OwnTestsTest, WhatCannotBeLinkedIsTheTestsFault) {
-  does_not_build_ = "par.so";
-  EXPECT_EQ(run()[1].verdict, TestVerdict::not_built);
+  does_not_build_ = "linked";
+  for (const Mutant& m : run()) EXPECT_EQ(m.verdict, TestVerdict::not_built) << m.subject;
 }
 
 TEST_F(OwnTestsTest, AnImplementationThatDoesNotCompileIsOurs) {
-  does_not_build_ = "wrong_a.o";
+  does_not_build_ = "wrong_a";
   const auto mutants = run();
   EXPECT_EQ(mutants[0].verdict, TestVerdict::accepted);
   EXPECT_EQ(mutants[2].verdict, TestVerdict::not_run);
 }
 
-TEST_F(OwnTestsTest, TheirImplementationsHaveTheSameNameWhoeverTheyAre) {
-  std::vector<std::string> names;
-  world_.compile = [&](const BuildRequest& request) {
-    if (request.object) names.push_back(request.sources.at(0).name);
-    return built(request);
-  };
+TEST_F(OwnTestsTest, MeetAllImplementationsInOneLibraryThatShowsOnlyTheAbi) {
   run();
-  EXPECT_THAT(names, ElementsAre("test.cpp", "implementation.cpp", "implementation.cpp",
-                                 "implementation.cpp"));
+  std::size_t links = 0;
+  for (const BuildRequest& request : requests_) {
+    if (request.objects.empty()) continue;
+    ++links;
+    EXPECT_EQ(request.objects.size(), 7u) << "the tests and two twins of three";
+    EXPECT_THAT(request.exports, UnorderedElementsAre("copy", "assay_self_test"));
+  }
+  EXPECT_EQ(links, 1u);
+}
+
+TEST_F(OwnTestsTest, TheOrderChangesFromRunToRun) {
+  std::vector<std::vector<std::string>> orders;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    run(seed);
+    orders.push_back(slots_);
+  }
+  EXPECT_THAT(orders, ::testing::Not(Each(orders.front())));
+}
+
+TEST_F(OwnTestsTest, LeaveNoLibraryBehind) {
+  run();
+  for (const auto& entry : fs::directory_iterator(folder_))
+    EXPECT_FALSE(entry.path().filename().string().starts_with("tests-")) << entry.path();
 }
 
 }  // namespace
