@@ -38,13 +38,9 @@ constexpr const char* kFooter =
     "         the working directory\n"
     "  CACHE  what was compiled: ROOT/.cache, or with an installation\n"
     "         $XDG_CACHE_HOME/assay (~/.cache/assay)\n"
-    "
-Exit status: 0 done (whatever the grades), 1 a --check, selftest or attack failed, 2 usage
-"
-    "or harness error, 130, 143 or 129 ended early and cleanly by Ctrl-C (SIGINT), SIGTERM or
-"
-    "SIGHUP, 141 nobody reads the output.
-";
+    "\nExit status: 0 done (whatever the grades), 1 a --check, selftest or attack failed, 2 usage\n"
+    "or harness error, 130, 143 or 129 ended early and cleanly by Ctrl-C (SIGINT), SIGTERM or\n"
+    "SIGHUP, 141 nobody reads the output.\n";
 
 // `assay sim PROGRAM -- ARGS`: how many arguments come before the `--`.
 int own_arguments(int argc, char** argv) {

@@ -73,9 +73,9 @@ struct BuildRecord {
 // What a submission's own tests made of an implementation that is known to be right or wrong.
 enum class TestVerdict : std::uint8_t {
   accepted,
-  rejected,   // by the tests' word, or it crashed under them
-  not_built,  // the tests, or the two together, do not compile
-  not_run,    // the harness could not; says why
+  rejected,      // by the tests' word, or it crashed under them
+  not_built,     // the tests, or the two together, do not compile
+  not_run,       // the harness could not; says why
   inconsistent,  // accepted one of two twins that behave alike, and rejected the other
 };
 

@@ -79,7 +79,8 @@ class Session {
 
   // Whose memory or speed must not hang on the cases before.
   static bool needs_fresh_worker(const CaseSpec& spec) {
-    return spec.group == CaseGroup::resource || spec.group == CaseGroup::timed || spec.deterministic;
+    return spec.group == CaseGroup::resource || spec.group == CaseGroup::timed ||
+           spec.deterministic;
   }
 
   CaseResult not_run(const PlannedCase& planned, Verdict verdict, std::string detail) const {
