@@ -258,7 +258,7 @@ TEST_F(BuilderTest, AFullDiskIsAFaultOfTheHarness) {
     FAIL() << code(result.record.verdict) << result.record.log;
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), HasSubstr(folder.string()));
-    EXPECT_THAT(e.what(), HasSubstr("free"));
+    EXPECT_THAT(e.what(), HasSubstr("No space left"));
   }
 }
 

@@ -504,7 +504,8 @@ class Storage(Case):
             self.assertIn(str(cache), self.show("bob"))
             self.assertEqual(self.entry("alice")["score"]["verdict"], "OK")
             (cache / "filler2.tmp").write_bytes(b"x" * self.free_bytes(cache))
-            self.assertIn(str(cache), self.run_all("--cache", cache, expect=2))
+            self.run_all("--cache", cache)  # without any room the work is done elsewhere
+            self.assertEqual(self.entry("bob")["score"]["verdict"], "OK")
         finally:
             subprocess.run(["umount", "-l", cache], check=True)
 
