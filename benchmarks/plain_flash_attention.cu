@@ -1,6 +1,6 @@
-// Flash attention forward for D = 64 in its plainest form: a thread has one query and its output in registers, keys and
-// values pass through shared memory in tiles that all threads of the block read together. Rows begin on 16 bytes.
-// For sim_against_cpp.
+// Flash attention forward for D = 64 in its plainest form: a thread has one query and its output in
+// registers, keys and values pass through shared memory in tiles that all threads of the block read
+// together. Rows begin on 16 bytes. For sim_against_cpp.
 #include <cmath>
 
 #include "abi.h"

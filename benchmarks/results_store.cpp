@@ -1,7 +1,7 @@
 // What a results folder costs as it grows: 1,250 models with an answer to each of 8 challenges.
 //
 //   - adding a cell, on disk when done, when the board has 100, 1,000 and 10,000
-//   - loading the board, and making the rankings from it
+//   - loading the board, and making the rankings and the analysis from it
 //   - peak memory of all that
 //
 // The evidence of a cell is as large as that of the shipped board is on average, about 93 kB. Exit
@@ -15,15 +15,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <random>
 #include <span>
 #include <vector>
 
-#include "../tests/grade/samples.h"
 #include "cli/context.h"
 #include "grade/evidence.h"
-#include "grade/grade.h"
+#include "invented_board.h"
 #include "measure/statistics.h"
+#include "report/analysis.h"
 #include "report/rankings.h"
 #include "store/result_store.h"
 #include "util/files.h"
@@ -36,93 +35,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kMostSecondsToAdd = 0.05, kMostSecondsToLoad = 1, kMostSecondsToReport = 3;
 constexpr double kMostMemory = 1 << 30;
-constexpr int kCases = 80, kTimedCases = 3, kRepetitions = 230, kExamples = 40;
 constexpr std::size_t kSampled = 100;  // cells at the end of each size
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
-
-class Generator {
- public:
-  explicit Generator(std::vector<ChallengeSpec> specs) : specs_(std::move(specs)) {}
-
-  // Cell number i, model by model.
-  BoardEntry entry(std::size_t i) {
-    const ChallengeSpec& challenge = specs_[i % specs_.size()];
-    BoardEntry e;
-    e.cell = cell(fmt::format("model-{:04}", i / specs_.size()), challenge);
-    e.score = score();
-    e.assay_version = "0.1.0";
-    e.assay_commit = "0123456789";
-    e.machine = testing::sample_machine();
-    return e;
-  }
-
-  const std::vector<ChallengeSpec>& specs() const { return specs_; }
-
- private:
-  double noise() { return std::uniform_real_distribution<>(0, 1)(random_); }
-
-  CellResult cell(const std::string& model, const ChallengeSpec& spec) {
-    CellResult c = testing::sample_cell(testing::sample_spec(), model);
-    c.key.challenge = spec.name;
-    c.spec_hash = spec.hash;
-    c.build.source_hash = std::string(64, 'a');
-    c.build.command = std::string(220, 'g');
-    c.cases.assign(kCases, c.cases.front());
-    for (int i = 0; i < kCases; ++i) c.cases[static_cast<std::size_t>(i)] = correctness(i);
-    for (int i = 0; i < kTimedCases; ++i) c.cases.push_back(timed(i));
-    c.mutants.assign(kExamples, c.mutants.front());
-    for (Mutant& m : c.mutants) m.reason = std::string(60, 'r');
-    return c;
-  }
-
-  CaseResult correctness(int i) {
-    CaseResult r;
-    r.name = fmt::format("case_with_a_name_{}", i);
-    r.verdict = Verdict::ok;
-    r.seed = random_();
-    r.shape = "B=1 H=2 N=192 D=128 causal";
-    r.error = noise();
-    r.bound = noise();
-    r.accuracy = noise();
-    r.seconds = noise();
-    r.metrics = {{"scratch_bytes", noise()}, {"rows_over_fewest", noise()}};
-    return r;
-  }
-
-  CaseResult timed(int i) {
-    CaseResult r;
-    r.name = fmt::format("timed_{}", i);
-    r.group = CaseGroup::timed;
-    r.verdict = Verdict::ok;
-    for (int n = 0; n < kRepetitions; ++n) r.samples.push_back({noise(), noise(), noise()});
-    return r;
-  }
-
-  // Reasons as long as those on the shipped board.
-  Score score() {
-    Score s;
-    s.verdict = Verdict::ok;
-    s.total = 100 * noise();
-    s.interval = {*s.total - noise(), *s.total + noise()};
-    s.letter = letter(*s.total);
-    for (const char* name :
-         {"correctness", "accuracy", "performance", "resources", "completeness", "tests"}) {
-      const double points = 10 * noise();
-      s.dimensions.push_back({name, points, 10, {points, points}, std::string(100, 'w')});
-    }
-    for (int i = 0; i < kTimedCases; ++i) {
-      s.speeds.push_back(
-          {fmt::format("timed_{}", i), noise(), {noise(), noise()}, noise(), noise()});
-    }
-    return s;
-  }
-
-  std::vector<ChallengeSpec> specs_;
-  std::mt19937_64 random_{42};
-};
 
 bool within(const char* what, double value, double most) {
   if (value <= most) return true;
@@ -137,7 +54,7 @@ void print_curve_point(std::size_t size, std::span<const double> seconds) {
 }
 
 // The 99th percentile at the largest size.
-double add_cells(const fs::path& folder, Generator& generator,
+double add_cells(const fs::path& folder, bench::InventedBoard& generator,
                  const std::vector<std::size_t>& sizes) {
   store::ResultStore store(folder);
   store::RunStart run;
@@ -169,7 +86,7 @@ double peak_memory() {
 }
 
 int measure(const fs::path& folder, const std::vector<std::size_t>& sizes, bool judged) {
-  Generator generator(cli::load_specs(cli::find_context("")));
+  bench::InventedBoard generator(cli::load_specs(cli::find_context("")));
   fmt::print("evidence of a cell: {:.1f} kB\n",
              1e-3 * static_cast<double>(evidence_text({"benchmark", generator.entry(0)}).size()));
   const double add = add_cells(folder, generator, sizes);
@@ -177,8 +94,10 @@ int measure(const fs::path& folder, const std::vector<std::size_t>& sizes, bool 
   const Scoreboard board = store::read_board(folder);
   const double load = seconds_since(start);
   start = Clock::now();
-  const std::size_t rankings = ranking_section(board, generator.specs()).size() +
-                               rankings_document(board, generator.specs()).size();
+  std::size_t rankings = ranking_section(board, generator.specs()).size() +
+                         rankings_document(board, generator.specs()).size();
+  for (const auto& [path, page] : report::analysis_pages(board, generator.specs()))
+    rankings += page.size();
   const double report = seconds_since(start);
   const double memory = peak_memory();
   fmt::print(

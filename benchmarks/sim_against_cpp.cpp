@@ -1,7 +1,8 @@
-// How long the simulator takes beside a plain C++ program for the same work: the answers of one model to the timed
-// cases at the shapes of the simulator, submission.cu on one thread of the simulator with all its checks and counters,
-// submission.cpp on one thread of the CPU with cold caches. Both in one run; medians.
-// Build: ninja -C build sim_against_cpp. Usage: sim_against_cpp --help.
+// How long the simulator takes beside a plain C++ program for the same work: the answers of one
+// model to the timed cases at the shapes of the simulator, submission.cu on one thread of the
+// simulator with all its checks and counters, submission.cpp on one thread of the CPU with cold
+// caches. Both in one run; medians. Build: ninja -C build sim_against_cpp. Usage: sim_against_cpp
+// --help.
 #include <dlfcn.h>
 #include <fmt/format.h>
 

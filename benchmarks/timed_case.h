@@ -24,7 +24,8 @@ class TimedCase {
   std::optional<LeastWork> least_work() const { return challenge_.least_work(spec_, plan_); }
 
   // Runs all phases of the case with an implementation (a handle of dlopen) and returns the seconds
-  // of the timed one without callbacks, cold caches before it. Throws Error unless the status is the expected one.
+  // of the timed one without callbacks, cold caches before it. Throws Error unless the status is
+  // the expected one.
   double run(void* library, int threads);
 
   // Poisons the outputs and runs the phases before the timed one.

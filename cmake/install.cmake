@@ -6,12 +6,14 @@
 include(GNUInstallDirs)
 
 install(TARGETS assay RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES challenges/spec.schema.json challenges/scoreboard.schema.json
+install(FILES challenges/check.schema.json challenges/entrant.schema.json challenges/grade.schema.json
+  challenges/public.schema.json challenges/scoreboard.schema.json challenges/spec.schema.json
   DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges)
-install(FILES challenges/shared/prompt_cuda.md DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges/shared)
+install(FILES challenges/shared/prompt_cuda.md challenges/shared/prompt_rules.md challenges/shared/prompt_tests.md
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges/shared)
 foreach(name ${challenges})
   install(DIRECTORY challenges/${name} DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges
-    FILES_MATCHING REGEX "/(spec\\.json|prompt[^/]*\\.md|[^/]*\\.h|(naive|par)\\.(cpp|cu)|examples/.*)$")
+    FILES_MATCHING REGEX "/((spec|public)\\.json|prompt[^/]*\\.md|[^/]*\\.h|(naive|par)\\.(cpp|cu)|examples/.*)$")
 endforeach()
 install(DIRECTORY include DESTINATION ${CMAKE_INSTALL_DATADIR}/assay)
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -64,6 +64,7 @@ seed() {
         cp "$spec" "$corpus/$(basename "$(dirname "$spec")")"
       done
       ;;
+    published) cp results/published/*.json "$corpus/" ;;
     board | evidence | run_record) python3 tests/fuzz/small_results.py "$target" results "$corpus" ;;
   esac
 }

@@ -7,8 +7,10 @@
 #include <csignal>
 #include <cstdio>
 #include <new>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "cli/context.h"
 #include "cli/output.h"
@@ -28,6 +30,7 @@ constexpr const char* kFooter =
     "  assay run                                  everything in submissions/\n"
     "  assay run --model textbook --quick         a smoke run of one model\n"
     "  assay show textbook CHALLENGE              why this score\n"
+    "  assay check answer.cpp                     is it right, on public cases, in seconds\n"
     "  assay report                               write the rankings: README.md and RANKINGS.md\n"
     "  assay sim softmax.cu                       run a CUDA program on a simulated GPU\n"
     "\nWhere things lie:\n"
@@ -38,15 +41,19 @@ constexpr const char* kFooter =
     "         the working directory\n"
     "  CACHE  what was compiled: ROOT/.cache, or with an installation\n"
     "         $XDG_CACHE_HOME/assay (~/.cache/assay)\n"
-    "\nExit status: 0 done (whatever the grades), 1 a --check, selftest or attack failed, 2 usage\n"
-    "or harness error, 130, 143 or 129 ended early and cleanly by Ctrl-C (SIGINT), SIGTERM or\n"
-    "SIGHUP, 141 nobody reads the output.\n";
+    "\nExit status: 0 done (whatever the grades), 1 a --check, check, selftest, attack or fuzz\n"
+    "failed, 2 usage or harness error, 130, 143 or 129 ended early and cleanly by Ctrl-C "
+    "(SIGINT),\n"
+    "SIGTERM or SIGHUP, 141 nobody reads the output.\n";
 
-// `assay sim PROGRAM -- ARGS`: how many arguments come before the `--`.
+// `assay sim PROGRAM -- ARGS`, `assay solve -- COMMAND`: how many arguments come before the `--`.
 int own_arguments(int argc, char** argv) {
-  const std::string_view sim = "sim", mark = "--";
-  return static_cast<int>(std::find(std::find(argv + 1, argv + argc, sim), argv + argc, mark) -
-                          argv);
+  const auto passes_on = [](const std::string_view word) {
+    return word == "sim" || word == "solve";
+  };
+  const std::string_view mark = "--";
+  return static_cast<int>(
+      std::find(std::find_if(argv + 1, argv + argc, passes_on), argv + argc, mark) - argv);
 }
 
 // A package is compiled for the processors of the last ten years; others would end it by SIGILL.
@@ -67,19 +74,33 @@ int parse_and_run(int argc, char** argv) {
   std::string root;
   app.add_option("--root", root, "folder that holds challenges/ and submissions/")
       ->envname("ASSAY_ROOT");
+  const int own = own_arguments(argc, argv);
+  const std::vector<std::string> rest(argv + std::min(own + 1, argc), argv + argc);
   cli::Action action;
   cli::add_run(app, action);
   cli::add_rerun(app, action);
+  cli::add_check(app, action);
+  cli::add_grade(app, action);
   cli::add_report(app, action);
   cli::add_show(app, action);
+  cli::add_board(app, action);
+  cli::add_compare(app, action);
+  cli::add_diff(app, action);
   cli::add_merge(app, action);
   cli::add_remove(app, action);
+  cli::add_export(app, action);
+  cli::add_import(app, action);
   cli::add_list(app, action);
+  cli::add_prompt(app, action);
+  cli::add_deploy(app, action);
+  cli::add_add(app, action);
+  cli::add_ask(app, action);
+  cli::add_solve(app, action, rest);
   cli::add_doctor(app, action);
   cli::add_selftest(app, action);
+  cli::add_fuzz(app, action);
   cli::add_attack(app, action);
-  const int own = own_arguments(argc, argv);
-  cli::add_sim(app, action, {argv + std::min(own + 1, argc), argv + argc});
+  cli::add_sim(app, action, rest);
   cli::add_descriptions(app);
   app.footer(kFooter);  // now, for commands inherit what stands before
   try {

@@ -81,12 +81,14 @@ typedef struct {
 /* seq [B, K, max_new], -1 behind the end of a beam and for all of a beam that does not exist; len,
  * acc, score, finished (0 or 1) [B, K], written for the n_out[b] <= K beams that exist; n_out [B].
  *
- * max_new = 0 gives one beam without tokens an item, acc and score 0, and no call of the model.
+ * max_new = 0 gives one beam without tokens an item (one for each of its groups), acc and score 0,
+ * and no call of the model.
  * ASSAY_EINVAL, outputs untouched: a wrong size, a value outside its range, NULL for lm, step or an
  * array that should hold something. ASSAY_ENOTSUP: an optional feature that is left out.
  *
  * With keep_finished an item may be given up as soon as no continuation can change its answer:
- * log-probabilities are not positive. That saves calls (optional). */
+ * log-probabilities are not positive (where logits give one a rounding above 0, that decides
+ * nothing). That saves calls (optional). */
 int beam_search(assay_ctx*, const bs_params*, const assay_lm*, int32_t* seq, int32_t* len,
                 double* acc, double* score, int32_t* finished, int32_t* n_out);
 

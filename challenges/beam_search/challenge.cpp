@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "trusted.h"
 
 namespace assay::beam_search {
@@ -77,6 +79,17 @@ void read_options(const json& j, Shape& s) {
   s.patience = j.value("patience", 0.0);
 }
 
+// Whether a seed can be found that leaves no decision to rounding: equal sums are no ties where
+// scores of different lengths or logits are compared, and of many decisions some are close.
+bool decidable(const json& params, std::int64_t beams) {
+  const json& model = params.at("model");
+  const bool ties = model.contains("coarse") || model.contains("equal");
+  const bool logits = params.at("logits"), inexact = model.value("inexact", false);
+  const bool penalised = params.at("eos") != -1 && params.at("alpha") != 0.0;
+  if (logits) return !ties && beams <= 48;
+  return !(penalised || inexact) || (!ties && beams <= 1000);
+}
+
 }  // namespace
 
 Shape shape_of(const CaseSpec& spec) {
@@ -107,6 +120,47 @@ Shape shape_of(const CaseSpec& spec) {
 
 class BeamSearch final : public Challenge {
  public:
+  std::optional<DrawnCase> drawn(const json& draw) const override {
+    DrawnCase c{draw};
+    json& params = c.params;
+    const json wrong = params.at("invalid"), model = params.at("model");
+    params.erase("invalid");
+    const std::int64_t B = params.at("B"), K = params.at("K"), V = params.at("V"),
+                       max_new = params.at("max_new");
+    const std::string eos = params.at("eos");
+    params["eos"] = eos == "none" ? -1 : eos == "first" ? 0 : eos == "middle" ? V / 2 : V - 1;
+    constexpr std::int64_t kMostValues = 1 << 21;
+    if (B * K * V * std::max<std::int64_t>(max_new, 1) > kMostValues) return std::nullopt;
+    if (eos == "none" && (model.contains("eos_rate") || model.contains("end_at")))
+      return std::nullopt;
+    if (!decidable(params, B * K * max_new)) return std::nullopt;
+    if (params.at("logits") == false) params["model"].erase("offset");
+    json options = params.at("options");
+    params.erase("options");
+    if (!options.empty()) {
+      if (options.contains("groups") && K % options.at("groups").get<std::int64_t>() != 0)
+        return std::nullopt;
+      if (options.contains("bad") && V < 2) return std::nullopt;  // its tokens are 0 and 1
+      if (options.contains("patience")) params["keep_finished"] = 1;
+      params["options"] = options;
+    }
+    if (wrong.empty()) return c;
+
+    // An array without items or steps may be NULL.
+    const std::string null = wrong.value("null", "");
+    if (B == 0 || (null == "seq" && max_new == 0)) return std::nullopt;
+    if (null.empty()) {
+      params["override"] = wrong;
+      if (wrong.contains("eos")) params["override"]["eos"] = wrong.at("eos") == "V" ? V : -2;
+    } else {
+      params["null"] = {null};
+      // Without a token of a prompt there is no array of them.
+      if (null == "prompt" && params.at("prompts") == json::array({0})) return std::nullopt;
+    }
+    c.expect_status = ASSAY_EINVAL;
+    return c;
+  }
+
   CasePlan plan(const CaseSpec& spec) const override {
     const Shape s = shape_of(spec);
     CasePlan plan;

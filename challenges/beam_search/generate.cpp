@@ -105,6 +105,8 @@ void generate_inputs(const CaseSpec& spec, const Shape& s, const Seeds& seeds,
   for (std::size_t b = 0; b < lengths.size(); ++b) {
     lengths[b] = static_cast<std::int32_t>(s.prompt_start[b + 1] - s.prompt_start[b]);
   }
+  const json wrong = spec.params.value("override", json::object());
+  if (wrong.contains("prompt_len") && !lengths.empty()) lengths.back() = wrong.at("prompt_len");
   std::copy_n(s.prompt_start.begin(), s.B, buffers[kPromptStart].as<std::int64_t>());
   for (std::int32_t& token : buffers[kPrompt].span<std::int32_t>()) {
     token = static_cast<std::int32_t>(random.below(s.V));

@@ -1,7 +1,7 @@
 // The harness's language models, and the server that answers for them. A model is a function of the
-// item and the tokens so far, held as a state: a keyed hash, or the text itself for scripted models.
-// Of a state a submission sees a row and an id, each drawn from another keyed hash: whoever finds out
-// what a row was drawn from knows that row, which he has been given, and no other.
+// item and the tokens so far, held as a state: a keyed hash, or the text itself for scripted
+// models. Of a state a submission sees a row and an id, each drawn from another keyed hash: whoever
+// finds out what a row was drawn from knows that row, which he has been given, and no other.
 #pragma once
 
 #include <algorithm>

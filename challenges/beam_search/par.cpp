@@ -44,6 +44,9 @@ bool valid(const bs_params* p, const assay_lm* lm, const Outputs& to) {
   if (p->keep_finished < 0 || p->keep_finished > 1 || lm->kind < 0 || lm->kind > 1) return false;
   if (p->B == 0) return true;
   if (p->prompt_len == nullptr || p->prompt == nullptr) return false;
+  for (std::int32_t b = 0; b < p->B; ++b) {
+    if (p->prompt_len[b] < 0) return false;
+  }
   if (p->max_new > 0 && to.seq == nullptr) return false;
   return to.len != nullptr && to.acc != nullptr && to.score != nullptr && to.finished != nullptr &&
          to.n_out != nullptr;

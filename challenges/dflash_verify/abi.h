@@ -10,9 +10,10 @@
  * decreases. ASSAY_EINVAL everywhere, outputs untouched: an invalid tree, B < 0, P[b] < 1, a NULL
  * array that should hold something, or a parameter outside its range. n_b = 0 and B = 0 are legal.
  *
- * On a device: logits, distributions, uniform, q, o, lse, caches, and what dv_mask and dv_full_mask write are device
- * memory; trees, lengths, tokens, arrays of pointers, structs, and what dv_accept and dv_generate write are host
- * memory, as is what a dv_model is given and gives, but for the logits of verify, which may be either. */
+ * On a device: logits, distributions, uniform, q, o, lse, caches, and what dv_mask and dv_full_mask
+ * write are device memory; trees, lengths, tokens, arrays of pointers, structs, and what dv_accept
+ * and dv_generate write are host memory, as is what a dv_model is given and gives, but for the
+ * logits of verify, which may be either. */
 #ifndef DFLASH_VERIFY_ABI_H
 #define DFLASH_VERIFY_ABI_H
 
@@ -25,20 +26,22 @@ extern "C" {
 
 /* Who sees whom. bits [Ntot, ldm]: bit j%64 of word j/64 of a node's row is set if j is the node or
  * one of its ancestors; all ldm words of a row are written. 64*ldm >= every n_b, else ASSAY_EINVAL.
- * depth [Ntot], pos [Ntot] = P[b] + depth - 1, the position that the token would have in the text. */
+ * depth [Ntot], pos [Ntot] = P[b] + depth - 1, the position that the token would have in the text.
+ * */
 int dv_mask(assay_ctx*, int32_t B, const int64_t* P, const int64_t* cu, const int32_t* parent,
             int64_t ldm, uint64_t* bits, int32_t* depth, int64_t* pos);
 
-/* The whole attention mask of one item, M [P+n, P+n] of 0 and 1, M[row][column]: prefix rows are causal and see
- * no node; node rows see all of the prefix, their ancestors and themselves. */
+/* The whole attention mask of one item, M [P+n, P+n] of 0 and 1, M[row][column]: prefix rows are
+ * causal and see no node; node rows see all of the prefix, their ancestors and themselves. */
 int dv_full_mask(assay_ctx*, int64_t P, int64_t n, const int32_t* parent, uint8_t* M);
 
 /* Attention of the tree's nodes. Of fa_params: B, Hq, Hkv, D, Dv (= D), dtype (of q, k, v, o),
- * scale and math are used; the rest is ignored. q, o [Ntot, Hq, D]; kc[b], vc[b] [P[b]+n_b, Hkv, D],
- * the prefix first, then the nodes in order; lse [Ntot, Hq] (natural logarithm) or NULL. Query head
- * h reads key head h / (Hq / Hkv). A node sees what dv_mask says plus the whole prefix; keys and
- * values that it does not see have no influence whatever they hold, NaN included.
- * Required: ASSAY_F32 with D = 32, 64, 128. Optional: ASSAY_BF16; every other D in 1 .. 256. */
+ * scale and math are used; the rest is ignored. q, o [Ntot, Hq, D]; kc[b], vc[b] [P[b]+n_b, Hkv,
+ * D], the prefix first, then the nodes in order; lse [Ntot, Hq] (natural logarithm) or NULL. Query
+ * head h reads key head h / (Hq / Hkv). A node sees what dv_mask says plus the whole prefix; keys
+ * and values that it does not see have no influence whatever they hold, NaN included. Required:
+ * ASSAY_F32 with D = 32, 64, 128. Optional: ASSAY_BF16; every other D in 1 .. 256. No other D is
+ * asked for. */
 int dv_attention(assay_ctx*, const fa_params*, const int64_t* P, const int64_t* cu,
                  const int32_t* parent, const void* q, const void* const* kc, const void* const* vc,
                  void* o, float* lse);
@@ -64,9 +67,11 @@ typedef struct {
 /* Which drafted tokens the target model confirms, and the token that follows them.
  *
  * token [Ntot]; root_logits [B, V]: the model's logits after the prefix (position P-1); node_logits
- * [Ntot, V]: those after each node. eos [B] (-1: none) or NULL: no end of sequence; budget [B] >= 0:
- * most tokens that the item may emit, or NULL: no limit. acc_node [Ntot]: item b's accepted nodes in
- * order from cu[b] on, then -1 up to cu[b+1]; n_acc [B] how many; bonus [B] the last token, or -1.
+ * [Ntot, V]: those after each node. eos [B] (-1: none; a value that is no
+ * token never comes) or NULL: no end of sequence; budget [B] >=
+ * 0: most tokens that the item may emit, or NULL: no limit. acc_node [Ntot]: item b's accepted
+ * nodes in order from cu[b] on, then -1 up to cu[b+1]; n_acc [B] how many; bonus [B] the last
+ * token, or -1.
  *
  * Per item, starting at the root of all with its logits root_logits, until it stops:
  *   the budget is used up: stop without a bonus (before any logits are read);
@@ -105,7 +110,7 @@ typedef struct {
   void* user;        /* first argument of every function */
 
   /* Proposes *n (0 .. max_nodes) nodes that continue `prefix`; writes parent and token, which have
-   * room for max_nodes. The prefix is the whole text so far. */
+   * room for max_nodes. The prefix is the whole text so far. The tree is valid, its tokens too. */
   int32_t (*draft)(void* user, int64_t n_prefix, const int32_t* prefix, int32_t* n, int32_t* parent,
                    int32_t* token);
 
@@ -116,7 +121,8 @@ typedef struct {
                     const uint64_t* bits, float* logits);
 
   /* Keeps, of the rows appended by the last verify, those with the ascending indices keep[0..n-1],
-   * and forgets the others. Without this call all are kept. */
+   * and forgets the others. Without this call all are kept. After the last verify it is not needed,
+   * and does no harm. */
   int32_t (*commit)(void* user, int64_t n, const int64_t* keep);
 } dv_model;
 
@@ -128,7 +134,8 @@ typedef struct {
   int64_t max_new; /* most tokens to emit, >= 0 */
 } dv_loop;
 
-/* The whole loop: per cycle one draft and one verify, the first of which carries the prompt. Emits
+/* The whole loop: per cycle one draft and one verify, the first of which carries the prompt. Nodes
+ * that cannot be emitted any more, because max_new ends before them, need not be verified. Emits
  * what greedy decoding one token at a time would, the eos token included. out [max_new], -1 after
  * the end; *n_out the tokens emitted. No call of the model when max_new is 0. */
 int dv_generate(assay_ctx*, const dv_loop*, const dv_model*, int32_t* out, int64_t* n_out);

@@ -254,8 +254,66 @@ Shape shape_of(const CaseSpec& spec) {
   return s;
 }
 
+// The trees of a drawn batch: prefixes and chances differ from item to item.
+json drawn_items(const json& draw) {
+  json items = json::array();
+  const std::int64_t P = draw.at("P");
+  for (const json& n : draw.at("sizes")) {
+    json item{{"P", P + 3 * static_cast<std::int64_t>(items.size())},
+              {"n", n},
+              {"tree", draw.at("tree")}};
+    item.update(draw.at("logits"));
+    items.push_back(item);
+  }
+  return items;
+}
+
 class DflashVerify final : public Challenge {
  public:
+  std::optional<DrawnCase> drawn(const json& draw) const override {
+    const std::string entry = draw.at("entry");
+    DrawnCase c{{{"entry", entry}}};
+    const auto take = [&](std::initializer_list<const char*> names) {
+      for (const char* name : names) c.params[name] = draw.at(name);
+    };
+    if (entry == "generate") {
+      constexpr int kFewestTokens = 8;  // of a language that is one
+      if (draw.at("V") < kFewestTokens) return std::nullopt;
+      take({"V", "n_prompt", "max_new", "max_nodes", "draft", "eos"});
+      if (c.params.at("eos") == true) c.params["eos_rate"] = 0.15;
+      c.params["hit"] = draw.at("logits").value("hit", 0.8);
+      return c;
+    }
+    c.params["items"] = drawn_items(draw);
+    if (entry == "full_mask")
+      c.params["items"].erase(c.params["items"].begin() + 1, c.params["items"].end());
+    if (entry == "mask") take({"pad_words"});
+    if (entry == "compact") take({"row_bytes", "caches"});
+    if (entry == "accept") {
+      take({"V", "sampling", "temperature", "null_eos", "null_budget"});
+      // What is drawn from a distribution has no ties to be decided.
+      if (draw.at("sampling") != "greedy" && draw.at("logits").contains("levels"))
+        return std::nullopt;
+    }
+    if (entry == "attention") {
+      take({"Hkv", "D", "dtype", "null_lse"});
+      c.params["Hq"] = draw.at("Hkv").get<std::int64_t>() * draw.at("group").get<std::int64_t>();
+    }
+    CaseSpec probe;
+    probe.params = c.params;
+    const Shape s = shape_of(probe);
+    constexpr std::int64_t kMostElements = 1 << 21;
+    const std::int64_t pairs = s.nodes() * (s.rows.back() + 1);
+    if (std::max({s.nodes() * s.V, s.rows.back() * s.row_bytes,
+                  pairs * s.Hq * std::max<std::int64_t>(s.D, 1) / 8}) > kMostElements)
+      return std::nullopt;
+    if (draw.at("invalid") == "batch" && entry != "full_mask") {
+      c.params["override"] = {{"B", -1}};
+      c.expect_status = ASSAY_EINVAL;
+    }
+    return c;
+  }
+
   CasePlan plan(const CaseSpec& spec) const override {
     const Shape s = shape_of(spec);
     CasePlan plan;

@@ -235,7 +235,11 @@ void random_item(const Shape& s, std::int64_t b, Random& random, const NoisePool
     }
     float* row = logits_of(s, in, b, i);
     noise.row(row, s.V, random);
-    row[best[p]] = kPeak;
+    // With levels the largest logit is one of many.
+    const auto levels = item.script->value("levels", std::int64_t{0});
+    for (std::int32_t v = 0; levels > 0 && v < s.V; ++v)
+      row[v] = static_cast<float>(random.below(levels));
+    row[best[p]] = levels > 0 ? static_cast<float>(levels - 1) : kPeak;
   }
   const bool ends = item.n > 0 && item.script->value("random_eos", false);
   if (in.eos != nullptr) in.eos[b] = ends ? token[random.below(item.n)] : -1;
@@ -412,6 +416,8 @@ void corrupt(const CaseSpec& spec, BufferViews buffers) {
     const auto index = change.at(1).get<std::size_t>();
     if (change.at(3) == "i64") {
       buffers[handle].span<std::int64_t>()[index] = change.at(2);
+    } else if (change.at(3) == "f32") {
+      buffers[handle].span<float>()[index] = change.at(2);
     } else {
       buffers[handle].span<std::int32_t>()[index] = change.at(2);
     }

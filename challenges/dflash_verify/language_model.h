@@ -4,8 +4,8 @@
 // The state of a row is a hash of its token, its position and the states of all rows that it sees:
 // what the keys and values of a deep model with rotary positions depend on. A wrong position, a
 // mask bit too many or too few, a stale row left in the cache or a row missing from it changes the
-// state and with it every later logit. Sums make it independent of the order of the rows. The hash is
-// keyed: no state follows from what a submission has seen of others.
+// state and with it every later logit. Sums make it independent of the order of the rows. The hash
+// is keyed: no state follows from what a submission has seen of others.
 #pragma once
 
 #include <cstdint>

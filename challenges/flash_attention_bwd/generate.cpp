@@ -1,4 +1,5 @@
-// Inputs: q, k, v and dout from the case's distribution, then o and lse by fp64 attention, rounded once.
+// Inputs: q, k, v and dout from the case's distribution, then o and lse by fp64 attention, rounded
+// once.
 #include <algorithm>
 #include <cmath>
 #include <limits>

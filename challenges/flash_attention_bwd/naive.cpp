@@ -1,4 +1,5 @@
-// The plain implementation: one pair of query and key at a time, gradients summed in fp32. Fits every parameter that the interface allows.
+// The plain implementation: one pair of query and key at a time, gradients summed in fp32. Fits
+// every parameter that the interface allows.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -126,9 +127,10 @@ void add_query(const fa_params& p, const fa_extra& e, const Arrays& a, std::int6
     for (std::int64_t d = 0; d < p.D; ++d) s += q[d] * k[d];
     s *= p.scale;
     if (e.softcap > 0) {
-      const float t = std::tanh(s / e.softcap);
-      s = e.softcap * t;
-      slope = 1 - t * t;
+      // 1 - tanh^2, without the cancellation that is left of it where tanh is near 1.
+      const float decay = std::exp(-2 * std::abs(s / e.softcap));
+      slope = 4 * decay / ((1 + decay) * (1 + decay));
+      s = e.softcap * std::tanh(s / e.softcap);
     }
     if (e.alibi != nullptr) s -= e.alibi[h] * static_cast<float>(std::abs(diagonal - j));
     std::int64_t of_bias = 0;
@@ -170,14 +172,17 @@ bool valid(const fa_params* p, const Arrays& a) {
   return valid(p, queries, keys, values, outputs, a.lse);
 }
 
-int backward(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, Arrays arrays) {
-  if (!valid(p, arrays)) return ASSAY_EINVAL;
+// What backward() needs for so many keys; NULL where there is no memory.
+float* scratch_for(assay_ctx* ctx, const fa_params& p, std::int64_t keys) {
+  const std::int64_t floats = keys * (p.D + p.Dv) + 4 * std::max(p.D, p.Dv) + 1;
+  return static_cast<float*>(
+      ctx->alloc(ctx, static_cast<std::size_t>(floats) * sizeof(float), 64, 0));
+}
+
+void backward(const fa_params* p, const fa_extra* extra, Arrays arrays, float* scratch) {
   const fa_extra none{sizeof(fa_extra), 0, nullptr, nullptr, nullptr};
   if (arrays.lse_head == 0) arrays.lse_head = p->Nq;
   const std::int64_t width = std::max(p->D, p->Dv);
-  const auto n = static_cast<std::size_t>(p->Nk * (p->D + p->Dv) + 4 * width + 1);
-  auto* scratch = static_cast<float*>(ctx->alloc(ctx, n * sizeof(float), 64, 0));
-  if (scratch == nullptr) return ASSAY_ENOMEM;
   float* rows = scratch + p->Nk * (p->D + p->Dv);
   const Sums sums{scratch,      scratch + p->Nk * p->D, rows,
                   rows + width, rows + 2 * width,       rows + 3 * width};
@@ -186,11 +191,23 @@ int backward(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, Arrays a
       key_head(*p, extra != nullptr ? *extra : none, arrays, b, kv, sums);
     }
   }
+}
+
+int backward(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, const Arrays& arrays) {
+  if (!valid(p, arrays)) return ASSAY_EINVAL;
+  float* scratch = scratch_for(ctx, *p, p->Nk);
+  if (scratch == nullptr) return ASSAY_ENOMEM;
+  if (arrays.dbias != nullptr) {
+    const fa_bias& s = arrays.shape;
+    std::fill_n(arrays.dbias, s.B * s.Hq * s.Nq * s.Nk, 0.0f);
+  }
+  backward(p, extra, arrays, scratch);
   ctx->free(ctx, scratch);
   return ASSAY_OK;
 }
 
-// One row of o and lse: all scores, then the weighted mean of the values. The scratch is [Nk + 2 * max(D, Dv)].
+// One row of o and lse: all scores, then the weighted mean of the values. The scratch is [Nk + 2 *
+// max(D, Dv)].
 void attend(const fa_params& p, std::int64_t b, std::int64_t h, std::int64_t i, const void* q,
             const void* k, const void* v, void* o, float* lse, float* scratch) {
   const std::int64_t kv = h / (p.Hq / p.Hkv), diagonal = i + p.Nk - p.Nq,
@@ -243,14 +260,13 @@ extern "C" int fa_backward_bias(assay_ctx* ctx, const fa_params* p, const fa_bia
     return ASSAY_EINVAL;
   const std::int64_t size = shape->B * shape->Hq * shape->Nq * shape->Nk;
   if (bias == nullptr && size != 0) return ASSAY_EINVAL;
-  if (dbias != nullptr) std::fill_n(dbias, size, 0.0f);
   arrays.shape = *shape;
   arrays.bias = bias;
   arrays.dbias = dbias;
   return backward(ctx, p, nullptr, arrays);
 }
 
-// One sequence after the other.
+// One sequence after the other, in memory for the longest.
 extern "C" int fa_backward_varlen(assay_ctx* ctx, const fa_params* p, const fa_varlen* lengths,
                                   const void* dout, const void* q, const void* k, const void* v,
                                   const void* o, const float* lse, void* dq, void* dk, void* dv) {
@@ -270,6 +286,11 @@ extern "C" int fa_backward_varlen(assay_ctx* ctx, const fa_params* p, const fa_v
   const auto into = [&](void* data, std::int64_t n, const assay_stride& s) {
     return const_cast<void*>(from(data, n, s));
   };
+  std::int64_t longest = 0;
+  for (std::int64_t b = 0; b < p->B; ++b)
+    longest = std::max(longest, lengths->cu_k[b + 1] - lengths->cu_k[b]);
+  float* scratch = scratch_for(ctx, *p, longest);
+  if (scratch == nullptr) return ASSAY_ENOMEM;
   for (std::int64_t b = 0; b < p->B; ++b) {
     const std::int64_t i = lengths->cu_q[b], j = lengths->cu_k[b];
     fa_params one = all;
@@ -286,9 +307,9 @@ extern "C" int fa_backward_varlen(assay_ctx* ctx, const fa_params* p, const fa_v
                         into(dk, j, p->sk),
                         into(dv, j, p->sv),
                         lengths->total_q};
-    const int status = backward(ctx, &one, nullptr, arrays);
-    if (status != ASSAY_OK) return status;
+    backward(&one, nullptr, arrays, scratch);
   }
+  ctx->free(ctx, scratch);
   return ASSAY_OK;
 }
 

@@ -1,22 +1,24 @@
 // Expert backward attention for x86 cores with wide vectors.
 //
-// Arithmetic: five products, 10 D flops per visible pair of query and key, and one exponential; bytes are O(N D)
-// against O(N^2 D) flops, so the multipliers are the limit. delta = rowsum(dout o) costs one pass over dout and o, so that
-// no product is done twice.
+// Arithmetic: five products, 10 D flops per visible pair of query and key, and one exponential;
+// bytes are O(N D) against O(N^2 D) flops, so the multipliers are the limit. delta = rowsum(dout o)
+// costs one pass over dout and o, so that no product is done twice.
 //
-// Keys are the outer loop: 64 keys of K and V are packed once, transposed, as [D][64], and dk and dv of these keys
-// stay in cache until they are complete. Queries run inside. All five products have one form,
+// Keys are the outer loop: 64 keys of K and V are packed once, transposed, as [D][64], and dk and
+// dv of these keys stay in cache until they are complete. Queries run inside. All five products
+// have one form,
 //   c[r][lanes] += a[r, t] * b[t][lanes]
-//   S  [i][j]  = Q  x Kt     lanes are keys       dv[j][d] += P^T  x dO     lanes are head dimensions
-//   dP [i][j]  = dO x Vt                          dk[j][d] += dS^T x Q,     dq[i][d] += dS x K
-// with a broadcast from memory and b read as rows, so queries and gradients are used where the caller has them, whatever
-// the strides; only half-width types and head dimensions that do not fill vectors are copied. dq is summed in the
-// caller's own array. Register blocks of 6 x 4 vectors. Units of work are key heads with all their query heads, so
-// that no sum is shared; with fewer key heads than threads each thread takes every n-th key tile and
-// sums dq apart. All orders are fixed: two runs agree bitwise.
+//   S  [i][j] = Q  x Kt, dP [i][j] = dO x Vt: lanes are keys
+//   dv[j][d] += P^T x dO, dk[j][d] += dS^T x Q, dq[i][d] += dS x K: lanes are head dimensions
+// with a broadcast from memory and b read as rows, so queries and gradients are used where the
+// caller has them, whatever the strides; only half-width types and head dimensions that do not fill
+// vectors are copied. dq is summed in the caller's own array. Register blocks of 6 x 4 vectors.
+// Units of work are key heads with all their query heads, so that no sum is shared; with fewer key
+// heads than threads each thread takes every n-th key tile and sums dq apart. All orders are fixed:
+// two runs agree bitwise.
 //
-// Measured on two cores of an EPYC with AVX-512: 160 GF/s on 8 heads of 1024 x 64 causal, 0.80 of OpenBLAS's sgemm beside it;
-// 0.87 on 4 of 2048 x 64, 0.90 with D = 128.
+// Measured on two cores of an EPYC with AVX-512: 160 GF/s on 8 heads of 1024 x 64 causal, 0.80 of
+// OpenBLAS's sgemm beside it; 0.87 on 4 of 2048 x 64, 0.90 with D = 128.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -69,16 +71,39 @@ bool valid(const fa_params* p, const void* const* queries, const void* const* ke
          (lse != nullptr || rows == 0);
 }
 
-int backward(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, const float* dlse,
-             const void* dout, const void* q, const void* k, const void* v, const void* o,
-             const float* lse, std::int64_t lse_head, void* dq, void* dk, void* dv) {
-  const void *queries[] = {q, dq}, *keys[] = {k, dk}, *values[] = {v, dv}, *outputs[] = {o, dout};
-  if (!valid(p, queries, keys, values, outputs, lse)) return ASSAY_EINVAL;
-  const std::int64_t units = p->B * p->Hkv, group = p->Hkv == 0 ? 0 : p->Hq / p->Hkv,
-                     rows = p->B * p->Hq * p->Nq;
-  if (units == 0) return ASSAY_OK;
-  const fa_extra none{sizeof(fa_extra), 0, nullptr, nullptr, nullptr};
-  Problem a{*p,      extra != nullptr ? *extra : none,
+// How a call is split, and the memory that it takes.
+struct Split {
+  Split(const assay_ctx* ctx, const fa_params& p, const Problem& a)
+      : units(p.B * p.Hkv),
+        group(p.Hkv == 0 ? 0 : p.Hq / p.Hkv),
+        rows(p.B * p.Hq * p.Nq),
+        tiles(std::max<std::int64_t>((p.Nk + kTile - 1) / kTile, 1)),
+        threads(
+            std::clamp<std::int64_t>(ctx->nthreads, 1, std::max<std::int64_t>(units * tiles, 1))),
+        parts(units >= threads
+                  ? 1
+                  : std::min(tiles, (threads + units - 1) / std::max<std::int64_t>(units, 1))),
+        each(Worker::floats(a)),
+        sums(group * p.Nq * a.D),
+        apart(a.copies ? parts : parts - 1),
+        total(threads * each + rows + (parts == 1 && a.copies ? threads : units * apart) * sums +
+              64) {}
+
+  std::int64_t units, group, rows, tiles, threads, parts;
+  std::int64_t each, sums;  // floats of a thread, and of the dq of a key head
+  // Sums of dq apart from the output: all of them with copies, else those of every part but the
+  // first.
+  std::int64_t apart;
+  std::int64_t total;  // floats
+};
+
+constexpr fa_extra kNone{sizeof(fa_extra), 0, nullptr, nullptr, nullptr};
+
+// Refers to the parameters and the extras.
+Problem problem_of(const fa_params& p, const fa_extra* extra, const void* dout, const void* q,
+                   const void* k, const void* v, const float* lse, std::int64_t lse_head, void* dq,
+                   void* dk, void* dv) {
+  Problem a{p,       extra != nullptr ? *extra : kNone,
             dout,    q,
             k,       v,
             lse,     dq,
@@ -86,19 +111,31 @@ int backward(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, const fl
             nullptr, lse_head,
             0,       0,
             false};
-  a.D = (p->D + kWidth - 1) / kWidth * kWidth;
-  a.Dv = (p->Dv + kWidth - 1) / kWidth * kWidth;
-  a.copies = p->dtype != ASSAY_F32 || a.D != p->D || a.Dv != p->Dv;
-  const std::int64_t tiles = std::max<std::int64_t>((p->Nk + kTile - 1) / kTile, 1);
-  const std::int64_t threads = std::clamp<std::int64_t>(ctx->nthreads, 1, units * tiles);
-  const std::int64_t parts = units >= threads ? 1 : std::min(tiles, (threads + units - 1) / units);
-  const std::int64_t each = Worker::floats(a), sums = group * p->Nq * a.D;
-  // Sums of dq apart from the output: all of them with copies, else those of every part but the first.
-  const std::int64_t apart = a.copies ? parts : parts - 1;
-  const std::int64_t total =
-      threads * each + rows + (parts == 1 && a.copies ? threads : units * apart) * sums + 64;
-  auto* scratch =
-      static_cast<float*>(ctx->alloc(ctx, static_cast<std::size_t>(total) * sizeof(float), 64, 0));
+  a.D = (p.D + kWidth - 1) / kWidth * kWidth;
+  a.Dv = (p.Dv + kWidth - 1) / kWidth * kWidth;
+  a.copies = p.dtype != ASSAY_F32 || a.D != p.D || a.Dv != p.Dv;
+  return a;
+}
+
+float* scratch_of(assay_ctx* ctx, std::int64_t floats) {
+  return static_cast<float*>(
+      ctx->alloc(ctx, static_cast<std::size_t>(floats) * sizeof(float), 64, 0));
+}
+
+// In the scratch that is given, or in its own.
+int backward(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, const float* dlse,
+             const void* dout, const void* q, const void* k, const void* v, const void* o,
+             const float* lse, std::int64_t lse_head, void* dq, void* dk, void* dv,
+             float* given = nullptr) {
+  const void *queries[] = {q, dq}, *keys[] = {k, dk}, *values[] = {v, dv}, *outputs[] = {o, dout};
+  if (!valid(p, queries, keys, values, outputs, lse)) return ASSAY_EINVAL;
+  Problem a = problem_of(*p, extra, dout, q, k, v, lse, lse_head, dq, dk, dv);
+  const Split split(ctx, *p, a);
+  const std::int64_t units = split.units, group = split.group, rows = split.rows,
+                     threads = split.threads, parts = split.parts, each = split.each,
+                     sums = split.sums, apart = split.apart;
+  if (units == 0) return ASSAY_OK;
+  float* scratch = given != nullptr ? given : scratch_of(ctx, split.total);
   if (scratch == nullptr) return ASSAY_ENOMEM;
   float* delta = scratch + threads * each;
   float* dq_sums = delta + rows;
@@ -146,7 +183,7 @@ int backward(assay_ctx* ctx, const fa_params* p, const fa_extra* extra, const fl
   for (std::int64_t unit = 0; unit < units && parts > 1; ++unit) {
     finish(unit / p->Hkv, unit % p->Hkv, dq_sums + unit * apart * sums, apart);
   }
-  ctx->free(ctx, scratch);
+  if (given == nullptr) ctx->free(ctx, scratch);
   return ASSAY_OK;
 }
 
@@ -181,16 +218,29 @@ extern "C" int fa_backward_varlen(assay_ctx* ctx, const fa_params* p, const fa_v
   const auto into = [&](void* data, std::int64_t n, const assay_stride& s) {
     return const_cast<void*>(from(data, n, s));
   };
+  const auto cut = [&](std::int64_t b) {
+    one.Nq = lengths->cu_q[b + 1] - lengths->cu_q[b];
+    one.Nk = lengths->cu_k[b + 1] - lengths->cu_k[b];
+  };
+  // Memory for the largest, before anything is written.
+  std::int64_t most = 1;
+  for (std::int64_t b = 0; b < p->B; ++b) {
+    cut(b);
+    const Problem a = problem_of(one, nullptr, dout, q, k, v, lse, lengths->total_q, dq, dk, dv);
+    most = std::max(most, Split(ctx, one, a).total);
+  }
+  float* scratch = scratch_of(ctx, most);
+  if (scratch == nullptr) return ASSAY_ENOMEM;
   int status = ASSAY_OK;
   for (std::int64_t b = 0; b < p->B && status == ASSAY_OK; ++b) {
     const std::int64_t i = lengths->cu_q[b], j = lengths->cu_k[b];
-    one.Nq = lengths->cu_q[b + 1] - i;
-    one.Nk = lengths->cu_k[b + 1] - j;
+    cut(b);
     status = backward(ctx, &one, nullptr, nullptr, from(dout, i, p->so), from(q, i, p->sq),
                       from(k, j, p->sk), from(v, j, p->sv), from(o, i, p->so),
                       lse == nullptr ? nullptr : lse + i, lengths->total_q, into(dq, i, p->sq),
-                      into(dk, j, p->sk), into(dv, j, p->sv));
+                      into(dk, j, p->sk), into(dv, j, p->sv), scratch);
   }
+  ctx->free(ctx, scratch);
   return status;
 }
 

@@ -1,5 +1,5 @@
-// The gradients in fp64, from q, k, v and dout alone, and beside them those of a plain fp32 (or half-width)
-// implementation that reads the o and lse it is given, tile by tile of 64 queries.
+// The gradients in fp64, from q, k, v and dout alone, and beside them those of a plain fp32 (or
+// half-width) implementation that reads the o and lse it is given, tile by tile of 64 queries.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,8 @@ using attention::RowsD;
 using attention::RowsF;
 using attention::Tile;
 
-// Weights below 2^-126 may be flushed to 0; what they would add to a gradient is no error beside this.
+// Weights below 2^-126 may be flushed to 0; what they would add to a gradient is no error beside
+// this.
 constexpr double kUnderflow = 1e-28;
 
 void round_all(std::int32_t dtype, RowsF& m) {
@@ -155,7 +156,8 @@ class KeyHead {
     }
   }
 
-  // o, and lse shifted to an expected value of 1 with scale 1 (where it is finite): its rule is one of absolute errors.
+  // o, and lse shifted to an expected value of 1 with scale 1 (where it is finite): its rule is one
+  // of absolute errors.
   void outputs_of_forward() {
     const auto at = static_cast<std::size_t>(b_ * p_.Hq + head_.h);
     Gradient &o = out_.o[at], &lse = out_.lse[at];
@@ -174,8 +176,8 @@ class KeyHead {
     }
   }
 
-  // Scores may be in units of log 2 and dot products plain sums of D terms; the given lse is rounded. A sum
-  // over rows inherits the worst of them.
+  // Scores may be in units of log 2 and dot products plain sums of D terms; the given lse is
+  // rounded. A sum over rows inherits the worst of them.
   void factors() {
     const auto keys =
         static_cast<double>(std::max<std::int64_t>(head_.keys, head_.queries) * problem_.group());

@@ -14,8 +14,8 @@ inline bool is_chained(const CaseSpec& spec) { return spec.params.value("chained
 
 void generate_inputs(const CaseSpec&, const attention::Problem&, std::uint64_t seed, BufferViews);
 
-// One head's rows of one gradient: fp64, condition scales, and what a plain implementation in the case's
-// dtype gets; also of o and lse. `factor`, per row, multiplies eps32 in the bound.
+// One head's rows of one gradient: fp64, condition scales, and what a plain implementation in the
+// case's dtype gets; also of o and lse. `factor`, per row, multiplies eps32 in the bound.
 struct Gradient {
   attention::RowsD expected, scale, plain;
   std::vector<double> factor;

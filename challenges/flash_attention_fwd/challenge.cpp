@@ -21,6 +21,11 @@ Entry entry_of(const Problem& problem) {
 
 class FlashAttentionForward final : public Challenge {
  public:
+  std::optional<DrawnCase> drawn(const nlohmann::json& draw) const override {
+    constexpr std::int64_t kMostProducts = 1 << 23;
+    return attention::drawn_problem(draw, kMostProducts);
+  }
+
   CasePlan plan(const CaseSpec& spec) const override {
     const Problem problem = problem_of(spec);
     const fa_params p = problem.flat().p;

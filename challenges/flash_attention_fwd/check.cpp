@@ -29,8 +29,8 @@ class Checker {
     return problem_.lse_at(t.b, t.h, t.first + i);
   }
 
-  // C, and the conditioning of the row's scores times 6 + D / 16: scores may be in units of log 2 and dot
-  // products plain sums of D terms. The root admits plain sums over all keys.
+  // C, and the conditioning of the row's scores times 6 + D / 16: scores may be in units of log 2
+  // and dot products plain sums of D terms. The root admits plain sums over all keys.
   double factor(const TileReference& t, std::int64_t i) const {
     const auto keys =
         static_cast<double>(std::max<std::int64_t>(t.keys[static_cast<std::size_t>(i)], 1));
@@ -40,8 +40,9 @@ class Checker {
                (std::isfinite(conditioning) ? conditioning : 0);
   }
 
-  // With fp8 inputs tensor cores keep about 14 bits of a score's sum. Rounding each weight to e4m3 moves o by at most
-  // 2^-4 of the sum of |terms|, which is its condition scale: as a bound it leaves nothing to luck.
+  // With fp8 inputs tensor cores keep about 14 bits of a score's sum. Rounding each weight to e4m3
+  // moves o by at most 2^-4 of the sum of |terms|, which is its condition scale: as a bound it
+  // leaves nothing to luck.
   double fp8_floor(const TileReference& t, std::int64_t i, double of_weights) const {
     if (!problem_.fp8) return 0;
     const double conditioning = t.conditioning[static_cast<std::size_t>(i)];

@@ -1,5 +1,5 @@
-// The plain implementation: one query at a time, its scores in a row of scratch, two passes. Fits every
-// parameter that the interface allows.
+// The plain implementation: one query at a time, its scores in a row of scratch, two passes. Fits
+// every parameter that the interface allows.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -159,15 +159,18 @@ void attend(const fa_params& p, const Options& options, Row at, const void* q, c
   lse[(at.b * p.Hq + at.h) * options.lse_head + at.i] = nothing ? -kInf : max + std::log(sum);
 }
 
-int forward(assay_ctx* ctx, const fa_params* p, Options options, const void* q, const void* k,
-            const void* v, void* o, float* lse) {
-  if (!valid(p, q, k, v, o)) return ASSAY_EINVAL;
+// What attend() needs for so many keys; NULL where there is no memory.
+float* scratch_for(assay_ctx* ctx, const fa_params& p, std::int64_t keys) {
+  const std::int64_t floats = keys + 3 * std::max(p.D, p.Dv) + 1;
+  return static_cast<float*>(
+      ctx->alloc(ctx, static_cast<std::size_t>(floats) * sizeof(float), 64, 0));
+}
+
+void forward(const fa_params* p, Options options, const void* q, const void* k, const void* v,
+             void* o, float* lse, float* s) {
   if (options.input != kE4m3) options.input = p->dtype;
   if (options.lse_head == 0) options.lse_head = p->Nq;
   const std::int64_t width = std::max(p->D, p->Dv);
-  const auto size = static_cast<std::size_t>(p->Nk + 3 * width + 1) * sizeof(float);
-  auto* s = static_cast<float*>(ctx->alloc(ctx, size, 64, 0));
-  if (s == nullptr) return ASSAY_ENOMEM;
   const Buffers buffers{s, s + p->Nk, s + p->Nk + width, s + p->Nk + 2 * width};
   for (std::int64_t b = 0; b < p->B; ++b) {
     for (std::int64_t h = 0; h < p->Hq; ++h) {
@@ -175,7 +178,15 @@ int forward(assay_ctx* ctx, const fa_params* p, Options options, const void* q, 
         attend(*p, options, {b, h, i}, q, k, v, o, lse, buffers);
     }
   }
-  ctx->free(ctx, s);
+}
+
+int forward(assay_ctx* ctx, const fa_params* p, const Options& options, const void* q,
+            const void* k, const void* v, void* o, float* lse) {
+  if (!valid(p, q, k, v, o)) return ASSAY_EINVAL;
+  float* scratch = scratch_for(ctx, *p, p->Nk);
+  if (scratch == nullptr) return ASSAY_ENOMEM;
+  forward(p, options, q, k, v, o, lse, scratch);
+  ctx->free(ctx, scratch);
   return ASSAY_OK;
 }
 
@@ -194,7 +205,7 @@ extern "C" int fa_forward_extra(assay_ctx* ctx, const fa_params* p, const fa_ext
   return forward(ctx, p, options, q, k, v, o, lse);
 }
 
-// One sequence after the other.
+// One sequence after the other, in memory for the longest.
 extern "C" int fa_forward_varlen(assay_ctx* ctx, const fa_params* p, const fa_varlen* lengths,
                                  const void* q, const void* k, const void* v, void* o, float* lse) {
   if (p == nullptr || p->B < 0 || lengths == nullptr || lengths->total_q < 0 ||
@@ -212,16 +223,21 @@ extern "C" int fa_forward_varlen(assay_ctx* ctx, const fa_params* p, const fa_va
   };
   Options options;
   options.lse_head = lengths->total_q;
+  std::int64_t longest = 0;
+  for (std::int64_t b = 0; b < p->B; ++b)
+    longest = std::max(longest, lengths->cu_k[b + 1] - lengths->cu_k[b]);
+  float* scratch = scratch_for(ctx, *p, longest);
+  if (scratch == nullptr) return ASSAY_ENOMEM;
   for (std::int64_t b = 0; b < p->B; ++b) {
     const std::int64_t query = lengths->cu_q[b], key = lengths->cu_k[b];
     fa_params one = all;
     one.Nq = lengths->cu_q[b + 1] - query;
     one.Nk = lengths->cu_k[b + 1] - key;
-    const int status =
-        forward(ctx, &one, options, from(q, query, p->sq), from(k, key, p->sk), from(v, key, p->sv),
-                const_cast<void*>(from(o, query, p->so)), lse == nullptr ? nullptr : lse + query);
-    if (status != ASSAY_OK) return status;
+    forward(&one, options, from(q, query, p->sq), from(k, key, p->sk), from(v, key, p->sv),
+            const_cast<void*>(from(o, query, p->so)), lse == nullptr ? nullptr : lse + query,
+            scratch);
   }
+  ctx->free(ctx, scratch);
   return ASSAY_OK;
 }
 

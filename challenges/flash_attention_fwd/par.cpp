@@ -1,19 +1,21 @@
 // Expert forward attention for x86 cores with wide vectors.
 //
-// Arithmetic: 4 D flops per visible pair of query and key (two products) and one exponential; bytes are
-// O(N D) against O(N^2 D) flops, so the multipliers are the limit from N of a few hundred on. At D = 64
-// an exponential of 12 instructions a vector stands beside 128 multiply-adds: 10 % on top at best.
+// Arithmetic: 4 D flops per visible pair of query and key (two products) and one exponential; bytes
+// are O(N D) against O(N^2 D) flops, so the multipliers are the limit from N of a few hundred on.
+// At D = 64 an exponential of 12 instructions a vector stands beside 128 multiply-adds: 10 % on top
+// at best.
 //
 // Lanes are queries. 64 query rows are packed once, transposed, as [D][64]; then both products have
-// one form: c[r][64 lanes] += a[r, t] * b[t][64 lanes], with a scalar of K or V broadcast straight from the
-// caller's memory. Nothing of K or V is packed or transposed, whatever the strides; the maximum and
-// the sum over keys are vertical, one per lane; scores and outputs of a tile stay in L1 and L2. Register blocks
-// of 6 x 4 vectors (6 x 2 without AVX-512) keep the multipliers busy. Query heads that share a key head are rows
-// of the same tile when there are few queries. A tile that lies fully inside the visible range skips all
-// masking; keys that nobody in a tile sees are never touched.
+// one form: c[r][64 lanes] += a[r, t] * b[t][64 lanes], with a scalar of K or V broadcast straight
+// from the caller's memory. Nothing of K or V is packed or transposed, whatever the strides; the
+// maximum and the sum over keys are vertical, one per lane; scores and outputs of a tile stay in L1
+// and L2. Register blocks of 6 x 4 vectors (6 x 2 without AVX-512) keep the multipliers busy. Query
+// heads that share a key head are rows of the same tile when there are few queries. A tile that
+// lies fully inside the visible range skips all masking; keys that nobody in a tile sees are never
+// touched.
 //
-// Measured on two cores of an EPYC with AVX-512: 146 GF/s on 8 heads of 1024 x 64 causal, 171 on 4 of 4096 x 64, 0.72 and
-// 0.84 of OpenBLAS's sgemm beside it; 0.87 with D = 128.
+// Measured on two cores of an EPYC with AVX-512: 146 GF/s on 8 heads of 1024 x 64 causal, 171 on 4
+// of 4096 x 64, 0.72 and 0.84 of OpenBLAS's sgemm beside it; 0.87 with D = 128.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -37,7 +39,16 @@ bool valid(const fa_params* p, const void* q, const void* k, const void* v, cons
 
 constexpr fa_extra kNone{sizeof(fa_extra), 0, nullptr, nullptr, nullptr};
 
-int forward(assay_ctx* ctx, Problem problem) {
+std::size_t floats_of_a_thread(const fa_params& p) { return (Tile::floats(p) + 15) / 16 * 16; }
+
+// Room for so many threads; NULL where there is no memory.
+float* scratch_for(assay_ctx* ctx, const fa_params& p, std::int64_t threads) {
+  return static_cast<float*>(ctx->alloc(
+      ctx, static_cast<std::size_t>(threads) * floats_of_a_thread(p) * sizeof(float), 64, 0));
+}
+
+// In the scratch that is given, with room for ctx->nthreads, or in its own.
+int forward(assay_ctx* ctx, Problem problem, float* given = nullptr) {
   const fa_params* p = &problem.p;
   if (!valid(p, problem.q, problem.k, problem.v, problem.o)) return ASSAY_EINVAL;
   if (p->B * p->Hq * p->Nq == 0) return ASSAY_OK;
@@ -45,9 +56,8 @@ int forward(assay_ctx* ctx, Problem problem) {
   problem.tiles = (problem.group * p->Nq + kRows - 1) / kRows;
   const std::int64_t jobs = p->B * p->Hkv * problem.tiles;
   const auto threads = std::clamp<std::int64_t>(ctx->nthreads, 1, jobs);
-  const std::size_t each = (Tile::floats(*p) + 15) / 16 * 16;
-  auto* scratch = static_cast<float*>(
-      ctx->alloc(ctx, static_cast<std::size_t>(threads) * each * sizeof(float), 64, 0));
+  const std::size_t each = floats_of_a_thread(*p);
+  float* scratch = given != nullptr ? given : scratch_for(ctx, *p, threads);
   if (scratch == nullptr) return ASSAY_ENOMEM;
   std::atomic<std::int64_t> next{0};
   const auto work = [&](std::int64_t thread) {
@@ -63,7 +73,7 @@ int forward(assay_ctx* ctx, Problem problem) {
   for (std::int64_t t = 1; t < threads; ++t) helpers.emplace_back(work, t);
   work(0);
   for (std::thread& t : helpers) t.join();
-  ctx->free(ctx, scratch);
+  if (given == nullptr) ctx->free(ctx, scratch);
   return ASSAY_OK;
 }
 
@@ -92,15 +102,20 @@ extern "C" int fa_forward_varlen(assay_ctx* ctx, const fa_params* p, const fa_va
                ? data
                : static_cast<const char*>(data) + n * s.n * (p->dtype == ASSAY_F32 ? 4 : 2);
   };
+  float* scratch = scratch_for(ctx, *p, std::max(ctx->nthreads, 1));
+  if (scratch == nullptr) return ASSAY_ENOMEM;
   int status = ASSAY_OK;
   for (std::int64_t b = 0; b < p->B && status == ASSAY_OK; ++b) {
     const std::int64_t i = lengths->cu_q[b], j = lengths->cu_k[b];
     one.Nq = lengths->cu_q[b + 1] - i;
     one.Nk = lengths->cu_k[b + 1] - j;
-    status = forward(ctx, {one, kNone, from(q, i, p->sq), from(k, j, p->sk), from(v, j, p->sv),
-                           const_cast<void*>(from(o, i, p->so)), lse == nullptr ? nullptr : lse + i,
-                           lengths->total_q, nullptr, nullptr});
+    status = forward(ctx,
+                     {one, kNone, from(q, i, p->sq), from(k, j, p->sk), from(v, j, p->sv),
+                      const_cast<void*>(from(o, i, p->so)), lse == nullptr ? nullptr : lse + i,
+                      lengths->total_q, nullptr, nullptr},
+                     scratch);
   }
+  ctx->free(ctx, scratch);
   return status;
 }
 

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "trusted.h"
 #include "util/files.h"
 
@@ -41,6 +43,28 @@ const float* row_values(const Shape& s, const void* logits, std::int64_t row,
 
 class FusedSoftmaxTopK final : public Challenge {
  public:
+  std::optional<DrawnCase> drawn(const nlohmann::json& draw) const override {
+    DrawnCase c{draw};
+    const nlohmann::json wrong = c.params.at("invalid");
+    c.params.erase("invalid");
+    // More work than a draw is for.
+    constexpr std::int64_t kMostLogits = 1 << 20;
+    const std::int64_t rows = c.params.at("rows"), V = c.params.at("V"), K = c.params.at("K");
+    if (rows * std::max(V, K) > kMostLogits) return std::nullopt;
+    if (c.params.at("entry") != "top_p") c.params.erase("top_p");
+    if (wrong.empty()) return c;
+    // An array that is empty may be NULL, and a width of -1 is only below V.
+    const std::string null = wrong.value("null", "");
+    if (rows * (null == "logits" ? V : null.empty() ? 1 : K) == 0) return std::nullopt;
+    if (null.empty()) {
+      c.params["override"] = wrong;
+    } else {
+      c.params["null"] = {null};
+    }
+    c.expect_status = ASSAY_EINVAL;
+    return c;
+  }
+
   CasePlan plan(const CaseSpec& spec) const override {
     const Shape s = shape_of(spec);
     CasePlan plan;
@@ -73,6 +97,7 @@ class FusedSoftmaxTopK final : public Challenge {
                       .shape = rows,
                       .role = Role::output,
                       .null = s.entry != kTopP});
+    plan.pass_as_null(spec.params.value("null", std::vector<std::string>{}));
     plan.aligned = spec.group == CaseGroup::timed;
     return plan;
   }

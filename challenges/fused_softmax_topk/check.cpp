@@ -81,8 +81,12 @@ class Checker {
     double expected, plain, scale, floor;
   };
 
+  double log_probability(float x, const RowReference& expected) const {
+    return (static_cast<double>(x) - expected.max) / s_.temperature - expected.log_sum;
+  }
+
   Winner winner(float x, const RowReference& expected, double spread) const {
-    const double logp = static_cast<double>(x) / s_.temperature - expected.lse;
+    const double logp = log_probability(x, expected);
     const float logp32 = (x - expected.max) / s_.temperature - expected.log_sum32;
     if (s_.entry == kLogTopK) {
       const double size = std::abs(logp) + std::abs(expected.lse);
@@ -157,13 +161,12 @@ class Checker {
       const double slack = 1e-5;
       double sum = 0;
       least = most = n;
-      for (std::int32_t k = n; k-- > 0;)
-        sum += std::exp(x[idx[k]] / double{s_.temperature} - expected.lse);
+      for (std::int32_t k = n; k-- > 0;) sum += std::exp(log_probability(x[idx[k]], expected));
       for (std::int32_t k = n; k-- > 0;) {
         // sum is that of slots 0..k.
         if (sum >= s_.top_p - slack) least = k + 1;
         if (sum >= s_.top_p + slack) most = k + 1;
-        sum -= std::exp(x[idx[k]] / double{s_.temperature} - expected.lse);
+        sum -= std::exp(log_probability(x[idx[k]], expected));
       }
       most = std::max(most, least);
     }

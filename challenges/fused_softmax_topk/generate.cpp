@@ -48,8 +48,9 @@ void scatter(std::span<float> x, std::int64_t count, float value, Random& random
   }
 }
 
-// Pushes equal values among the K + 1 largest apart, by one fp32 step each: which of them is first is
-// the subject of the tie cases, and no other case should fail by a tie that its seed happened to draw.
+// Pushes equal values among the K + 1 largest apart, by one fp32 step each: which of them is first
+// is the subject of the tie cases, and no other case should fail by a tie that its seed happened to
+// draw.
 void part_winners(std::span<float> x, std::int64_t K) {
   const auto count = static_cast<std::ptrdiff_t>(std::min(K + 1, std::ssize(x)));
   std::vector<std::size_t> columns(x.size());
@@ -105,6 +106,19 @@ void fill_row(const CaseSpec& spec, std::int64_t row, std::int32_t K, std::span<
     x[static_cast<std::size_t>(data.at("last").get<bool>() ? n - 1 : 0)] = 80;
   } else if (kind == "constant") {
     std::fill(x.begin(), x.end(), data.value("value", 0.0f) + static_cast<float>(random.below(16)));
+  } else if (kind == "integers") {  // ties everywhere
+    const std::int64_t values = data.at("values");
+    for (float& v : x) v = static_cast<float>(random.below(values));
+  } else if (kind == "half_masked") {  // likewise, and half of them -inf
+    const std::int64_t values = data.at("values");
+    for (float& v : x) {
+      v = static_cast<float>(random.below(values));
+      if (random.below(2) != 0) v = -kInf;
+    }
+  } else if (kind == "extremes") {
+    constexpr float kValues[] = {0.0f,   -0.0f,   1.0f,  -1.0f,   1e30f, -1e30f,
+                                 1e-40f, -1e-40f, 88.8f, -104.0f, 1e4f,  -kInf};
+    for (float& v : x) v = kValues[random.below(std::ssize(kValues))];
   } else if (kind == "ties_boundary") {
     normal();
     for (float& v : x) v = std::min(v, 2.0f);

@@ -76,7 +76,11 @@ int run(assay_ctx* ctx, const stk_params* p, const void* logits, Output output, 
   const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(p->V, 1)) * 4;
   Row row{static_cast<float*>(ctx->alloc(ctx, bytes, 64, 0)),
           static_cast<std::int32_t*>(ctx->alloc(ctx, bytes, 64, 0))};
-  if (row.x == nullptr || row.order == nullptr) return ASSAY_ENOMEM;
+  if (row.x == nullptr || row.order == nullptr) {
+    ctx->free(ctx, row.order);
+    ctx->free(ctx, row.x);
+    return ASSAY_ENOMEM;
+  }
   for (std::int64_t r = 0; r < p->rows; ++r) {
     for (std::int64_t j = 0; j < p->V; ++j) {
       const std::int64_t at = r * p->ld + j;

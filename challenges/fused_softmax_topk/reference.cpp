@@ -51,6 +51,7 @@ Extremes extremes(const float* x, std::int64_t V) {
   return e;
 }
 
+// Relative to max / T.
 double log_sum_exp(const float* x, std::int64_t V, float max, double temperature) {
   constexpr std::int64_t kBlock = 1024;
   double sum = 0;
@@ -58,7 +59,7 @@ double log_sum_exp(const float* x, std::int64_t V, float max, double temperature
     const auto block = Eigen::Map<const Eigen::ArrayXf>(x + j, std::min(kBlock, V - j));
     sum += ((block.cast<double>() - static_cast<double>(max)) / temperature).exp().sum();
   }
-  return static_cast<double>(max) / temperature + std::log(sum);
+  return std::log(sum);
 }
 
 // A plain fp32 implementation: two passes, sums over blocks of 64. Relative to max / T.
@@ -82,7 +83,8 @@ RowReference examine(const Shape& s, const float* x) {
     row.lse = -std::numeric_limits<double>::infinity();
     return row;
   }
-  row.lse = log_sum_exp(x, s.V, e.max, s.temperature);
+  row.log_sum = log_sum_exp(x, s.V, e.max, s.temperature);
+  row.lse = static_cast<double>(e.max) / s.temperature + row.log_sum;
   row.log_sum32 = log_sum_exp32(x, s.V, e.max, s.temperature);
   return row;
 }

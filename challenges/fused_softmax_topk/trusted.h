@@ -31,7 +31,8 @@ void generate(const CaseSpec&, std::uint64_t seed, BufferViews);
 struct RowReference {
   bool poisoned = false;  // NaN or +inf in the row
   double lse = 0;         // fp64
-  float log_sum32 = 0;    // lse - max / T, by a plain fp32 implementation
+  double log_sum = 0;     // lse - max / T, which lse alone does not tell where it is large
+  float log_sum32 = 0;    // the same by a plain fp32 implementation
   float max = 0;
 };
 

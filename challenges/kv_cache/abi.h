@@ -7,8 +7,9 @@
  * element. Nothing that a call is given may be referred to after the call returns, except the
  * context, which outlives the handle.
  *
- * On a device: k, v, q, o and lse are device memory, and so is the cache's storage of keys and values (ctx->alloc,
- * space 1); slots, cu, parent, configurations and single results are host memory.
+ * On a device: k, v, q, o and lse are device memory, and so is the cache's storage of keys and
+ * values (ctx->alloc, space 1); slots, cu, parent, configurations and single results are host
+ * memory.
  *
  * Batches are ragged: n entries; entry b stands for slot slots[b] and for the rows cu[b] ..
  * cu[b+1]-1 of the arrays, T = cu[n] rows in all; cu[0] = 0. Slots come in any order, a subset of
@@ -41,7 +42,7 @@ typedef struct {
   int64_t max_tokens; /* bound, for each layer, on the sum of the lengths of all slots; what a fork
                          shares counts for each of its slots */
   int64_t max_len;    /* bound on the length of one slot */
-  int32_t window;     /* keys that a query sees, its own included; -1: all before it */
+  int32_t window;     /* >= 1: keys that a query sees, its own included; -1: all before it */
   int32_t quant;      /* 0: stored as given; 8 or 4: bits of a stored element */
   int32_t Dv;         /* elements of a value head; 0: as D */
   int32_t sinks;      /* with a window: the first `sinks` keys of a slot stay visible to all */
@@ -87,7 +88,7 @@ int64_t kvc_len(kvc* cache, int32_t layer, int32_t slot);
 
 /* reserved: bytes that the handle holds from ctx->alloc at this moment, exactly. live: those of
  * them that hold tokens of some slot; a page in use may count as a whole, one that is shared counts
- * once. No token anywhere: live = 0. */
+ * once. No token anywhere: live = 0. Neither pointer is NULL. */
 int kvc_bytes(kvc* cache, int64_t* live, int64_t* reserved);
 
 /* Copies the tokens t0 .. t1-1 of a layer of a slot: k [t1-t0, n_kv, D], v [t1-t0, n_kv, Dv]. Bit
@@ -98,7 +99,7 @@ int kvc_read(kvc* cache, int32_t layer, int32_t slot, int64_t t0, int64_t t1, vo
 /* With a window, tokens that no row can see any more need not be kept, and memory must not grow
  * with the length. Callers keep to this: a batch attends to no more rows of a slot than it appended
  * last, or than KVC_ROLLBACK; and a truncation leaves a length no more than KVC_ROLLBACK below the
- * longest that the layer ever had, or it leaves nothing. */
+ * longest that the layer ever had, or it leaves nothing; then that begins anew. */
 enum { KVC_ROLLBACK = 64 };
 
 /* --- optional: a submission that lacks one of these functions loses its capability only --- */

@@ -78,6 +78,9 @@ struct Op {
   std::int64_t flags;
 };
 
+// Instead of a status: the call failed for want of memory and had changed its outputs.
+inline constexpr std::int32_t kTouchedAndFailed = 1000;
+
 // What the adapter writes for each operation.
 struct Result {
   std::int64_t status;

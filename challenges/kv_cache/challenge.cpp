@@ -8,6 +8,29 @@ namespace {
 
 class KvCache final : public Challenge {
  public:
+  std::optional<DrawnCase> drawn(const nlohmann::json& draw) const override {
+    const std::int64_t n_kv = draw.at("n_kv"), group = draw.at("group"), steps = draw.at("steps"),
+                       sequences = draw.at("sequences"), D = draw.at("D");
+    nlohmann::json config{{"n_q", n_kv * group}};
+    for (const char* name : {"layers", "n_kv", "D", "max_seqs", "max_tokens", "max_len", "window",
+                             "sinks", "Dv", "dtype"}) {
+      if (!draw.at(name).is_null()) config[name] = draw.at(name);
+    }
+    if (draw.at("max_seqs") == "sequences") config["max_seqs"] = sequences;
+    if (!config.contains("window")) config.erase("sinks");
+    constexpr std::int64_t kMostElements = 1 << 21;
+    const std::int64_t tokens = 20 + 12 * steps, rows = 10 + 4 * steps;
+    if (tokens * n_kv * group * D > kMostElements) return std::nullopt;
+    return DrawnCase{{{"config", config},
+                      {"random",
+                       {{"steps", steps},
+                        {"sequences", sequences},
+                        {"tokens", tokens},
+                        {"rows", rows},
+                        {"defragment", draw.at("defragment")}}}},
+                     0};
+  }
+
   CasePlan plan(const CaseSpec& spec) const override {
     const Script s = compile_script(spec, 0);
     const Dtype dtype = s.params.element_bytes == 2 ? Dtype::bf16 : Dtype::f32;
@@ -70,8 +93,8 @@ class KvCache final : public Challenge {
                          buffers);
   }
 
-  // Each attention reads the keys and values of its sequences once, and what is appended is read and,
-  // in a cache that is not quantised, written; nothing else moves much.
+  // Each attention reads the keys and values of its sequences once, and what is appended is read
+  // and, in a cache that is not quantised, written; nothing else moves much.
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan& plan) const override {
     const Script script = compile_script(spec, 1);
     Model model(script.params);

@@ -80,6 +80,11 @@ class Checker {
   }
 
   void check(const Op& op, const Expected& e, const Result& got) {
+    if (got.status == kTouchedAndFailed) {
+      return reject(op,
+                    "returned ASSAY_ENOMEM where an allocation was refused, but wrote to its "
+                    "output");
+    }
     // What is malformed may also be beyond what is supported.
     const bool unsupported =
         op.kind == kCreate && e.status == Expect::invalid && got.status == ASSAY_ENOTSUP;

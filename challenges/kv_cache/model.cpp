@@ -96,10 +96,11 @@ bool well_formed(const kvc_config& c) {
 }  // namespace
 
 Expect Model::check_batch(const Op& op, const std::int64_t* pool) const {
-  constexpr std::int64_t kAnyNull = kNullK | kNullV | kNullSlots | kNullCu | kNegativeBatch;
-  if ((op.flags & kAnyNull) != 0) return Expect::invalid;
+  if ((op.flags & (kNullSlots | kNullCu | kNegativeBatch)) != 0) return Expect::invalid;
   if (op.layer < 0 || op.layer >= config(op.cache).n_layers) return Expect::invalid;
   const std::int64_t *slots = pool + op.pool, *cu = slots + op.n;
+  // An array without elements may be NULL.
+  if ((op.flags & (kNullK | kNullV)) != 0 && op.n > 0 && cu[op.n] > 0) return Expect::invalid;
   std::set<std::int64_t> seen;
   for (std::int64_t b = 0; b < op.n; ++b) {
     if (!alive(slots[b], op.cache) || !seen.insert(slots[b]).second) return Expect::invalid;
@@ -144,6 +145,16 @@ Expect Model::check_shared(const Op& op, const std::int64_t* pool) const {
   return Expect::success;
 }
 
+// Scripts append far more than any cache has in stock while there is too little memory.
+bool Model::has_memory_for(std::int64_t cache, std::int64_t tokens) const {
+  const std::int64_t allowed = allowed_[cache];
+  if (allowed <= 0) return allowed < 0;
+  const kvc_config& c = config(cache);
+  if (tokens * c.n_kv * (c.D + c.Dv) * params_.element_bytes < allowed + allowed / 4)
+    throw Error("kv_cache: whether there is memory for an append depends on the cache");
+  return false;
+}
+
 Expect Model::append(const Op& op, const std::int64_t* pool) {
   const kvc_config& c = config(op.cache);
   const std::int64_t *slots = pool + op.pool, *cu = slots + op.n;
@@ -153,8 +164,7 @@ Expect Model::append(const Op& op, const std::int64_t* pool) {
     if (length + cu[b + 1] - cu[b] > c.max_len) return Expect::full;
   }
   if (tokens(op.cache, op.layer) + cu[op.n] > c.max_tokens) return Expect::full;
-  // Scripts append far more than any cache has in stock while there is no memory.
-  if (starved_[op.cache]) return Expect::no_memory;
+  if (!has_memory_for(op.cache, cu[op.n])) return Expect::no_memory;
   for (std::int64_t b = 0; b < op.n; ++b) {
     sequences_[static_cast<std::size_t>(slots[b])].layers[layer].append(
         {op.phase, op.k_at + cu[b] * c.n_kv * c.D, op.v_at + cu[b] * c.n_kv * c.Dv,
@@ -209,7 +219,7 @@ Expect Model::apply(const Op& op, const std::int64_t* pool) {
       return Expect::success;
     }
     case kFork: return fork(op);
-    case kAllow: starved_[op.cache] = op.a == 0; return Expect::success;
+    case kAllow: allowed_[op.cache] = op.a; return Expect::success;
     case kAppend: {
       const Expect batch = check_batch(op, pool);
       return batch == Expect::success ? append(op, pool) : batch;
@@ -223,7 +233,7 @@ Expect Model::apply(const Op& op, const std::int64_t* pool) {
     }
     case kDefragment:
       if ((op.flags & kNullCache) != 0) return Expect::invalid;
-      return starved_[op.cache] ? Expect::success_or_no_memory : Expect::success;
+      return allowed_[op.cache] >= 0 ? Expect::success_or_no_memory : Expect::success;
     case kRead: {
       if (!alive(op.var, op.cache) || op.layer < 0 || op.layer >= c.n_layers)
         return Expect::invalid;

@@ -74,12 +74,15 @@ int attend_batch(kvc* cache, std::int32_t layer, std::int32_t n, const std::int3
   if (q == nullptr || o == nullptr) return ASSAY_EINVAL;
   const kvc_config& c = cache->c;
   std::vector<float> query(static_cast<std::size_t>(c.D));
+  // Before anything is written: room for the weights of the longest sequence.
+  std::int64_t longest = 0;
+  for (std::int32_t b = 0; b < n; ++b) longest = std::max(longest, kvc_len(cache, layer, slots[b]));
+  const auto bytes = static_cast<std::size_t>(longest + 1) * sizeof(float);
+  auto* p = static_cast<float*>(cache->ctx->alloc(cache->ctx, bytes, 64, 0));
+  if (p == nullptr) return ASSAY_ENOMEM;
   for (std::int32_t b = 0; b < n; ++b) {
     Layer& history = cache->sequence(slots[b]).layers[static_cast<std::size_t>(layer)];
     const std::int64_t rows = cu[b + 1] - cu[b], length = history.length;
-    const auto bytes = static_cast<std::size_t>(length + 1) * sizeof(float);
-    auto* p = static_cast<float*>(cache->ctx->alloc(cache->ctx, bytes, 64, 0));
-    if (p == nullptr) return ASSAY_ENOMEM;
     for (std::int64_t i = 0; i < rows * c.n_q; ++i) {
       const std::int64_t at = cu[b] * c.n_q + i;
       for (std::int64_t d = 0; d < c.D; ++d) {
@@ -99,8 +102,8 @@ int attend_batch(kvc* cache, std::int32_t layer, std::int32_t n, const std::int3
                          query.data(), scale, p, o, at * c.Dv, row_lse);
       }
     }
-    cache->ctx->free(cache->ctx, p);
   }
+  cache->ctx->free(cache->ctx, p);
   return ASSAY_OK;
 }
 
@@ -191,6 +194,8 @@ int kvc_append(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_
     }
     return ASSAY_ENOMEM;
   }
+  for (std::int32_t b = 0; b < n; ++b)
+    cache->release_old(cache->sequence(slots[b]).layers[l], before[static_cast<std::size_t>(b)]);
   return ASSAY_OK;
 }
 

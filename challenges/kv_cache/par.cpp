@@ -227,6 +227,8 @@ int kvc_append(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_
       cache->truncate(slots[b], layer, before[static_cast<std::size_t>(b)]);
     return ASSAY_ENOMEM;
   }
+  for (std::int32_t b = 0; b < n; ++b)
+    cache->release_old(cache->layer_of(slots[b], layer), before[static_cast<std::size_t>(b)]);
   return ASSAY_OK;
 }
 

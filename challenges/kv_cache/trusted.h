@@ -68,7 +68,8 @@ class Model {
 
   Params params_;
   std::vector<Sequence> sequences_;
-  bool starved_[kCaches] = {};  // the context gives nothing
+  bool has_memory_for(std::int64_t cache, std::int64_t tokens) const;
+  std::int64_t allowed_[kCaches] = {-1, -1};  // bytes that the context still gives; -1: any
 };
 
 // A compiled script and the sizes of everything it touches, in elements.

@@ -30,6 +30,32 @@ Shape shape_of(const CaseSpec& spec) {
 
 class LayerNormBackward final : public Challenge {
  public:
+  std::optional<DrawnCase> drawn(const nlohmann::json& draw) const override {
+    DrawnCase c{draw};
+    nlohmann::json wrong = c.params.at("invalid");
+    const std::string null = c.params.at("null"), mode = c.params.at("mode");
+    for (const char* axis : {"invalid", "null"}) c.params.erase(axis);
+    constexpr std::int64_t kMostElements = 1 << 19;
+    const std::int64_t rows = c.params.at("rows"), D = c.params.at("D");
+    if (rows * D > kMostElements) return std::nullopt;
+    // Projections are made for the statistics of fp32 values.
+    const bool projected = c.params.at("dy").value("kind", "") == "null_space";
+    if (projected && c.params.at("dtype") != "f32") return std::nullopt;
+    if (mode == "rms") c.params["null"] = {"dbeta"};
+    if (!null.empty()) c.params["null"].push_back(null);
+    if (wrong.empty()) return c;
+    // An array that is empty may be NULL.
+    const std::string missing = wrong.value("null", "");
+    if (!missing.empty() && (projected || rows * D == 0)) return std::nullopt;
+    c.params["mode"] = wrong.value("forward", false) ? "invalid_forward" : "invalid_backward";
+    for (const char* key : {"null", "forward"}) wrong.erase(key);
+    c.params["override"] = wrong;
+    c.params.erase("null");
+    if (!missing.empty()) c.params["null"] = {missing};
+    c.expect_status = ASSAY_EINVAL;
+    return c;
+  }
+
   CasePlan plan(const CaseSpec& spec) const override {
     const Shape s = shape_of(spec);
     Params params;
@@ -65,7 +91,8 @@ class LayerNormBackward final : public Challenge {
                       .shape = {cache_capacity(s.rows)},
                       .role = Role::output,
                       .null = !forward,
-                      .compared = false});
+                      .compared = false,
+                      .sized_by = kCacheBytes});
     plan.add(kCacheBytes, {.name = "cache_bytes",
                            .dtype = Dtype::i64,
                            .shape = {1},
@@ -106,7 +133,8 @@ class LayerNormBackward final : public Challenge {
     return check_outputs(spec, static_cast<const Gradients&>(reference), buffers);
   }
 
-  // x and dy are read, dx is written; the mean and the reciprocal root of a row come from the cache.
+  // x and dy are read, dx is written; the mean and the reciprocal root of a row come from the
+  // cache.
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan& plan) const override {
     const double statistics = 8 * static_cast<double>(shape_of(spec).rows);
     return LeastWork{plan.bytes_of({"x", "gamma", "dy", "dx", "dgamma", "dbeta"}) + statistics, 0};

@@ -1,4 +1,5 @@
-// Rows of dx and y by the common rule; dgamma and dbeta as one row each, by the fp32 rule also for bf16.
+// Rows of dx and y by the common rule; dgamma and dbeta as one row each, by the fp32 rule also for
+// bf16.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,18 +1,19 @@
 // The expert implementation for a CPU.
 //
 // Napkin arithmetic of the backward pass, fp32, per element: 12 bytes (read x and dy, write dx) and
-// about 6 flops in the first sweep plus 11 in the second. Two cores copy at about 40 GB/s, so an element
-// costs 0.3 ns of memory and 0.05 ns of arithmetic at 16 lanes: bound by memory. So x and dy come from
-// memory once; a row (16 KiB at D = 4096) is still in the L1 or L2 cache when the second sweep
-// reads it again, and dx goes straight to memory: large outputs are written with non-temporal
-// stores, which saves reading the lines first (16 -> 12 bytes per element).
+// about 6 flops in the first sweep plus 11 in the second. Two cores copy at about 40 GB/s, so an
+// element costs 0.3 ns of memory and 0.05 ns of arithmetic at 16 lanes: bound by memory. So x and
+// dy come from memory once; a row (16 KiB at D = 4096) is still in the L1 or L2 cache when the
+// second sweep reads it again, and dx goes straight to memory: large outputs are written with
+// non-temporal stores, which saves reading the lines first (16 -> 12 bytes per element).
 //
-// dgamma and dbeta: each thread sums its contiguous rows into partials of its own (8 D bytes, L1/L2), in
-// fp32 over at most 64 rows and in fp64 across those; the partials are added in order at the end, so the
-// result does not depend on timing. Cache: mean and reciprocal standard deviation, 8 bytes a row.
+// dgamma and dbeta: each thread sums its contiguous rows into partials of its own (8 D bytes,
+// L1/L2), in fp32 over at most 64 rows and in fp64 across those; the partials are added in order at
+// the end, so the result does not depend on timing. Cache: mean and reciprocal standard deviation,
+// 8 bytes a row.
 //
-// Measured on two cores of an EPYC: 2.8 ms for 8192 x 768, 5.7 ms for 4096 x 4096 and 5.0 ms for 65536 x 256, 0.97 to 1.23 of the
-// copy bandwidth beside it (the last-level cache keeps a part).
+// Measured on two cores of an EPYC: 2.8 ms for 8192 x 768, 5.7 ms for 4096 x 4096 and 5.0 ms for
+// 65536 x 256, 0.97 to 1.23 of the copy bandwidth beside it (the last-level cache keeps a part).
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -202,8 +203,8 @@ void store_dx(std::uint16_t* p, Vec v) {
   BF16::store(p, v);
 }
 
-// Second sweep: dx and this row's share of dgamma and dbeta, with the row still in cache. Memory has only
-// stores to do meanwhile, so the next row is fetched ahead into the L2 cache.
+// Second sweep: dx and this row's share of dgamma and dbeta, with the row still in cache. Memory
+// has only stores to do meanwhile, so the next row is fetched ahead into the L2 cache.
 template <class Type, bool kStream>
 void second_sweep(const typename Type::Element* dy, const typename Type::Element* x,
                   const float* gamma, Statistics s, Projection m,

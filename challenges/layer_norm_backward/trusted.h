@@ -50,8 +50,8 @@ void y_row(const Shape&, const Gradients&, BufferViews, std::int64_t r, RowResul
 
 CheckResult check_outputs(const CaseSpec&, const Gradients&, BufferViews);
 
-// Rounding errors of the mean shift every xhat of a row by about eps32 (1 + |mean| rstd); condition scales
-// count this share of it.
+// Rounding errors of the mean shift every xhat of a row by about eps32 (1 + |mean| rstd); condition
+// scales count this share of it.
 inline constexpr double kMeanShare = 0.125;
 
 }  // namespace assay::layer_norm_backward

@@ -1,5 +1,6 @@
-// What the attention challenges share on the trusted side: the vocabulary of their cases, inputs, and
-// the fp64 arithmetic of one head. Softmax attention as in Vaswani et al. 2017, bottom-right aligned.
+// What the attention challenges share on the trusted side: the vocabulary of their cases, inputs,
+// and the fp64 arithmetic of one head. Softmax attention as in Vaswani et al. 2017, bottom-right
+// aligned.
 #pragma once
 
 #include <Eigen/Core>
@@ -19,7 +20,8 @@ using RowsF = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMaj
 //   layout   "bhnd" (default), "bshd", or "padded": bhnd with gaps between rows, heads and items
 //   softcap, alibi, sink, kv_len: the extras; kv_len is a list of B lengths
 //   q_len, k_len: lists of lengths of packed sequences, instead of B, Nq and Nk
-//   bias     [B, Hq, Nq, Nk], each 0 for the full size or 1; bias_poison: NaN where the pair is masked
+//   bias     [B, Hq, Nq, Nk], each 0 for the full size or 1; bias_poison: NaN where the pair is
+//            masked
 //   fp8      true: q, k and v are e4m3 with a scale each, dtype is that of o
 //   data     {"kind": ..., "q_sigma": ...}, see fill_qkv
 struct Problem {
@@ -69,6 +71,15 @@ struct Problem {
 
 Problem problem_of(const CaseSpec&);
 
+// A draw's params. Its axes are those of a case with these differences:
+//   group    query heads to a key head; Nk may be "Nq", Dv "D", scale null for the usual one
+//   data     rows to spoil are "first", "middle" or "last", as is one_hot's key
+//   extra    "" for none, an object of params, "kv_len" or "varlen": lengths that follow from Nk
+//            (and Nq) and B
+//   invalid  {}, an override (Hkv may be "Hq+1"), or {"null": array}
+// Nothing for what does not go together or takes more than so many products.
+std::optional<DrawnCase> drawn_problem(const nlohmann::json& draw, std::int64_t most_products);
+
 // What the submission is told: the problem's params with the case's "override" on top.
 fa_params told_params(const CaseSpec&, const Problem&);
 
@@ -95,8 +106,9 @@ double visible_pairs(const Problem&);
 //   zero_q       q = 0
 //   constant_k, constant_v   all keys (values) of a head agree
 //   alternating_v   v = +-1e4 by the parity of the key, plus N(0, 1)
-// and then sets the query rows `nan_q`, key rows `nan_k` and value rows `nan_v` to NaN and key rows `huge_k`
-// to 1e30, in every head. Rows of packed sequences are counted through. `scales` [3] is filled for fp8.
+// and then sets the query rows `nan_q`, key rows `nan_k` and value rows `nan_v` to NaN and key rows
+// `huge_k` to 1e30, in every head. Rows of packed sequences are counted through. `scales` [3] is
+// filled for fp8.
 void fill_qkv(const Problem&, std::uint64_t seed, const BufferView& q, const BufferView& k,
               const BufferView& v, const BufferView& scales = {});
 // N(0, sigma^2) into an array with strides; gaps are filled as well.
@@ -106,7 +118,8 @@ void fill_extras(const Problem&, std::uint64_t seed, const BufferView& alibi,
 void fill_lengths(const Problem&, const BufferView& cu_q, const BufferView& cu_k);
 void fill_bias(const Problem&, std::uint64_t seed, const BufferView& bias);
 
-// fp8 e4m3: 4 bits of exponent, 3 of fraction, largest 448, one NaN, no infinity; rounds to nearest even, saturates.
+// fp8 e4m3: 4 bits of exponent, 3 of fraction, largest 448, one NaN, no infinity; rounds to nearest
+// even, saturates.
 float e4m3_to_float(std::uint8_t x);
 std::uint8_t float_to_e4m3(float f);
 inline constexpr double kEpsE4m3 = 0.0625;  // unit roundoff, 2^-4
@@ -136,9 +149,9 @@ struct Head {
 };
 Head load_head(const Problem&, std::int64_t b, std::int64_t h, BufferViews qkv, const Extras&);
 
-// Scores of the query rows [first, first + rows) against the keys [lo, hi) that any of them sees, as
-// weights; what a row does not see has weight 0. When the inputs are not finite a tile is one row, so
-// that nothing masked enters any arithmetic.
+// Scores of the query rows [first, first + rows) against the keys [lo, hi) that any of them sees,
+// as weights; what a row does not see has weight 0. When the inputs are not finite a tile is one
+// row, so that nothing masked enters any arithmetic.
 struct Tile {
   std::int64_t first = 0, rows = 0, lo = 0, hi = 0;
   RowsD p;      // e^(s - lse)
@@ -148,14 +161,15 @@ struct Tile {
       conditioning;  // conditioning: max_visible sum of |terms of s|
   std::vector<Range> range;
 };
-// `lse` [queries] of the head: what the plain implementation is given instead of finding the maximum; or NULL.
+// `lse` [queries] of the head: what the plain implementation is given instead of finding the
+// maximum; or NULL.
 void make_tile(const Head&, std::int64_t first, std::int64_t rows, const float* lse, Tile&);
 
 // Whether neither NaN, nor Inf, nor values whose products overflow are in it.
 bool tame(const RowsF&);
 
-// Fails the result if an element of a strided output that lies between its rows lost the poison (a NaN pattern
-// of every half-word, see CasePlan) that it held before the call.
+// Fails the result if an element of a strided output that lies between its rows lost the poison (a
+// NaN pattern of every half-word, see CasePlan) that it held before the call.
 void check_gaps(const Problem&, const assay_stride&, std::int64_t H, std::int64_t N, std::int64_t D,
                 const BufferView& output, const char* name, CheckResult&);
 

@@ -77,8 +77,8 @@ class Inputs {
     }
   }
 
-  // Every query becomes a common vector plus a little noise, every key `height(j)` times that vector
-  // plus noise, so that scale q.k is about height(j).
+  // Every query becomes a common vector plus a little noise, every key `height(j)` times that
+  // vector plus noise, so that scale q.k is about height(j).
   template <class Height>
   void aligned(Height height, float noise) {
     Random random(substream(seed_, 4));
@@ -172,7 +172,8 @@ void fill_qkv(const Problem& problem, std::uint64_t seed, const BufferView& q, c
   Inputs(flat, seed, views[0], views[1], views[2]).make();
   Random random(substream(seed, 7));
   for (int t = 0; t < 3; ++t) {
-    // The largest values fill the format's range. 8 significant bits: scaled values are exact in fp32.
+    // The largest values fill the format's range. 8 significant bits: scaled values are exact in
+    // fp32.
     const float scale = std::ldexp(static_cast<float>(128 + random.below(128)), -14 - t);
     scales.as<float>()[t] = scale;
     std::ranges::transform(values[t], stored[t].as<std::uint8_t>(),

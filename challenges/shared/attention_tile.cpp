@@ -41,7 +41,8 @@ std::uint8_t float_to_e4m3(float f) {
   if (std::isnan(f)) return static_cast<std::uint8_t>(sign | 0x7f);
   const float a = std::min(std::abs(f), 448.0f);
   const int exponent = a < 0x1p-6f ? -6 : std::ilogb(a);
-  // Eighths of the binade; 16 of them carry into the exponent, and below 2^-6 there is no leading one.
+  // Eighths of the binade; 16 of them carry into the exponent, and below 2^-6 there is no leading
+  // one.
   const int eighths = static_cast<int>(std::nearbyint(std::ldexp(a, 3 - exponent)));
   return static_cast<std::uint8_t>(sign | ((exponent + 6) * 8 + eighths));
 }

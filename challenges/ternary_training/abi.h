@@ -46,7 +46,7 @@ typedef struct {
 typedef struct {
   uint32_t size;      /* sizeof(tt_budget) */
   double seconds;     /* wall clock of tt_train; overrunning it by more than 5 % fails */
-  int64_t max_tokens; /* tokens that training may look at; seeing a document again counts again */
+  int64_t max_tokens; /* that gradients are computed for; a document seen again counts again */
   uint64_t seed;      /* of everything random in tt_train */
 } tt_budget;
 
@@ -65,7 +65,8 @@ int tt_train(assay_ctx*, const tt_config*, const uint16_t* docs, int64_t n_docs,
  * s / 2 strictly, by the sign of w, else 1; where s == 0 every code is 1. */
 int tt_quantize(assay_ctx*, int64_t rows, int64_t cols, const float* w, uint8_t* blocks);
 
-/* Exactly what the blocks say. Legal blocks only. */
+/* Exactly what the blocks say: (code - 1) s, which is -0.0 for code 0 of a scale 0. Legal blocks
+ * only. */
 int tt_dequantize(assay_ctx*, int64_t rows, int64_t cols, const uint8_t* blocks, float* w);
 
 /* A linear layer and its gradients, W being what the blocks [rows, cols] say: y [M, rows] = x W^T,
@@ -121,10 +122,10 @@ int tt_generate(assay_ctx*, const tt_config*, const void* blob, const tt_generat
  * matrices and norms]; what stands in it is up to you. resume == 0 begins a training and ignores
  * what the state holds; resume == 1 goes on with the state that an earlier call with the same
  * configuration, documents and budget left, perhaps at another address, perhaps after other
- * trainings. Steps are taken as long as they use no more than `until` tokens (at most max_tokens)
- * since the training began. Then the state is written, and the model so far to blob unless that is
- * NULL. A training up to max_tokens in several calls must give the same bytes of the blob as in
- * one: learning rates go by tokens alone. budget->seconds holds for each call. */
+ * trainings. Steps are taken as long as they use no more than `until` tokens since the training
+ * began; more than max_tokens means max_tokens. Then the state is written, and the model so far to
+ * blob unless that is NULL. A training up to max_tokens in several calls must give the same bytes of
+ * the blob as in one: learning rates go by tokens alone. budget->seconds holds for each call. */
 int tt_train_part(assay_ctx*, const tt_config*, const uint16_t* docs, int64_t n_docs,
                   const tt_budget*, int32_t resume, int64_t until, void* state, void* blob);
 

@@ -246,6 +246,43 @@ Shape shape_of(const CaseSpec& spec) {
 
 class TernaryTraining final : public Challenge {
  public:
+  // Formats and arithmetic; what training learns is no matter of a small case.
+  std::optional<DrawnCase> drawn(const json& draw) const override {
+    const std::string entry = draw.at("entry"), wrong = draw.at("invalid");
+    DrawnCase c{{{"entry", entry}}};
+    const auto take = [&](std::initializer_list<const char*> names) {
+      for (const char* name : names) c.params[name] = draw.at(name);
+    };
+    if (entry == "logits" || entry == "blob_bytes" || entry == "statistics") {
+      c.params["config"] = draw.at("heads");
+      c.params["config"].update(
+          {{"V", draw.at("V")}, {"L", draw.at("L")}, {"ff", 128}, {"T", draw.at("T")}});
+      if (entry == "logits") take({"n_docs"});
+      if (entry == "statistics") c.params["config"]["tied"] = draw.at("tied");
+      return wrong.empty() ? std::optional(c) : std::nullopt;
+    }
+    take({"rows", "sigma"});
+    c.params["cols"] = 128 * draw.at("blocks").get<std::int64_t>();
+    const bool linear = entry.starts_with("linear");
+    if (linear || entry == "distill") take({"M"});
+    if (entry == "quantize") take({"weights"});
+    if (linear || entry == "distill")
+      c.params["sigma"] = std::min(draw.at("sigma").get<double>(), 1.0);
+    if (entry == "distill") {
+      take({"temperature"});
+      c.params["cols"] = draw.at("V");
+    }
+    if (wrong.empty()) return c;
+    if (entry == "distill") return std::nullopt;
+    if (wrong == "partial") {
+      c.params["cols"] = c.params.at("cols").get<std::int64_t>() + 1;
+    } else {
+      c.params["rows"] = -1;
+    }
+    c.expect_status = ASSAY_EINVAL;
+    return c;
+  }
+
   CasePlan plan(const CaseSpec& spec) const override {
     const Shape s = shape_of(spec);
     CasePlan plan;

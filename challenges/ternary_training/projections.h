@@ -1,5 +1,5 @@
-// Judges every row of a large matrix product for the price of a few vectors (Freivalds): the rows of
-// what was returned times secret vectors of signs, against the same of the factors.
+// Judges every row of a large matrix product for the price of a few vectors (Freivalds): the rows
+// of what was returned times secret vectors of signs, against the same of the factors.
 //
 // A row whose elements are off by d gives d.r for signs r: a single wrong element shows with its
 // whole error whatever the signs are, and the mean square over the vectors is |d|^2 on average. For

@@ -71,8 +71,8 @@ class Language {
 std::unique_ptr<Language> make_language(const nlohmann::json& corpus, const tt_config&,
                                         std::uint64_t seed);
 
-// Nothing that a worker sees follows from `judging`, nor the other way round: what it is judged by is
-// drawn from that.
+// Nothing that a worker sees follows from `judging`, nor the other way round: what it is judged by
+// is drawn from that.
 void generate(const CaseSpec&, std::uint64_t seed, std::uint64_t judging, BufferViews);
 
 // --- the model

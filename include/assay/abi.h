@@ -4,8 +4,9 @@
  * Conventions: structs by pointer, sizes int64_t, enums int32_t; each parameter struct starts with
  * `uint32_t size` (= sizeof). Functions return an ASSAY_* code and let no exception cross the
  * boundary. Inputs are read-only. A zero dimension is legal (ASSAY_OK). A negative dimension, or
- * NULL with a non-zero size, is ASSAY_EINVAL and leaves every output untouched. An optional feature
- * that is not implemented returns ASSAY_ENOTSUP. */
+ * NULL with a non-zero size, is ASSAY_EINVAL and leaves every output untouched. A call that the
+ * context refuses memory returns ASSAY_ENOMEM, leaves every output untouched and keeps nothing. An
+ * optional feature that is not implemented returns ASSAY_ENOTSUP. */
 #ifndef ASSAY_ABI_H
 #define ASSAY_ABI_H
 

@@ -24,6 +24,9 @@ typedef struct {
   int32_t math;   /* 0 strict fp32, 1 TF32 allowed */
 } fa_params;
 
+/* Values are finite, but for a NaN where what becomes of it is said, and NaN and Inf in what is
+ * masked. Every visible score is finite, or NaN by such a value. */
+
 /* Optional features. A NULL pointer or 0 switches one off. */
 typedef struct {
   uint32_t size;         /* sizeof(fa_extra) */
@@ -33,10 +36,11 @@ typedef struct {
   const int64_t* kv_len; /* [B] keys of each item, <= Nk; takes the place of Nk in visibility */
 } fa_extra;
 
-/* Sequences of different lengths, packed one after the other without gaps. Sequence b has the positions
- * cu_q[b] .. cu_q[b + 1] - 1 of q, o and their gradients, and cu_k[b] .. cu_k[b + 1] - 1 of k, v and theirs; it is
- * attention of its own, with its own Nq and Nk in visibility. In fa_params, B is the number of sequences, Nq and Nk
- * are the largest lengths, and the strides b are 0. */
+/* Sequences of different lengths, packed one after the other without gaps. Sequence b has the
+ * positions cu_q[b] .. cu_q[b + 1] - 1 of q, o and their gradients, and cu_k[b] .. cu_k[b + 1] - 1
+ * of k, v and theirs; it is attention of its own, with its own Nq and Nk in visibility. In
+ * fa_params, B is the number of sequences, Nq and Nk are the largest lengths, and the strides b are
+ * 0. */
 typedef struct {
   uint32_t size;            /* sizeof(fa_varlen) */
   int64_t total_q, total_k; /* cu_q[B], cu_k[B] */
@@ -44,8 +48,8 @@ typedef struct {
   const int64_t* cu_k; /* keys, or neither */
 } fa_varlen;
 
-/* A bias that is added to the scores scale q.k: fp32, contiguous [B, Hq, Nq, Nk], where any of the four may be 1
- * instead: then one value serves the whole dimension. */
+/* A bias that is added to the scores scale q.k: fp32, contiguous [B, Hq, Nq, Nk], where any of the
+ * four may be 1 instead: then one value serves the whole dimension. */
 typedef struct {
   uint32_t size;         /* sizeof(fa_bias) */
   int64_t B, Hq, Nq, Nk; /* each that of fa_params, or 1 */

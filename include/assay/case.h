@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,18 +43,43 @@ struct CaseSpec {
   // Run with nothing beside it, among the timed cases: its result depends on the time it gets.
   bool exclusive = false;
   Pace pace;  // of exclusive cases
-  // Not empty: the case runs only when the user names a file, with --corpus for "corpus"; its path then stands in
-  // params["file"]. Nothing is graded by such a case.
+  // Not empty: the case runs only when the user names a file, with --corpus for "corpus"; its path
+  // then stands in params["file"]. Nothing is graded by such a case.
   std::string external;
-  int repetitions =
-      11;  // of timed cases: runs of par and the submission, more where the machine is busy
+  // Of timed cases: runs of par and the submission, more where the machine is busy.
+  int repetitions = 11;
   int naive_repetitions = 3;  // of timed cases
   bool quick = false;         // part of a --quick run
-  // On the simulated GPU: whether the case runs there, what replaces some of its params (a merge patch, RFC 7396),
-  // and how many warp instructions its kernels may execute in one phase.
+  // On the simulated GPU: whether the case runs there, what replaces some of its params (a merge
+  // patch, RFC 7396), and how many warp instructions its kernels may execute in one phase.
   bool on_simulator = true;
   nlohmann::json simulator_params = nlohmann::json::object();
   std::uint64_t instruction_limit = kInstructionLimit;
+  // The params are drawn from the seed of the run when the case is planned; until then it has none.
+  bool drawn = false;
+  // Which of the case's allocations gives NULL, 0: none. The call must do without it, or return
+  // ASSAY_ENOMEM and leave no trace.
+  std::uint32_t failing_allocation = 0;
+};
+
+// One axis of a space of legal inputs. A choice is a literal, or a range of integers
+// {"from": a, "to": b}; the simplest comes first.
+struct Axis {
+  std::string name;
+  std::vector<nlohmann::json> choices;
+  double usual = 0;  // share of the draws that take the first choice, whatever the others are
+  std::vector<nlohmann::json> rare{};  // further ones of `assay fuzz`: what is optional, or large
+  std::vector<nlohmann::json> simulated{};  // not empty: instead of both on the simulated GPU
+};
+
+// From which the cases random_1, random_2 ... of a grading are drawn.
+struct RandomSpace {
+  int cases = 24;
+  double weight = 1.0;  // of each
+  double time_limit_s = 5.0;
+  std::uint64_t instruction_limit = kInstructionLimit;
+  nlohmann::json base = nlohmann::json::object();  // what every draw has
+  std::vector<Axis> axes;
 };
 
 // A measured quantity and the two values between which its points go from all to none. The scale is
@@ -66,10 +92,16 @@ struct ResourceRule {
   double full = 0, zero = 0;
   double weight = 1.0;
   std::string unit, why;
-  // Not empty: what counts is the exponent e with which the metric grows from this case, whose problem is
-  // `growth_factor` times smaller: metric = metric there * growth_factor^e.
+  // Not empty: what counts is the exponent e with which the metric grows from this case, whose
+  // problem is `growth_factor` times smaller: metric = metric there * growth_factor^e.
   std::string growth_case{};
   double growth_factor = 0;
+  // For answers on a GPU, where it needs others than a few threads do.
+  struct Bounds {
+    double full = 0, zero = 0;
+    std::string why;
+  };
+  std::optional<Bounds> on_simulator{};
 };
 
 struct Capability {
@@ -85,8 +117,8 @@ struct Weights {
 
 struct Limits {
   std::int64_t memory_bytes = 0;  // address space of the worker beyond the harness's own buffers
-  // By which a process may grow in a resource case beyond what its context's allocator handed out: for challenges
-  // that count the bytes held there. 0: any.
+  // By which a process may grow in a resource case beyond what its context's allocator handed out:
+  // for challenges that count the bytes held there. 0: any.
   std::int64_t heap_bytes = 0;
   int threads = 2;
   double load_time_s = 10;
@@ -103,6 +135,7 @@ struct ChallengeSpec {
   std::vector<CaseSpec> cases;
   std::vector<ResourceRule> resources;
   std::vector<Capability> capabilities;
+  std::optional<RandomSpace> random;
   std::string directory;  // challenges/<name>, absolute
   std::string hash;       // of spec.json's bytes
 };

@@ -3,9 +3,9 @@
 //
 // Life of a case:  plan -> fill -> reference -> (the worker runs every phase) -> check
 // plan and fill depend on nothing but the spec and the seeds, so that a case can be replayed alone.
-// An output is judged as it stood when the phase ended at whose end it is due: the harness copies it
-// then, with the worker stopped, and what later phases make of it is not looked at.
-// Every function may be called from several threads at once for different cases.
+// An output is judged as it stood when the phase ended at whose end it is due: the harness copies
+// it then, with the worker stopped, and what later phases make of it is not looked at. Every
+// function may be called from several threads at once for different cases.
 #pragma once
 
 #include <algorithm>
@@ -41,12 +41,14 @@ struct BufferPlan {
   Dtype dtype = Dtype::f32;
   std::vector<std::int64_t> shape{};  // row-major; any dimension may be 0
   Role role = Role::input;
-  int phase =
-      0;  // inputs: hidden from the worker until this phase starts; for ever if none is so late
+  // Inputs: hidden from the worker until this phase starts; for ever if none is so late.
+  int phase = 0;
   int due = kDefaultDue;  // outputs: judged as they stand when this phase ends
   bool null = false;      // the worker sees NULL
   bool canary = true;     // outputs: bytes around the buffer must survive
   bool compared = true;   // outputs: must agree bitwise between two runs of a deterministic case
+  int sized_by = -1;      // outputs: the handle of an i64 output that holds how many of this one's
+                          // bytes the submission asked for; those behind must survive too
   bool host = false;      // stays in host memory when the submission runs on a device
 
   std::int64_t elements() const {
@@ -72,8 +74,8 @@ struct CasePlan {
     return timed ? timed_phase : phases - 1;
   }
 
-  // Appends a buffer. Its position is its handle: one declared out of order is the challenge's mistake
-  // (std::logic_error).
+  // Appends a buffer. Its position is its handle: one declared out of order is the challenge's
+  // mistake (std::logic_error).
   void add(int handle, BufferPlan buffer) {
     if (handle < 0 || static_cast<std::size_t>(handle) != buffers.size()) {
       throw std::logic_error("buffer " + buffer.name + " has handle " + std::to_string(handle) +
@@ -89,8 +91,8 @@ struct CasePlan {
     }
   }
 
-  // Buffers whose pointer the submission is given as null; a name that the plan does not have is the
-  // spec's mistake (std::invalid_argument).
+  // Buffers whose pointer the submission is given as null; a name that the plan does not have is
+  // the spec's mistake (std::invalid_argument).
   void pass_as_null(const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       const auto is_it = [&](const BufferPlan& buffer) { return buffer.name == name; };
@@ -176,9 +178,22 @@ class CallbackServer {
   virtual std::string given_up() const { return {}; }
 };
 
+// What a draw from the space of the spec means.
+struct DrawnCase {
+  nlohmann::json params;           // in the challenge's own vocabulary
+  std::int32_t expect_status = 0;  // ASSAY_*
+};
+
 class Challenge {
  public:
   virtual ~Challenge() = default;
+
+  // `draw` holds what all draws have and the value of each axis. Axes that depend on each other may
+  // be made to agree here; nothing where they cannot, and another draw is made. Depends on nothing
+  // but the draw.
+  virtual std::optional<DrawnCase> drawn(const nlohmann::json& draw) const {
+    return DrawnCase{draw, 0};
+  }
 
   virtual CasePlan plan(const CaseSpec&) const = 0;
 

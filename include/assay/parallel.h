@@ -7,8 +7,8 @@
 namespace assay {
 
 // Calls body(begin, end) on disjoint chunks that cover [0, n), on up to parallel_threads() threads.
-// Chunks have at least `grain` iterations. Where there are several, loops within a body do not spread
-// further. Rethrows the first exception of a chunk.
+// Chunks have at least `grain` iterations. Where there are several, loops within a body do not
+// spread further. Rethrows the first exception of a chunk.
 void parallel_for(std::int64_t n, std::int64_t grain,
                   const std::function<void(std::int64_t, std::int64_t)>& body);
 

@@ -2,8 +2,10 @@
 // its own, large buffers fill in parallel, and the same seed gives the same bytes on every machine.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace assay {
 
@@ -37,6 +39,15 @@ class Random {
  private:
   std::uint64_t state_;
 };
+
+// Puts the values in an order of which each is equally likely (Fisher, Yates).
+template <class Values>
+void shuffle(Values& values, Random& random) {
+  for (std::size_t i = values.size(); i > 1; --i) {
+    std::swap(values[i - 1],
+              values[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
+  }
+}
 
 // Fills with approximately N(mean, sigma^2): a sum of four 16-bit uniforms, so |x - mean| is below
 // 3.47 sigma. Fast (about 1 ns an element and core); use Random::normal where tails matter.

@@ -10,6 +10,7 @@
 #include "assay/case.h"
 #include "assay/challenge.h"
 #include "assay/device.h"
+#include "assay/entrant.h"
 
 namespace assay {
 
@@ -18,6 +19,7 @@ enum class Verdict : std::uint8_t {
   harness_error,       // JE: ours; never scored
   security_violation,  // SV: a forbidden system call
   protocol_violation,  // PV: tampered with the worker protocol
+  no_answer,           // NA: an attempt was made and gave none; scores 0
   build_error,         // CE: did not compile
   build_limit,         // CE-limit: compiler ran out of time, memory or output
   load_error,          // LE: missing symbol, failed or exited while loading
@@ -25,12 +27,12 @@ enum class Verdict : std::uint8_t {
   time_limit,          // TLE: busy until the limit
   idle_limit,          // TLE-wall: asleep until the limit
   runtime_error,       // RE: signal, exit or exception during a call
-  device_error,  // DE: a kernel ran into a finding of the simulator's checks: a race, an access out of bounds
-  output_limit,  // OLE: too much on stdout or stderr
-  wrong_answer,  // WA
-  unsupported,   // returned ASSAY_ENOTSUP: costs only its capability
-  needs_gpu,     // not run: asks for what the simulator lacks
-  skipped,       // not run for another reason; says why
+  device_error,        // DE: a finding of the simulator's checks: a race, an access out of bounds
+  output_limit,        // OLE: too much on stdout or stderr
+  wrong_answer,        // WA
+  unsupported,         // returned ASSAY_ENOTSUP: costs only its capability
+  needs_gpu,           // not run: asks for what the simulator lacks
+  skipped,             // not run for another reason; says why
   ok,
 };
 
@@ -55,14 +57,15 @@ struct CaseResult {
   std::string shape;
   std::optional<double> error, bound, accuracy;
   std::string detail;  // first mismatch, signal, or why it was skipped
-  // Wall clock inside the submission, correctness cases. On a simulated device it says nothing about speed.
+  // Wall clock inside the submission, correctness cases. On a simulated device it says nothing
+  // about speed.
   double seconds = 0;
   std::vector<Metric> metrics;
   std::vector<TimingSample> samples;  // timed cases
 };
 
 struct BuildRecord {
-  Verdict verdict = Verdict::ok;  // ok, build_error, build_limit
+  Verdict verdict = Verdict::ok;  // ok, no_answer, build_error, build_limit
   std::string source_hash;        // SHA-256 over names and contents of the sources
   std::string command;            // with harness-chosen file names
   std::string log;                // the first lines, escaped and truncated
@@ -106,6 +109,7 @@ struct Note {
     par_not_faster,   // than naive: no scale
     naive_at_floor,   // likewise of modelled speeds
     wrong_when_timed,
+    needs_gpu,  // cases were not run for that, and count as failed
   };
   Kind kind = Kind::other;
   std::string text;
@@ -157,6 +161,8 @@ struct ShapeSpeed {
   Interval ratio_interval;  // bootstrap, 95 %
   double ratio_to_naive = 0;
   double points = 0;  // 0..1
+  // The submission's speed / the floor's: 1 is as fast as the machine could at all. 0: not known.
+  double ratio_to_floor = 0;
 };
 
 struct Score {
@@ -184,6 +190,8 @@ struct BoardEntry {
   Score score;
   std::string assay_version, assay_commit;
   Machine machine;
+  ModelInfo about;        // as model.json said when it was measured
+  AttemptRecord attempt;  // likewise attempt.json
 };
 
 // The file of a BoardEntry. The hash tells whether it is still the one that a score came from.
@@ -192,11 +200,21 @@ struct EvidenceRef {
   std::string sha256;  // of its bytes
 };
 
+// A case that was run and did not pass, or that needs a GPU.
+struct FailedCase {
+  std::string name;
+  Verdict verdict = Verdict::wrong_answer;
+
+  bool operator==(const FailedCase&) const = default;
+};
+
 // A cell as the board shows it: everything but the measurements.
 struct BoardRow {
   CellKey key;
   Score score;
   std::string reason;  // the one thing that explains the score best, see grade/reason.h
+  // See failed_cases(). Absent: not known, the board is of before they were kept.
+  std::optional<std::vector<FailedCase>> failed;
   std::string spec_hash, source_hash, isolation;
   std::uint64_t seed = 0;
   std::string finished_at;  // UTC, ISO 8601
@@ -204,11 +222,24 @@ struct BoardRow {
   std::string assay_version, assay_commit;
   Machine machine;
   EvidenceRef evidence;
+  AttemptRecord attempt;  // without what only attempt.json holds
+  // Of the model when this was measured. Empty once it is on a board, which has it once: see
+  // Scoreboard::models.
+  ModelInfo about{};
 };
 
 struct Scoreboard {
   static constexpr int kSchema = 2;
   std::map<CellKey, BoardRow> entries;
+  // Who the models are, of those of which something is said. As the newest measurement knew it, or
+  // `assay report` since.
+  std::map<std::string, ModelInfo> models;
 };
+
+// Whether it is no model but a reference, which is shown beside models and never ranked among them.
+inline bool is_reference(const Scoreboard& board, const std::string& model) {
+  const auto about = board.models.find(model);
+  return about != board.models.end() && about->second.sample;
+}
 
 }  // namespace assay

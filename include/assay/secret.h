@@ -1,6 +1,7 @@
-// What a submission must not be able to compute: seeds that are derived one way, and keyed hashes for whatever answers
-// its questions. random.h's mixing is invertible: who sees one of its numbers knows all of that stream, and with
-// substream the parent's too. It makes data; what data are made from comes from here.
+// What a submission must not be able to compute: seeds that are derived one way, and keyed hashes
+// for whatever answers its questions. random.h's mixing is invertible: who sees one of its numbers
+// knows all of that stream, and with substream the parent's too. It makes data; what data are made
+// from comes from here.
 #pragma once
 
 #include <array>
@@ -9,22 +10,23 @@
 
 namespace assay {
 
-// A seed for a purpose: 64 bits of a SHA-256 over the secret, the purpose and the number. Neither the secret nor a seed for
-// anything else follows from it.
+// A seed for a purpose: 64 bits of a SHA-256 over the secret, the purpose and the number. Neither
+// the secret nor a seed for anything else follows from it.
 std::uint64_t derive(std::uint64_t secret, std::string_view purpose, std::uint64_t number = 0);
 
-// What one run of a case is drawn from. A submission sees what was drawn from `inputs`; nothing that it sees depends on
-// `judging`, which chooses what is judged where not everything is, and is the key of models behind callbacks.
+// What one run of a case is drawn from. A submission sees what was drawn from `inputs`; nothing
+// that it sees depends on `judging`, which chooses what is judged where not everything is, and is
+// the key of models behind callbacks.
 struct Seeds {
   std::uint64_t inputs = 0, judging = 0;
 
-  Seeds(
-      std::uint64_t seed)  // NOLINT(google-explicit-constructor): a seed is all that a replay needs
+  // From one seed without a word, since that is all that a replay needs.
+  Seeds(std::uint64_t seed)  // NOLINT(google-explicit-constructor)
       : inputs(derive(seed, "inputs")), judging(derive(seed, "judging")) {}
 };
 
-// A pseudo-random function of two words (SipHash-2-4; Aumasson, Bernstein 2012): whoever does not know the seed cannot
-// tell its values from chance, however many others he has seen. About 20 ns.
+// A pseudo-random function of two words (SipHash-2-4; Aumasson, Bernstein 2012): whoever does not
+// know the seed cannot tell its values from chance, however many others he has seen. About 20 ns.
 class KeyedHash {
  public:
   explicit KeyedHash(std::uint64_t seed = 0)

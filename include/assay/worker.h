@@ -19,17 +19,17 @@ class Call {
   virtual std::int32_t entry() const = 0;  // CasePlan::entry
   virtual int phase() const = 0;           // 0 .. CasePlan::phases-1
   virtual const void* params() const = 0;  // CasePlan::params
-  // NULL for null buffers. In device memory when ctx()->device >= 0, unless the plan keeps it on the host: then an
-  // adapter may compute with the address, but not look behind it.
+  // NULL for null buffers. In device memory when ctx()->device >= 0, unless the plan keeps it on
+  // the host: then an adapter may compute with the address, but not look behind it.
   virtual void* buffer(int handle) = 0;
   virtual std::size_t bytes(int handle) const = 0;
   virtual void* symbol(const char* name) = 0;  // the submission's function, or NULL
   // A slot that survives from phase to phase of one case and is NULL at the start of each case.
   virtual void*& state() = 0;
-  // Asks the harness's CallbackServer. The server writes response_bytes + bulk_bytes in one piece; the
-  // first part is copied to `response`, the rest to `bulk`, which may be device memory. Where the harness may,
-  // it writes the bulk itself while the worker is stopped, so that large answers cost the call no time. The request and
-  // the whole response are at most kCallbackBytes each.
+  // Asks the harness's CallbackServer. The server writes response_bytes + bulk_bytes in one piece;
+  // the first part is copied to `response`, the rest to `bulk`, which may be device memory. Where
+  // the harness may, it writes the bulk itself while the worker is stopped, so that large answers
+  // cost the call no time. The request and the whole response are at most kCallbackBytes each.
   virtual std::int32_t callback(std::uint32_t kind, const void* request, std::size_t request_bytes,
                                 void* response, std::size_t response_bytes, void* bulk = nullptr,
                                 std::size_t bulk_bytes = 0) = 0;
@@ -48,7 +48,8 @@ class Call {
   T* as(int handle) {
     return static_cast<T*>(buffer(handle));
   }
-  // The submission's function with the type of its prototype: call.fn(&::ln_backward, "ln_backward")
+  // The submission's function with the type of its prototype: call.fn(&::ln_backward,
+  // "ln_backward")
   template <class F>
   F* fn(const char* name) {
     return reinterpret_cast<F*>(symbol(name));

@@ -1,21 +1,26 @@
-// tests/attacks/<id>_<name>/ -> Attack: a hostile submission, and what becomes of it where the harness is sound.
+// tests/attacks/<id>_<name>/ -> Attack: a hostile submission, and what becomes of it where the
+// harness is sound.
 //
 // The first lines of submission.cpp or submission.cu are comments, "// key: value":
 //   attack      what it does, in a sentence
 //   challenge   whom it answers; several names, or "each": a row for each of them
-//   cases       those that are run, names after blanks; "quick", "timed", "resource" and "core" stand for those of that
-//               kind, "one-timed", "one-resource", "one-core" and "deterministic" for one of them
-//   expect      the right outcome: a verdict's code (WA, SV, CE-limit ...) or honest, which is that every case passes
-//               and nothing is gained; several right ones with '|' between
-//   dimension   what it is after: correctness, accuracy, performance, resources, completeness or tests. Then it is
-//               graded beside its honest twin
-//   twin        "self": the same sources with ATTACK_IS_TWIN 1; else a folder below the root. By default the textbook
+//   cases       those that are run, names after blanks; "quick", "timed", "resource" and "core"
+//               stand for those of that kind, "one-timed", "one-resource", "one-core" and
+//               "deterministic" for one of them
+//   expect      the right outcome: a verdict's code (WA, SV, CE-limit ...) or honest, which is that
+//               every case passes and nothing is gained; several right ones with '|' between
+//   dimension   what it is after: correctness, accuracy, performance, resources, completeness or
+//               tests. Then it is graded beside its honest twin
+//   twin        "self": the same sources with ATTACK_IS_TWIN 1; else a folder below the root. By
+//               default the textbook
 //   variants    names after blanks: a row for each, with ATTACK_VARIANT 0, 1, ...
 //   hidden      a text that the compiler's log must not show; may be repeated
-//   with        what else lies in the folder of the submission, made when it is run: "symlink NAME TARGET", "hardlink
-//               NAME", "fifo NAME", "folder NAME" or "file NAME", where \n, \t, \s (a blank) and \xHH stand for bytes
+//   with        what else lies in the folder of the submission, made when it is run: "symlink NAME
+//               TARGET", "hardlink NAME", "fifo NAME", "folder NAME" or "file NAME", where \n, \t,
+//               \s (a blank) and \xHH stand for bytes
 //   tiers       of the sandbox, those that promise this; by default namespaces and landlock
-//   fast        challenges or variants whose rows belong to the fast suite, "none" or, by default, "all"
+//   fast        challenges or variants whose rows belong to the fast suite, "none" or, by default,
+//               "all"
 //   deadline    seconds after which the harness counts as hung
 #pragma once
 
@@ -54,17 +59,19 @@ struct Attack {
   bool may_be(const std::string& outcome) const;
 };
 
-// The rows that one folder makes. Throws Error with the file and the line when the header is malformed, or names an
-// unknown challenge, case, verdict, dimension or tier.
+// The rows that one folder makes. Throws Error with the file and the line when the header is
+// malformed, or names an unknown challenge, case, verdict, dimension or tier.
 std::vector<Attack> read_attack(const std::filesystem::path& folder,
                                 const std::vector<ChallengeSpec>& specs);
 
-// Those of all folders whose names begin with a letter and a digit, sorted by id. Throws Error also when there are none.
+// Those of all folders whose names begin with a letter and a digit, sorted by id. Throws Error also
+// when there are none.
 std::vector<Attack> load_attacks(const std::filesystem::path& folder,
                                  const std::vector<ChallengeSpec>& specs);
 
-// Those that are named by an id ("M12.inet"), a folder's id ("M12") or the beginning of one ("M"), in their own order;
-// all when no name is given. A name that fits none throws Error with the nearest one.
+// Those that are named by an id ("M12.inet"), a folder's id ("M12") or the beginning of one ("M"),
+// in their own order; all when no name is given. A name that fits none throws Error with the
+// nearest one.
 std::vector<Attack> choose(const std::vector<Attack>&, const std::vector<std::string>& names);
 
 // Where the files of attacks come from.
@@ -75,9 +82,10 @@ struct Places {
   std::filesystem::path textbook(const std::string& challenge) const;
 };
 
-// Lays the submission out in `folder`, which must not exist: the attack's files, the main one with ATTACK_VARIANT and
-// ATTACK_IS_TWIN defined first; honest.inl (the textbook's answer) and target.h (targets/<challenge>.h) where they
-// exist, the headers of shared/; and `extras`, unless it is the twin. Throws Error when a file cannot be written.
+// Lays the submission out in `folder`, which must not exist: the attack's files, the main one with
+// ATTACK_VARIANT and ATTACK_IS_TWIN defined first; honest.inl (the textbook's answer) and target.h
+// (targets/<challenge>.h) where they exist, the headers of shared/; and `extras`, unless it is the
+// twin. Throws Error when a file cannot be written.
 void lay_out(const Attack&, const Places&, bool as_twin, const std::filesystem::path& folder);
 
 // The same for a twin that is a folder of its own, or the textbook.

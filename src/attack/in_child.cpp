@@ -14,20 +14,19 @@
 #include <cstring>
 #include <exception>
 
+#include "util/clock.h"
 #include "util/files.h"
+#include "util/stop.h"
 
 namespace assay::attack {
 namespace {
 
 constexpr int kThrew = 3;  // exit status of a child whose work threw
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 [[noreturn]] void work_and_exit(const std::function<std::string()>& work, int fd, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
+  restore_stop_signals();  // the parent ends in order; this goes with it
   int status = 0;
   std::string text;
   try {
@@ -56,7 +55,9 @@ std::string contents(int fd) {
 }  // namespace
 
 Child::Child(const std::function<std::string()>& work, double deadline)
-    : answer_(::memfd_create("answer", MFD_CLOEXEC)), begin_(now()), deadline_(deadline) {
+    : answer_(::memfd_create("answer", MFD_CLOEXEC)),
+      begin_(steady_seconds()),
+      deadline_(deadline) {
   if (!answer_)
     throw Error(fmt::format("no memory for a child's answer: {}", std::strerror(errno)));
   std::fflush(nullptr);
@@ -73,12 +74,14 @@ Child::~Child() {
 }
 
 Child::State Child::end(State state, std::string said) {
-  ended_ = now();
+  ended_ = steady_seconds();
   said_ = std::move(said);
   return state_ = state;
 }
 
-double Child::seconds() const { return (state_ == State::running ? now() : ended_) - begin_; }
+double Child::seconds() const {
+  return (state_ == State::running ? steady_seconds() : ended_) - begin_;
+}
 
 Child::State Child::look() {
   if (state_ != State::running) return state_;

@@ -13,15 +13,17 @@ namespace assay::attack {
 
 class Child {
  public:
-  // Starts `work` in a fork of this process. Only the thread that calls goes on there; `work` must not wait for others.
-  // The child ends with this process. Throws Error when there is no process to be had.
+  // Starts `work` in a fork of this process. Only the thread that calls goes on there; `work` must
+  // not wait for others. The child ends with this process. Throws Error when there is no process to
+  // be had.
   Child(const std::function<std::string()>& work, double deadline);
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   ~Child();  // kills it
 
   enum class State { running, done, died, hung };
-  // What has become of it; one that is beyond its deadline is killed. To be asked again while it is running.
+  // What has become of it; one that is beyond its deadline is killed. To be asked again while it is
+  // running.
   State look();
   // What `work` returned, or why there is nothing: a signal, a message.
   const std::string& said() const { return said_; }

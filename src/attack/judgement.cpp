@@ -110,6 +110,13 @@ std::string complaint(const Attack& attack, const Observation& seen) {
   return fmt::format("{}", fmt::join(problems, "; "));
 }
 
+bool is_only_gain(const Attack& attack, const Observation& seen) {
+  Observation without = seen;
+  without.gain.reset();
+  without.points_gained.reset();
+  return seen.gain && !complaint(attack, seen).empty() && complaint(attack, without).empty();
+}
+
 nlohmann::json to_json(const Observation& seen) {
   nlohmann::json json{
       {"observed", seen.outcome}, {"detail", seen.detail},       {"log", seen.log},

@@ -17,7 +17,8 @@ inline constexpr double kMostPoints = 0.5;
 // Two honest contenders whose rounds happen to agree differ by this all the same.
 inline constexpr double kLeastNoise = 1.02;
 
-// How many times as fast as its twin, from rounds that both took part in; and the twin against itself.
+// How many times as fast as its twin, from rounds that both took part in; and the twin against
+// itself.
 struct Gain {
   double value = 1;
   Interval interval, noise;
@@ -39,8 +40,8 @@ struct Observation {
 
 inline constexpr char kHung[] = "hung", kDied[] = "died", kSkipped[] = "skipped";
 
-// The worst verdict over the build and the cases, kHonest when all pass, and the detail that goes with it. Not one case
-// that was run: kSkipped.
+// The worst verdict over the build and the cases, kHonest when all pass, and the detail that goes
+// with it. Not one case that was run: kSkipped.
 Observation outcome_of(const CellResult&);
 
 // Of the rounds that all three took part in; nothing when there are none.
@@ -48,12 +49,15 @@ std::optional<Gain> gain_of(std::span<const TimingSample> attack,
                             std::span<const TimingSample> twin,
                             std::span<const TimingSample> other_twin);
 
-// What the dimensions of the attack's score have over those of its twin. Of each the most that its interval allows to
-// be noise is taken off. `other_twin` is the twin measured once more, or null.
+// What the dimensions of the attack's score have over those of its twin. Of each the most that its
+// interval allows to be noise is taken off. `other_twin` is the twin measured once more, or null.
 double points_gained(const Score& attack, const Score& twin, const Score* other_twin);
 
 // Why this is not as it should be; "" when it is. Nothing is said of what was skipped.
 std::string complaint(const Attack&, const Observation&);
+
+// Whether all that is wrong with it is a gain on the clock, which a busy machine can give.
+bool is_only_gain(const Attack&, const Observation&);
 
 // Both ways; the JSON is also what a row says in --json.
 nlohmann::json to_json(const Observation&);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,7 +54,13 @@ void add_files(const fs::path& folder, bool own, std::set<std::string>& found) {
   }
 }
 
-// Of assay's making and without a process: those of other runs on this machine have one.
+bool is_ours(const fs::path& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && info.st_uid == ::geteuid();
+}
+
+// Of assay's making and without a process: those of other runs on this machine have one, or are
+// another user's, whose lock cannot be asked for.
 void add_cgroups(std::set<std::string>& found) {
   for (const std::string& mount : lines_of("/proc/self/mountinfo")) {
     const std::size_t type = mount.find(" - cgroup");
@@ -67,7 +74,8 @@ void add_cgroups(std::set<std::string>& found) {
     for (; !ec && entry != end; entry.increment(ec)) {
       const std::string name = entry->path().filename();
       if (name.find("assay") == std::string::npos || !entry->is_directory(ec)) continue;
-      if (lines_of(entry->path() / "cgroup.procs").empty() && !is_in_use(entry->path()))
+      if (lines_of(entry->path() / "cgroup.procs").empty() && is_ours(entry->path()) &&
+          !is_in_use(entry->path()))
         found.insert("cgroup " + entry->path().string());
     }
   }

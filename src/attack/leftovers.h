@@ -1,4 +1,5 @@
-// What a process leaves behind when it is gone: other processes, files, cgroups, mounts, keys, shared memory.
+// What a process leaves behind when it is gone: other processes, files, cgroups, mounts, keys,
+// shared memory.
 #pragma once
 
 #include <filesystem>
@@ -14,12 +15,14 @@ inline constexpr char kMark[] = "assay-attack";
 // What is there now, each thing in words that name it.
 class Leftovers {
  public:
-  // In the folders that all share (/tmp, /var/tmp, /dev/shm, /dev/mqueue) only what bears the mark is looked at: others
-  // write there too. In `folders`, which are assay's own, also half-written files and places to work.
+  // In the folders that all share (/tmp, /var/tmp, /dev/shm, /dev/mqueue) only what bears the mark
+  // is looked at: others write there too. In `folders`, which are assay's own, also half-written
+  // files and places to work.
   explicit Leftovers(std::vector<std::filesystem::path> folders);
 
-  // What has come since the construction and is still there. Waits up to `patience` seconds for it to go: the kernel
-  // takes its time with what has ended. Ended children of this process that nobody waited for are taken away.
+  // What has come since the construction and is still there. Waits up to `patience` seconds for it
+  // to go: the kernel takes its time with what has ended. Ended children of this process that
+  // nobody waited for are taken away.
   std::vector<std::string> since(double patience) const;
 
  private:

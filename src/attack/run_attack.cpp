@@ -35,7 +35,8 @@ Submission submission_in(const fs::path& folder, const Attack& attack, const std
   throw Error(fmt::format("{} holds no {}", folder.string(), main_file(attack.language)));
 }
 
-// The cells of the attack and, where it is graded, of its twin, of which the last may be a second one.
+// The cells of the attack and, where it is graded, of its twin, of which the last may be a second
+// one.
 class Contest {
  public:
   Contest(const Attack& attack, const Door& door)

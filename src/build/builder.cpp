@@ -221,6 +221,15 @@ std::vector<std::string> flags_of(const BuildRequest& request, const std::string
 
 }  // namespace
 
+std::string public_command(Language language) {
+  BuildRequest request;
+  request.language = language;
+  const bool cuda = language == Language::cuda;
+  return fmt::format("{} {} -I . -o submission.so {}", cuda ? "nvcc" : "g++",
+                     fmt::join(flags_of(request, cuda ? kCudaArchitectures[0] : ""), " "),
+                     main_file(language));
+}
+
 std::string Builder::entry_name(const BuildRequest& request,
                                 const std::string& architecture) const {
   std::string text =

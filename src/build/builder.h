@@ -1,4 +1,5 @@
-// Sources -> shared object, or object to be linked later, compiled in the sandbox and cached by content.
+// Sources -> shared object, or object to be linked later, compiled in the sandbox and cached by
+// content.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +17,16 @@
 namespace assay {
 
 struct BuildRequest {
-  // Every .cpp and .cc is compiled, or every .cu where the language is CUDA; the rest can be included.
+  // Every .cpp and .cc is compiled, or every .cu where the language is CUDA; the rest can be
+  // included.
   std::vector<SourceFile> sources;
   std::vector<SourceFile> headers;  // the challenge's abi.h and what else may be included
   double time_limit_s = 60;
   Language language = Language::cpp;
   bool for_speed = true;  // C++ only: -O3; else -O1, which compiles in a third to half the time
-  // C++ only: make an object of one source instead of a library; or link the objects of such requests into a
-  // library, without the names of what is local to them. Sources may be assembly (.s) then.
+  // C++ only: make an object of one source instead of a library; or link the objects of such
+  // requests into a library, without the names of what is local to them. Sources may be assembly
+  // (.s) then.
   bool object = false;
   // C++ only: make the assembly of one source, as text.
   bool assembly = false;
@@ -48,8 +51,8 @@ class Builder {
   // throws for a fault of the sources, and nothing but Error. CUDA without a toolkit is skipped.
   BuildResult build(const BuildRequest&);
 
-  // Compiles a line of C++ in the sandbox, whatever the cache holds, and loads it there. Throws Error
-  // with the cause when submissions cannot be run here.
+  // Compiles a line of C++ in the sandbox, whatever the cache holds, and loads it there. Throws
+  // Error with the cause when submissions cannot be run here.
   void check();
 
   const std::string& compiler() const { return compiler_; }         // path
@@ -78,6 +81,9 @@ class Builder {
   std::optional<CudaToolkit> toolkit_;
   std::vector<SourceFile> public_headers_;  // include/assay's C headers, for submissions
 };
+
+// A command that compiles an answer as the builder does, in a folder that holds it and abi.h.
+std::string public_command(Language);
 
 // g++ from PATH or the environment variable ASSAY_CXX; throws Error with the remedy.
 std::string find_compiler();

@@ -21,8 +21,8 @@ struct Entry {
   std::uint64_t bytes = 0;
 };
 
-// What follows the hash in the name; "" when it is no name of the cache's. People may choose a folder
-// with files of their own, which are left alone.
+// What follows the hash in the name; "" when it is no name of the cache's. People may choose a
+// folder with files of their own, which are left alone.
 std::string after_hash(const fs::path& path) {
   constexpr std::size_t kHash = 64;
   const std::string name = path.filename();

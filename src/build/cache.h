@@ -32,7 +32,8 @@ class BuildCache {
     std::size_t entries = 0;
   };
 
-  // Creates the folder and clears away what killed processes left. Throws Error when it is not usable.
+  // Creates the folder and clears away what killed processes left. Throws Error when it is not
+  // usable.
   BuildCache(sandbox::Tier, std::filesystem::path folder, std::uint64_t limit_bytes);
 
   // This process's own file for the entry; it lasts as long as this object. Counts as a use.

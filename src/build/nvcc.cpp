@@ -24,14 +24,14 @@ std::optional<fs::path> executable(const fs::path& path) {
 std::optional<fs::path> find_nvcc() {
   if (const char* chosen = std::getenv("ASSAY_NVCC")) {
     if (*chosen == '\0') return std::nullopt;
-    if (const auto path = executable(chosen)) return path;
+    if (auto path = executable(chosen)) return path;
     throw Error(fmt::format("ASSAY_NVCC names {}, which cannot be executed", chosen));
   }
   if (const auto path = find_in_path("nvcc")) return executable(*path);
   const char* home = std::getenv("CUDA_HOME");
   for (const char* root : {home, "/usr/local/cuda"}) {
     if (root == nullptr) continue;
-    if (const auto path = executable(fs::path(root) / "bin" / "nvcc")) return path;
+    if (auto path = executable(fs::path(root) / "bin" / "nvcc")) return path;
   }
   return std::nullopt;
 }
@@ -48,7 +48,8 @@ std::optional<CudaToolkit> find_cuda_toolkit() {
 }
 
 std::vector<std::string> cuda_flags(const std::string& architecture) {
-  // Undefined symbols are warnings of the linker, so that those of the CUDA runtime can be told from others.
+  // Undefined symbols are warnings of the linker, so that those of the CUDA runtime can be told
+  // from others.
   return {"-std=c++20",
           "-O3",
           "-lineinfo",

@@ -1,4 +1,5 @@
-// assay attack: every shipped attack through the same door as a submission, to show that none of them gets anything.
+// assay attack: every shipped attack through the same door as a submission, to show that none of
+// them gets anything.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #include "cli/progress.h"
 #include "sandbox/worker_image.h"
 #include "util/files.h"
+#include "util/stop.h"
 #include "util/text.h"
 
 namespace assay::cli {
@@ -30,6 +32,7 @@ using attack::Attack, attack::Child, attack::Observation;
 
 constexpr double kPatience = 3;  // seconds in which what has ended must be gone
 constexpr std::size_t kSaid = 160;
+constexpr int kAttempts = 3;  // of one on the clock that seems to gain
 
 struct AttackCommand {
   HarnessOptions harness;
@@ -91,7 +94,13 @@ sandbox::Tier tier_of(const AttackCommand& c) {
   return tier;
 }
 
-// Runs what there is in processes of their own: whatever becomes of the harness in one, the next goes on.
+void wait_a_little() {
+  check_stop();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
+// Runs what there is in processes of their own: whatever becomes of the harness in one, the next
+// goes on.
 class Suite {
  public:
   Suite(const Context& context, const AttackCommand& c, const std::vector<ChallengeSpec>& specs)
@@ -126,8 +135,16 @@ class Suite {
     for (std::size_t i = 0; i < beside.size(); i += c_.jobs) {
       const std::size_t n = std::min(c_.jobs, beside.size() - i);
       run_group(std::span(beside).subspan(i, n), neighbour, progress);
+      for (const Row* row : std::span(beside).subspan(i, n)) progress.finished(line_of(*row));
     }
-    for (Row*& row : alone) run_group(std::span(&row, 1), neighbour, progress);
+    for (Row*& row : alone) {
+      // Whoever really gains does so every time; a busy machine gives to one of two now and then.
+      for (int attempt = 1; attempt <= kAttempts; ++attempt) {
+        run_group(std::span(&row, 1), neighbour, progress);
+        if (!attack::is_only_gain(row->attack, row->seen)) break;
+      }
+      progress.finished(line_of(*row));
+    }
   }
 
  private:
@@ -153,8 +170,7 @@ class Suite {
                      [&](const attack::Door& door) { return run_neighbour(neighbour, door); }),
         neighbour.deadline);
     Child::State state;
-    while ((state = child.look()) == Child::State::running)
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    while ((state = child.look()) == Child::State::running) wait_a_little();
     clear("neighbour");
     return state == Child::State::done ? child.said()
                                        : "the harness did not answer: " + child.said();
@@ -183,7 +199,7 @@ class Suite {
     }
     while (!running.empty()) {
       std::erase_if(running, [&](Running& r) { return take(r); });
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      wait_a_little();
     }
     const std::vector<std::string> left = before.since(kPatience);
     const std::string now = ask_neighbour(neighbour);
@@ -191,7 +207,6 @@ class Suite {
       row->seen.left_behind = left;
       if (now != honest_) row->seen.neighbour = fmt::format("was '{}', is '{}'", honest_, now);
       row->complaint = complaint(row->attack, row->seen);
-      progress.finished(line_of(*row));
     }
   }
 
@@ -338,14 +353,13 @@ void add_attack(CLI::App& app, Action& action) {
       "\nAn attack is a small hostile submission whose first lines say which outcome is right: a\n"
       "verdict, or 'honest', where every case passes and nothing is gained. It is built, run and\n"
       "graded like any other. After each one an honest neighbour must be what it was before, the\n"
-      "harness alive, and nothing left behind: no process, file, cgroup, mount, key or shared "
-      "memory.\n"
-      "What is after time runs in the same rounds as its honest twin, which runs twice: the gain "
-      "must\n"
-      "lie within what the twin gains over itself. What is after points may gain half a point.\n"
-      "\nOne that needs what is not here, such as nvcc, is skipped and counts neither way. The "
-      "last\n"
-      "line is the catch rate. Nothing is written but the cache.\n"
+      "harness alive, and nothing left behind: no process, file, cgroup, mount, key or shared\n"
+      "memory. What is after time runs in the same rounds as its honest twin, which runs twice:\n"
+      "the gain must lie within what the twin gains over itself. What is after points may gain\n"
+      "half a point. What seems to gain on the clock is run again, up to three times: whoever\n"
+      "really gains does so every time.\n"
+      "\nOne that needs what is not here, such as nvcc, is skipped and counts neither way. The\n"
+      "last line is the catch rate. Nothing is written but the cache.\n"
       "\nExit status: 0 all caught, 1 one was not, 2 another error.\n"
       "\nExamples:\n"
       "  assay attack                   all of them; half an hour\n"

@@ -51,7 +51,8 @@ fs::path find_root(const std::string& option) {
                   program_folder().string(), shared_folder().string()));
 }
 
-// The variable's value where it is an absolute path: others are to be ignored, says the XDG standard.
+// The variable's value where it is an absolute path: others are to be ignored, says the XDG
+// standard.
 std::optional<fs::path> folder_in_environment(const char* variable) {
   const char* value = std::getenv(variable);
   if (value == nullptr || !fs::path(value).is_absolute()) return {};

@@ -14,8 +14,8 @@ class App;
 
 namespace assay::cli {
 
-// Exit statuses. 0: done, whatever the grades. 128 + N: signal N asked for the end (util/stop.h), or
-// nobody reads the output (output.h).
+// Exit statuses. 0: done, whatever the grades. 128 + N: signal N asked for the end (util/stop.h),
+// or nobody reads the output (output.h).
 inline constexpr int kDone = 0, kCheckFailed = 1, kUsageOrHarnessError = 2;
 
 struct Context {
@@ -47,13 +47,27 @@ using Action = std::function<int(const Context&)>;
 // Each declares its options on the app and sets `action` when it is chosen.
 void add_run(CLI::App&, Action&);
 void add_rerun(CLI::App&, Action&);
+void add_check(CLI::App&, Action&);
+void add_grade(CLI::App&, Action&);
 void add_report(CLI::App&, Action&);
 void add_show(CLI::App&, Action&);
+void add_board(CLI::App&, Action&);
 void add_merge(CLI::App&, Action&);
 void add_remove(CLI::App&, Action&);
+void add_compare(CLI::App&, Action&);
+void add_diff(CLI::App&, Action&);
+void add_export(CLI::App&, Action&);
+void add_import(CLI::App&, Action&);
 void add_list(CLI::App&, Action&);
+void add_prompt(CLI::App&, Action&);
+void add_deploy(CLI::App&, Action&);
+void add_add(CLI::App&, Action&);
+void add_ask(CLI::App&, Action&);
+// The command is what comes after `--`: an agent's.
+void add_solve(CLI::App&, Action&, std::vector<std::string> agent_command);
 void add_doctor(CLI::App&, Action&);
 void add_selftest(CLI::App&, Action&);
+void add_fuzz(CLI::App&, Action&);
 void add_attack(CLI::App&, Action&);
 // The arguments are those after `--`: they belong to the simulated program.
 void add_sim(CLI::App&, Action&, std::vector<std::string> program_arguments);

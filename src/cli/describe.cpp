@@ -41,7 +41,8 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
   return CLI::detail::split(type.substr(open + 1, close - open - 1), ',');
 }
 
-// --- the manual page ------------------------------------------------------------------------------
+// --- the manual page
+// ------------------------------------------------------------------------------
 
 // Words that groff takes as they are.
 std::string roff(const std::string& text) {
@@ -107,7 +108,8 @@ std::string man_command(const CLI::App& command) {
   return text;
 }
 
-// --- completion -----------------------------------------------------------------------------------
+// --- completion
+// -----------------------------------------------------------------------------------
 
 std::vector<std::string> values_of(const CLI::Option& option,
                                    const std::vector<std::string>& challenges) {
@@ -129,7 +131,8 @@ std::vector<std::string> words_of(const CLI::App& app, const std::vector<std::st
   return words;
 }
 
-// Lines of a `case` over "command option": what follows an option. Files follow where nothing is known.
+// Lines of a `case` over "command option": what follows an option. Files follow where nothing is
+// known.
 std::string completion_of_values(const CLI::App& app, const std::string& command,
                                  const std::vector<std::string>& challenges) {
   std::string lines;

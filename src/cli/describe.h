@@ -1,4 +1,5 @@
-// The program's own description, from what its commands and options say in --help: nothing to keep in step.
+// The program's own description, from what its commands and options say in --help: nothing to keep
+// in step.
 #pragma once
 
 #include <string>

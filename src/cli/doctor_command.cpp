@@ -49,8 +49,8 @@ void examine_isolation(const sandbox::TierReport& tier, std::vector<Finding>& fi
                       all ? State::ok : State::bad});
 }
 
-// Without groups everything runs; only then a bomb is RE instead of MLE, and what an answer holds in
-// pages that it has taken from its buffers' place is not seen.
+// Without groups everything runs; only then a bomb is RE instead of MLE, and what an answer holds
+// in pages that it has taken from its buffers' place is not seen.
 void examine_memory(std::vector<Finding>& findings) {
   const sandbox::MemoryGroups& groups = sandbox::memory_groups();
   if (groups.version != 0) {

@@ -68,7 +68,7 @@ ExternalFiles external_files(const std::string& corpus) {
   return {{"corpus", std::filesystem::absolute(corpus)}};
 }
 
-Harness set_up(const Context& context, const HarnessOptions& options) {
+Harness set_up(const Context& context, const HarnessOptions& options, Trial trial) {
   Harness harness;
   raise_open_files();
   lift_memory_limit();
@@ -82,7 +82,7 @@ Harness set_up(const Context& context, const HarnessOptions& options) {
         harness.tier.why_not_namespaces, harness.tier.why_not_landlock));
   }
   harness.builder = make_builder(context, harness.tier.tier, options);
-  harness.builder->check();
+  if (trial == Trial::at_once) harness.builder->check();
   harness.machine = describe_machine(harness.builder->compiler());
   return harness;
 }

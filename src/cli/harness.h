@@ -43,10 +43,14 @@ void add_external_options(CLI::App&, std::string& corpus);
 // What it names, absolute; throws Error when it cannot be read.
 ExternalFiles external_files(const std::string& corpus);
 
+// Whether set_up() compiles and loads a line of C++ to see that both work here. A command that must
+// be quick does so only when an answer does not build: Builder::check().
+enum class Trial : std::uint8_t { at_once, later };
+
 // Finds the isolation tier, the compiler and the machine's figures. Throws Error, in one line and
-// before anything long is done, when no isolation works and the user did not insist, or when what is
-// compiled or loaded in it does not work.
-Harness set_up(const Context&, const HarnessOptions&);
+// before anything long is done, when no isolation works and the user did not insist, or when what
+// is compiled or loaded in it does not work.
+Harness set_up(const Context&, const HarnessOptions&, Trial = Trial::at_once);
 
 // Threads for each simulated device when so many run beside each other.
 unsigned simulator_threads(std::size_t devices);

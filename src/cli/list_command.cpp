@@ -9,6 +9,7 @@
 
 #include "cli/context.h"
 #include "cli/output.h"
+#include "results/entrant_json.h"
 #include "submission/submission.h"
 #include "util/text.h"
 
@@ -35,18 +36,43 @@ std::string challenge_table(const std::vector<ChallengeSpec>& specs) {
   return table.str();
 }
 
-std::string model_table(const std::vector<Submission>& submissions) {
-  TextTable table({"model", "challenge", "attempt", "device", "files"});
+using Models = std::map<std::string, ModelInfo>;
+
+// What is wrong with a description was told when the submissions were found.
+Models described_models(const std::filesystem::path& root,
+                        const std::vector<Submission>& submissions) {
+  Models models;
   for (const Submission& s : submissions) {
-    table.add({s.model, s.challenge, s.attempt.empty() ? "-" : s.attempt, to_string(s.device()),
-               s.rejected.empty() ? std::to_string(s.sources.size()) : "rejected: " + s.rejected});
+    std::string told;
+    if (!models.contains(s.model)) models[s.model] = read_model_info(root, s.model, told);
+  }
+  return models;
+}
+
+std::string shown_name(const ModelInfo& about) {
+  std::string name = about.name.empty() ? "-" : about.name;
+  if (!about.sample) return name;
+  return about.name.empty() ? "(reference)" : name + " (reference)";
+}
+
+std::string files_of(const Submission& s) {
+  if (!s.no_answer.empty()) return "no answer: " + s.no_answer;
+  return s.rejected.empty() ? std::to_string(s.sources.size()) : "rejected: " + s.rejected;
+}
+
+std::string model_table(const std::vector<Submission>& submissions, const Models& models) {
+  TextTable table({"model", "name", "challenge", "attempt", "device", "files"});
+  for (const Submission& s : submissions) {
+    table.add({s.model, shown_name(models.at(s.model)), s.challenge,
+               s.attempt.empty() ? "-" : s.attempt, to_string(s.device()), files_of(s)});
   }
   return table.str();
 }
 
 nlohmann::ordered_json as_json(const std::vector<ChallengeSpec>& specs,
-                               const std::vector<Submission>& submissions) {
+                               const std::vector<Submission>& submissions, const Models& models) {
   nlohmann::ordered_json document{{"challenges", nlohmann::ordered_json::array()},
+                                  {"models", nlohmann::ordered_json::array()},
                                   {"submissions", nlohmann::ordered_json::array()}};
   for (const ChallengeSpec& s : specs) {
     document["challenges"].push_back({{"name", s.name},
@@ -55,12 +81,18 @@ nlohmann::ordered_json as_json(const std::vector<ChallengeSpec>& specs,
                                       {"timed", count_timed(s)},
                                       {"simulated", spec_for(Device::sim, s).cases.size()}});
   }
+  for (const auto& [model, about] : models) {
+    nlohmann::ordered_json row{{"model", model}};
+    row.update(to_json(about));
+    document["models"].push_back(row);
+  }
   for (const Submission& s : submissions) {
     document["submissions"].push_back({{"model", s.model},
                                        {"challenge", s.challenge},
                                        {"attempt", s.attempt},
                                        {"device", to_string(s.device())},
-                                       {"rejected", s.rejected}});
+                                       {"rejected", s.rejected},
+                                       {"no_answer", s.no_answer}});
   }
   return document;
 }
@@ -69,17 +101,18 @@ int execute(const Context& context, const ListCommand& c) {
   const std::vector<ChallengeSpec> specs = load_specs(context);
   std::vector<std::string> names, warnings;
   for (const ChallengeSpec& s : specs) names.push_back(s.name);
-  const std::vector<Submission> submissions = find_submissions(
-      c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions), names,
-      warnings);
+  const std::filesystem::path root =
+      c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions);
+  const std::vector<Submission> submissions = find_submissions(root, names, warnings);
+  const Models models = described_models(root, submissions);
   for (const std::string& warning : warnings) tell(fmt::format("warning: {}\n", warning));
   if (c.json) {
-    fmt::print("{}\n", as_json(specs, submissions).dump(1));
+    fmt::print("{}\n", as_json(specs, submissions, models).dump(1));
     return kDone;
   }
   if (c.what != "models") fmt::print("{}", challenge_table(specs));
   if (c.what == "all") fmt::print("\n");
-  if (c.what != "challenges") fmt::print("{}", model_table(submissions));
+  if (c.what != "challenges") fmt::print("{}", model_table(submissions, models));
   return kDone;
 }
 
@@ -96,7 +129,8 @@ void add_list(CLI::App& app, Action& action) {
   command->add_flag("--json", c->json, "print JSON");
   command->footer(
       "\nOf a challenge: its cases, how many of them are timed, and how many run on the simulated\n"
-      "GPU. Of a model: its answers, and why one was rejected. Nothing is run or written.\n"
+      "GPU. Of a model: its name, as its model.json says, its answers, and why one was rejected.\n"
+      "Nothing is run or written.\n"
       "\nExit status: 0 listed, 2 an error.\n"
       "\nExamples:\n"
       "  assay list\n"

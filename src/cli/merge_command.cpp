@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct MergeOptions {
   std::vector<std::string> folders;
   std::string results;
   store::Prefer prefer = store::Prefer::newest;
@@ -50,7 +50,7 @@ std::string in_words(const store::IncomingResults& incoming, const store::MergeC
   return text;
 }
 
-int merge_all(const Context& context, const Options& o) {
+int merge_all(const Context& context, const MergeOptions& o) {
   // All are read, and refused, before anything is written.
   std::vector<store::IncomingResults> all;
   for (const std::string& folder : o.folders) all.emplace_back(folder);
@@ -78,7 +78,7 @@ int merge_all(const Context& context, const Options& o) {
 
 void add_merge(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("merge", "Take the results of other folders into this one");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MergeOptions>();
   command->add_option("FOLDER", options->folders, "results folders, as `assay run` writes them")
       ->required();
   command

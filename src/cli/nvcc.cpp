@@ -56,8 +56,8 @@ struct Spawned {
   std::string output;  // of stdout, if it was captured
 };
 
-// Runs a command to its end, or to the end of assay: with all that it started. Its stdout is captured,
-// or goes where stderr goes.
+// Runs a command to its end, or to the end of assay: with all that it started. Its stdout is
+// captured, or goes where stderr goes.
 Spawned spawn(const std::vector<std::string>& command, bool capture, const fs::path& temporary) {
   Pipe pipe = make_pipe();
   std::vector<char*> argv;
@@ -161,7 +161,7 @@ Nvcc find_nvcc() {
 fs::path compile(const Nvcc& nvcc, const CudaBuild& build, const fs::path& folder) {
   for (const fs::path& source : build.sources) check_source(source);
   const std::string compute = "compute_" + build.architecture.substr(3);
-  const fs::path library = folder / "program.so";
+  fs::path library = folder / "program.so";
   // Only PTX is embedded, uncompressed, and no runtime is linked: assay itself exports one.
   std::vector<std::string> command{nvcc.path.string(),
                                    "-std=c++17",

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "run/challenge_registry.h"
 #include "util/clock.h"
 #include "util/files.h"
 #include "version.h"
@@ -23,6 +25,10 @@ store::RunStart new_run(const Harness& harness, std::uint64_t seed, nlohmann::js
 
 std::string make_run_id(std::uint64_t seed) {
   return fmt::format("{}-{:08x}", utc_now("%Y-%m-%dT%H-%M-%SZ"), seed & 0xffffffffu);
+}
+
+const Challenge& challenge_of(const ChallengeSpec& spec) {
+  return std::ranges::find(challenge_rows(), spec.name, &ChallengeRow::name)->get();
 }
 
 const ChallengeSpec& spec_named(const std::vector<ChallengeSpec>& specs, const std::string& name) {

@@ -1,9 +1,10 @@
-// The record of a run, and its parts by name.
+// The record of a run, and what commands look up by name.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "assay/challenge.h"
 #include "assay/results.h"
 #include "cli/harness.h"
 #include "store/result_store.h"
@@ -14,6 +15,9 @@ store::RunStart new_run(const Harness&, std::uint64_t seed, nlohmann::json optio
 
 // "2026-11-21T03-51-20Z-5f3a9c1e": sorts by time.
 std::string make_run_id(std::uint64_t seed);
+
+// What is compiled in of a challenge whose spec was loaded.
+const Challenge& challenge_of(const ChallengeSpec&);
 
 const ChallengeSpec& spec_named(const std::vector<ChallengeSpec>&, const std::string& name);
 

@@ -7,12 +7,10 @@
 #include <cstdio>
 #include <utility>
 
+#include "util/clock.h"
+
 namespace assay::cli {
 namespace {
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 Progress::Output standard_error() {
   Progress::Output output;
@@ -47,7 +45,8 @@ void ProgressText::finished(const std::string& line) {
 
 std::string ProgressText::status(double now) const {
   constexpr std::size_t kShown = 3;
-  std::string line = fmt::format("[{}/{}] {}", done_, total_, clock_text(now - started_));
+  std::string line = total_ == 0 ? "" : fmt::format("[{}/{}] ", done_, total_);
+  line += clock_text(now - started_);
   std::size_t n = 0;
   for (const auto& [number, activity] : activities_) {
     if (n++ == kShown) break;
@@ -79,7 +78,7 @@ Progress::Progress(std::size_t total) : Progress(total, standard_error()) {}
 
 Progress::Progress(std::size_t total, Output output)
     : output_(std::move(output)),
-      text_(total, output_.terminal, output_.width, seconds_now()),
+      text_(total, output_.terminal, output_.width, steady_seconds()),
       writer_([this] { write_on(); }) {}
 
 Progress::~Progress() {
@@ -95,7 +94,7 @@ std::shared_ptr<void> Progress::begin(const std::string& activity) {
   std::size_t number = 0;
   {
     const std::lock_guard lock(mutex_);
-    number = text_.begin(activity, seconds_now());
+    number = text_.begin(activity, steady_seconds());
     news_ = true;
   }
   changed_.notify_one();
@@ -128,7 +127,7 @@ void Progress::write_on() {
   while (!over_) {
     changed_.wait_for(lock, output_.refresh, [this] { return news_ || over_; });
     news_ = false;
-    const std::string text = over_ ? text_.last() : text_.due(seconds_now());
+    const std::string text = over_ ? text_.last() : text_.due(steady_seconds());
     lock.unlock();  // others need not wait for a slow terminal
     if (!text.empty()) output_.write(text);
     lock.lock();

@@ -1,6 +1,6 @@
-// Progress of a long command on stderr: on a terminal one line that says what is being done and for how
-// long, rewritten every second; in a pipe such a line whenever nothing else was said for a while. A thread
-// of its own does all the writing.
+// Progress of a long command on stderr: on a terminal one line that says what is being done and for
+// how long, rewritten every second; in a pipe such a line whenever nothing else was said for a
+// while. A thread of its own does all the writing.
 #pragma once
 
 #include <chrono>
@@ -21,6 +21,7 @@ class ProgressText {
   // In a pipe the status follows when nothing was written for this long.
   static constexpr double kQuiet = 25;
 
+  // A total of 0: nobody knows how much there is to do.
   ProgressText(std::size_t total, bool terminal, std::size_t width, double now)
       : total_(total), terminal_(terminal), width_(width), started_(now), written_(now) {}
 
@@ -63,7 +64,8 @@ class Progress {
   Progress(std::size_t total, Output);
   ~Progress();
 
-  // Lasts as long as what is returned, which must not outlive this. On any thread, as all others here.
+  // Lasts as long as what is returned, which must not outlive this. On any thread, as all others
+  // here.
   [[nodiscard]] std::shared_ptr<void> begin(const std::string& activity);
   // A step of the total is finished: `line` stays on screen.
   void finished(const std::string& line);

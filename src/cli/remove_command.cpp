@@ -16,12 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct RemoveOptions {
   std::string model, challenge, results;
 };
 
 // Throws Error with the nearest name when nothing is measured under the given ones.
-void require_measured(const Scoreboard& board, const Options& o) {
+void require_measured(const Scoreboard& board, const RemoveOptions& o) {
   std::set<std::string> challenges;
   for (const auto& [key, row] : board.entries) {
     if (key.model == o.model) challenges.insert(key.challenge);
@@ -33,7 +33,7 @@ void require_measured(const Scoreboard& board, const Options& o) {
                   unknown_name("challenge", o.challenge, {challenges.begin(), challenges.end()})));
 }
 
-int remove(const Context& context, const Options& o) {
+int remove(const Context& context, const RemoveOptions& o) {
   const fs::path results = o.results.empty() ? context.results() : fs::path(o.results);
   require_measured(open_board_to_change(results), o);
   const auto removed = store::remove_cells(results, [&](const CellKey& key) {
@@ -48,7 +48,7 @@ int remove(const Context& context, const Options& o) {
 
 void add_remove(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("remove", "Take results off the board");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RemoveOptions>();
   command->add_option("MODEL", options->model, "a model on the board")->required();
   command->add_option("CHALLENGE", options->challenge,
                       "only its results for this challenge (default: all)");

@@ -27,6 +27,32 @@ namespace assay::cli {
 namespace fs = std::filesystem;
 namespace {
 
+// What is known of who answered: of each model once, as its file says when the run begins.
+class Entrants {
+ public:
+  explicit Entrants(const std::vector<Submission>& submissions) {
+    for (const Submission& s : submissions) {
+      records_[{s.model, s.challenge, s.attempt, s.device()}] = s.record;
+      if (models_.contains(s.model)) continue;
+      fs::path root = s.directory.parent_path().parent_path();
+      if (!s.attempt.empty()) root = root.parent_path();
+      std::string fault;  // was told when the submissions were found
+      models_[s.model] = read_model_info(root, s.model, fault);
+    }
+  }
+  void describe(BoardEntry& entry) const {
+    const CellKey& key = entry.cell.key;
+    if (const auto model = models_.find(key.model); model != models_.end())
+      entry.about = model->second;
+    if (const auto record = records_.find(key); record != records_.end())
+      entry.attempt = record->second;
+  }
+
+ private:
+  std::map<std::string, ModelInfo> models_;
+  std::map<CellKey, AttemptRecord> records_;
+};
+
 BoardEntry graded(const Harness& harness, const ChallengeSpec& spec, CellResult cell) {
   BoardEntry entry;
   entry.score = grade(spec_for(cell.key.device, spec), cell, harness.gpu);
@@ -67,8 +93,8 @@ session::Order planned(const std::vector<ChallengeSpec>& specs,
   });
 }
 
-// Where a finished cell goes that the folder of results does not take: into a results folder of its own
-// among temporary files, from which `assay merge` takes it when the cause is mended.
+// Where a finished cell goes that the folder of results does not take: into a results folder of its
+// own among temporary files, from which `assay merge` takes it when the cause is mended.
 class Refuge {
  public:
   // What became of it, for the error.
@@ -105,10 +131,12 @@ std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runne
                                   store::ResultStore& store, Progress& progress) {
   std::vector<BoardEntry> entries;
   Refuge refuge;
+  const Entrants entrants(submissions);
   const auto sink = [&](CellResult cell) {
     check_stop();  // what ran ended with the request: the result says nothing
     const ChallengeSpec& spec = spec_named(specs, cell.key.challenge);
     entries.push_back(graded(harness, spec, std::move(cell)));
+    entrants.describe(entries.back());
     try {
       store.add(entries.back());
     } catch (const Error& fault) {

@@ -8,12 +8,14 @@
 
 #include "cli/boards.h"
 #include "cli/context.h"
+#include "compare/field.h"
 #include "grade/grade.h"
 #include "report/figures.h"
 #include "report/standings.h"
 #include "report/terminal.h"
 #include "spec/spec.h"
 #include "store/evidence_file.h"
+#include "submission/submission.h"
 #include "util/files.h"
 #include "util/text.h"
 
@@ -22,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct ShowOptions {
   std::string model, challenge, results, attempt, device, gpu;
   bool json = false;
 };
@@ -40,20 +42,20 @@ std::vector<std::string> known_models(const Context& context, const Scoreboard& 
 }
 
 // Entries of the model and challenge, on the device when one is named, in the order of attempts.
-std::vector<const BoardRow*> entries_for(const Scoreboard& board, const Options& o) {
+std::vector<const BoardRow*> entries_for(const Scoreboard& board, const ShowOptions& o) {
   std::vector<const BoardRow*> found;
   for (const auto& [key, entry] : board.entries) {
     if (key.model != o.model || key.challenge != o.challenge) continue;
     if (o.device.empty() || to_string(key.device) == o.device) found.push_back(&entry);
   }
   std::stable_sort(found.begin(), found.end(), [](const BoardRow* a, const BoardRow* b) {
-    return report::attempt_before(a->key.attempt, b->key.attempt);
+    return compare::attempt_before(a->key.attempt, b->key.attempt);
   });
   return found;
 }
 
 [[noreturn]] void nothing_measured(const Context& context, const Scoreboard& board,
-                                   const Options& o) {
+                                   const ShowOptions& o) {
   const auto models = known_models(context, board);
   if (std::find(models.begin(), models.end(), o.model) == models.end()) {
     throw Error(unknown_name("model", o.model, models));
@@ -79,7 +81,7 @@ std::string attempt_name(const BoardRow& e) {
   return attempt.empty() ? "(unnumbered)" : report::one_line(attempt);
 }
 
-const BoardRow* attempt_named(const std::vector<const BoardRow*>& entries, const Options& o) {
+const BoardRow* attempt_named(const std::vector<const BoardRow*>& entries, const ShowOptions& o) {
   std::string measured;
   for (const BoardRow* e : entries) {
     if (e->key.attempt == o.attempt) return e;
@@ -99,10 +101,22 @@ std::string others(const std::vector<const BoardRow*>& entries, const BoardRow* 
   return text;
 }
 
+// What lies beside the answer's files, where the submission is still there.
+std::string not_part_of_answer(const Context& context, const ShowOptions& o, const CellKey& key) {
+  if (!o.results.empty()) return "";  // of another board's submissions nothing is known
+  const fs::path folder = context.submissions() / key.model / key.challenge / key.attempt;
+  if (!fs::is_directory(folder)) return "";
+  const auto ignored =
+      read_submissions(folder, key.model, key.challenge, key.attempt).front().ignored;
+  if (ignored.empty()) return "";
+  return fmt::format("not part of the answer: {}\n", some_of(ignored));
+}
+
 // With --gpu the evidence is graded anew.
-int show_evidence(const Options& o, const ChallengeSpec& spec, Evidence evidence,
-                  const std::string& others) {
+int show_evidence(const ShowOptions& o, const ChallengeSpec& spec, Evidence evidence,
+                  const std::string& others, const ModelInfo& about) {
   BoardEntry& entry = evidence.entry;
+  if (!o.json) entry.about = about;  // as it is known today
   if (!o.gpu.empty()) {
     entry.score = grade(spec_for(entry.cell.key.device, spec), entry.cell, o.gpu);
   }
@@ -114,25 +128,30 @@ int show_evidence(const Options& o, const ChallengeSpec& spec, Evidence evidence
   return kDone;
 }
 
-int show(const Context& context, const Options& o) {
+int show(const Context& context, const ShowOptions& o) {
   const ChallengeSpec spec = load_specs(context, {o.challenge}).front();
   const fs::path results = o.results.empty() ? context.results() : fs::path(o.results);
   const Scoreboard board = open_board(results);
   const auto rows = entries_for(board, o);
   if (rows.empty()) nothing_measured(context, board, o);
-  const BoardRow* row = o.attempt.empty() ? best_of(rows) : attempt_named(rows, o);
+  BoardRow shown = *(o.attempt.empty() ? best_of(rows) : attempt_named(rows, o));
+  const BoardRow* row = &board.entries.at(shown.key);
+  if (const auto about = board.models.find(o.model); about != board.models.end())
+    shown.about = about->second;
   const std::vector<ChallengeSpec> specs = load_specs(context, {});
   const std::string beside =
       others(rows, row) +
       report::place_among_others(report::make_standings(board, specs, row->key.device), o.model,
-                                 o.challenge);
+                                 o.challenge) +
+      not_part_of_answer(context, o, shown.key);
   const store::FoundEvidence found = store::find_evidence(results, row->evidence);
   if (found.problem.empty()) {
-    return show_evidence(
-        o, spec, parse_evidence(found.text, (results / row->evidence.path).string()), beside);
+    return show_evidence(o, spec,
+                         parse_evidence(found.text, (results / row->evidence.path).string()),
+                         beside, shown.about);
   }
   if (o.json || !o.gpu.empty()) throw Error(found.problem);
-  fmt::print("{}{}\nThis is what the board knows. {}\n", explain(*row, spec), beside,
+  fmt::print("{}{}\nThis is what the board knows. {}\n", explain(shown, spec), beside,
              found.problem);
   return kDone;
 }
@@ -141,7 +160,7 @@ int show(const Context& context, const Options& o) {
 
 void add_show(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("show", "Explain one score: every point, every failed case");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ShowOptions>();
   command->add_option("model", options->model, "folder below submissions/")->required();
   command->add_option("challenge", options->challenge, "folder below challenges/")->required();
   command->add_option("--attempt", options->attempt,

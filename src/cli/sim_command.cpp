@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct SimOptions {
   std::vector<std::string> programs, arguments, nvcc_flags;
   std::string arch = "sm_80";
   unsigned threads = static_cast<unsigned>(available_cores());
@@ -48,7 +48,7 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-SimulatedProgram program_of(const Options& o, fs::path library) {
+SimulatedProgram program_of(const SimOptions& o, fs::path library) {
   SimulatedProgram program;
   program.library = std::move(library);
   program.arguments = {fs::path(o.programs.front()).replace_extension().string()};
@@ -60,7 +60,7 @@ SimulatedProgram program_of(const Options& o, fs::path library) {
   return program;
 }
 
-int simulate(const Options& o) {
+int simulate(const SimOptions& o) {
   const TemporaryFolder folder;
   CudaBuild build;
   build.sources.assign(o.programs.begin(), o.programs.end());
@@ -80,7 +80,7 @@ int simulate(const Options& o) {
 
 void add_sim(CLI::App& app, Action& action, std::vector<std::string> program_arguments) {
   auto* command = app.add_subcommand("sim", "Run a CUDA program on a simulated GPU");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SimOptions>();
   options->arguments = std::move(program_arguments);
   command
       ->add_option("PROGRAM", options->programs,

@@ -166,8 +166,8 @@ SimulatedRun run_simulated(const SimulatedProgram& program) {
   if (pid < 0) throw Error(fmt::format("cannot start a process: {}", std::strerror(errno)));
   if (pid == 0) child(program, log.get());
 
-  // Ctrl-C is the program's; the report on what it did until then still comes. So does it after another
-  // request to stop, which is passed on.
+  // Ctrl-C is the program's; the report on what it did until then still comes. So does it after
+  // another request to stop, which is passed on.
   const auto interrupt = ::signal(SIGINT, SIG_IGN), quit = ::signal(SIGQUIT, SIG_IGN);
   SimulatedRun run;
   run.status = wait_for(pid);

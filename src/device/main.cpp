@@ -34,8 +34,8 @@ void take(int fd) {
   }
 }
 
-// Ends are open files of their own, so only the harness, which makes them, has a say in whether ours wait.
-// They do not: a worker that leaves its answers unread loses its device.
+// Ends are open files of their own, so only the harness, which makes them, has a say in whether
+// ours wait. They do not: a worker that leaves its answers unread loses its device.
 void give(int fd) {
   const char token = 1;
   if (::write(fd, &token, sizeof token) != sizeof token) std::_Exit(73);

@@ -78,7 +78,8 @@ Server::Server(Control& control, std::span<std::byte> arena, std::byte* link,
       window_(link + kWindowOffset),
       device_(options) {}
 
-// --- orders ----------------------------------------------------------------------------------------------------------
+// --- orders
+// -------------------------------------------------------------------------------------------------
 
 void Server::obey() {
   const Deadline deadline(deadline_, sim::processor_ns() + nanoseconds(kOrderSeconds));
@@ -151,7 +152,8 @@ void Server::collect() {
   for (std::size_t i = 0; i < placed_.size(); ++i) {
     const Buffer& b = placed_[i];
     if (b.output) {
-      device_.read(arena_.subspan(b.offset - b.skew, b.skew + b.bytes), b.address - b.skew);
+      // All of it was written when it was placed.
+      device_.read(arena_.subspan(b.offset - b.skew, b.skew + b.bytes), b.address - b.skew, true);
       continue;
     }
     const std::span<const std::byte> before = contents(b);
@@ -162,9 +164,15 @@ void Server::collect() {
     control_.changed = static_cast<std::int32_t>(i);
     control_.changed_at = static_cast<std::uint64_t>(at - now.begin());
   }
+  control_.undefined[0] = '\0';
+  if (const auto found = device_.take_findings(); !found.empty()) {
+    set_text(control_.undefined,
+             fmt::format("{} in {}", sim::to_string(found[0].kind), found[0].describe()));
+  }
 }
 
-// --- calls -----------------------------------------------------------------------------------------------------------
+// --- calls
+// -------------------------------------------------------------------------------------------------
 
 void Server::serve() {
   const std::uint64_t begin = now_ns();
@@ -340,6 +348,7 @@ void Server::write(const Call& call, Answer& answer) {
 
 void Server::read(const Call& call, Answer& answer) {
   if (call.bytes > kWindowBytes || !device_.read({window_, call.bytes}, call.address)) return;
+  for (const sim::Finding& f : device_.take_findings()) take(f);
   answer.ok = 1;
   answer.payload = call.bytes;
   report_.to_host_bytes += call.bytes;
@@ -410,10 +419,13 @@ void Server::take(const sim::LaunchResult& result) {
       report_.over_limit = 1;
       continue;
     }
-    if (report_.findings++ == 0)
-      set_text(report_.first_finding,
-               fmt::format("{} in {}", sim::to_string(f.kind), f.describe()));
+    take(f);
   }
+}
+
+void Server::take(const sim::Finding& f) {
+  if (report_.findings++ == 0)
+    set_text(report_.first_finding, fmt::format("{} in {}", sim::to_string(f.kind), f.describe()));
 }
 
 // The submission's fault, but no finding of the checks.

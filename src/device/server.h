@@ -1,5 +1,5 @@
-// What the device process does with orders and calls: see wire/device.h. Needs nothing but memory, so that tests can
-// drive it without a process.
+// What the device process does with orders and calls: see wire/device.h. Needs nothing but memory,
+// so that tests can drive it without a process.
 #pragma once
 
 #include <atomic>
@@ -17,15 +17,16 @@ namespace assay::device {
 
 class Server {
  public:
-  // All must outlive the server. `link` is kLinkBytes long and hostile, `control` and `arena` are the harness's.
+  // All must outlive the server. `link` is kLinkBytes long and hostile, `control` and `arena` are
+  // the harness's.
   Server(Control& control, std::span<std::byte> arena, std::byte* link,
          const sim::DeviceOptions& options);
 
   void obey();  // carries out the order in control
   bool listening() const { return listening_; }
   void serve();  // answers the call in the link page; never throws
-  // When this process must have done with what it is doing, by its processor time in ns; 0: it is idle. Any thread may
-  // ask.
+  // When this process must have done with what it is doing, by its processor time in ns; 0: it is
+  // idle. Any thread may ask.
   const std::atomic<std::uint64_t>& deadline() const { return deadline_; }
 
  private:
@@ -45,6 +46,7 @@ class Server {
   void move_within(const Call&, Answer&);
   void launch(const Call&, Answer&);
   void take(const sim::LaunchResult&);
+  void take(const sim::Finding&);
   void note_missing(const char* what);
   void note_failed(const char* what);
   bool out_of_time();

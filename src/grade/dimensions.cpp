@@ -42,8 +42,8 @@ struct Measured {
   std::string unreported;  // a case that passed without reporting it, which earns nothing
 };
 
-// The exponent of growth from `before` to `after` over a problem `factor` times as large. A quantity below one
-// unit counts as one.
+// The exponent of growth from `before` to `after` over a problem `factor` times as large. A
+// quantity below one unit counts as one.
 double growth_exponent(double before, double after, double factor) {
   return std::log(std::max(after, 1.0) / std::max(before, 1.0)) / std::log(factor);
 }
@@ -77,7 +77,10 @@ Measured measure(const ResourceRule& rule, const CaseTable& table) {
 }  // namespace
 
 CaseTable::CaseTable(const ChallengeSpec& spec, const CellResult& cell)
-    : spec_(spec), cell_(cell), failed_(std::ranges::any_of(cell.cases, &is_failure)) {
+    : spec_(spec),
+      cell_(cell),
+      failed_(std::ranges::any_of(cell.cases, &is_failure)),
+      simulated_(std::ranges::any_of(cell.cases, &ran_kernels)) {
   for (const CaseResult& r : cell.cases) results_.insert_or_assign(r.name, &r);
   quick_ = is_quick();
 }
@@ -88,7 +91,7 @@ const CaseResult* CaseTable::find(const std::string& name) const {
 }
 
 bool CaseTable::counts_as_run(const CaseResult& r) const {
-  return was_run(r.verdict) || (r.verdict == Verdict::needs_gpu && failed_);
+  return was_run(r.verdict) || (r.verdict == Verdict::needs_gpu && grades_gpu());
 }
 
 const CaseResult* CaseTable::ran(const std::string& name) const {
@@ -196,8 +199,12 @@ Dimension accuracy(const CaseTable& table) {
   bool measured = false;
   for (const CaseSpec& c : spec.cases) {
     const CaseResult* r = table.ran(c.name);
-    if (r == nullptr || c.expect_status != 0) continue;
-    if (r->verdict == Verdict::unsupported && !is_failure(*r) && !table.failed()) continue;
+    // The median is over the same inputs in every run: what is drawn is as small as it happens to
+    // be.
+    if (r == nullptr || c.expect_status != 0 || c.drawn) continue;
+    const bool lacks = (r->verdict == Verdict::unsupported && !is_failure(*r)) ||
+                       (r->verdict == Verdict::needs_gpu && c.group == CaseGroup::completeness);
+    if (lacks && !table.failed()) continue;
     const bool ok = r->verdict == Verdict::ok;
     if (ok && !r->accuracy) continue;
     measured = measured || ok;

@@ -21,12 +21,16 @@ class CaseTable {
   const CellResult& cell() const { return cell_; }
   bool quick() const { return quick_; }
 
-  // Whether a case failed by the submission's fault. What it does not support then excuses nothing any
-  // more: else a case that would fail could be left out by refusing it.
+  // Whether a case failed by the submission's fault. What it does not support then excuses nothing
+  // any more: else a case that would fail could be left out by refusing it.
   bool failed() const { return failed_; }
 
-  // Null when the case was not run: absent, skipped, or the harness failed on it. What needs a GPU was
-  // not run either, unless another case failed: then it is a failure too.
+  // Whether cases that need a GPU are graded, as failures: beside a failure, and beside a case
+  // whose kernels ran. Else nothing of the answer could be run.
+  bool grades_gpu() const { return failed_ || simulated_; }
+
+  // Null when the case was not run: absent, skipped, or the harness failed on it; and when it needs
+  // a GPU and that is not graded.
   const CaseResult* ran(const std::string& name) const;
   bool passed(const std::string& name) const;
 
@@ -41,7 +45,7 @@ class CaseTable {
   const ChallengeSpec& spec_;
   const CellResult& cell_;
   std::map<std::string, const CaseResult*> results_;
-  bool failed_ = false, quick_ = false;
+  bool failed_ = false, simulated_ = false, quick_ = false;
 };
 
 Dimension correctness(const CaseTable&);
@@ -65,14 +69,26 @@ struct Timed {
   std::string worthless{};  // measured, but its speed counts for nothing
 };
 
-// The points of all timed cases, those that failed included; `measure` is asked about each that passed.
+// The points of all timed cases, those that failed included; `measure` is asked about each that
+// passed.
 Dimension performance_of(const CaseTable&, const std::function<Timed(const CaseResult&)>& measure,
                          const std::function<std::string()>& explain, std::vector<ShapeSpeed>&,
                          std::vector<Note>& flags);
 
-// Where `ratio`, a speed relative to the reference's, lies between that of naive (0) and the reference (1);
-// the reference is `reference_over_naive` times as fast as naive.
-double share_of_speed(double ratio, double reference_over_naive);
+// What speeds are held against. Par is an anchor and the floor the end: the least time in which it
+// can be done at all. Where there is no par, the floor stands for it.
+struct SpeedScale {
+  double par_over_naive = 0;  // how many times as fast as naive par is
+  double floor_over_par = 1;  // 1: no floor is known, or par is at it
+};
+
+// The share of the points that par earns where the floor leaves room above it.
+inline constexpr double kParShare = 0.85;
+
+// The share of the points of a speed relative to par's: on a logarithmic scale from naive (0) over
+// par to the floor (1). Par earns kParShare, or what it would earn on one straight scale from naive
+// to the floor if that is more: so points never depend more on a speed above par than below it.
+double share_of_speed(double ratio_to_par, const SpeedScale&);
 
 // The share of the points that `value` earns between `full` (1) and `zero` (0): on a logarithmic
 // scale when both are positive, else a linear one. NaN earns nothing.

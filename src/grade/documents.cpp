@@ -1,5 +1,8 @@
 #include "grade/documents.h"
 
+#include <map>
+#include <mutex>
+
 #include "spec/json_schema.h"
 
 namespace assay {
@@ -24,12 +27,25 @@ void require_schema(const json& j, int schema) {
                           schema, found == 0 ? "none" : std::to_string(found)));
 }
 
-std::string document_schema(const std::string& kind) {
+namespace {
+
+std::string made_schema(const std::string& kind) {
   json schema = json::parse(kScoreboardSchema);
   schema.erase("oneOf");
   // "$ref" hides its siblings in draft-07, hence allOf.
   schema["allOf"] = json::array({{{"$ref", "#/definitions/" + kind}}});
   return schema.dump();
+}
+
+}  // namespace
+
+std::string document_schema(const std::string& kind) {
+  // To make one takes as long as to read a small document with it.
+  static std::mutex mutex;
+  static std::map<std::string, std::string> made;
+  const std::lock_guard lock(mutex);
+  const auto known = made.find(kind);
+  return known != made.end() ? known->second : made.emplace(kind, made_schema(kind)).first->second;
 }
 
 }  // namespace assay

@@ -5,6 +5,7 @@
 #include "grade/documents.h"
 #include "grade/json_text.h"
 #include "grade/results_json.h"
+#include "results/entrant_json.h"
 #include "spec/json_schema.h"
 
 namespace assay {
@@ -24,6 +25,8 @@ BoardEntry entry_from(const json& j) {
   e.assay_version = j.at("assay").at("version");
   e.assay_commit = j.at("assay").at("commit");
   e.machine = machine_from_json(j.at("machine"));
+  if (j.contains("model")) e.about = model_info_from(j.at("model"));
+  if (j.contains("attempt")) e.attempt = attempt_record_from(j.at("attempt"));
   return e;
 }
 
@@ -34,6 +37,8 @@ std::string evidence_text(const Evidence& evidence) {
   Json j = head(evidence.run_id);
   j["assay"] = {{"version", e.assay_version}, {"commit", e.assay_commit}};
   j["machine"] = to_json(e.machine);
+  if (!e.about.empty()) j["model"] = to_json(e.about);
+  if (const Json attempt = board_json(e.attempt); !attempt.empty()) j["attempt"] = attempt;
   j["score"] = to_json(e.score);
   j["cell"] = to_json(e.cell);
   return json_text(j);

@@ -1,25 +1,29 @@
-// Data sheets of GPUs, and the time that a kernel's counted work takes on one by a model. The time is
-// modelled, never measured: it knows no caches, no latencies and no overlap between launches.
+// Data sheets of GPUs, and the time that a kernel's counted work takes on one by a model. The time
+// is modelled, never measured: it knows no caches, no latencies and no overlap between launches.
 //
 //   time = launches * launch latency + copies between host and device / host link
-//        + max(memory, atomics, path to memory, issue, longest warp, arithmetic, loads, tensor cores, shared memory)
+//        + max(memory, atomics, path to memory, issue, longest warp, arithmetic, loads, tensor
+//        cores, shared memory)
 //
 // Of the whole GPU:
-//   memory       32-byte sectors moved to and from global memory, and local memory, / memory bandwidth; of atomics
-//                each sector is read and written
+//   memory       32-byte sectors moved to and from global memory, and local memory, / memory
+//                bandwidth; of atomics each sector is read and written
 //   atomics      passes of the busiest slice of the L2 cache / 1 a clock
-// Of a multiprocessor, for each unit max(critical, total / multiprocessors) / its rate (see sim::Counters: critical is
-// what the longest block took of it, or an equal share of all):
+// Of a multiprocessor, for each unit max(critical, total / multiprocessors) / its rate (see
+// sim::Counters: critical is what the longest block took of it, or an equal share of all):
 //   path         sectors / 128 bytes a clock: the L1 cache
 //   issue        machine instructions / 4 a clock; longest warp: its instructions / 1 a clock
-//   arithmetic   the slowest of the fp32, integer, fp16, fp64, special-function and conversion pipes: 32 lanes a
-//                machine instruction / lanes per clock
-//   loads        memory instructions and shuffles / 1 a clock, or distinct addresses of constants / 1 a clock
-//   tensor       operations of matrix instructions / the dense rate of their type, all types one after another
+//   arithmetic   the slowest of the fp32, integer, fp16, fp64, special-function and conversion
+//                pipes: 32 lanes a machine instruction / lanes per clock
+//   loads        memory instructions and shuffles / 1 a clock, or distinct addresses of constants /
+//                1 a clock
+//   tensor       operations of matrix instructions / the dense rate of their type, all types one
+//                after another
 //   shared       passes / 1 a clock
 //
-// The floor of a problem is its fewest launches and the larger of its least bytes and least flops, at the data sheet's
-// rates; flops at the fastest that there is, fp32 or matrices of 8 bits and more. So no implementation can beat it.
+// The floor of a problem is its fewest launches and the larger of its least bytes and least flops,
+// at the data sheet's rates; flops at the fastest that there is, fp32 or matrices of 8 bits and
+// more. So no implementation can beat it.
 #pragma once
 
 #include <array>

@@ -1,5 +1,7 @@
 #include "grade/grade.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -30,7 +32,11 @@ Verdict worst_verdict(const CellResult& cell) {
     any_ran = any_ran || was_run(r.verdict);
     if (counts(r)) worst = std::min(worst, r.verdict);
   }
-  if (worst != Verdict::ok || any_ran) return worst;
+  if (worst != Verdict::ok) return worst;
+  const auto required = [](const CaseResult& r) {
+    return r.verdict == Verdict::needs_gpu && r.group != CaseGroup::completeness;
+  };
+  if (any_ran && std::ranges::none_of(cell.cases, required)) return worst;
   return any_case(cell, Verdict::needs_gpu) ? Verdict::needs_gpu : Verdict::skipped;
 }
 
@@ -48,6 +54,27 @@ bool failed_core(const CaseTable& table) {
   };
   const auto& cases = table.spec().cases;
   return std::any_of(cases.begin(), cases.end(), failed);
+}
+
+// What of a graded cell was not run because it needs a GPU, and what that costs.
+void flag_gpu(const CaseTable& table, Score& score) {
+  if (!table.grades_gpu()) return;
+  std::vector<std::string> failed, lost;
+  std::size_t count = 0;
+  const auto& results = table.cell().cases;
+  for (const CaseSpec& c : table.spec().cases) {
+    const auto r = std::ranges::find(results, c.name, &CaseResult::name);
+    if (r == results.end() || r->verdict != Verdict::needs_gpu) continue;
+    ++count;
+    auto& list = c.group == CaseGroup::completeness ? lost : failed;
+    const std::string& name = c.group == CaseGroup::completeness ? c.capability : c.name;
+    if (std::ranges::find(list, name) == list.end()) list.push_back(name);
+  }
+  if (count == 0) return;
+  std::string text = fmt::format("{} of {} cases not run: need a GPU", count, results.size());
+  if (!failed.empty()) text += "; count as failed: " + grading::some_of(failed);
+  if (!lost.empty()) text += "; capability lost: " + grading::some_of(lost);
+  score.flags.push_back({Note::Kind::needs_gpu, text});
 }
 
 Dimension performance(const CaseTable& table, const Gpu& on, Score& score) {
@@ -98,6 +125,11 @@ bool is_quick(const Score& s) {
   return std::ranges::find(s.flags, Note::Kind::quick, &Note::kind) != s.flags.end();
 }
 
+bool never_ran(const Score& s) {
+  return s.verdict == Verdict::no_answer || s.verdict == Verdict::build_error ||
+         s.verdict == Verdict::build_limit || s.verdict == Verdict::load_error;
+}
+
 double shown(double points) { return std::round(points * 10) / 10; }
 
 std::string letter(double total) {
@@ -114,6 +146,7 @@ Score grade(const ChallengeSpec& spec, const CellResult& cell, std::string_view 
   Score score;
   score.verdict = worst_verdict(cell);
   if (table.quick()) score.flags.push_back({Note::Kind::quick, "quick"});
+  flag_gpu(table, score);
   score.dimensions = all_dimensions(table, gpu(on), score);
   std::erase_if(score.dimensions, [](const Dimension& d) { return d.max <= 0; });
   if (score.verdict == Verdict::harness_error) return score;

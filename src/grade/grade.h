@@ -23,12 +23,16 @@ inline constexpr int kFewRepetitions = 3;
 //  - What did not build or load has a total of 0. A failed core case caps it at kFailedCoreCap.
 // Dimensions of weight 0 are left out. Cases unknown to the spec are ignored.
 //
-// The speed of a simulated cell (Device::sim) is that of the model of `gpu`, see grade/gpu.h; its spec is
-// spec_for(Device::sim, ...). The score says on which GPU.
+// The speed of a simulated cell (Device::sim) is that of the model of `gpu`, see grade/gpu.h; its
+// spec is spec_for(Device::sim, ...). The score says on which GPU.
 Score grade(const ChallengeSpec&, const CellResult&, std::string_view gpu = kDefaultGpu);
 
 // Whether the score is that of a quick run.
 bool is_quick(const Score&);
+
+// Whether nothing of the submission could be run: it gave no answer, or does not build or load. Such
+// a score is the same in a quick run and a full one.
+bool never_ran(const Score&);
 
 // "A" .. "F", judged on the figure as people see it: to a tenth of a point.
 std::string letter(double total);

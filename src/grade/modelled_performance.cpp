@@ -1,5 +1,6 @@
-// The modelled speed of a simulated submission on a logarithmic scale between the challenge's naive kernel, which
-// earns nothing, and its par kernel where it has one, else the floor: the time that no implementation can beat.
+// The modelled speed of a simulated submission on a logarithmic scale between the challenge's naive
+// kernel, which earns nothing, and its par kernel where it has one, else the floor: the time that
+// no implementation can beat.
 #include <fmt/format.h>
 
 #include "grade/dimensions.h"
@@ -28,7 +29,8 @@ Timed model(const CaseResult& r, const Gpu& gpu, std::vector<Note>& flags) {
         {},
         fmt::format("not run: {} has no counts of naive, of this or of the least work", r.name)};
   }
-  // The model knows nothing of what the host computes, so it must not have the data to compute with.
+  // The model knows nothing of what the host computes, so it must not have the data to compute
+  // with.
   const double exchanged = static_cast<double>(exchanged_with_host(*work)),
                allowed = static_cast<double>(exchanged_with_host(*naive)) + kHostAllowance;
   if (exchanged > allowed || work->counters.launches == 0) {
@@ -52,9 +54,12 @@ Timed model(const CaseResult& r, const Gpu& gpu, std::vector<Note>& flags) {
     flags.push_back({Note::Kind::other, why});
     return {{}, {}, "", "modelled below its floor"};
   }
-  const double ratio = reference / seconds;
-  const double share = share_of_speed(ratio, slow / reference);
-  return {{r.name, ratio, {ratio, ratio}, slow / seconds, share}, {share, share}, ""};
+  const double ratio = reference / seconds, floor = least ? floor_time(*least, gpu) : reference;
+  const double share = share_of_speed(
+      ratio, {.par_over_naive = slow / reference, .floor_over_par = reference / floor});
+  return {{r.name, ratio, {ratio, ratio}, slow / seconds, share, least ? floor / seconds : 0},
+          {share, share},
+          ""};
 }
 
 }  // namespace

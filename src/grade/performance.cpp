@@ -1,5 +1,5 @@
 // Speed on a logarithmic scale between two implementations of the harness that run beside the
-// submission: naive earns nothing, par everything.
+// submission, and up to the floor: naive earns nothing, par most, the floor everything.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "grade/grade.h"
 #include "measure/machine.h"
 #include "measure/statistics.h"
+#include "results/floor.h"
 #include "results/lookup.h"
 
 namespace assay::grading {
@@ -35,6 +36,17 @@ Speedup speedup(const std::vector<TimingSample>& samples, std::optional<double> 
   return {a.size(), estimate_ratio(a, b)};
 }
 
+double par_seconds(const std::vector<TimingSample>& samples) {
+  std::vector<double> seconds;
+  for (const TimingSample& s : samples) {
+    if (usable(s.par)) seconds.push_back(*s.par);
+  }
+  return median(seconds);
+}
+
+// The roofline is measured a minute apart from the case, on a machine that others may use too.
+constexpr double kBeyondFloor = 1.5;
+
 Timed measure(const CaseResult& r, std::vector<Note>& flags) {
   const std::vector<TimingSample> calm = calm_rounds(r.samples);
   const Speedup to_par = speedup(calm, &TimingSample::par, &TimingSample::submission);
@@ -54,13 +66,28 @@ Timed measure(const CaseResult& r, std::vector<Note>& flags) {
   }
   const double ratio = to_par.ratio.value;
   const Interval ci = to_par.ratio.interval;
-  return {{r.name, ratio, ci, ratio * par.ratio.value, share_of_speed(ratio, par.ratio.value)},
-          {share_of_speed(ci.low, par.ratio.value), share_of_speed(ci.high, par.ratio.value)},
+  SpeedScale scale{.par_over_naive = par.ratio.value};
+  const auto floor = floor_seconds(r.metrics);
+  if (floor) scale.floor_over_par = par_seconds(calm) / *floor;
+  // A floor that par itself is below is no bound of this case: caches hold what it reads.
+  if (floor && scale.floor_over_par > 1 && ci.low > kBeyondFloor * scale.floor_over_par) {
+    const double seconds = *floor * scale.floor_over_par / ratio;
+    const std::string why = fmt::format(
+        "{} took {:.3g} ms, where moving its data, or its arithmetic, takes this machine {:.3g} "
+        "ms: "
+        "what it does is not the task; earns nothing until that is explained",
+        r.name, 1e3 * seconds, 1e3 * *floor);
+    flags.push_back({Note::Kind::other, why});
+    return {{}, {}, "", "faster than its floor"};
+  }
+  return {{r.name, ratio, ci, ratio * par.ratio.value, share_of_speed(ratio, scale),
+           floor ? ratio / scale.floor_over_par : 0},
+          {share_of_speed(ci.low, scale), share_of_speed(ci.high, scale)},
           ""};
 }
 
-// Processor time that the host of a virtual machine gave to others while this was timed: small shares
-// pass for noise, large ones move the score beyond its interval.
+// Processor time that the host of a virtual machine gave to others while this was timed: small
+// shares pass for noise, large ones move the score beyond its interval.
 constexpr double kMuchStolen = 0.1;
 
 void flag_stolen_time(const CaseTable& table, std::vector<Note>& flags) {
@@ -87,11 +114,14 @@ std::string explain(const std::vector<ShapeSpeed>& speeds) {
 
 }  // namespace
 
-// log(naive / submission) / log(naive / reference), written with the ratio to the reference.
-double share_of_speed(double ratio, double reference_over_naive) {
-  const double scale = std::log(reference_over_naive);
-  if (!(scale > 0)) return ratio >= 1 ? 1 : 0;  // naive is no slower: no scale
-  return std::clamp(1 + std::log(ratio) / scale, 0.0, 1.0);
+double share_of_speed(double ratio_to_par, const SpeedScale& scale) {
+  const double below = std::log(scale.par_over_naive),
+               above = scale.floor_over_par > 1 ? std::log(scale.floor_over_par) : 0;
+  if (!(below > 0)) return ratio_to_par >= 1 ? 1 : 0;  // naive is no slower: no scale
+  const double par_share = std::max(kParShare, below / (below + above));
+  const double ratio = std::log(ratio_to_par);
+  if (!(ratio > 0)) return std::max(0.0, par_share * (1 + ratio / below));
+  return above > 0 ? std::min(1.0, par_share + (1 - par_share) * ratio / above) : 1;
 }
 
 Dimension performance_of(const CaseTable& table,

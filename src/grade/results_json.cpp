@@ -223,16 +223,22 @@ Dimension dimension_from(const json& j) {
 }
 
 Json speed_json(const ShapeSpeed& s) {
-  return {{"case", s.case_name},
-          {"ratio_to_par", number(s.ratio_to_par)},
-          {"ratio_interval", interval_json(s.ratio_interval)},
-          {"ratio_to_naive", number(s.ratio_to_naive)},
-          {"points", number(s.points)}};
+  Json speed = {{"case", s.case_name},
+                {"ratio_to_par", number(s.ratio_to_par)},
+                {"ratio_interval", interval_json(s.ratio_interval)},
+                {"ratio_to_naive", number(s.ratio_to_naive)},
+                {"points", number(s.points)}};
+  if (s.ratio_to_floor > 0) speed["ratio_to_floor"] = number(s.ratio_to_floor);
+  return speed;
 }
 
 ShapeSpeed speed_from(const json& j) {
-  return {j.at("case"), number_from(j.at("ratio_to_par")), interval_from(j.at("ratio_interval")),
-          number_from(j.at("ratio_to_naive")), number_from(j.at("points"))};
+  return {j.at("case"),
+          number_from(j.at("ratio_to_par")),
+          interval_from(j.at("ratio_interval")),
+          number_from(j.at("ratio_to_naive")),
+          number_from(j.at("points")),
+          j.contains("ratio_to_floor") ? number_from(j.at("ratio_to_floor")) : 0};
 }
 
 }  // namespace

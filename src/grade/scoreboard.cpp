@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -13,6 +14,8 @@
 #include "grade/reason.h"
 #include "grade/results_json.h"
 #include "grade/strict_json.h"
+#include "results/entrant_json.h"
+#include "results/lookup.h"
 #include "spec/json_schema.h"
 #include "util/files.h"
 #include "util/sha256.h"
@@ -39,6 +42,13 @@ Json assay_json(const BoardRow& row) {
   return {{"version", row.assay_version}, {"commit", row.assay_commit}};
 }
 
+// By verdict, for names are many and verdicts few.
+Json failed_json(const std::vector<FailedCase>& failed) {
+  Json j = Json::object();
+  for (const FailedCase& f : failed) j[code(f.verdict)].push_back(f.name);
+  return j;
+}
+
 Json evidence_json(const EvidenceRef& e) { return {{"path", e.path}, {"sha256", e.sha256}}; }
 
 // Many cells were measured on the same machine: they name it, and it stands in the file once.
@@ -59,15 +69,41 @@ std::string score_text(const Score& s) {
 }
 
 std::string entry_text(const BoardRow& row) {
+  const std::string failed =
+      row.failed ? fmt::format("   \"failed\": {},\n", line(failed_json(*row.failed))) : "";
+  const Json attempt = board_json(row.attempt);
   return fmt::format(
-      "  {{\"cell\": {},\n   \"score\": {},\n   \"reason\": {},\n   \"assay\": {}, \"machine\": "
-      "{}, "
-      "\"evidence\": {}}}",
-      line(cell_json(row)), score_text(row.score), line(row.reason), line(assay_json(row)),
-      line(machine_id(row.machine)), line(evidence_json(row.evidence)));
+      "  {{\"cell\": {},\n   \"score\": {},\n   \"reason\": {},\n{}   \"assay\": {}, "
+      "\"machine\": {}, \"evidence\": {}{}}}",
+      line(cell_json(row)), score_text(row.score), line(row.reason), failed, line(assay_json(row)),
+      line(machine_id(row.machine)), line(evidence_json(row.evidence)),
+      attempt.empty() ? "" : ",\n   \"attempt\": " + line(attempt));
+}
+
+// Those that have results, a line each; nothing where nothing is said of any.
+std::string models_text(const Scoreboard& board) {
+  std::set<std::string_view> measured;
+  for (const auto& [key, row] : board.entries) measured.insert(key.model);
+  std::string text;
+  for (const auto& [model, about] : board.models) {
+    if (about.empty() || !measured.contains(model)) continue;
+    text +=
+        fmt::format("{}  {}: {}", text.empty() ? "\n" : ",\n", line(model), line(to_json(about)));
+  }
+  return text.empty() ? "" : " \"models\": {" + text + "},\n";
 }
 
 // --- reading -----------------------------------------------------------------
+
+// What entrant_json.h reads, at that place of the document.
+template <class Facts>
+Facts facts_from(const json& j, const std::string& place, Facts (*from_json)(const json&)) {
+  try {
+    return from_json(j);
+  } catch (const FactError& e) {
+    throw Error(fmt::format("at {}: {}", place, e.what()));
+  }
+}
 
 Machine machine_from(const json& j, const std::string& place) {
   const StrictObject o(j, place,
@@ -94,9 +130,14 @@ Dimension dimension_from(const json& j, const std::string& place) {
 
 ShapeSpeed speed_from(const json& j, const std::string& place) {
   const StrictObject o(j, place,
-                       {"case", "ratio_to_par", "ratio_interval", "ratio_to_naive", "points"});
-  return {o.text("case"), o.number("ratio_to_par"), o.interval("ratio_interval"),
-          o.number("ratio_to_naive"), o.number("points")};
+                       {"case", "ratio_to_par", "ratio_interval", "ratio_to_naive", "points"},
+                       {"ratio_to_floor"});
+  return {o.text("case"),
+          o.number("ratio_to_par"),
+          o.interval("ratio_interval"),
+          o.number("ratio_to_naive"),
+          o.number("points"),
+          o.has("ratio_to_floor") ? o.number("ratio_to_floor") : 0};
 }
 
 Note note_from(const json& j, const std::string& place) {
@@ -148,21 +189,44 @@ void read_cell(const StrictObject& entry, BoardRow& row) {
   if (!std::isfinite(row.seconds)) o.fail("seconds", "expected a finite number");
 }
 
+std::vector<FailedCase> failed_from(const StrictObject& entry) {
+  std::vector<FailedCase> failed;
+  const json& by_verdict = entry.value("failed");
+  if (!by_verdict.is_object()) entry.fail("failed", "expected an object");
+  for (const auto& [verdict, names] : by_verdict.items()) {
+    const auto known = verdict_from_code(verdict);
+    const std::string place = fmt::format("at {}/{}", entry.place("failed"), verdict);
+    if (!known) throw Error(place + ": unknown");
+    if (!names.is_array()) throw Error(place + ": expected a list of names");
+    for (const json& name : names) {
+      if (!name.is_string()) throw Error(place + ": expected a list of names");
+      failed.push_back({name, *known});
+    }
+  }
+  return failed;
+}
+
 // All but the machine, which the two kinds of document keep differently.
 BoardRow row_from(const StrictObject& entry) {
   BoardRow row;
   read_cell(entry, row);
   row.score = score_from(entry);
   row.reason = entry.text("reason");
+  if (entry.has("failed")) row.failed = failed_from(entry);
   const StrictObject assay = entry.object("assay", {"version", "commit"});
   row.assay_version = assay.text("version");
   row.assay_commit = assay.text("commit");
   const StrictObject evidence = entry.object("evidence", {"path", "sha256"});
   row.evidence = {evidence.text("path"), evidence.text("sha256")};
+  if (entry.has("attempt")) {
+    row.attempt = facts_from(entry.value("attempt"), entry.place("attempt"), &attempt_record_from);
+  }
   return row;
 }
 
 constexpr StrictObject::Keys kEntryKeys{"cell", "score", "reason", "assay", "machine", "evidence"};
+constexpr StrictObject::Keys kOptionalKeys{"failed", "attempt"},
+    kOptionalLineKeys{"schema", "failed", "attempt", "model"};
 
 std::map<std::string, Machine> machines_from(const StrictObject& board) {
   const json& all = board.value("machines");
@@ -173,13 +237,23 @@ std::map<std::string, Machine> machines_from(const StrictObject& board) {
   return machines;
 }
 
+std::map<std::string, ModelInfo> models_from(const StrictObject& board) {
+  const json& all = board.value("models");
+  if (!all.is_object()) board.fail("models", "expected an object");
+  std::map<std::string, ModelInfo> models;
+  for (const auto& [model, about] : all.items())
+    models.emplace(model, facts_from(about, board.place("models") + '/' + model, &model_info_from));
+  return models;
+}
+
 Scoreboard board_from(const json& j) {
-  const StrictObject o(j, "", {"schema", "kind", "machines", "entries"});
+  const StrictObject o(j, "", {"schema", "kind", "machines", "entries"}, {"models"});
   if (o.text("kind") != "scoreboard") o.fail("kind", "expected \"scoreboard\"");
   const auto machines = machines_from(o);
   Scoreboard board;
+  if (o.has("models")) board.models = models_from(o);
   o.each("entries", [&](const json& e, const std::string& place) {
-    const StrictObject entry(e, place, kEntryKeys);
+    const StrictObject entry(e, place, kEntryKeys, kOptionalKeys);
     BoardRow row = row_from(entry);
     const auto machine = machines.find(entry.text("machine"));
     if (machine == machines.end()) entry.fail("machine", "is not among the machines");
@@ -208,6 +282,7 @@ BoardRow board_row(const BoardEntry& e, EvidenceRef evidence) {
   row.key = e.cell.key;
   row.score = e.score;
   row.reason = main_reason(e.cell, e.score);
+  row.failed = failed_cases(e.cell);
   row.spec_hash = e.cell.spec_hash;
   row.source_hash = e.cell.build.source_hash;
   row.isolation = e.cell.isolation;
@@ -220,6 +295,8 @@ BoardRow board_row(const BoardEntry& e, EvidenceRef evidence) {
   row.assay_commit = e.assay_commit;
   row.machine = e.machine;
   row.evidence = std::move(evidence);
+  row.attempt = e.attempt;
+  row.about = e.about;
   return row;
 }
 
@@ -234,9 +311,9 @@ std::string scoreboard_text(const Scoreboard& board) {
   for (const auto& [id, machine] : machines)
     table += fmt::format("{}  {}: {}", table.empty() ? "\n" : ",\n", line(id), machine);
   return fmt::format(
-      "{{\n \"schema\": {},\n \"kind\": \"scoreboard\",\n \"machines\": {{{}}},\n \"entries\": "
+      "{{\n \"schema\": {},\n \"kind\": \"scoreboard\",\n \"machines\": {{{}}},\n{} \"entries\": "
       "[{}]\n}}\n",
-      Scoreboard::kSchema, table, entries);
+      Scoreboard::kSchema, table, models_text(board), entries);
 }
 
 Scoreboard parse_scoreboard(const std::string& text, const std::string& file) {
@@ -251,24 +328,48 @@ Scoreboard board_from_json(const json& j, const std::string& file) {
 }
 
 std::string row_text(const BoardRow& row) {
-  return line(Json{{"schema", Scoreboard::kSchema},
-                   {"cell", cell_json(row)},
-                   {"score", to_json(row.score)},
-                   {"reason", row.reason},
-                   {"assay", assay_json(row)},
-                   {"machine", to_json(row.machine)},
-                   {"evidence", evidence_json(row.evidence)}});
+  Json j{{"schema", Scoreboard::kSchema},
+         {"cell", cell_json(row)},
+         {"score", to_json(row.score)},
+         {"reason", row.reason}};
+  if (row.failed) j["failed"] = failed_json(*row.failed);
+  j["assay"] = assay_json(row);
+  j["machine"] = to_json(row.machine);
+  j["evidence"] = evidence_json(row.evidence);
+  if (const Json attempt = board_json(row.attempt); !attempt.empty()) j["attempt"] = attempt;
+  if (!row.about.empty()) j["model"] = to_json(row.about);
+  return line(j);
 }
 
 BoardRow parse_row(const std::string& text, const std::string& place) {
   return reading(place, [&] {
     const json j = parse_json(text, place);
     require_schema(j, Scoreboard::kSchema);
-    const StrictObject entry(j, "", kEntryKeys, {"schema"});
+    const StrictObject entry(j, "", kEntryKeys, kOptionalLineKeys);
     BoardRow row = row_from(entry);
     row.machine = machine_from(entry.value("machine"), entry.place("machine"));
+    if (entry.has("model"))
+      row.about = facts_from(entry.value("model"), entry.place("model"), &model_info_from);
     return row;
   });
+}
+
+bool describe(Scoreboard& board, const std::map<std::string, ModelInfo>& today) {
+  std::set<std::string_view> measured;
+  for (const auto& [key, row] : board.entries) measured.insert(key.model);
+  bool changed = false;
+  for (const auto& [model, about] : today) {
+    if (!measured.contains(model)) continue;
+    const auto known = board.models.find(model);
+    if (known == board.models.end() ? about.empty() : known->second == about) continue;
+    changed = true;
+    if (about.empty()) {
+      board.models.erase(known);
+    } else {
+      board.models.insert_or_assign(model, about);
+    }
+  }
+  return changed;
 }
 
 Arrival arrival(const Scoreboard& board, const BoardRow& row) {
@@ -281,11 +382,17 @@ Arrival arrival(const Scoreboard& board, const BoardRow& row) {
   return there.finished_at > row.finished_at ? Arrival::older : Arrival::replaced;
 }
 
+void put(Scoreboard& board, BoardRow row) {
+  if (!row.about.empty()) board.models.insert_or_assign(row.key.model, std::move(row.about));
+  row.about = {};
+  const CellKey key = row.key;
+  board.entries.insert_or_assign(key, std::move(row));
+}
+
 Arrival merge(Scoreboard& board, BoardRow row) {
   const Arrival what = arrival(board, row);
   if (!is_placed(what)) return what;
-  const CellKey key = row.key;
-  board.entries.insert_or_assign(key, std::move(row));
+  put(board, std::move(row));
   return what;
 }
 

@@ -4,6 +4,7 @@
 // "-inf".
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -24,6 +25,10 @@ Scoreboard board_from_json(const nlohmann::json&, const std::string& file);
 std::string row_text(const BoardRow&);
 BoardRow parse_row(const std::string& text, const std::string& place);
 
+// Puts what is known today about models on the board, as far as it has results of them; an empty
+// ModelInfo takes away what it says. Returns whether that changed anything.
+bool describe(Scoreboard&, const std::map<std::string, ModelInfo>& today);
+
 // What becomes of a cell that comes to a board.
 enum class Arrival : std::uint8_t {
   added,     // the board had none
@@ -36,6 +41,9 @@ enum class Arrival : std::uint8_t {
 Arrival arrival(const Scoreboard&, const BoardRow&);
 
 inline bool is_placed(Arrival a) { return a == Arrival::added || a == Arrival::replaced; }
+
+// Puts a row there, whatever was in its place, and what it says about its model.
+void put(Scoreboard&, BoardRow);
 
 // Puts a row in its place when that is where it belongs. To do so twice changes nothing more.
 Arrival merge(Scoreboard&, BoardRow);

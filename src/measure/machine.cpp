@@ -53,9 +53,17 @@ double best_seconds(int rounds, Body body) {
   return best;
 }
 
-// One chunk of independent multiply-adds on vectors wide enough to fill the pipelines.
+// Chains that do not wait for each other: enough to fill the pipelines, and few enough that all stay
+// in registers.
+constexpr int kChains = 10;
+#if defined(__AVX512F__)
+constexpr int kLanes = 16;
+#else
+constexpr int kLanes = 8;
+#endif
+constexpr double kFlopsPerIteration = 2.0 * kLanes * kChains;
+
 float multiply_add(std::int64_t iterations) {
-  constexpr int kLanes = 16, kChains = 10;
   float sums[kChains][kLanes] = {};
   const float a = 0.999f, b = 1e-3f;
   for (std::int64_t i = 0; i < iterations; ++i) {
@@ -70,7 +78,50 @@ float multiply_add(std::int64_t iterations) {
   return total;
 }
 
-constexpr double kFlopsPerIteration = 16 * 10 * 2;
+// Beyond the caches of every core.
+std::size_t large_buffer_bytes() {
+  return std::clamp<std::size_t>(4 * static_cast<std::size_t>(last_level_cache_bytes()), 64u << 20,
+                                 256u << 20);
+}
+
+double copy_rate() {
+  const std::size_t bytes = large_buffer_bytes();
+  std::vector<char> from(bytes, 1), to(bytes, 2);
+  const double seconds = best_seconds(3, [&] {
+    parallel_for(static_cast<std::int64_t>(bytes), 1 << 20,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   std::memcpy(to.data() + begin, from.data() + begin,
+                               static_cast<std::size_t>(end - begin));
+                 });
+  });
+  return 2 * static_cast<double>(bytes) / seconds;
+}
+
+double read_rate() {
+  const std::vector<std::uint64_t> from(large_buffer_bytes() / sizeof(std::uint64_t), 1);
+  std::atomic<std::uint64_t> sink{0};  // keeps the compiler from dropping the loop
+  const double seconds = best_seconds(3, [&] {
+    parallel_for(
+        static_cast<std::int64_t>(from.size()), 1 << 17, [&](std::int64_t begin, std::int64_t end) {
+          std::uint64_t sums[32] = {};  // so many that loads, not additions, are waited for
+          for (std::int64_t i = begin; i + 32 <= end; i += 32) {
+            for (std::int64_t j = 0; j < 32; ++j) sums[j] += from[static_cast<std::size_t>(i + j)];
+          }
+          for (const std::uint64_t sum : sums) sink += sum;
+        });
+  });
+  return static_cast<double>(from.size() * sizeof(std::uint64_t)) / seconds;
+}
+
+double multiply_add_rate() {
+  constexpr std::int64_t kIterations = 4'000'000;
+  std::atomic<float> sink{0};  // keeps the compiler from dropping the loop
+  const double seconds = best_seconds(2, [&] {
+    parallel_for(kIterations, 1,
+                 [&](std::int64_t begin, std::int64_t end) { sink = multiply_add(end - begin); });
+  });
+  return kFlopsPerIteration * static_cast<double>(kIterations) / seconds;
+}
 
 }  // namespace
 
@@ -95,7 +146,8 @@ Machine describe_machine(const std::string& compiler) {
   return machine;
 }
 
-// "cpu user nice system idle iowait irq softirq steal ...", proc_stat(5). A guest's time is in user's.
+// "cpu user nice system idle iowait irq softirq steal ...", proc_stat(5). A guest's time is in
+// user's.
 ProcessorTicks processor_ticks(const std::string& stat) {
   std::ifstream in(stat);
   std::string label;
@@ -113,25 +165,10 @@ double stolen_share(const ProcessorTicks& before, const ProcessorTicks& after) {
 }
 
 void calibrate(Machine& machine) {
-  const std::size_t bytes = std::clamp<std::size_t>(4 * static_cast<std::size_t>(machine.l3_bytes),
-                                                    64u << 20, 256u << 20);
-  std::vector<char> from(bytes, 1), to(bytes, 2);
-  const double copy = best_seconds(3, [&] {
-    parallel_for(static_cast<std::int64_t>(bytes), 1 << 20,
-                 [&](std::int64_t begin, std::int64_t end) {
-                   std::memcpy(to.data() + begin, from.data() + begin,
-                               static_cast<std::size_t>(end - begin));
-                 });
-  });
-  machine.copy_bytes_per_s = 2 * static_cast<double>(bytes) / copy;
-
-  constexpr std::int64_t kIterations = 4'000'000;
-  std::atomic<float> sink{0};  // keeps the compiler from dropping the loop
-  const double flops = best_seconds(2, [&] {
-    parallel_for(kIterations, 1,
-                 [&](std::int64_t begin, std::int64_t end) { sink = multiply_add(end - begin); });
-  });
-  machine.fma_flops_per_s = kFlopsPerIteration * static_cast<double>(kIterations) / flops;
+  machine.copy_bytes_per_s = copy_rate();
+  machine.fma_flops_per_s = multiply_add_rate();
 }
+
+Roofline measure_roofline() { return {std::max(copy_rate(), read_rate()), multiply_add_rate()}; }
 
 }  // namespace assay

@@ -28,8 +28,16 @@ ProcessorTicks processor_ticks(const std::string& stat = "/proc/stat");  // zero
 inline constexpr const char* kStolenShare = "stolen_share";
 double stolen_share(const ProcessorTicks& before, const ProcessorTicks& after);
 
-// Measures copy bandwidth (bytes read plus written per second, all cores, beyond the caches) and the
-// fp32 multiply-add rate. Takes about half a second.
+// What this machine can do at most at this moment, all cores together. Takes about half a second.
+struct Roofline {
+  double bytes_per_s =
+      0;  // to and from memory, beyond the caches: the faster of copying and reading
+  double flops_per_s = 0;  // fp32 multiplications and additions
+};
+Roofline measure_roofline();
+
+// Measures copy bandwidth (bytes read plus written per second, all cores, beyond the caches) and
+// the fp32 multiply-add rate. Takes about half a second.
 void calibrate(Machine&);
 
 }  // namespace assay

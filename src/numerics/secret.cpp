@@ -18,7 +18,7 @@ std::uint64_t derive(std::uint64_t secret, std::string_view purpose, std::uint64
   append(text, secret);
   text += purpose;
   append(text, number);
-  return std::stoull(sha256_hex(text).substr(0, 16), nullptr, 16);
+  return sha256_word(text);
 }
 
 }  // namespace assay

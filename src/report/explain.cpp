@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "grade/partial.h"
 #include "grade/scoreboard.h"
 #include "measure/statistics.h"
 #include "report/figures.h"
 #include "report/modelled.h"
 #include "report/terminal.h"
+#include "results/floor.h"
 #include "results/lookup.h"
+#include "results/simulated_work.h"
 #include "spec/spec.h"
 #include "util/text.h"
 
@@ -36,7 +39,8 @@ std::string quoted(const std::string& argument) {
 
 std::string heading(const BoardRow& e, const ChallengeSpec& spec) {
   const CellKey& key = e.key;
-  std::string text = fmt::format("{} on {}", one_line(key.model), spec.title);
+  std::string text = key.model.empty() ? fmt::format("an answer to {}", spec.title)
+                                       : fmt::format("{} on {}", one_line(key.model), spec.title);
   if (!key.attempt.empty()) text += fmt::format(", attempt {}", one_line(key.attempt));
   text += fmt::format(" ({})\n", to_string(key.device));
   return text + "  verdict   " + verdict(e.score.verdict) + "\n";
@@ -47,11 +51,21 @@ std::string score_lines(const BoardRow& e, const ChallengeSpec& spec) {
   std::string text = "  score     " + (s.letter.empty() ? "" : s.letter + " ") + total(s);
   if (s.capped) text += ", at most 59 because a core case failed";
   text += '\n';
+  if (const DeviceGap gap = device_gap(spec, e.key.device); gap.partial && s.total) {
+    std::string missing;
+    for (const std::string& m : gap.missing) missing += (missing.empty() ? "" : ", ") + m;
+    text += "  note      partial, enters no average: not graded on this device: " + missing + "\n";
+  }
   for (const Note& flag : s.flags) text += "  note      " + one_line(flag.text) + "\n";
   if (e.spec_hash != spec.hash) {
     text += "  note      measured against an older specification of this challenge\n";
   }
-  return text + "  reason    " + one_line(e.reason) + "\n";
+  text += "  reason    " + one_line(e.reason) + "\n";
+  if (const std::string facts = model_facts(e.about); !facts.empty())
+    text += "  model     " + facts + "\n";
+  if (const std::string facts = attempt_facts(e.attempt); !facts.empty())
+    text += "  attempt   " + facts + "\n";
+  return text;
 }
 
 std::string dimension_table(const Score& s) {
@@ -66,7 +80,7 @@ std::string dimension_table(const Score& s) {
 // --- build -------------------------------------------------------------------
 
 std::string build_failure(const BuildRecord& b) {
-  if (b.verdict == Verdict::ok) return "";
+  if (b.verdict == Verdict::ok || b.verdict == Verdict::no_answer) return "";
   std::string text = fmt::format("\nbuild: {}\n", description(b.verdict));
   if (!b.command.empty()) text += "  " + one_line(b.command) + "\n";
   return text + (b.log.empty() ? "" : indented(printable(b.log, 40), 2));
@@ -84,14 +98,6 @@ std::string error_text(const CaseResult& r) {
   return text;
 }
 
-std::string failed_case(const CellResult& cell, const CaseResult& r, const ChallengeSpec& spec) {
-  const CaseSpec* c = find_case(spec, r.name);
-  return fmt::format("  {} ({}): {}\n", one_line(r.name), to_string(r.group), verdict(r.verdict)) +
-         field("shape", one_line(r.shape)) + field("seed", std::to_string(r.seed)) +
-         field("catches", c == nullptr ? "" : c->catches) + field("detail", one_line(r.detail)) +
-         field("error", error_text(r)) + field("replay", replay_command(cell, r.name));
-}
-
 // A submission that does not load fails everywhere in the same way: once is enough.
 std::string failed_cases(const CellResult& cell, const ChallengeSpec& spec) {
   std::string text;
@@ -100,7 +106,7 @@ std::string failed_cases(const CellResult& cell, const ChallengeSpec& spec) {
     if (!has_failed(r)) continue;
     ++failures;
     if (r.verdict == Verdict::load_error && ++unloadable > 1) continue;
-    text += failed_case(cell, r, spec);
+    text += describe_failure(r, spec, cell.key.model.empty() ? "" : replay_command(cell, r.name));
   }
   if (failures == 0) return "";
   if (unloadable > 1) text += fmt::format("  and {} more that do not load\n", unloadable - 1);
@@ -118,11 +124,12 @@ std::string skipped_cases(const CellResult& cell) {
   if (count == 0) return "";
   const bool lacking = std::ranges::any_of(
       cell.cases, [](const CaseResult& r) { return r.verdict == Verdict::needs_gpu; });
-  const bool graded = lacking && std::ranges::any_of(cell.cases, &is_failure);
+  const bool graded = lacking && (std::ranges::any_of(cell.cases, &is_failure) ||
+                                  std::ranges::any_of(cell.cases, &ran_kernels));
   return fmt::format(
       "\nnot run: {} of {} cases{}{}\n{}", count, cell.cases.size(), why.empty() ? "" : ": ",
       one_line(why),
-      graded ? "  what needs a GPU counts as failed, because other cases failed\n" : "");
+      graded ? "  what needs a GPU counts as failed, because other cases could be run\n" : "");
 }
 
 std::string misjudgement(const Mutant& m) {
@@ -153,8 +160,28 @@ std::string median_of(const CaseResult& r, std::optional<double> TimingSample::*
   return seconds.empty() ? "-" : duration(median(seconds));
 }
 
+std::string floor_of(const CaseResult& r) {
+  const auto seconds = floor_seconds(r.metrics);
+  return seconds ? duration(*seconds) : "-";
+}
+
+// What the floor of each case is made of.
+std::string floor_text(const CellResult& cell) {
+  std::string text;
+  for (const CaseResult& r : cell.cases) {
+    if (!floor_seconds(r.metrics)) continue;
+    const auto least = *least_work(r.metrics);
+    text +=
+        fmt::format("  {}: {:.3g} MB at {:.3g} GB/s, {:.3g} GFLOP at {:.3g} GFLOP/s\n",
+                    one_line(r.name), least.bytes / 1e6, *find_metric(r.metrics, kRoofBytes) / 1e9,
+                    least.flops / 1e9, *find_metric(r.metrics, kRoofFlops) / 1e9);
+  }
+  return text.empty() ? "" : "\nfloor, the longer of the two:\n" + text;
+}
+
 std::string timing_table(const BoardEntry& e) {
-  TextTable table({"timed case", "naive", "par", "this", "speed, par = 1 (95 %)", "share", "runs"});
+  TextTable table(
+      {"timed case", "naive", "par", "this", "floor", "speed, par = 1 (95 %)", "share", "runs"});
   bool any = false;
   for (const ShapeSpeed& s : e.score.speeds) {
     const CaseResult* r = find_case(e.cell, s.case_name);
@@ -162,12 +189,12 @@ std::string timing_table(const BoardEntry& e) {
     any = true;
     table.add({one_line(r->shape.empty() ? r->name : r->name + ": " + r->shape),
                median_of(*r, &TimingSample::naive), median_of(*r, &TimingSample::par),
-               median_of(*r, &TimingSample::submission),
+               median_of(*r, &TimingSample::submission), floor_of(*r),
                fmt::format("{:.2f} ({:.2f} to {:.2f})", s.ratio_to_par, s.ratio_interval.low,
                            s.ratio_interval.high),
                fmt::format("{:.0f} %", 100 * s.points), std::to_string(r->samples.size())});
   }
-  return any ? "\ntimings (medians):\n" + indented(table.str(), 2) : "";
+  return any ? "\ntimings (medians):\n" + indented(table.str(), 2) + floor_text(e.cell) : "";
 }
 
 std::string provenance(const BoardRow& e) {
@@ -179,6 +206,16 @@ std::string provenance(const BoardRow& e) {
 }
 
 }  // namespace
+
+std::string describe_failure(const CaseResult& r, const ChallengeSpec& spec,
+                             const std::string& replay) {
+  const CaseSpec* c = find_case(spec, r.name);
+  return fmt::format("  {} ({}): {}\n", one_line(r.name), to_string(r.group), verdict(r.verdict)) +
+         field("shape", one_line(r.shape)) +
+         field("seed", replay.empty() ? "" : std::to_string(r.seed)) +
+         field("catches", c == nullptr ? "" : c->catches) + field("detail", one_line(r.detail)) +
+         field("error", error_text(r)) + field("replay", replay);
+}
 
 std::string replay_command(const CellResult& cell, const std::string& case_name) {
   std::string text =

@@ -37,6 +37,50 @@ std::string with_device(const std::string& name, const CellKey& key) {
   return key.device == Device::cpu ? name : fmt::format("{} ({})", name, to_string(key.device));
 }
 
+std::string dollars(double amount) {
+  constexpr double kCent = 0.01, kWhole = 100;
+  return fmt::format("${:.{}f}", amount, amount < kCent ? 4 : amount < kWhole ? 2 : 0);
+}
+
+namespace {
+
+std::string joined_facts(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() || part.empty() ? "" : ", ") + part;
+  return text;
+}
+
+}  // namespace
+
+std::string model_facts(const ModelInfo& about) {
+  const std::string inner =
+      joined_facts({about.provider, about.parameters, about.quantisation, about.harness});
+  std::string text = about.name;
+  if (!inner.empty()) text += text.empty() ? inner : " (" + inner + ")";
+  text = joined_facts({text, about.date, about.link});
+  if (about.sample) text += (text.empty() ? "" : "; ") + std::string("a reference, not a model");
+  return one_line(text);
+}
+
+std::string attempt_facts(const AttemptRecord& a) {
+  std::vector<std::string> parts;
+  const auto counted = [&](const std::optional<std::int64_t>& n, const char* what) {
+    if (n) parts.push_back(fmt::format("{} {}", *n, what));
+  };
+  counted(a.turns, a.turns == 1 ? "turn" : "turns");
+  counted(a.tokens_in, "tokens in");
+  counted(a.tokens_out, "tokens out");
+  if (a.seconds) parts.push_back(fmt::format("{:.1f} s", *a.seconds));
+  if (a.cost_usd) parts.push_back(dollars(*a.cost_usd));
+  if (!a.finish_reason.empty()) parts.push_back("finished by " + a.finish_reason);
+  if (a.hints) parts.push_back(*a.hints ? "with hints" : "without hints");
+  if (!a.command.empty()) {
+    parts.push_back("asked by " + a.command + (a.version.empty() ? "" : " (" + a.version + ")"));
+  }
+  if (!a.date.empty()) parts.push_back(a.date);
+  return one_line(joined_facts(parts));
+}
+
 const Dimension* dimension(const Score& s, const std::string& name) {
   const auto it = std::find_if(s.dimensions.begin(), s.dimensions.end(),
                                [&](const Dimension& d) { return d.name == name; });

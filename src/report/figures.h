@@ -24,6 +24,13 @@ std::string one_line(std::string untrusted, std::size_t columns = 400);
 // "name" for an answer in C++, "name (sim)" for one on that device. Not made safe.
 std::string with_device(const std::string& name, const CellKey&);
 
+// "Llama 3.3 (Meta, 70B, fp8), 2026-11"; "" where nothing is said. Made safe.
+std::string model_facts(const ModelInfo&);
+// "3 turns, 1200 tokens in, 800 out, 12.5 s, $0.03, finished by stop"; "" where nothing is known.
+// Made safe.
+std::string attempt_facts(const AttemptRecord&);
+std::string dollars(double amount);  // "$0.0312"
+
 // Null when the spec gives the dimension no weight.
 const Dimension* dimension(const Score&, const std::string& name);
 std::string dimension_points(const Score&, const std::string& name);  // "41.2 of 50", "not run"

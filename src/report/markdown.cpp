@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <span>
 #include <tuple>
 
+#include "compare/effort.h"
+#include "compare/fast_p.h"
+#include "compare/pass_at_k.h"
 #include "grade/grade.h"
 #include "report/figures.h"
 #include "report/markdown_text.h"
@@ -17,17 +21,22 @@ namespace {
 using Rows = std::vector<std::vector<std::string>>;
 
 constexpr const char* kNone = "–";  // no submission
+constexpr std::size_t kModelsOfASubset = 20;
 
 constexpr const char* kRankNote =
-    R"(A model's rank is one more than the number of models that are clearly better: models whose
-intervals overlap tie (=). Averages are over attempted challenges only, each with its best attempt;
-the table says which are left out. Compare models that attempted different ones head to head.
+    R"(Ranked by the {} at each challenge, averaged over all challenges that are graded whole on
+the device; the best attempts' average stands beside it. A rank is one more than the number of models
+that are clearly better: models whose 95 % intervals overlap tie (=). Who left challenges out has no
+rank (–), for averages over different challenges do not compare: head to head does, over what both
+attempted. With one attempt each, intervals are of timings alone. (partial): a device cannot grade a
+main part of the challenge; such scores enter no average.
 
 )";
 
-constexpr const char* kFewerNote =
-    R"(† An average over fewer challenges than that of a model below: what was left out might have been
-its worst, so this place is not earned against that model.
+constexpr const char* kStrengthNote =
+    R"(Strengths by Bradley and Terry from every challenge that two models both attempted: the chance to
+beat an average model here, with its 95 % interval. A win is a difference beyond noise, everything
+else a tie. Partial challenges and quick scores beside full ones are left out.
 
 )";
 
@@ -39,8 +48,9 @@ never a zero; – means that there is no submission; (quick) is the score of a p
 )";
 
 // What a reader must know before comparing a cell with others.
-std::string remarks(const BoardRow& e, const ChallengeSpec& spec) {
+std::string remarks(const BoardRow& e, const ChallengeSpec& spec, bool partial) {
   std::string text;
+  if (partial) text += " (partial)";
   if (is_quick(e.score)) text += " (quick)";
   if (e.spec_hash != spec.hash) text += " (older spec)";
   return text;
@@ -49,19 +59,31 @@ std::string remarks(const BoardRow& e, const ChallengeSpec& spec) {
 // Of an average: what is true of any score in it.
 std::string remarks(const Standings& all, const Standing& s) {
   bool quick = false, older = false;
-  for (std::size_t i = 0; i < s.best.size(); ++i) {
-    const BoardRow* e = s.best[i];
-    if (e == nullptr || !e->score.total) continue;
+  for (std::size_t i = 0; i < s.player->cells.size(); ++i) {
+    const BoardRow* e = s.player->cells[i].best;
+    if (e == nullptr || !e->score.total || all.field.is_partial(i)) continue;
     quick = quick || is_quick(e->score);
-    older = older || e->spec_hash != all.challenges[i]->hash;
+    older = older || e->spec_hash != all.field.challenges[i]->hash;
   }
   return std::string(quick ? " (quick)" : "") + (older ? " (older spec)" : "");
 }
 
-std::string cell_text(const BoardRow* e, const ChallengeSpec& spec) {
+std::string cell_text(const BoardRow* e, const ChallengeSpec& spec, bool partial) {
   if (e == nullptr) return kNone;
   if (!e->score.total) return kNotRun;
-  return fmt::format("**{}** {}{}", e->score.letter, points(*e->score.total), remarks(*e, spec));
+  if (e->score.verdict == Verdict::no_answer) return "no answer";
+  return fmt::format("**{}** {}{}", e->score.letter, points(*e->score.total),
+                     remarks(*e, spec, partial));
+}
+
+// As the standings rank: the mean of several attempts, say.
+std::string cell_text(const Standings& all, const Standing& s, std::size_t i) {
+  const compare::Cell& cell = s.player->cells[i];
+  if (cell.count() < 2)
+    return cell_text(cell.best, *all.field.challenges[i], all.field.is_partial(i));
+  const double value = cell.figure(all.by).value;
+  return fmt::format("**{}** {}{}", letter(value), points(value),
+                     remarks(*cell.best, *all.field.challenges[i], all.field.is_partial(i)));
 }
 
 // A name, then centred columns.
@@ -89,52 +111,73 @@ std::string rows_left_out(const char* which, std::size_t most, std::size_t all, 
 
 // --- overall -----------------------------------------------------------------
 
-// The challenge with the highest (sign = 1) or lowest (sign = -1) total; the first of equals.
-std::string extreme(const Standings& all, const Standing& s, int sign) {
-  const BoardRow* found = nullptr;
-  const ChallengeSpec* spec = nullptr;
-  for (std::size_t i = 0; i < s.best.size(); ++i) {
-    const BoardRow* e = s.best[i];
-    if (e == nullptr || !e->score.total) continue;
-    if (found != nullptr && sign * *e->score.total <= sign * *found->score.total) continue;
-    found = e;
-    spec = all.challenges[i];
-  }
-  if (found == nullptr) return kNone;
-  return fmt::format("{} {}", markdown_text(spec->title), points(*found->score.total));
+std::string rank_text(int rank, bool tied, bool reference) {
+  if (reference) return "ref";
+  return rank == 0 ? std::string(kNone) : fmt::format("{}{}", rank, tied ? "=" : "");
 }
 
-// The titles, of many only the first.
-std::string left_out_text(const Standings& all, const Standing& s) {
-  constexpr std::size_t kMost = 3;
-  const auto missing = left_out(all, s);
-  std::string text;
-  for (std::size_t i = 0; i < missing.size() && i < kMost; ++i) {
-    text += (i > 0 ? ", " : "") + markdown_text(missing[i]->title);
-  }
-  if (missing.size() > kMost) text += fmt::format(" and {} more", missing.size() - kMost);
-  return text.empty() ? kNone : text;
+// "73 % (51 to 88)"
+std::string chance_text(const compare::Strength& s) {
+  const auto percent = [](double value) { return 100 / (1 + std::exp(-value)); };
+  return fmt::format("{:.0f} % ({:.0f} to {:.0f})", percent(s.value), percent(s.interval.low),
+                     percent(s.interval.high));
 }
 
-// Whether some model made several attempts at one challenge.
-bool several_attempts(const Standings& all) {
-  return std::ranges::any_of(all.models, [](const Standing& s) {
-    return std::ranges::any_of(s.attempts, [](const auto& a) { return attempts_of(a).count > 1; });
-  });
-}
-
-std::vector<std::string> overall_row(const Standings& all, const Standing& s, bool several) {
-  const auto attempted = fmt::format("{}/{}", s.attempted, all.challenges.size());
+std::vector<std::string> overall_row(const Standings& all, const Standing& s) {
   const auto value = [](std::optional<double> v) { return v ? points(*v) : std::string(kNone); };
-  std::vector<std::string> row{
-      s.average ? fmt::format("{}{}{}", s.rank, s.tied ? "=" : "", s.over_fewer ? " †" : "")
-                : kNone,
-      markdown_text(s.model),
-      s.average ? with_interval(*s.average, s.interval) + remarks(all, s) : kNotRun};
-  if (several) row.insert(row.end(), {value(s.first), value(s.mean)});
-  row.insert(row.end(), {s.average ? letter(*s.average) : kNone, attempted, left_out_text(all, s),
-                         extreme(all, s, 1), extreme(all, s, -1)});
-  return row;
+  const std::string partial = s.partial > 0 ? fmt::format(" + {} partial", s.partial) : "";
+  return {rank_text(s.rank, s.tied, s.reference),
+          markdown_text(s.model),
+          s.average ? with_interval(*s.average, s.interval) + remarks(all, s) : kNotRun,
+          value(s.best),
+          s.average ? letter(*s.average) : kNone,
+          fmt::format("{} of {}{}", s.attempted, all.whole, partial),
+          s.strength ? chance_text(*s.strength) : kNone};
+}
+
+std::vector<const Standing*> by_strength(const Standings& all) {
+  std::vector<const Standing*> met;
+  for (const Standing& s : all.models) {
+    if (s.strength) met.push_back(&s);
+  }
+  std::ranges::stable_sort(met, {}, [](const Standing* s) {
+    return std::tuple(s->reference, s->strength->rank, -s->strength->value);
+  });
+  return met;
+}
+
+// --- figures -----------------------------------------------------------------
+
+std::string share_text(double value, Interval i) {
+  return fmt::format("{:.0f} % ({:.0f} to {:.0f})", 100 * value, 100 * i.low, 100 * i.high);
+}
+
+// Of the most attempts that some challenge had, two at least; "" with one each.
+std::string pass_at_most(const compare::Player& player, const compare::Goal& goal) {
+  std::size_t k = 0;
+  for (const compare::Cell& cell : player.cells) k = std::max(k, cell.count());
+  if (k < 2) return "";
+  const auto rate = compare::pass_rate(player, goal, k);
+  const std::string share = rate->interval ? share_text(rate->value, *rate->interval)
+                                           : fmt::format("{:.0f} %", 100 * rate->value);
+  return fmt::format("@{}: {}, {} of {} challenges", k, share, rate->challenges,
+                     rate->challenges + rate->left_out);
+}
+
+std::string fast_text(const Standings& all, const Standing& s, compare::Reference reference) {
+  const auto rate = compare::fast_p(*s.player, all.field.device, reference, 1);
+  return rate ? share_text(rate->value, rate->interval) : kNone;
+}
+
+std::string speed_text(const Standing& s, compare::Reference reference) {
+  const auto speed = compare::mean_speed(*s.player, reference);
+  if (!speed) return kNone;
+  const Interval i = speed->speed.interval;
+  const std::string value = fmt::format("{:.3g}x", speed->speed.value);
+  const std::string interval =
+      i.low == i.high ? "" : fmt::format(" ({:.3g} to {:.3g})", i.low, i.high);
+  return fmt::format("{}{}, {} {}", value, interval, speed->answers,
+                     speed->answers == 1 ? "answer" : "answers");
 }
 
 // --- per challenge -----------------------------------------------------------
@@ -142,7 +185,8 @@ std::vector<std::string> overall_row(const Standings& all, const Standing& s, bo
 std::vector<const BoardRow*> by_score(const Standings& all, std::size_t column) {
   std::vector<const BoardRow*> entries;
   for (const Standing& s : all.models) {
-    if (s.best[column] != nullptr) entries.push_back(s.best[column]);
+    const BoardRow* best = s.player->cells[column].best;
+    if (best != nullptr) entries.push_back(best);
   }
   std::stable_sort(entries.begin(), entries.end(), [](const BoardRow* a, const BoardRow* b) {
     return a->score.total.value_or(-1) > b->score.total.value_or(-1);
@@ -158,10 +202,10 @@ std::string speed_title(const std::vector<const BoardRow*>& entries) {
   return "Speed, par = 1 (95 %)";
 }
 
-std::vector<std::string> challenge_row(const BoardRow& e, const ChallengeSpec& spec) {
+std::vector<std::string> challenge_row(const BoardRow& e, const ChallengeSpec& spec, bool partial) {
   const Score& s = e.score;
   return {markdown_text(e.key.model),
-          (s.total ? s.letter + " " : "") + total(s) + remarks(e, spec),
+          (s.total ? s.letter + " " : "") + total(s) + remarks(e, spec, partial),
           dimension_points(s, "correctness"),
           speed_against_par(s),
           code(s.verdict),
@@ -216,73 +260,177 @@ const char* device_title(Device device) {
 
 std::string overall_table(const Standings& all, std::size_t most) {
   Rows rows;
-  const bool several = several_attempts(all);
-  bool fewer = false;
-  for (const Standing& s : first(all.models, most)) {
-    rows.push_back(overall_row(all, s, several));
-    fewer = fewer || s.over_fewer;
-  }
-  std::vector<std::string> header{"Rank", "Model", "Average score (95 %)"};
-  if (several) header.insert(header.end(), {"First attempts", "Mean of attempts"});
-  header.insert(header.end(), {"Grade", "Attempted", "Left out", "Best", "Worst"});
-  return markdown_table(header, several ? "rlrrrcclll" : "rlrcclll", rows) +
-         rows_left_out("best", most, all.models.size(), "") + (fewer ? kFewerNote : "");
+  for (const Standing& s : first(all.models, most)) rows.push_back(overall_row(all, s));
+  return markdown_table({"Rank", "Model", "Average (95 %)", "Best attempts", "Grade", "Challenges",
+                         "Head to head"},
+                        "rlrrccr", rows) +
+         rows_left_out("best", most, all.models.size(), "");
 }
 
-std::string rank_note() { return kRankNote; }
+std::string rank_note(compare::By by) { return fmt::format(kRankNote, title(by)); }
+
+std::string strength_note() { return kStrengthNote; }
+
+std::string strength_table(const Standings& all, std::size_t most) {
+  const auto met = by_strength(all);
+  if (met.size() < 2) return "";
+  const bool groups =
+      std::ranges::any_of(met, [](const Standing* s) { return s->strength->group != 0; });
+  std::vector<std::string> header{"Rank", "Model", "Beats an average model",
+                                  "Wins", "Ties",  "Losses"};
+  if (groups) header.emplace_back("Group");
+  Rows rows;
+  for (const Standing* s : first(met, most)) {
+    rows.push_back({rank_text(s->strength->rank, s->strength->tied, s->reference),
+                    markdown_text(s->model), chance_text(*s->strength),
+                    std::to_string(s->record.wins), std::to_string(s->record.ties),
+                    std::to_string(s->record.losses)});
+    if (groups) rows.back().push_back(std::to_string(s->strength->group + 1));
+  }
+  const auto measured = static_cast<std::size_t>(
+      std::ranges::count_if(all.models, [](const Standing& s) { return s.average.has_value(); }));
+  std::string text = markdown_table(header, groups ? "rlrrrrr" : "rlrrrr", rows) +
+                     rows_left_out("strongest", most, met.size(), "");
+  if (all.met < measured) {
+    text +=
+        fmt::format("Of {} models the {} with most challenges and the highest averages met.\n\n",
+                    measured, all.met);
+  }
+  if (groups) {
+    text +=
+        "Models of different groups met neither each other nor a common third: their strengths "
+        "compare\nonly by assumption.\n\n";
+  }
+  return text;
+}
+
+std::string subset_tables(const Standings& all, std::size_t most) {
+  std::string text;
+  for (const SubsetRanking& ranking : subset_rankings(all, most)) {
+    std::string titles;
+    for (const std::size_t c : ranking.challenges)
+      titles += (titles.empty() ? "" : ", ") + markdown_text(all.field.challenges[c]->title);
+    text += fmt::format("Over {} alone ({} of {} challenges):\n\n", titles,
+                        ranking.challenges.size(), all.whole);
+    Rows rows;
+    for (const SubsetRanking::Place& p : ranking.places) {
+      rows.push_back(
+          {rank_text(p.rank, p.tied, p.standing->reference), markdown_text(p.standing->model),
+           with_interval(p.average, p.interval) + remarks(all, *p.standing), letter(p.average)});
+      if (rows.size() == kModelsOfASubset) break;
+    }
+    text += markdown_table({"Rank", "Model", "Average (95 %)", "Grade"}, "rlrc", rows) +
+            rows_left_out("best", kModelsOfASubset, ranking.places.size(), "");
+  }
+  return text;
+}
+
+std::string figures_table(const Standings& all, std::size_t most) {
+  using compare::Reference;
+  const bool sim = all.field.device == Device::sim;
+  const Reference expert = sim ? Reference::floor : Reference::par;
+  const compare::Goal correct = compare::goal_from("correct");
+  std::vector<std::string> header{"Model",
+                                  "Solved",
+                                  "pass@1",
+                                  "pass@k",
+                                  "Faster than naive",
+                                  "Faster than par",
+                                  "Speed-up on naive",
+                                  sim ? "Share of the floor" : "Speed-up on par",
+                                  "Tokens per solved",
+                                  "Cost per solved"};
+  std::string alignment = "lcrlrrrrrr";
+  Rows rows;
+  for (const Standing& s : first(all.models, most)) {
+    const auto once = compare::pass_rate(*s.player, correct, 1);
+    if (!once) continue;
+    const compare::Effort effort = compare::effort_of(*s.player, correct);
+    const auto tokens = effort.per_solved(effort.tokens), cost = effort.per_solved(effort.cost_usd);
+    rows.push_back({markdown_text(s.model),
+                    fmt::format("{} of {}", compare::solved_challenges(*s.player, correct),
+                                compare::attempted_challenges(*s.player)),
+                    share_text(once->value, *once->interval), pass_at_most(*s.player, correct),
+                    fast_text(all, s, Reference::naive),
+                    sim ? std::string() : fast_text(all, s, expert),
+                    speed_text(s, Reference::naive), speed_text(s, expert),
+                    tokens ? fmt::format("{:.0f}", *tokens) : "", cost ? dollars(*cost) : ""});
+  }
+  if (rows.empty()) return "";
+  drop_empty_columns(header, alignment, rows);
+  return markdown_table(header, alignment, rows) +
+         rows_left_out("best", most, all.models.size(), "");
+}
 
 std::string grade_matrix(const Standings& all) {
   std::vector<std::string> header{"Model"};
-  for (const ChallengeSpec* spec : all.challenges) header.push_back(markdown_text(spec->title));
+  for (const ChallengeSpec* spec : all.field.challenges)
+    header.push_back(markdown_text(spec->title));
   Rows rows;
   for (const Standing& s : all.models) {
     rows.push_back({markdown_text(s.model)});
-    for (std::size_t i = 0; i < s.best.size(); ++i) {
-      rows.back().push_back(cell_text(s.best[i], *all.challenges[i]));
-    }
+    for (std::size_t i = 0; i < s.player->cells.size(); ++i)
+      rows.back().push_back(cell_text(all, s, i));
   }
-  return markdown_table(header, matrix_alignment(all.challenges.size()), rows);
+  return markdown_table(header, matrix_alignment(all.field.challenges.size()), rows);
 }
 
 std::string attempts_table(const Standings& all) {
   Rows rows;
   for (const Standing& s : all.models) {
-    for (std::size_t i = 0; i < s.attempts.size(); ++i) {
-      if (s.attempts[i].size() < 2) continue;
+    for (std::size_t i = 0; i < s.player->cells.size(); ++i) {
+      const compare::Cell& cell = s.player->cells[i];
+      if (cell.attempts.size() < 2) continue;
       std::string list;
-      for (const BoardRow* e : s.attempts[i]) {
+      for (const BoardRow* e : cell.attempts) {
         list += fmt::format("{}{}: {}", list.empty() ? "" : ", ", attempt_name(*e),
-                            cell_text(e, *all.challenges[i]));
+                            cell_text(e, *all.field.challenges[i], all.field.is_partial(i)));
       }
-      const Attempts a = attempts_of(s.attempts[i]);
-      const auto value = [&](double v) { return a.count > 0 ? points(v) : std::string(kNotRun); };
-      rows.push_back({markdown_text(s.model), markdown_text(all.challenges[i]->title),
-                      value(a.best), value(a.first), value(a.mean), list});
+      const auto value = [&](compare::By by) {
+        return cell.count() > 0 ? points(cell.figure(by).value) : std::string(kNotRun);
+      };
+      rows.push_back({markdown_text(s.model), markdown_text(all.field.challenges[i]->title),
+                      cell.count() > 0 ? with_interval(cell.mean.value, cell.mean.interval)
+                                       : std::string(kNotRun),
+                      value(compare::By::best), value(compare::By::first), points(cell.spread()),
+                      list});
     }
   }
   if (rows.empty()) return "";
-  return "Where a model made several attempts, its best is shown above:\n\n" +
-         markdown_table({"Model", "Challenge", "Best", "First", "Mean", "Attempts"}, "llrrrl",
-                        rows);
+  return fmt::format("Where a model made several attempts, their {} is shown above:\n\n",
+                     all.by == compare::By::mean ? "mean" : to_string(all.by)) +
+         markdown_table(
+             {"Model", "Challenge", "Mean (95 %)", "Best", "First", "Deviation", "Attempts"},
+             "llrrrrl", rows);
 }
 
 std::string head_to_head_table(const Standings& all, std::size_t most) {
-  const auto models = first(all.models, most);
-  if (models.size() < 2) return "";
+  std::vector<const Standing*> models;
+  for (const Standing& s : all.models) {
+    if (s.average) models.push_back(&s);
+  }
+  const auto shown = first(models, most);
+  if (shown.size() < 2) return "";
   std::vector<std::string> header{"Wins-ties-losses of \\ against"};
-  for (const Standing& s : models) header.push_back(markdown_text(s.model));
+  for (const Standing* s : shown) header.push_back(markdown_text(s->model));
+  const compare::Goal correct = compare::goal_from("correct");
   Rows rows;
-  for (const Standing& a : models) {
-    rows.push_back({markdown_text(a.model)});
-    for (const Standing& b : models) {
-      const Record r = head_to_head(a, b);
-      const bool played = &a != &b && r.games() > 0;
-      rows.back().push_back(played ? fmt::format("{}-{}-{}", r.wins, r.ties, r.losses) : kNone);
+  for (const Standing* a : shown) {
+    rows.push_back({markdown_text(a->model)});
+    for (const Standing* b : shown) {
+      if (a == b) {
+        rows.back().emplace_back(kNone);
+        continue;
+      }
+      const compare::Record r =
+          compare::compare_pair(all.field, *a->player, *b->player, all.by, correct).record;
+      rows.back().push_back(r.games() > 0 ? fmt::format("{}-{}-{}", r.wins, r.ties, r.losses)
+                                          : kNone);
     }
   }
-  return "Over the challenges that both attempted; overlapping intervals are a tie.\n\n" +
-         rows_left_out("best", most, all.models.size(), "") +
-         markdown_table(header, matrix_alignment(models.size()), rows);
+  return "Over the whole challenges that both attempted; a difference within noise is a tie.\n\n" +
+         rows_left_out("best", most, models.size(), "") +
+         markdown_table(header, matrix_alignment(shown.size()), rows);
 }
 
 std::string challenge_table(const Standings& all, std::size_t column, std::size_t most) {
@@ -290,27 +438,31 @@ std::string challenge_table(const Standings& all, std::size_t column, std::size_
   if (entries.empty()) return "Not attempted yet.\n\n";
   Rows rows;
   for (const BoardRow* e : first(entries, most)) {
-    rows.push_back(challenge_row(*e, *all.challenges[column]));
+    rows.push_back(challenge_row(*e, *all.field.challenges[column], all.field.is_partial(column)));
   }
+  std::string missing;
+  for (const std::string& m : all.field.gaps[column].missing)
+    missing += (missing.empty() ? "" : ", ") + markdown_text(m);
   return markdown_table({"Model", "Score (95 %)", "Correctness", speed_title(entries), "Verdict",
                          "Main reason"},
                         "lrrrcl", rows) +
+         (all.field.is_partial(column)
+              ? fmt::format("Partial: not graded on this device: {}.\n\n", missing)
+              : "") +
          rows_left_out("best", most, entries.size(),
                        "; `assay show MODEL CHALLENGE` knows the others");
 }
 
 std::string side_by_side_table(const std::map<Device, Standings>& devices) {
   if (devices.size() < 2) return "";
-  const auto& challenges = devices.begin()->second.challenges;
+  const auto& challenges = devices.begin()->second.field.challenges;
   std::vector<std::string> header{"Model", "Device"};
   for (const ChallengeSpec* spec : challenges) header.push_back(markdown_text(spec->title));
   std::map<std::string, Rows> models;
   for (const auto& [device, all] : devices) {
     for (const Standing& s : all.models) {
       std::vector<std::string> row{markdown_text(s.model), device_title(device)};
-      for (std::size_t i = 0; i < s.best.size(); ++i) {
-        row.push_back(cell_text(s.best[i], *challenges[i]));
-      }
+      for (std::size_t i = 0; i < s.player->cells.size(); ++i) row.push_back(cell_text(all, s, i));
       models[s.model].push_back(std::move(row));
     }
   }

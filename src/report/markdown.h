@@ -14,8 +14,19 @@ namespace assay::report {
 
 const char* device_title(Device);  // "C++ on the CPU"
 
+// By the average over all whole challenges of the device; who left some out stands below, unranked.
 std::string overall_table(const Standings&, std::size_t most);
-std::string rank_note();  // what its ranks and averages mean
+// What its ranks, averages and strengths mean, for standings by that figure.
+std::string rank_note(compare::By);
+// By strength over the challenges that each two attempted, so that all models stand in one list.
+// Empty when no two met.
+std::string strength_table(const Standings&, std::size_t most);
+std::string strength_note();
+// Rankings over sets of challenges that some model attempted and no more; empty when every model
+// attempted all.
+std::string subset_tables(const Standings&, std::size_t most);
+// Pass rates, fast_p and mean speed-ups.
+std::string figures_table(const Standings&, std::size_t most);
 std::string grade_matrix(const Standings&);
 std::string attempts_table(const Standings&);  // empty when no model made several
 // Empty when there are fewer than two models.

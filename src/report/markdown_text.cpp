@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "util/text.h"
 
 namespace assay::report {
@@ -32,7 +34,8 @@ std::string_view cut(std::string_view text, std::size_t max_bytes) {
   return text.substr(0, max_bytes);
 }
 
-// Controls of one byte become spaces; what else moves or turns text, or is no UTF-8, is shown as \xNN.
+// Controls of one byte become spaces; what else moves or turns text, or is no UTF-8, is shown as
+// \xNN.
 std::string visible(std::string_view untrusted) {
   constexpr std::size_t kAll = static_cast<std::size_t>(-1);
   std::string text(untrusted);
@@ -91,6 +94,18 @@ std::string markdown_table(const std::vector<std::string>& header, std::string_v
   std::string text = line(header) + line(rule);
   for (const auto& row : rows) text += line(row);
   return text + '\n';
+}
+
+void drop_empty_columns(std::vector<std::string>& header, std::string& alignment,
+                        std::vector<std::vector<std::string>>& rows) {
+  for (std::size_t c = header.size(); c-- > 1;) {
+    const bool any = std::ranges::any_of(rows, [c](const auto& row) { return !row[c].empty(); });
+    if (any) continue;
+    const auto at = static_cast<std::ptrdiff_t>(c);
+    header.erase(header.begin() + at);
+    alignment.erase(c, 1);
+    for (auto& row : rows) row.erase(row.begin() + at);
+  }
 }
 
 }  // namespace assay::report

@@ -7,7 +7,8 @@
 
 namespace assay::report {
 
-// Times by the model of the GPU that the score names, what binds them, and the counts that they come from.
+// Times by the model of the GPU that the score names, what binds them, and the counts that they
+// come from.
 std::string modelled_tables(const BoardEntry&);
 
 }  // namespace assay::report

@@ -7,6 +7,7 @@
 
 #include "assay/case.h"
 #include "assay/results.h"
+#include "compare/field.h"
 
 namespace assay {
 
@@ -18,17 +19,19 @@ inline constexpr const char* kGenerated =
 
 // How much of a large board is shown.
 inline constexpr std::size_t kModelsInReadme = 20, kModelsHeadToHead = 20, kRowsPerChallenge = 100,
-                             kSettings = 50;
+                             kSettings = 50, kSubsets = 5;
 
-// What stands between the markers of the README: who leads on each device. `rankings` is the path
-// of the document, as seen from the README.
+// What stands between the markers of the README: who leads on each device, by that figure of the
+// attempts. `rankings` is the path of the document, as seen from the README.
 std::string ranking_section(const Scoreboard&, const std::vector<ChallengeSpec>&,
-                            const std::string& rankings = "results/RANKINGS.md");
+                            const std::string& rankings = "results/RANKINGS.md",
+                            compare::By by = compare::By::mean);
 
 // Everything else. `readme` is the path of the README as seen from the document, empty when there
 // is none.
 std::string rankings_document(const Scoreboard&, const std::vector<ChallengeSpec>&,
-                              const std::string& readme = "../README.md");
+                              const std::string& readme = "../README.md",
+                              compare::By by = compare::By::mean);
 
 // Whether a marker stands in it, on a line of its own: it is meant to show rankings.
 bool has_marker(const std::string& readme);

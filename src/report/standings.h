@@ -1,73 +1,87 @@
 // Who stands where: what the tables of a report say, before they are tables.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "assay/case.h"
 #include "assay/results.h"
+#include "compare/bradley_terry.h"
+#include "compare/field.h"
+#include "compare/pairwise.h"
 
 namespace assay::report {
 
 struct Standing {
   std::string model;
-  // One per challenge of Standings, null where there is no submission. Among several attempts a
-  // full measurement before a quick one, then the highest total, then the first.
-  std::vector<const BoardRow*> best;
-  std::vector<std::vector<const BoardRow*>> attempts;
-  int attempted = 0;              // challenges with a total
-  std::optional<double> average;  // over those; absent when there are none
-  Interval interval;              // of the average, 95 %
-  // The same with the first attempt at each challenge, and with the mean of all attempts, in place of
-  // the best. Attempts without a total are left out, quick ones beside a full one too.
-  std::optional<double> first, mean;
-  int rank = 0;       // 1 + the models that are clearly better; 0 without an average
-  bool tied = false;  // another model has the same rank
-  // It does not stand below some model that attempted more: its average is of fewer challenges.
-  bool over_fewer = false;
-};
-
-// What a model's attempts at one challenge came to.
-struct Attempts {
-  std::size_t count = 0;  // with a total
-  double best = 0, first = 0, mean = 0;
-};
-
-// Of those that count, see Standing. In the order given.
-Attempts attempts_of(const std::vector<const BoardRow*>&);
-
-// The challenges without a total of this model.
-std::vector<const ChallengeSpec*> left_out(const struct Standings&, const Standing&);
-
-struct Record {
-  int wins = 0, ties = 0, losses = 0;
-  int games() const { return wins + ties + losses; }
+  // Of the field, one cell per challenge. What tables show of it is Cell::best.
+  const compare::Player* player = nullptr;
+  int attempted = 0;  // whole challenges with a total; what is partial enters no average
+  int partial = 0;    // partial ones with a total
+  // Over the attempted whole challenges, by the figure of the standings; absent when there are none.
+  std::optional<double> average;
+  Interval interval;                        // of the average, 95 %
+  std::optional<double> first, mean, best;  // the average by each figure
+  // It attempted every whole challenge of the device. Only such models are ranked by their average:
+  // averages over different challenges do not compare.
+  bool complete = false;
+  bool reference = false;  // no model: shown below them, without a rank
+  int rank = 0;            // 1 + the complete models that are clearly better; 0 when not ranked
+  bool tied = false;       // another model has the same rank
+  // Against all others it met, over the challenges that both attempted; see bradley_terry.h.
+  std::optional<compare::Strength> strength;
+  compare::Record record;
 };
 
 struct Standings {
-  std::vector<const ChallengeSpec*> challenges;  // in the order given
-  std::vector<Standing> models;                  // by rank, then average, then name
+  compare::Field field;
+  compare::By by = compare::By::mean;
+  std::size_t whole = 0;  // challenges of the field that are not partial
+  // Complete ones by rank, then average; then the others by challenges attempted, then average;
+  // then by name; references last, likewise.
+  std::vector<Standing> models;
+  // Of how many the strengths are; fewer than there are models on a large board.
+  std::size_t met = 0;
 };
 
-// Of the entries measured on `device`; entries for other challenges are left out.
-Standings make_standings(const Scoreboard&, const std::vector<ChallengeSpec>&, Device device);
+// How many models are compared head to head at most: those with most challenges, then the highest
+// averages.
+inline constexpr std::size_t kMostMet = 50;
 
-// Over the challenges for which both have a total; overlapping intervals are a tie.
-Record head_to_head(const Standing& a, const Standing& b);
+// Of the entries measured on `device`; entries for other challenges are left out. Board and specs
+// must outlive it.
+Standings make_standings(const Scoreboard&, const std::vector<ChallengeSpec>&, Device device,
+                         compare::By by = compare::By::mean);
 
-// How far one score of a model can be compared: its attempts at the challenge, if there are several, and the
-// challenges that its average leaves out, if any. Lines of plain text.
+// The whole challenges without a total of this model.
+std::vector<const ChallengeSpec*> left_out(const Standings&, const Standing&);
+
+// A ranking over a set of challenges that some model attempted and no more, of all models that
+// attempted at least these.
+struct SubsetRanking {
+  struct Place {
+    const Standing* standing = nullptr;
+    double average = 0;
+    Interval interval;
+    int rank = 0;  // 0: a reference
+    bool tied = false;
+  };
+  std::vector<std::size_t> challenges;  // indices
+  std::vector<Place> places;            // by rank, then average, then name
+};
+
+// Of every such set with two models or more, but for the set of all; the sets of most models first,
+// at most `most`.
+std::vector<SubsetRanking> subset_rankings(const Standings&, std::size_t most);
+
+// How far one score of a model can be compared: its attempts at the challenge, if there are
+// several, and the challenges that its average leaves out, if any. Lines of plain text.
 std::string place_among_others(const Standings&, const std::string& model,
                                const std::string& challenge);
 
-// The devices of the board, sorted.
-std::vector<Device> devices(const Scoreboard&);
-
 // Whether the whole of `a` lies above the whole of `b`, by more than the tables show.
 bool clearly_above(Interval a, Interval b);
-
-// By number where attempts are numbers.
-bool attempt_before(const std::string& a, const std::string& b);
 
 }  // namespace assay::report

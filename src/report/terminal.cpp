@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "grade/partial.h"
 #include "grade/reason.h"
 #include "report/figures.h"
 #include "util/text.h"
@@ -23,6 +24,10 @@ std::string name_of(const CellKey& key) {
   return report::one_line(key.attempt.empty() ? key.model : key.model + "/" + key.attempt);
 }
 
+std::string score_of_run(const Score& s, const DeviceGap& gap) {
+  return report::total(s) + (gap.partial && s.total ? " (partial)" : "");
+}
+
 }  // namespace
 
 std::string summary(const std::vector<BoardEntry>& entries,
@@ -39,7 +44,8 @@ std::string summary(const std::vector<BoardEntry>& entries,
     const std::string name = name_of(e.cell.key);
     const std::string challenge =
         report::with_device(report::one_line(e.cell.key.challenge), e.cell.key);
-    table.add({name, challenge, s.letter.empty() ? "-" : s.letter, report::total(s),
+    table.add({name, challenge, s.letter.empty() ? "-" : s.letter,
+               score_of_run(s, device_gap(*spec->second, e.cell.key.device)),
                report::dimension_points(s, "correctness"), report::speed_against_par(s),
                code(s.verdict), report::one_line(main_reason(e.cell, e.score), kReasonColumns)});
     if (s.flags.empty()) continue;

@@ -14,9 +14,15 @@ namespace assay {
 std::string summary(const std::vector<BoardEntry>&, const std::vector<ChallengeSpec>&);
 
 // Everything that led to a score: dimensions, failed cases and how to replay each, timings, build.
+// Of an answer without a model's name, which lies elsewhere, nothing is told that needs one.
 std::string explain(const BoardEntry&, const ChallengeSpec&);
 // What of it the board alone knows.
 std::string explain(const BoardRow&, const ChallengeSpec&);
+
+// One failed case: its verdict, its shape, the first mismatch, the error beside its bound. With a
+// command that replays it the seed too.
+std::string describe_failure(const CaseResult&, const ChallengeSpec&,
+                             const std::string& replay = "");
 
 // The command that runs one case again, with the inputs it had. Ready to paste into a shell.
 std::string replay_command(const CellResult&, const std::string& case_name);

@@ -17,6 +17,7 @@ constexpr std::array kRows{
     Row{Verdict::harness_error, "JE", "harness error"},
     Row{Verdict::security_violation, "SV", "security violation"},
     Row{Verdict::protocol_violation, "PV", "protocol violation"},
+    Row{Verdict::no_answer, "NA", "no answer"},
     Row{Verdict::build_error, "CE", "does not compile"},
     Row{Verdict::build_limit, "CE-limit", "exceeded the compiler's limits"},
     Row{Verdict::load_error, "LE", "does not load"},
@@ -38,7 +39,8 @@ constexpr const char* kTestVerdicts[] = {"accepted", "rejected", "not_built", "n
                                          "inconsistent"};
 constexpr const char* kNoteKinds[] = {"other",          "no_tests",       "tests_not_run",
                                       "quick",          "stolen_time",    "few_repetitions",
-                                      "par_not_faster", "naive_at_floor", "wrong_when_timed"};
+                                      "par_not_faster", "naive_at_floor", "wrong_when_timed",
+                                      "needs_gpu"};
 
 const Row& row(Verdict verdict) { return kRows[static_cast<std::size_t>(verdict)]; }
 

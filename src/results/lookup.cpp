@@ -21,4 +21,21 @@ bool is_failure(const CaseResult& r) {
   return !(r.verdict == Verdict::unsupported && optional);
 }
 
+std::vector<FailedCase> failed_cases(const CellResult& cell) {
+  std::vector<FailedCase> failed;
+  for (const CaseResult& r : cell.cases) {
+    const bool said = r.verdict != Verdict::ok && r.verdict != Verdict::skipped &&
+                      r.verdict != Verdict::harness_error;
+    if (said) failed.push_back({r.name, r.verdict});
+  }
+  std::ranges::stable_sort(failed, {},
+                           [](const FailedCase& f) { return std::string_view(code(f.verdict)); });
+  return failed;
+}
+
+bool ran_kernels(const CaseResult& r) {
+  const double* launches = find_metric(r.metrics, "sim_launches");
+  return was_run(r.verdict) && launches != nullptr && *launches > 0;
+}
+
 }  // namespace assay

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "assay/results.h"
 
@@ -14,5 +15,12 @@ const double* find_metric(std::span<const Metric>, std::string_view name);
 
 // Whether the case failed by the submission's fault; not where what is optional is not supported.
 bool is_failure(const CaseResult&);
+
+// All that did not pass, what is optional and not supported among them; not what the harness failed
+// to run. By the verdict's code, then in the order of the cell.
+std::vector<FailedCase> failed_cases(const CellResult&);
+
+// Whether kernels ran on the simulated GPU, to the end of the case.
+bool ran_kernels(const CaseResult&);
 
 }  // namespace assay

@@ -101,6 +101,12 @@ void add_metrics(std::vector<Metric>& metrics, const SimulatedWork& work,
   });
 }
 
+void add_metrics(std::vector<Metric>& metrics, const LeastWork& least) {
+  metrics.push_back({kLeastBytes, least.bytes});
+  metrics.push_back({kLeastFlops, least.flops});
+  metrics.push_back({kLeastLaunches, least.launches});
+}
+
 std::optional<LeastWork> least_work(std::span<const Metric> metrics) {
   const double *bytes = find_metric(metrics, kLeastBytes),
                *flops = find_metric(metrics, kLeastFlops),

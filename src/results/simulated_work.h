@@ -1,4 +1,5 @@
-// What a case did on the simulated GPU, as the metrics of its result: everything that a grade may be made of.
+// What a case did on the simulated GPU, as the metrics of its result: everything that a grade may
+// be made of.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,9 @@ namespace assay {
 
 struct SimulatedWork {
   sim::Counters counters;  // of the kernels; `launches` among them
-  // By the runtime's copies and fills: bytes from host to device, parameters of launches included, back, and moved
-  // within the device, where a copy reads and writes; and how many there were, of which one between host and device
-  // counts once for every 4 MiB.
+  // By the runtime's copies and fills: bytes from host to device, parameters of launches included,
+  // back, and moved within the device, where a copy reads and writes; and how many there were, of
+  // which one between host and device counts once for every 4 MiB.
   std::uint64_t to_device_bytes = 0, to_host_bytes = 0, within_bytes = 0, transfers = 0;
   // Bytes between host and device, both ways, in the phases before the one that the rest is about.
   std::uint64_t exchanged_before = 0;
@@ -24,8 +25,9 @@ struct SimulatedWork {
       0;  // most device memory in use besides the case's buffers, in any phase
 };
 
-// The metric of each field is "sim_" and its name; of a unit's work "sim_total_" or "sim_critical_" and the unit's. Of a timed case the submission's work stands beside that of the
-// challenge's own kernels, where it has them, whose metrics have a prefix.
+// The metric of each field is "sim_" and its name; of a unit's work "sim_total_" or "sim_critical_"
+// and the unit's. Of a timed case the submission's work stands beside that of the challenge's own
+// kernels, where it has them, whose metrics have a prefix.
 inline constexpr const char *kNaivePrefix = "naive_", *kParPrefix = "par_";
 // Metrics of timed cases: the challenge's LeastWork.
 inline constexpr const char *kLeastBytes = "least_bytes", *kLeastFlops = "least_flops",
@@ -38,6 +40,7 @@ void add_metrics(std::vector<Metric>& metrics, const SimulatedWork& work,
 std::optional<SimulatedWork> simulated_work(std::span<const Metric> metrics,
                                             const std::string& prefix = "");
 
+void add_metrics(std::vector<Metric>& metrics, const LeastWork&);
 std::optional<LeastWork> least_work(std::span<const Metric> metrics);
 
 }  // namespace assay

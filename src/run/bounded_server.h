@@ -10,7 +10,8 @@
 
 namespace assay::run {
 
-// Of one run of a case. No right answer comes near: the longest generation asks some hundreds of times.
+// Of one run of a case. No right answer comes near: the longest generation asks some hundreds of
+// times.
 inline constexpr std::int64_t kMostCallbacks = 20'000;
 inline constexpr double kCallbackSeconds = 10;  // or twice the case's time limit
 

@@ -19,23 +19,24 @@ struct PlannedCase {
   Layout layout;
 };
 
-// Throws std::logic_error, the challenge's mistake, where outputs are due in no phase that there is, or
-// where a case goes on after its timed phase although that owes nothing: what is not due then can be done
-// when the clock stands.
+// Throws std::logic_error, the challenge's mistake, where outputs are due in no phase that there
+// is, or where a case goes on after its timed phase although that owes nothing: what is not due
+// then can be done when the clock stands.
 PlannedCase plan_case(const Challenge&, const CaseSpec&, Memory = Memory::host,
                       std::size_t skew = 0);
 
 class CaseInput {
  public:
-  // References stay valid for the life of the object. `arena` holds at least layout.input_bytes, `device` at least
-  // layout.device_bytes.
+  // References stay valid for the life of the object. `arena` holds at least layout.input_bytes,
+  // `device` at least layout.device_bytes.
   CaseInput(const Challenge&, const PlannedCase&, std::byte* arena, std::byte* device = nullptr);
 
-  // Writes the inputs, drawn from Seeds(seed), and computes the reference. No worker may be running.
+  // Writes the inputs, drawn from Seeds(seed), and computes the reference. No worker may be
+  // running.
   void draw(std::uint64_t seed);
 
-  // Readies one worker's output arena and the device's: fresh poison, first contents of inout buffers;
-  // inputs of later phases are hidden again.
+  // Readies one worker's output arena and the device's: fresh poison, first contents of inout
+  // buffers; inputs of later phases are hidden again.
   void begin(std::byte* output, std::uint64_t poison_seed) const;
   // Shows the inputs of `phase`.
   void reveal(int phase) const;

@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "results/floor.h"
+#include "results/simulated_work.h"
 #include "run/begin_result.h"
 #include "run/exclusive.h"
 #include "run/fault.h"
@@ -15,13 +17,14 @@
 #include "spec/spec.h"
 #include "util/clock.h"
 #include "util/sha256.h"
+#include "util/text.h"
 
 namespace assay::run {
 namespace fs = std::filesystem;
 namespace {
 
-// Runs `step`; a fault of the harness, whatever was thrown, is retried once and then recorded in the
-// cell, so that the others go on.
+// Runs `step`; a fault of the harness, whatever was thrown, is retried once and then recorded in
+// the cell, so that the others go on.
 template <class Step>
 void guard(CellResult& cell, Step step) {
   for (int attempt = 0;; ++attempt) {
@@ -45,7 +48,8 @@ std::optional<Verdict> why_not_time(const CellResult& cell) {
   return std::nullopt;
 }
 
-// Whether the cell is worth the time; where it is hopeless, the cases are recorded as not attempted.
+// Whether the cell is worth the time; where it is hopeless, the cases are recorded as not
+// attempted.
 bool may_time(const Challenge& challenge, std::span<const CaseSpec* const> cases,
               CellResult& cell) {
   if (cell.build.verdict != Verdict::ok || cell.key.device == Device::sim) return false;
@@ -68,7 +72,10 @@ CaseFilter cases_for(const Example& example, bool every_case) {
 
 BuildResult CellRunner::build(const ChallengeSpec& spec, const Submission& submission) {
   BuildResult result;
-  if (!submission.rejected.empty()) {
+  if (!submission.no_answer.empty()) {
+    result.record.verdict = Verdict::no_answer;
+    result.record.log = printable(submission.no_answer, 1);
+  } else if (!submission.rejected.empty()) {
     result.record.verdict = Verdict::build_error;
     result.record.log = submission.rejected;
   } else {
@@ -96,7 +103,7 @@ CellResult CellRunner::check(const ChallengeSpec& spec, const Submission& submis
   cell.finished_at = utc_now();
   guard(cell, [&] {
     const BuildResult built = build(spec, submission);
-    cell = submission.language == Language::cuda ? simulate_built(spec, built)
+    cell = submission.language == Language::cuda ? simulate_built(spec, built, options_.filter)
                                                  : check_built(spec, built, options_.filter);
   });
   cell.key = {submission.model, submission.challenge, submission.attempt, submission.device()};
@@ -113,14 +120,20 @@ CellResult CellRunner::new_cell(const ChallengeSpec& spec, const BuildResult& bu
   return cell;
 }
 
+CellResult CellRunner::begin_cell(const ChallengeSpec& spec, const BuildResult& built) {
+  if (built.record.verdict == Verdict::ok) {
+    const std::lock_guard lock(mutex_);
+    libraries_[spec.name + built.record.source_hash] = built.library;
+  }
+  CellResult cell = new_cell(spec, built);
+  cell.finished_at = utc_now();
+  return cell;
+}
+
 CellResult CellRunner::check_built(const ChallengeSpec& spec, const BuildResult& built,
                                    const CaseFilter& filter) {
-  CellResult cell = new_cell(spec, built);
+  CellResult cell = begin_cell(spec, built);
   if (built.record.verdict == Verdict::ok) {
-    {
-      const std::lock_guard lock(mutex_);
-      libraries_[spec.name + built.record.source_hash] = built.library;
-    }
     guard(cell, [&] {
       TimeAccount account;
       cell.cases = run_correctness(
@@ -140,11 +153,8 @@ namespace {
 void add_scale(const Challenge& challenge, const ChallengeSpec& spec, Baselines& baselines,
                CaseResult& result) {
   const CaseSpec& c = *find_case(spec, result.name);
-  if (const auto least = challenge.least_work(c, challenge.plan(c))) {
-    result.metrics.push_back({kLeastBytes, least->bytes});
-    result.metrics.push_back({kLeastFlops, least->flops});
-    result.metrics.push_back({kLeastLaunches, least->launches});
-  }
+  if (const auto least = challenge.least_work(c, challenge.plan(c)))
+    add_metrics(result.metrics, *least);
   if (const auto work = baselines.work(spec, "naive.cu", c.name))
     add_metrics(result.metrics, *work, kNaivePrefix);
   if (const auto work = baselines.work(spec, "par.cu", c.name))
@@ -153,7 +163,8 @@ void add_scale(const Challenge& challenge, const ChallengeSpec& spec, Baselines&
 
 }  // namespace
 
-CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildResult& built) {
+CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildResult& built,
+                                      const CaseFilter& filter) {
   CellResult cell = new_cell(whole, built);
   if (built.record.verdict == Verdict::ok) {
     const ChallengeSpec spec = spec_for(Device::sim, whole);
@@ -162,7 +173,7 @@ CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildRes
       cell.cases = run_simulated(
           {world_, challenge_of(spec), simulator_settings(world_, options_, spec, built.library),
            options_.seed, account},
-          options_.filter);
+          filter);
       account_.add(account);
       for (CaseResult& c : cell.cases) {
         if (c.group == CaseGroup::timed && c.verdict == Verdict::ok)
@@ -173,6 +184,21 @@ CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildRes
   cell.finished_at = utc_now();
   return cell;
 }
+
+namespace {
+
+// What the problem needs, and what the machine could do in the minute in which it was timed.
+void add_floor(const Challenge& challenge, const ChallengeSpec& spec, const Roofline& roofline,
+               CaseResult& result) {
+  const CaseSpec& c = *find_case(spec, result.name);
+  const auto least = challenge.least_work(c, challenge.plan(c));
+  if (!least) return;
+  add_metrics(result.metrics, *least);
+  result.metrics.push_back({kRoofBytes, roofline.bytes_per_s});
+  result.metrics.push_back({kRoofFlops, roofline.flops_per_s});
+}
+
+}  // namespace
 
 fs::path CellRunner::library_of(const ChallengeSpec& spec, const CellResult& cell) const {
   const std::lock_guard lock(mutex_);
@@ -217,9 +243,12 @@ void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult> 
                     *c, naive_and_par, libraries, filter.quick));
       account_.add(account);
     }
+    const Roofline roofline = world_.roofline();
     for (std::size_t i = 0; i < group.size(); ++i) {
-      for (std::vector<CaseResult>& results : timed)
+      for (std::vector<CaseResult>& results : timed) {
+        add_floor(challenge_of(spec), spec, roofline, results[i]);
         group[i]->cases.push_back(std::move(results[i]));
+      }
       group[i]->finished_at = utc_now();
     }
   };

@@ -1,4 +1,5 @@
-// One cell of the board: a submission built, checked and timed, or in CUDA simulated. Grading comes after and is pure.
+// One cell of the board: a submission built, checked and timed, or in CUDA simulated. Grading comes
+// after and is pure.
 #pragma once
 
 #include <filesystem>
@@ -19,8 +20,8 @@
 namespace assay::run {
 
 // What shows whether an example earns what its name states: of a wrong one the cases that it names;
-// with every_case all that make correctness too. A slow one must pass these, and a cheat may need them
-// to prepare what it does in the one it names. Timed as in a quick run.
+// with every_case all that make correctness too. A slow one must pass these, and a cheat may need
+// them to prepare what it does in the one it names. Timed as in a quick run.
 CaseFilter cases_for(const Example&, bool every_case);
 
 struct SharedBuild {
@@ -35,10 +36,13 @@ class CellRunner {
   CellRunner(const CellRunner&) = delete;  // what it holds refers to it
   CellRunner& operator=(const CellRunner&) = delete;
 
+  // What check() runs; one that was rejected or does not compile says so in its record.
+  BuildResult build(const ChallengeSpec&, const Submission&);
   // Steps of a cell. The first two may run in several threads at once, timing must be alone. Faults
   // of the harness, whatever is thrown, become the verdict harness_error in cell.build.
-  // Build, untimed cases; of a submission in CUDA all cases, on a simulated device. The timed ones then hold what its
-  // kernels do and, where the challenge has them, what those of naive.cu and par.cu do on an input drawn alike.
+  // Build, untimed cases; of a submission in CUDA all cases, on a simulated device. The timed ones
+  // then hold what its kernels do and, where the challenge has them, what those of naive.cu and
+  // par.cu do on an input drawn alike.
   CellResult check(const ChallengeSpec&, const Submission&);
   bool tries_own_tests() const;  // not in a partial run
   // On up to `jobs` threads.
@@ -48,22 +52,24 @@ class CellRunner {
   void run_exclusive(const ChallengeSpec&, CellResult&);  // the exclusive cases
 
   // What answers in C++ to one challenge share: baselines and, with own_tests, what these are tried
-  // on. Whoever needs them builds them; where they were built before, nobody waits. In any order and
-  // several at once; the spec must live as long.
+  // on. Whoever needs them builds them; where they were built before, nobody waits. In any order
+  // and several at once; the spec must live as long.
   std::vector<SharedBuild> shared_builds(const ChallengeSpec&, bool own_tests);
 
   // The same steps for an example, with the cases of cases_for(). A wrong one that is not timed
   // is compiled quickly rather than well.
   BuildResult build_example(const ChallengeSpec&, const Example&);
   CellResult check_built(const ChallengeSpec&, const BuildResult&, const CaseFilter&);
+  // The cell of what was built, without cases: it can be timed though nothing was checked.
+  CellResult begin_cell(const ChallengeSpec&, const BuildResult&);
+  // Of an answer in CUDA, likewise: check() without the build, of the cases that the filter takes.
+  CellResult simulate_built(const ChallengeSpec&, const BuildResult&, const CaseFilter&);
   void time_example(const ChallengeSpec&, CellResult&, const CaseFilter&);
 
   TimeAccount account() const { return account_.total(); }
 
  private:
-  BuildResult build(const ChallengeSpec&, const Submission&);
   CellResult new_cell(const ChallengeSpec&, const BuildResult&) const;
-  CellResult simulate_built(const ChallengeSpec&, const BuildResult&);
   void time_together(const ChallengeSpec&, std::span<CellResult> cells, const CaseFilter&);
   void run_exclusive(const ChallengeSpec&, CellResult&, const CaseFilter&);
   std::filesystem::path library_of(const ChallengeSpec&, const CellResult&) const;

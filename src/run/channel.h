@@ -1,13 +1,13 @@
 // The harness's end of a line to a process that it does not trust.
 //
-// Nothing here ever blocks. Both ends are sockets of a pair, so each is an open file of its own: what
-// the other side does to its end, to its flags or by leaving everything unread, does not reach ours, and
-// no lock is shared but for moments. Besides, every call says for itself that it does not wait. Neither
-// side can write what the other is to receive from itself, and sockets cannot be opened again through
-// /proc.
+// Nothing here ever blocks. Both ends are sockets of a pair, so each is an open file of its own:
+// what the other side does to its end, to its flags or by leaving everything unread, does not reach
+// ours, and no lock is shared but for moments. Besides, every call says for itself that it does not
+// wait. Neither side can write what the other is to receive from itself, and sockets cannot be
+// opened again through /proc.
 //
-// The harness holds the other end too, as long as the channel lives. So whoever closes it, or dies, is
-// noticed by whoever watches the process, and nobody meets the end of a file in between.
+// The harness holds the other end too, as long as the channel lives. So whoever closes it, or dies,
+// is noticed by whoever watches the process, and nobody meets the end of a file in between.
 #pragma once
 
 #include <cstddef>

@@ -4,16 +4,20 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
 
 #include "assay/random.h"
 #include "assay/secret.h"
+#include "draw/space.h"
 #include "results/lookup.h"
 #include "run/begin_result.h"
 #include "run/case_input.h"
 #include "run/execute.h"
+#include "run/smallest_failure.h"
 #include "util/files.h"
 
 namespace assay::run {
@@ -49,9 +53,11 @@ class Session {
       results[i] = run_case(cases_[i]);
       ++account_.cases;
     }
-    // Where nothing failed, what the simulator lacks is nobody's fault: nothing is graded. Else the
-    // failures stand, so that no answer can escape them by asking for a GPU.
-    if (!needs_gpu_.empty() && std::ranges::none_of(results, &is_failure)) {
+    // Where nothing failed and no kernel ran, what the simulator lacks is nobody's fault: nothing
+    // is graded. Else the results stand, so that no answer can escape them by asking for a GPU.
+    const bool graded =
+        std::ranges::any_of(results, &is_failure) || std::ranges::any_of(results, &ran_kernels);
+    if (!needs_gpu_.empty() && !graded) {
       for (std::size_t i = 0; i < cases_.size(); ++i) {
         results[i] = not_run(cases_[i], Verdict::needs_gpu, needs_gpu_);
       }
@@ -70,10 +76,7 @@ class Session {
     std::vector<std::size_t> order(cases_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     Random random(derive(run_seed_, "order"));
-    for (std::size_t i = order.size(); i > 1; --i) {
-      std::swap(order[i - 1],
-                order[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
-    }
+    shuffle(order, random);
     return order;
   }
 
@@ -109,6 +112,8 @@ class Session {
       last_timeout_ = result.verdict;
     }
     if (worker_ != nullptr && !worker_->alive()) worker_.reset();
+    // What a handle holds that was not destroyed is no affair of the cases to come.
+    if (planned.spec->failing_allocation > 0) worker_.reset();
     if (settings_.device) after_simulation(result);
     return result;
   }
@@ -148,14 +153,15 @@ class Session {
     options.case_id = ++runs_;
     options.poison_seed = derive(run_seed_, "poison", runs_);
     options.measure_memory = needs_fresh_worker(*input.planned().spec);
+    options.keep_outputs = trace != nullptr;
     if (input.planned().spec->group == CaseGroup::resource && !settings_.device)
       options.heap_limit = static_cast<std::uint64_t>(settings_.spec->limits.heap_bytes);
     return execute(*worker_, input, options, account_, trace);
   }
 
-  // Both runs must be right and agree in every byte. The second has a worker of its own and its buffers elsewhere: nothing
-  // is left of the first that could be given again. A simulated device would do the same twice, so blocks and warps of
-  // the second run come in another order.
+  // Both runs must be right and agree in every byte. The second has a worker of its own and its
+  // buffers elsewhere: nothing is left of the first that could be given again. A simulated device
+  // would do the same twice, so blocks and warps of the second run come in another order.
   CaseResult run_twice(const PlannedCase& planned) {
     Trace first, second;
     CaseResult result = run_once(planned, &first);
@@ -192,10 +198,22 @@ class Session {
   Verdict last_timeout_ = Verdict::time_limit;
 };
 
-std::vector<CaseResult> run_all(const Bench& bench, std::vector<PlannedCase> cases) {
+// The cases of the spec that `wanted` takes, those of the run's seed drawn.
+std::vector<CaseResult> run_all(const Bench& bench, Memory memory,
+                                const std::function<bool(const CaseSpec&)>& wanted) {
+  std::deque<draw::Drawn> drawn;  // keeps what planned cases refer to
+  std::vector<PlannedCase> cases;
+  for (const CaseSpec& spec : bench.spec().cases) {
+    if (!wanted(spec)) continue;
+    if (spec.drawn)
+      drawn.push_back(draw::draw_case(bench.challenge, bench.spec(), spec, bench.run_seed));
+    cases.push_back(plan_case(bench.challenge, spec.drawn ? drawn.back().spec : spec, memory));
+  }
   if (cases.empty()) return {};
   const Charge charge(bench.account.total);
-  return Session(bench, std::move(cases)).run();
+  std::vector<CaseResult> results = Session(bench, std::move(cases)).run();
+  shrink_failures(bench, drawn, results);
+  return results;
 }
 
 }  // namespace
@@ -203,7 +221,7 @@ std::vector<CaseResult> run_all(const Bench& bench, std::vector<PlannedCase> cas
 bool CaseFilter::takes(const CaseSpec& spec) const {
   if (!only.empty()) return spec.name == only;
   if (!named.empty()) {
-    return (and_correctness && in_correctness(spec.group)) ||
+    return (and_correctness && in_correctness(spec.group) && !spec.drawn) ||
            std::ranges::find(named, spec.name) != named.end();
   }
   return !quick || spec.quick;
@@ -219,20 +237,14 @@ std::uint64_t repetition_seed(std::uint64_t case_seed, std::uint64_t round) {
 }
 
 std::vector<CaseResult> run_correctness(const Bench& bench, const CaseFilter& filter) {
-  std::vector<PlannedCase> cases;
-  for (const CaseSpec& spec : bench.spec().cases) {
-    const bool wanted = spec.group != CaseGroup::timed && spec.exclusive == filter.exclusive;
-    if (wanted && filter.takes(spec)) cases.push_back(plan_case(bench.challenge, spec));
-  }
-  return run_all(bench, std::move(cases));
+  return run_all(bench, Memory::host, [&](const CaseSpec& spec) {
+    return spec.group != CaseGroup::timed && spec.exclusive == filter.exclusive &&
+           filter.takes(spec);
+  });
 }
 
 std::vector<CaseResult> run_simulated(const Bench& bench, const CaseFilter& filter) {
-  std::vector<PlannedCase> cases;
-  for (const CaseSpec& spec : bench.spec().cases) {
-    if (filter.takes(spec)) cases.push_back(plan_case(bench.challenge, spec, Memory::device));
-  }
-  return run_all(bench, std::move(cases));
+  return run_all(bench, Memory::device, [&](const CaseSpec& spec) { return filter.takes(spec); });
 }
 
 }  // namespace assay::run

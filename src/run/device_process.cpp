@@ -46,8 +46,8 @@ DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings,
   // In descriptor order 0..7; see wire/device.h.
   program.fds = {null.get(),  text_.theirs(),  text_.theirs(), control_.fd(),
                  arena_.fd(), order_.theirs(), link_.fd(),     call_.ours()};
-  // No limit on address space: the simulator reserves far more than it touches. What it touches is bounded by
-  // memory_bytes and by what a message may carry.
+  // No limit on address space: the simulator reserves far more than it touches. What it touches is
+  // bounded by memory_bytes and by what a message may carry.
   program.limits.processes = settings.threads + 8;
   process_ = sandbox::spawn(tier, program);
 }
@@ -129,6 +129,9 @@ bool DeviceProcess::collect(const CasePlan& plan, std::string& changed) {
         fmt::format("wrote to the input {} (byte {})",
                     plan.buffers[handles_[static_cast<std::size_t>(n)]].name, control().changed_at);
   }
+  char undefined[sizeof control().undefined];
+  std::memcpy(undefined, control().undefined, sizeof undefined);
+  if (changed.empty()) changed = text_of(undefined);
   return true;
 }
 

@@ -20,21 +20,23 @@ namespace assay::run {
 
 class DeviceProcess {
  public:
-  // `arena` holds what the layouts of cases have in device_bytes, and kCallbackPayload behind it. Throws Error when
-  // no process can be made.
+  // `arena` holds what the layouts of cases have in device_bytes, and kCallbackPayload behind it.
+  // Throws Error when no process can be made.
   DeviceProcess(sandbox::Tier, const DeviceSettings&, Arena& arena);
 
   // For the worker.
   int link_fd() const { return link_.fd(); }
   int call_fd() const { return call_.theirs(); }
 
-  // Orders. Nothing, or false, when the process has ended or does not answer; then it is of no further use.
+  // Orders. Nothing, or false, when the process has ended or does not answer; then it is of no
+  // further use.
   enum class Placed : std::uint8_t { yes, no_room, dead };
   // Writes the addresses into the layout's slots.
   Placed place(const CasePlan&, Layout&);
   bool start(int phase, std::uint64_t instruction_limit);
   std::optional<DeviceReport> stop(std::chrono::milliseconds patience = kPatience);
-  // Puts outputs into the arena. `changed`: the input that was written to, in words, or "".
+  // Puts outputs into the arena. `changed`: the input that was written to, or the output with
+  // values that nothing has written, in words, or "".
   bool collect(const CasePlan&, std::string& changed);
   // False also when the address is no device memory.
   bool write(std::uint64_t address, std::span<const std::byte>);
@@ -42,7 +44,8 @@ class DeviceProcess {
   // Blocks and warps run in an order drawn from it from the next start on; 0: in their own.
   void set_shuffle_seed(std::uint64_t seed) { control().shuffle_seed = seed; }
 
-  // A callback's answer that went to host memory counts as copied there: it would come from the device.
+  // A callback's answer that went to host memory counts as copied there: it would come from the
+  // device.
   void answered_on_host(std::size_t bytes) { answered_on_host_ += bytes; }
 
   int pidfd() const { return process_.pidfd(); }
@@ -53,7 +56,8 @@ class DeviceProcess {
   bool out_of_time() const { return out_of_time_; }
 
  private:
-  // The device bounds its own processor time (wire/device.h); this is for a machine on which it gets hardly any.
+  // The device bounds its own processor time (wire/device.h); this is for a machine on which it
+  // gets hardly any.
   static constexpr std::chrono::milliseconds kPatience{300'000};
 
   bool order(device::Order, std::chrono::milliseconds patience = kPatience);

@@ -28,8 +28,8 @@ struct DeviceReport {
   // Bytes exchanged with the host in the phases so far, while none of them counted.
   std::uint64_t exchanged = 0;
 
-  // A later phase. If it is the one that counts, its work takes the place of what stood here, whose exchange with the
-  // host is then that before it; most memory stays.
+  // A later phase. If it is the one that counts, its work takes the place of what stood here, whose
+  // exchange with the host is then that before it; most memory stays.
   void add(const DeviceReport& later, bool counts);
 };
 

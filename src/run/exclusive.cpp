@@ -61,8 +61,10 @@ std::vector<CaseResult> run_exclusive(const Bench& bench, std::span<const CaseSp
     CaseSpec as_run = *c;
     if (const std::string& of = c->pace.of; !of.empty()) {
       if (!paces.contains(of)) paces[of] = time_pace(bench, of, par());
-      const double own = kOwnShare * times_par(timed, of).value_or(1 / kOwnShare);
-      as_run = paced(*c, std::min(own, 1.0) * paces[of]);
+      // Never more than par's pace, which is also what answers get that were not timed.
+      const std::optional<double> slower = times_par(timed, of);
+      const double share = slower ? std::min(kOwnShare * *slower, 1.0) : 1.0;
+      as_run = paced(*c, share * paces[of]);
     }
     results.push_back(run_alone(bench, as_run));
   }

@@ -1,4 +1,5 @@
-// Exclusive cases: they run with nothing beside them, because their result depends on the time they get.
+// Exclusive cases: they run with nothing beside them, because their result depends on the time they
+// get.
 #pragma once
 
 #include <filesystem>

@@ -13,6 +13,7 @@
 #include "run/begin_result.h"
 #include "run/bounded_server.h"
 #include "run/judge.h"
+#include "util/clock.h"
 
 namespace assay::run {
 namespace {
@@ -22,7 +23,8 @@ void take_failure(CaseResult& result, const Outcome& outcome) {
   result.detail = outcome.detail;
 }
 
-// What the device found counts beside how the call ended: the stronger verdict stands, both are told.
+// What the device found counts beside how the call ended: the stronger verdict stands, both are
+// told.
 void take_device_failure(CaseResult& result, const DeviceReport& device) {
   if (!device.unsupported.empty()) {
     result.verdict = Verdict::needs_gpu;
@@ -54,12 +56,8 @@ void take_device_failure(CaseResult& result, const DeviceReport& device) {
 
 double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) * 1e-6; }
 
-double monotonic_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Outputs as they stood when they were due: what was due before the last phase is copied then, because
-// later phases can write there.
+// Outputs as they stood when they were due: what was due before the last phase is copied then,
+// because later phases can write there.
 class DueOutputs {
  public:
   DueOutputs(const PlannedCase& planned, std::vector<BufferView> buffers)
@@ -84,6 +82,27 @@ class DueOutputs {
 
   BufferViews buffers() const { return buffers_; }
 
+  // All that the submission may write to, as it stands.
+  using Contents = std::vector<std::vector<std::byte>>;
+  Contents contents() const {
+    Contents all(buffers_.size());
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      if (planned_.plan.buffers[i].role == Role::input) continue;
+      const auto* begin = static_cast<const std::byte*>(buffers_[i].data);
+      all[i].assign(begin, begin + buffers_[i].bytes);
+    }
+    return all;
+  }
+
+  // The first buffer that is not as it was, or "".
+  std::string changed_since(const Contents& before) const {
+    const Contents now = contents();
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      if (now[i] != before[i]) return planned_.plan.buffers[i].name;
+    }
+    return {};
+  }
+
   std::vector<std::byte> compared() const {
     std::vector<std::byte> bytes;
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
@@ -107,6 +126,32 @@ class DueOutputs {
   std::vector<std::unique_ptr<std::byte[]>> copies_;
 };
 
+// A call that returned ASSAY_ENOMEM, in a case of which an allocation was to be refused.
+void judge_refusal(const PlannedCase& planned, const Worker& worker, const CaseInput& input,
+                   std::uint64_t poison_seed, const Outcome& outcome, const DueOutputs& outputs,
+                   const DueOutputs::Contents& before, CaseResult& result) {
+  result.verdict = Verdict::wrong_answer;
+  const std::string where =
+      fmt::format("allocation {} was refused", planned.spec->failing_allocation);
+  if (outcome.allocations < planned.spec->failing_allocation) {
+    result.detail = "returned ASSAY_ENOMEM although no allocation was refused";
+    return;
+  }
+  result.detail =
+      find_overrun(planned.plan, planned.layout, worker.output(), poison_seed, input.device());
+  if (!result.detail.empty()) return;
+  if (const std::string changed = outputs.changed_since(before); !changed.empty()) {
+    result.detail = fmt::format("{}, and {} was changed all the same", where, changed);
+    return;
+  }
+  if (outcome.kept_blocks > 0) {
+    result.detail =
+        fmt::format("{}, and {} blocks of ctx->alloc were never freed", where, outcome.kept_blocks);
+    return;
+  }
+  result.verdict = Verdict::ok;
+}
+
 }  // namespace
 
 CaseResult execute(Worker& worker, CaseInput& input, const ExecuteOptions& options,
@@ -126,15 +171,20 @@ CaseResult execute(Worker& worker, CaseInput& input, const ExecuteOptions& optio
   DueOutputs outputs(planned, input.views(worker.output()));
   const auto server = input.challenge().callbacks(*planned.spec, planned.plan, outputs.buffers());
   std::optional<BoundedServer> bounded;
-  if (server) bounded.emplace(*server, callback_seconds(*planned.spec), monotonic_seconds);
+  if (server) bounded.emplace(*server, callback_seconds(*planned.spec), steady_seconds);
   std::uint64_t scratch = 0;
   if (options.measure_memory) worker.reset_peak();
   Outcome outcome;
   DeviceReport device;
+  const bool may_run_out = planned.spec->failing_allocation > 0;
+  DueOutputs::Contents before;
+  std::int64_t kept_blocks = 0;
+  std::string overrun;
   for (int phase = 0; phase < planned.plan.phases && outcome.status == ASSAY_OK; ++phase) {
     {
       const Charge charge(account.timing);
       input.reveal(phase);
+      if (may_run_out) before = outputs.contents();
       if (options.flush_caches && phase == planned.plan.timed_phase) options.flush_caches();
     }
     outcome = worker.run(phase, *planned.spec, bounded ? &*bounded : nullptr);
@@ -145,12 +195,14 @@ CaseResult execute(Worker& worker, CaseInput& input, const ExecuteOptions& optio
       take_device_failure(result, device);
       return result;
     }
+    if (overrun.empty()) overrun = outcome.overrun;
     scratch = std::max(scratch, outcome.scratch_peak);
+    kept_blocks += outcome.kept_blocks;
     const double seconds = outcome.seconds + outcome.device_seconds;
     if (phase == planned.plan.timed_phase) result.seconds = seconds;
     if (phase < planned.plan.timed_phase && trace != nullptr) trace->before_s += seconds;
     const bool last = phase + 1 == planned.plan.phases || outcome.status != ASSAY_OK;
-    if (!last && !outputs.any(phase)) continue;
+    if (!last && !may_run_out && !outputs.any(phase)) continue;
     const Charge charge(account.reference);
     if (const Outcome collected = worker.collect(planned.plan); collected.verdict != Verdict::ok) {
       take_failure(result, collected);
@@ -159,7 +211,14 @@ CaseResult execute(Worker& worker, CaseInput& input, const ExecuteOptions& optio
     }
     if (!last) outputs.take(phase);
   }
-  if (!options.judge) {
+  if (trace != nullptr) {
+    trace->allocations = outcome.allocations;
+    trace->kept_blocks = kept_blocks;
+  }
+  if (may_run_out && outcome.status == ASSAY_ENOMEM) {
+    const Charge charge(account.reference);
+    judge_refusal(planned, worker, input, options.poison_seed, outcome, outputs, before, result);
+  } else if (!options.judge) {
     result.verdict = outcome.status == ASSAY_OK ? Verdict::ok : Verdict::wrong_answer;
   } else {
     const Charge charge(account.reference);
@@ -167,9 +226,22 @@ CaseResult execute(Worker& worker, CaseInput& input, const ExecuteOptions& optio
           {planned.spec, &planned.plan, &planned.layout, &input.reference(), outputs.buffers(),
            worker.output(), options.poison_seed, outcome.status, server.get(), input.device()},
           result);
+    if (may_run_out && result.verdict != Verdict::ok) {
+      result.detail +=
+          fmt::format(" (where allocation {} was refused)", planned.spec->failing_allocation);
+    }
   }
   take_device_failure(result, device);
-  if (trace != nullptr) trace->outputs = outputs.compared();
+  if (!overrun.empty() && result.verdict == Verdict::ok) {
+    result.verdict = Verdict::wrong_answer;
+    result.detail = overrun;
+  }
+  if (options.find_leaks && result.verdict == Verdict::ok && outcome.status == ASSAY_OK &&
+      kept_blocks > 0) {
+    result.verdict = Verdict::wrong_answer;
+    result.detail = fmt::format("{} blocks of ctx->alloc were never freed", kept_blocks);
+  }
+  if (trace != nullptr && options.keep_outputs) trace->outputs = outputs.compared();
   if (options.measure_memory) {
     // The context allocator's count, unless the process grew by more than it explains.
     const std::uint64_t unexplained = worker.peak_growth();

@@ -1,6 +1,6 @@
-// What the challenge's own kernels do in a case on the simulated GPU, kept in the build cache, which
-// lets go of what is not used: it takes longer to find out than most submissions take, and is the
-// same in every run.
+// What the challenge's own kernels do in a case on the simulated GPU, kept in the build cache,
+// which lets go of what is not used: it takes longer to find out than most submissions take, and is
+// the same in every run.
 #pragma once
 
 #include <filesystem>

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "assay/parallel.h"
@@ -54,10 +55,24 @@ std::size_t first_difference(const std::byte* arena, std::size_t begin, std::siz
   return end;
 }
 
+// What of a buffer the submission may write.
+std::size_t usable_bytes(const CasePlan& plan, const Layout& layout, const void* output,
+                         std::size_t buffer) {
+  const std::size_t bytes = layout.slots[buffer].bytes;
+  if (plan.buffers[buffer].sized_by < 0) return bytes;
+  std::int64_t asked = 0;
+  const auto size = static_cast<std::size_t>(plan.buffers[buffer].sized_by);
+  if (layout.slots[size].null != 0) return bytes;
+  std::memcpy(&asked, static_cast<const std::byte*>(output) + layout.slots[size].offset,
+              sizeof asked);
+  return asked < 0 ? bytes : std::min(bytes, static_cast<std::size_t>(asked));
+}
+
 }  // namespace
 
 std::size_t misalignment(const CasePlan& plan, const BufferPlan& buffer, Memory memory) {
-  const bool storage = memory == Memory::device && buffer.dtype == Dtype::u8;
+  const bool storage =
+      buffer.sized_by >= 0 || (memory == Memory::device && buffer.dtype == Dtype::u8);
   return plan.aligned || storage ? 0 : size_of(buffer.dtype);
 }
 
@@ -134,17 +149,19 @@ std::string find_overrun(const CasePlan& plan, const Layout& layout, const void*
     const auto* arena = static_cast<const std::byte*>(layout.on_device[i] ? device : output);
     const auto& slot = layout.slots[i];
     if (slot.null || !slot.in_output || !plan.buffers[i].canary) continue;
-    const std::size_t begin = slot.offset, end = begin + slot.bytes;
+    const std::size_t begin = slot.offset, usable = usable_bytes(plan, layout, output, i);
+    const std::size_t end = begin + usable, guarded = begin + slot.bytes + kCanaryBytes;
     const std::size_t before = first_difference(arena, begin - kCanaryBytes, begin, seed);
     if (before < begin) {
       return fmt::format("wrote {} bytes before the start of {}", begin - before,
                          plan.buffers[i].name);
     }
-    const std::size_t after = first_difference(arena, end, end + kCanaryBytes, seed);
-    if (after < end + kCanaryBytes) {
-      return fmt::format("wrote {} bytes past the end of {}", after - end + 1,
-                         plan.buffers[i].name);
-    }
+    const std::size_t after = first_difference(arena, end, guarded, seed);
+    if (after == guarded) continue;
+    return usable == slot.bytes ? fmt::format("wrote {} bytes past the end of {}", after - end + 1,
+                                              plan.buffers[i].name)
+                                : fmt::format("wrote byte {} of {}, for which it had asked for {}",
+                                              after - begin, plan.buffers[i].name, usable);
   }
   return {};
 }

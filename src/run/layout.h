@@ -1,5 +1,6 @@
-// Where the buffers of a case lie in the arenas, their poison and their canaries. Buffers that go to device memory
-// have an arena of their own, which the worker does not see: what they hold before and after the case.
+// Where the buffers of a case lie in the arenas, their poison and their canaries. Buffers that go
+// to device memory have an arena of their own, which the worker does not see: what they hold before
+// and after the case.
 #pragma once
 
 #include <cstddef>
@@ -30,12 +31,13 @@ enum class Memory : std::uint8_t { host, device };
 // By how much a layout's buffers may lie further back than usual, in every arena.
 inline constexpr std::size_t kMostSkew = 5 * 4096 + 3 * 256;
 
-// `callbacks`: reserve room for callback payloads. With Memory::device all buffers but those that the plan keeps on
-// the host go to the device. `skew`, a multiple of 256: where every arena's first buffer begins, beyond the usual.
+// `callbacks`: reserve room for callback payloads. With Memory::device all buffers but those that
+// the plan keeps on the host go to the device. `skew`, a multiple of 256: where every arena's first
+// buffer begins, beyond the usual.
 Layout make_layout(const CasePlan&, bool callbacks, Memory = Memory::host, std::size_t skew = 0);
 
-// Views of every buffer: inputs in `input`, outputs and inouts in `output`, those of the device in `device` (arena
-// bases).
+// Views of every buffer: inputs in `input`, outputs and inouts in `output`, those of the device in
+// `device` (arena bases).
 std::vector<BufferView> views(const Layout&, void* input, void* output, void* device = nullptr);
 
 // Fills output buffers and all canaries with a pattern derived from `seed` that is a NaN in every
@@ -51,9 +53,9 @@ std::string find_overrun(const CasePlan&, const Layout&, const void* output, std
 std::string find_touched(const CasePlan&, const Layout&, const void* output, std::uint64_t seed,
                          const void* device = nullptr);
 
-// Bytes between a multiple of 256 and the start of the buffer: one element, unless the plan is aligned. Plain bytes on
-// a device are aligned in any case: they stand for storage of the submission's own making, and a GPU, unlike the CPU,
-// cannot access a float that is not.
+// Bytes between a multiple of 256 and the start of the buffer: one element, unless the plan is
+// aligned, or the buffer is storage of the submission's own making (`sized_by`). Plain bytes on a
+// device are aligned in any case: a GPU, unlike the CPU, cannot access a float that is not.
 std::size_t misalignment(const CasePlan&, const BufferPlan&, Memory);
 
 }  // namespace assay::run

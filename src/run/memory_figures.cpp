@@ -52,8 +52,8 @@ std::optional<std::uint64_t> exact_resident(pid_t pid) {
   return find_field(text.str(), "Rss");
 }
 
-// Linux sums up a figure of its own for each core once it has changed by max(32, 2 * cores of the machine)
-// pages.
+// Linux sums up a figure of its own for each core once it has changed by max(32, 2 * cores of the
+// machine) pages.
 std::uint64_t counter_error(int cores) {
   const auto machine = static_cast<std::uint64_t>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
   return static_cast<std::uint64_t>(cores) * std::max<std::uint64_t>(32, 2 * machine) * 4096;

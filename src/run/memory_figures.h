@@ -22,12 +22,12 @@ MemoryFigures parse_memory_figures(std::string_view status);
 
 MemoryFigures memory_figures(pid_t);
 
-// What is resident now, page by page: exact, and slow for much memory. Nothing where the kernel does not
-// let us look.
+// What is resident now, page by page: exact, and slow for much memory. Nothing where the kernel
+// does not let us look.
 std::optional<std::uint64_t> exact_resident(pid_t);
 
-// By how much a figure, or what a memory group is charged, may be off for a process that may run on so
-// many cores.
+// By how much a figure, or what a memory group is charged, may be off for a process that may run on
+// so many cores.
 std::uint64_t counter_error(int cores);
 std::uint64_t charge_error(int cores);
 

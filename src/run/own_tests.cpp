@@ -19,15 +19,7 @@ namespace {
 
 // A number that nobody can know beforehand.
 std::uint64_t secret_number(const std::string& secret, const std::string& of) {
-  return std::stoull(sha256_hex(secret + "\n" + of).substr(0, 16), nullptr, 16);
-}
-
-template <class T>
-void shuffle(std::vector<T>& values, Random& random) {
-  for (std::size_t i = values.size(); i > 1; --i) {
-    std::swap(values[i - 1],
-              values[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
-  }
+  return sha256_word(secret + "\n" + of);
 }
 
 // A file that is removed at the end, for the sandbox to read.
@@ -69,7 +61,8 @@ class Subjects {
   // Ok, or why it was not built.
   const BuildRecord& record(std::size_t i) const { return builds_[i].failed.record; }
 
-  // The order of all twins is drawn: in the table and in the library, where the tests lie among them.
+  // The order of all twins is drawn: in the table and in the library, where the tests lie among
+  // them.
   BuildResult link(const fs::path& tests, std::uint64_t seed) {
     Random random(seed);
     std::vector<fs::path> objects{tests};
@@ -137,8 +130,9 @@ std::string why_rejected(const Outcome& outcome) {
   return fmt::format("returned {}{}", outcome.status, outcome.detail);
 }
 
-// Tests that draw inputs of their own may find a mistake in one run and not in another, which counts for nothing. But
-// twins that are told apart again and again are told apart by what they are, not by what they do.
+// Tests that draw inputs of their own may find a mistake in one run and not in another, which
+// counts for nothing. But twins that are told apart again and again are told apart by what they
+// are, not by what they do.
 Mutant settle(const Subjects& subjects, std::size_t i, std::size_t accepted, Mutant mutant) {
   constexpr int kRepetitions = 3;
   for (int n = 0; n < kRepetitions; ++n) {
@@ -180,8 +174,9 @@ std::vector<TestSubject> test_subjects(const ChallengeSpec& spec) {
     subjects.push_back({correct, challenge_file(spec, std::string(correct) + ".cpp"), true});
   }
   for (const Example& example : load_examples(spec)) {
-    if (example.kind != Example::Kind::wrong || !breaks_what_is_required(spec, example)) continue;
-    subjects.push_back({example.name, example.source, false});
+    const bool correct = example.kind == Example::Kind::slow;
+    if (correct || (example.kind == Example::Kind::wrong && breaks_what_is_required(spec, example)))
+      subjects.push_back({example.name, example.source, correct});
   }
   return subjects;
 }

@@ -1,5 +1,6 @@
-// Tests that a submission ships, run on the challenge's own implementations: they must accept naive and par and
-// reject the wrong examples, by what these do and nothing else; see run/test_library.h.
+// Tests that a submission ships, run on the challenge's own implementations: they must accept naive,
+// par and the examples that are only slow, and reject the wrong ones, by what these do and nothing
+// else; see run/test_library.h.
 #pragma once
 
 #include <array>
@@ -33,9 +34,10 @@ struct SubjectBuild {
 // Tests are compiled apart from them: else they could ask the preprocessor which one they test.
 SubjectBuild build_subject(const World&, const ChallengeSpec&, const TestSubject&);
 
-// What the tests made of every subject, tried on up to `jobs` threads. `settings` but for the library. Both twins of a
-// subject must be accepted, or both rejected, for it to count so; where each twin keeps its own verdict from run to
-// run, the subject is `inconsistent`. Which subject lies where follows from `seed` and a secret of this machine.
+// What the tests made of every subject, tried on up to `jobs` threads. `settings` but for the
+// library. Both twins of a subject must be accepted, or both rejected, for it to count so; where
+// each twin keeps its own verdict from run to run, the subject is `inconsistent`. Which subject
+// lies where follows from `seed` and a secret of this machine.
 std::vector<Mutant> run_own_tests(const World&, const ChallengeSpec&,
                                   const WorkerSettings& settings, const std::string& test_source,
                                   std::uint64_t seed, std::size_t jobs);

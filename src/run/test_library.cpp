@@ -88,8 +88,8 @@ std::string renamed(std::string_view line, const Names& from, const std::string&
   return out;
 }
 
-// A section that the linker would merge with another file's of that name keeps its own: the same inline function of
-// two implementations need not be the same code.
+// A section that the linker would merge with another file's of that name keeps its own: the same
+// inline function of two implementations need not be the same code.
 std::string not_merged(std::string line) {
   const std::size_t flags = line.find(",\"");
   const std::size_t end = flags == std::string::npos ? flags : line.find('"', flags + 2);

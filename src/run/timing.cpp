@@ -22,7 +22,8 @@ namespace assay::run {
 namespace {
 
 constexpr int kPings = 7;
-// What a submission may take in the phases before the timed one: so many times what par takes, and this.
+// What a submission may take in the phases before the timed one: so many times what par takes, and
+// this.
 constexpr double kUntimedTimes = 20, kUntimedSeconds = 1;
 
 struct Entrant {
@@ -136,10 +137,7 @@ class TimedCase {
     for (Contender& c : contenders_) {
       if (!c.over) order.push_back(&c);
     }
-    for (std::size_t i = order.size(); i > 1; --i) {
-      std::swap(order[i - 1],
-                order[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(i)))]);
-    }
+    shuffle(order, random_);
     return order;
   }
 
@@ -168,7 +166,8 @@ class TimedCase {
     }
   }
 
-  // Submissions' scratch is poisoned while the old input still stands; the new one must stay unseen.
+  // Submissions' scratch is poisoned while the old input still stands; the new one must stay
+  // unseen.
   void poison_scratch(int round) {
     if (repetitions_.naive_takes_part(round) && naive_.has_run) prepare(naive_);
     const Charge charge(account_.timing);
@@ -201,8 +200,9 @@ class TimedCase {
     if (round >= 0) c.result.samples.push_back(sample);
   }
 
-  // What comes before the timed phase is bounded by what par takes for it. The bound is wide, because it
-  // only has to keep whole results from being worked out there; what may be done once has timed cases.
+  // What comes before the timed phase is bounded by what par takes for it. The bound is wide,
+  // because it only has to keep whole results from being worked out there; what may be done once
+  // has timed cases.
   void bound_untimed(Contender& c, int round) {
     const double par = par_.before_s, limit = kUntimedTimes * par + kUntimedSeconds;
     if (c.entrant.before_s <= limit) return;

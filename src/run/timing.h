@@ -15,12 +15,12 @@ struct BaselineLibraries {
 };
 
 // Times one case of several submissions, whose results come in their order. In every repetition all
-// run on the same fresh input, in random order, par right before or after each submission; each in a
-// worker of its own, with cold caches, and every output is checked. So a further submission costs
-// little more than its own calls and checks. Unless the run is quick, repetitions beyond those of the
-// spec follow while a ratio to par is unsteady (repetitions.h). A wrong output ends the case for that submission with
-// that verdict. The settings' library is not used. Throws Error when naive or par fails: that is the
-// harness's fault. Nothing else may run meanwhile.
+// run on the same fresh input, in random order, par right before or after each submission; each in
+// a worker of its own, with cold caches, and every output is checked. So a further submission costs
+// little more than its own calls and checks. Unless the run is quick, repetitions beyond those of
+// the spec follow while a ratio to par is unsteady (repetitions.h). A wrong output ends the case
+// for that submission with that verdict. The settings' library is not used. Throws Error when naive
+// or par fails: that is the harness's fault. Nothing else may run meanwhile.
 std::vector<CaseResult> run_timed(const Bench&, const CaseSpec&, const BaselineLibraries&,
                                   std::span<const std::filesystem::path> submissions, bool quick);
 

@@ -37,7 +37,10 @@ struct Outcome {
   std::int32_t status = 0;         // ASSAY_* of the call, as the worker reports it
   double seconds = 0;              // the call's time, without callbacks and without the device's
   double device_seconds = 0;       // simulating for it
-  std::uint64_t scratch_peak = 0;  // as the worker reports it
+  std::uint64_t scratch_peak = 0;  // as the worker reports it, as are the next two
+  std::uint64_t allocations = 0;   // asked of ctx->alloc since the case began
+  std::int64_t kept_blocks = 0;    // of ctx->alloc: by how many this call left more behind
+  std::string overrun{};           // beside which block of ctx->alloc it wrote, or ""
   // Of load() and run(), where there is a device that still answers.
   std::optional<DeviceReport> device{};
 };
@@ -62,8 +65,9 @@ class Worker {
   virtual Outcome run(int phase, const CaseSpec&, CallbackServer*) = 0;
   // The order of blocks and warps on the simulated device, if there is one; 0: their own.
   virtual void set_shuffle_seed(std::uint64_t) = 0;
-  // After a phase at whose end outputs are due, and after the last: brings the outputs back from the
-  // device, if there is one, as they stand. Fails too when the submission changed an input there.
+  // After a phase at whose end outputs are due, and after the last: brings the outputs back from
+  // the device, if there is one, as they stand. Fails too when the submission changed an input
+  // there.
   virtual Outcome collect(const CasePlan&) = 0;
 
   virtual std::byte* output() const = 0;  // base of the output arena
@@ -72,9 +76,9 @@ class Worker {
   // It is not alive because its simulated device died.
   virtual bool device_lost() const { return false; }
 
-  // By how many bytes its memory has grown, at its peak since reset_peak(), over what it was before the
-  // submission was loaded, by the kernel's account: without the buffers of the case, the files that are
-  // mapped, and what is not known exactly. Throws Error where the kernel gives no account.
+  // By how many bytes its memory has grown, at its peak since reset_peak(), over what it was before
+  // the submission was loaded, by the kernel's account: without the buffers of the case, the files
+  // that are mapped, and what is not known exactly. Throws Error where the kernel gives no account.
   virtual std::uint64_t peak_growth() const = 0;
   virtual void reset_peak() = 0;
 };

@@ -72,7 +72,8 @@ bool write_into(pid_t pid, std::uint64_t address, const std::byte* from, std::si
   return true;
 }
 
-// The function of the CUDA runtime that a submission asks for and the simulator does not know, from dlopen's message.
+// The function of the CUDA runtime that a submission asks for and the simulator does not know, from
+// dlopen's message.
 std::string missing_cuda_function(std::string_view message) {
   constexpr std::string_view kMark = "undefined symbol: ";
   const std::size_t at = message.find(kMark);
@@ -89,7 +90,8 @@ std::string refused_functions(const Channel& log) {
   std::string bytes;
   log.take(bytes, kMostBytes);
   const std::vector<std::string> names = sim::summarise(bytes).unsupported;
-  return names.empty() ? "" : printable(names.front(), 1);
+  constexpr std::size_t kLongest = 1000;  // an instruction, its kernel and its place in full
+  return names.empty() ? "" : printable(names.front(), 1, kLongest);
 }
 
 constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB, kPage = 4096;
@@ -147,8 +149,8 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
   program.mounts.push_back(library);
   program.exec_fd = image_of(settings_, device != nullptr);
   program.argv = {"worker", sandbox::visible(settings_.tier, library)};
-  // In descriptor order 0..6; see wire.h. Who prints too much shall wait until that is found out, instead
-  // of losing the rest.
+  // In descriptor order 0..6; see wire.h. Who prints too much shall wait until that is found out,
+  // instead of losing the rest.
   program.fds = {null.get(),  text_.theirs(), text_.theirs(), control_.fd(),
                  input_.fd(), output_.fd(),   line_.theirs()};
   if (device != nullptr) {
@@ -163,8 +165,8 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
   if (process_.stop() == sandbox::Process::Stop::refused) throw Error("a new worker does not stop");
 }
 
-// A group's limit is of what is touched, and the kernel says when it was reached. Without one the limit on
-// address space is all there is; it has to leave room for what is only reserved.
+// A group's limit is of what is touched, and the kernel says when it was reached. Without one the
+// limit on address space is all there is; it has to leave room for what is only reserved.
 void WorkerProcess::limit_memory(sandbox::Program& program) {
   constexpr std::uint64_t kRuntime = 512 * kMiB;  // libraries, stacks
   const auto limit = static_cast<std::uint64_t>(settings_.spec->limits.memory_bytes);
@@ -178,7 +180,8 @@ void WorkerProcess::limit_memory(sandbox::Program& program) {
   if (group_ != nullptr) program.group_fd = group_->join_fd();
 }
 
-// What it is before the submission has come near it. The first reply proves that it has set itself up.
+// What it is before the submission has come near it. The first reply proves that it has set itself
+// up.
 void WorkerProcess::take_baseline() {
   baseline_ = memory_figures(process_.pid());
   exact_baseline_ = exact_resident(process_.pid());
@@ -256,8 +259,8 @@ Outcome WorkerProcess::set_case(const CasePlan& plan, const Layout& layout, std:
 
 Outcome WorkerProcess::ping() { return request(Command::ping, kPingLimit, nullptr); }
 
-// Milliseconds, and what it takes to touch the bytes of the case and of what the worker has, on a slow
-// and busy machine. Whoever holds a lock of the allocator, or computes meanwhile, is ended.
+// Milliseconds, and what it takes to touch the bytes of the case and of what the worker has, on a
+// slow and busy machine. Whoever holds a lock of the allocator, or computes meanwhile, is ended.
 Outcome WorkerProcess::prepare() {
   constexpr double kWall = 5, kProcessor = 0.1, kSlowest = 100e6;  // seconds, bytes a second
   const auto touched =
@@ -283,6 +286,9 @@ Outcome WorkerProcess::prepare_within(double wall_s, double processor_s) {
 
 Outcome WorkerProcess::run(int phase, const CaseSpec& spec, CallbackServer* server) {
   header().phase = phase;
+  header().failing_allocation = spec.failing_allocation;
+  header().guard_blocks =
+      spec.group != CaseGroup::timed && spec.group != CaseGroup::resource ? 1 : 0;
   return request_with_device(Command::run, spec.time_limit_s, server, phase,
                              spec.instruction_limit);
 }
@@ -354,7 +360,7 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackSer
     }
     process_.resume();
     const double device_before = device_seconds();
-    if (auto failure = await_reply(time_limit_s - outcome.seconds)) return *failure;
+    if (auto failure = await_reply(time_limit_s, outcome.seconds)) return *failure;
     const auto t1 = Clock::now();
     switch (process_.stop()) {
       case sandbox::Process::Stop::stopped: break;
@@ -372,7 +378,8 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackSer
     if (line_.take(2) != 1) {
       return ended(Verdict::protocol_violation, "forged a reply: answered more than once");
     }
-    // A forged reply may have stopped the worker before it gave its own: then that is still to come.
+    // A forged reply may have stopped the worker before it gave its own: then that is still to
+    // come.
     if (control().answered != header().request) {
       return ended(Verdict::protocol_violation, "forged a reply: the call had not ended");
     }
@@ -391,11 +398,19 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackSer
   }
   outcome.status = control().status;
   outcome.scratch_peak = control().scratch_peak;
+  outcome.allocations = control().allocations;
+  outcome.kept_blocks = control().kept_blocks;
+  if (const std::uint64_t side = control().overrun_side; side == 1 || side == 2) {
+    outcome.overrun =
+        fmt::format("wrote {} a block of {} bytes that ctx->alloc gave",
+                    side == 1 ? "before the start of" : "past the end of", control().overrun_bytes);
+  }
   return outcome;
 }
 
-// Waits until a reply has come; an outcome when the worker ended or must end instead.
-std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s) {
+// Waits until a reply has come; an outcome when the worker ended or must end instead. Of the limit,
+// `spent` has gone before the latest callback.
+std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, double spent) {
   const auto start = Clock::now();
   const double device_before = device_seconds();
   for (;;) {
@@ -409,7 +424,7 @@ std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s) {
           Verdict::time_limit,
           fmt::format("its kernels took more than {:.0f} s to simulate", kSimulationLimit));
     }
-    const auto deadline = start + nanoseconds(time_limit_s + device_spent);
+    const auto deadline = start + nanoseconds(time_limit_s - spent + device_spent);
     const auto left = std::max<std::chrono::nanoseconds>(deadline - Clock::now(), {});
     const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
     const int ready = ::ppoll(entries, device_ == nullptr ? 3 : 4, &timeout, nullptr);
@@ -425,9 +440,9 @@ std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s) {
   }
 }
 
-// Serves one callback while the worker is stopped. The bulk of the answer is written into the worker's
-// memory, wherever it asked for it: that can harm nothing but the worker. Where the kernel or the
-// address forbids it the worker copies, and faults, itself.
+// Serves one callback while the worker is stopped. The bulk of the answer is written into the
+// worker's memory, wherever it asked for it: that can harm nothing but the worker. Where the kernel
+// or the address forbids it the worker copies, and faults, itself.
 void WorkerProcess::answer(CallbackServer* server) {
   const std::size_t request_bytes =
       std::min<std::size_t>(control().callback_request_bytes, kCallbackPayload);
@@ -506,7 +521,8 @@ Outcome WorkerProcess::died() {
           memory ? fmt::format(" (memory suspected: the limit is {:.0f} MiB)", limit_mib) : ""));
 }
 
-// The device serves nobody but this worker and the harness, so what ends it came over the link or was a kernel.
+// The device serves nobody but this worker and the harness, so what ends it came over the link or
+// was a kernel.
 Outcome WorkerProcess::device_died() {
   device_lost_ = true;
   const std::string how = device_->how_it_ended();
@@ -544,10 +560,10 @@ void WorkerProcess::reset_peak() {
   if (group_ != nullptr) group_->reset_peak();
 }
 
-// What is no scratch of the submission's and no file: relocations, the linker's bookkeeping, an allocator's,
-// stacks. A library that does nothing, called from two threads, takes 50 KiB; the shipped answers take 10
-// to 50 KiB beside what they ask for. In CUDA the runtime keeps of a library what it needs to load its
-// kernels.
+// What is no scratch of the submission's and no file: relocations, the linker's bookkeeping, an
+// allocator's, stacks. A library that does nothing, called from two threads, takes 50 KiB; the
+// shipped answers take 10 to 50 KiB beside what they ask for. In CUDA the runtime keeps of a
+// library what it needs to load its kernels.
 std::uint64_t WorkerProcess::uncounted_growth() const {
   const std::uint64_t host = 128 * kKiB + static_cast<std::uint64_t>(settings_.threads) * 32 * kKiB;
   return device_ == nullptr ? host : host + kMiB + 2 * library_bytes();
@@ -559,8 +575,8 @@ std::uint64_t WorkerProcess::library_bytes() const {
   return ec ? 0 : bytes;
 }
 
-// Of the resident pages those are not the submission's which were there before it, belong to the case or
-// show its library's file.
+// Of the resident pages those are not the submission's which were there before it, belong to the
+// case or show its library's file.
 std::uint64_t WorkerProcess::grown_by_pages() const {
   const MemoryFigures now = memory_figures(process_.pid());
   const std::uint64_t files = now.files - std::min(now.files, baseline_.files);
@@ -572,8 +588,8 @@ std::uint64_t WorkerProcess::grown_by_pages() const {
   return held && exact_baseline_ ? std::max(then, beyond(*held, *exact_baseline_ + others)) : then;
 }
 
-// The pages of the case are charged to the harness, which was the first to touch them; their tables are
-// not, nor are requests of callbacks.
+// The pages of the case are charged to the harness, which was the first to touch them; their tables
+// are not, nor are requests of callbacks.
 std::uint64_t WorkerProcess::grown_by_group() const {
   const std::optional<std::uint64_t> peak = group_ == nullptr ? std::nullopt : group_->peak();
   if (!peak) return 0;

@@ -6,19 +6,21 @@
 //   t0 -> a byte on the line, SIGCONT -> a byte comes back -> t1 -> SIGSTOP,
 //   all threads stopped -> t2
 //
-// so a thread of the submission can neither look at inputs before t0 nor write outputs after t2. The
-// harness sleeps between, leaving every core to the submission. A reply that nobody asked for is a
-// protocol violation. The harness waits for nothing that the worker holds: each wait ends at a deadline,
-// and the worker with it, each line is a channel (channel.h), and no lock is shared. Callbacks arrive as
-// replies; the worker is stopped and its clock stands still
-// while the harness answers.
+// so a thread of the submission can neither look at inputs before t0 nor write outputs after t2.
+// The harness sleeps between, leaving every core to the submission. A reply that nobody asked for
+// is a protocol violation. The harness waits for nothing that the worker holds: each wait ends at a
+// deadline, and the worker with it, each line is a channel (channel.h), and no lock is shared.
+// Callbacks arrive as replies; the worker is stopped and its clock stands still while the harness
+// answers.
 //
-// A submission in CUDA runs in a worker with a CUDA runtime, beside a simulated GPU in a process of its own
-// (wire/device.h). The device serves it while a request is in progress; that time is not the worker's.
+// A submission in CUDA runs in a worker with a CUDA runtime, beside a simulated GPU in a process of
+// its own (wire/device.h). The device serves it while a request is in progress; that time is not
+// the worker's.
 //
-// A worker has as many cores as its submission may keep busy, and cannot take others; should its processor
-// time say otherwise, the call fails. Its memory is its own memory group's where there are such
-// (sandbox/memory_group.h), else its resident pages', and is measured from before the submission is loaded.
+// A worker has as many cores as its submission may keep busy, and cannot take others; should its
+// processor time say otherwise, the call fails. Its memory is its own memory group's where there
+// are such (sandbox/memory_group.h), else its resident pages', and is measured from before the
+// submission is loaded.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +63,7 @@ class WorkerProcess final : public Worker {
 
  private:
   Outcome request(wire::Command, double time_limit_s, CallbackServer* server);
-  std::optional<Outcome> await_reply(double time_limit_s);
+  std::optional<Outcome> await_reply(double time_limit_s, double spent);
   // A request during which the device, if there is one, serves the worker.
   Outcome request_with_device(wire::Command, double time_limit_s, CallbackServer* server, int phase,
                               std::uint64_t instruction_limit);

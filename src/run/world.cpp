@@ -10,6 +10,7 @@
 #include "measure/machine.h"
 #include "run/challenge_registry.h"
 #include "run/worker_process.h"
+#include "util/clock.h"
 #include "util/files.h"
 
 namespace assay::run {
@@ -21,10 +22,6 @@ KnownChallenge known_challenge(const std::string& name) {
     if (rows[i].name == name) return {static_cast<std::uint32_t>(i), &rows[i].get()};
   }
   throw Error(fmt::format("challenge {} is not compiled in: configure and build again", name));
-}
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
@@ -50,6 +47,7 @@ World real_world(Builder& builder) {
   world.challenge = &known_challenge;
   world.now = &steady_seconds;
   world.flush_caches = &flush_caches;
+  world.roofline = &measure_roofline;
   world.kept = builder.cache().folder();
   return world;
 }

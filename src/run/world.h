@@ -7,6 +7,7 @@
 #include <string>
 
 #include "build/builder.h"
+#include "measure/machine.h"
 #include "run/worker.h"
 
 namespace assay::run {
@@ -26,6 +27,7 @@ struct World {
   std::function<double()> now;                                  // seconds since some moment
   std::filesystem::path kept;          // folder of what is found out once for all runs
   std::function<void()> flush_caches;  // of every core
+  std::function<Roofline()> roofline;  // of the machine, now
 };
 
 // Writes and reads a buffer larger than the last-level cache on every core: the real flush_caches.

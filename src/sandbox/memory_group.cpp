@@ -227,8 +227,8 @@ MemoryGroup::MemoryGroup(int version, fs::path folder, Fd lock, Fd join)
   if (!peak_) peak_ = Fd(::open((folder_ / file).c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-// Members that were killed leave a moment later. One that the kernel holds for longer is left to the
-// next harness.
+// Members that were killed leave a moment later. One that the kernel holds for longer is left to
+// the next harness.
 MemoryGroup::~MemoryGroup() {
   using namespace std::chrono_literals;
   for (int attempt = 0; attempt < 50 && ::rmdir(folder_.c_str()) != 0 && errno == EBUSY;

@@ -1,13 +1,13 @@
 // Memory that a sandboxed program and nobody else is charged for: a memory cgroup of its own.
 //
-// Where the kernel keeps such accounts and lets us open one, a program that takes too much is ended by
-// the kernel, which says so, and its peak is known however it comes and goes. Both versions are used:
-// version 2 where our own group, or the one above it, hands the memory controller on; version 1 where
-// that is what is mounted. Without either there are limits on address space and the kernel's account of
-// resident pages.
+// Where the kernel keeps such accounts and lets us open one, a program that takes too much is ended
+// by the kernel, which says so, and its peak is known however it comes and goes. Both versions are
+// used: version 2 where our own group, or the one above it, hands the memory controller on; version
+// 1 where that is what is mounted. Without either there are limits on address space and the
+// kernel's account of resident pages.
 //
-// A group is locked while it is in use. Those of a harness that was killed are empty and unlocked; the
-// next harness removes them.
+// A group is locked while it is in use. Those of a harness that was killed are empty and unlocked;
+// the next harness removes them.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +51,8 @@ class MemoryGroup {
   int join_fd() const { return join_.get(); }  // Program::group_fd
   const std::filesystem::path& folder() const { return folder_; }
 
-  // Bytes charged now, and the most since the last reset or, where the kernel cannot reset it, ever.
-  // Nothing when the kernel keeps no such account.
+  // Bytes charged now, and the most since the last reset or, where the kernel cannot reset it,
+  // ever. Nothing when the kernel keeps no such account.
   std::optional<std::uint64_t> usage() const;
   std::optional<std::uint64_t> peak() const;
   void reset_peak();

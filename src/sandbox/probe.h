@@ -26,8 +26,8 @@ struct TierReport {
 // harness. Throws Error when such a sandbox cannot be made, and for Tier::none.
 std::vector<ProbeResult> attempt_escapes(Tier, int worker_image);
 
-// Tries the tiers from the strongest down; a tier counts only if every escape attempt from inside it
-// is contained. `worker_image` is the descriptor of the worker executable.
+// Tries the tiers from the strongest down; a tier counts only if every escape attempt from inside
+// it is contained. `worker_image` is the descriptor of the worker executable.
 TierReport find_tier(int worker_image);
 
 // Why the worker cannot load the library inside a sandbox of this tier; "" when it can.

@@ -192,17 +192,17 @@ void set_limits(const Launch& launch) {
   set_limit(launch, RLIMIT_STACK, limits.stack);
   if (limits.address_space > 0) set_limit(launch, RLIMIT_AS, limits.address_space);
   if (limits.cpu_seconds > 0) set_limit(launch, RLIMIT_CPU, limits.cpu_seconds);
-  // The limit is of a user's processes. Where those are all that he runs on this machine it would be
-  // reached by what has nothing to do with the program. There address space bounds threads, workers
-  // cannot start processes, and compilers run no code of a submission.
+  // The limit is of a user's processes. Where those are all that he runs on this machine it would
+  // be reached by what has nothing to do with the program. There address space bounds threads,
+  // workers cannot start processes, and compilers run no code of a submission.
   const bool own_user = launch.root || launch.tier == Tier::namespaces;
   if (limits.processes > 0 && own_user) set_limit(launch, RLIMIT_NPROC, limits.processes);
 }
 
 void drop_privileges(const Launch& launch) {
   if (launch.root && launch.tier != Tier::none) {
-    // System calls, not libc's functions: those take a lock to tell every thread of the process, and
-    // the harness's other threads, which may have held it, do not exist here.
+    // System calls, not libc's functions: those take a lock to tell every thread of the process,
+    // and the harness's other threads, which may have held it, do not exist here.
     const uid_t id = launch.uid;
     require(launch, Stage::privileges,
             ::syscall(SYS_setgroups, 0, nullptr) == 0 &&
@@ -212,8 +212,8 @@ void drop_privileges(const Launch& launch) {
   require(launch, Stage::privileges, ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
 }
 
-// The landlock tier shares the host's tree: what the harness's own working folder is called there is
-// none of the program's business.
+// The landlock tier shares the host's tree: what the harness's own working folder is called there
+// is none of the program's business.
 void leave_working_folder(const Launch& launch) {
   if (launch.tier == Tier::landlock) require(launch, Stage::privileges, ::chdir("/") == 0);
 }
@@ -297,9 +297,9 @@ void take_cores(const Launch& launch) {
   report_failure(launch, Stage::exec, errno);
 }
 
-// Waits for the end of the lifeline, or until the harness is asked to stop. In a pid namespace its own
-// end is that of all others; elsewhere it kills `program` and those of its descendants that stayed in
-// its process group.
+// Waits for the end of the lifeline, or until the harness is asked to stop. In a pid namespace its
+// own end is that of all others; elsewhere it kills `program` and those of its descendants that
+// stayed in its process group.
 [[noreturn]] void run_init(const Launch& launch, pid_t program) {
   ::setsid();
   ::signal(SIGCHLD, SIG_IGN);  // orphans are reaped by the kernel
@@ -539,8 +539,8 @@ Process spawn(Tier tier, const Program& program) {
 
   process.own_namespace_ = tier == Tier::namespaces;
   Report report;
-  // The launcher's report with the process ids, or a failure; then nothing (exec closes the pipe) or
-  // the program's failure before exec.
+  // The launcher's report with the process ids, or a failure; then nothing (exec closes the pipe)
+  // or the program's failure before exec.
   bool started = false;
   ssize_t n;
   while ((n = read_report(report_pipe.read.get(), report)) == sizeof report && report.error == 0) {
@@ -614,8 +614,8 @@ double Process::cpu_seconds() const {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// Without a pid namespace: ends what the program started. Before the program is reaped, while its id
-// is nobody else's.
+// Without a pid namespace: ends what the program started. Before the program is reaped, while its
+// id is nobody else's.
 void Process::kill_group() {
   if (own_namespace_) return;
   if (init_ > 0) {

@@ -10,8 +10,8 @@
 // *harness* and exits. The harness is the program's parent, so it gets the raw wait status and stop
 // notifications from the kernel, without a relay. Init does nothing but wait for the end of a pipe
 // that the harness holds: when the harness ends the sandbox or dies, the pipe closes, init exits
-// and the kernel kills every process of the pid namespace. It exits too when the harness is asked to
-// stop (util/stop.h).
+// and the kernel kills every process of the pid namespace. It exits too when the harness is asked
+// to stop (util/stop.h).
 //
 // The program gives up its privileges in this order: own session, own uid when the harness is root,
 // resource limits, no_new_privs, Landlock (only in the landlock tier), seccomp, exec. The filter is
@@ -20,10 +20,10 @@
 //
 // Where namespaces are not permitted, the landlock tier keeps the same seccomp filter, limits and
 // uid and confines file access with Landlock. Init is then no more than the watch on the pipe: it
-// kills the program's process group. Programs see the host's paths, so what they need must lie where
-// their uid can reach it (workplace.h); that they can look up names there is what this tier cannot
-// hide. Where neither works, sandboxes are refused unless the user insists (--unsafe), and every row
-// says so.
+// kills the program's process group. Programs see the host's paths, so what they need must lie
+// where their uid can reach it (workplace.h); that they can look up names there is what this tier
+// cannot hide. Where neither works, sandboxes are refused unless the user insists (--unsafe), and
+// every row says so.
 #pragma once
 
 #include <sys/resource.h>

@@ -41,14 +41,16 @@ constexpr std::uint64_t kNamespaceFlags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_
                                           CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
                                           CLONE_NEWNET;
 
-// An int of the kernel's: of the register it reads the lower half, whatever stands in the upper one.
+// An int of the kernel's: of the register it reads the lower half, whatever stands in the upper
+// one.
 scmp_arg_cmp int_is(unsigned argument, std::uint32_t value) {
   return SCMP_CMP(argument, SCMP_CMP_MASKED_EQ, 0xffffffffu, value);
 }
 
-// raise() and abort() signal the own process, which is pid 2 in its namespace. Without a pid namespace
-// the id is not known here, and signalling others must not be possible. A signal that stops or
-// continues the process is the harness's alone: a thread that sent SIGCONTs could undo a stop.
+// raise() and abort() signal the own process, which is pid 2 in its namespace. Without a pid
+// namespace the id is not known here, and signalling others must not be possible. A signal that
+// stops or continues the process is the harness's alone: a thread that sent SIGCONTs could undo a
+// stop.
 void add_signals(const Context& filter, Tier tier) {
   if (tier != Tier::namespaces) return add(filter, SCMP_ACT_ERRNO(EPERM), "tgkill");
   for (int signal = 0; signal < NSIG; ++signal) {
@@ -59,8 +61,9 @@ void add_signals(const Context& filter, Tier tier) {
   }
 }
 
-// Memory that the kernel's account of a process would miss is refused as on a kernel that has none of
-// it: huge pages of a pool, pages sent to swap, pages merged with others' or cut out of shared memory.
+// Memory that the kernel's account of a process would miss is refused as on a kernel that has none
+// of it: huge pages of a pool, pages sent to swap, pages merged with others' or cut out of shared
+// memory.
 void add_memory(const Context& filter) {
   constexpr std::uint64_t kHuge = MAP_HUGETLB;
   add(filter, SCMP_ACT_ALLOW, "mmap", {SCMP_A3(SCMP_CMP_MASKED_EQ, kHuge, 0)});

@@ -9,8 +9,8 @@
 
 namespace assay::sandbox {
 
-// Where the executable's descriptor is placed when it has no path. Beyond what limits on open files let a
-// program reach: once exec has closed it, nothing else can be executed by that number.
+// Where the executable's descriptor is placed when it has no path. Beyond what limits on open files
+// let a program reach: once exec has closed it, nothing else can be executed by that number.
 inline constexpr int kExecDescriptor = 250;
 
 // The program to hand to seccomp(2). Built on first use, then shared.

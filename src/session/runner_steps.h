@@ -28,9 +28,9 @@ class RunnerSteps final : public Steps {
   const std::vector<ChallengeSpec>& specs_;
 };
 
-// What a submission is expected to take: what it took when it was last on the board, or else what the
-// longest answer to its challenge took; longer than any where nobody knows. `source_bytes`: of what must be
-// compiled for it, the implementations that its own tests are tried on.
+// What a submission is expected to take: what it took when it was last on the board, or else what
+// the longest answer to its challenge took; longer than any where nobody knows. `source_bytes`: of
+// what must be compiled for it, the implementations that its own tests are tried on.
 double expected_seconds(const Scoreboard&, const Submission&, std::size_t source_bytes);
 
 }  // namespace assay::session

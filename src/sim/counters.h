@@ -61,9 +61,9 @@ struct Counters {
   std::uint64_t global_atomics = 0, atomic_sectors = 0, atomic_passes = 0, atomic_hot_passes = 0;
 
   // Shared memory: warp instructions, and the passes they need beyond one because several distinct
-  // 4-byte words lie in one of the 32 banks. Accesses of 8 (16) bytes go by half (quarter) warps, of
-  // which each is a pass of its own that is not a replay. Of atomics each lane that goes for a word that
-  // another goes for is a further pass, and a replay.
+  // 4-byte words lie in one of the 32 banks. Accesses of 8 (16) bytes go by half (quarter) warps,
+  // of which each is a pass of its own that is not a replay. Of atomics each lane that goes for a
+  // word that another goes for is a further pass, and a replay.
   std::uint64_t shared_loads = 0, shared_stores = 0, shared_atomics = 0;
   std::uint64_t shared_passes = 0;   // all passes
   std::uint64_t shared_replays = 0;  // those due to conflicts

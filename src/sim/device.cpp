@@ -29,6 +29,7 @@ constexpr std::uint64_t kSharedPerMultiprocessor = 228 << 10, kReservedShared = 
 constexpr std::uint64_t kWorkspaceBytes = 256;
 // Of all kernels that were asked for, functions counted anew for each.
 constexpr std::uint64_t kMaxDecoded = 4'000'000;
+constexpr std::size_t kMaxUndefinedStores = 1000;      // places that are remembered until a read
 constexpr std::uint64_t kMaxConstantBytes = 64 << 10;  // of a module, as ptxas has it
 
 struct LoadedModule {
@@ -40,6 +41,7 @@ struct Kernel {
   const LoadedModule* module = nullptr;
   const ptx::Function* entry = nullptr;
   std::unique_ptr<Program> program;  // decoded when first needed
+  std::string unsupported;           // why it is only an outline
 };
 
 std::uint64_t shared_of(const Program& p, std::uint64_t dynamic) {
@@ -120,11 +122,61 @@ struct Device::State {
   std::uint64_t workspace = 0;
   std::uint64_t processor_deadline = 0;
   std::uint64_t decoded = 0;  // instructions of all programs
+  // Stores of undefined values, of all launches, and what the host read of them.
+  struct UndefinedStore {
+    Finding finding;
+    std::uint64_t begin = 0, end = 0;
+    bool told = false;  // since its last launch
+  };
+  std::vector<UndefinedStore> undefined_stores;
+  std::vector<Finding> read_findings;
 
+  void keep(const GridRun& grid, const std::vector<UndefinedStores>& stores) {
+    for (const UndefinedStores& s : stores) {
+      Finding finding = describe(grid, s.first);
+      const auto known = std::ranges::find_if(undefined_stores, [&](const UndefinedStore& k) {
+        return k.finding.kernel == finding.kernel && k.finding.where == finding.where;
+      });
+      if (known == undefined_stores.end()) {
+        if (undefined_stores.size() < kMaxUndefinedStores)
+          undefined_stores.push_back({std::move(finding), s.begin, s.end});
+        continue;
+      }
+      known->told = false;
+      known->begin = std::min(known->begin, s.begin);
+      known->end = std::max(known->end, s.end);
+    }
+  }
+
+  // The host read undefined bytes of the range: each store that may have left them is told once.
+  void tell_undefined(std::uint64_t from, std::uint64_t bytes) {
+    bool found = false;
+    for (UndefinedStore& s : undefined_stores) {
+      if (s.begin >= from + bytes || from >= s.end) continue;
+      found = true;
+      if (!std::exchange(s.told, true)) read_findings.push_back(s.finding);
+    }
+    if (found) return;
+    Finding finding;
+    finding.kind = FindingKind::uninitialised;
+    finding.kernel = finding.where = "the host";
+    finding.text =
+        fmt::format("reads bytes at {:#x} to {:#x} that nothing has written", from, from + bytes);
+    read_findings.push_back(finding);
+  }
+
+  // Of a kernel that is not supported its outline.
   const Program& program(KernelId id) {
     Kernel& k = kernels.at(id);
     if (k.program) return *k.program;
-    auto program = build_program(k.module->ptx, k.module->variables, *k.entry);
+    std::unique_ptr<Program> program;
+    try {
+      program = build_program(k.module->ptx, k.module->variables, *k.entry);
+    } catch (const Unsupported& u) {
+      k.unsupported = u.what();
+      k.program = outline_program(k.module->ptx, *k.entry);
+      return *k.program;
+    }
     // ptxas puts what exceeds a thread's registers into its local memory.
     constexpr std::uint64_t kRegisters = 255;
     if (4 * (program->info.registers -
@@ -224,7 +276,7 @@ KernelId Device::kernel(ModuleId module, std::string_view name) {
   for (const ptx::Function& f : m.ptx.functions) {
     if (!f.entry || !f.defined || f.name != name) continue;
     const auto id = static_cast<KernelId>(state_->kernels.size());
-    state_->kernels.push_back({&m, &f, nullptr});
+    state_->kernels.push_back({&m, &f, nullptr, {}});
     state_->kernel_ids.emplace(key, id);
     return id;
   }
@@ -269,11 +321,17 @@ bool Device::write(std::uint64_t to, std::span<const std::byte> from) {
   return true;
 }
 
-bool Device::read(std::span<std::byte> to, std::uint64_t from) {
+std::vector<Finding> Device::take_findings() { return std::exchange(state_->read_findings, {}); }
+
+bool Device::read(std::span<std::byte> to, std::uint64_t from, bool strictly) {
   if (to.empty()) return true;
   const std::byte* const data = state_->memory.data(from, to.size());
   if (data == nullptr) return false;
   std::memcpy(to.data(), data, to.size());
+  if (state_->options.check_uninitialised &&
+      state_->memory.holds_undefined(from, to.size(), strictly)) {
+    state_->tell_undefined(from, to.size());
+  }
   return true;
 }
 
@@ -312,6 +370,9 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
                             std::span<const std::byte> params) {
   const DeviceOptions& options = state_->options;
   const Program& program = state_->program(kernel);
+  if (const std::string& why = state_->kernels.at(kernel).unsupported; !why.empty()) {
+    throw Unsupported(why);
+  }
   LaunchResult out;
   if (!valid(program, config) || params.size() < program.info.params_bytes) {
     out.status = LaunchStatus::invalid_configuration;
@@ -347,6 +408,7 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
   GridResult result = run_grid(grid, threads, waiting_blocks(program, config, resident));
   out.counters = result.counters;
   out.output = std::move(result.output);
+  state_->keep(grid, checker.undefined_stores());
   std::vector<RawFinding> findings = checker.findings();
   std::erase_if(findings, [&](const RawFinding& f) { return is_excused(grid, f); });
   if (result.failure) {
@@ -355,6 +417,10 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
     if (!result.failure->recorded) out.findings.push_back(describe(grid, *result.failure));
   }
   for (const RawFinding& f : findings) {
+    if (is_note(f.kind)) {
+      out.notes.push_back(describe(grid, f));
+      continue;
+    }
     out.findings.push_back(describe(grid, f));
     // What ended the launch stands first.
     if (ended_launch(f, result)) {

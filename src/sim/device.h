@@ -73,7 +73,8 @@ struct LaunchResult {
   LaunchStatus status = LaunchStatus::ok;
   Counters counters;
   std::vector<Finding> findings;
-  std::string output;  // of printf, in order of blocks
+  std::vector<Finding> notes;  // worth knowing, and no fault: is_note()
+  std::string output;          // of printf, in order of blocks
 };
 
 struct DeviceOptions {
@@ -100,12 +101,14 @@ class Device {
   Device(Device&&) noexcept;
   Device& operator=(Device&&) noexcept;
 
-  // Parses and places the variables. Throws ptx::ParseError, Unsupported, or TooLarge when constants take more than
-  // 64 KiB or the variables do not fit.
+  // Parses and places the variables. Throws ptx::ParseError, Unsupported, or TooLarge when
+  // constants take more than 64 KiB or the variables do not fit.
   ModuleId load_module(std::string_view ptx);
   // Throws std::out_of_range when the module has no such entry. A kernel is decoded when it is
-  // first asked about or launched, so that a module may hold others that are not supported: info(),
-  // resident_blocks() and launch() throw Unsupported, or TooLarge; launch() also std::bad_alloc.
+  // first asked about or launched: info(), resident_blocks() and launch() throw TooLarge; launch()
+  // also Unsupported and std::bad_alloc. So a module may hold kernels that are not supported, and a
+  // program may ask about them, as long as it does not launch them. What is known of one is then
+  // all but its registers.
   KernelId kernel(ModuleId, std::string_view name);
   const KernelInfo& info(KernelId) const;
   // Throws std::out_of_range when the module has no such variable.
@@ -120,7 +123,12 @@ class Device {
   bool free(std::uint64_t address);
   // False: the range does not lie in one live allocation.
   bool write(std::uint64_t to, std::span<const std::byte> from);
-  bool read(std::span<std::byte> to, std::uint64_t from);
+  // Undefined values that kernels stored there are findings, if they are more than padding may be:
+  // the whole range, or 16 bytes side by side. `strictly`: each that is undefined or was never
+  // written.
+  bool read(std::span<std::byte> to, std::uint64_t from, bool strictly = false);
+  // Of reads since this was last asked.
+  std::vector<Finding> take_findings();
   bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
   bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes);
   std::uint64_t live_bytes() const;

@@ -12,6 +12,7 @@ const char* to_string(FindingKind kind) {
     case FindingKind::uninitialised: return "uninitialised read";
     case FindingKind::shared_race: return "race in shared memory";
     case FindingKind::global_race: return "race in global memory";
+    case FindingKind::equal_stores: return "equal stores";
     case FindingKind::barrier_divergence: return "divergent barrier";
     case FindingKind::deadlock: return "deadlock";
     case FindingKind::warp_sync: return "incomplete warp";
@@ -36,11 +37,14 @@ bool is_fatal(FindingKind kind) {
     case FindingKind::uninitialised:
     case FindingKind::shared_race:
     case FindingKind::global_race:
+    case FindingKind::equal_stores:
     case FindingKind::barrier_divergence:
     case FindingKind::warp_sync: return false;
   }
   return false;
 }
+
+bool is_note(FindingKind kind) { return kind == FindingKind::equal_stores; }
 
 std::string Finding::describe() const {
   const auto& b = thread.block;

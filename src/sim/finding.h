@@ -11,9 +11,10 @@ enum class FindingKind : std::uint8_t {
   out_of_bounds,  // an access outside every allocation of its memory
   misaligned,
   use_after_free,
-  uninitialised,  // a read of global or shared memory that nothing wrote
+  uninitialised,  // a value of global or shared memory that nothing wrote decides something
   shared_race,    // two threads of a block, one of them writing, nothing between that orders them
   global_race,    // likewise two blocks
+  equal_stores,   // a race of stores that all write the same: a note, no fault
   barrier_divergence,  // threads wait at different barriers, or some never arrive
   deadlock,            // no thread can go on
   warp_sync,  // a .sync operation whose mask names lanes that never come, or not the executing one
@@ -45,5 +46,7 @@ struct Finding {
 
 // Whether execution cannot go on after it (the launch ends with an error, as on hardware).
 bool is_fatal(FindingKind);
+// Whether it is worth knowing, and no fault: it fails nothing.
+bool is_note(FindingKind);
 
 }  // namespace assay::sim

@@ -15,6 +15,7 @@ void validate_json(const nlohmann::json& document, std::string_view schema,
                    const std::string& file);
 
 extern const std::string_view kSpecSchema;        // challenges/spec.schema.json
+extern const std::string_view kPublicSchema;      // challenges/public.schema.json
 extern const std::string_view kScoreboardSchema;  // challenges/scoreboard.schema.json
 
 }  // namespace assay

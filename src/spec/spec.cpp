@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "assay/abi.h"
+#include "spec/case_json.h"
 #include "spec/json_schema.h"
+#include "spec/public_cases.h"
 #include "util/files.h"
 #include "util/sha256.h"
 
@@ -34,7 +36,9 @@ std::int32_t status_code(const std::string& name) {
   return codes.at(name);
 }
 
-CaseSpec parse_case(const json& j) {
+}  // namespace
+
+CaseSpec case_from_json(const json& j) {
   CaseSpec c;
   c.name = j.at("name");
   c.group = case_group(j.at("group"));
@@ -45,6 +49,7 @@ CaseSpec parse_case(const json& j) {
   c.expect_status = status_code(j.value("expect_status", "OK"));
   c.deterministic = j.value("deterministic", false);
   c.time_limit_s = j.value("time_limit_s", 5.0);
+  c.failing_allocation = j.value("failing_allocation", 0u);
   c.uncaught_reason = j.value("uncaught_reason", "");
   c.exclusive = j.value("exclusive", false);
   if (const auto pace = j.find("pace"); pace != j.end()) {
@@ -54,7 +59,8 @@ CaseSpec parse_case(const json& j) {
   c.repetitions = j.value("repetitions", c.group == CaseGroup::timed ? 11 : 1);
   c.naive_repetitions = j.value("naive_repetitions", 3);
   c.quick = j.value("quick", false);
-  // What takes long, depends on the time it gets or needs a file runs on the simulator only where the spec says so.
+  // What takes long, depends on the time it gets or needs a file runs on the simulator only where
+  // the spec says so.
   const bool usual = c.group != CaseGroup::timed && !c.exclusive && c.external.empty();
   const json sim = j.value("sim", json(usual));
   c.on_simulator = sim.is_object() || sim.get<bool>();
@@ -65,10 +71,12 @@ CaseSpec parse_case(const json& j) {
   return c;
 }
 
+namespace {
+
 ResourceRule parse_resource(const json& j) {
   const json& cases = j.at("case");
   const json growth = j.value("growth", json::object());
-  return {
+  ResourceRule rule{
       j.at("name"),
       cases.is_array() ? cases.get<std::vector<std::string>>() : std::vector<std::string>{cases},
       j.at("metric"),
@@ -79,6 +87,46 @@ ResourceRule parse_resource(const json& j) {
       j.value("why", ""),
       growth.value("from", ""),
       growth.value("factor", 0.0)};
+  if (const auto sim = j.find("sim"); sim != j.end())
+    rule.on_simulator = {sim->at("full"), sim->at("zero"), sim->at("why")};
+  return rule;
+}
+
+RandomSpace parse_random(const json& j) {
+  RandomSpace space;
+  space.cases = j.value("cases", space.cases);
+  space.weight = j.value("weight", space.weight);
+  space.time_limit_s = j.value("time_limit_s", space.time_limit_s);
+  space.instruction_limit = j.value("instructions", space.instruction_limit);
+  space.base = j.value("base", json::object());
+  for (const json& axis : j.at("axes")) {
+    space.axes.push_back({axis.at("name"), axis.at("choices"), axis.value("usual", 0.0),
+                          axis.value("fuzz", json::array()), axis.value("sim", json::array())});
+  }
+  return space;
+}
+
+// The cases that are drawn, without what is drawn: half of them are edge cases, half traps.
+std::vector<CaseSpec> placeholders(const RandomSpace& space, bool on_simulator) {
+  std::vector<CaseSpec> cases;
+  for (int i = 1; i <= space.cases; ++i) {
+    CaseSpec c;
+    c.name = fmt::format("random_{}", i);
+    c.group = i <= (space.cases + 1) / 2 ? CaseGroup::edge : CaseGroup::trap;
+    c.weight = space.weight;
+    if (c.group == CaseGroup::trap) {
+      c.catches = "what nobody listed: the case is drawn anew in every run";
+      c.uncaught_reason = "it is another one in every run";
+    }
+    c.params = json::object();
+    c.time_limit_s = space.time_limit_s;
+    c.instruction_limit = space.instruction_limit;
+    c.on_simulator = on_simulator;
+    c.repetitions = 1;
+    c.drawn = true;
+    cases.push_back(std::move(c));
+  }
+  return cases;
 }
 
 ChallengeSpec spec_from(const json& j) {
@@ -103,7 +151,12 @@ ChallengeSpec spec_from(const json& j) {
   }
   s.accuracy_full = j.at("accuracy").at("full");
   s.accuracy_zero = j.at("accuracy").at("zero");
-  for (const json& c : j.at("cases")) s.cases.push_back(parse_case(c));
+  for (const json& c : j.at("cases")) s.cases.push_back(case_from_json(c));
+  if (const auto random = j.find("random"); random != j.end()) {
+    s.random = parse_random(*random);
+    for (CaseSpec& c : placeholders(*s.random, random->value("sim", true)))
+      s.cases.push_back(std::move(c));
+  }
   for (const json& r : j.at("resources")) s.resources.push_back(parse_resource(r));
   for (const json& c : j.at("capabilities")) {
     s.capabilities.push_back({c.at("name"), c.at("summary"), c.value("weight", 1.0)});
@@ -135,6 +188,9 @@ void check_consistency(const ChallengeSpec& s, const std::string& file) {
     if (!names.insert(c.name).second) {
       reject(at + "/name", fmt::format("case '{}' exists already", c.name));
     }
+    if (c.name.starts_with(kPublicPrefix)) {
+      reject(at + "/name", fmt::format("'{}' begins like the name of a public case", c.name));
+    }
     if (c.external.empty()) cases.insert(c.name);
     if (c.group == CaseGroup::completeness && !capabilities.contains(c.capability)) {
       reject(at + "/capability", fmt::format("'{}' is not in /capabilities", c.capability));
@@ -159,8 +215,24 @@ void check_consistency(const ChallengeSpec& s, const std::string& file) {
     if (c.repetitions > 1 && c.group != CaseGroup::timed) {
       reject(at + "/repetitions", "only timed cases are repeated");
     }
+    if (c.failing_allocation > 0 && (c.expect_status != ASSAY_OK || !in_correctness(c.group))) {
+      reject(at + "/failing_allocation",
+             "only core, edge and trap cases that expect OK may meet a failing allocation");
+    }
     if (c.group == CaseGroup::trap && c.catches.empty()) {
       reject(at, "a trap case needs 'catches': the mistake that fails here");
+    }
+  }
+  std::set<std::string> axes;
+  for (const Axis& axis : s.random ? s.random->axes : std::vector<Axis>{}) {
+    if (!axes.insert(axis.name).second) {
+      reject("/random/axes", fmt::format("axis '{}' exists already", axis.name));
+    }
+    for (const auto* choices : {&axis.choices, &axis.rare, &axis.simulated}) {
+      for (const json& choice : *choices) {
+        if (choice.is_object() && choice.contains("from") && choice.at("from") > choice.at("to"))
+          reject("/random/axes", fmt::format("axis '{}' has an empty range", axis.name));
+      }
     }
   }
   for (std::size_t i = 0; i < s.resources.size(); ++i) {
@@ -222,14 +294,27 @@ ChallengeSpec spec_for(Device device, const ChallengeSpec& whole) {
   if (device != Device::sim) return spec;
   std::erase_if(spec.cases, [](const CaseSpec& c) { return !c.on_simulator; });
   for (CaseSpec& c : spec.cases) c.params.merge_patch(c.simulator_params);
+  if (spec.random) {
+    for (Axis& axis : spec.random->axes) {
+      if (axis.simulated.empty()) continue;
+      axis.choices = axis.simulated;
+      axis.rare.clear();
+    }
+  }
   const auto is_left = [&](const std::string& name) { return find_case(spec, name) != nullptr; };
   for (ResourceRule& rule : spec.resources) {
+    if (rule.on_simulator) {
+      rule.full = rule.on_simulator->full;
+      rule.zero = rule.on_simulator->zero;
+      rule.why = rule.on_simulator->why;
+    }
     std::erase_if(rule.case_names, [&](const std::string& name) { return !is_left(name); });
   }
   std::erase_if(spec.resources, [&](const ResourceRule& rule) {
     return rule.case_names.empty() || (!rule.growth_case.empty() && !is_left(rule.growth_case));
   });
-  // Dimensions of which nothing is left there leave their points to the others. Tests of a submission's own are C++.
+  // Dimensions of which nothing is left there leave their points to the others. Tests of a
+  // submission's own are C++.
   const auto has = [&](CaseGroup group) {
     return std::ranges::find(spec.cases, group, &CaseSpec::group) != spec.cases.end();
   };

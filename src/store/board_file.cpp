@@ -12,6 +12,7 @@
 #include "spec/json_schema.h"
 #include "store/cell_path.h"
 #include "store/evidence_file.h"
+#include "store/folder_lock.h"
 #include "store/line_file.h"
 
 namespace assay::store {
@@ -124,6 +125,13 @@ void BoardFile::write(const Scoreboard& board) {
   if (&board != &board_) board_ = board;
   read_from_ = identity(board_path(folder_));
   journal_end_ = journal_lines_ = 0;
+}
+
+void describe_models(const fs::path& folder, const std::map<std::string, ModelInfo>& today) {
+  const FolderLock lock(folder);
+  BoardFile file(folder);
+  Scoreboard board = file.board();
+  if (describe(board, today)) file.write(board);
 }
 
 }  // namespace assay::store

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -53,5 +54,9 @@ class BoardFile {
   std::uintmax_t journal_end_ = 0;  // what of the journal is in the board
   std::size_t journal_lines_ = 0;
 };
+
+// describe() on the board of a folder; it is written where that changes it.
+void describe_models(const std::filesystem::path& folder,
+                     const std::map<std::string, ModelInfo>& today);
 
 }  // namespace assay::store

@@ -35,7 +35,7 @@ class Merger {
     Scoreboard board = ours_.board();
     for (const BoardRow* row : preferred_) {
       copy_evidence(*row);
-      board.entries.insert_or_assign(row->key, *row);
+      put(board, described(*row));
       ++count_.replaced;
     }
     ours_.write(board);
@@ -56,12 +56,20 @@ class Merger {
     } else if (is_placed(what)) {
       ++(what == Arrival::added ? count_.added : count_.replaced);
       copy_evidence(row);
-      ours_.append(row);
+      ours_.append(described(row));
     } else if (prefer_ == Prefer::theirs) {
       preferred_.push_back(&row);
     } else {
       ++(what == Arrival::lesser ? count_.lesser : count_.older);
     }
+  }
+
+  // With what their board says about the model.
+  BoardRow described(BoardRow row) const {
+    const auto& models = incoming_.board().models;
+    if (const auto about = models.find(row.key.model); about != models.end())
+      row.about = about->second;
+    return row;
   }
 
   // Evidence of ours would say nothing about their score.

@@ -40,8 +40,8 @@ struct MergeCount {
   std::size_t taken() const { return added + replaced; }
 };
 
-// Takes cells into a results folder with their evidence. Killed or stopped in between, it may simply
-// be done again.
+// Takes cells into a results folder with their evidence. Killed or stopped in between, it may
+// simply be done again.
 MergeCount merge_results(const std::filesystem::path& folder, const IncomingResults&, Prefer);
 
 }  // namespace assay::store

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <string_view>
 
 #include "grade/documents.h"
 #include "grade/evidence.h"
+#include "results/lookup.h"
 #include "spec/json_schema.h"
 #include "store/board_file.h"
 #include "store/cell_path.h"
@@ -26,11 +28,41 @@ bool is_of_today(const std::filesystem::path& path) {
   return begins == start;
 }
 
-}  // namespace
+std::size_t count_of(std::string_view text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string_view::npos; at += part.size())
+    ++count;
+  return count;
+}
 
-std::string migrate(const std::filesystem::path& folder) {
+// Whether cells of the file lack the cases that failed, which boards did not always keep. As this
+// program writes it, each cell begins so, and each list stands on a line of its own.
+bool lacks_failed_cases(const std::filesystem::path& path) {
+  const std::string text = read_file(path);
+  return count_of(text, "\n  {\"cell\": ") > count_of(text, "\n   \"failed\": ");
+}
+
+// Takes what is lacking from the evidence that is there. Of cells without evidence it stays unknown.
+std::size_t complete_failed_cases(const std::filesystem::path& folder) {
+  const FolderLock lock(folder);
+  BoardFile file(folder);
+  Scoreboard board = file.board();
+  std::size_t completed = 0;
+  for (auto& [key, row] : board.entries) {
+    if (row.failed) continue;
+    check_stop();
+    const FoundEvidence found = find_evidence(folder, row.evidence);
+    if (!found.problem.empty()) continue;
+    const std::string name = (folder / row.evidence.path).string();
+    row.failed = failed_cases(parse_evidence(found.text, name).entry.cell);
+    ++completed;
+  }
+  if (completed > 0) file.write(board);
+  return completed;
+}
+
+std::string migrate_schema_1(const std::filesystem::path& folder) {
   const std::filesystem::path path = board_path(folder);
-  if (!std::filesystem::exists(path)) return "";
   const auto document = [&] { return parse_json(read_file(path), path.string()); };
   if (is_of_today(path) || schema_of(document()) != 1) return "";
   const FolderLock lock(folder);
@@ -46,6 +78,19 @@ std::string migrate(const std::filesystem::path& folder) {
   return fmt::format(
       "{} was of schema 1: rewritten as schema {}, the evidence of its {} cells now lies in {}\n",
       path.string(), Scoreboard::kSchema, entries.size(), (folder / "cells").string());
+}
+
+}  // namespace
+
+std::string migrate(const std::filesystem::path& folder) {
+  const std::filesystem::path path = board_path(folder);
+  if (!std::filesystem::exists(path)) return "";
+  std::string done = migrate_schema_1(folder);
+  if (!done.empty() || !is_of_today(path) || !lacks_failed_cases(path)) return done;
+  const std::size_t completed = complete_failed_cases(folder);
+  if (completed == 0) return "";
+  return fmt::format("{}: took the failed cases of {} cells from their evidence\n", path.string(),
+                     completed);
 }
 
 }  // namespace assay::store

@@ -13,8 +13,11 @@
 #include <iterator>
 #include <optional>
 
+#include "results/entrant_json.h"
+#include "spec/json_schema.h"
 #include "util/fd.h"
 #include "util/files.h"
+#include "util/plain_file.h"
 #include "util/sha256.h"
 #include "util/text.h"
 
@@ -22,11 +25,12 @@ namespace assay {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::size_t kFileLimit = 4u << 20;
-constexpr std::size_t kFileCount = 64;
 constexpr std::size_t kNameLimit = 256;  // more than a file system takes
 constexpr std::array kSourceEndings{".cpp", ".cc", ".cu", ".cuh", ".h", ".hpp", ".inl"};
-constexpr std::array kIgnoredEndings{".md", ".txt"};
+constexpr std::array kNotes{".md", ".txt"};
+// Code that nobody could read or compile here.
+constexpr std::array kPrebuilt{".so",  ".o",     ".a",      ".obj", ".lib",
+                               ".dll", ".cubin", ".fatbin", ".ptx"};
 constexpr std::array kOnlyCpp{".cpp", ".cc"};
 constexpr std::array kOnlyCuda{".cu", ".cuh"};
 
@@ -36,46 +40,26 @@ bool has_ending(const std::string& name, const Endings& endings) {
                      [&](const char* e) { return name.ends_with(e); });
 }
 
-// Why a file of this name may not be there, "" if it may.
-std::string objection_to_name(const std::string& name) {
-  if (name.front() == '-' || name.front() == '@' || name.front() == '.') {
-    return fmt::format("names may not start with '{}'", name.front());
-  }
-  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
-  });
-  if (!plain) return "names consist of letters, digits, '_', '-' and '.'";
-  if (!has_ending(name, kSourceEndings) && !has_ending(name, kIgnoredEndings)) {
-    return "only .cpp, .cc, .cu, .cuh, .h, .hpp, .inl, .md and .txt files may be submitted";
-  }
-  return {};
+// The interface is the harness's own, whatever lies in the folder.
+constexpr char kInterface[] = "abi.h";
+
+// What the build script that is handed out leaves.
+constexpr char kBuilt[] = "submission.so";
+// What is known of an attempt, and what was received: see intake/attempt.h.
+constexpr char kRecord[] = "attempt.json", kOriginal[] = "original";
+
+// Whether a file of this name would be read, or must not be there at all.
+bool concerns_the_answer(const std::string& name) {
+  return is_source_name(name) || (has_ending(name, kPrebuilt) && name != kBuilt);
 }
 
-struct Contents {
-  std::string text, objection;
-};
-
-// Reads a plain file of the folder without following links.
-Contents read_plain_file(int folder, const std::string& name) {
-  const Fd fd(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!fd) {
-    if (errno == ELOOP) return {"", "is a symbolic link"};
-    return {"", fmt::format("cannot be read: {}", std::strerror(errno))};
+// Whether it is worth a word that such a file is ignored: notes, what was handed out and what was
+// put there with the answer are not.
+bool is_told(const std::string& name) {
+  for (const char* expected : {kInterface, kBuilt, kRecord, kOriginal}) {
+    if (name == expected) return false;
   }
-  struct stat info {};
-  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {"", "is not a regular file"};
-  if (info.st_nlink > 1) return {"", "is a hard link to another file"};
-  if (static_cast<std::size_t>(info.st_size) > kFileLimit) return {"", "is larger than 4 MiB"};
-  Contents contents;
-  contents.text.resize(kFileLimit);
-  std::size_t size = 0;
-  ssize_t n;
-  while ((n = ::read(fd.get(), contents.text.data() + size, kFileLimit - size)) > 0) {
-    size += static_cast<std::size_t>(n);
-  }
-  if (n < 0) return {"", fmt::format("cannot be read: {}", std::strerror(errno))};
-  contents.text.resize(size);
-  return contents;
+  return !has_ending(name, kNotes);
 }
 
 std::vector<std::string> names_in(const fs::path& folder) {
@@ -101,7 +85,8 @@ bool is_attempt(const fs::path& folder, const std::string& name) {
   return is_number(name) && is_real_directory(folder / name);
 }
 
-// The attempts in a challenge folder: its own files, "", and its numbered sub-folders in numeric order.
+// The attempts in a challenge folder: its own files, "", and its numbered sub-folders in numeric
+// order.
 std::vector<std::string> attempts_in(const fs::path& folder) {
   std::vector<std::string> attempts;
   bool own_files = false;
@@ -117,9 +102,12 @@ std::vector<std::string> attempts_in(const fs::path& folder) {
 
 // The files of a folder, or why it is rejected.
 struct Folder {
-  std::vector<std::string> names;
-  std::vector<SourceFile> sources;  // by name
+  std::vector<std::string> names;    // of what concerns the answer
+  std::vector<std::string> ignored;  // of the rest, but for notes
+  std::vector<SourceFile> sources;   // by name
   std::string test_source, rejected;
+  AttemptRecord record;
+  std::string record_fault;
 
   bool has(const char* name) const { return std::ranges::find(names, name) != names.end(); }
   void reject(const std::string& name, const std::string& why) {
@@ -127,6 +115,40 @@ struct Folder {
     sources.clear();
   }
 };
+
+// The line on which the document names that key, 0 where it does not.
+std::ptrdiff_t line_naming(const std::string& text, const std::string& key) {
+  const std::size_t at = text.find('"' + key + '"');
+  if (key.empty() || at == std::string::npos) return 0;
+  return std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1;
+}
+
+// Reads a file of facts about who answered; what is wrong with it goes into `fault`.
+template <class Facts>
+Facts read_facts(int folder, const char* name, const fs::path& path, std::string& fault,
+                 Facts (*from_json)(const nlohmann::json&)) {
+  constexpr const char* kRemedy = "mend it as challenges/entrant.schema.json describes it";
+  const PlainFile file = read_plain_file(folder, name, kLargestSource);
+  if (!file.objection.empty()) {
+    fault = fmt::format("{} {}: {}", path.string(), file.objection, kRemedy);
+    return {};
+  }
+  try {
+    return from_json(parse_json(file.contents, path.string()));
+  } catch (const FactError& e) {
+    const auto line = line_naming(file.contents, e.key());
+    fault = fmt::format("{}{}: {}: {}", path.string(), line > 0 ? fmt::format(":{}", line) : "",
+                        e.what(), kRemedy);
+  } catch (const Error& e) {
+    fault = fmt::format("{}: {}", e.what(), kRemedy);
+  }
+  return {};
+}
+
+void read_record(int fd, const fs::path& directory, Folder& folder) {
+  folder.record = read_facts<AttemptRecord>(fd, kRecord, directory / kRecord, folder.record_fault,
+                                            &attempt_record_from);
+}
 
 // Of `attempt`; those that lie beside the challenge's own files are no part of "".
 Folder read_folder(const fs::path& directory, const std::string& attempt) {
@@ -137,30 +159,34 @@ Folder read_folder(const fs::path& directory, const std::string& attempt) {
     return folder;
   }
   folder.names = names_in(directory);
+  if (folder.has(kRecord)) read_record(fd.get(), directory, folder);
   if (attempt.empty()) {
     std::erase_if(folder.names,
                   [&](const std::string& name) { return is_attempt(directory, name); });
   }
-  if (folder.names.size() > kFileCount) {
-    folder.reject(directory.filename(), "more than 64 files");
+  for (const std::string& name : folder.names) {
+    if (!concerns_the_answer(name) && is_told(name)) folder.ignored.push_back(name);
+  }
+  std::erase_if(folder.names, [](const std::string& name) { return !concerns_the_answer(name); });
+  if (folder.names.size() > kMostSources) {
+    folder.reject(directory.filename(), "more than 64 source files");
     return folder;
   }
   for (const std::string& name : folder.names) {
     std::string objection = objection_to_name(name);
-    Contents contents;
+    PlainFile contents;
     if (objection.empty()) {
-      contents = read_plain_file(fd.get(), name);
+      contents = read_plain_file(fd.get(), name, kLargestSource);
       objection = contents.objection;
     }
     if (!objection.empty()) {
       folder.reject(name, objection);
       return folder;
     }
-    if (has_ending(name, kIgnoredEndings)) continue;
     if (name == "test.cpp") {
-      folder.test_source = std::move(contents.text);
+      folder.test_source = std::move(contents.contents);
     } else {
-      folder.sources.push_back({name, std::move(contents.text)});
+      folder.sources.push_back({name, std::move(contents.contents)});
     }
   }
   if (folder.sources.empty())
@@ -172,6 +198,9 @@ Submission submission_of(const Folder& folder, Language language) {
   Submission s;
   s.language = language;
   s.rejected = folder.rejected;
+  s.ignored = folder.ignored;
+  s.record = folder.record;
+  s.record_fault = folder.record_fault;
   if (language == Language::cpp) s.test_source = folder.test_source;
   const auto belongs = [&](const SourceFile& f) {
     return language == Language::cpp ? !has_ending(f.name, kOnlyCuda)
@@ -190,6 +219,32 @@ const char* main_file(Language language) {
   return language == Language::cpp ? "submission.cpp" : "submission.cu";
 }
 
+bool is_source_name(const std::string& name) {
+  return name != kInterface && has_ending(name, kSourceEndings);
+}
+
+std::string objection_to_name(const std::string& name) {
+  if (name.empty()) return "names may not be empty";
+  if (name.front() == '-' || name.front() == '@' || name.front() == '.') {
+    return fmt::format("names may not start with '{}'", name.front());
+  }
+  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+  });
+  if (!plain) return "names consist of letters, digits, '_', '-' and '.'";
+  if (has_ending(name, kPrebuilt)) return "answers are sources: nothing is built beforehand";
+  return {};
+}
+
+std::string objection_to_model(const std::string& name) {
+  if (name.empty()) return "it is empty";
+  if (name.size() >= kNameLimit) return "it is too long for the name of a folder";
+  if (name.front() == '.') return "a folder whose name starts with '.' is no model's";
+  if (name.find('/') != std::string::npos) return "it is the name of a folder, without '/'";
+  if (printable(name, 1, kNameLimit) != name) return "it is not plain text";
+  return {};
+}
+
 std::vector<Submission> read_submissions(const fs::path& directory, const std::string& model,
                                          const std::string& challenge, const std::string& attempt) {
   Folder folder = read_folder(directory, attempt);
@@ -197,18 +252,48 @@ std::vector<Submission> read_submissions(const fs::path& directory, const std::s
   for (const Language language : {Language::cpp, Language::cuda}) {
     if (folder.has(main_file(language))) found.push_back(submission_of(folder, language));
   }
+  if (found.empty() && folder.names.empty() && !folder.record.no_answer.empty()) {
+    folder.rejected.clear();
+    found.push_back(
+        submission_of(folder, folder.record.language == "cuda" ? Language::cuda : Language::cpp));
+    found.back().no_answer = folder.record.no_answer;
+  }
   if (found.empty()) {
     folder.sources.clear();
     if (folder.rejected.empty()) folder.rejected = "submission.cpp or submission.cu is missing";
     found.push_back(submission_of(folder, Language::cpp));
   }
   for (Submission& s : found) {
+    if (s.no_answer.empty()) s.record.no_answer.clear();  // there is one, whatever is said
     s.model = model;
     s.challenge = challenge;
     s.attempt = attempt;
     s.directory = directory;
   }
   return found;
+}
+
+Submission read_source_file(const fs::path& file, const std::string& challenge) {
+  const std::string name = file.filename();
+  const bool cuda = name.ends_with(".cu");
+  if (!cuda && !has_ending(name, kOnlyCpp)) {
+    throw Error(fmt::format("{}: an answer is a folder, or a file that ends in .cpp, .cc or .cu",
+                            printable(file.string(), 1, kNameLimit)));
+  }
+  Submission s;
+  s.challenge = challenge;
+  s.directory = file.parent_path();
+  s.language = cuda ? Language::cuda : Language::cpp;
+  const fs::path folder = s.directory.empty() ? fs::path(".") : s.directory;
+  const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) fail_with_errno("open", folder);
+  PlainFile file_read = read_plain_file(fd.get(), name, kLargestSource);
+  if (file_read.objection.empty()) {
+    s.sources.push_back({main_file(s.language), std::move(file_read.contents)});
+  } else {
+    s.rejected = fmt::format("{}: {}", printable(name, 1), file_read.objection);
+  }
+  return s;
 }
 
 std::vector<Submission> find_submissions(const fs::path& root,
@@ -222,6 +307,9 @@ std::vector<Submission> find_submissions(const fs::path& root,
                                      root.string(), shown));
       continue;
     }
+    std::string misdescribed;
+    read_model_info(root, model, misdescribed);
+    if (!misdescribed.empty()) warnings.push_back(misdescribed);
     std::size_t answered = 0;
     for (const std::string& challenge : names_in(root / model)) {
       const fs::path folder = root / model / challenge;
@@ -233,9 +321,15 @@ std::vector<Submission> find_submissions(const fs::path& root,
       }
       ++answered;
       for (const std::string& attempt : attempts_in(folder)) {
-        std::ranges::move(read_submissions(attempt.empty() ? folder : folder / attempt, model,
-                                           challenge, attempt),
-                          std::back_inserter(found));
+        std::vector<Submission> answers = read_submissions(
+            attempt.empty() ? folder : folder / attempt, model, challenge, attempt);
+        if (const auto& ignored = answers.front().ignored; !ignored.empty()) {
+          warnings.push_back(fmt::format("{}: not part of the answer: {}",
+                                         answers.front().directory.string(), some_of(ignored)));
+        }
+        if (const std::string& fault = answers.front().record_fault; !fault.empty())
+          warnings.push_back(fault);
+        std::ranges::move(answers, std::back_inserter(found));
       }
     }
     if (answered == 0) {
@@ -247,13 +341,33 @@ std::vector<Submission> find_submissions(const fs::path& root,
   return found;
 }
 
+ModelInfo read_model_info(const fs::path& root, const std::string& model, std::string& fault) {
+  constexpr const char* kModelFile = "model.json";
+  const fs::path folder = root / model;
+  const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info {};
+  if (!fd || ::fstatat(fd.get(), kModelFile, &info, AT_SYMLINK_NOFOLLOW) != 0) return {};
+  return read_facts<ModelInfo>(fd.get(), kModelFile, folder / kModelFile, fault, &model_info_from);
+}
+
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 4, kLength = 60;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) {
+    if (i > 0) text += ", ";
+    text += printable(names[i], 1, kLength);
+  }
+  if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
+  return text;
+}
+
 std::string source_hash(const Submission& submission) {
   std::string text;
   for (const SourceFile& file : submission.sources) {
     text += fmt::format("{} {}\n", file.name, file.contents.size()) + file.contents;
   }
   text += fmt::format("test.cpp {}\n", submission.test_source.size()) + submission.test_source;
-  return sha256_hex(text + submission.rejected);
+  return sha256_hex(text + submission.rejected + submission.no_answer);
 }
 
 }  // namespace assay

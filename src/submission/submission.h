@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assay/device.h"
+#include "assay/entrant.h"
 
 namespace assay {
 
@@ -20,34 +21,65 @@ enum class Language : std::uint8_t { cpp, cuda };
 
 const char* main_file(Language);  // "submission.cpp"
 
+inline constexpr std::size_t kLargestSource = 4u << 20, kMostSources = 64;
+
+// Whether a file of this name is a part of an answer: .cpp .cc .cu .cuh .h .hpp .inl, but for
+// abi.h, which is the harness's own.
+bool is_source_name(const std::string& name);
+// Why a file of an answer may not have this name, "" if it may.
+std::string objection_to_name(const std::string& name);
+// Why results could not hold a model of this name, "" if they can. It is the name of a folder.
+std::string objection_to_model(const std::string& name);
+
 struct Submission {
   std::string model, challenge, attempt;  // attempt "" when the folder is not numbered
   std::filesystem::path directory;
-  // The main file first, then the others by name: of CUDA every .cu, .cuh and header, of C++ all but .cu and .cuh.
-  // Empty when `rejected` says why.
+  // The main file first, then the others by name: of CUDA every .cu, .cuh and header, of C++ all
+  // but .cu and .cuh. Empty when `rejected` says why.
   std::vector<SourceFile> sources;
   std::string test_source;  // contents of test.cpp, the submission's own tests; "" when absent
   std::string rejected;     // a file that may not be there, by name and reason; the build's verdict
+  std::string no_answer;    // why there are no sources: the attempt was made and gave no answer
+  // What else lies in the folder (logs, notes, scripts, folders), by name: not part of the answer,
+  // never opened, and of no influence on its grade.
+  std::vector<std::string> ignored;
   Language language = Language::cpp;
+  AttemptRecord record;      // of attempt.json, in the folder
+  std::string record_fault;  // what is wrong with it; then it says nothing
 
   // What the cell is measured on.
   Device device() const { return language == Language::cpp ? Device::cpu : Device::sim; }
 };
 
-// Reads every file of the folder: only plain regular files (opened without following links), names
-// of letters, digits, '_', '-' and '.', not starting with '-', '.' or '@', endings .cpp .cc .cu .cuh .h
-// .hpp .inl .md .txt (the last two are ignored). Anything else sets `rejected`, never throws. At least
-// one submission, C++ before CUDA.
+// Reads the sources of the folder: what ends in .cpp .cc .cu .cuh .h .hpp or .inl. They must be
+// plain regular files (opened without following links) with names of letters, digits, '_', '-' and
+// '.', not starting with '-', '.' or '@'. One that is not sets `rejected`, and so does code that
+// was built before (.so, .o, .a ...); never throws. Everything else is ignored. At least one
+// submission, C++ before CUDA. Without sources an attempt.json may say that there is no answer.
 std::vector<Submission> read_submissions(const std::filesystem::path& directory,
                                          const std::string& model, const std::string& challenge,
                                          const std::string& attempt);
 
-// Every submission below `root` for the given challenges, sorted by (model, challenge, attempt, language).
-// A model folder without any known challenge is reported in `warnings`, as is a challenge folder
-// whose name is unknown ("did you mean ..."), and a model whose name files of results cannot hold.
+// One source file as the whole answer: what ends in .cu is submission.cu, in .cpp or .cc
+// submission.cpp, whatever it is called; nothing beside it is read. The same rules as of a folder's
+// files set `rejected`. Throws Error when its name has none of these endings.
+Submission read_source_file(const std::filesystem::path& file, const std::string& challenge);
+
+// Every submission below `root` for the given challenges, sorted by (model, challenge, attempt,
+// language). A model folder without any known challenge is reported in `warnings`, as is a
+// challenge folder whose name is unknown ("did you mean ..."), a model whose name files of results
+// cannot hold, what is no part of an answer, and what is wrong with a model.json or attempt.json.
 std::vector<Submission> find_submissions(const std::filesystem::path& root,
                                          const std::vector<std::string>& challenges,
                                          std::vector<std::string>& warnings);
+
+// What submissions/<model>/model.json says, nothing where there is none. `fault` tells what is wrong
+// with it, by file, line and remedy; then it says nothing: a slip there must not cost a run.
+ModelInfo read_model_info(const std::filesystem::path& root, const std::string& model,
+                          std::string& fault);
+
+// "a, b, c, d and 12 more": names of files, made printable.
+std::string some_of(const std::vector<std::string>& names);
 
 // SHA-256 over names and contents of the sources.
 std::string source_hash(const Submission&);

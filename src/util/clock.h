@@ -1,12 +1,18 @@
-// The time of day, for people to read. Durations are std::chrono::steady_clock's affair.
+// The time of day, for people to read, and a clock for durations.
 #pragma once
 
+#include <ctime>
 #include <string>
 
 namespace assay {
 
-// UTC in the form of strftime(3). Goes on evenly whatever becomes of the system's clock while the
-// process runs: it is read once, and what has passed since is added.
+// The time of day goes on evenly whatever becomes of the system's clock while the process runs: it is
+// read once, and what has passed since is added.
+std::time_t seconds_since_1970();
+// UTC in the form of strftime(3).
 std::string utc_now(const char* format = "%Y-%m-%dT%H:%M:%SZ");
+
+// Seconds of a clock that never jumps, from a beginning that means nothing; of all processes alike.
+double steady_seconds();
 
 }  // namespace assay

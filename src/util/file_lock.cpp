@@ -25,7 +25,8 @@ bool is_still_there(const Fd& fd, const fs::path& path) {
 
 // No descriptor when it is not to wait and somebody else holds the lock.
 Fd lock(const fs::path& path, bool wait) {
-  // Asked for again and again rather than waited for: who is asked to stop shall not wait for others.
+  // Asked for again and again rather than waited for: who is asked to stop shall not wait for
+  // others.
   constexpr std::chrono::milliseconds kPause{5};
   for (;;) {
     Fd fd(::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0644));

@@ -23,4 +23,8 @@ std::string sha256_hex(std::string_view bytes) {
   return hex;
 }
 
+std::uint64_t sha256_word(std::string_view bytes) {
+  return std::stoull(sha256_hex(bytes).substr(0, 16), nullptr, 16);
+}
+
 }  // namespace assay

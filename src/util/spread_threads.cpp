@@ -2,11 +2,11 @@
 //
 // Some kernels start a thread on the core of its creator and leave it there for milliseconds while
 // another core idles, by chance: on a virtual machine with two cores and Linux 6.18 every second
-// 7 ms call with two threads took 14 ms. Times must not hang on that, whoever wrote the code. A creator
-// that sleeps until the new thread runs leaves it the core, if they share one, and is itself woken
-// where a core is idle: kernels look for one whenever they wake a thread. Should the other core have
-// been busy for that moment, with whoever started the call, the creator naps and is woken again. Neither
-// chooses a core, which a sandboxed program may not.
+// 7 ms call with two threads took 14 ms. Times must not hang on that, whoever wrote the code. A
+// creator that sleeps until the new thread runs leaves it the core, if they share one, and is
+// itself woken where a core is idle: kernels look for one whenever they wake a thread. Should the
+// other core have been busy for that moment, with whoever started the call, the creator naps and is
+// woken again. Neither chooses a core, which a sandboxed program may not.
 #include <dlfcn.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -52,7 +52,8 @@ void* start(void* p) {
     ~Leave() { --alive; }  // also when the thread is cancelled or calls pthread_exit
   } leave;
   s->core.store(std::max(::sched_getcpu(), 0));
-  // The creator may be gone with `s` by now; then nobody waits at its address, or somebody looks again.
+  // The creator may be gone with `s` by now; then nobody waits at its address, or somebody looks
+  // again.
   futex(s->core, FUTEX_WAKE, 1);
   return run(argument);
 }

@@ -18,13 +18,15 @@ namespace {
 
 constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
 
-// All that the handler reads is set before it is installed.
-std::atomic<int> g_signal{0};
-std::atomic<std::int64_t> g_asked_ms{0};
+// The first request: when it came, in milliseconds, times kSignalRange, plus its signal. One value,
+// since a second thread may be in the handler at the same moment and must not see half of it.
+constexpr std::int64_t kSignalRange = 128;
+std::atomic<std::int64_t> g_request{0};
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+
+// All else that the handler reads is set before it is installed.
 int g_fd = -1;
 pid_t g_owner = -1;
-static_assert(std::atomic<int>::is_always_lock_free &&
-              std::atomic<std::int64_t>::is_always_lock_free);
 
 std::int64_t now_ms() {
   timespec t{};
@@ -38,13 +40,12 @@ void say(const char* text) { (void)!::write(STDERR_FILENO, text, std::strlen(tex
 void on_signal(int signal) {
   if (::getpid() != g_owner) return;
   const int saved = errno;
-  int none = 0;
-  if (g_signal.compare_exchange_strong(none, signal)) {
-    g_asked_ms = now_ms();
+  std::int64_t first = 0;
+  if (g_request.compare_exchange_strong(first, now_ms() * kSignalRange + signal)) {
     const std::uint64_t one = 1;
     (void)!::write(g_fd, &one, sizeof one);
     say("\nassay: stopping; once more ends it at once\n");
-  } else if (now_ms() - g_asked_ms >= kSameRequest.count()) {
+  } else if (now_ms() - first / kSignalRange >= kSameRequest.count()) {
     ::_exit(128 + signal);
   }
   errno = saved;
@@ -76,16 +77,16 @@ void restore_stop_signals() {
   }
 }
 
-int stop_signal() noexcept { return g_signal; }
+int stop_signal() noexcept { return static_cast<int>(g_request % kSignalRange); }
 
 void check_stop() {
-  if (g_signal != 0) throw Stopped();
+  if (stop_signal() != 0) throw Stopped();
 }
 
 int stop_fd() noexcept { return g_fd; }
 
 const char* stop_signal_name() noexcept {
-  switch (g_signal) {
+  switch (stop_signal()) {
     case SIGINT: return "SIGINT";
     case SIGTERM: return "SIGTERM";
     case SIGHUP: return "SIGHUP";

@@ -1,41 +1,45 @@
-// The simulated GPU of a submission that is graded: a process of its own between harness and worker.
+// The simulated GPU of a submission that is graded: a process of its own between harness and
+// worker.
 //
 //   harness ──private channel──> device process ──link──> worker (submission, CUDA runtime)
 //
-// Why a process. The host code of a submission shares the worker's address space with everything there, so a
-// simulator in the worker would keep device memory, counters and findings where the code that they judge can write
-// them. Here they live in sim::Device behind a process boundary. The worker holds addresses, which it cannot read or
-// write through, and asks for copies and launches; kernels are interpreted, access by access, so they reach the
-// memory of the device and nothing else.
+// Why a process. The host code of a submission shares the worker's address space with everything
+// there, so a simulator in the worker would keep device memory, counters and findings where the
+// code that they judge can write them. Here they live in sim::Device behind a process boundary. The
+// worker holds addresses, which it cannot read or write through, and asks for copies and launches;
+// kernels are interpreted, access by access, so they reach the memory of the device and nothing
+// else.
 //
 // Who believes whom.
-//   - The device believes nothing that comes over the link: a message is read once, sizes are bounded, addresses and
-//     identifiers are checked by sim::Device, text is copied before it is parsed. Worse than a refusal cannot
-//     follow from a message; should the process die of one all the same, that is the submission's fault.
-//   - The device executes hostile PTX, so it is sandboxed exactly as the worker is, and the harness reads its reports
-//     as it reads the worker's: once, bounded. Unlike the worker's they count.
-//   - The device listens to the worker only from `start` to `stop`, that is while a phase of a case runs and the clock
-//     of the worker's host time with it. A call that was left waiting is served in the next phase and counted there.
-//     What the kernels of a phase do is therefore counted in that phase, and inputs of a phase reach the device
-//     memory with its start.
-//   - Outputs leave device memory with `collect`, after the last phase: into the device arena, which the worker does
-//     not map. The inputs of device memory never lie in memory of the worker's either, so host code cannot compute
-//     with them but by copies, which are counted.
+//   - The device believes nothing that comes over the link: a message is read once, sizes are
+//     bounded, addresses and identifiers are checked by sim::Device, text is copied before it is
+//     parsed. Worse than a refusal cannot follow from a message; should the process die of one all
+//     the same, that is the submission's fault.
+//   - The device executes hostile PTX, so it is sandboxed exactly as the worker is, and the harness
+//     reads its reports as it reads the worker's: once, bounded. Unlike the worker's they count.
+//   - The device listens to the worker only from `start` to `stop`, that is while a phase of a case
+//     runs and the clock of the worker's host time with it. A call that was left waiting is served
+//     in the next phase and counted there. What the kernels of a phase do is therefore counted in
+//     that phase, and inputs of a phase reach the device memory with its start.
+//   - Outputs leave device memory with `collect`, after the last phase: into the device arena,
+//     which the worker does not map. The inputs of device memory never lie in memory of the
+//     worker's either, so host code cannot compute with them but by copies, which are counted.
 //
-// Private channel: Control, a page-aligned shared memory of harness and device, and a line (run/channel.h). One order
-// at a time: harness fills Control, sends a byte, waits for one. The device arena holds the contents of buffers.
+// Private channel: Control, a page-aligned shared memory of harness and device, and a line
+// (run/channel.h). One order at a time: harness fills Control, sends a byte, waits for one. The
+// device arena holds the contents of buffers.
 //
-//   place     buffers[]: frees those of the last case, allocates these, writes their contents from the arena (inputs of
-//             later phases are zeros then); answers with addresses
-//   start     phase: writes the inputs of the phase if it is not the first, resets the report, listens to the worker.
-//             kLoading while the submission is loaded
+//   place     buffers[]: frees those of the last case, allocates these, writes their contents from
+//             the arena (inputs of later phases are zeros then); answers with addresses
+//   start     phase: writes the inputs of the phase if it is not the first, resets the report,
+//             listens to the worker. kLoading while the submission is loaded
 //   stop      stops listening; `report` says what happened since start
 //   write     a callback's bulk from the arena to device memory
 //   collect   outputs back into the arena; says which input a kernel wrote to
 //
-// Link: LinkPage and a window for payloads behind it, shared by device and worker, and a line. The worker writes a
-// call and its payload, sends a byte, and waits for one. The device does not wait for a worker that leaves answers
-// unread. Larger payloads than the window travel in pieces.
+// Link: LinkPage and a window for payloads behind it, shared by device and worker, and a line. The
+// worker writes a call and its payload, sends a byte, and waits for one. The device does not wait
+// for a worker that leaves answers unread. Larger payloads than the window travel in pieces.
 #pragma once
 
 #include <atomic>
@@ -45,15 +49,17 @@
 
 namespace assay::device {
 
-// --- the private channel ---------------------------------------------------------------------------------------------
+// --- the private channel
+// ---------------------------------------------------------------------------------------------
 
-// File descriptors of the device process. 0 is unreadable, 1 and 2 are a pipe drained by the harness.
+// File descriptors of the device process. 0 is unreadable, 1 and 2 are a pipe drained by the
+// harness.
 inline constexpr int kControlFd = 3, kArenaFd = 4, kOrderFd = 5, kLinkFd = 6, kCallFd = 7;
 
-// Processor time that the device may use from start to stop for a phase with this limit of instructions: several times
-// what honest kernels take. Then it refuses further work, as at the limit itself; kGraceSeconds later, or when an order
-// takes longer than kOrderSeconds, it ends with the status kOutOfTime. By its own clock, so that other programs on the
-// machine fail nobody.
+// Processor time that the device may use from start to stop for a phase with this limit of
+// instructions: several times what honest kernels take. Then it refuses further work, as at the
+// limit itself; kGraceSeconds later, or when an order takes longer than kOrderSeconds, it ends with
+// the status kOutOfTime. By its own clock, so that other programs on the machine fail nobody.
 constexpr double allowance_seconds(std::uint64_t instruction_limit) {
   return 5 + 40e-9 * static_cast<double>(instruction_limit);
 }
@@ -73,7 +79,8 @@ struct Buffer {
   std::uint64_t address = 0;  // answer
 };
 
-// sim::Counters of plain numbers, in the order of its members: std::bit_cast makes one of the other.
+// sim::Counters of plain numbers, in the order of its members: std::bit_cast makes one of the
+// other.
 struct CounterWords {
   std::uint64_t word[74] = {};
 };
@@ -81,16 +88,16 @@ struct CounterWords {
 // What happened from start to stop. Text ends with a NUL within its array.
 struct Report {
   CounterWords counters;
-  // By the runtime's copies and fills: bytes from host to device, parameters of launches included, back, and moved
-  // within the device, where a copy reads and writes; and how many there were, of which one between host and device
-  // counts once for every kWindowBytes.
+  // By the runtime's copies and fills: bytes from host to device, parameters of launches included,
+  // back, and moved within the device, where a copy reads and writes; and how many there were, of
+  // which one between host and device counts once for every kWindowBytes.
   std::uint64_t to_device_bytes = 0, to_host_bytes = 0, within_bytes = 0, transfers = 0;
   std::uint64_t peak_bytes = 0;  // of global memory, without the placed buffers
   std::uint64_t findings = 0;    // places with a finding
   std::uint32_t over_limit = 0;  // the instruction limit was reached
   char first_finding[2048] = {};
-  char unsupported[512] = {};  // what the simulator lacks, "" if nothing was missing
-  char invalid_ptx[512] = {};  // a module that is not PTX, and why
+  char unsupported[2048] = {};  // what the simulator lacks, "" if nothing was missing
+  char invalid_ptx[512] = {};   // a module that is not PTX, and why
 };
 
 struct Control {
@@ -106,15 +113,18 @@ struct Control {
   std::uint32_t ok = 0;       // 0: no room (place), not device memory (write)
   std::int32_t changed = -1;  // collect: an input that was written to, and where
   std::uint64_t changed_at = 0;
-  Report report;  // stop
+  char undefined[2048] = {};  // collect: an output with values that nothing has written, "" if none
+  Report report;              // stop
 
-  // Monotonic time of the calls served for the worker, in ns; busy_since is 0 while none is. The harness subtracts it
-  // from the worker's wall clock, so that the speed of the simulator fails nobody.
+  // Monotonic time of the calls served for the worker, in ns; busy_since is 0 while none is. The
+  // harness subtracts it from the worker's wall clock, so that the speed of the simulator fails
+  // nobody.
   std::atomic<std::uint64_t> busy_ns{0}, busy_since{0};
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-// --- the link --------------------------------------------------------------------------------------------------------
+// --- the link
+// -------------------------------------------------------------------------------------------------
 
 inline constexpr std::size_t kWindowOffset = 4096, kWindowBytes = std::size_t{4} << 20,
                              kLinkBytes = kWindowOffset + kWindowBytes;
@@ -160,7 +170,8 @@ struct Answer {
   std::uint64_t payload = 0;
 };
 
-// The payload of kernel's answer begins with it; name_bytes of the name and `params` pairs {bytes, offset} follow.
+// The payload of kernel's answer begins with it; name_bytes of the name and `params` pairs {bytes,
+// offset} follow.
 struct KernelWire {
   std::uint32_t name_bytes = 0, params = 0, params_bytes = 0, static_shared_bytes = 0,
                 local_bytes = 0, registers = 0, max_threads = 0;

@@ -4,9 +4,10 @@
 //   input    written by the harness only (sealed against the worker): header, descriptors, inputs.
 //   output   written by both: outputs, inouts, callback payloads.
 //
-// Requests and replies are bytes on a line, one each: a socket pair of which harness and worker hold one
-// end, so that neither can write what it is to receive; see run/worker_process.h for the protocol. A worker
-// whose submission is in CUDA has besides them a link to a device process: wire/device.h.
+// Requests and replies are bytes on a line, one each: a socket pair of which harness and worker
+// hold one end, so that neither can write what it is to receive; see run/worker_process.h for the
+// protocol. A worker whose submission is in CUDA has besides them a link to a device process:
+// wire/device.h.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,9 @@
 
 namespace assay::wire {
 
-// File descriptors of the worker. 0 is unreadable, 1 and 2 are drained by the harness. Those of memory
-// are closed before the submission is loaded: through them it could keep bytes that nobody counts.
+// File descriptors of the worker. 0 is unreadable, 1 and 2 are drained by the harness. Those of
+// memory are closed before the submission is loaded: through them it could keep bytes that nobody
+// counts.
 inline constexpr int kControlFd = 3, kInputFd = 4, kOutputFd = 5, kLineFd = 6;
 // Of CUDA workers: the link's memory and its line, and another for the log of the CUDA runtime.
 inline constexpr int kLinkFd = 7, kCallFd = 8, kLogFd = 9;
@@ -54,7 +56,9 @@ struct Header {
   std::uint64_t callback_response_offset = 0;  // in the input memfd
   std::int32_t callback_status = 0;            // the answer to the latest callback
   std::int32_t callback_bulk_written = 0;      // whether its bulk stands at the address asked for
+  std::uint64_t guard_blocks = 0;              // whether red zones lie around blocks of ctx->alloc
   std::uint64_t scratch_capacity = 0;          // of ctx->alloc, bytes
+  std::uint64_t failing_allocation = 0;        // the how manieth of the case gives NULL, 0: none
   std::uint32_t required_symbols = 0, optional_symbols = 0;  // required first
   char symbols[kMaxSymbols][kMaxSymbolLength] = {};
 };
@@ -64,9 +68,13 @@ enum class Reply : std::uint32_t { none, done, callback, load_failed };
 // The control page.
 struct Control {
   Reply reply = Reply::none;
-  std::int32_t status = 0;         // of the submission's call
-  std::uint64_t scratch_peak = 0;  // ctx->alloc, bytes
-  std::uint64_t answered = 0;      // Header::request as it was when the worker took it up
+  std::int32_t status = 0;          // of the submission's call
+  std::uint64_t scratch_peak = 0;   // ctx->alloc, bytes
+  std::uint64_t allocations = 0;    // asked of ctx->alloc since the case began
+  std::int64_t kept_blocks = 0;     // of ctx->alloc: by how many the call left more behind
+  std::uint64_t overrun_side = 0;   // of such a block: 0 none, 1 written before it, 2 beyond it
+  std::uint64_t overrun_bytes = 0;  // what had been asked for it
+  std::uint64_t answered = 0;       // Header::request as it was when the worker took it up
   std::uint32_t callback_kind = 0;
   std::uint32_t callback_request_bytes = 0, callback_response_bytes = 0;
   std::uint32_t callback_bulk_bytes = 0;    // behind the response

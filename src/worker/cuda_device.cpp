@@ -21,7 +21,8 @@ namespace cuda = sim::cuda;
 
 constexpr std::size_t kAlignment = 256;  // of cudaMalloc
 
-// Blocks by the address that was handed out; where it was aligned further it is not the allocation's own.
+// Blocks by the address that was handed out; where it was aligned further it is not the
+// allocation's own.
 struct Blocks {
   std::mutex mutex;
   std::map<void*, void*> allocation;
@@ -34,7 +35,8 @@ Blocks& blocks() {
 
 }  // namespace
 
-// The link's memory is resident from the start, so that it does not count as memory of the submission.
+// The link's memory is resident from the start, so that it does not count as memory of the
+// submission.
 std::int32_t attach_device() {
   void* link = ::mmap(nullptr, device::kLinkBytes, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_POPULATE, wire::kLinkFd, 0);

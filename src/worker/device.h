@@ -1,5 +1,5 @@
-// The device that a worker's submission runs on, chosen when the worker is linked: none (no_device.cpp), or a simulated
-// GPU in another process (cuda_device.cpp).
+// The device that a worker's submission runs on, chosen when the worker is linked: none
+// (no_device.cpp), or a simulated GPU in another process (cuda_device.cpp).
 #pragma once
 
 #include <cstddef>

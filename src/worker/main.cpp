@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -41,21 +42,31 @@ Mapping map_descriptor(int fd, int protection) {
   return {static_cast<std::byte*>(p), static_cast<std::size_t>(info.st_size)};
 }
 
-// Not at ctx->priv, where a submission would find it first. It may find it all the same: what stands there
-// is never believed alone.
+// Not at ctx->priv, where a submission would find it first. It may find it all the same: what
+// stands there is never believed alone.
 Scratch* scratch = nullptr;
 
+// Of the case: how often memory was asked for, and which of these requests is refused (0: none).
+std::atomic<std::uint64_t> allocations{0}, refused{0};
+// Blocks handed out and not yet given back.
+std::atomic<std::int64_t> live_blocks{0};
+
 void* scratch_alloc(assay_ctx*, std::size_t bytes, std::size_t align, int space) {
-  if (space == 1) return device_allocate(bytes, align);
-  return space == 0 ? scratch->allocate(bytes, align) : nullptr;
+  if (++allocations == refused) return nullptr;
+  void* p = nullptr;
+  if (space == 1) p = device_allocate(bytes, align);
+  if (space == 0) p = scratch->allocate(bytes, align);
+  if (p != nullptr) ++live_blocks;
+  return p;
 }
 
 void scratch_free(assay_ctx*, void* p) {
+  if (p != nullptr) --live_blocks;
   if (!device_release(p)) scratch->release(p);
 }
 
-// Maps all that can be read of the libraries and of this program now, so that what of it is used later is
-// no growth of the submission's.
+// Maps all that can be read of the libraries and of this program now, so that what of it is used
+// later is no growth of the submission's.
 int map_readable(dl_phdr_info* object, std::size_t, void*) {
   constexpr std::uintptr_t kPage = 4096;
   for (int i = 0; i < object->dlpi_phnum; ++i) {
@@ -207,16 +218,28 @@ class Worker final : public Call {
     if (header().case_id != case_id_) {
       case_id_ = header().case_id;
       state_ = nullptr;
+      allocations = 0;
     }
+    refused = header().failing_allocation;
+    const std::int64_t before = live_blocks;
     ctx_.nthreads = header().nthreads;
+    scratch_.guard(header().guard_blocks != 0);
     scratch_.reset_peak();
     reset_processor_state();
     const std::int32_t status = adapter_(*this);
     control().status = status;
     control().scratch_peak = scratch_.peak();
+    control().allocations = allocations;
+    control().kept_blocks = live_blocks - before;
+    const auto overrun =
+        header().guard_blocks != 0 ? scratch_.take_overrun() : std::optional<Scratch::Overrun>();
+    control().overrun_side = !overrun ? 0 : overrun->beyond_end ? 2 : 1;
+    control().overrun_bytes = overrun ? overrun->bytes : 0;
   }
 
   void self_test() {
+    refused = 0;
+    scratch_.guard(false);
     const auto test = reinterpret_cast<int (*)(assay_ctx*)>(symbol("assay_self_test"));
     control().status = test != nullptr ? test(&ctx_) : ASSAY_ENOTSUP;
     std::fflush(nullptr);  // what the tests say of their verdict is shown

@@ -55,7 +55,8 @@ constexpr Action kActions[] = {
      [](const char*) {
        return can_send(SIGTSTP) || can_send(SIGTTIN) || can_send(SIGTTOU) || can_send(SIGSTOP);
      }},
-    // The kernel reads an int of the register: whatever stands above it must not deceive the filter.
+    // The kernel reads an int of the register: whatever stands above it must not deceive the
+    // filter.
     {"continue_by_a_long_number",
      [](const char*) { return can_send(SIGCONT | (std::uint64_t{1} << 32)); }},
     {"wait_on_shared",

@@ -4,8 +4,18 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace assay::worker {
+namespace {
+
+// What a red zone holds: it differs from place to place, so that no fill of a submission's own
+// leaves it as it was.
+std::byte painted(std::size_t at) {
+  return static_cast<std::byte>((at + 1) * 0x9e3779b97f4a7c15ull >> 56);
+}
+
+}  // namespace
 
 Scratch::Scratch(std::size_t capacity)
     : base_(static_cast<std::byte*>(::mmap(nullptr, capacity, PROT_READ | PROT_WRITE,
@@ -22,37 +32,64 @@ void* Scratch::allocate(std::size_t bytes, std::size_t align) {
   const std::lock_guard lock(mutex_);
   align = std::max<std::size_t>(align, 64);
   if (bytes > capacity_ || align > capacity_) return nullptr;
+  const std::size_t zone = guarding_ ? kRedZone : 0;
   const std::size_t size = std::max<std::size_t>(bytes, 1);
-  std::size_t begin = 0;
+  const auto place_after = [&](std::size_t end) { return (end + zone + align - 1) & ~(align - 1); };
+  std::size_t data = place_after(0);
   auto next = blocks_.begin();
   for (; next != blocks_.end(); ++next) {
-    if (begin + size <= next->begin) break;
-    begin = (next->end + align - 1) & ~(align - 1);
+    if (data + size + zone <= next->begin_with_zone()) break;
+    data = place_after(next->end_with_zone());
   }
-  if (begin + size > capacity_) return nullptr;
-  blocks_.insert(next, {begin, begin + size, bytes});
-  high_water_ = std::max(high_water_, begin + size);
+  if (data + size + zone > capacity_) return nullptr;
+  const Block block{data, data + size, bytes, zone};
+  blocks_.insert(next, block);
+  paint(block);
+  high_water_ = std::max(high_water_, block.end_with_zone());
   live_ += bytes;
   peak_ = std::max(peak_, live_);
-  return base_ + begin;
+  return base_ + data;
 }
 
 void Scratch::release(void* p) {
   const std::lock_guard lock(mutex_);
   const auto at = static_cast<std::size_t>(static_cast<std::byte*>(p) - base_);
   const auto block =
-      std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& b) { return b.begin == at; });
+      std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& b) { return b.data == at; });
   if (p == nullptr || block == blocks_.end()) return;
+  inspect(*block);
   live_ -= block->requested;
   blocks_.erase(block);
+}
+
+void Scratch::paint(const Block& block) {
+  for (std::size_t i = 0; i < block.zone; ++i) {
+    base_[block.data - 1 - i] = painted(block.data - 1 - i);
+    base_[block.end + i] = painted(block.end + i);
+  }
+}
+
+void Scratch::inspect(const Block& block) {
+  for (std::size_t i = 0; i < block.zone && !overrun_; ++i) {
+    for (const std::size_t at : {block.data - 1 - i, block.end + i}) {
+      if (base_[at] != painted(at)) overrun_ = {block.requested, at >= block.end};
+    }
+  }
+}
+
+std::optional<Scratch::Overrun> Scratch::take_overrun() {
+  const std::lock_guard lock(mutex_);
+  for (const Block& block : blocks_) inspect(block);
+  if (overrun_) std::ranges::for_each(blocks_, [&](const Block& block) { paint(block); });
+  return std::exchange(overrun_, std::nullopt);
 }
 
 void Scratch::poison() {
   const std::lock_guard lock(mutex_);
   std::size_t begin = 0;
   for (const Block& block : blocks_) {
-    std::memset(base_ + begin, 0xff, block.begin - begin);
-    begin = block.end;
+    std::memset(base_ + begin, 0xff, block.begin_with_zone() - begin);
+    begin = block.end_with_zone();
   }
   if (begin < high_water_) std::memset(base_ + begin, 0xff, high_water_ - begin);
 }

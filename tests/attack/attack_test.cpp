@@ -30,8 +30,13 @@ ChallengeSpec a_spec(const std::string& name) {
                 a_case("memory", CaseGroup::resource), a_case("slow_clock", CaseGroup::timed),
                 a_case("clock", CaseGroup::timed, true)};
   spec.resources = {
-      {.name = "scratch", .case_names = {"memory"}, .metric = "bytes"},
-      {.name = "growth", .case_names = {"memory"}, .metric = "bytes", .growth_case = "large"}};
+      {.name = "scratch", .case_names = {"memory"}, .metric = "bytes", .unit = "", .why = ""},
+      {.name = "growth",
+       .case_names = {"memory"},
+       .metric = "bytes",
+       .unit = "",
+       .why = "",
+       .growth_case = "large"}};
   return spec;
 }
 

@@ -124,6 +124,23 @@ TEST(Complaint, MoreThanHalfAPointIsOne) {
   EXPECT_THAT(complaint(expecting({kHonest}), o), HasSubstr("0.6 points more"));
 }
 
+TEST(IsOnlyGain, WhereNothingElseIsWrong) {
+  Observation o = seen(kHonest);
+  o.gain = Gain{1, {0.9, 1.1}, {0.9, 1.1}};
+  EXPECT_FALSE(is_only_gain(expecting({kHonest}), o));
+  o.points_gained = 3;
+  EXPECT_TRUE(is_only_gain(expecting({kHonest}), o));
+  o.points_gained.reset();
+  o.gain = Gain{1.5, {1.2, 1.8}, {0.9, 1.1}};
+  EXPECT_TRUE(is_only_gain(expecting({kHonest}), o));
+  o.left_behind = {"file /tmp/x"};
+  EXPECT_FALSE(is_only_gain(expecting({kHonest}), o));
+  // Points that no clock gave.
+  Observation memory = seen(kHonest);
+  memory.points_gained = 3;
+  EXPECT_FALSE(is_only_gain(expecting({kHonest}), memory));
+}
+
 TEST(GainOf, IsThePairedRatioOfRoundsThatAllTook) {
   const auto gain = gain_of(rounds({1, 2, 1, 2}), rounds({2, 4, 2, 4}), rounds({2, 4, 2, 4, 9}));
   ASSERT_TRUE(gain);

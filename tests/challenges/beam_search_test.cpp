@@ -232,8 +232,8 @@ TEST(BeamServer, RefusesWhatNoSearchMayAsk) {
   EXPECT_EQ(c.server()->serve(7, request, response), ASSAY_EINVAL);
 }
 
-// Bytes at random behind counts of every size: each request is answered at once, and none is honoured
-// that was not well formed.
+// Bytes at random behind counts of every size: each request is answered at once, and none is
+// honoured that was not well formed.
 TEST(BeamServer, SurvivesRandomRequests) {
   Random random(3);
   std::vector<std::byte> request, response;

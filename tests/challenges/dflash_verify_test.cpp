@@ -413,8 +413,8 @@ TEST(DflashServer, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(c.check().pass);
 }
 
-// Bytes at random behind counts of every size: each request is answered at once, and none is honoured
-// that was not well formed.
+// Bytes at random behind counts of every size: each request is answered at once, and none is
+// honoured that was not well formed.
 TEST(DflashServer, SurvivesRandomRequests) {
   Random random(3);
   std::vector<std::byte> request, response;

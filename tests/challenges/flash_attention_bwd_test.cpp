@@ -1,5 +1,6 @@
-// The reference's gradients against central differences of full-matrix attention in long double, which share no code
-// with it, against identities, the baselines, the examples, and outputs that must be rejected.
+// The reference's gradients against central differences of full-matrix attention in long double,
+// which share no code with it, against identities, the baselines, the examples, and outputs that
+// must be rejected.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,10 +20,12 @@ const ChallengeUnderTest& subject() {
   return loaded;
 }
 
-// --- the witness -----------------------------------------------------------------------------------
+// --- the witness
+// -----------------------------------------------------------------------------------
 
-// The inputs of a case as long doubles in the caller's layout, and the scalar whose gradient the reference claims:
-// L = sum over queries of dout . o (+ dlse lse), from the definition of attention.
+// The inputs of a case as long doubles in the caller's layout, and the scalar whose gradient the
+// reference claims: L = sum over queries of dout . o (+ dlse lse), from the definition of
+// attention.
 class Witness {
  public:
   explicit Witness(const Filled& f)
@@ -262,7 +265,8 @@ TEST(FlashAttentionBackward, OutputAndLseAreThoseOfTheInputs) {
   EXPECT_NEAR(static_cast<double>(f.buffer(kLse).as<float>()[2 * p.Nq + 5]), std::log(sum), 1e-6);
 }
 
-// --- the baselines, the examples, rejected outputs -------------------------------------------------
+// --- the baselines, the examples, rejected outputs
+// -------------------------------------------------
 
 TEST(FlashAttentionBackward, BaselinesPassEveryCaseThatIsNotTimed) {
   testing::expect_passes(subject(), "naive.cpp", 2);
@@ -283,7 +287,8 @@ TEST(FlashAttentionBackward, EveryBufferIsPlanned) {
   testing::expect_every_handle_planned(subject(), kHandles);
 }
 
-// What a case with its own forward pass expects of it is what the same inputs without one are given.
+// What a case with its own forward pass expects of it is what the same inputs without one are
+// given.
 TEST(FlashAttentionBackward, ChainedCasesJudgeTheForwardPass) {
   const Filled f(subject(), "chained_rows_without_keys", 5);
   const auto& reference = f.reference_as<BackwardReference>();

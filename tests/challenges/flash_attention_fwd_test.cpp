@@ -1,5 +1,5 @@
-// The reference against full-matrix attention in long double that shares no code with it, against closed forms, the
-// baselines, the examples, and outputs that must be rejected.
+// The reference against full-matrix attention in long double that shares no code with it, against
+// closed forms, the baselines, the examples, and outputs that must be rejected.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,8 @@ const ChallengeUnderTest& subject() {
   return loaded;
 }
 
-// --- the witness -----------------------------------------------------------------------------------
+// --- the witness
+// -----------------------------------------------------------------------------------
 
 struct WitnessRow {
   std::vector<long double> o;
@@ -31,7 +32,8 @@ long double value(const fa_params& p, const BufferView& view, std::int64_t at) {
   return static_cast<long double>(p.dtype == ASSAY_BF16 ? bf16_to_float(h) : f16_to_float(h));
 }
 
-// e4m3 by its definition: (-1)^s 2^(e - 7) (1 + f / 8), or 2^-6 f / 8 where e is 0; all ones are NaN.
+// e4m3 by its definition: (-1)^s 2^(e - 7) (1 + f / 8), or 2^-6 f / 8 where e is 0; all ones are
+// NaN.
 long double e4m3_value(int x) {
   const int e = x / 8 % 16, f = x % 8;
   if (x % 128 == 127) return std::numeric_limits<long double>::quiet_NaN();
@@ -48,7 +50,8 @@ long double e4m3(std::uint8_t x) {
   return table[x];
 }
 
-// The definition, one query at a time: all scores first, then their exponentials, then the mean of values.
+// The definition, one query at a time: all scores first, then their exponentials, then the mean of
+// values.
 WitnessRow witness(const CaseSpec& c, BufferViews buffers, std::int64_t b, std::int64_t h,
                    std::int64_t i) {
   const attention::Problem problem = attention::problem_of(c);
@@ -190,7 +193,8 @@ TEST(FlashAttentionForward, ZeroQueriesGiveMeans) {
   }
 }
 
-// Sequences do not touch each other: position 33 asks with NaN, keys 60 .. are seen by what follows in their sequence.
+// Sequences do not touch each other: position 33 asks with NaN, keys 60 .. are seen by what follows
+// in their sequence.
 TEST(FlashAttentionForward, NanStaysInItsSequence) {
   const Filled f(subject(), "varlen_nan", 5);
   const std::int64_t offset[] = {0, 30, 70};
@@ -206,7 +210,8 @@ TEST(FlashAttentionForward, NanStaysInItsSequence) {
   EXPECT_EQ(rows, 2 * 90);
 }
 
-// The code of every value is the value's, halfway cases go to the even one, and what is too large saturates.
+// The code of every value is the value's, halfway cases go to the even one, and what is too large
+// saturates.
 TEST(FlashAttentionForward, E4m3IsTheFormat) {
   for (int x = 0; x < 256; ++x) {
     const auto byte = static_cast<std::uint8_t>(x);
@@ -229,7 +234,8 @@ TEST(FlashAttentionForward, E4m3IsTheFormat) {
   EXPECT_EQ(attention::float_to_e4m3(NAN) & 0x7f, 0x7f);
 }
 
-// Weights rounded to e4m3, as fp8 tensor cores read them, pass; a scale of v that is off by 15 % does not.
+// Weights rounded to e4m3, as fp8 tensor cores read them, pass; a scale of v that is off by 15 %
+// does not.
 TEST(FlashAttentionForward, Fp8AllowsRoundedWeightsAndNoMore) {
   for (const char* name : {"fp8_causal", "fp8_not_causal"}) {
     for (const double off : {1.0, 1.15}) {
@@ -240,8 +246,8 @@ TEST(FlashAttentionForward, Fp8AllowsRoundedWeightsAndNoMore) {
           const std::int64_t i = t.first + r, kv = t.h / (p.Hq / p.Hkv);
           f.buffer(kLse).as<float>()[(t.b * p.Hq + t.h) * p.Nq + i] =
               static_cast<float>(t.lse[static_cast<std::size_t>(r)]);
-          std::vector<float>
-              weights;  // relative to the row's lse, not to its maximum: another rounding than the reference's
+          // Relative to the row's lse, not to its maximum: another rounding than the reference's.
+          std::vector<float> weights;
           for (std::int64_t j = 0; j < t.keys[static_cast<std::size_t>(r)]; ++j) {
             long double s = 0;
             for (std::int64_t d = 0; d < p.D; ++d) {
@@ -306,7 +312,8 @@ TEST(FlashAttentionForward, SampledTilesFollowFromTheSecret) {
   EXPECT_GE(f.plan().buffers[kSecret].phase, f.plan().phases) << "revealed to the worker";
 }
 
-// --- the baselines, the examples, rejected outputs -------------------------------------------------
+// --- the baselines, the examples, rejected outputs
+// -------------------------------------------------
 
 TEST(FlashAttentionForward, BaselinesPassEveryCaseThatIsNotTimed) {
   testing::expect_passes(subject(), "naive.cpp", 2);

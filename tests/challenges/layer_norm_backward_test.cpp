@@ -1,5 +1,5 @@
-// The reference against central differences of a forward pass written here, the baselines, the examples,
-// and outputs that must be rejected.
+// The reference against central differences of a forward pass written here, the baselines, the
+// examples, and outputs that must be rejected.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -56,6 +56,16 @@ class NinthChallenge(unittest.TestCase):
         for example in (TREE / "challenges" / CHALLENGE / "examples").glob("*.cpp"):
             self.assertIn(example.stem, shown)
 
+    def test_its_public_cases_are_checked(self):
+        answer = self.folder / "answer.cpp"
+        answer.write_text(NAIVE)
+        shown = self.assay("check", answer, "--cache", self.folder / "cache")
+        self.assertIn(f"{CHALLENGE} in C++ (it has vector_sum()): all 6 public cases are right", shown)
+
+    def test_what_it_draws_finds_nothing_in_its_own_implementations(self):
+        shown = self.assay("fuzz", CHALLENGE, "--seconds", "2", "--cache", self.folder / "cache")
+        self.assertRegex(shown, r"naive +\d+ +\d+ +0 +0 +0\n")
+
     def test_answers_to_it_are_graded(self):
         answers = {"right": NAIVE, "wrong": NAIVE.replace("i < p->n;", "i < p->n / 8 * 8;")}
         self.assertNotEqual(*answers.values())
@@ -73,10 +83,11 @@ class NinthChallenge(unittest.TestCase):
             score[model] = {d["name"]: d["points"] for d in entry["score"]["dimensions"]}
             cases = json.loads((results / entry["evidence"]["path"]).read_text())["cell"]["cases"]
             failed[model] = [c["name"] for c in cases if c["verdict"] != "OK"]
-        self.assertEqual(failed, {"right": [], "wrong": ["tail"]})
-        # One of two traps: half of their 40 % of 65 points.
+        drawn = [f"random_{i}" for i in range(1, 5)]
+        self.assertEqual(failed, {"right": [], "wrong": ["tail", *drawn]})
+        # Of four traps one passes, of four edge cases two: a quarter of 40 % and half of 20 % of 65 points.
         self.assertAlmostEqual(score["right"]["correctness"], 65)
-        self.assertAlmostEqual(score["wrong"]["correctness"], 52)
+        self.assertAlmostEqual(score["wrong"]["correctness"], 39)
         self.assertEqual(score["right"]["accuracy"], 5)
 
 

@@ -20,7 +20,8 @@ using ::testing::StartsWith;
 
 constexpr const char* kClear = "\r\033[K";
 
-// --- in a pipe --------------------------------------------------------------------------------------
+// --- in a pipe
+// --------------------------------------------------------------------------------------
 
 class Pipe : public ::testing::Test {
  protected:
@@ -71,7 +72,8 @@ TEST_F(Pipe, TheLastLinesAreNotLost) {
   EXPECT_EQ(text_.last(), "[1/3] a done\n");
 }
 
-// --- on a terminal ----------------------------------------------------------------------------------
+// --- on a terminal
+// ----------------------------------------------------------------------------------
 
 TEST(Terminal, TheStatusIsRewrittenWithTheTime) {
   ProgressText text(3, true, 80, 100);
@@ -98,7 +100,8 @@ TEST(Terminal, NothingOfTheStatusIsLeftAtTheEnd) {
   EXPECT_EQ(text.last(), kClear);
 }
 
-// --- the writer -------------------------------------------------------------------------------------
+// --- the writer
+// -------------------------------------------------------------------------------------
 
 struct Written {
   std::mutex mutex;

@@ -65,7 +65,7 @@ class Run:
 
 
 class Case(unittest.TestCase):
-    compiler, release = GCC_AS_NVCC, "13.0"
+    compiler, release, timeout = GCC_AS_NVCC, "13.0", 120
 
     @classmethod
     def setUpClass(cls):
@@ -88,7 +88,7 @@ class Case(unittest.TestCase):
     def sim(self, *args):
         env = dict(os.environ, PATH=f"{self.bin}:{os.environ['PATH']}", TMPDIR=str(self.folder))
         done = subprocess.run([ASSAY, "--root", ROOT, "sim", *map(str, args)], capture_output=True, text=True,
-                              timeout=120, env=env)
+                              timeout=self.timeout, env=env)
         run = Run(done)
         run.description = f"{args}\nstatus {run.status}\n{run.out}\n{run.err}"
         return run
@@ -269,6 +269,14 @@ class Cuda(Case):
             self.skipTest("this toolkit comes without CUB and libcu++")
         self.assertRun(run, 0, "good\n" * 5)
 
+    def test_what_is_not_supported_is_refused_when_it_is_launched(self):
+        run = self.sim("--arch", "sm_90", PROGRAMS / "lazy.cu")
+        self.assertRun(run, 0, "cudaSuccess 32 6 64 104\n")
+        run = self.sim("--arch", "sm_90", PROGRAMS / "lazy.cu", "--", "launch")
+        self.assertRun(run, 2, "cudaSuccess 32 6 64 104\ncudaErrorNotSupported\n")
+        self.assertIn("barrier.cluster.arrive.aligned is not supported, in kernel void later<3>(float*) (lazy.cu:",
+                      run.err)
+
     def test_several_files_with_kernels_of_one_name(self):
         run = self.sim(PROGRAMS / "two_files.cu", PROGRAMS / "two_files_kernel.cu")
         self.assertRun(run, 0, "42 100\n")
@@ -312,6 +320,17 @@ class Cuda(Case):
         self.assertIn(f"faults.cu:{self.line_of('slots[63 -')}", run.err)
         run = self.sim("--no-races", PROGRAMS / "faults.cu", "--", "race")
         self.assertRun(run, 0)
+
+    def test_what_nothing_has_written_decides(self):
+        line = self.line_of("if (p[threadIdx.x] > 3)")
+        finding = self.fault("undefined", "cudaSuccess", "uninitialised read", f"faults.cu:{line}")
+        self.assertIn("decides where to go on", finding["text"])
+
+    def test_equal_stores_are_a_note(self):
+        run = self.sim(PROGRAMS / "faults.cu", "--", "equal")
+        self.assertRun(run, 0, "cudaSuccess cudaSuccess cudaSuccess\n")
+        self.assertIn("note: ", run.err)
+        self.assertIn("no findings", run.err)
 
     def test_a_host_dereference_dies_by_sigsegv(self):
         run = self.sim(PROGRAMS / "faults.cu", "--", "host")

@@ -35,9 +35,29 @@ CalledBy = collections.namedtuple("CalledBy", "script")
 RUN_SCRIPT = "cd $ROOT && scripts/run.sh --quick -m textbook -c layer_norm_backward --device cpu --results $TMP/run"
 ONE_EXAMPLE = "build/assay selftest --challenge layer_norm_backward --example wrong_eps_outside_root"
 
+# Two blocks, of which one defines what is asked for.
+ANSWER = ("{ printf '```sh\\nmake\\n```\\n```cpp\\n'; cat submissions/textbook/kv_cache/submission.cpp; "
+          "printf '```\\n'; } >answer.md && ")
+
+def asked(arguments):
+    """`assay ask` of the server in tests/ask/, one cheap task."""
+    return Run(f"python3 tests/ask/server.py build/assay ask --url {{url}} --model tiny --submissions $TMP/asked "
+               f"-c layer_norm_backward {arguments}")
+
+
+def solved(agent, arguments):
+    """The documented command line, with an agent of that name that writes and does nothing else; one task."""
+    return Run(f"mkdir -p $TMP/bin && printf '#!/bin/sh\\necho \"// $*\" >>submission.cpp\\n' >$TMP/bin/{agent} && "
+               f"chmod +x $TMP/bin/{agent} && PATH=$TMP/bin:$PATH build/assay solve --as {agent} "
+               f"--submissions $TMP/solved -c layer_norm_backward {arguments} && "
+               f"grep '^// -' $TMP/solved/{agent}/layer_norm_backward/1/submission.cpp || "
+               f"grep '^// exec' $TMP/solved/{agent}/layer_norm_backward/1/submission.cpp")
+
+
 COMMANDS = {
     "CONTRIBUTING.md": {
         "scripts/test.sh": CalledBy(".ci/run"),
+        "scripts/test.sh --browser": CalledBy(".ci/run"),
         "scripts/check.sh": Run("bash -n scripts/check.sh"),
         "scripts/check.sh --all": Run("bash -n scripts/check.sh"),
         "scripts/fuzz.sh 120": Run("scripts/fuzz.sh --list | grep ptx_parser"),
@@ -49,17 +69,43 @@ COMMANDS = {
     "README.md": {
         "scripts/run.sh": Run(RUN_SCRIPT, slow=True),
         "scripts/test.sh": CalledBy(".ci/run"),
-        "scripts/run.sh --quick": Run(RUN_SCRIPT, slow=True),
-        "scripts/run.sh --model textbook": Run(RUN_SCRIPT, slow=True),
+        "scripts/run.sh --model textbook --quick": Run(RUN_SCRIPT, slow=True),
         "build/assay show flawed layer_norm_backward": Run(),
+        "build/assay prompt kv_cache --language cuda > task.md": Run(),
+        "build/assay deploy my-model --challenge kv_cache": Run(
+            "build/assay deploy my-model --challenge kv_cache --into $TMP/tasks"),
+        "build/assay add my-model kv_cache answer.md": Run(
+            ANSWER + "build/assay add my-model kv_cache answer.md --submissions $TMP/added"),
+        "build/assay check submissions/textbook/kv_cache --device cpu": Run(),
     },
     "docs/adding-a-challenge.md": {
         "cmake -S . -B build -G Ninja && ninja -C build assay": Target("assay"),
         "build/assay list challenges": Run(),
+        "build/assay prompt layer_norm_backward": Run(),
         "build/assay selftest --challenge layer_norm_backward": Run(ONE_EXAMPLE),
         "build/assay selftest --challenge layer_norm_backward --every-case": Run(ONE_EXAMPLE + " --every-case"),
+        "build/assay check submissions/textbook/layer_norm_backward": Run(
+            "build/assay check submissions/textbook/layer_norm_backward --device cpu"),
+        "build/assay fuzz layer_norm_backward --seconds 60": Run(
+            "build/assay fuzz layer_norm_backward --seconds 2 --device cpu"),
         "build/assay run --model textbook --challenge layer_norm_backward --quick --results /tmp/board": Run(
             "build/assay run -m textbook -c layer_norm_backward --device cpu --quick --results $TMP/board"),
+    },
+    "docs/comparing.md": {
+        "build/assay compare tuned textbook": Run(),
+        "build/assay compare tuned textbook flawed --device cpu": Run(),
+        "build/assay compare tuned textbook --solved 'score>=80' -k 1,4 -p 0.5,1": Run(),
+        "build/assay diff HEAD": Run("build/assay diff $ROOT/results results"),
+        "build/assay report": Run(
+            "build/assay report --results results --analysis $TMP/analysis --rankings $TMP/RANKINGS.md"),
+        "build/assay diff HEAD --least 0.5 --json": Run(
+            "build/assay diff $ROOT/results results --least 0.5 --json | python3 -m json.tool"),
+        "build/assay import results/published/llm_programming_tests.json --dry-run": Run(),
+        "build/assay export csv --table cells -o cells.csv": Run(
+            "build/assay export csv --table cells -o $TMP/cells.csv"),
+        "build/assay export jsonl --table timings --model tuned": Run(),
+        "build/assay export harbor --into tasks --package assay_0.1.0_amd64.deb": Run(
+            "touch $TMP/assay.deb && build/assay export harbor --into $TMP/harbor --package $TMP/assay.deb"),
     },
     "docs/faults.md": {
         "scripts/fuzz.sh 600": Run("scripts/fuzz.sh --list | grep text"),
@@ -70,6 +116,21 @@ COMMANDS = {
         "build/assay list --json": Run("build/assay list --json | python3 -m json.tool"),
         "build/assay doctor --json": Run(status=(0, 1)),
         "build/assay report --check": Run(),
+        "build/assay add my-model kv_cache answer.md": Run(
+            ANSWER + "build/assay add my-model kv_cache answer.md --submissions $TMP/added"),
+        "build/assay add my-model kv_cache answer.md --block 2 --dry-run": Run(
+            ANSWER + "build/assay add my-model kv_cache answer.md --block 2 --dry-run"),
+        "build/assay add my-agent kv_cache /tmp/tasks/my-agent/kv_cache": Run(
+            "build/assay deploy my-agent --challenge kv_cache --into $TMP/worked && "
+            "build/assay add my-agent kv_cache $TMP/worked/my-agent/kv_cache --submissions $TMP/added"),
+        "build/assay check submissions/textbook/layer_norm_backward --device cpu --json": Run(
+            "build/assay check submissions/textbook/layer_norm_backward --device cpu --json | python3 -m json.tool"),
+        "build/assay grade submissions/textbook/layer_norm_backward --device cpu --seed 7 --json": Run(
+            "build/assay grade submissions/textbook/layer_norm_backward --device cpu --seed 7 --quick --json "
+            "| python3 -m json.tool"),
+        "build/assay grade answer.cu -c kv_cache --stages build,correct,findings,time --json": Run(
+            "build/assay grade submissions/textbook/layer_norm_backward/submission.cpp --quick --json "
+            "--stages build,correct,findings,time | python3 -m json.tool"),
     },
     "docs/grading.md": {
         "build/assay rerun textbook ternary_training --device cpu --case real_text --corpus my.txt": Run(
@@ -81,12 +142,35 @@ COMMANDS = {
     "docs/isolation.md": {
         "build/assay doctor": Run(status=(0, 1)),
     },
+    "docs/models.md": {
+        "build/assay ask --url http://localhost:8000/v1 --model my-model --challenge kv_cache --dry-run": Run(),
+        "build/assay ask --url http://localhost:8000/v1 --model my-model --challenge kv_cache": asked(""),
+        "build/assay run --model my-model": Run(RUN_SCRIPT, slow=True),
+        "build/assay ask --url http://localhost:8000/v1 --model m --as m-high --param reasoning_effort=high": asked(
+            "--as m-high --param reasoning_effort=high"),
+        "build/assay ask --url http://localhost:8000/v1 --model m --samples 3 --temperature 0.6 --seed 1": asked(
+            "--as sampled --samples 3 --temperature 0.6 --seed 1"),
+        # It runs the answers; tests/cli/ask_to_board_test.py does.
+        "build/assay ask --url http://localhost:8000/v1 --model m --as m-4-turns --turns 4": asked(
+            "--as turns --turns 4 --dry-run"),
+        "build/assay solve --as claude --prompt-stdin -- claude -p --allowedTools Bash,Edit,Read,Write": solved(
+            "claude", "--prompt-stdin -- claude -p --allowedTools Bash,Edit,Read,Write"),
+        "build/assay solve --as codex --prompt-stdin -- codex exec --skip-git-repo-check -s workspace-write -": solved(
+            "codex", "--prompt-stdin -- codex exec --skip-git-repo-check -s workspace-write -"),
+        "build/assay solve --as aider -- aider --no-git --yes-always --message-file {prompt} submission.cpp": solved(
+            "aider", "-- aider --no-git --yes-always --message-file {prompt} submission.cpp"),
+    },
     "docs/simulator.md": {
         "build/assay sim tests/sim/runtime/programs/basics.cu": Run(needs="nvcc"),
         "build/assay sim --help": Run(),
         "ninja -C build sim_speed && build/benchmarks/sim_speed": Target("benchmarks/sim_speed"),
         "ninja -C build sim_against_cpp && build/benchmarks/sim_against_cpp": Target("benchmarks/sim_against_cpp"),
         "scripts/fuzz.sh 600 ptx_parser device_messages": Run("scripts/fuzz.sh --list | grep device_messages"),
+    },
+    "docs/site.md": {
+        "build/assay board": Run("build/assay board --out $TMP/site && test -s $TMP/site/index.html"),
+        "ninja -C build site_size && build/benchmarks/site_size": Target("benchmarks/site_size"),
+        "scripts/test.sh --browser": CalledBy(".ci/run"),
     },
     "docs/threat-model.md": {
         "build/assay attack --list": Run(),
@@ -121,12 +205,14 @@ def documented_commands(document):
 
 def without_generated(text):
     """The lines that people wrote, with their numbers."""
+    begins = ("<!-- assay:begin -->", "<!-- instructions: made by instruction_table_test -->")
+    ends = ("<!-- assay:end -->", "<!-- end of instructions -->")
     generated = False
     for number, line in enumerate(text.splitlines(), 1):
-        generated = generated or line == "<!-- assay:begin -->"
+        generated = generated or line in begins
         if not generated:
             yield number, line
-        generated = generated and line != "<!-- assay:end -->"
+        generated = generated and line not in ends
 
 
 def without_code(text):
@@ -179,7 +265,7 @@ class Prose(unittest.TestCase):
 
     def test_relative_links_and_anchors_lead_somewhere(self):
         broken = []
-        for document in [*DOCUMENTS, ROOT / "results" / "RANKINGS.md"]:
+        for document in [*DOCUMENTS, ROOT / "results" / "RANKINGS.md", *sorted(ROOT.glob("analysis/**/*.md"))]:
             for link in re.findall(r"\]\(([^)\s]+)\)", without_code(document.read_text())):
                 if "://" in link:
                     continue
@@ -190,7 +276,7 @@ class Prose(unittest.TestCase):
         self.assertEqual(broken, [])
 
     def test_the_readme_leads_to_every_document(self):
-        links = set(re.findall(r"\]\((docs/[^)#]+)", (ROOT / "README.md").read_text()))
+        links = set(re.findall(r"\]\((docs/[^)#]+\.md)", (ROOT / "README.md").read_text()))
         self.assertEqual(links, {name_of(d) for d in ROOT.glob("docs/*.md")})
 
     def test_the_source_map_names_every_folder(self):
@@ -234,7 +320,9 @@ class Help(unittest.TestCase):
                 self.assertIn(f"\n  assay {command}", text.split("\nExamples:\n")[-1] if "\nExamples:\n" in text else "")
 
     def test_the_readme_lists_the_commands(self):
-        table = re.findall(r"^\| `(\w+)[^`]*` \|", (ROOT / "README.md").read_text().split("## The commands")[1], re.M)
+        section = (ROOT / "README.md").read_text().split("## The commands")[1].split("\n\n")[1]
+        cells = [line.split(" | ")[0] for line in section.splitlines()[2:]]
+        table = [name for cell in cells for name in re.findall(r"`(\w+)[^`]*`", cell)]
         self.assertEqual(sorted(table), sorted(subcommands()))
 
     def test_documented_options_exist(self):
@@ -252,7 +340,9 @@ class Help(unittest.TestCase):
                     known = options_of(help_of(sys.executable, ROOT / "scripts" / "noise.py"))
                 else:
                     continue
-                unknown += [f"{name_of(document)}: {line}: {o}" for o in options_of(line) - known - {"--help"}]
+                # What follows a lone -- belongs to another program.
+                unknown += [f"{name_of(document)}: {line}: {o}"
+                            for o in options_of(line.split(" -- ")[0]) - known - {"--help"}]
         self.assertEqual(unknown, [])
 
 
@@ -273,6 +363,7 @@ class Commands(unittest.TestCase):
         (cls.tree / "build" / "assay").symlink_to(ASSAY)
         shutil.copy(ROOT / "README.md", cls.tree)
         shutil.copytree(ROOT / "results", cls.tree / "results", ignore=shutil.ignore_patterns("runs"))
+        shutil.copytree(ROOT / "analysis", cls.tree / "analysis")
         cache = BUILD / "docs-cache"
         cache.mkdir(exist_ok=True)
         (cls.tree / ".cache").symlink_to(cache)
@@ -307,7 +398,8 @@ class Commands(unittest.TestCase):
                     if isinstance(how, Target):
                         self.check_target(how)
                     elif isinstance(how, CalledBy):
-                        self.assertIn(command, (ROOT / how.script).read_text().splitlines())
+                        lines = (ROOT / how.script).read_text().splitlines()
+                        self.assertIn(command, [line.strip() for line in lines])
                     elif how.slow != SLOW:
                         continue
                     elif how.needs and not present(how.needs):

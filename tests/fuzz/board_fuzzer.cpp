@@ -1,10 +1,12 @@
 // libFuzzer target of scoreboard.json and of its journal's lines, which `assay merge` takes from
 // anybody: any text is refused, or is a board that survives being written and shows nothing that is
 // no text.
+#include "compare/board_diff.h"
 #include "fuzz/promises.h"
 #include "grade/documents.h"
 #include "grade/evidence.h"
 #include "grade/scoreboard.h"
+#include "report/analysis.h"
 #include "report/rankings.h"
 #include "report/terminal.h"
 #include "spec/json_schema.h"
@@ -43,6 +45,13 @@ void check(const Scoreboard& board) {
     fuzz::require_safe(shown, "rankings are plain text");
     require_no_html(shown);
   }
+  for (const auto& [path, page] : report::analysis_pages(board, specs)) {
+    fuzz::require_safe(page, "pages are plain text");
+    require_no_html(page);
+    fuzz::require(path.find("..") == std::string::npos && !path.starts_with('/'),
+                  "pages stay in their folder", path);
+  }
+  compare::diff_boards(board, {});
   for (const auto& [key, row] : board.entries) {
     fuzz::require(parse_row(row_text(row), "again").key == key, "rows survive being written");
     if (!specs.empty()) fuzz::require_safe(explain(row, specs.front()), "rows are shown as text");

@@ -1,6 +1,6 @@
-// libFuzzer target of the device process: whatever a worker puts on the link page and into the window,
-// every call is answered, no answer is larger than the window, and the placed buffers of the case stay
-// where they are. PTX that comes this way is parsed and executed.
+// libFuzzer target of the device process: whatever a worker puts on the link page and into the
+// window, every call is answered, no answer is larger than the window, and the placed buffers of
+// the case stay where they are. PTX that comes this way is parsed and executed.
 #include <array>
 #include <cstring>
 #include <span>

@@ -29,7 +29,8 @@ inline void require_safe(std::string_view text, const char* promise) {
   require(safe == text, promise, text);
 }
 
-// Reads a document that may be anything: it is taken, or refused with an Error that people can read.
+// Reads a document that may be anything: it is taken, or refused with an Error that people can
+// read.
 template <class Read>
 bool accepts(Read read) {
   try {

@@ -1,5 +1,6 @@
 // libFuzzer target of what becomes of text that submissions and compilers write: on a terminal it
-// moves nothing, in Markdown it is text and nothing else, and a log gives symbols that are in it.
+// moves nothing, in Markdown it is text and nothing else, and logs and sources give names that are
+// in them.
 #include <cctype>
 #include <sstream>
 
@@ -7,6 +8,7 @@
 #include "fuzz/promises.h"
 #include "report/figures.h"
 #include "report/markdown_text.h"
+#include "submission/answer.h"
 #include "util/text.h"
 
 namespace {
@@ -75,6 +77,13 @@ void check_table(std::string_view text) {
   fuzz::require_safe(table.str(), "tables of safe text are safe");
 }
 
+// Functions of an answer, looked for in its source, are there.
+void check_functions(std::string_view source) {
+  const std::vector<std::string> kNames{"sum", "a", "kvc_attend"};
+  for (const std::string& name : functions_named(source, kNames))
+    fuzz::require(source.find(name) != std::string_view::npos, "functions are in the source", name);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -87,6 +96,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_link(text);
   check_log(text);
   check_table(text);
+  check_functions(text);
   nearest(text.substr(0, 64), {"textbook", "tuned", "flawed"});
   return 0;
 }

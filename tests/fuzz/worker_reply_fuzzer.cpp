@@ -1,6 +1,6 @@
-// libFuzzer target of what a worker leaves behind: any bytes in its outputs, any requests of callbacks,
-// any status. Each challenge's server and check judge them without harm, inputs stay as they were, and
-// an answer that was not asked for never passes.
+// libFuzzer target of what a worker leaves behind: any bytes in its outputs, any requests of
+// callbacks, any status. Each challenge's server and check judge them without harm, inputs stay as
+// they were, and an answer that was not asked for never passes.
 #include <array>
 #include <cstring>
 #include <filesystem>
@@ -118,7 +118,8 @@ std::vector<Subject> subjects() {
     const ChallengeSpec spec =
         load_spec(std::filesystem::path(ASSAY_SOURCE_DIR) / "challenges" / row.name);
     for (const CaseSpec& c : spec.cases) {
-      if (c.group == CaseGroup::timed || c.group == CaseGroup::resource || c.exclusive) continue;
+      if (c.group == CaseGroup::timed || c.group == CaseGroup::resource || c.exclusive || c.drawn)
+        continue;
       Subject subject(row.get(), c);
       if (subject.arenas() <= kLargestArena) found.push_back(std::move(subject));
     }

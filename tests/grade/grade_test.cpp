@@ -7,8 +7,11 @@
 #include <functional>
 #include <limits>
 
+#include "assay/challenge.h"
 #include "grade/dimensions.h"
 #include "measure/machine.h"
+#include "results/floor.h"
+#include "results/simulated_work.h"
 #include "samples.h"
 
 namespace assay {
@@ -287,7 +290,41 @@ TEST(Grade, WhatNeedsAGpuIsAFailureBesideAFailure) {
   EXPECT_EQ(s.verdict, Verdict::wrong_answer);
   EXPECT_NEAR(*dimension(s, "correctness").points, 50 - 10 - 7.5, 1e-9);
   EXPECT_NEAR(*dimension(s, "performance").points, 5, 0.2);
-  EXPECT_THAT(s.flags, IsEmpty()) << "and is no quick run";
+  ASSERT_EQ(s.flags.size(), 1u) << "and is no quick run";
+  EXPECT_EQ(s.flags[0].kind, Note::Kind::needs_gpu);
+  EXPECT_THAT(s.flags[0].text, HasSubstr("count as failed: core_b, timed_b"));
+}
+
+// Without a failure, where kernels ran: a required case is a failure, an optional one costs its
+// capability and nothing else.
+TEST(Grade, WhatNeedsAGpuBesideKernelsThatRanCosts) {
+  const auto with = [](std::vector<const char*> names) {
+    return graded([&](CellResult& c) {
+      case_of(c, "core_a").metrics.push_back({"sim_launches", 1});
+      for (const char* n : names) {
+        CaseResult& r = case_of(c, n);
+        r.verdict = Verdict::needs_gpu;
+        r.accuracy.reset();
+        r.metrics.clear();
+      }
+    });
+  };
+  const Score all = with({});
+  EXPECT_THAT(all.flags, IsEmpty());
+  const Score lost = with({"bf16_a", "bf16_b", "strided"});
+  EXPECT_EQ(lost.verdict, Verdict::ok);
+  EXPECT_EQ(dimension(lost, "completeness").points, 0);
+  ASSERT_EQ(lost.flags.size(), 1u);
+  EXPECT_THAT(lost.flags[0].text, AllOf(HasSubstr("3 of"), HasSubstr("capability lost: bf16")));
+  for (const char* d : {"correctness", "accuracy", "performance", "resources"}) {
+    EXPECT_NEAR(*dimension(lost, d).points, *dimension(all, d).points, 1e-9) << d;
+  }
+  const Score core = with({"core_b"});
+  EXPECT_EQ(core.verdict, Verdict::needs_gpu);
+  EXPECT_TRUE(core.capped);
+  ASSERT_TRUE(core.total);
+  EXPECT_LE(*core.total, 59);
+  EXPECT_THAT(core.flags.at(0).text, HasSubstr("count as failed: core_b"));
 }
 
 TEST(Grade, WhatNeedsAGpuExceptInAQuickRunIsNoQuickRun) {
@@ -479,6 +516,58 @@ TEST(Grade, BeyondParIsShownAndNotScored) {
   EXPECT_NEAR(s.speeds[0].ratio_to_par, 2, 0.01);
   EXPECT_NEAR(s.speeds[0].ratio_to_naive, 8, 0.04);
   EXPECT_EQ(s.speeds[0].points, 1);
+}
+
+// Naive takes 4, par 1, the submission `seconds` times what par takes in the median of the sample;
+// the floor is at `floor` times that.
+Score timed_above(double floor, double seconds) {
+  return graded([=](CellResult& c) {
+    for (const char* n : {"timed_a", "timed_b"}) {
+      CaseResult& r = case_of(c, n);
+      r.samples = sample_times(seconds, 11);
+      const double par = *r.samples[r.samples.size() / 2].par;
+      add_metrics(r.metrics, LeastWork{.bytes = floor * par * 1e9, .flops = 1});
+      r.metrics.push_back({kRoofBytes, 1e9});
+      r.metrics.push_back({kRoofFlops, 1e9});
+    }
+  });
+}
+
+double performance_above(double floor, double seconds) {
+  return *dimension(timed_above(floor, seconds), "performance").points;
+}
+
+TEST(Grade, TheFloorLeavesRoomAbovePar) {
+  EXPECT_NEAR(performance_above(0.25, 4), 0, 0.2);
+  EXPECT_NEAR(performance_above(0.25, 1), 17, 0.2);      // 85 %
+  EXPECT_NEAR(performance_above(0.25, 2), 8.5, 0.2);     // half way from naive to par
+  EXPECT_NEAR(performance_above(0.25, 0.5), 18.5, 0.2);  // half way from par to the floor
+  EXPECT_NEAR(performance_above(0.25, 0.25), 20, 0.2);
+  EXPECT_NEAR(timed_above(0.25, 0.5).speeds[0].ratio_to_floor, 0.5, 0.01);
+  EXPECT_EQ(timed(1).speeds[0].ratio_to_floor, 0) << "none is known";
+}
+
+TEST(Grade, AParNearTheFloorEarnsWhatAStraightScaleGives) {
+  const double straight = std::log(4) / std::log(4 / 0.95);
+  EXPECT_NEAR(performance_above(0.95, 1), 20 * straight, 0.2);
+  EXPECT_NEAR(performance_above(0.95, 0.95), 20, 0.2);
+  EXPECT_NEAR(performance_above(1, 1), 20, 0.2);
+}
+
+TEST(Grade, AFloorThatParIsBelowEndsNothing) {
+  EXPECT_NEAR(performance_above(3, 1), 20, 0.2);
+  EXPECT_NEAR(performance_above(3, 0.5), 20, 0.2);
+  EXPECT_THAT(timed_above(3, 0.5).flags, IsEmpty());
+  EXPECT_NEAR(performance_above(3, 2), 10, 0.2) << "half way from naive to par, as without a floor";
+}
+
+TEST(Grade, FarBelowTheFloorIsAFinding) {
+  EXPECT_NEAR(performance_above(0.5, 0.4), 20, 0.2) << "within what the roofline is known to";
+  const Score s = timed_above(0.5, 0.25);
+  EXPECT_EQ(*dimension(s, "performance").points, 0);
+  EXPECT_THAT(dimension(s, "performance").why, HasSubstr("timed_a (faster than its floor)"));
+  EXPECT_THAT(s.flags,
+              ::testing::Contains(note(Note::Kind::other, "what it does is not the task")));
 }
 
 TEST(Grade, TimingNoiseBecomesAnInterval) {

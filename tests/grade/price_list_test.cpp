@@ -1,5 +1,5 @@
-// Every price has a micro-kernel: more of one thing, and the modelled time of just that grows by just
-// that much. Kernels in PTX on a simulated device, priced on an H200.
+// Every price has a micro-kernel: more of one thing, and the modelled time of just that grows by
+// just that much. Kernels in PTX on a simulated device, priced on an H200.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,8 @@ class PriceList : public sim::DeviceTest {
 };
 
 TEST_F(PriceList, NoInstructionIsFree) {
-  // A quarter of a clock each, one scheduler of four; the only warp can do no more than one a clock.
+  // A quarter of a clock each, one scheduler of four; the only warp can do no more than one a
+  // clock.
   for (const char* body :
        {"mov.u32 %r1, %t;", "nanosleep.u32 1;", "prefetch.global.L2 [%in];", "bar.sync 0;",
         "membar.gl;", "activemask.b32 %r1;", "mov.u64 %rd1, %clock64;"}) {

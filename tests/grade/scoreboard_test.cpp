@@ -39,6 +39,26 @@ TEST(Scoreboard, TextSurvivesARoundTrip) {
   EXPECT_EQ(scoreboard_text(parse_scoreboard(scoreboard_text({}), "f")), scoreboard_text({}));
 }
 
+TEST(Scoreboard, FailedCasesAreKeptByVerdict) {
+  CellResult cell = sample_cell(sample_spec(), "m");
+  case_of(cell, "trap_b").verdict = Verdict::wrong_answer;
+  case_of(cell, "core_b").verdict = Verdict::wrong_answer;
+  case_of(cell, "edge_a").verdict = Verdict::runtime_error;
+  case_of(cell, "strided").verdict = Verdict::unsupported;
+  case_of(cell, "bf16_a").verdict = Verdict::skipped;
+  case_of(cell, "bf16_b").verdict = Verdict::harness_error;
+  const BoardRow row = row_of(entry_of(cell));
+  const std::vector<FailedCase> expected{{"strided", Verdict::unsupported},
+                                         {"edge_a", Verdict::runtime_error},
+                                         {"core_b", Verdict::wrong_answer},
+                                         {"trap_b", Verdict::wrong_answer}};
+  EXPECT_EQ(row.failed, expected);
+  Scoreboard board;
+  board.entries.emplace(row.key, row);
+  EXPECT_EQ(parse_scoreboard(scoreboard_text(board), "f").entries.at(row.key).failed, expected);
+  EXPECT_EQ(parse_row(row_text(row), "f").failed, expected);
+}
+
 TEST(Scoreboard, ValuesSurviveARoundTrip) {
   BoardRow row = awkward_row();
   row.score.modelled_on = "H200";
@@ -62,6 +82,60 @@ TEST(Scoreboard, ValuesSurviveARoundTrip) {
   EXPECT_EQ(back.evidence.sha256, row.evidence.sha256);
 }
 
+TEST(Scoreboard, WhoAnsweredStandsThereOnceAndSurvives) {
+  BoardRow row = awkward_row();
+  row.about.name = "M";
+  row.about.sample = true;
+  row.attempt.turns = 3;
+  row.attempt.how = "not on a board";
+  const std::string line = row_text(row);
+  EXPECT_EQ(row_text(parse_row(line, "f")), line);
+  Scoreboard board;
+  merge(board, parse_row(line, "f"));
+  EXPECT_TRUE(board.entries.at(row.key).about.empty());
+  EXPECT_TRUE(is_reference(board, row.key.model));
+  EXPECT_FALSE(is_reference(board, "another"));
+  const std::string text = scoreboard_text(board);
+  const Scoreboard back = parse_scoreboard(text, "f");
+  EXPECT_EQ(scoreboard_text(back), text);
+  EXPECT_EQ(back.models, board.models);
+  EXPECT_EQ(back.entries.at(row.key).attempt.turns, 3);
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("not on a board")));
+  validate_json(json::parse(text), document_schema("scoreboard"), "f");
+  validate_json(json::parse(line), document_schema("journal_line"), "f");
+  // A model without results is not told of.
+  board.entries.clear();
+  EXPECT_EQ(scoreboard_text(board), scoreboard_text({}));
+}
+
+TEST(Scoreboard, WhatIsSaidOfModelsIsBroughtUpToDate) {
+  Scoreboard board = board_of({awkward_cell()});
+  const std::string model = board.entries.begin()->first.model;
+  ModelInfo info;
+  info.name = "M";
+  EXPECT_FALSE(describe(board, {{"another", info}, {model, {}}}));
+  EXPECT_TRUE(describe(board, {{model, info}}));
+  EXPECT_FALSE(describe(board, {{model, info}}));
+  EXPECT_FALSE(describe(board, {}));
+  EXPECT_EQ(board.models, (std::map<std::string, ModelInfo>{{model, info}}));
+  EXPECT_TRUE(describe(board, {{model, {}}}));
+  EXPECT_TRUE(board.models.empty());
+}
+
+TEST(Scoreboard, WhatIsWrongAboutWhoAnsweredIsNamedWithItsPlace) {
+  Scoreboard board = board_of({awkward_cell()});
+  board.models[board.entries.begin()->first.model].link = "https://x";
+  board.entries.begin()->second.attempt.turns = 1;
+  json j = json::parse(scoreboard_text(board));
+  json bad = j;
+  bad["models"].begin().value()["link"] = "javascript:x";
+  EXPECT_THAT(error_of([&] { board_from_json(bad, "f"); }), HasSubstr("link: expected an address"));
+  bad = j;
+  bad["entries"][0]["attempt"]["turns"] = "one";
+  EXPECT_THAT(error_of([&] { board_from_json(bad, "f"); }),
+              HasSubstr("at /entries/0/attempt: turns: expected"));
+}
+
 TEST(Scoreboard, ARowOfAJournalIsTheSame) {
   const BoardRow row = awkward_row();
   const std::string text = row_text(row);
@@ -73,7 +147,7 @@ TEST(Scoreboard, ACellTakesAFewLinesAndNoMoreThanThreeKilobytes) {
   const std::string one = scoreboard_text(board_of({awkward_cell()}));
   const std::string two =
       scoreboard_text(board_of({awkward_cell(), sample_cell(sample_spec(), "b")}));
-  EXPECT_LE(std::count(two.begin(), two.end(), '\n') - std::count(one.begin(), one.end(), '\n'), 6);
+  EXPECT_LE(std::count(two.begin(), two.end(), '\n') - std::count(one.begin(), one.end(), '\n'), 7);
   EXPECT_LT(two.size() - one.size(), 3000u);
 }
 
@@ -125,7 +199,7 @@ TEST(Scoreboard, EveryCodeCanBeReadBack) {
   for (int i = 0; i <= static_cast<int>(TestVerdict::not_run); ++i)
     EXPECT_EQ(test_verdict_from_code(code(static_cast<TestVerdict>(i))),
               static_cast<TestVerdict>(i));
-  for (int i = 0; i <= static_cast<int>(Note::Kind::wrong_when_timed); ++i)
+  for (int i = 0; i <= static_cast<int>(Note::Kind::needs_gpu); ++i)
     EXPECT_EQ(note_kind_from_code(code(static_cast<Note::Kind>(i))), static_cast<Note::Kind>(i));
   EXPECT_FALSE(verdict_from_code("AC"));
 }
@@ -202,7 +276,8 @@ TEST(ScoreboardSchema, ReaderAndSchemaWantTheSameKeys) {
                           }) == "no error";
       const std::string reader = error_of([&] { parse_scoreboard(changed.dump(), "f"); });
       EXPECT_EQ(schema, reader == "no error") << at << " " << key << ": " << reader;
-      EXPECT_EQ(schema, key == "modelled_on") << at << " " << key;
+      const bool optional = key == "modelled_on" || key == "failed" || at.ends_with("/failed");
+      EXPECT_EQ(schema, optional) << at << " " << key;
     }
   }
 }
@@ -243,6 +318,9 @@ TEST(ScoreboardSchema, ReaderAndSchemaRejectWrongValues) {
       {"/entries/0/score/flags/0/kind", "unheard_of"},
       {"/entries/0/score/modelled_on", 1},
       {"/entries/0/reason", 1},
+      {"/entries/0/failed", json::array()},
+      {"/entries/0/failed/WA", "core_a"},
+      {"/entries/0/failed/WA", {1}},
       {"/entries/0/machine", 1},
       {"/entries/0/evidence/sha256", nullptr},
   };

@@ -61,7 +61,7 @@ class Installed(unittest.TestCase):
         self.assertIn("textbook", (self.work / "results" / "RANKINGS.md").read_text())
         self.assay("report", "--check")
         self.assertTrue(any(self.cache.glob("assay/**/*.so")))
-        self.assertEqual(sorted(p.name for p in self.work.iterdir()), ["results", "submissions"])
+        self.assertEqual(sorted(p.name for p in self.work.iterdir()), ["analysis", "results", "submissions"])
 
     def test_without_XDG_CACHE_HOME_the_cache_is_in_the_home(self):
         environment = {**self.environment, "HOME": str(self.home)}

@@ -1,4 +1,5 @@
-// The ninth challenge's own tests: what every challenge's tests say first, on the fixture that they share.
+// The ninth challenge's own tests: what every challenge's tests say first, on the fixture that they
+// share.
 #include <gtest/gtest.h>
 
 #include "call.h"

@@ -9,6 +9,7 @@
 #include "boards.h"
 #include "report/markdown_text.h"
 #include "report/standings.h"
+#include "report/terminal.h"
 
 namespace assay {
 namespace {
@@ -48,52 +49,79 @@ report::Standings standings_of(Scoreboard& board, std::initializer_list<Answer> 
   return report::make_standings(board, kSpecs, Device::cpu);
 }
 
-TEST(Averages, OverFewerChallengesAreMarkedAboveOnesOverMore) {
+TEST(Averages, OverFewerChallengesHaveNoRank) {
   Scoreboard board;
   const auto all = standings_of(
       board, {{"picky", 0, "", true}, {"whole", 0, "", true}, {"whole", 1, "", false}});
-  ASSERT_EQ(all.models[0].model, "picky");
-  EXPECT_TRUE(all.models[0].over_fewer);
-  EXPECT_FALSE(all.models[1].over_fewer);
+  ASSERT_EQ(all.models[0].model, "whole");
+  EXPECT_EQ(all.models[0].rank, 1);
+  EXPECT_EQ(all.models[1].rank, 0);
+  EXPECT_GT(*all.models[1].average, *all.models[0].average);
   const std::string text = report::overall_table(all, 5);
-  EXPECT_THAT(text, HasSubstr("| 1 † | picky |"));
-  EXPECT_THAT(text, HasSubstr("| 1/2 | " + markdown_text(all.challenges[1]->title) + " |"));
-  EXPECT_THAT(text, HasSubstr("† An average over fewer challenges"));
-  EXPECT_THAT(report::place_among_others(all, "picky", all.challenges[0]->name),
-              HasSubstr("1 of 2 challenges, without " + all.challenges[1]->title +
-                        "; models below it attempted more"));
-  EXPECT_EQ(report::place_among_others(all, "whole", all.challenges[0]->name), "");
+  EXPECT_THAT(text, HasSubstr("| 1 | whole |"));
+  EXPECT_THAT(text, HasSubstr("| – | picky |"));
+  EXPECT_THAT(text, HasSubstr("| 1 of 2 |"));
+  EXPECT_THAT(report::place_among_others(all, "picky", all.field.challenges[0]->name),
+              HasSubstr("1 of 2 challenges, without " + all.field.challenges[1]->title +
+                        "; it is not ranked by it"));
+  EXPECT_EQ(report::place_among_others(all, "whole", all.field.challenges[0]->name), "");
 }
 
-TEST(Averages, OverFewerBelowOnesOverMoreAreNot) {
+TEST(Averages, OfCommonChallengesAreRankedApart) {
   Scoreboard board;
   const auto all = standings_of(
-      board, {{"picky", 0, "", false}, {"whole", 0, "", true}, {"whole", 1, "", true}});
-  EXPECT_EQ(all.models[0].model, "whole");
-  EXPECT_THAT(report::overall_table(all, 5), Not(HasSubstr("†")));
+      board, {{"picky", 0, "", true}, {"whole", 0, "", false}, {"whole", 1, "", true}});
+  const auto subsets = report::subset_rankings(all, 5);
+  ASSERT_EQ(subsets.size(), 1u);
+  EXPECT_EQ(subsets[0].challenges, std::vector<std::size_t>{0});
+  ASSERT_EQ(subsets[0].places.size(), 2u);
+  EXPECT_EQ(subsets[0].places[0].standing->model, "picky");
+  EXPECT_EQ(subsets[0].places[1].rank, 2);
+  EXPECT_THAT(report::subset_tables(all, 5), HasSubstr("alone (1 of 2 challenges):"));
+  EXPECT_EQ(report::subset_tables(all, 0), "");
 }
 
-TEST(Averages, ShowFirstAndMeanBesideTheBest) {
+TEST(Averages, RankByTheMeanAndShowTheBest) {
   Scoreboard board;
   const auto all =
       standings_of(board, {{"m", 0, "1", false}, {"m", 0, "2", true}, {"m", 1, "", true}});
-  const report::Attempts a = report::attempts_of(all.models[0].attempts[0]);
-  EXPECT_EQ(a.count, 2u);
-  EXPECT_LE(a.first, 59);
-  EXPECT_GT(a.best, 99);
-  EXPECT_NEAR(a.mean, (a.first + a.best) / 2, 1e-9);
-  EXPECT_LT(*all.models[0].first, *all.models[0].mean);
-  EXPECT_LT(*all.models[0].mean, *all.models[0].average);
-  EXPECT_THAT(report::overall_table(all, 5), HasSubstr("| First attempts | Mean of attempts |"));
-  EXPECT_THAT(report::attempts_table(all), HasSubstr("| Best | First | Mean |"));
-  EXPECT_THAT(report::place_among_others(all, "m", all.challenges[0]->name),
-              HasSubstr("attempts: 2, best"));
+  const report::Standing& m = all.models[0];
+  EXPECT_EQ(*m.average, *m.mean);
+  EXPECT_LT(*m.first, *m.mean);
+  EXPECT_LT(*m.mean, *m.best);
+  EXPECT_LT(m.interval.low, *m.mean);  // over attempts, though these were timed without noise
+  EXPECT_THAT(report::overall_table(all, 5), HasSubstr("| Average (95 %) | Best attempts |"));
+  EXPECT_THAT(report::attempts_table(all), HasSubstr("| Mean (95 %) | Best | First |"));
+  EXPECT_THAT(report::rank_note(all.by), HasSubstr("mean of attempts"));
+  EXPECT_THAT(report::place_among_others(all, "m", all.field.challenges[0]->name),
+              HasSubstr("attempts: 2, mean"));
+  const auto specs = two_specs();
+  const auto best = report::make_standings(board, specs, Device::cpu, compare::By::best);
+  EXPECT_EQ(*best.models[0].average, *best.models[0].best);
 }
 
-TEST(Averages, OfSingleAttemptsNeedNoMoreColumns) {
+// A device that cannot grade the main part of a challenge.
+TEST(Averages, LeavePartialChallengesOut) {
+  auto specs = two_specs();
+  for (CaseSpec& c : specs[1].cases) c.on_simulator = c.group != CaseGroup::core;
   Scoreboard board;
-  EXPECT_THAT(report::overall_table(standings_of(board, {{"m", 0, "", true}}), 5),
-              Not(HasSubstr("First")));
+  for (const ChallengeSpec& spec : specs) {
+    BoardRow row = testing::graded_row(spec, testing::sample_cell(spec, "m"));
+    row.key.device = Device::sim;
+    row.score.total = spec.name == specs[0].name ? 80 : 20;
+    row.score.interval = {*row.score.total, *row.score.total};
+    merge(board, row);
+  }
+  const auto all = report::make_standings(board, specs, Device::sim);
+  EXPECT_EQ(*all.models[0].average, 80);
+  EXPECT_EQ(all.models[0].rank, 1);
+  EXPECT_EQ(all.whole, 1u);
+  EXPECT_THAT(report::overall_table(all, 5), HasSubstr("| 1 of 1 + 1 partial |"));
+  EXPECT_THAT(report::grade_matrix(all), HasSubstr("20.0 (partial) |"));
+  EXPECT_THAT(report::challenge_table(all, 1, 5),
+              HasSubstr("Partial: not graded on this device: "));
+  const BoardRow& row = board.entries.at({"m", specs[1].name, "", Device::sim});
+  EXPECT_THAT(explain(row, specs[1]), HasSubstr("note      partial, enters no average: "));
 }
 
 // --- tables of a large board ---------------------------------------------------
@@ -192,24 +220,33 @@ TEST(Standings, RoundingIsNoDifference) {
 }
 
 TEST(Standings, HeadToHead) {
-  const auto s = standings_of({{80, 84}, {83, 87}, {60, 60}});
-  const auto top = report::head_to_head(s.models[0], s.models[2]);
-  EXPECT_EQ(top.wins, 1);
-  const auto bottom = report::head_to_head(s.models[2], s.models[0]);
-  EXPECT_EQ(bottom.losses, 1);
-  EXPECT_EQ(report::head_to_head(s.models[0], s.models[1]).ties, 1);
+  const auto s = standings_of({{80, 84}, {82, 86}, {60, 60}});
+  EXPECT_EQ(s.models[0].record.wins, 1);
+  EXPECT_EQ(s.models[0].record.ties, 1);
+  EXPECT_EQ(s.models[2].record.losses, 2);
+  ASSERT_TRUE(s.models[0].strength && s.models[2].strength);
+  EXPECT_GT(s.models[0].strength->value, s.models[2].strength->value);
+  EXPECT_THAT(report::strength_table(s, 5), HasSubstr("| 1= | b |"));
 }
 
-TEST(Standings, BestAttemptCounts) {
+TEST(Standings, OfALargeBoardTheBestMeet) {
+  const auto s = many_models(static_cast<int>(report::kMostMet) + 5);
+  EXPECT_EQ(s.met, report::kMostMet);
+  EXPECT_THAT(report::strength_table(s, 3), HasSubstr("Of 55 models the 50"));
+}
+
+TEST(Standings, AttemptsAreInTheirOrder) {
   const Scoreboard board = full_board();
   const auto specs = two_specs();
   for (const auto& s : report::make_standings(board, specs, Device::cpu).models) {
     if (s.model != "tuned") continue;
-    EXPECT_EQ(s.best[1]->key.attempt, "2");
-    ASSERT_EQ(s.attempts[1].size(), 3u);
-    EXPECT_EQ(s.attempts[1][2]->key.attempt, "10");
+    const compare::Cell& cell = s.player->cells[1];
+    EXPECT_EQ(cell.best->key.attempt, "2");
+    ASSERT_EQ(cell.attempts.size(), 3u);
+    EXPECT_EQ(cell.attempts[2]->key.attempt, "10");
     EXPECT_EQ(s.attempted, 2);
-    EXPECT_NEAR(*s.average, (*s.best[0]->score.total + *s.best[1]->score.total) / 2, 1e-12);
+    EXPECT_NEAR(*s.best, (*s.player->cells[0].best->score.total + *cell.best->score.total) / 2,
+                1e-12);
   }
 }
 

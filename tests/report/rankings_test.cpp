@@ -7,6 +7,7 @@
 
 #include "boards.h"
 #include "golden.h"
+#include "report/standings.h"
 #include "util/files.h"
 
 namespace assay {
@@ -61,9 +62,75 @@ TEST(Rankings, NotRunIsNeverZero) {
   Scoreboard board;
   merge(board, testing::graded_row(specs[0], testing::untimed_cell(specs[0])));
   const std::string text = rankings_document(board, specs);
-  EXPECT_THAT(text, HasSubstr("| – | untimed | not run | – | 0/2 |"));
+  EXPECT_THAT(text, HasSubstr("| – | untimed | not run | – | – | 0 of 2 | – |"));
   EXPECT_THAT(text, HasSubstr("timing was switched off"));
   EXPECT_THAT(text, Not(HasSubstr("| 0.0")));
+}
+
+TEST(Rankings, ReferencesHaveNoRankAndTakeNoneFromModels) {
+  const ChallengeSpec spec = two_specs()[0];
+  Scoreboard board;
+  merge(board, testing::graded_row(spec, testing::sample_cell(spec, "above")));
+  merge(board, testing::graded_row(spec, testing::sample_cell(spec, "as good")));
+  merge(board, testing::graded_row(spec, testing::unbuilt_cell(spec)));
+  board.models["above"].sample = true;
+  const std::string text = ranking_section(board, {spec});
+  EXPECT_THAT(text, HasSubstr("| 1 | as good |"));
+  EXPECT_THAT(text, HasSubstr("| 2 | unbuilt |"));
+  EXPECT_THAT(text, HasSubstr("| ref | above | 100.0"));
+  EXPECT_LT(text.find("unbuilt"), text.find("above"));
+  EXPECT_THAT(text, HasSubstr("Rows marked ref are references"));
+  EXPECT_THAT(ranking_section(full_board(), two_specs()), Not(HasSubstr("marked ref")));
+}
+
+TEST(Rankings, ModelsAreListedWithWhatIsKnown) {
+  const ChallengeSpec spec = two_specs()[0];
+  Scoreboard board;
+  EXPECT_THAT(ranking_section(board, {spec}), Not(HasSubstr("Models tested")));
+  BoardRow row = testing::graded_row(spec, testing::sample_cell(spec, "a|b"));
+  row.about.name = "A <b>";
+  row.about.link = "https://example.org/?x=y#z";
+  row.attempt.tokens_in = 10;
+  row.attempt.tokens_out = 20;
+  row.attempt.cost_usd = 0.004;
+  merge(board, row);
+  BoardRow sample = testing::graded_row(spec, testing::sample_cell(spec, "sample"));
+  sample.about.sample = true;
+  merge(board, sample);
+  const std::string text = ranking_section(board, {spec});
+  EXPECT_THAT(text, HasSubstr("| Model | Name | Answers | Tokens | Cost |\n"));
+  EXPECT_THAT(text, HasSubstr("| a\\|b | [A &lt;b&gt;](https://example.org/?x=y#z) | 1 | 30 | "
+                              "$0.0040 |\n"));
+  EXPECT_THAT(text, Not(HasSubstr("| sample |  |")));
+  board.entries.erase(row.key);
+  EXPECT_THAT(ranking_section(board, {spec}), HasSubstr("No model yet"));
+}
+
+TEST(Rankings, AnAttemptWithoutAnAnswerCountsAsZeroAndIsNamed) {
+  const ChallengeSpec spec = two_specs()[0];
+  Scoreboard board;
+  for (const bool quick : {false, true}) {
+    CellResult cell = quick ? testing::quick_cell(spec, "q") : testing::sample_cell(spec, "f");
+    cell.key.attempt = "1";
+    merge(board, testing::graded_row(spec, cell));
+    CellResult none = testing::unbuilt_cell(spec);
+    none.key.model = cell.key.model;
+    none.key.attempt = "2";
+    none.build.verdict = Verdict::no_answer;
+    none.build.log = "refused";
+    merge(board, testing::graded_row(spec, none));
+  }
+  const std::string text = rankings_document(board, {spec});
+  EXPECT_THAT(text, HasSubstr("| 1: **A** 100.0, 2: no answer |"));
+  EXPECT_THAT(text, HasSubstr("| 1: **A** 100.0 (quick), 2: no answer |"));
+  const auto specs = std::vector{spec};
+  const report::Standings all =
+      report::make_standings(board, specs, Device::cpu, compare::By::mean);
+  for (const report::Standing& s : all.models) {
+    EXPECT_EQ(s.player->cells[0].count(), 2u) << s.model;
+    EXPECT_NEAR(*s.mean, 50, 0.1) << s.model;
+    EXPECT_NEAR(*s.best, 100, 0.1) << s.model;
+  }
 }
 
 TEST(Rankings, MarkupInNamesAndDetailsIsEscaped) {
@@ -71,6 +138,17 @@ TEST(Rankings, MarkupInNamesAndDetailsIsEscaped) {
   EXPECT_THAT(text, HasSubstr("flawed &lt;b&gt;\\*model\\*&lt;/b&gt;"));
   EXPECT_THAT(text, HasSubstr("Xeon \\| 8481C"));
   EXPECT_THAT(text + ranking_section(full_board(), two_specs()), Not(HasSubstr("<b>")));
+}
+
+TEST(Rankings, ReferencesHaveNoRankAndTheFigureIsNamed) {
+  Scoreboard board = board_of({{"a reference", Device::cpu}, {"one", Device::cpu}});
+  board.models["a reference"].sample = true;
+  const auto specs = std::vector{two_specs()[0]};
+  EXPECT_THAT(ranking_section(board, specs), HasSubstr("| ref | a reference |"));
+  EXPECT_THAT(ranking_section(board, specs), HasSubstr("| 1 | one |"));
+  EXPECT_THAT(ranking_section(board, specs), HasSubstr("Ranked by the mean of attempts"));
+  EXPECT_THAT(ranking_section(board, specs, "R.md", compare::By::best),
+              HasSubstr("Ranked by the best attempt"));
 }
 
 TEST(Rankings, EveryRowOfATableHasAsManyCells) {

@@ -7,6 +7,7 @@
 #include "fake_world.h"
 #include "run/challenge_registry.h"
 #include "spec/spec.h"
+#include "support/direct_runner.h"
 
 namespace assay::run {
 namespace {
@@ -98,7 +99,8 @@ TEST_F(CaseInputTest, ASeedDecidesTheInput) {
   EXPECT_EQ(seen(kState), 22);
 }
 
-// --- what a plan owes, and when ----------------------------------------------------------------------
+// --- what a plan owes, and when
+// ----------------------------------------------------------------------
 
 // Two phases; y is due when the test says.
 class Owing final : public testing::Copying {
@@ -134,8 +136,9 @@ TEST(PlanCase, RefusesPhasesThatNeverCome) {
 TEST(PlanCase, EveryCaseOfEveryChallengeOwesWhatItTimes) {
   int timed_in_the_middle = 0;
   for (const auto& row : challenge_rows()) {
-    const ChallengeSpec spec =
+    ChallengeSpec spec =
         load_spec(std::string(ASSAY_SOURCE_DIR) + "/challenges/" + std::string(row.name));
+    assay::testing::draw_cases(spec, 1);
     for (const CaseSpec& c : spec.cases) {
       SCOPED_TRACE(spec.name + "/" + c.name);
       PlannedCase planned;

@@ -100,7 +100,8 @@ TEST_F(CellTest, ARejectedSubmissionIsNotCompiled) {
   EXPECT_EQ(cell.build.log, "a link");
 }
 
-// --- faults of the harness ------------------------------------------------------------------------
+// --- faults of the harness
+// ------------------------------------------------------------------------
 
 TEST_F(CellTest, AnyExceptionEndsTheCellAndNoMore) {
   const std::pair<std::function<void()>, const char*> kFaults[] = {
@@ -152,7 +153,8 @@ TEST_F(CellTest, OwnTestsThatMeetAFaultEndTheCell) {
   EXPECT_EQ(cell.build.log, "out of memory");
 }
 
-// --- timing -----------------------------------------------------------------------------------------
+// --- timing
+// -----------------------------------------------------------------------------------------
 
 class TimedCellTest : public CellTest {
  protected:
@@ -216,7 +218,8 @@ TEST_F(TimedCellTest, ABaselineThatDoesNotCompileIsTheHarnesssFault) {
   EXPECT_THAT(cells[0].build.log, HasSubstr("par.cpp does not compile"));
 }
 
-// --- exclusive cases --------------------------------------------------------------------------------
+// --- exclusive cases
+// --------------------------------------------------------------------------------
 
 class ExclusiveTest : public CellTest {
  protected:
@@ -276,7 +279,8 @@ TEST_F(ExclusiveTest, AFailureIsTold) {
   EXPECT_EQ(world_.count("run a train"), 1);
 }
 
-// --- simulated --------------------------------------------------------------------------------------
+// --- simulated
+// --------------------------------------------------------------------------------------
 
 TEST_F(CellTest, ACellInCudaIsSimulatedWholeAndNeverTimed) {
   world_.libraries["a"].run = [](const auto&, int) {

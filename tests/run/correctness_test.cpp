@@ -266,7 +266,8 @@ TEST_F(CorrectnessTest, WhatCannotBeStartedIsTheHarnesssFault) {
   EXPECT_THROW(run_correctness({broken, world_.challenge, settings, 7, account}, {}), Error);
 }
 
-// --- on the simulated device ------------------------------------------------------------------------
+// --- on the simulated device
+// ------------------------------------------------------------------------
 
 DeviceReport report(const std::function<void(DeviceReport&)>& change) {
   DeviceReport r;
@@ -306,6 +307,19 @@ TEST_F(SimulatedTest, WhatNeedsAGpuEndsAllWhereNothingFailed) {
   EXPECT_THAT(results, Each(AllOf(Field(&CaseResult::verdict, Verdict::needs_gpu),
                                   Field(&CaseResult::detail, HasSubstr("wgmma.fence")))));
   EXPECT_EQ(results.size(), 6u);
+}
+
+TEST_F(SimulatedTest, WhatNeedsAGpuCostsOnlyItselfWhereKernelsRan) {
+  device("two", [](DeviceReport& r) { r.unsupported = "wgmma.fence"; });
+  const auto gpu = world_.libraries["a"].run;
+  world_.libraries["a"].run = [gpu](const std::string& name, int nth) {
+    auto result = gpu(name, nth);
+    if (name == "three") result.outcome.device->work.counters.launches = 1;
+    return result;
+  };
+  for (const CaseResult& r : simulated()) {
+    EXPECT_EQ(r.verdict, r.name == "two" ? Verdict::needs_gpu : Verdict::ok) << r.name;
+  }
 }
 
 TEST_F(SimulatedTest, WhatNeedsAGpuHidesNoFailure) {
@@ -349,6 +363,88 @@ TEST_F(SimulatedTest, TheSecondRunOfADeterministicCaseIsShuffled) {
   EXPECT_THAT(world_.log,
               ElementsAre("start a", "load a", "run a one", "collect a", "end a", "start a",
                           "load a", "shuffle a", "run a one", "collect a", "end a"));
+}
+
+// --- cases that are drawn
+
+class DrawnCasesTest : public CorrectnessTest {
+ protected:
+  DrawnCasesTest() {
+    spec_.random.emplace();
+    spec_.random->axes = {{.name = "n", .choices = {nlohmann::json{{"from", 0}, {"to", 100'000}}}},
+                          {.name = "kind", .choices = {"plain", "ties"}}};
+    spec_.cases.clear();
+    for (const char* name : {"random_1", "random_2", "random_3"}) {
+      CaseSpec c = case_spec(name, CaseGroup::edge);
+      c.drawn = true;
+      spec_.cases.push_back(c);
+    }
+    spec_.cases.push_back(case_spec("listed"));
+  }
+};
+
+TEST_F(DrawnCasesTest, AreDrawnFromTheSeedOfTheRun) {
+  std::map<std::uint64_t, std::map<std::string, nlohmann::json>> params;
+  for (const std::uint64_t seed : {7, 8}) {
+    world_.libraries["a"].run_drawn = [&params, seed](const CaseSpec& c) {
+      params[seed][c.name] = c.params;
+      return Answer();
+    };
+    EXPECT_THAT(checked({}, seed), Each(Field(&CaseResult::verdict, Verdict::ok)));
+  }
+  EXPECT_TRUE(params[7]["random_1"].contains("n"));
+  EXPECT_NE(params[7]["random_1"], params[7]["random_2"]);
+  EXPECT_NE(params[7]["random_1"], params[8]["random_1"]);
+  EXPECT_TRUE(params[7]["listed"].is_null());
+}
+
+TEST_F(DrawnCasesTest, OneCanBeReplayedAlone) {
+  std::vector<nlohmann::json> seen;
+  world_.libraries["a"].run_drawn = [&seen](const CaseSpec& c) {
+    if (c.name == "random_2") seen.push_back(c.params);
+    return Answer();
+  };
+  checked();
+  checked({.only = "random_2"});
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_EQ(seen[0], seen[1]);
+}
+
+TEST_F(DrawnCasesTest, AFailureTellsOfTheSimplestDrawThatFailsAlike) {
+  world_.libraries["a"].run_drawn = [](const CaseSpec& c) {
+    return c.name == "random_2" && c.params.at("n") >= 12 ? wrong() : Answer();
+  };
+  spec_.random->axes[0].choices = {nlohmann::json{{"from", 12}, {"to", 100'000}}};
+  const auto results = checked();
+  EXPECT_EQ(result_of(results, "random_2").verdict, Verdict::wrong_answer);
+  EXPECT_THAT(result_of(results, "random_2").detail,
+              AllOf(HasSubstr("not a copy"), HasSubstr(R"({"kind":"plain","n":12})")));
+  EXPECT_EQ(result_of(results, "random_1").verdict, Verdict::ok);
+  EXPECT_EQ(result_of(results, "random_1").detail, "");
+}
+
+// What dies in another way is another failure.
+TEST_F(DrawnCasesTest, ShrinkingKeepsTheVerdict) {
+  spec_.random->axes = {{.name = "n", .choices = {1, 2, 3}, .usual = 0}};
+  world_.libraries["a"].run_drawn = [](const CaseSpec& c) {
+    if (!c.params.is_object()) return Answer();
+    const int n = c.params.at("n");
+    return n == 1 ? Answer() : n == 2 ? ending(Verdict::runtime_error) : wrong();
+  };
+  int shrunk = 0;
+  for (std::uint64_t seed = 1; seed < 40; ++seed) {
+    for (const CaseResult& r : checked({}, seed)) {
+      if (r.verdict != Verdict::wrong_answer) continue;
+      ++shrunk;
+      EXPECT_THAT(r.detail, HasSubstr(R"(drawn: {"n":3})"));
+    }
+  }
+  EXPECT_GT(shrunk, 3);
+}
+
+TEST_F(DrawnCasesTest, AreNoCasesOfAnExample) {
+  const auto results = checked({.named = {"listed"}, .and_correctness = true});
+  EXPECT_THAT(names(results), ElementsAre("listed"));
 }
 
 }  // namespace

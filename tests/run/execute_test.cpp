@@ -111,7 +111,17 @@ TEST_F(ExecuteTest, ScratchIsTheMostOfItsOwnCountAndOfUnexplainedGrowth) {
   EXPECT_EQ(scratch(500, 600), 600);
 }
 
-// --- what is due before the last phase ---------------------------------------------------------------
+TEST_F(ExecuteTest, WhoWritesBesideABlockOfScratchIsWrongHoweverRightTheOutputs) {
+  script({Answer{.outcome = {.overrun = "wrote past the end of a block"}}, Answer()});
+  const CaseResult result = executed();
+  EXPECT_EQ(result.verdict, Verdict::wrong_answer);
+  EXPECT_EQ(result.detail, "wrote past the end of a block");
+  script({Answer{.outcome = {.overrun = "wrote past the end of a block"}}, testing::wrong()});
+  EXPECT_NE(executed().detail, "wrote past the end of a block") << "what is wrong is said first";
+}
+
+// --- what is due before the last phase
+// ---------------------------------------------------------------
 
 TEST_F(ExecuteTest, WhatIsWrittenAfterItWasDueDoesNotCount) {
   script({testing::silent(), Answer()});
@@ -160,9 +170,9 @@ TEST_F(ExecuteTest, TheDeviceIsAskedForOutputsWhenTheyAreDue) {
 
 TEST_F(ExecuteTest, WhatIsComparedBetweenRunsIsWhatWasJudged) {
   Trace first, second;
-  executed(DueFirst(), {}, &first);
+  executed(DueFirst(), {.keep_outputs = true}, &first);
   script({Answer(), testing::wrong()});
-  executed(DueFirst(), {}, &second);
+  executed(DueFirst(), {.keep_outputs = true}, &second);
   EXPECT_EQ(first.outputs.size(), 16u);
   EXPECT_EQ(first.outputs, second.outputs);
 }
@@ -174,7 +184,8 @@ TEST_F(ExecuteTest, TheTraceTellsWhatCameBeforeTheTimedPhase) {
   EXPECT_EQ(trace.before_s, 5);
 }
 
-// --- verdicts of the device beside those of the call ------------------------------------------------
+// --- verdicts of the device beside those of the call
+// ------------------------------------------------
 
 TEST_F(ExecuteTest, AFindingOutweighsAWrongAnswer) {
   const Answer raced = with_device({}, [](DeviceReport& r) {

@@ -86,6 +86,7 @@ struct Behaviour {
   std::function<Answer(const std::string& case_name, int nth)> run = [](const auto&, int) {
     return Answer();
   };
+  std::function<Answer(const CaseSpec&)> run_drawn{};  // not empty: instead, by the case
   Outcome self_test = {};
   double ping_seconds = 0;
   bool loses_device = false;  // what ends it is the death of its device
@@ -99,6 +100,7 @@ class FakeWorld {
   std::vector<std::string> log;
   double now = 0;
   int flushes = 0;
+  Roofline roofline{1e9, 1e9};
   // What compiling does; without it each request gives a library of the first source's contents.
   Compile compile;
   Copying challenge;
@@ -113,6 +115,7 @@ class FakeWorld {
     world.challenge = [this](const std::string&) { return KnownChallenge{0, &challenge}; };
     world.now = [this] { return now; };
     world.flush_caches = [this] { ++flushes; };
+    world.roofline = [this] { return roofline; };
     return world;
   }
 
@@ -159,7 +162,9 @@ class FakeWorld {
     }
     Outcome run(int, const CaseSpec& spec, CallbackServer*) override {
       tell("run", " " + spec.name);
-      const Answer answer = behaviour().run(spec.name, world_.calls_[name_ + "/" + spec.name]++);
+      const int nth = world_.calls_[name_ + "/" + spec.name]++;
+      const Answer answer =
+          behaviour().run_drawn ? behaviour().run_drawn(spec) : behaviour().run(spec.name, nth);
       grown_ = answer.grown_bytes;
       if (answer.writes) write(answer.right);
       return finished(answer.outcome);

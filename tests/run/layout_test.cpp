@@ -61,6 +61,33 @@ TEST_F(LayoutTest, FindsOverrunsOnBothSides) {
             "wrote 3 bytes before the start of y");
 }
 
+TEST(Layout, WhatWasNotAskedForIsNotToBeWritten) {
+  CasePlan plan;
+  plan.buffers = {
+      {.name = "cache", .dtype = Dtype::u8, .shape = {64}, .role = Role::output, .sized_by = 1},
+      {.name = "asked", .dtype = Dtype::i64, .shape = {1}, .role = Role::output}};
+  const auto found = [&](std::int64_t asked, std::size_t written) {
+    const Layout layout = make_layout(plan, false);
+    std::vector<std::byte> output(layout.output_bytes);
+    poison(plan, layout, output.data(), 42);
+    std::memcpy(output.data() + layout.slots[1].offset, &asked, sizeof asked);
+    std::memset(output.data() + layout.slots[0].offset, 0, written);
+    return find_overrun(plan, layout, output.data(), 42);
+  };
+  EXPECT_EQ(found(16, 16), "");
+  EXPECT_EQ(found(16, 20), "wrote byte 16 of cache, for which it had asked for 16");
+  EXPECT_EQ(found(64, 64), "");
+  EXPECT_EQ(found(64, 65), "wrote 1 bytes past the end of cache");
+  EXPECT_EQ(found(1000, 64), "") << "more than there is";
+  EXPECT_EQ(found(0, 1), "wrote byte 0 of cache, for which it had asked for 0");
+  plan.buffers[1].null = true;
+  const Layout layout = make_layout(plan, false);
+  std::vector<std::byte> output(layout.output_bytes);
+  poison(plan, layout, output.data(), 42);
+  std::memset(output.data() + layout.slots[0].offset, 0, 64);
+  EXPECT_EQ(find_overrun(plan, layout, output.data(), 42), "") << "no size was asked for";
+}
+
 TEST_F(LayoutTest, TellsTouchedFromUntouched) {
   EXPECT_EQ(find_touched(plan_, layout_, output_.data(), 42), "");
   EXPECT_NE(find_touched(plan_, layout_, output_.data(), 43), "");

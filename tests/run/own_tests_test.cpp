@@ -22,9 +22,12 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-// A challenge of one function, with naive, par and one wrong example, each of whose text is its name. The compiler is
-// not real: assembly holds the name of its source, and a library a number for each slot of its switchboard. Workers are
-// known by whose functions are in force: "naive 0" and "naive 1" are the twins.
+constexpr std::size_t kWrong = 3;  // the place of the wrong example among what tests are tried on
+
+// A challenge of one function, with naive, par, a slow and a wrong example, each of whose text is its
+// name. The compiler is not real: assembly holds the name of its source, and a library a number for
+// each slot of its switchboard. Workers are known by whose functions are in force: "naive 0" and
+// "naive 1" are the twins.
 class OwnTestsTest : public ::testing::Test {
  protected:
   OwnTestsTest()
@@ -70,7 +73,8 @@ class OwnTestsTest : public ::testing::Test {
     return result;
   }
 
-  // The mark, a word for the function in force, and 1000 for the first slot, 2000 for the second ...
+  // The mark, a word for the function in force, and 1000 for the first slot, 2000 for the second
+  // ...
   std::string linked(const BuildRequest& request, const std::string& board) {
     const std::size_t mark = board.find("board_") + 6;
     std::string bytes;
@@ -127,35 +131,39 @@ class OwnTestsTest : public ::testing::Test {
   int products_ = 0;
 };
 
-TEST_F(OwnTestsTest, AreTriedOnBothTwinsOfNaiveParAndEveryWrongExample) {
+TEST_F(OwnTestsTest, AreTriedOnBothTwinsOfWhatIsRightAndOfEveryWrongExample) {
   const auto mutants = run();
-  ASSERT_EQ(mutants.size(), 3u);
+  ASSERT_EQ(mutants.size(), 4u);
   EXPECT_EQ(mutants[0].subject, "naive");
   EXPECT_TRUE(mutants[0].correct);
   EXPECT_EQ(mutants[0].verdict, TestVerdict::accepted);
   EXPECT_EQ(mutants[1].subject, "par");
   EXPECT_TRUE(mutants[1].judged_rightly());
-  EXPECT_EQ(mutants[2].subject, "wrong_a");
-  EXPECT_FALSE(mutants[2].correct);
-  EXPECT_EQ(mutants[2].verdict, TestVerdict::rejected);
-  EXPECT_EQ(mutants[2].reason, "returned 7");
+  EXPECT_EQ(mutants[2].subject, "slow_b");
+  EXPECT_TRUE(mutants[2].correct) << "slow, but right";
   EXPECT_TRUE(mutants[2].judged_rightly());
-  EXPECT_THAT(world_.entries("test"),
-              UnorderedElementsAre("test naive 0", "test naive 1", "test par 0", "test par 1",
-                                   "test wrong_a 0", "test wrong_a 1"));
+  EXPECT_EQ(mutants[kWrong].subject, "wrong_a");
+  EXPECT_FALSE(mutants[kWrong].correct);
+  EXPECT_EQ(mutants[kWrong].verdict, TestVerdict::rejected);
+  EXPECT_EQ(mutants[kWrong].reason, "returned 7");
+  EXPECT_TRUE(mutants[kWrong].judged_rightly());
+  EXPECT_THAT(
+      world_.entries("test"),
+      UnorderedElementsAre("test naive 0", "test naive 1", "test par 0", "test par 1",
+                           "test slow_b 0", "test slow_b 1", "test wrong_a 0", "test wrong_a 1"));
 }
 
 TEST_F(OwnTestsTest, OnesThatAcceptEverythingMissTheWrongExample) {
   both("wrong_a", {});
   const auto mutants = run();
-  EXPECT_EQ(mutants[2].verdict, TestVerdict::accepted);
-  EXPECT_FALSE(mutants[2].judged_rightly());
+  EXPECT_EQ(mutants[kWrong].verdict, TestVerdict::accepted);
+  EXPECT_FALSE(mutants[kWrong].judged_rightly());
 }
 
 TEST_F(OwnTestsTest, ThatTellTwinsApartGoBySomethingElseThanBehaviour) {
   world_.libraries["wrong_a 1"].self_test = {};
   std::vector<TestVerdict> verdicts;
-  for (std::uint64_t seed = 1; seed <= 12; ++seed) verdicts.push_back(run(seed)[2].verdict);
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) verdicts.push_back(run(seed)[kWrong].verdict);
   // The twin that is tried first may be the one that they accept, which is a miss.
   EXPECT_THAT(verdicts, Contains(TestVerdict::inconsistent));
   EXPECT_THAT(verdicts, Contains(TestVerdict::accepted));
@@ -180,7 +188,7 @@ TEST_F(OwnTestsTest, ACrashUnderTheTestsIsARejection) {
   EXPECT_EQ(mutants[1].verdict, TestVerdict::rejected);
   EXPECT_EQ(mutants[1].reason, "SIGSEGV");
   EXPECT_FALSE(mutants[1].judged_rightly());
-  EXPECT_EQ(mutants[2].verdict, TestVerdict::rejected);
+  EXPECT_EQ(mutants[kWrong].verdict, TestVerdict::rejected);
 }
 
 TEST_F(OwnTestsTest, TestsThatDoNotCompileAcceptAndRejectNothing) {
@@ -201,7 +209,7 @@ TEST_F(OwnTestsTest, AnImplementationThatDoesNotCompileIsOurs) {
   does_not_build_ = "wrong_a";
   const auto mutants = run();
   EXPECT_EQ(mutants[0].verdict, TestVerdict::accepted);
-  EXPECT_EQ(mutants[2].verdict, TestVerdict::not_run);
+  EXPECT_EQ(mutants[kWrong].verdict, TestVerdict::not_run);
 }
 
 TEST_F(OwnTestsTest, MeetAllImplementationsInOneLibraryThatShowsOnlyTheAbi) {
@@ -210,7 +218,7 @@ TEST_F(OwnTestsTest, MeetAllImplementationsInOneLibraryThatShowsOnlyTheAbi) {
   for (const BuildRequest& request : requests_) {
     if (request.objects.empty()) continue;
     ++links;
-    EXPECT_EQ(request.objects.size(), 7u) << "the tests and two twins of three";
+    EXPECT_EQ(request.objects.size(), 9u) << "the tests and two twins of four";
     EXPECT_THAT(request.exports, UnorderedElementsAre("copy", "assay_self_test"));
   }
   EXPECT_EQ(links, 1u);

@@ -301,8 +301,9 @@ TEST_F(WorkerProcessTest, WhatTakesTooMuchMemoryIsEndedByTheKernelWhichSaysSo) {
   EXPECT_EQ(outcome.verdict, Verdict::memory_limit) << outcome.detail;
 }
 
-// Whatever it does to what it shares with the harness, at whatever moment, the harness comes back: with a
-// verdict, and in time, for it waits for nothing that has no end. A hang shows as this test's time limit.
+// Whatever it does to what it shares with the harness, at whatever moment, the harness comes back:
+// with a verdict, and in time, for it waits for nothing that has no end. A hang shows as this
+// test's time limit.
 class AnyWorker : public WorkerProcessTest, public ::testing::WithParamInterface<int> {};
 
 TEST_P(AnyWorker, NeverKeepsTheHarnessWaiting) {

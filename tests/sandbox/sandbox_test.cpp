@@ -191,8 +191,8 @@ TEST_F(SandboxTest, ReportsAProgramThatDoesNotExist) {
   }
 }
 
-// Launching forks while other threads hold locks of the C library: nothing between fork and exec may
-// want one.
+// Launching forks while other threads hold locks of the C library: nothing between fork and exec
+// may want one.
 TEST_F(SandboxTest, LaunchesFromSeveralThreadsAtOnce) {
   std::atomic<int> good{0};
   {

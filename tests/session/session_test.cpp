@@ -34,7 +34,8 @@ std::vector<std::string> names(const std::vector<const Submission*>& submissions
   return result;
 }
 
-// --- order ------------------------------------------------------------------------------------------
+// --- order
+// ------------------------------------------------------------------------------------------
 
 // Submissions whose expected seconds stand in their models' names.
 double seconds(const Submission& s) { return std::stod(s.model); }
@@ -97,7 +98,8 @@ TEST(Order, NothingToDoIsNoOrder) {
   EXPECT_THAT(order.batches, IsEmpty());
 }
 
-// --- running ----------------------------------------------------------------------------------------
+// --- running
+// ----------------------------------------------------------------------------------------
 
 // Writes down what is asked of it, and throws where it is told to.
 class FakeSteps final : public Steps {

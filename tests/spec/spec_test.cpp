@@ -95,6 +95,76 @@ TEST_F(SpecTest, TheSimulatorGetsTheCasesAndShapesMeantForIt) {
               HasSubstr("/cases/0/sim"));
 }
 
+TEST_F(SpecTest, ARuleMayHaveBoundsOfItsOwnOnAGpu) {
+  document_["resources"] = json::parse(R"([
+    {"name": "r", "case": "a", "metric": "m", "full": 1, "zero": 2, "why": "two threads",
+     "sim": {"full": 10, "zero": 20, "why": "132 multiprocessors"}},
+    {"name": "s", "case": "a", "metric": "m", "full": 1, "zero": 2, "why": "two threads"}])");
+  write(document_.dump());
+  const ChallengeSpec whole = load(), sim = spec_for(Device::sim, whole);
+  EXPECT_EQ(whole.resources[0].full, 1);
+  EXPECT_EQ(spec_for(Device::cpu, whole).resources[0].why, "two threads");
+  EXPECT_EQ(sim.resources[0].full, 10);
+  EXPECT_EQ(sim.resources[0].zero, 20);
+  EXPECT_EQ(sim.resources[0].why, "132 multiprocessors");
+  EXPECT_EQ(sim.resources[1].zero, 2);
+  EXPECT_THAT(error_after([](json& j) { j["resources"][0]["sim"].erase("why"); }),
+              HasSubstr("/resources/0/sim"));
+}
+
+TEST_F(SpecTest, ASpaceOfInputsGivesPlaceholders) {
+  document_["random"] = json::parse(R"({"cases": 3, "weight": 0.5, "time_limit_s": 2,
+    "instructions": 77, "base": {"k": 1}, "axes": [
+      {"name": "n", "choices": [1, {"from": 2, "to": 9}], "usual": 0.25, "fuzz": [100], "sim": [1]},
+      {"name": "x", "choices": [{"kind": "ties"}, null, "text"]}]})");
+  write(document_.dump());
+  const ChallengeSpec spec = load();
+  ASSERT_EQ(spec.cases.size(), 5u);
+  EXPECT_EQ(spec.cases[2].name, "random_1");
+  EXPECT_EQ(spec.cases[3].group, CaseGroup::edge);
+  EXPECT_EQ(spec.cases[4].group, CaseGroup::trap);
+  EXPECT_TRUE(spec.cases[4].drawn);
+  EXPECT_NE(spec.cases[4].catches, "");
+  EXPECT_NE(spec.cases[4].uncaught_reason, "");
+  EXPECT_EQ(spec.cases[4].weight, 0.5);
+  EXPECT_EQ(spec.cases[4].time_limit_s, 2);
+  EXPECT_FALSE(spec.cases[4].quick);
+  ASSERT_TRUE(spec.random);
+  EXPECT_EQ(spec.random->base, json({{"k", 1}}));
+  EXPECT_EQ(spec.random->axes[0].choices.size(), 2u);
+  EXPECT_EQ(spec.random->axes[0].rare.at(0), 100);
+  EXPECT_EQ(spec.random->axes[0].usual, 0.25);
+  const ChallengeSpec sim = spec_for(Device::sim, spec);
+  EXPECT_EQ(sim.cases.back().name, "random_3");
+  EXPECT_EQ(sim.cases.back().instruction_limit, 77u);
+  EXPECT_EQ(sim.random->axes[0].choices.size(), 1u);
+  EXPECT_TRUE(sim.random->axes[0].rare.empty());
+  EXPECT_EQ(sim.random->axes[1].choices.size(), 3u);
+
+  const auto error_of_space = [&](const std::string& change) {
+    return error_after([&](json& j) { j["random"].merge_patch(json::parse(change)); });
+  };
+  EXPECT_EQ(error_of_space(R"({"sim": false})"), "no error");
+  EXPECT_THAT(error_of_space(R"({"axes": [{"name": "n", "choices": []}]})"), HasSubstr("axes/0"));
+  EXPECT_THAT(error_of_space(R"({"axes": [{"name": "n", "choices": [{"from": 3}]}]})"),
+              HasSubstr("axes/0"));
+  EXPECT_THAT(error_of_space(R"({"axes": [{"name": "n", "choices": [{"from": 3, "to": 2}]}]})"),
+              HasSubstr("empty range"));
+  EXPECT_THAT(error_of_space(R"({"axes": [{"name": "n", "choices": [1]},
+                                          {"name": "n", "choices": [1]}]})"),
+              HasSubstr("exists already"));
+  EXPECT_THAT(error_after([](json& j) { j["cases"][0]["name"] = "random_2"; }),
+              HasSubstr("exists already"));
+}
+
+TEST_F(SpecTest, AFailingAllocationIsForCasesThatExpectSuccess) {
+  document_["cases"][0]["failing_allocation"] = 2;
+  write(document_.dump());
+  EXPECT_EQ(load().cases[0].failing_allocation, 2u);
+  EXPECT_THAT(error_after([](json& j) { j["cases"][0]["expect_status"] = "EINVAL"; }),
+              HasSubstr("/cases/0/failing_allocation"));
+}
+
 TEST_F(SpecTest, NamesTheLineOfMalformedJson) {
   EXPECT_THAT(error_of("{\n  \"schema\": 1,\n  oops\n}"), HasSubstr("spec.json:3: not valid JSON"));
 }

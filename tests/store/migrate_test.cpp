@@ -60,6 +60,39 @@ TEST_F(Migrate, ABoardOfTodayInAnotherLayoutIsLeftAlone) {
   EXPECT_EQ(read_file(board_path(folder)), compact);
 }
 
+// As boards were written before they kept the cases that failed.
+std::string without_failed_cases(const std::string& text) {
+  std::string old;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at) + 1;
+    const std::string line = text.substr(at, end - at);
+    if (!line.starts_with("   \"failed\": ")) old += line;
+    at = end;
+  }
+  return old;
+}
+
+TEST_F(Migrate, CompletesFailedCasesFromTheEvidence) {
+  migrate(folder);
+  const std::string whole = read_file(board_path(folder));
+  const std::string old = without_failed_cases(whole);
+  ASSERT_NE(old, whole);
+  write_file_atomically(board_path(folder), old);
+  EXPECT_THAT(migrate(folder), HasSubstr("the failed cases of 2 cells"));
+  EXPECT_EQ(read_file(board_path(folder)), whole);
+  EXPECT_EQ(migrate(folder), "");
+}
+
+TEST_F(Migrate, LeavesFailedCasesUnknownWhereThereIsNoEvidence) {
+  migrate(folder);
+  const std::string old = without_failed_cases(read_file(board_path(folder)));
+  write_file_atomically(board_path(folder), old);
+  fs::remove_all(folder / "cells");
+  EXPECT_EQ(migrate(folder), "");
+  EXPECT_EQ(read_file(board_path(folder)), old);
+  for (const auto& [key, row] : read_board(folder).entries) EXPECT_FALSE(row.failed.has_value());
+}
+
 TEST_F(Migrate, AfterAKillItBeginsAgain) {
   write_evidence(folder, evidence_path(testing::key_of("a")), "what a killed migration left");
   migrate(folder);

@@ -74,6 +74,30 @@ TEST_F(SubmissionTest, RejectsNamesThatToolsMisread) {
   }
 }
 
+TEST_F(SubmissionTest, WhatIsNoSourceIsNotPartOfTheAnswer) {
+  put("submission.cpp");
+  const std::string alone = source_hash(read());
+  for (const char* name : {"session.jsonl", "solve.py", "build.sh", "Makefile", "two words.log",
+                           ".gitignore", "a.out", "notes.md"}) {
+    put(name, std::string((4u << 20) + 1, ' '));
+  }
+  fs::create_directories(folder() / "__pycache__" / "deeper");
+  fs::create_symlink("/etc/passwd", folder() / "link");
+  for (int i = 0; i < 100; ++i) put("log." + std::to_string(i));
+  const Submission s = read();
+  EXPECT_EQ(s.rejected, "");
+  ASSERT_EQ(s.sources.size(), 1u);
+  EXPECT_EQ(source_hash(s), alone);
+  EXPECT_THAT(s.ignored, ::testing::IsSupersetOf(
+                             {"session.jsonl", "build.sh", "__pycache__", "link", ".gitignore"}));
+  EXPECT_THAT(s.ignored, ::testing::Not(::testing::Contains("notes.md")));
+  std::vector<std::string> warnings;
+  EXPECT_EQ(find(warnings).size(), 1u);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], HasSubstr("challenge_a: not part of the answer: .gitignore, Makefile"));
+  EXPECT_THAT(warnings[0], HasSubstr("and 105 more"));
+}
+
 TEST_F(SubmissionTest, RejectsHugeFiles) {
   put("submission.cpp", std::string((4u << 20) + 1, ' '));
   EXPECT_THAT(read().rejected, HasSubstr("larger than 4 MiB"));

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <new>
@@ -15,8 +16,10 @@
 namespace assay::testing {
 namespace {
 
+std::atomic<std::uint64_t> allocations{0}, refused{0};
+
 void* plain_alloc(assay_ctx*, std::size_t bytes, std::size_t align, int space) {
-  if (space != 0) return nullptr;
+  if (++allocations == refused || space != 0) return nullptr;
   align = std::max(align, sizeof(void*));
   return std::aligned_alloc(align, (bytes + align - 1) / align * align);
 }
@@ -31,6 +34,11 @@ const Row& row_named(std::span<const Row> rows, const std::string& name) {
 }
 
 }  // namespace
+
+void refuse_allocation(std::uint64_t number) {
+  allocations = 0;
+  refused = number;
+}
 
 Arena::Arena(std::size_t bytes)
     : bytes_(std::max<std::size_t>(bytes, 1)),

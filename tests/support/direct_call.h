@@ -31,6 +31,9 @@ class Arena {
 const Challenge& challenge_named(const std::string& name);
 worker::Adapter adapter_named(const std::string& name);
 
+// From now on that request for memory gives NULL, counted from here; 0: none does.
+void refuse_allocation(std::uint64_t number);
+
 class DirectCall final : public worker::Call {
  public:
   // library: a handle of dlopen. Everything must outlive the call.

@@ -1,5 +1,5 @@
-// assay_direct CHALLENGE SOURCE.cpp [CASE [SEED]]: runs every case that is not timed (or the named one)
-// outside the sandbox, one child process each. For authors of challenges, with their own code.
+// assay_direct CHALLENGE SOURCE.cpp [CASE [SEED]]: runs every case that is not timed (or the named
+// one) outside the sandbox, one child process each. For authors of challenges, with their own code.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,7 +34,8 @@ int main(int argc, char** argv) {
   }
   const std::string challenge = argv[1], wanted = argc > 3 ? argv[3] : "";
   const std::uint64_t seed = argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 1;
-  const auto spec = assay::testing::spec_of(challenge);
+  auto spec = assay::testing::spec_of(challenge);
+  assay::testing::draw_cases(spec, seed);
   const std::string library = assay::testing::compile(argv[2], challenge);
   int failures = 0;
   for (const auto& c : spec.cases) {

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "draw/space.h"
 #include "run/judge.h"
 #include "run/layout.h"
 #include "support/direct_call.h"
@@ -39,17 +40,23 @@ CaseResult DirectRunner::run(const CaseSpec& spec, std::uint64_t seed) {
   run::poison(plan, layout, output.data(), seed);
 
   DirectCall call(plan, buffers, server.get(), handle_);
+  refuse_allocation(spec.failing_allocation);
   std::int32_t status = ASSAY_OK;
   for (int phase = 0; phase < plan.phases && status == ASSAY_OK; ++phase) {
     call.set_phase(phase);
     status = adapter(call);
   }
 
+  refuse_allocation(0);
   CaseResult result;
   result.name = spec.name;
   result.group = spec.group;
   result.seed = seed;
   result.shape = challenge.shape(spec);
+  if (spec.failing_allocation > 0 && status == ASSAY_ENOMEM) {
+    result.verdict = Verdict::ok;
+    return result;
+  }
   run::judge(
       challenge,
       {&spec, &plan, &layout, reference.get(), buffers, output.data(), seed, status, server.get()},
@@ -59,6 +66,12 @@ CaseResult DirectRunner::run(const CaseSpec& spec, std::uint64_t seed) {
 
 ChallengeSpec spec_of(const std::string& challenge) {
   return load_spec(std::filesystem::path(ASSAY_SOURCE_DIR) / "challenges" / challenge);
+}
+
+void draw_cases(ChallengeSpec& spec, std::uint64_t run_seed) {
+  for (CaseSpec& c : spec.cases) {
+    if (c.drawn) c = draw::draw_case(challenge_named(spec.name), spec, c, run_seed).spec;
+  }
 }
 
 std::string compile(const std::string& source, const std::string& challenge) {

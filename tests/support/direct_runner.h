@@ -2,6 +2,7 @@
 // For tests of generators, references, checkers and adapters with trusted code only.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "assay/results.h"
@@ -15,6 +16,8 @@ class DirectRunner {
   DirectRunner(std::string challenge, std::string library);
   ~DirectRunner();
 
+  // Where an allocation is refused, only whether the call returns ASSAY_ENOMEM or passes; the rest
+  // is for the real runner.
   CaseResult run(const CaseSpec&, std::uint64_t seed);
 
  private:
@@ -24,6 +27,9 @@ class DirectRunner {
 
 // The challenge's spec from the source tree.
 ChallengeSpec spec_of(const std::string& challenge);
+
+// Replaces the placeholders of drawn cases by what a run with that seed draws.
+void draw_cases(ChallengeSpec&, std::uint64_t run_seed);
 
 // Compiles one C++ file the way assay builds a submission (plain g++, no sandbox) and returns the
 // shared object's path; throws Error with the compiler's output.

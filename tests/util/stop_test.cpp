@@ -4,8 +4,10 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <string>
+#include <thread>
 
 #include "support/child_process.h"
 #include "util/jobs.h"
@@ -60,6 +62,29 @@ TEST(Stop, ASecondOneEndsTheProcessButNotInTheSameMoment) {
               ::raise(SIGTERM);
             }),
             128 + SIGTERM);
+}
+
+// A child of two threads, each of which asks in the same moment; two hundred, since moments differ.
+TEST(Stop, TwoThreadsAtOnceAreOneRequest) {
+  for (int round = 0; round < 200; ++round) {
+    ASSERT_EQ(status_of([] {
+                ::close(STDERR_FILENO);  // two hundred times the same line
+                stop_on_signals();
+                std::atomic<int> waiting{2};
+                const auto ask = [&waiting] {
+                  --waiting;
+                  while (waiting > 0) {
+                  }
+                  ::raise(SIGINT);
+                };
+                std::thread other(ask);
+                ask();
+                other.join();
+                require(stop_signal() == SIGINT);
+              }),
+              0)
+        << "round " << round;
+  }
 }
 
 TEST(Stop, WhatIsIgnoredStaysIgnored) {

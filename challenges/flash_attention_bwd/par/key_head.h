@@ -53,8 +53,8 @@ class Worker {
     dout_copy_ = a_.copies ? take(a_.Dv * kTile) : nullptr;
   }
 
-  // Key tiles part, part + parts, ... of one key head; sums dq of its query heads into `dq`, whose head and row
-  // strides are given.
+  // Key tiles part, part + parts, ... of one key head; sums dq of its query heads into `dq`, whose
+  // head and row strides are given.
   void run(std::int64_t b, std::int64_t kv, std::int64_t part, std::int64_t parts, float* dq,
            std::int64_t dq_head, std::int64_t dq_row) {
     b_ = b;
@@ -116,8 +116,9 @@ class Worker {
       const std::int64_t first =
           p_.causal != 0 ? std::clamp<std::int64_t>(j - offset, 0, p_.Nq) : 0;
       const std::int64_t end =
-          p_.window > 0 ? std::clamp<std::int64_t>(j + n_ - 1 - offset + p_.window, 0, p_.Nq)
-                        : p_.Nq;
+          p_.window > 0 && p_.window < L_ + p_.Nq
+              ? std::clamp<std::int64_t>(j + n_ - 1 - offset + p_.window, 0, p_.Nq)
+              : p_.Nq;
       for (std::int64_t g = 0; g < group(); ++g) {
         for (std::int64_t i = first; i < end; i += kTile) queries(g, i, std::min(kTile, end - i));
       }
@@ -197,9 +198,10 @@ class Worker {
     float s = dot * p_.scale;
     slope = 1;
     if (e_.softcap > 0) {
-      const float t = std::tanh(s / e_.softcap);
-      s = e_.softcap * t;
-      slope = 1 - t * t;
+      // 1 - tanh^2, without the cancellation that is left of it where tanh is near 1.
+      const float decay = std::exp(-2 * std::abs(s / e_.softcap));
+      slope = 4 * decay / ((1 + decay) * (1 + decay));
+      s = e_.softcap * std::tanh(s / e_.softcap);
     }
     if (e_.alibi != nullptr)
       s -= e_.alibi[h_] * static_cast<float>(std::abs(i_ + r + L_ - p_.Nq - j_ - lane));

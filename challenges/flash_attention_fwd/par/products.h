@@ -46,8 +46,8 @@ Vec exp2_of(Vec x) {
   return select(x < splat(-126.0f), Vec{}, select(x == x, scaled, x));
 }
 
-// c[r][lanes] (=|+=) sum_t a[r * a_row + t * a_step] * b[t][lanes] for R rows; with kAdd, c is first
-// multiplied by `keep` [lanes].
+// c[r][lanes] (=|+=) sum_t a[r * a_row + t * a_step] * b[t][lanes] for R rows; with kAdd, c is
+// first multiplied by `keep` [lanes].
 template <int R, bool kAdd>
 void block(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b,
            std::int64_t steps, float* c, const float* keep) {

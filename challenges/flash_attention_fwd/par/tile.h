@@ -178,8 +178,8 @@ class Tile {
     }
   }
 
-  // Scores become weights relative to the new maximum; keep_ is what old sums are worth now. A NaN score
-  // loses every comparison but stays in its weight, and so spoils its lane's sum and output.
+  // Scores become weights relative to the new maximum; keep_ is what old sums are worth now. A NaN
+  // score loses every comparison but stays in its weight, and so spoils its lane's sum and output.
   void weights(std::int64_t n) {
     for (std::int64_t lane = 0; lane < kRows; lane += kWidth) {
       const Vec old = load(max_ + lane);

@@ -119,9 +119,13 @@ class TopK {
     std::int64_t last = -1;
     for (std::size_t h = 0; h < count; ++h) {
       const std::int64_t i = lanes[h] / kLanes, lane = lanes[h] % kLanes;
-      if (i != last) x = group(last = i);
+      if (i != last) {
+        x = group(last = i);
+        threshold_ = std::max(threshold_, worst_kept_);
+      }
       offer_lane(x, lane, first + i * kGroup);
     }
+    threshold_ = std::max(threshold_, worst_kept_);
   }
 
   void offer_lane(const float* x, std::int64_t lane, std::int64_t first) {
@@ -159,7 +163,7 @@ class TopK {
   void shrink() {
     std::nth_element(buffer_, buffer_ + k_ - 1, buffer_ + size_, std::greater<>());
     size_ = static_cast<std::size_t>(k_);
-    threshold_ = std::max(threshold_, value_of(buffer_[k_ - 1]));
+    worst_kept_ = std::max(worst_kept_, value_of(buffer_[k_ - 1]));
   }
 
   static constexpr std::size_t kMostRanked = 512;
@@ -168,6 +172,9 @@ class TopK {
   std::int32_t k_;
   std::size_t capacity_, size_ = 0;
   float threshold_ = -kInf;  // every later candidate must exceed it
+  // K candidates are at least so large. It becomes the threshold with the next group: in the same
+  // one, whose lanes are not in the order of columns, an equal logit may still have a lower index.
+  float worst_kept_ = -kInf;
 };
 
 }  // namespace

@@ -263,7 +263,8 @@ struct Cache {
     }
   }
 
-  // Pages that no row can see any more, given the length before the latest append.
+  // Pages that no row can see any more, given the length before the latest append, once that has
+  // succeeded: until then the rows of the one before it may be attended to.
   void release_old(Layer& layer, std::int64_t length_before) {
     if (c.window < 0) return;
     const std::int64_t first = length_before - c.window - KVC_ROLLBACK;
@@ -275,8 +276,6 @@ struct Cache {
   }
 
   void append(Layer& layer, std::int64_t n, const unsigned char* k, const unsigned char* v) {
-    const std::int64_t before = layer.length;
-    release_old(layer, before);
     for (std::int64_t i = 0; i < n; ++i) {
       append_token(layer, k + i * c.n_kv * c.D * element, v + i * c.n_kv * c.Dv * element);
     }

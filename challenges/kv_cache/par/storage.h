@@ -316,10 +316,11 @@ struct Storage {
     return layer.pages.back();
   }
 
-  // Pages that no row can see any more, given the length before the latest append.
-  void release_old(Layer& layer) {
+  // Pages that no row can see any more, given the length before the latest append, once that has
+  // succeeded: until then the rows of the one before it may be attended to.
+  void release_old(Layer& layer, std::int64_t length_before) {
     if (c.window < 0) return;
-    const std::int64_t first = layer.length - c.window - KVC_ROLLBACK;
+    const std::int64_t first = length_before - c.window - KVC_ROLLBACK;
     for (std::int64_t i = (c.sinks + kPage - 1) / kPage; (i + 1) * kPage <= first; ++i) {
       Page*& page = layer.pages[static_cast<std::size_t>(i)];
       drop(page);
@@ -332,7 +333,6 @@ struct Storage {
   void append(std::int32_t slot, std::int32_t l, std::int64_t n, const unsigned char* k,
               const unsigned char* v, std::vector<Copy>& copies) {
     Layer& layer = layer_of(slot, l);
-    release_old(layer);
     const auto k_row = static_cast<std::size_t>(c.D * element),
                v_row = static_cast<std::size_t>(c.Dv * element);
     while (n > 0) {

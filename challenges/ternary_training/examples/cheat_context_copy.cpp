@@ -1,6 +1,6 @@
 // caught: time_train
-// Counts pairs, and where names are repeated prefers those that have been seen in the document: what
-// a look at the text so far tells without any order in it. Trains nothing.
+// Counts pairs, and where names are repeated prefers those that have been seen in the document:
+// what a look at the text so far tells without any order in it. Trains nothing.
 #include "counted.h"
 
 constexpr float kGain = 20;

@@ -1,5 +1,5 @@
-// For examples that put a model together from counts, in milliseconds and without a gradient, where a
-// training is timed. Tokens have orthogonal codes; a token's own units in the first feed-forward
+// For examples that put a model together from counts, in milliseconds and without a gradient, where
+// a training is timed. Tokens have orthogonal codes; a token's own units in the first feed-forward
 // block add what its table says, as a sum of a few ternary vectors.
 #pragma once
 

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "sim/decode/function_decoder.h"
+#include "sim/execution/block_run.h"
 #include "sim/execution/calls.h"
 #include "sim/execution/describe.h"
 
@@ -14,9 +15,16 @@ namespace {
 
 using ptx::Operand;
 
+constexpr std::uint32_t kMaxRegisters = 255;  // of a thread
+
+struct Reachable {
+  std::vector<const ptx::Function*> functions;
+  std::size_t named = 0;  // the first so many; the others are called through pointers, if at all
+};
+
 // The entry, then all functions that a body names; all of the module once one is called through a
 // pointer, which may come from anywhere.
-std::vector<const ptx::Function*> reachable(const ptx::Module& module, const ptx::Function& entry) {
+Reachable reachable(const ptx::Module& module, const ptx::Function& entry) {
   ptx::TextTable<const ptx::Function*> defined;
   for (const ptx::Function& f : module.functions) {
     if (f.defined && !f.entry) defined.emplace(f.name, &f);
@@ -32,25 +40,31 @@ std::vector<const ptx::Function*> reachable(const ptx::Module& module, const ptx
     }
     for (const Operand& e : o.elements) visit(e);
   };
+  bool indirect = false;
   for (std::size_t i = 0; i < found.size(); ++i) {
     for (const ptx::Instruction& in : found[i]->body) {
       for (const Operand& o : in.operands) visit(o);
-      const bool indirect =
-          in.opcode == "call" &&
-          std::any_of(in.operands.begin(), in.operands.end(),
-                      [](const Operand& o) { return o.kind == Operand::Kind::reg; });
-      if (!indirect) continue;
-      for (const ptx::Function& f : module.functions) {
-        if (f.defined && !f.entry) add(&f);
-      }
+      indirect |= in.opcode == "call" &&
+                  std::any_of(in.operands.begin(), in.operands.end(),
+                              [](const Operand& o) { return o.kind == Operand::Kind::reg; });
     }
   }
-  return found;
+  const std::size_t named = found.size();
+  for (const ptx::Function& f : module.functions) {
+    if (indirect && f.defined && !f.entry) add(&f);
+  }
+  return {std::move(found), named};
+}
+
+// "kernel f(int*)", not longer than a message can hold.
+std::string readable_name(const ptx::Function& f) {
+  constexpr std::size_t kLongest = 160;
+  std::string name = demangled(f.name);
+  if (name.size() > kLongest) name = name.substr(0, kLongest) + "...";
+  return (f.entry ? "kernel " : "function ") + name;
 }
 
 KernelInfo kernel_info(const ptx::Function& entry) {
-  if (entry.clusters)
-    throw Unsupported("kernel " + demangled(entry.name) + ": clusters of thread blocks");
   KernelInfo info;
   info.name = entry.name;
   place_kernel_params(entry, info);
@@ -59,9 +73,27 @@ KernelInfo kernel_info(const ptx::Function& entry) {
   return info;
 }
 
+[[noreturn]] void refuse(Warp& w, const Instr& in) {
+  throw Unsupported(w.block->grid->program->refusals[in.imm]);
+}
+
+// In place of a body that is not supported.
+FunctionDraft refusal(std::size_t index) {
+  FunctionDraft draft;
+  DraftInstr call, end;
+  call.run = refuse;
+  call.imm = index;
+  call.info.counted = end.info.counted = false;
+  end.flow = Flow::ret;
+  draft.instrs = {call, end};
+  draft.first_of = {0};
+  return draft;
+}
+
+// `named`: some other body names the function, or it is the entry.
 std::unique_ptr<Code> decode_function(const ptx::Module& module, const ptx::Function& f,
                                       const SymbolTable& symbols,
-                                      const ptx::TextTable<std::uint32_t>& callees,
+                                      const ptx::TextTable<std::uint32_t>& callees, bool named,
                                       Program& program) {
   auto code = std::make_unique<Code>();
   code->name = f.name;
@@ -74,8 +106,11 @@ std::unique_ptr<Code> decode_function(const ptx::Module& module, const ptx::Func
   try {
     draft = decoder.decode(at);
   } catch (const Unsupported& u) {
-    throw Unsupported((f.entry ? "kernel " : "function ") + f.name + " (" +
-                      module.describe(f.body.at(at).where) + "): " + u.what());
+    const std::string why = std::string(u.what()) + ", in " + readable_name(f) + " (" +
+                            module.describe(f.body.at(at).where) + ")";
+    if (named) throw Unsupported(why);
+    draft = refusal(program.refusals.size());
+    program.refusals.push_back(why);
   }
   draft.rows_end = rows_end;
   const std::vector<DraftBlock> blocks = find_blocks(draft);
@@ -97,11 +132,13 @@ std::unique_ptr<Program> build_program(const ptx::Module& module, const Variable
                                        const ptx::Function& entry) {
   auto program = std::make_unique<Program>();
   program->module = &module;
+  if (entry.clusters)
+    throw Unsupported("clusters of thread blocks are not supported, in " + readable_name(entry));
   program->info = kernel_info(entry);
   std::copy(std::begin(entry.required_threads), std::end(entry.required_threads),
             std::begin(program->required_threads));
 
-  const std::vector<const ptx::Function*> functions = reachable(module, entry);
+  const auto [functions, named] = reachable(module, entry);
   SymbolTable symbols;
   for (const auto& [name, v] : variables) {
     symbols[name] = {Symbol::Kind::global, v.address, v.bytes};
@@ -116,12 +153,25 @@ std::unique_ptr<Program> build_program(const ptx::Module& module, const Variable
     callees.emplace(functions[i]->name, static_cast<std::uint32_t>(i));
   }
   for (const ptx::Function* f : functions) {
-    program->codes.push_back(decode_function(module, *f, symbols, callees, *program));
+    const bool is_named = program->codes.size() < named;
+    program->codes.push_back(decode_function(module, *f, symbols, callees, is_named, *program));
     if (!f->entry) {
       program->by_address.emplace(symbols.at(f->name).value, program->codes.back().get());
     }
   }
   program->info.local_bytes = program->entry().local_bytes;
+  return program;
+}
+
+std::unique_ptr<Program> outline_program(const ptx::Module& module, const ptx::Function& entry) {
+  auto program = std::make_unique<Program>();
+  program->module = &module;
+  program->info = kernel_info(entry);
+  program->info.registers = kMaxRegisters;
+  SymbolTable symbols;
+  const SharedLayout shared = place_shared(module, reachable(module, entry).functions, symbols);
+  program->info.static_shared_bytes = shared.static_bytes;
+  program->dynamic_shared_offset = shared.dynamic_offset;
   return program;
 }
 

@@ -90,6 +90,8 @@ void add_instruction(const FunctionDraft& draft, const DraftInstr& from, const F
   for (std::uint32_t o = 0; o < from.operands; ++o) {
     const DraftOperand& operand = draft.operands[from.first_operand + o];
     const std::uint32_t slot = layout.offset[operand.value];
+    const auto cls = static_cast<SlotClass>(draft.values[operand.value].cls);
+    code.uses.push_back({slot, cls, operand.written, operand.address});
     switch (operand.field) {
       case Field::d: in.d = slot; break;
       case Field::a: in.a = slot; break;
@@ -105,6 +107,8 @@ void add_instruction(const FunctionDraft& draft, const DraftInstr& from, const F
   }
   code.code.push_back(in);
   code.info.push_back(from.info);
+  code.spread.push_back(from.spread);
+  code.first_use.push_back(static_cast<std::uint32_t>(code.uses.size()));
 }
 
 void add_slots(const FunctionDraft& draft, const FrameLayout& layout, Code& code) {
@@ -141,6 +145,10 @@ void emit(const FunctionDraft& draft, const std::vector<DraftBlock>& blocks,
   }
   code.code.reserve(draft.instrs.size());
   code.info.reserve(draft.instrs.size());
+  code.spread.reserve(draft.instrs.size());
+  code.first_use.reserve(draft.instrs.size() + 1);
+  code.uses.reserve(draft.operands.size());
+  code.first_use.push_back(0);
   for (const DraftInstr& in : draft.instrs) add_instruction(draft, in, layout, block_at, code);
   add_slots(draft, layout, code);
   code.frame_bytes = layout.frame_bytes;

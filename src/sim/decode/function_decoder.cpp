@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/decode/price.h"
+#include "sim/decode/spread.h"
 #include "sim/operations/modifiers.h"
 
 namespace assay::sim {
@@ -35,6 +36,7 @@ DraftInstr& FunctionDecoder::append(const ptx::Instruction& in, Handler run, Ins
   DraftInstr out;
   out.run = run;
   out.info.cls = cls;
+  out.spread = spread_of(in, cls);
   out.info.price = price_of(in, cls);
   out.info.where = in.where;
   out.info.text = in.full_name();
@@ -44,9 +46,11 @@ DraftInstr& FunctionDecoder::append(const ptx::Instruction& in, Handler run, Ins
 }
 
 // A conversion that the program does not contain.
-void FunctionDecoder::hidden(Handler run, std::uint32_t to, std::uint32_t from, std::uint64_t imm) {
+void FunctionDecoder::hidden(Handler run, Spread::Kind spread, std::uint32_t to, std::uint32_t from,
+                             std::uint64_t imm) {
   DraftInstr out;
   out.run = run;
+  out.spread.kind = spread;
   out.imm = imm;
   out.info.counted = false;
   out.info.text = "operand conversion";
@@ -115,7 +119,7 @@ void FunctionDecoder::assign_fields(DraftInstr& out, const std::vector<Bound>& b
   out.first_operand = static_cast<std::uint32_t>(draft_.operands.size());
   for (const Bound& b : bound) {
     const Field field = to_extra ? Field::extra : b.written ? kWritten[w++] : kRead[r++];
-    draft_.operands.push_back({b.value, b.written, field});
+    draft_.operands.push_back({b.value, b.written, field, b.address});
   }
 }
 
@@ -139,6 +143,7 @@ void FunctionDecoder::add(const ptx::Instruction& in, const FlowSelection& chose
   }
   DraftInstr& out = append(in, selection.run, selection.cls);
   guard(in, out);
+  if (selection.spread) out.spread = *selection.spread;
   out.flow = selection.flow;
   out.imm = selection.imm;
   out.e = selection.e;
@@ -159,7 +164,7 @@ void FunctionDecoder::add(const ptx::Instruction& in, const FlowSelection& chose
   const std::int64_t guard = out.guard;
   const bool negated = out.guard_negated;
   for (const Extension& x : std::vector<Extension>(extensions_)) {
-    hidden(x.sign ? widen_signed : widen_unsigned, x.to, x.from, 0);
+    hidden(x.sign ? widen_signed : widen_unsigned, Spread::Kind::copy, x.to, x.from, 0);
     draft_.instrs.back().guard = guard;
     draft_.instrs.back().guard_negated = negated;
   }
@@ -248,6 +253,7 @@ bool FunctionDecoder::call_builtin(const ptx::Instruction& in, const std::string
   if (name == "__assertfail" && parameters.size() == 5) run = call_assertfail;
   if (run == nullptr) return false;
   DraftInstr& out = append(in, run, InstrClass::control);
+  out.spread = {};
   out.extra = parameters;
   out.extra.insert(out.extra.end(), results.begin(), results.end());
   guard(in, out);

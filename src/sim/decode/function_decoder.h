@@ -27,6 +27,7 @@ class FunctionDecoder {
   struct Bound {  // an operand's value and how it is used
     std::uint32_t value;
     bool written;
+    bool address = false;
   };
 
   // function_decoder.cpp: instructions.
@@ -35,7 +36,7 @@ class FunctionDecoder {
   void add(const ptx::Instruction&, const FlowSelection&, bool elementwise);
   void assign_fields(DraftInstr&, const std::vector<Bound>&, bool to_extra);
   DraftInstr& append(const ptx::Instruction&, Handler, InstrClass);
-  void hidden(Handler, std::uint32_t to, std::uint32_t from, std::uint64_t imm);
+  void hidden(Handler, Spread::Kind, std::uint32_t to, std::uint32_t from, std::uint64_t imm);
   void guard(const ptx::Instruction&, DraftInstr&);
   void branch(const ptx::Instruction&);
   void branch_indexed(const ptx::Instruction&);

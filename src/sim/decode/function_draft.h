@@ -10,6 +10,7 @@
 
 namespace assay::sim {
 
+// As SlotClass.
 enum class ValueClass : std::uint8_t { predicate, b32, b64, b128 };
 
 struct Value {
@@ -28,11 +29,13 @@ struct DraftOperand {
   std::uint32_t value = 0;
   bool written = false;
   Field field = Field::none;
+  bool address = false;  // of memory that the instruction accesses
 };
 
 struct DraftInstr {
   Handler run = nullptr;
   InstrInfo info;
+  Spread spread;
   Flow flow = Flow::next;
   std::uint64_t imm = 0;
   std::uint32_t e = 0;               // unless an operand has the field

@@ -100,7 +100,7 @@ std::uint32_t FunctionDecoder::register_value(const std::string& name) {
 
 std::uint32_t FunctionDecoder::narrowed(std::uint32_t value64, std::uint64_t mask) {
   const std::uint32_t to = temporary(ValueClass::b32);
-  hidden(narrow64, to, value64, mask);
+  hidden(narrow64, Spread::Kind::copy, to, value64, mask);
   return to;
 }
 
@@ -111,7 +111,7 @@ std::uint32_t FunctionDecoder::special(const ptx::Instruction& in, const std::st
   if (is_clock(name)) {
     is_wide_value = is_wide_clock(name);
     value = temporary(is_wide_value ? ValueClass::b64 : ValueClass::b32);
-    hidden(clock_handler(name), value, value, 0);
+    hidden(clock_handler(name), Spread::Kind::none, value, value, 0);
   } else if (const auto init = special_register(name)) {
     is_wide_value = is_wide(*init);
     value = fixed(is_wide_value ? ValueClass::b64 : ValueClass::b32, init->kind, init->value);
@@ -121,7 +121,7 @@ std::uint32_t FunctionDecoder::special(const ptx::Instruction& in, const std::st
   if (wide == is_wide_value) return value;
   if (!wide) return narrowed(value, 0xffffffffu);
   const std::uint32_t to = temporary(ValueClass::b64);
-  hidden(widen_unsigned, to, value, 0);
+  hidden(widen_unsigned, Spread::Kind::copy, to, value, 0);
   return to;
 }
 
@@ -176,7 +176,7 @@ std::uint32_t FunctionDecoder::read_predicate(const ptx::Instruction& in, const 
   const std::uint32_t value = register_value(o.name);
   if (!o.negated) return value;
   const std::uint32_t to = temporary(ValueClass::predicate);
-  hidden(complement, to, value, 0);
+  hidden(complement, Spread::Kind::bits, to, value, 0);
   return to;
 }
 
@@ -219,7 +219,7 @@ std::uint32_t FunctionDecoder::address(const ptx::Instruction& in, const Operand
       value = narrowed(value, 0xffffffffu);
     } else if (have == ValueClass::b32 && wide) {
       const std::uint32_t to = temporary(ValueClass::b64);
-      hidden(widen_unsigned, to, value, 0);
+      hidden(widen_unsigned, Spread::Kind::copy, to, value, 0);
       value = to;
     } else if (have != ValueClass::b32 && have != ValueClass::b64) {
       throw_unsupported(in, "an address that is no integer");
@@ -231,7 +231,8 @@ std::uint32_t FunctionDecoder::address(const ptx::Instruction& in, const Operand
     selection.imm = static_cast<std::uint64_t>(offset);
   } else if (offset != 0) {
     const std::uint32_t to = temporary(wide ? ValueClass::b64 : ValueClass::b32);
-    hidden(wide ? add_imm64 : add_imm32, to, value, static_cast<std::uint64_t>(offset));
+    hidden(wide ? add_imm64 : add_imm32, Spread::Kind::upwards, to, value,
+           static_cast<std::uint64_t>(offset));
     value = to;
   }
   return value;
@@ -278,7 +279,7 @@ void FunctionDecoder::bind(const ptx::Instruction& in, const Operand& o, Operand
     case OperandForm::address32:
     case OperandForm::address64:
       out.push_back(
-          {address(in, o, form == OperandForm::address64, selection, offset_taken_), false});
+          {address(in, o, form == OperandForm::address64, selection, offset_taken_), false, true});
       offset_taken_ = true;
       break;
     case OperandForm::ignored: break;

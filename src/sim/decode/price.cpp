@@ -29,11 +29,6 @@ InstrPrice price(std::initializer_list<Amount> amounts) {
   return p;
 }
 
-template <std::size_t n>
-bool is_one_of(std::string_view name, const std::array<std::string_view, n>& names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 bool is_wide(const ptx::Instruction& in) {
   const Type t = last_type(in);
   return ptx::size_of(t) == 8;

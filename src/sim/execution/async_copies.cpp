@@ -36,6 +36,10 @@ void AsyncCopies::wait(WarpRun& w, std::uint32_t lanes, std::uint32_t pending, b
                        : copy.bytes == 8 ? store_lanes<8>
                                          : store_lanes<4>;
     store(w, Space::shared, copy.to.data(), done, AccessKind::store, copy.data.data());
+    if (!copy.partly_undefined) continue;
+    w.replaying = true;
+    store(w, Space::shared, copy.to.data(), done, AccessKind::store, copy.undefined.data());
+    w.replaying = false;
   }
   w.pc = here;
   std::erase_if(copies_, [](const Copy& c) { return c.mask == 0; });

@@ -46,8 +46,7 @@ RawFinding finding_at(const BlockRun& block, const WarpRun& w, const Fragment& f
   return finding;
 }
 
-// The threads of a warp must wait at the same aligned instruction, and none may have exited where
-// all threads of the block are expected.
+// The threads of a warp that have not exited must wait at the same aligned instruction.
 void report_divergence(BlockRun& block, const Barrier& b, unsigned id) {
   for (const WarpRun& w : block.warps) {
     const Fragment* first = nullptr;
@@ -56,11 +55,6 @@ void report_divergence(BlockRun& block, const Barrier& b, unsigned id) {
       if (!waits_at(f, id)) continue;
       if (first == nullptr) {
         first = &f;
-        if (b.expected == 0 && w.live != w.existing) {
-          RawFinding finding = finding_at(block, w, f);
-          finding.bytes = static_cast<std::uint32_t>(std::popcount(w.existing & ~w.live));
-          block.checker.report(finding);
-        }
       } else if (b.aligned && !f.same_place(*first)) {
         RawFinding finding = finding_at(block, w, f);
         const RawFinding other = finding_at(block, w, *first);

@@ -1,8 +1,9 @@
 // The barriers of a block: bar, barrier (PTX ISA, section 9.7.13).
 //
 // Threads arrive one by one. A barrier without a count completes when every thread of the block
-// that has not exited is there; one with a count when so many are, where a warp all of whose
-// threads came counts 32 even if it has fewer.
+// that has not exited is there (since compute capability 7.0 those that have are not waited for);
+// one with a count when so many are, where a warp all of whose threads came counts 32 even if it
+// has fewer.
 #pragma once
 
 #include <array>

@@ -37,6 +37,9 @@ void begin_warp(BlockRun& block, WarpRun& w) {
   w.carry = {};
   w.instructions = w.accounted = w.clock_base = 0;
   w.async.reset();
+  w.tainted = w.replaying = false;
+  w.seen_undefined = 0;
+  w.local_undefined.clear();
 
   w.free_frames.clear();
   for (const auto& frame : w.frames) {
@@ -75,7 +78,7 @@ BlockRun::BlockRun(GridRun& g)
     : grid(&g),
       counts(*g.program),
       shared(shared_bytes(g)),
-      checker(*g.checker, shared_bytes(g), warp_count(g)),
+      checker(*g.checker, shared_bytes(g), warp_count(g), shared.data()),
       counters(&checker.counters()),
       global_zero(reinterpret_cast<std::uintptr_t>(checker.base()) - checker.base_address()),
       warps(warp_count(g)),

@@ -33,6 +33,19 @@ namespace assay::sim {
 
 struct BlockRun;
 
+// Bit by bit, which registers of a frame are undefined: laid out like the frame itself.
+struct FrameShadow {
+  AlignedBuffer bits;
+  std::vector<std::uint32_t> preds;  // lanes
+};
+
+// A read of bytes that nothing had written.
+struct UndefinedRead {
+  std::uint32_t pc = 0, bytes = 0;
+  std::uint64_t address = 0;  // of the first lane
+  bool shared = false;
+};
+
 struct Frame {
   const Code* code = nullptr;
   Frame* parent = nullptr;
@@ -44,6 +57,7 @@ struct Frame {
   std::uint64_t saved_bytes = 0;  // registers of the frames below, a lane
   AlignedBuffer regs;
   std::vector<std::uint32_t> preds;
+  std::unique_ptr<FrameShadow> shadow;  // of a warp that met undefined bytes
 };
 
 struct Fragment {
@@ -83,6 +97,17 @@ struct WarpRun : Warp {
   std::int64_t slice = 0;          // instructions until the warp looks up, see interpreter.cpp
   std::uint64_t limit = 0;         // key of the fragment that goes next
 
+  // Definedness: see definedness.h.
+  bool tainted = false;              // some register may hold undefined bits
+  bool replaying = false;            // handlers move bits that say what is undefined, not values
+  std::uint32_t seen_undefined = 0;  // lanes in which the instruction read undefined bytes
+  UndefinedRead last_undefined;
+  std::vector<std::uint32_t> local_undefined;  // by byte of local memory: lanes; empty: none
+  // Behind the last instruction of the basic block in execution; null ends it after this one.
+  const Instr* block_end = nullptr;
+  std::uint32_t until_scan = 0, scan_interval = 0;        // blocks
+  std::vector<std::byte> saved, results, changed, slots;  // of one instruction's operands
+
   // Sets the lanes that the next handler works on.
   void set_active(std::uint32_t mask) {
     if (mask != active) expand_active(mask);
@@ -114,8 +139,8 @@ struct GridRun {
   // launch whose blocks may run on several host threads can tell without regard to their number.
   bool limit_by_block = false;
   std::atomic<std::uint64_t> instructions{0};  // unless limit_by_block
-  // Of the process, on the clock of processor_ns(); 0: none. What it costs to simulate an instruction
-  // is not bounded by their number.
+  // Of the process, on the clock of processor_ns(); 0: none. What it costs to simulate an
+  // instruction is not bounded by their number.
   std::uint64_t processor_deadline = 0;
 };
 

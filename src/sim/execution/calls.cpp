@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "sim/execution/definedness.h"
 #include "sim/execution/fragments.h"
 #include "sim/execution/special.h"
 
@@ -30,6 +31,7 @@ Frame& frame_for(WarpRun& w, const Code& code) {
   if (known != w.free_frames.rend()) {
     Frame* const frame = *known;
     w.free_frames.erase(std::next(known).base());
+    if (w.tainted) clear_shadow(*frame);
     return *frame;
   }
   w.frames.push_back(std::make_unique<Frame>());
@@ -38,6 +40,7 @@ Frame& frame_for(WarpRun& w, const Code& code) {
   frame.regs.grow(code.frame_bytes);
   frame.preds.resize(code.predicates);
   fill_constants(code, frame.regs.data(), frame.preds.data());
+  if (w.tainted) clear_shadow(frame);
   return frame;
 }
 
@@ -59,6 +62,10 @@ void push_local(WarpRun& w, Frame& frame, std::uint32_t lanes) {
   for (std::uint32_t word = frame.local_base / 4; word < (top + 3) / 4; ++word) {
     auto& row = reinterpret_cast<Lanes32*>(w.local.data())[word];
     for (unsigned l = 0; l < kLanes; ++l) row.v[l] |= 0u - ((lanes >> l) & 1u);
+  }
+  for (std::size_t b = frame.local_base; b < std::min<std::size_t>(top, w.local_undefined.size());
+       ++b) {
+    w.local_undefined[b] &= ~lanes;
   }
 }
 
@@ -110,6 +117,9 @@ void call_function(WarpRun& w, Fragment& f, const Instr& in) {
   for (std::size_t i = 0; i < callee->parameters.size(); ++i) {
     const ParamRows& p = callee->parameters[i];
     copy_rows(frame.regs.data() + p.offset, parent->regs.data() + site[1 + i], p.words, f.mask);
+    if (!w.tainted) continue;
+    copy_rows(frame.shadow->bits.data() + p.offset, parent->shadow->bits.data() + site[1 + i],
+              p.words, f.mask);
   }
   w.enter_frame(&frame);
   fill_specials(w, *callee);
@@ -135,6 +145,9 @@ bool return_lanes(WarpRun& w, Fragment& f, std::uint32_t lanes) {
   for (std::size_t i = 0; i < callee.results.size(); ++i) {
     const ParamRows& r = callee.results[i];
     copy_rows(frame.parent->regs.data() + results[i], frame.regs.data() + r.offset, r.words, lanes);
+    if (!w.tainted) continue;
+    copy_rows(frame.parent->shadow->bits.data() + results[i], frame.shadow->bits.data() + r.offset,
+              r.words, lanes);
   }
   f.frame = frame.parent;
   f.block = frame.return_block;

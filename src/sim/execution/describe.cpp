@@ -88,6 +88,18 @@ std::string lanes_text(std::uint64_t lanes) {
   return out;
 }
 
+// What follows is a value.
+const char* deciding(UndefinedUse use) {
+  switch (use) {
+    case UndefinedUse::branch: return "decides where to go on by";
+    case UndefinedUse::address: return "accesses memory at an address made of";
+    case UndefinedUse::operand: return "updates memory by";
+    case UndefinedUse::barrier: return "waits at a barrier with";
+    case UndefinedUse::printed: return "prints";
+    default: return "uses";
+  }
+}
+
 std::string sentence(const GridRun& grid, const RawFinding& f) {
   const Program& program = *grid.program;
   const std::string access =
@@ -101,20 +113,21 @@ std::string sentence(const GridRun& grid, const RawFinding& f) {
       return access + (a == nullptr ? ", in memory that was freed"
                                     : fmt::format(", in {}, which was freed", allocation_text(*a)));
     }
-    case FindingKind::uninitialised: return access + ", which nothing has written";
+    case FindingKind::uninitialised:
+      if (f.use == UndefinedUse::read) return access + ", which nothing has written";
+      if (f.use == UndefinedUse::stored) {
+        return access + " from memory that nothing has written, and the host reads them";
+      }
+      return fmt::format("{} a value that nothing has written", deciding(f.use));
     case FindingKind::read_only: {
       const Allocation* a = grid.memory->find(f.address);
       return access + (a == nullptr ? ", in constant memory"
                                     : ", in " + allocation_text(*a) + ", a constant");
     }
     case FindingKind::shared_race:
-    case FindingKind::global_race: return access;
+    case FindingKind::global_race:
+    case FindingKind::equal_stores: return access;
     case FindingKind::barrier_divergence:
-      if (f.bytes != 0) {
-        return fmt::format(
-            "waits at a barrier of the whole block, but {} thread{} of its warp ended without it",
-            f.bytes, f.bytes == 1 ? "" : "s");
-      }
       return "waits at a barrier that not all threads of its warp reach together";
     case FindingKind::warp_sync:
       if (f.address != 0) {
@@ -135,6 +148,7 @@ bool in_one_warp(const RawFinding& f) { return f.thread / kWarpSize == f.other_t
 
 // The other party of a race or of a divergent barrier.
 std::string other_party(const GridRun& grid, const RawFinding& f) {
+  if (f.kind == FindingKind::uninitialised && f.use == UndefinedUse::stored) return {};
   const ThreadId id = thread_id(grid, f.other_block, f.other_thread);
   const std::string place = grid.program->place(f.other_pc);
   switch (f.kind) {
@@ -150,8 +164,19 @@ std::string other_party(const GridRun& grid, const RawFinding& f) {
     case FindingKind::global_race:
       return fmt::format("block {} (thread {}) {} it at {}, and nothing orders the two",
                          dims(id.block), dims(id.thread), verb(f.other_access), place);
+    case FindingKind::equal_stores: {
+      const std::string block = f.shared ? "" : fmt::format("block {}, ", dims(id.block));
+      return fmt::format("{}thread {} writes the same there at {}, in no order", block,
+                         dims(id.thread), place);
+    }
+    case FindingKind::uninitialised: {
+      if (f.use == UndefinedUse::read) return {};
+      RawFinding read = f;
+      read.pc = f.other_pc;
+      return fmt::format("such a value was read last at {}: {} at {}", place, bytes_text(f.bytes),
+                         target(grid, read));
+    }
     case FindingKind::barrier_divergence:
-      if (f.bytes != 0) return {};
       return fmt::format("thread {} waits at {}", dims(id.thread), place);
     default: return {};
   }
@@ -160,13 +185,8 @@ std::string other_party(const GridRun& grid, const RawFinding& f) {
 }  // namespace
 
 bool is_excused(const GridRun& grid, const RawFinding& f) {
-  if (f.kind == FindingKind::shared_race) {
-    return !in_one_warp(f) && is_volatile(grid, f.pc) && is_volatile(grid, f.other_pc);
-  }
-  if (f.kind != FindingKind::uninitialised || !f.shared) return false;
-  const ptx::Module& module = *grid.program->module;
-  const auto file = module.files.find(grid.program->info_of(f.pc).where.file);
-  return file != module.files.end() && file->second.ends_with("/cub/block/block_merge_sort.cuh");
+  return f.kind == FindingKind::shared_race && !in_one_warp(f) && is_volatile(grid, f.pc) &&
+         is_volatile(grid, f.other_pc);
 }
 
 std::string demangled(const std::string& name) {

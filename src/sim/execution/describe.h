@@ -11,10 +11,9 @@ namespace assay::sim {
 
 std::string demangled(const std::string& name);
 
-// Whether the finding is none, as only the program can tell:
-// - a race of volatile accesses of shared memory by two warps, which is a flag (of lanes of one
-//   warp it is code that relies on them running in step, which they do not since sm_70);
-// - a read by CUB's merge of the element behind the last of its tile, which it does not use.
+// Whether the finding is none, as only the program can tell: a race of volatile accesses of shared
+// memory by two warps, which is a flag. (Of lanes of one warp it is code that relies on them
+// running in step, which they do not since sm_70.)
 bool is_excused(const GridRun&, const RawFinding&);
 
 Finding describe(const GridRun&, const RawFinding&);

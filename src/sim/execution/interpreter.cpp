@@ -14,6 +14,7 @@
 
 #include "sim/execution/calls.h"
 #include "sim/execution/deadlock.h"
+#include "sim/execution/definedness.h"
 #include "sim/execution/fragments.h"
 
 namespace assay::sim {
@@ -57,11 +58,13 @@ void account(WarpRun& w) {
 
 // All of the block's handlers, for the lanes of `mask`.
 inline void run_handlers(WarpRun& w, const Code& code, const Block& block, std::uint32_t mask) {
-  const Instr* const begin = code.code.data() + block.begin;
-  const Instr* const end = code.code.data() + block.end;
+  const Instr* in = code.code.data() + block.begin;
+  if (w.tainted) [[unlikely]]
+    return run_tainted(w, code, block, in, mask);
+  w.block_end = code.code.data() + block.end;
   w.set_active(mask);
   w.pc = code.first_pc + block.begin;
-  for (const Instr* in = begin; in != end; ++in, ++w.pc) {
+  for (; in < w.block_end; ++in, ++w.pc) {
     if (in->guard >= 0) {
       const std::uint32_t active = guarded(w, *in, mask);
       if (active == 0) continue;
@@ -72,6 +75,8 @@ inline void run_handlers(WarpRun& w, const Code& code, const Block& block, std::
       in->run(w, *in);
     }
   }
+  if (w.block_end == nullptr) [[unlikely]]
+    run_after_undefined(w, code, block, in[-1], mask);
 }
 
 void branch_indexed(WarpRun& w, Fragment& f, const Code& code, const Instr& in) {

@@ -4,6 +4,8 @@
 
 #include <bit>
 
+#include "sim/execution/definedness.h"
+
 namespace assay::sim {
 
 using ptx::Space;
@@ -54,10 +56,26 @@ WarpAccess access_of(const WarpRun& w, AccessKind kind, std::uint32_t bytes,
   return {kind, bytes, mask, address, value, w.pc, w.index};
 }
 
+// Stores define their bytes; loads say where they are not.
+template <unsigned kBytes, bool kStore>
+void follow_local(WarpRun& w, const WarpAccess& access) {
+  std::uint32_t lanes = 0;
+  for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
+    const auto l = static_cast<unsigned>(std::countr_zero(rest));
+    if constexpr (kStore) {
+      set_local_undefined(w, access.address[l], l, 0, kBytes);
+    } else if (local_undefined_bytes(w, access.address[l], l, kBytes) != 0) {
+      lanes |= 1u << l;
+    }
+  }
+  if (lanes != 0) note_undefined(w, access, lanes, false);
+}
+
 // Local memory: offsets are aligned, so that an element of up to 4 bytes lies in one word.
 template <unsigned kBytes, bool kStore, class Byte>
 void local_access(WarpRun& w, const WarpAccess& access, Byte* data) {
   if (!w.block->checker.local(access, w.local_bytes)) fail_recorded(w);
+  if (!w.local_undefined.empty()) follow_local<kBytes, kStore>(w, access);
   constexpr unsigned kPart = kBytes < 4 ? kBytes : 4;
   for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
     const auto l = static_cast<unsigned>(std::countr_zero(rest));
@@ -114,18 +132,79 @@ void load_param(WarpRun& w, const std::uint64_t* address, std::uint32_t mask, st
   }
 }
 
+// What the lanes read is undefined where nothing had written it.
+inline void see_undefined(WarpRun& w, const WarpAccess& access, bool shared) {
+  std::uint32_t& lanes = w.block->checker.undefined;
+  if (lanes == 0) [[likely]]
+    return;
+  note_undefined(w, access, lanes, shared);
+  lanes = 0;
+}
+
+// In place of the data, which bits of it are undefined.
+template <unsigned kBytes>
+void load_undefined(WarpRun& w, Space space, const std::uint64_t* address, std::uint32_t mask,
+                    std::byte* data) {
+  if (space == Space::generic) {
+    return for_each_space(address, mask, [&](Space s, const std::uint64_t* a, std::uint32_t m) {
+      load_undefined<kBytes>(w, s, a, m, data);
+    });
+  }
+  for (; mask != 0; mask &= mask - 1) {
+    const auto l = static_cast<unsigned>(std::countr_zero(mask));
+    std::uint32_t bits = 0;
+    if (space == Space::global || space == Space::shared) {
+      bits = w.block->checker.undefined_bytes(space == Space::shared, address[l], kBytes);
+    } else if (space == Space::local) {
+      bits = local_undefined_bytes(w, address[l], l, kBytes);
+    }
+    for (unsigned b = 0; b < kBytes; ++b) {
+      data[l * kBytes + b] = ((bits >> b) & 1u) != 0 ? std::byte{0xff} : std::byte{0};
+    }
+  }
+}
+
+// Likewise of a store that has been made.
+template <unsigned kBytes>
+void store_undefined(WarpRun& w, Space space, const std::uint64_t* address, std::uint32_t mask,
+                     AccessKind kind, const std::byte* data) {
+  if (space == Space::generic) {
+    return for_each_space(address, mask, [&](Space s, const std::uint64_t* a, std::uint32_t m) {
+      store_undefined<kBytes>(w, s, a, m, kind, data);
+    });
+  }
+  const WarpAccess access = access_of(w, kind, kBytes, address, mask, nullptr);
+  for (; mask != 0; mask &= mask - 1) {
+    const auto l = static_cast<unsigned>(std::countr_zero(mask));
+    std::uint32_t bits = 0;
+    for (unsigned b = 0; b < kBytes; ++b) {
+      bits |= (data[l * kBytes + b] != std::byte{0} ? 1u : 0u) << b;
+    }
+    if (bits == 0) continue;
+    if (space == Space::local) {
+      set_local_undefined(w, address[l], l, bits, kBytes);
+    } else {
+      w.block->checker.store_undefined(space == Space::shared, access, l, bits);
+    }
+  }
+}
+
 }  // namespace
 
 template <unsigned kBytes>
 void load_lanes(WarpRun& w, Space space, const std::uint64_t* address, std::uint32_t mask,
                 AccessKind kind, std::byte* data) {
+  if (w.replaying) [[unlikely]]
+    return load_undefined<kBytes>(w, space, address, mask, data);
   const WarpAccess access = access_of(w, kind, kBytes, address, mask, nullptr);
   switch (space) {
     case Space::global:
       if (!w.block->checker.global(access)) fail_recorded(w);
+      see_undefined(w, access, false);
       return gather<kBytes>(w.block->global_zero, address, mask, data);
     case Space::shared:
       if (!w.block->checker.shared(access)) fail_recorded(w);
+      see_undefined(w, access, true);
       return gather<kBytes>(reinterpret_cast<std::uintptr_t>(w.block->shared.data()), address, mask,
                             data);
     case Space::local: return local_access<kBytes, false>(w, access, data);
@@ -141,6 +220,9 @@ void load_lanes(WarpRun& w, Space space, const std::uint64_t* address, std::uint
 template <unsigned kBytes>
 void store_lanes(WarpRun& w, Space space, const std::uint64_t* address, std::uint32_t mask,
                  AccessKind kind, const std::byte* data) {
+  if (w.replaying) [[unlikely]] {
+    return store_undefined<kBytes>(w, space, address, mask, kind, data);
+  }
   const WarpAccess access = access_of(w, kind, kBytes, address, mask, data);
   switch (space) {
     case Space::global:
@@ -179,10 +261,12 @@ const std::byte* load_uniform(WarpRun& w, Space space, const std::uint64_t* addr
   const WarpAccess access = access_of(w, kind, bytes, address, w.active, nullptr);
   if (space == Space::shared) {
     if (!w.block->checker.shared(access)) fail_recorded(w);
+    see_undefined(w, access, true);
     return w.block->shared.data() + address[0];
   }
   if (space != Space::global) return nullptr;
   if (!w.block->checker.global(access)) fail_recorded(w);
+  see_undefined(w, access, false);
   return reinterpret_cast<const std::byte*>(w.block->global_zero + address[0]);
 }
 
@@ -203,9 +287,11 @@ void locate_atomic(WarpRun& w, Space space, const std::uint64_t* address, std::u
   std::uintptr_t zero = 0;
   if (space == Space::shared) {
     if (!checker.shared(access)) fail_recorded(w);
+    see_undefined(w, access, true);
     zero = reinterpret_cast<std::uintptr_t>(w.block->shared.data());
   } else if (space == Space::global) {
     if (!checker.global(access)) fail_recorded(w);
+    see_undefined(w, access, false);
     zero = w.block->global_zero;
   } else {
     fail(w, FindingKind::trap, static_cast<unsigned>(std::countr_zero(mask)),

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,8 +54,8 @@ struct Instr {
   bool guard_negated = false;
 };
 
-// What an instruction takes of the units at least, once for a warp; what depends on its addresses is
-// counted as it happens. See decode/price.h.
+// What an instruction takes of the units at least, once for a warp; what depends on its addresses
+// is counted as it happens. See decode/price.h.
 struct InstrPrice {
   // By Unit, issue to constant.
   std::array<std::uint8_t, static_cast<std::size_t>(Unit::constant) + 1> of{};
@@ -91,6 +92,37 @@ struct SlotInit {
   } kind{};
   std::uint32_t offset = 0;
   std::uint64_t value = 0;  // the value; of `other` the id of a special register, see special.h
+};
+
+// How undefined bits go from what an instruction reads to what it writes: see definedness.h.
+struct Spread {
+  enum class Kind : std::uint8_t {
+    none,     // nothing that it writes is undefined
+    copy,     // the handler moves bits, those that say what is undefined too
+    rows,     // likewise, between registers and .param rows, which are no operands
+    bits,     // a result's bits that change when undefined bits of the sources do
+    values,   // likewise, but a result that changes is undefined as a whole
+    upwards,  // from the lowest undefined bit of the sources on: sums and products
+    whole,    // the whole result, if any bit of a source is
+    compare,  // setp
+    load,
+    store,
+    atomic,  // of all operands something is computed
+    exchange,
+  };
+  static constexpr std::uint8_t kEquality = 1, kAnd = 2, kOr = 4, kOther = 8;  // of compare
+  Kind kind = Kind::none;
+  std::uint8_t width = 64;  // bits of a source that count
+  std::uint8_t flags = 0;
+};
+
+enum class SlotClass : std::uint8_t { predicate, b32, b64, b128 };
+
+// An operand as definedness sees it.
+struct OperandUse {
+  std::uint32_t slot = 0;  // offset in the frame, or a predicate index
+  SlotClass cls = SlotClass::b32;
+  bool written = false, address = false;
 };
 
 // What happens at the end of a basic block.
@@ -131,12 +163,19 @@ struct Code {  // of an entry or a .func
   std::vector<Block> blocks;         // ascending; the last never falls through
   std::vector<UnitWork> prices;      // of each block's instructions together
   std::vector<std::uint32_t> extra;  // operand lists
+  std::vector<Spread> spread;        // by instruction, as are the operands: from first_use[i] on
+  std::vector<std::uint32_t> first_use;
+  std::vector<OperandUse> uses;
   std::vector<SlotInit> slots;
   std::vector<ParamRows> results, parameters;  // of a .func
   std::uint32_t frame_bytes = 0, predicates = 0;
   std::uint32_t local_bytes = 0;  // .local variables and depot, a thread
   std::uint32_t first_pc = 0;     // pc of code[0]; pcs are unique within a program
   std::uint32_t first_block = 0;  // likewise of blocks
+
+  std::span<const OperandUse> uses_of(std::size_t instruction) const {
+    return {uses.data() + first_use[instruction], uses.data() + first_use[instruction + 1]};
+  }
 };
 
 // A kernel with every function that it may call.
@@ -144,6 +183,7 @@ struct Program {
   const ptx::Module* module = nullptr;
   std::vector<std::unique_ptr<Code>> codes;         // the entry first
   std::map<std::uint64_t, const Code*> by_address;  // targets of indirect calls
+  std::vector<std::string> refusals;  // why functions that only pointers reach are not supported
   KernelInfo info;
   std::uint32_t dynamic_shared_offset = 0;        // where extern .shared arrays begin
   std::uint32_t instructions = 0, blocks = 0;     // of all codes

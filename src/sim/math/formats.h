@@ -38,6 +38,13 @@ using Tf32 = Format<std::uint32_t, 8, 10>;  // a register holds it shifted left 
 using F32 = Format<std::uint32_t, 8, 23>;
 using F64 = Format<std::uint64_t, 11, 52>;
 
+using E5m2 = Format<std::uint32_t, 5, 2>;
+// No infinity: the highest exponent holds numbers, and the code above them all is NaN. Where a
+// format's infinity is asked for it is that code: what it stands for then decides who asks.
+struct E4m3 : Format<std::uint32_t, 4, 3> {
+  static constexpr Word infinity = 0x7f, max_finite = 0x7e;
+};
+
 inline constexpr std::uint32_t kNan32 = 0x7fffffff;
 // NVIDIA's default double NaN (CUDART_NAN): PTX leaves the choice open.
 inline constexpr std::uint64_t kNan64 = 0xfff8000000000000;
@@ -203,6 +210,29 @@ template <Rounding R>
 [[gnu::always_inline]] inline std::uint32_t to_tf32(float x) {
   const std::uint32_t bits = narrow<F32, Tf32, R>(std::bit_cast<std::uint32_t>(x));
   return select((bits & (Tf32::sign - 1)) > Tf32::infinity, kNan32, bits << 13);
+}
+
+// The largest finite value in place of an infinity: .satfinite.
+template <class F>
+[[gnu::always_inline]] constexpr std::uint32_t saturate_finite(std::uint32_t bits) {
+  const std::uint32_t magnitude = bits & (F::sign - 1);
+  return select<std::uint32_t>(magnitude == F::infinity, (bits & F::sign) | F::max_finite, bits);
+}
+
+// A value of E4m3 or E5m2, to nearest even; too large ones become the largest. NaN is 0x7f.
+template <class F8>
+[[gnu::always_inline]] inline std::uint32_t to_fp8(float x) {
+  const std::uint32_t bits =
+      narrow<F32, F8, Rounding::nearest_even>(std::bit_cast<std::uint32_t>(x));
+  return select<std::uint32_t>(x != x, 0x7f, saturate_finite<F8>(bits));
+}
+
+// Exact. As f16 E4m3 has one exponent bit less, and the bias is 7, not 15.
+template <class F8>
+[[gnu::always_inline]] inline float widen_fp8(std::uint32_t x) {
+  if constexpr (std::is_same_v<F8, E5m2>) return widen(Half{(x & 0xff) << 8});
+  const float value = widen(Half{(x & 0x80) << 8 | (x & 0x7f) << 7}) * 256;
+  return select((x & 0x7f) == E4m3::infinity, std::bit_cast<float>(kNan32), value);
 }
 
 // NaN to the canonical one.

@@ -7,13 +7,9 @@ namespace {
 
 float float_of_half(std::uint32_t x) { return widen(Half{x}); }
 
-// As f16 with one exponent bit less, no infinity and one NaN: the bias is 7, not 15.
-float float_of_e4m3(std::uint32_t x) {
-  const float value = widen(Half{(x & 0x80u) << 8 | (x & 0x7fu) << 7}) * 256;
-  return (x & 0x7fu) == 0x7fu ? std::bit_cast<float>(kNan32) : value;
-}
+float float_of_e4m3(std::uint32_t x) { return widen_fp8<E4m3>(x); }
 
-float float_of_e5m2(std::uint32_t x) { return widen(Half{x << 8}); }
+float float_of_e5m2(std::uint32_t x) { return widen_fp8<E5m2>(x); }
 
 float float_of_bfloat(std::uint32_t x) { return widen(Bfloat{x}); }
 

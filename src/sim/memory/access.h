@@ -7,13 +7,14 @@ namespace assay::sim {
 
 inline constexpr unsigned kLanes = 32;
 
-// Accesses of the last four kinds never race with one another. "Atomic" loads and stores are those
+// Accesses from `atomic` on never race with one another. "Atomic" loads and stores are those
 // that are volatile, .relaxed, .acquire or .release at gpu scope or wider (PTX ISA, "Memory
 // Consistency Model": strong operations).
 enum class AccessKind : std::uint8_t {
   load,
   store,
   atomic,     // atom: a read-modify-write whose result is used
+  exchange,   // atom.exch: likewise, but what was there decides nothing
   reduction,  // red: without result, so nothing is learned from it: it releases, never acquires
   atomic_load,
   atomic_store,
@@ -21,7 +22,7 @@ enum class AccessKind : std::uint8_t {
 
 constexpr bool is_atomic(AccessKind kind) { return kind >= AccessKind::atomic; }
 constexpr bool is_read_modify_write(AccessKind kind) {
-  return kind == AccessKind::atomic || kind == AccessKind::reduction;
+  return kind >= AccessKind::atomic && kind <= AccessKind::reduction;
 }
 constexpr bool reads(AccessKind kind) {
   return kind != AccessKind::store && kind != AccessKind::atomic_store;

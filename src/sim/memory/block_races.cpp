@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "sim/memory/chunk_lock.h"
 #include "sim/memory/global_races.h"
@@ -8,8 +9,6 @@ namespace assay::sim {
 namespace {
 
 using namespace shadow;
-
-constexpr unsigned kChunkWords = RaceShadow::kChunkWords;
 
 // Two accesses of one block: the first stays, unless the second found its bytes uninitialised. The
 // segment is the later one if that is right for all bytes.
@@ -28,26 +27,40 @@ void BlockRaces::begin_block(std::uint32_t block) {
   block_ = block;
   segment_ = grid_.first_ + block;
   clock_ = 0;
-  used_ = false;
+  used_ = split_ = false;
   order_.begin(block);
 }
 
 void BlockRaces::fence() {
   const bool first = order_.released() == nullptr;
-  if (!used_ && !first && !order_.is_stale()) return;
-  if (used_ || first) {
+  if (!used_ && !split_ && !first && !order_.is_stale()) return;
+  if (used_ || split_ || first) {
     // What is released now ends with the segment; the next one begins.
     closed_segment_ = segment_;
     segment_ = shadow_.next_segment(segment_, block_, ++clock_);
-    used_ = false;
+    used_ = split_ = false;
   }
   order_.fence(clock_);
 }
 
 void BlockRaces::acquire(const WarpAccess& a) {
-  if (grid_.released_.empty()) return;
+  if (grid_.released_.empty() && grid_.read_.empty()) return;
   for_runs(a, [&](std::uint32_t, std::uint32_t, std::uint64_t address) {
-    if (order_.acquire(grid_.released_.find(address))) grid_.become_ordered();
+    const bool more = order_.acquire(grid_.released_.find(address));
+    if (order_.acquire_reads(grid_.read_.find(address)) || more) grid_.become_ordered();
+  });
+}
+
+// A flag is stored: what the block read is done, a fence or none.
+void BlockRaces::release_reads(const WarpAccess& a) {
+  if (used_) {
+    segment_ = shadow_.next_segment(segment_, block_, ++clock_);
+    used_ = false;
+    split_ = true;
+  }
+  const SharedClocks reads = order_.reads(clock_);
+  for_runs(a, [&](std::uint32_t, std::uint32_t, std::uint64_t address) {
+    grid_.read_.release(address, reads);
   });
 }
 
@@ -66,7 +79,14 @@ bool BlockRaces::quick(const Current& c, const Range& r) const {
   const auto not_mine = [=](ShadowEntry e) { return c.not_mine(e); };
   const auto not_lower = [=](ShadowEntry e) { return c.not_lower(e); };
   // The first word tells which it can be.
-  if (not_mine(low[0]) == 0) return any_bits(low, r.count, not_mine) == 0;
+  if (not_mine(low[0]) == 0) {
+    if (any_bits(low, r.count, not_mine) != 0) return false;
+    if (!c.write) return true;
+    const auto alike = [](ShadowEntry e) { return ~e & kDiffers; };
+    if (!c.ordered && any_bits(low, r.count, alike) == 0) return true;
+    return r.values != nullptr &&
+           std::memcmp(shadow_.values() + r.word, r.values, r.count * RaceShadow::kWordBytes) == 0;
+  }
   if (c.write || low[0] < c.past) return false;
   if (not_mine(high[0]) == 0) return any_bits(high, r.count, not_mine) == 0;
   return c.may_skip_lower && not_lower(low[0]) == 0 && not_lower(high[0]) == 0 &&
@@ -80,28 +100,54 @@ bool BlockRaces::quick_scattered(const Current& c, const LaneAddresses& lanes) c
   for (unsigned i = 0; i < kLanes; ++i) low[i] = pair[0][RaceShadow::word_of(lanes.v[i])];
   const auto not_mine = [=](ShadowEntry e) { return c.not_mine(e); };
   const auto not_lower = [=](ShadowEntry e) { return c.not_lower(e); };
-  if (not_mine(low[0]) == 0) return any_bits(low, kLanes, not_mine) == 0;
+  if (not_mine(low[0]) == 0) {
+    if (any_bits(low, kLanes, not_mine) != 0) return false;
+    if (!c.write) return true;
+    const auto alike = [](ShadowEntry e) { return ~e & kDiffers; };
+    if (!c.ordered && any_bits(low, kLanes, alike) == 0) return true;
+    return holds_values(*c.access, lanes);
+  }
   if (!c.may_skip_lower || any_bits(low, kLanes, not_lower) != 0) return false;
   for (unsigned i = 0; i < kLanes; ++i) high[i] = pair[1][RaceShadow::word_of(lanes.v[i])];
   return any_bits(high, kLanes, not_lower) == 0;
 }
 
+// Whether all words of the access hold what it writes. It has one word a lane.
+bool BlockRaces::holds_values(const WarpAccess& a, const LaneAddresses& lanes) const {
+  if (a.value == nullptr) return false;
+  const auto* const values = static_cast<const std::byte*>(a.value);
+  const std::uint32_t* const held = shadow_.values();
+  const auto first = static_cast<unsigned>(std::countr_zero(a.mask));
+  std::uint32_t differ = 0;
+  for (unsigned i = 0; i < kLanes; ++i) {
+    const unsigned lane = ((a.mask >> i) & 1u) != 0 ? i : first;
+    std::uint32_t value;
+    std::memcpy(&value, values + lane * sizeof value, sizeof value);
+    differ |= value ^ held[RaceShadow::word_of(lanes.v[i])];
+  }
+  return differ == 0;
+}
+
 void BlockRaces::range(const Current& c, const Range& r) {
   if (quick(c, r)) return;
   const ChunkLock lock(shadow_.chunk(r.word), grid_.concurrent_);
+  if (c.write && all_mine(c, r)) return write_again(c, r);
   if (c.ordered ? follow_range(c, r) : collect_range(c, r)) {
     mark(c, r.word);
     return;
   }
   for (std::size_t i = 0; i < r.count; ++i) {
-    word(c, r.word + i, c.entry | kAllBytes | r.thread_of(i));
+    std::uint32_t value = 0;
+    if (r.values != nullptr) std::memcpy(&value, r.values + i * sizeof value, sizeof value);
+    word(c, r.word + i, c.entry | kAllBytes | r.thread_of(i), value);
   }
 }
 
 bool BlockRaces::access(const WarpAccess& a, const LanePattern& p, std::uint32_t uninitialised) {
   const bool atomic = is_atomic(a.kind);
-  if (a.kind == AccessKind::atomic || a.kind == AccessKind::atomic_load) acquire(a);
+  if (reads(a.kind) && atomic && a.kind != AccessKind::reduction) acquire(a);
   const bool releases = atomic && writes(a.kind) && order_.released() != nullptr;
+  if (a.kind == AccessKind::atomic_store) release_reads(a);
 
   Current c;
   c.access = &a;
@@ -114,6 +160,10 @@ bool BlockRaces::access(const WarpAccess& a, const LanePattern& p, std::uint32_t
   // those who are done, the last may set it back.
   c.entry = at_segment(releases ? closed_segment_ : segment_) | kind_bits(a.kind) |
             (ShadowEntry{std::min(a.pc, kMaxPc)} << kPcShift);
+  if (c.write) {
+    c.values = static_cast<const std::byte*>(a.value);
+    if (c.values == nullptr) c.entry |= kDiffers;
+  }
   used_ = true;
 
   const std::uint64_t end = p.end(a);
@@ -122,12 +172,15 @@ bool BlockRaces::access(const WarpAccess& a, const LanePattern& p, std::uint32_t
     const unsigned up = size < 2 ? 2 - size : 0, down = size > 2 ? size - 2 : 0;
     const std::uint64_t last = RaceShadow::word_of(end);
     const std::uint64_t begin = RaceShadow::word_of(p.low);
-    Range r{begin, 0, a.warp * kLanes + p.first, up, down};
+    Range r{begin, 0, a.warp * kLanes + p.first, up, down, nullptr};
+    if (c.values != nullptr) r.values = c.values + std::size_t{p.first} * a.bytes;
     while (r.word < last) {
-      r.count = std::min(last, (r.word / kChunkWords + 1) * kChunkWords) - r.word;
+      r.count =
+          std::min(last, (r.word / RaceShadow::kChunkWords + 1) * RaceShadow::kChunkWords) - r.word;
       range(c, r);
       r.thread = r.thread_of(r.count);
       r.word += r.count;
+      if (r.values != nullptr) r.values += r.count * RaceShadow::kWordBytes;
     }
   } else {
     if (c.ordered) uninitialised = 0;
@@ -151,22 +204,34 @@ void BlockRaces::lanes(const Current& c, std::uint32_t mask, std::uint32_t unini
   const WarpAccess& a = *c.access;
   std::uint64_t held = ~std::uint64_t{0};  // word
   ShadowEntry entry = 0;
+  std::uint32_t value = 0;  // of a write, in the entry's bytes
   ShadowEntry* const* const pair = c.write ? shadow_.words().write : shadow_.words().other;
   const auto covered_by = [&](ShadowEntry e) { return (entry & ~e & kAllBytes) == 0; };
   // As quick() does.
   const auto is_known = [&] {
     const ShadowEntry low = pair[0][held], high = pair[1][held];
     if ((entry & kUninitialised) != 0 || !covered_by(low)) return false;
-    if ((low ^ entry) >> kSegmentShift == 0) return true;
+    if ((low ^ entry) >> kSegmentShift == 0) {
+      if (!c.write || (!c.ordered && (low & kDiffers) != 0)) return true;
+      return c.values != nullptr && ((shadow_.values()[held] ^ value) & bits_of_bytes(entry)) == 0;
+    }
     return c.may_skip_lower && c.not_lower(low | kAllBytes) == 0 &&
            c.not_lower(high | kAllBytes) == 0 && covered_by(high);
   };
   const auto flush = [&] {
     if (entry != 0 && !is_known()) {
       const ChunkLock lock(shadow_.chunk(held), grid_.concurrent_);
-      word(c, held, entry);
+      word(c, held, entry, value);
     }
     entry = 0;
+    value = 0;
+  };
+  // What the lane writes to its word `w`, the first of which is `first`.
+  const auto written = [&](std::uint32_t lane, std::uint64_t w, std::uint64_t first) {
+    std::uint32_t bits = 0;
+    const std::size_t part = std::min<std::size_t>(a.bytes, sizeof bits);
+    std::memcpy(&bits, c.values + std::size_t{lane} * a.bytes + (w - first) * sizeof bits, part);
+    return part == sizeof bits ? bits : bits << 8 * (a.address[lane] % 4);
   };
   for_lanes(mask, [&](std::uint32_t lane) {
     const std::uint64_t address = a.address[lane], first = RaceShadow::word_of(address);
@@ -182,23 +247,30 @@ void BlockRaces::lanes(const Current& c, std::uint32_t mask, std::uint32_t unini
         entry = (entry & kAllBytes) | c.entry | kUninitialised | (a.warp * kLanes + lane);
       }
       entry |= bytes;
+      if (c.values != nullptr) {
+        const std::uint32_t there = bits_of_bytes(bytes);
+        value = (value & ~there) | (written(lane, w, first) & there);
+      }
     }
   });
   flush();
 }
 
 // The chunk is locked.
-void BlockRaces::word(const Current& c, std::uint64_t word, ShadowEntry e) {
+void BlockRaces::word(const Current& c, std::uint64_t word, ShadowEntry e, std::uint32_t value) {
   mark(c, word);
   if (c.ordered) {
-    follow(c, word, e);
+    follow(c, word, e, value);
   } else {
-    collect(c, word, e);
+    collect(c, word, e, value);
   }
+  if (!c.write) return;
+  std::uint32_t& held = shadow_.values()[word];
+  held = (held & ~bits_of_bytes(e)) | (value & bits_of_bytes(e));
 }
 
 // All blocks are unordered: the two lowest stay.
-void BlockRaces::collect(const Current& c, std::uint64_t word, ShadowEntry e) {
+void BlockRaces::collect(const Current& c, std::uint64_t word, ShadowEntry e, std::uint32_t value) {
   const auto& all = shadow_.words();
   const ShadowEntry past = grid_.past_;
   const auto conflicts = [&](ShadowEntry* const* pair) {
@@ -216,8 +288,11 @@ void BlockRaces::collect(const Current& c, std::uint64_t word, ShadowEntry e) {
   ShadowEntry* const* const pair = c.write ? all.write : all.other;
   ShadowEntry &low = pair[0][word], &high = pair[1][word];
   const bool no_low = low < past, no_high = no_low || high < past;
-  // A word is uninitialised for whoever comes first: it stays known when that block makes room.
-  const ShadowEntry fresh = (e | (no_low ? 0 : low) | (no_high ? 0 : high)) & kUninitialised;
+  const ShadowEntry before = (no_low ? 0 : low) | (no_high ? 0 : high);
+  if (c.write && ((shadow_.values()[word] ^ value) & bits_of_bytes(before & e)) != 0) e |= kDiffers;
+  // A word is uninitialised for whoever comes first, and what differs differs for all: that stays
+  // known when the block makes room.
+  const ShadowEntry fresh = (e | before) & (c.write ? kUninitialised | kDiffers : kUninitialised);
   const std::uint32_t low_block = no_low ? 0 : shadow_.block_of(low);
   if (no_low) {
     low = e;
@@ -237,15 +312,19 @@ void BlockRaces::collect(const Current& c, std::uint64_t word, ShadowEntry e) {
 }
 
 // Some blocks are ordered: what is ordered before this access and lies within it makes room.
-void BlockRaces::follow(const Current& c, std::uint64_t word, ShadowEntry e) {
+void BlockRaces::follow(const Current& c, std::uint64_t word, ShadowEntry e, std::uint32_t value) {
   const auto& all = shadow_.words();
   const ShadowEntry past = grid_.past_;
   const auto visit = [&](ShadowEntry* const* pair, bool conflicts, bool is_write) {
     for (int i = 0; i < 2; ++i) {
       ShadowEntry& x = pair[i][word];
       if (x < past) break;
-      const bool before = is_ordered(x);
-      if (!before && conflicts && overlap(x, e)) report(c, e, x, is_write);
+      const bool before = is_ordered(x, !is_write && kind_of(x) == AccessKind::load);
+      if (!before && conflicts && overlap(x, e)) {
+        const std::uint32_t differ = (shadow_.values()[word] ^ value) & bits_of_bytes(x & e);
+        const bool equal = c.write && is_write && ((x | e) & kDiffers) == 0 && differ == 0;
+        report(c, equal ? FindingKind::equal_stores : FindingKind::global_race, e, x, is_write);
+      }
       // A releasing atomic operation counts as done before what the block did since its fence.
       const bool newer = before && segment_of(x) > segment_of(e) && shadow_.block_of(x) == block_;
       if (before && !newer && (c.write || !is_write) && (x & ~e & kAllBytes) == 0) x = 0;
@@ -267,14 +346,15 @@ void BlockRaces::follow(const Current& c, std::uint64_t word, ShadowEntry e) {
   }
 }
 
-bool BlockRaces::is_ordered(ShadowEntry e) const {
+bool BlockRaces::is_ordered(ShadowEntry e, bool is_read) const {
   const RaceShadow::Owner o = shadow_.owner(segment_of(e));
-  return order_.knows(o.block, o.clock);
+  return is_read ? order_.knows_read(o.block, o.clock) : order_.knows(o.block, o.clock);
 }
 
-void BlockRaces::report(const Current& c, ShadowEntry mine, ShadowEntry other, bool other_writes) {
+void BlockRaces::report(const Current& c, FindingKind kind, ShadowEntry mine, ShadowEntry other,
+                        bool other_writes) {
   RawFinding f;
-  f.kind = FindingKind::global_race;
+  f.kind = kind;
   f.pc = c.access->pc;
   f.block = block_;
   f.thread = thread_of(mine);

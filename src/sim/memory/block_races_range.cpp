@@ -1,5 +1,6 @@
 // Accesses of consecutive words, which are most: what they have in common is found with vectors.
 #include <algorithm>
+#include <cstring>
 
 #include "sim/memory/any_bits.h"
 #include "sim/memory/global_races.h"
@@ -14,6 +15,31 @@ using namespace shadow;
 void BlockRaces::fill(ShadowEntry* list, const Range& r, ShadowEntry entry) {
   const ShadowEntry e = entry | kAllBytes | r.thread;
   for (std::size_t i = 0; i < r.count; ++i) list[r.word + i] = e + ((i << r.up) >> r.down);
+}
+
+// Plain writes, with their values.
+void BlockRaces::fill_written(const Range& r, ShadowEntry entry) {
+  fill(shadow_.words().write[0], r, entry);
+  if (r.values == nullptr) return;
+  std::memcpy(shadow_.values() + r.word, r.values, r.count * RaceShadow::kWordBytes);
+}
+
+bool BlockRaces::all_mine(const Current& c, const Range& r) const {
+  const auto not_mine = [=](ShadowEntry e) { return c.not_mine(e); };
+  return any_bits(shadow_.words().write[0] + r.word, r.count, not_mine) == 0;
+}
+
+// What this segment wrote before: conflicts are known, only the values are new.
+void BlockRaces::write_again(const Current& c, const Range& r) {
+  std::uint32_t* const held = shadow_.values() + r.word;
+  ShadowEntry* const low = shadow_.words().write[0] + r.word;
+  for (std::size_t i = 0; i < r.count; ++i) {
+    std::uint32_t value = 0;
+    if (r.values != nullptr) std::memcpy(&value, r.values + i * sizeof value, sizeof value);
+    // While there is an order, only the last value counts.
+    if (r.values == nullptr || (!c.ordered && held[i] != value)) low[i] |= kDiffers;
+    held[i] = value;
+  }
 }
 
 // Words that are all alike, while blocks are unordered; false: look at each.
@@ -36,7 +62,7 @@ bool BlockRaces::collect_range(const Current& c, const Range& r) {
       if (!all_past(all.other[1])) return false;
     }
     if (!all_past(all.write[0])) return false;
-    fill(all.write[0], r, c.entry);
+    fill_written(r, c.entry);
     return true;
   }
   if (chunk.written == grid_.first_) return false;
@@ -71,21 +97,24 @@ bool BlockRaces::follow_range(const Current& c, const Range& r) {
   for (int i = 0; i < 2; ++i) {
     if (!common(all.write[i], write[i]) || !common(all.other[i], other[i])) return false;
     // What conflicts is reported word by word.
-    if (write[i] != 0 && !is_ordered(write[i])) return false;
-    if (c.write && other[i] != 0 && !is_ordered(other[i])) return false;
+    if (write[i] != 0 && !is_ordered(write[i], false)) return false;
+    if (c.write && other[i] != 0 && !is_ordered(other[i], kind_of(other[i]) == AccessKind::load))
+      return false;
   }
   const auto clear = [&](ShadowEntry* list, ShadowEntry entry) {
     if (entry != 0) std::fill_n(list + r.word, r.count, 0);
   };
   if (c.write) {
-    fill(all.write[0], r, c.entry);
+    fill_written(r, c.entry);
     clear(all.write[1], write[1]);
     clear(all.other[0], other[0]);
     clear(all.other[1], other[1]);
     return true;
   }
-  const bool keep_first = other[0] != 0 && !is_ordered(other[0]);
-  const bool keep_second = other[1] != 0 && !is_ordered(other[1]);
+  const bool keep_first =
+      other[0] != 0 && !is_ordered(other[0], kind_of(other[0]) == AccessKind::load);
+  const bool keep_second =
+      other[1] != 0 && !is_ordered(other[1], kind_of(other[1]) == AccessKind::load);
   if (!keep_first && keep_second) {
     std::copy_n(all.other[1] + r.word, r.count, all.other[0] + r.word);
   }

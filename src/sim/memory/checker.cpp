@@ -1,9 +1,13 @@
 #include "sim/memory/checker.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 
 #include "sim/memory/finding_table.h"
 #include "sim/memory/global_races.h"
@@ -21,6 +25,23 @@ struct LaunchChecker::State {
   CheckOptions options;
   FindingTable findings;
   std::optional<GridRaces> races;
+  std::mutex mutex;
+  std::map<std::uint32_t, UndefinedStores> undefined_stores;  // by pc
+
+  void add(const RawFinding& f) {
+    const std::lock_guard lock(mutex);
+    const auto [at, fresh] =
+        undefined_stores.try_emplace(f.pc, UndefinedStores{f, f.address, f.address + f.bytes});
+    if (fresh) return;
+    UndefinedStores& known = at->second;
+    known.begin = std::min(known.begin, f.address);
+    known.end = std::max(known.end, f.address + f.bytes);
+    const std::uint64_t count = known.first.count + f.count;
+    if (std::tie(f.block, f.thread) < std::tie(known.first.block, known.first.thread)) {
+      known.first = f;
+    }
+    known.first.count = count;
+  }
 };
 
 LaunchChecker::LaunchChecker(GlobalMemory& memory, std::uint64_t blocks, CheckOptions options)
@@ -35,6 +56,12 @@ LaunchChecker::~LaunchChecker() = default;
 std::vector<RawFinding> LaunchChecker::findings() const {
   if (state_->races) state_->races->settle();
   return state_->findings.sorted();
+}
+
+std::vector<UndefinedStores> LaunchChecker::undefined_stores() const {
+  std::vector<UndefinedStores> all;
+  for (const auto& [pc, stores] : state_->undefined_stores) all.push_back(stores);
+  return all;
 }
 
 struct BlockChecker::State {
@@ -56,7 +83,7 @@ struct BlockChecker::State {
   static constexpr std::size_t kRemembered = 16;
   std::array<const Allocation*, kRemembered> remembered{};
 
-  State(LaunchChecker::State& l, std::uint32_t bytes, std::uint32_t warps)
+  State(LaunchChecker::State& l, std::uint32_t bytes, std::uint32_t warps, const std::byte* shared)
       : launch(l),
         memory(l.memory),
         store(memory.store()),
@@ -65,7 +92,7 @@ struct BlockChecker::State {
         shared_bits((bytes + 63) / 64) {
     if (!launch.races) return;
     races.emplace(*launch.races);
-    if (bytes != 0) shared_races.emplace(bytes, warps);
+    if (bytes != 0) shared_races.emplace(bytes, warps, shared);
   }
 
   RawFinding finding(FindingKind kind, const WarpAccess& a, std::uint32_t lane) const {
@@ -91,6 +118,13 @@ struct BlockChecker::State {
     f.shared = shared;
     f.count = static_cast<std::uint64_t>(std::popcount(lanes));
     launch.findings.add(f);
+  }
+  // Of an exchange: the others read what the lane before them put there.
+  static std::uint32_t who_reads_first(const WarpAccess& a, std::uint32_t lanes) {
+    if (a.kind != AccessKind::exchange) return lanes;
+    std::uint32_t first = 0;
+    for_addresses(a, [&](std::uint32_t there, std::uint64_t) { first |= there & -there; });
+    return lanes & first;
   }
   // Lanes of one store against one another.
   void check_store(const WarpAccess& a, const LanePattern& p, bool shared) {
@@ -181,8 +215,18 @@ bool BlockChecker::State::in_window(const WarpAccess& a, const LanePattern& p, s
                 shared);
 }
 
-BlockChecker::BlockChecker(LaunchChecker& launch, std::uint32_t shared_bytes, std::uint32_t warps)
-    : state_(std::make_unique<State>(launch.state(), shared_bytes, warps)) {}
+namespace {
+
+// Whether what was there matters, not only to whoever gets it.
+bool computes(AccessKind kind) {
+  return is_read_modify_write(kind) && kind != AccessKind::exchange;
+}
+
+}  // namespace
+
+BlockChecker::BlockChecker(LaunchChecker& launch, std::uint32_t shared_bytes, std::uint32_t warps,
+                           const std::byte* shared)
+    : state_(std::make_unique<State>(launch.state(), shared_bytes, warps, shared)) {}
 
 BlockChecker::~BlockChecker() = default;
 
@@ -214,6 +258,10 @@ bool BlockChecker::global(const WarpAccess& a) {
   if (s.launch.options.uninitialised) {
     if (reads(a.kind)) {
       uninitialised = uninitialised_lanes(s.global_bits, kGlobalRange.begin, a, p);
+      if (uninitialised != 0 && !computes(a.kind)) {
+        undefined = s.who_reads_first(a, uninitialised);
+        uninitialised = 0;
+      }
     }
     if (writes(a.kind)) initialise_lanes(s.global_bits, kGlobalRange.begin, a, p);
   }
@@ -242,7 +290,11 @@ bool BlockChecker::shared(const WarpAccess& a) {
   if (s.launch.options.uninitialised) {
     if (reads(a.kind) && (shape == nullptr || !all_initialised(s.shared_bits.data(), *shape, p))) {
       const std::uint32_t lanes = uninitialised_lanes(s.shared_bits.data(), 0, a, p);
-      if (lanes != 0) s.report_uninitialised(a, lanes, true);
+      if (lanes != 0 && computes(a.kind)) {
+        s.report_uninitialised(a, lanes, true);
+      } else if (lanes != 0) {
+        undefined = s.who_reads_first(a, lanes);
+      }
     }
     if (writes(a.kind)) initialise_lanes(s.shared_bits.data(), 0, a, p);
   }
@@ -250,7 +302,8 @@ bool BlockChecker::shared(const WarpAccess& a) {
   if (is_atomic(a.kind)) s.order_shared(a);
   s.check_store(a, p, true);
   for (const SharedRaces::Conflict& c : s.shared_races->access(a, p, shape)) {
-    RawFinding f = s.finding(FindingKind::shared_race, a, c.lane);
+    RawFinding f =
+        s.finding(c.equal ? FindingKind::equal_stores : FindingKind::shared_race, a, c.lane);
     f.shared = true;
     f.other_pc = c.other_pc;
     f.other_block = s.block;
@@ -273,6 +326,30 @@ bool BlockChecker::load_shared_uniform(std::uint32_t warp, std::uint32_t pc, std
   s.counters.shared_passes += passes_of_one_address(bytes);
   s.counters.shared_bytes += std::uint64_t{kLanes} * bytes;
   return true;
+}
+
+std::uint32_t BlockChecker::undefined_bytes(bool shared, std::uint64_t address,
+                                            std::uint32_t bytes) const {
+  const State& s = *state_;
+  if (shared)
+    return static_cast<std::uint32_t>(missing_bytes(s.shared_bits.data(), address, bytes));
+  return static_cast<std::uint32_t>(
+      missing_bytes(s.global_bits, address - kGlobalRange.begin, bytes));
+}
+
+void BlockChecker::store_undefined(bool shared, const WarpAccess& a, std::uint32_t lane,
+                                   std::uint32_t bits) {
+  State& s = *state_;
+  if (!s.launch.options.uninitialised) return;
+  const std::uint64_t address = a.address[lane];
+  if (shared) {
+    s.shared_bits[address / 64] &= ~(std::uint64_t{bits} << address % 64);
+    return;
+  }
+  s.memory.mark_undefined(address, bits);
+  RawFinding f = s.finding(FindingKind::uninitialised, a, lane);
+  f.use = UndefinedUse::stored;
+  s.launch.add(f);
 }
 
 bool BlockChecker::local(const WarpAccess& a, std::uint32_t local_bytes) {

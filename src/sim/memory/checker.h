@@ -17,16 +17,27 @@
 // so far, a later atomic write of the block releases that at its address, and an atomic read of the
 // address by another block acquires it. An atomic write and a plain read do not race: a
 // compare-and-swap loop begins with such a read (CUDA C++ Programming Guide, "Atomic Functions"),
-// and words are not torn. Each 4-byte word remembers two writing and two other blocks with the
-// bytes they touched. Between unordered blocks that suffices to find every racy word (of blocks
-// that share a word without sharing bytes, if they are two); once some are ordered, a race with a
-// third reader may be missed.
+// and words are not torn. What a block read before it stores a flag (a volatile or stronger store,
+// no read-modify-write) is done when another sees the flag, without a fence: that is how tiles hand
+// their prefixes on in CUB and Thrust, which may overwrite then what the tile read. Each 4-byte
+// word remembers two writing and two other blocks with the bytes they touched. Between unordered
+// blocks that suffices to find every racy word (of blocks that share a word without sharing bytes,
+// if they are two); once some are ordered, a race with a third reader may be missed.
 //
 // Two lanes of one store that write different values to one address race; equal values do not.
+// Other stores that race are a note of their own, FindingKind::equal_stores, if they write the
+// same: in global memory all that the launch wrote to the word, and once some blocks are ordered,
+// and in shared memory, the later store what the word held. A store whose values are unknown
+// differs.
+//
+// Bytes that nothing has written are no finding when they are read, but for a read-modify-write
+// that computes with them: the access says in which lanes it read some, and the interpreter follows
+// them (see definedness.h). A store of undefined bytes makes its target undefined again.
 //
 // Nothing here changes a value: the interpreter moves the data.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -39,6 +50,17 @@
 
 namespace assay::sim {
 
+// What a value that nothing has written decided.
+enum class UndefinedUse : std::uint8_t {
+  read,  // by a read-modify-write
+  branch,
+  address,
+  operand,  // of an atomic operation
+  barrier,
+  printed,
+  stored,  // where the host reads it
+};
+
 // A finding before it is put into words: places are instruction indices, threads linear.
 struct RawFinding {
   FindingKind kind{};
@@ -49,6 +71,9 @@ struct RawFinding {
   std::uint64_t address = 0;  // of the offending lane; of shared: offset
   std::uint32_t bytes = 0;
   bool shared = false;
+  // Uninitialised: unless `read`, address, bytes and shared are those of a read of what nothing had
+  // written, which may be the cause, at other_pc; if `stored` of the store.
+  UndefinedUse use = UndefinedUse::read;
   // Races: the earlier access.
   std::uint32_t other_pc = 0;
   std::uint64_t other_block = 0;
@@ -72,6 +97,12 @@ struct CheckOptions {
   bool concurrent = true;     // false: one host thread runs all blocks, which saves the locks
 };
 
+// Stores of undefined bytes at one place.
+struct UndefinedStores {
+  RawFinding first;                  // of the lowest block, then thread
+  std::uint64_t begin = 0, end = 0;  // addresses that they lie between
+};
+
 // What all blocks of a launch share. Thread-safe: blocks may run on several host threads, and
 // neither findings nor their order depends on how many (one finding per kind and place(s): the one
 // of the lowest block, then thread), except that a kernel whose blocks wait for one another
@@ -84,6 +115,7 @@ class LaunchChecker {
   ~LaunchChecker();
   // Sorted. Once the blocks have ended and before memory is allocated or freed.
   std::vector<RawFinding> findings() const;
+  std::vector<UndefinedStores> undefined_stores() const;  // to global memory, by place
 
   struct State;
   State& state() { return *state_; }
@@ -95,7 +127,10 @@ class LaunchChecker {
 // The block that a host thread executes. Reused from block to block by begin_block.
 class BlockChecker {
  public:
-  BlockChecker(LaunchChecker&, std::uint32_t shared_bytes, std::uint32_t warps);
+  // `shared`: the memory itself, which holds what stores have written before the one that is
+  // checked; null: unknown.
+  BlockChecker(LaunchChecker&, std::uint32_t shared_bytes, std::uint32_t warps,
+               const std::byte* shared = nullptr);
   ~BlockChecker();
 
   // Shared memory becomes uninitialised, clocks start anew. Of a cooperative launch there is one
@@ -107,6 +142,10 @@ class BlockChecker {
   bool global(const WarpAccess&);
   bool shared(const WarpAccess&);
   bool local(const WarpAccess&, std::uint32_t local_bytes);  // address: offset in the window
+  // Lanes that read a byte which nothing had written, of the last global() or shared() that met
+  // one, unless that was a finding. The caller sets it back.
+  std::uint32_t undefined = 0;
+
   // shared() for a plain load of one offset by all lanes of a warp, where nothing is wrong with it.
   // False, with nothing done: shared() must see it.
   bool load_shared_uniform(std::uint32_t warp, std::uint32_t pc, std::uint64_t offset,
@@ -116,6 +155,12 @@ class BlockChecker {
   // base() + (address - base_address()). Both are constants of the GlobalMemory.
   std::byte* base() const;
   std::uint64_t base_address() const;
+
+  // Bit i: byte i of so many from the address on is undefined. Of global memory the address is
+  // within an allocation, of shared it is an offset. Alignment and bounds were checked.
+  std::uint32_t undefined_bytes(bool shared, std::uint64_t address, std::uint32_t bytes) const;
+  // The lane's part of a store, which has been made, wrote undefined values to `bits` of its bytes.
+  void store_undefined(bool shared, const WarpAccess&, std::uint32_t lane, std::uint32_t bits);
 
   // Order.
   // These warps (bit w) completed a barrier together; those that only arrived there are not among

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -42,11 +43,33 @@ void reserve_global_range() {
   }
 }
 
+// Bits of a map from one place to another, which may overlap.
+void copy_bits(std::uint64_t* bits, std::uint64_t target, std::uint64_t source,
+               std::uint64_t bytes) {
+  std::vector<std::uint64_t> copy((bytes + 63) / 64);
+  for (std::uint64_t i = 0; i < copy.size(); ++i) {
+    const std::uint64_t at = source + 64 * i, n = std::min<std::uint64_t>(64, bytes - 64 * i);
+    copy[i] = bits[at / 64] >> at % 64;
+    if (n > 64 - at % 64) copy[i] |= bits[at / 64 + 1] << (64 - at % 64);
+  }
+  std::uint64_t done = 0;
+  for_bit_words(target, bytes, [&](std::uint64_t word, std::uint64_t mask) {
+    const auto shift = static_cast<unsigned>(std::countr_zero(mask));
+    const std::uint64_t at = done / 64, behind = done % 64;
+    std::uint64_t value = copy[at] >> behind;
+    if (behind != 0 && at + 1 < copy.size()) value |= copy[at + 1] << (64 - behind);
+    bits[word] = (bits[word] & ~mask) | ((value << shift) & mask);
+    done += static_cast<std::uint64_t>(std::popcount(mask));
+  });
+}
+
 }  // namespace
 
 struct GlobalMemory::State {
   std::uint64_t capacity, span;  // span: of addresses in use, from kGlobalRange.begin
   LazyMap bytes, initialised;
+  LazyMap undefined;  // of what is not initialised: stored, not only never written
+  std::atomic<bool> any_undefined{false};
   std::unique_ptr<RaceShadow> races;
   std::map<std::uint64_t, Allocation> allocations;   // live and freed, by address
   std::uint64_t cursor = kGlobalRange.begin + kGap;  // where the search for room goes on
@@ -59,7 +82,8 @@ struct GlobalMemory::State {
         span(std::min(kGlobalRange.bytes,
                       std::max<std::uint64_t>(4 * round_up(capacity_bytes), 1 << 26))),
         bytes(span, "global memory"),
-        initialised(span / 8, "the initialised bits of global memory") {}
+        initialised(span / 8, "the initialised bits of global memory"),
+        undefined(span / 8, "the undefined bits of global memory") {}
 
   std::uint64_t end() const { return kGlobalRange.begin + span; }
 
@@ -136,6 +160,7 @@ bool GlobalMemory::free(std::uint64_t address) {
   // Now rather than at the next use of the range: the memory goes back to the system.
   s.bytes.clear(offset, bytes);
   s.initialised.clear(offset / 8, round_up(bytes) / 8);
+  if (s.any_undefined) s.undefined.clear(offset / 8, round_up(bytes) / 8);
   if (s.races != nullptr) s.races->forget(address, bytes);
   return true;
 }
@@ -169,25 +194,45 @@ void GlobalMemory::mark_initialised(std::uint64_t address, std::uint64_t bytes) 
   set_bits(initialised_bits(), address - kGlobalRange.begin, bytes);
 }
 
-void GlobalMemory::copy_initialised(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
-  std::uint64_t* const bits = initialised_bits();
-  const std::uint64_t source = from - kGlobalRange.begin, target = to - kGlobalRange.begin;
-  if (all_bits(bits, source, bytes)) return set_bits(bits, target, bytes);
-  std::vector<std::uint64_t> copy((bytes + 63) / 64);
-  for (std::uint64_t i = 0; i < copy.size(); ++i) {
-    const std::uint64_t at = source + 64 * i, n = std::min<std::uint64_t>(64, bytes - 64 * i);
-    copy[i] = bits[at / 64] >> at % 64;
-    if (n > 64 - at % 64) copy[i] |= bits[at / 64 + 1] << (64 - at % 64);
-  }
-  std::uint64_t done = 0;
-  for_bit_words(target, bytes, [&](std::uint64_t word, std::uint64_t mask) {
-    const auto shift = static_cast<unsigned>(std::countr_zero(mask));
-    const std::uint64_t at = done / 64, behind = done % 64;
-    std::uint64_t value = copy[at] >> behind;
-    if (behind != 0 && at + 1 < copy.size()) value |= copy[at + 1] << (64 - behind);
-    bits[word] = (bits[word] & ~mask) | ((value << shift) & mask);
-    done += static_cast<std::uint64_t>(std::popcount(mask));
+void GlobalMemory::mark_undefined(std::uint64_t address, std::uint32_t bits) {
+  State& s = *state_;
+  const std::uint64_t at = address - kGlobalRange.begin, mask = std::uint64_t{bits} << at % 64;
+  const auto word = [&](const LazyMap& map) {
+    return std::atomic_ref<std::uint64_t>(map.as<std::uint64_t>()[at / 64]);
+  };
+  word(s.initialised).fetch_and(~mask, std::memory_order_relaxed);
+  word(s.undefined).fetch_or(mask, std::memory_order_relaxed);
+  s.any_undefined = true;
+}
+
+bool GlobalMemory::holds_undefined(std::uint64_t address, std::uint64_t bytes, bool any) const {
+  const State& s = *state_;
+  if (!any && !s.any_undefined) return false;
+  const auto* const initialised = s.initialised.as<std::uint64_t>();
+  const auto* const undefined = s.undefined.as<std::uint64_t>();
+  constexpr std::uint64_t kMostPadding = 15;  // behind a member, before one of 16 bytes
+  std::uint64_t run = 0, longest = 0;
+  for_bit_words(address - kGlobalRange.begin, bytes, [&](std::uint64_t w, std::uint64_t mask) {
+    const std::uint64_t held = mask & ~initialised[w] & (any ? mask : undefined[w]);
+    if (held == 0) {
+      run = 0;
+      return;
+    }
+    for (std::uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+      run = (held & (rest & -rest)) != 0 ? run + 1 : 0;
+      longest = std::max(longest, run);
+    }
   });
+  return any ? longest != 0 : longest == bytes || longest > kMostPadding;
+}
+
+void GlobalMemory::copy_initialised(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+  const std::uint64_t source = from - kGlobalRange.begin, target = to - kGlobalRange.begin;
+  if (all_bits(initialised_bits(), source, bytes))
+    return set_bits(initialised_bits(), target, bytes);
+  copy_bits(initialised_bits(), target, source, bytes);
+  if (state_->any_undefined)
+    copy_bits(state_->undefined.as<std::uint64_t>(), target, source, bytes);
 }
 
 std::byte* GlobalMemory::store() const { return state_->bytes.as<std::byte>(); }

@@ -51,6 +51,12 @@ class GlobalMemory {
   // Host memory of [address, address + bytes), null unless it lies in one live allocation.
   std::byte* data(std::uint64_t address, std::uint64_t bytes) const;
   void mark_initialised(std::uint64_t address, std::uint64_t bytes);
+  // Undefined values were stored in the bytes at address + i for each bit i, all of one aligned
+  // access. Thread-safe.
+  void mark_undefined(std::uint64_t address, std::uint32_t bits);
+  // Whether the range holds such values, more than padding would: all of it, or 16 bytes side by
+  // side. `any`: whether any byte does, or was never written. Between launches.
+  bool holds_undefined(std::uint64_t address, std::uint64_t bytes, bool any) const;
   // Bytes of `to` become as initialised as those of `from`, whose values they take. Between
   // launches; the ranges may overlap.
   void copy_initialised(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);

@@ -78,6 +78,18 @@ bool BlockOrder::acquire(const SharedClocks& clocks) {
   return true;
 }
 
+bool BlockOrder::acquire_reads(const SharedClocks& clocks) {
+  if (clocks == nullptr || clocks == last_acquired_reads_) return false;
+  last_acquired_reads_ = clocks;
+  acquired_reads_ = join(acquired_reads_, clocks);
+  return true;
+}
+
+SharedClocks BlockOrder::reads(std::uint32_t clock) const {
+  return join(acquired_reads_,
+              std::make_shared<const BlockClocks>(BlockClocks::single(block_, clock)));
+}
+
 void BlockOrder::fence(std::uint32_t clock) {
   released_ =
       join(acquired_, std::make_shared<const BlockClocks>(BlockClocks::single(block_, clock)));

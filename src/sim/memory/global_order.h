@@ -63,6 +63,8 @@ class BlockOrder {
     acquired_.reset();
     released_.reset();
     last_acquired_.reset();
+    acquired_reads_.reset();
+    last_acquired_reads_.reset();
     stale_ = true;
   }
 
@@ -70,9 +72,17 @@ class BlockOrder {
     return block == block_ || (acquired_ != nullptr && clock < acquired_->of(block));
   }
   bool has_acquired() const { return acquired_ != nullptr; }
+  // Likewise of what the block read.
+  bool knows_read(std::uint32_t block, std::uint32_t clock) const {
+    return knows(block, clock) ||
+           (acquired_reads_ != nullptr && clock < acquired_reads_->of(block));
+  }
 
   // True if it changed what is known.
   bool acquire(const SharedClocks&);
+  bool acquire_reads(const SharedClocks&);
+  // What was read while the clock was below `clock`, by this block and those that it knows so of.
+  SharedClocks reads(std::uint32_t clock) const;
   // What happened while the clock was below `clock` may be released from now on.
   void fence(std::uint32_t clock);
   // Null before the first fence.
@@ -82,7 +92,7 @@ class BlockOrder {
 
  private:
   std::uint32_t block_ = 0;
-  SharedClocks acquired_, released_, last_acquired_;
+  SharedClocks acquired_, released_, last_acquired_, acquired_reads_, last_acquired_reads_;
   bool stale_ = true;
 };
 

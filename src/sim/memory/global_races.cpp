@@ -10,8 +10,6 @@ namespace {
 
 using namespace shadow;
 
-constexpr unsigned kChunkWords = RaceShadow::kChunkWords;
-
 std::uint64_t address_of(std::uint64_t word, ShadowEntry e) {
   return kGlobalRange.begin + word * RaceShadow::kWordBytes +
          static_cast<std::uint64_t>(std::countr_zero(bytes_of(e)));
@@ -34,7 +32,7 @@ void GridRaces::flag(std::uint64_t word) {
   if (chunk.flagged == first_) return;
   chunk.flagged = first_;
   const std::lock_guard lock(mutex_);
-  flagged_.push_back(word / kChunkWords);
+  flagged_.push_back(word / RaceShadow::kChunkWords);
 }
 
 void GridRaces::become_ordered() {
@@ -50,9 +48,10 @@ void GridRaces::settle() {
     chunks.swap(flagged_);
   }
   for (const std::uint64_t c : chunks) {
-    const ChunkLock lock(shadow_.chunk(c * kChunkWords), concurrent_);
-    shadow_.chunk(c * kChunkWords).flagged = 0;
-    for (std::uint64_t w = c * kChunkWords; w < (c + 1) * kChunkWords; ++w) settle_word(w);
+    const ChunkLock lock(shadow_.chunk(c * RaceShadow::kChunkWords), concurrent_);
+    shadow_.chunk(c * RaceShadow::kChunkWords).flagged = 0;
+    for (std::uint64_t w = c * RaceShadow::kChunkWords; w < (c + 1) * RaceShadow::kChunkWords; ++w)
+      settle_word(w);
   }
 }
 
@@ -68,14 +67,16 @@ void GridRaces::settle_word(std::uint64_t word) {
   };
   bool found = false;
   if (race(write[0], write[1])) {
-    report(word, write[0], true, write[1], true);
+    const bool differ = ((write[0] | write[1]) & kDiffers) != 0;
+    report(differ ? FindingKind::global_race : FindingKind::equal_stores, word, write[0], true,
+           write[1], true);
     found = true;
   }
   // The first pair of a write and another access.
   for (int i = 0; i < 4; ++i) {
     const ShadowEntry w = write[i / 2], o = other[i % 2];
     if (!race(w, o)) continue;
-    report(word, w, true, o, false);
+    report(FindingKind::global_race, word, w, true, o, false);
     found = true;
     break;
   }
@@ -95,14 +96,14 @@ void GridRaces::settle_word(std::uint64_t word) {
   }
 }
 
-void GridRaces::report(std::uint64_t word, ShadowEntry a, bool a_writes, ShadowEntry b,
-                       bool b_writes) {
+void GridRaces::report(FindingKind kind, std::uint64_t word, ShadowEntry a, bool a_writes,
+                       ShadowEntry b, bool b_writes) {
   if (shadow_.block_of(a) < shadow_.block_of(b)) {
     std::swap(a, b);
     std::swap(a_writes, b_writes);
   }
   RawFinding f;
-  f.kind = FindingKind::global_race;
+  f.kind = kind;
   f.pc = pc_of(a);
   f.block = shadow_.block_of(a);
   f.thread = thread_of(a);

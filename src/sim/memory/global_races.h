@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -37,7 +38,8 @@ class GridRaces {
   void become_ordered();
   void settle_word(std::uint64_t word);
   // Of two unordered accesses of a word, the one of the higher block counts as the later.
-  void report(std::uint64_t word, ShadowEntry a, bool a_writes, ShadowEntry b, bool b_writes);
+  void report(FindingKind, std::uint64_t word, ShadowEntry a, bool a_writes, ShadowEntry b,
+              bool b_writes);
 
   RaceShadow& shadow_;
   FindingTable& findings_;
@@ -45,7 +47,7 @@ class GridRaces {
   const ShadowEntry past_;              // entries below are of earlier launches
   const bool concurrent_;
   std::atomic<bool> ordered_{false};  // some block has acquired something
-  SyncTable released_;
+  SyncTable released_, read_;         // read_: what was only read before
   std::mutex mutex_;
   std::vector<std::uint64_t> flagged_;  // chunks
 };
@@ -66,11 +68,12 @@ class BlockRaces {
   // The access in work.
   struct Current {
     const WarpAccess* access = nullptr;
-    ShadowEntry entry = 0;           // without thread, bytes and uninitialised
-    bool write = false;              // a plain one
-    bool ordered = false;            // the grid is
-    bool may_skip_lower = false;     // two other accesses by lower blocks say all there is to say
-    ShadowEntry past = 0, here = 0;  // entries of lower blocks, before any fence, lie between
+    ShadowEntry entry = 0;        // without thread, bytes and uninitialised
+    bool write = false;           // a plain one
+    bool ordered = false;         // the grid is
+    bool may_skip_lower = false;  // two other accesses by lower blocks say all there is to say
+    const std::byte* values = nullptr;  // of a plain write, lane-major; null: unknown
+    ShadowEntry past = 0, here = 0;     // entries of lower blocks, before any fence, lie between
 
     // 0 if all bytes were accessed before in this segment: conflicts since were seen by the other
     // side.
@@ -87,8 +90,9 @@ class BlockRaces {
   struct Range {
     std::uint64_t word = 0;
     std::size_t count = 0;
-    std::uint32_t thread = 0;   // of the first word
-    unsigned up = 0, down = 0;  // of word i: thread + (i << up >> down)
+    std::uint32_t thread = 0;           // of the first word
+    unsigned up = 0, down = 0;          // of word i: thread + (i << up >> down)
+    const std::byte* values = nullptr;  // what a plain write puts there; null: unknown
 
     std::uint32_t thread_of(std::size_t i) const {
       return thread + static_cast<std::uint32_t>((i << up) >> down);
@@ -97,25 +101,32 @@ class BlockRaces {
 
   void acquire(const WarpAccess&);
   void release(const WarpAccess&);
+  void release_reads(const WarpAccess&);
   void lanes(const Current&, std::uint32_t mask, std::uint32_t uninitialised);
   void range(const Current&, const Range&);
   void mark(const Current&, std::uint64_t word);
   bool quick(const Current&, const Range&) const;
+  bool all_mine(const Current&, const Range&) const;
+  void write_again(const Current&, const Range&);
   bool quick_scattered(const Current&, const LaneAddresses&) const;
+  bool holds_values(const WarpAccess&, const LaneAddresses&) const;
   bool collect_range(const Current&, const Range&);
   bool follow_range(const Current&, const Range&);
   static void fill(ShadowEntry* list, const Range&, ShadowEntry);
-  void word(const Current&, std::uint64_t word, ShadowEntry);
-  void collect(const Current&, std::uint64_t word, ShadowEntry);
-  void follow(const Current&, std::uint64_t word, ShadowEntry);
-  bool is_ordered(ShadowEntry) const;
-  void report(const Current&, ShadowEntry mine, ShadowEntry other, bool other_writes);
+  void fill_written(const Range&, ShadowEntry);
+  // `value`: of a plain write, in the bytes that the entry names.
+  void word(const Current&, std::uint64_t word, ShadowEntry, std::uint32_t value);
+  void collect(const Current&, std::uint64_t word, ShadowEntry, std::uint32_t value);
+  void follow(const Current&, std::uint64_t word, ShadowEntry, std::uint32_t value);
+  bool is_ordered(ShadowEntry, bool is_read) const;
+  void report(const Current&, FindingKind, ShadowEntry mine, ShadowEntry other, bool other_writes);
 
   GridRaces& grid_;
   RaceShadow& shadow_;
   BlockOrder order_;
   std::uint32_t block_ = 0, segment_ = 0, clock_ = 0, closed_segment_ = 0;
-  bool used_ = false;  // the segment has accesses
+  bool used_ = false;   // the segment has accesses
+  bool split_ = false;  // segments have ended since the last fence
 };
 
 }  // namespace assay::sim

@@ -8,7 +8,8 @@ static_assert(kLastPlace == shadow::kMaxPc);
 static_assert(2 * kMaxCheckedBlocks <= shadow::kMaxSegment + 1);
 
 RaceShadow::RaceShadow(std::uint64_t span)
-    : chunks_(span / (kChunkWords * kWordBytes) * sizeof(Chunk), "the race check's chunks"),
+    : values_(span, "the values that the race check compares", true),
+      chunks_(span / (kChunkWords * kWordBytes) * sizeof(Chunk), "the race check's chunks"),
       owners_((std::uint64_t{shadow::kMaxSegment} + 1) * sizeof(Owner),
               "the race check's segments") {
   for (auto& m : maps_) {
@@ -47,6 +48,7 @@ void RaceShadow::forget(std::uint64_t address, std::uint64_t bytes) {
   if (bytes < kWorthwhile) return;
   const std::uint64_t scale = sizeof(ShadowEntry) / kWordBytes;
   for (auto& m : maps_) m.clear(scale * (address - kGlobalRange.begin), scale * bytes);
+  values_.clear(address - kGlobalRange.begin, bytes);
 }
 
 }  // namespace assay::sim

@@ -12,8 +12,9 @@
 
 namespace assay::sim {
 
-// An access of a word. From the lowest bit: thread 10, bytes of the word 4, kind 2, uninitialised
-// 1, pc 20, segment 26. 0: none.
+// An access of a word. From the lowest bit: thread 10, bytes of the word 4, kind 2 (of a plain
+// write the lower one says that writes of the launch differ, see kDiffers), uninitialised 1, pc 20,
+// segment 26. 0: none.
 using ShadowEntry = std::uint64_t;
 
 namespace shadow {
@@ -21,6 +22,8 @@ namespace shadow {
 inline constexpr unsigned kBytesShift = 10, kKindShift = 14, kPcShift = 17, kSegmentShift = 37;
 inline constexpr ShadowEntry kAllBytes = ShadowEntry{15} << kBytesShift;
 inline constexpr ShadowEntry kUninitialised = ShadowEntry{1} << 16;
+// Of plain writes: not all that the launch wrote to the word were the same bytes.
+inline constexpr ShadowEntry kDiffers = ShadowEntry{1} << kKindShift;
 inline constexpr std::uint32_t kMaxSegment = (1u << 26) - 1, kMaxPc = (1u << 20) - 1;
 
 inline constexpr ShadowEntry kSegmentMask = ~ShadowEntry{0} << kSegmentShift;
@@ -35,6 +38,11 @@ constexpr std::uint32_t pc_of(ShadowEntry e) {
   return static_cast<std::uint32_t>(e >> kPcShift) & kMaxPc;
 }
 constexpr bool overlap(ShadowEntry a, ShadowEntry b) { return (a & b & kAllBytes) != 0; }
+// The bits of the word's bytes that the entry names.
+constexpr std::uint32_t bits_of_bytes(ShadowEntry e) {
+  // Each bit to the lowest of its byte, then to all of it.
+  return ((bytes_of(e) * 0x00204081u) & 0x01010101u) * 0xffu;
+}
 
 // Of entries that are no plain writes.
 constexpr ShadowEntry kind_bits(AccessKind k) {
@@ -90,6 +98,8 @@ class RaceShadow {
   std::uint32_t block_of(ShadowEntry e) const { return owner(shadow::segment_of(e)).block; }
 
   const Words& words() const { return words_; }
+  // What plain writes last wrote to each word, as far as they did in this launch.
+  std::uint32_t* values() const { return values_.as<std::uint32_t>(); }
   Chunk& chunk(std::uint64_t word) const { return chunks_.as<Chunk>()[word / kChunkWords]; }
   static std::uint64_t word_of(std::uint64_t address) {
     return (address - kGlobalRange.begin) / kWordBytes;
@@ -101,7 +111,7 @@ class RaceShadow {
  private:
   std::array<LazyMap, 4> maps_;
   Words words_{};
-  LazyMap chunks_, owners_;
+  LazyMap values_, chunks_, owners_;
   std::uint32_t first_ = 0, blocks_ = 0;
   std::atomic<std::uint32_t> next_{1};
 };

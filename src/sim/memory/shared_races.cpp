@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "sim/memory/shared_entry.h"
 
 namespace assay::sim {
 using namespace shared_entry;
 
-SharedRaces::SharedRaces(std::uint32_t bytes, std::uint32_t warps)
+SharedRaces::SharedRaces(std::uint32_t bytes, std::uint32_t warps, const std::byte* data)
     : bytes_((bytes + 31) / 32 * 32),
       warps_count_(warps),
+      data_(data),
       writes_(bytes_ >> unit_shift_),
       lanes_(warps),
       time_(warps),
@@ -255,8 +257,16 @@ const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& 
   return conflicts_;
 }
 
-void SharedRaces::check(const WarpAccess& a, const Run& r, Entry e, AccessKind plain,
-                        AccessKind flagged) {
+// Whether the unit holds already what the lanes of a store write there.
+bool SharedRaces::holds_value(const WarpAccess& a, const Run& r, std::size_t unit) const {
+  if (a.kind != AccessKind::store || a.value == nullptr || data_ == nullptr) return false;
+  const std::size_t size = std::size_t{1} << unit_shift_, at = (unit - r.begin) * size;
+  const auto* const values = static_cast<const std::byte*>(a.value);
+  return std::memcmp(values + std::size_t{r.first} * a.bytes + at, data_ + unit * size, size) == 0;
+}
+
+void SharedRaces::check(const WarpAccess& a, const Run& r, std::size_t unit, Entry e,
+                        AccessKind plain, AccessKind flagged) {
   const auto pair = unordered(e, r);
   if (!pair) return;
   // A lane reads what it wrote together with others, the same value.
@@ -270,9 +280,12 @@ void SharedRaces::check(const WarpAccess& a, const Run& r, Entry e, AccessKind p
   c.other_pc = static_cast<std::uint32_t>(e >> kPcShift) & kMaxPc;
   c.other_thread = warp_of(e) * kLanes + pair->other;
   c.other_access = (e & kFlag) != 0 ? flagged : plain;
-  // The units of a run tell the same story.
-  for (const Conflict& known : conflicts_) {
-    if (known.address == c.address && known.other_access == c.other_access) return;
+  c.equal = plain == AccessKind::store && holds_value(a, r, unit);
+  // The units of a run tell the same story, but for what they hold.
+  for (Conflict& known : conflicts_) {
+    if (known.address != c.address || known.other_access != c.other_access) continue;
+    known.equal &= c.equal;
+    return;
   }
   conflicts_.push_back(c);
 }
@@ -285,7 +298,7 @@ void SharedRaces::check_holders(const WarpAccess& a, const Run& r, const Holders
   const AccessKind flagged = readers ? AccessKind::atomic_load : AccessKind::atomic_store;
   const auto one = [&](Entry held) {
     const bool both_atomic = readers && is_atomic(a.kind) && (held & kFlag) != 0;
-    if (!both_atomic) check(a, r, held, plain, flagged);
+    if (!both_atomic) check(a, r, unit, held, plain, flagged);
   };
   if ((e & kShared) == 0) return one(e);
   for (std::uint32_t w = 0; w < warps_count_; ++w) one(h.of_warp(w)[unit]);
@@ -349,7 +362,7 @@ bool SharedRaces::load_uniform(std::uint32_t warp, std::uint32_t pc, std::uint64
 void SharedRaces::single(const WarpAccess& a, const Run& r) {
   const Entry floor = floor_limit_;
   for (std::size_t u = r.begin; u < r.end; ++u) {
-    if (writes_[u] >= floor) check(a, r, writes_[u], AccessKind::store, AccessKind::store);
+    if (writes_[u] >= floor) check(a, r, u, writes_[u], AccessKind::store, AccessKind::store);
     if (writes(a.kind)) check_holders(a, r, readers_, u, true);
     if (atomics_.used && !is_atomic(a.kind)) check_holders(a, r, atomics_, u, false);
     switch (a.kind) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -29,9 +30,11 @@ class SharedRaces {
     std::uint32_t other_pc = 0;
     std::uint32_t other_thread = 0;
     AccessKind other_access{};
+    bool equal = false;  // two stores, and the earlier one left what the later one writes
   };
 
-  SharedRaces(std::uint32_t bytes, std::uint32_t warps);
+  // `data`: what the memory holds, before each access; null if nobody knows.
+  SharedRaces(std::uint32_t bytes, std::uint32_t warps, const std::byte* data = nullptr);
 
   void begin_block();
   void barrier(std::uint32_t warps, std::uint32_t barrier);
@@ -57,8 +60,8 @@ class SharedRaces {
   // memory, aligned. The shape is that of the access, or null: it saves work.
   const std::vector<Conflict>& access(const WarpAccess&, const LanePattern&,
                                       const LaneShape* = nullptr);
-  // access() for a plain load of one address by all lanes of a warp, where it conflicts with nothing
-  // and no closer look is needed to see that; else false, and nothing is remembered.
+  // access() for a plain load of one address by all lanes of a warp, where it conflicts with
+  // nothing and no closer look is needed to see that; else false, and nothing is remembered.
   bool load_uniform(std::uint32_t warp, std::uint32_t pc, std::uint64_t address,
                     std::uint32_t bytes);
 
@@ -108,11 +111,14 @@ class SharedRaces {
   bool hold_contiguous(Entry* to, std::size_t count, Entry own, unsigned shift) const;
   bool add_contiguous(Holders&, std::size_t begin, std::size_t count, Entry own, unsigned shift);
   void single(const WarpAccess&, const Run&);
-  void check(const WarpAccess&, const Run&, Entry, AccessKind plain, AccessKind flagged);
+  void check(const WarpAccess&, const Run&, std::size_t unit, Entry, AccessKind plain,
+             AccessKind flagged);
+  bool holds_value(const WarpAccess&, const Run&, std::size_t unit) const;
   void check_holders(const WarpAccess&, const Run&, const Holders&, std::size_t unit, bool readers);
   void add_holder(Entry own, Holders&, std::size_t unit);
 
   std::uint32_t bytes_, warps_count_;
+  const std::byte* data_;
   unsigned unit_shift_ = 2;
   std::vector<Entry> writes_;
   Holders readers_, atomics_;

@@ -275,10 +275,38 @@ Selection select_prmt(Modifiers& m) {
   return lanewise<Prmt>(kClass);
 }
 
+// lop3.and, lop3.or: d|p, a, b, c, table, q. p is whether d is not zero, combined with q.
+template <bool kAnd>
+void lop3_with_pred(Warp& w, const Instr& in) {
+  const std::uint32_t* const slot = w.extra + in.aux;
+  const Lanes32 &a = w.r32(slot[2]), &b = w.r32(slot[3]), &c = w.r32(slot[4]);
+  const std::uint32_t q = w.preds[slot[5]];
+  Lanes32 d;
+  std::uint32_t nonzero = 0;
+  for (unsigned l = 0; l < 32; ++l) {
+    d.v[l] = Lop3::apply(a.v[l], b.v[l], c.v[l], Immediate{in.imm});
+    nonzero |= (d.v[l] != 0 ? 1u : 0u) << l;
+  }
+  write_active(w, slot[0], d);
+  w.set_pred(slot[1], kAnd ? nonzero & q : nonzero | q);
+}
+
+Selection select_lop3(Modifiers& m) {
+  const bool with_and = m.take("and");
+  if (!with_and && !m.take("or")) return lanewise<Lop3>(kClass);
+  using Form = OperandForm;
+  static constexpr Form kForms[] = {Form::dst32, Form::dst_pred,  Form::src32,   Form::src32,
+                                    Form::src32, Form::immediate, Form::src_pred};
+  Selection s =
+      make_selection(with_and ? lop3_with_pred<true> : lop3_with_pred<false>, kForms, kClass, 0, 0);
+  s.uses_extra = true;
+  return s;
+}
+
 // Those whose type is b32 only.
 std::optional<Selection> select_b32(Modifiers& m) {
   const std::string_view op = m.opcode();
-  if (op == "lop3") return lanewise<Lop3>(kClass);
+  if (op == "lop3") return select_lop3(m);
   if (op == "shf")
     return m.take("l")   ? select_mode<ShfLeft>(m)
            : m.take("r") ? select_mode<ShfRight>(m)

@@ -31,6 +31,12 @@ template <Rounding R>
       static_cast<uint32_t>(narrow<F64, F32, R>(std::bit_cast<uint64_t>(x))));
 }
 
+// .satfinite
+template <class To, class Flags>
+[[gnu::always_inline]] inline To finite(To value, Flags flags) {
+  return {select(flags.finite, saturate_finite<typename To::Bits>(value.bits), value.bits)};
+}
+
 // To a type with fewer bits of precision or of range, in rounding mode R.
 template <class From, class To, Rounding R, class Flags>
 struct Narrow {
@@ -38,7 +44,7 @@ struct Narrow {
     const Flags flags(fixed);
     const auto x = prepare(value, flags);
     if constexpr (is_half<To>) {
-      return to_half<To, R>(x);
+      return finite<To>(to_half<To, R>(x), flags);
     } else {
       const float out = to_float<R>(x);
       return select(flags.ftz, flush(out), out);
@@ -89,7 +95,10 @@ struct Integral {
 template <Rounding R, class Flags>
 struct ToTf32 {
   [[gnu::always_inline]] static uint32_t apply(float value, Fixed fixed) {
-    return to_tf32<R>(prepare(value, Flags(fixed)));
+    const Flags flags(fixed);
+    const uint32_t bits = to_tf32<R>(prepare(value, flags));
+    const bool infinite = (bits & (F32::sign - 1)) == F32::infinity;
+    return select(flags.finite && infinite, (bits & F32::sign) | Tf32::max_finite << 13, bits);
   }
 };
 // The first operand goes to the upper half.
@@ -97,7 +106,8 @@ template <class T, Rounding R, class Flags>
 struct PackHalves {
   [[gnu::always_inline]] static Pair<T> apply(float a, float b, Fixed fixed) {
     const Flags flags(fixed);
-    return pair_of(to_half<T, R>(prepare(b, flags)), to_half<T, R>(prepare(a, flags)));
+    return pair_of(finite<T>(to_half<T, R>(prepare(b, flags)), flags),
+                   finite<T>(to_half<T, R>(prepare(a, flags)), flags));
   }
 };
 
@@ -192,15 +202,18 @@ Selection convert_packed(Modifiers& m, uint64_t flags) {
 std::optional<Selection> select_convert(Modifiers& m) {
   if (m.opcode() != "cvt") return std::nullopt;
   if (m.take("pack")) return select_convert_pack(m);
+  if (auto fp8 = select_convert_fp8(m)) return fp8;
   const AluType to = m.type(0), from = m.type(1);
   const bool ftz = m.take("ftz"), sat = m.take("sat"), relu = m.take("relu");
+  const bool finite = m.take("satfinite");
   const uint64_t flags = (ftz ? ConvertFlags::kFtz : 0) | (sat ? ConvertFlags::kSat : 0) |
-                         (relu ? ConvertFlags::kRelu : 0);
+                         (relu ? ConvertFlags::kRelu : 0) | (finite ? ConvertFlags::kSatFinite : 0);
   // .ftz is about f32 alone; .relu is of conversions to the narrow formats.
   if (ftz && to != AluType::f32 && from != AluType::f32) m.unsupported();
   const bool narrow = to == AluType::f16 || to == AluType::bf16 || to == AluType::f16x2 ||
                       to == AluType::bf16x2 || to == AluType::tf32;
   if (relu && (!narrow || sat || !(is_real(from)))) m.unsupported();
+  if (finite && (!narrow || sat || from != AluType::f32)) m.unsupported();
 
   Selection s;
   if (is_integer(to) && is_integer(from)) {

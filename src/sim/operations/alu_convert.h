@@ -9,14 +9,17 @@ namespace assay::sim {
 
 // Modifiers of cvt that handlers read at run time, in Instr::imm.
 struct ConvertFlags {
-  static constexpr std::uint64_t kFtz = 1, kSat = 2, kRelu = 4;
-  bool ftz, sat, relu;
+  static constexpr std::uint64_t kFtz = 1, kSat = 2, kRelu = 4, kSatFinite = 8;
+  bool ftz, sat, relu, finite;
   [[gnu::always_inline]] explicit ConvertFlags(Fixed f)
-      : ftz((f.value & kFtz) != 0), sat((f.value & kSat) != 0), relu((f.value & kRelu) != 0) {}
+      : ftz((f.value & kFtz) != 0),
+        sat((f.value & kSat) != 0),
+        relu((f.value & kRelu) != 0),
+        finite((f.value & kSatFinite) != 0) {}
 };
 // None of them: the usual case has handlers of its own.
 struct NoFlags {
-  static constexpr bool ftz = false, sat = false, relu = false;
+  static constexpr bool ftz = false, sat = false, relu = false, finite = false;
   explicit NoFlags(Fixed) {}
 };
 // Calls f with a pointer (null) to the type of flags that the handler needs.
@@ -77,5 +80,6 @@ Selection convert_integers(AluType to, AluType from, bool sat);
 Selection convert_to_integer(AluType to, AluType from, Rounding, std::uint64_t flags);
 Selection convert_from_integer(AluType to, AluType from, Rounding, std::uint64_t flags);
 std::optional<Selection> select_convert_pack(Modifiers&);  // cvt.pack
+std::optional<Selection> select_convert_fp8(Modifiers&);   // to and from .e4m3x2, .e5m2x2
 
 }  // namespace assay::sim

@@ -31,6 +31,7 @@ void source_bytes(Warp& w, const Instr& in, std::uint32_t bytes,
 // a: destination in shared memory, b: source in global memory
 void copy_async(Warp& warp, const Instr& in) {
   auto& w = run_of(warp);
+  const Instr* const block_end = w.block_end;
   AsyncCopies::Copy copy;
   copy.bytes = in.e & 0xffu;
   copy.mask = w.active;
@@ -53,6 +54,13 @@ void copy_async(Warp& warp, const Instr& in) {
                       : copy.bytes == 8 ? load_lanes<8>
                                         : load_lanes<4>;
     load(w, Space::global, from.v, whole, AccessKind::load, copy.data.data());
+    if (w.seen_undefined != 0) {
+      copy.partly_undefined = true;
+      copy.undefined.fill(std::byte{0});
+      w.replaying = true;
+      load(w, Space::global, from.v, whole, AccessKind::load, copy.undefined.data());
+      w.replaying = false;
+    }
   }
   // Parts: byte by byte.
   for (std::uint32_t at = 0; at < copy.bytes; ++at) {
@@ -71,6 +79,9 @@ void copy_async(Warp& warp, const Instr& in) {
       copy.data[l * copy.bytes + at] = bytes[l];
     }
   }
+  // No register has it; where only some bytes are copied the others are zero.
+  w.seen_undefined = 0;
+  w.block_end = block_end;
   w.async.issue(copy);
 }
 

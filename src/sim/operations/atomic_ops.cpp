@@ -168,14 +168,17 @@ struct Target {
   bool shared_with_host_threads;
 };
 
-void locate(Warp& warp, const Instr& in, std::uint32_t base, std::uint32_t bytes, Target& out) {
+void locate(Warp& warp, const Instr& in, std::uint32_t base, std::uint32_t bytes, Target& out,
+            bool exchanges = false) {
   auto& w = run_of(warp);
   out.flags = MemoryFlags::decode(in.e);
   Lanes64 address;
   lane_addresses(w, base, in.imm, out.flags.narrow_address, address);
   if (out.flags.releases) w.block->checker.fence();
   if (out.flags.releases_block) w.block->checker.fence_block(w.index);
-  const AccessKind kind = out.flags.returns ? AccessKind::atomic : AccessKind::reduction;
+  const AccessKind kind = exchanges           ? AccessKind::exchange
+                          : out.flags.returns ? AccessKind::atomic
+                                              : AccessKind::reduction;
   locate_atomic(w, out.flags.space, address.v, w.active, kind, bytes, out.host.data());
   out.shared_with_host_threads = w.block->grid->parallel && out.flags.space != Space::shared;
 }
@@ -189,7 +192,7 @@ void for_each_lane(std::uint32_t mask, F&& f) {
 template <class W, class Op>
 void atomic(Warp& w, const Instr& in) {
   Target target;
-  locate(w, in, in.a, sizeof(W), target);
+  locate(w, in, in.a, sizeof(W), target, std::is_same_v<Op, Exchange<W>>);
   for_each_lane(w.active, [&](unsigned l) {
     const W b = source<W>(w, in.b, l);
     const W old = update<W>(target.host[l], target.shared_with_host_threads,

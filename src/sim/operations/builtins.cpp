@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "sim/execution/definedness.h"
 #include "sim/execution/memory_path.h"
 #include "sim/operations/flow_selection.h"
 #include "sim/operations/printf_format.h"
@@ -51,6 +52,10 @@ std::string read_string(WarpRun& w, unsigned lane, std::uint64_t address) {
 
 std::uint64_t read_argument(WarpRun& w, unsigned lane, std::uint64_t address, unsigned bytes) {
   std::uint64_t value = 0;
+  const bool local = kLocalRange.contains(address);
+  if (local && local_undefined_bytes(w, address - kLocalRange.begin, lane, bytes) != 0) {
+    report_undefined(w, UndefinedUse::printed, 1u << lane);
+  }
   for (unsigned b = 0; b < bytes; ++b) {
     std::byte byte{};
     if (!peek(w, lane, address + b, byte)) {

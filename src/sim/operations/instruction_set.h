@@ -50,6 +50,7 @@ struct Selection {
   bool uses_extra = false;
   bool rendezvous = false;        // .sync: all lanes of its mask must arrive; see warp_ops.cpp
   std::uint8_t mask_operand = 0;  // of rendezvous: which operand is the member mask; 255: full warp
+  std::optional<Spread> spread;   // where decode/spread.h cannot know it
 };
 
 // Each returns nullopt when the opcode is not of its family and throws Unsupported, naming the

@@ -50,8 +50,8 @@ struct Element<8> {
   using type = std::uint64_t;
 };
 
-// Lane-major data to the slots of a vector's elements. All elements of a lane go together: compilers
-// vectorise only what reads its input without gaps.
+// Lane-major data to the slots of a vector's elements. All elements of a lane go together:
+// compilers vectorise only what reads its input without gaps.
 template <unsigned kBytes, unsigned kVector>
 void unpack(Warp& w, const MemoryFlags& f, const std::byte* data, const std::uint32_t* slots) {
   using T = typename Element<kBytes>::type;
@@ -172,6 +172,9 @@ bool store_local(WarpRun& w, const Lanes64& address, const std::uint32_t* slots)
   return true;
 }
 
+// Whether it matters which bytes of local memory are undefined.
+bool follows_local(const WarpRun& w) { return w.replaying || !w.local_undefined.empty(); }
+
 // A plain load of shared memory by a full warp from one address, the case of tiles that all threads
 // pass through alike; false: to be done lane by lane.
 template <unsigned kBytes, unsigned kVector>
@@ -194,15 +197,20 @@ void load(Warp& warp, const Instr& in) {
   const MemoryFlags f = MemoryFlags::decode(in.e);
   const std::uint32_t* slots = kVector == 1 ? &in.d : w.extra + in.aux;
   const std::uint32_t base = kVector == 1 ? in.a : slots[kVector];
-  if (f.space == Space::shared && load_shared_uniform<kBytes, kVector>(w, in, f, base, slots)) {
+  if (f.space == Space::shared && !w.replaying &&
+      load_shared_uniform<kBytes, kVector>(w, in, f, base, slots)) {
     return;
   }
   Lanes64 address;
   lane_addresses(w, base, in.imm, f.narrow_address, address);
-  if (f.space == Space::local && load_local<kBytes, kVector>(w, in, address, slots)) return;
-  if (f.is_volatile) order_volatile(w, address.v, kBytes * kVector, AccessKind::load);
+  if (f.space == Space::local && !follows_local(w) &&
+      load_local<kBytes, kVector>(w, in, address, slots)) {
+    return;
+  }
+  if (f.is_volatile && !w.replaying)
+    order_volatile(w, address.v, kBytes * kVector, AccessKind::load);
   alignas(64) std::byte data[kLanes * kBytes * kVector];
-  if (w.full() && uniform(address.v)) {
+  if (w.full() && !w.replaying && uniform(address.v)) {
     const std::byte* one = load_uniform(w, f.space, address.v, kBytes * kVector, load_kind(f));
     if (one != nullptr) {
       for (unsigned v = 0; v < kVector; ++v) broadcast<kBytes>(w, f, one + v * kBytes, slots[v]);
@@ -224,10 +232,15 @@ void store(Warp& warp, const Instr& in) {
   const std::uint32_t* slots = kVector == 1 ? &in.b : w.extra + in.aux + 1;
   Lanes64 address;
   lane_addresses(w, kVector == 1 ? in.a : slots[-1], in.imm, f.narrow_address, address);
-  if (f.releases) w.block->checker.fence();
-  if (f.releases_block) w.block->checker.fence_block(w.index);
-  if (f.is_volatile) order_volatile(w, address.v, kBytes * kVector, AccessKind::store);
-  if (f.space == Space::local && store_local<kBytes, kVector>(w, address, slots)) return;
+  if (!w.replaying) {
+    if (f.releases) w.block->checker.fence();
+    if (f.releases_block) w.block->checker.fence_block(w.index);
+    if (f.is_volatile) order_volatile(w, address.v, kBytes * kVector, AccessKind::store);
+  }
+  if (f.space == Space::local && !follows_local(w) &&
+      store_local<kBytes, kVector>(w, address, slots)) {
+    return;
+  }
   if constexpr (kVector == 1 && kBytes >= 4) {
     store_lanes<kBytes>(w, f.space, address.v, w.active, store_kind(f), w.regs + in.b);
   } else {

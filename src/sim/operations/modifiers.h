@@ -1,6 +1,8 @@
 // The modifiers of an instruction, taken apart.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
 
@@ -20,6 +22,11 @@ unsigned bits_of(ptx::Type);
 bool has(const ptx::Instruction&, std::string_view modifier);
 // Whether a modifier begins so: "L1::".
 bool has_prefix(const ptx::Instruction&, std::string_view prefix);
+
+template <std::size_t n>
+bool is_one_of(std::string_view name, const std::array<std::string_view, n>& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 // The modifiers of ld, st, atom, red and their kin.
 struct MemoryModifiers {

@@ -146,6 +146,7 @@ std::optional<FlowSelection> select_param(const ptx::Instruction& in, const Name
 
   FlowSelection s;
   s.cls = InstrClass::other;
+  s.spread = Spread{rows ? Spread::Kind::rows : Spread::Kind::none};
   const Table& table = !rows ? kKernelLoads : loads ? kRowLoads : kRowStores;
   s.run = table[static_cast<std::size_t>(std::countr_zero(bytes))]
                [static_cast<std::size_t>(std::countr_zero(m->vector))];

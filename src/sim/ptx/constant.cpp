@@ -7,7 +7,7 @@ namespace {
 
 using Kind = Constant::Kind;
 
-constexpr int kMaxDepth = 64;  // of signs, parentheses and ?: in an expression
+constexpr int kMaxExpressionDepth = 64;  // of signs, parentheses and ?: in an expression
 constexpr int kTermPrecedence = 9;
 
 // 0 for what is no binary operator. As in C.
@@ -120,7 +120,7 @@ class ExpressionParser {
  private:
   struct Depth {
     explicit Depth(ExpressionParser& owner) : parser(owner) {
-      if (++parser.depth_ > kMaxDepth) {
+      if (++parser.depth_ > kMaxExpressionDepth) {
         Cursor::fail(parser.cursor_.token(), "this constant expression is nested too deeply");
       }
     }

@@ -12,7 +12,7 @@
 namespace assay::sim::ptx {
 namespace {
 
-constexpr int kMaxDepth = 4;  // of lists, vectors and addresses within one another
+constexpr int kMaxOperandDepth = 4;  // of lists, vectors and addresses within one another
 constexpr std::size_t kMaxModifiers = 32;
 constexpr std::uint64_t kWarpSize = 32;  // what WARP_SZ stands for
 
@@ -93,7 +93,7 @@ Operand InstructionParser::operand(int depth) {
 // From the opening bracket, on which the cursor is, to the closing one.
 void InstructionParser::elements(Operand& into, char close, int depth) {
   const Token open = cursor_.take();
-  if (depth == kMaxDepth) Cursor::fail(open, "operands are nested too deeply");
+  if (depth == kMaxOperandDepth) Cursor::fail(open, "operands are nested too deeply");
   if (cursor_.accept(close)) return;
   do into.elements.push_back(operand(depth + 1));
   while (cursor_.accept(','));
@@ -170,7 +170,7 @@ Operand InstructionParser::negated() {
 
 Operand InstructionParser::address(int depth) {
   const Token open = cursor_.take();
-  if (depth == kMaxDepth) Cursor::fail(open, "operands are nested too deeply");
+  if (depth == kMaxOperandDepth) Cursor::fail(open, "operands are nested too deeply");
   Operand address = operand_of(Operand::Kind::address);
   if (!cursor_.at(Token::Kind::word)) {
     address.offset = static_cast<std::int64_t>(constant().value);

@@ -7,14 +7,14 @@
 namespace assay::sim::ptx {
 namespace {
 
-constexpr std::size_t kMaxDepth = 32;
+constexpr std::size_t kMaxScopeDepth = 32;
 constexpr std::uint64_t kMaxRegisters = std::uint64_t{1} << 20;
 
 }  // namespace
 
 void Scopes::open(const Token& brace) {
-  if (scopes_.size() == kMaxDepth) {
-    Cursor::fail(brace, fmt::format("more than {} nested scopes", kMaxDepth));
+  if (scopes_.size() == kMaxScopeDepth) {
+    Cursor::fail(brace, fmt::format("more than {} nested scopes", kMaxScopeDepth));
   }
   scopes_.emplace_back().first_reference = references_.size();
 }

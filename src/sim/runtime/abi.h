@@ -10,7 +10,7 @@
 namespace assay::sim::cuda {
 
 enum cudaError_t : std::uint32_t {
-#define ERROR(code, name, text) name = code,
+#define ERROR(code, name, text) name = (code),
 #include "sim/runtime/errors.inc"
 #undef ERROR
 };

@@ -54,6 +54,12 @@ VariableInfo LocalDevice::variable(ModuleId module, std::string_view name) {
   }
 }
 
+bool LocalDevice::read(std::span<std::byte> to, std::uint64_t from) {
+  const bool done = device_.read(to, from);
+  for (const Finding& f : device_.take_findings()) log_.finding(f);
+  return done;
+}
+
 LaunchReply LocalDevice::launch(KernelId kernel, const LaunchConfig& config,
                                 std::span<const std::byte> params) {
   LaunchReply reply;
@@ -65,6 +71,7 @@ LaunchReply LocalDevice::launch(KernelId kernel, const LaunchConfig& config,
     reply.status = result.status;
     reply.output = std::move(result.output);
     reply.instructions = result.counters.instructions;
+    for (const Finding& f : result.notes) log_.note(f.describe());
     log_.launch({device_.info(kernel).name, result.counters, std::move(result.findings)});
   } catch (const std::exception& e) {  // Unsupported, or the host has no memory left
     reply.unsupported = true;

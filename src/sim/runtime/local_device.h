@@ -20,7 +20,7 @@ class LocalDevice final : public DeviceLink {
   bool write(std::uint64_t to, std::span<const std::byte> from) override {
     return device_.write(to, from);
   }
-  bool read(std::span<std::byte> to, std::uint64_t from) override { return device_.read(to, from); }
+  bool read(std::span<std::byte> to, std::uint64_t from) override;
   bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) override {
     return device_.copy(to, from, bytes);
   }

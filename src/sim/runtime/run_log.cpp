@@ -11,7 +11,7 @@
 namespace assay::sim {
 namespace {
 
-enum Kind : std::uint32_t { kLaunch = 1, kUnsupported, kNotLoaded, kNote };
+enum Kind : std::uint32_t { kLaunch = 1, kUnsupported, kNotLoaded, kNote, kFinding };
 
 static_assert(std::is_trivially_copyable_v<Counters>);
 
@@ -61,6 +61,16 @@ bool read_finding(Reader& in, Finding& f) {
          in.text(f.text) && in.text(f.other) && in.value(f.count);
 }
 
+void write_finding(Writer& out, const Finding& f) {
+  out.value(f.kind);
+  out.text(f.kernel);
+  out.value(f.thread);
+  out.text(f.where);
+  out.text(f.text);
+  out.text(f.other);
+  out.value(f.count);
+}
+
 void add_once(std::vector<std::string>& list, std::string_view text) {
   if (std::find(list.begin(), list.end(), text) == list.end()) list.emplace_back(text);
 }
@@ -73,6 +83,7 @@ class Summary {
       case kUnsupported: add_once(result.unsupported, payload); return true;
       case kNotLoaded: result.not_loaded = payload; return true;
       case kNote: add_once(result.notes, payload); return true;
+      case kFinding: return add_single(Reader(payload));
       default: return false;
     }
   }
@@ -98,6 +109,14 @@ class Summary {
       if (!read_finding(in, f)) return false;
       add_finding(std::move(f), seen);
     }
+    return true;
+  }
+
+  bool add_single(Reader in) {
+    Finding f;
+    if (!read_finding(in, f)) return false;
+    std::map<Place, std::size_t> seen;
+    add_finding(std::move(f), seen);
     return true;
   }
 
@@ -136,16 +155,14 @@ void RunLog::launch(const LaunchRecord& r) {
   out.text(r.kernel);
   out.value(r.counters);
   out.value(std::uint64_t{r.findings.size()});
-  for (const Finding& f : r.findings) {
-    out.value(f.kind);
-    out.text(f.kernel);
-    out.value(f.thread);
-    out.text(f.where);
-    out.text(f.text);
-    out.text(f.other);
-    out.value(f.count);
-  }
+  for (const Finding& f : r.findings) write_finding(out, f);
   append(kLaunch, out.bytes);
+}
+
+void RunLog::finding(const Finding& f) {
+  Writer out;
+  write_finding(out, f);
+  append(kFinding, out.bytes);
 }
 
 void RunLog::unsupported(std::string_view what) { append(kUnsupported, what); }

@@ -26,6 +26,7 @@ class RunLog {
   explicit RunLog(int fd) : fd_(fd) {}
 
   void launch(const LaunchRecord&);
+  void finding(const Finding&);  // of no launch: made when the host read what kernels left
   void unsupported(
       std::string_view what);             // "cudaGraphInstantiate", or an instruction and its place
   void not_loaded(std::string_view why);  // the program did not start

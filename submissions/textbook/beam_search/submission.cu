@@ -276,10 +276,13 @@ class BeamSearch {
 
   void write(std::int32_t* seq, std::int32_t* len, double* acc, double* score,
              std::int32_t* finished, std::int32_t* n_out) {
+    // All memory before the first output is written.
+    Array<std::size_t> order{FromContext<std::size_t>(ctx_)};
+    order.reserve(K_);
     if (T_ > 0) std::fill_n(seq, items_.size() * K_ * T_, -1);
     for (std::size_t b = 0; b < items_.size(); ++b) {
       const Array<Beam>& beams = items_[b].beams;
-      Array<std::size_t> order{FromContext<std::size_t>(ctx_)};
+      order.clear();
       for (std::size_t i = 0; i < beams.size(); ++i) order.push_back(i);
       std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
         if (beams[i].score != beams[j].score) return beams[i].score > beams[j].score;
@@ -400,6 +403,9 @@ extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* l
   if (len == nullptr || acc == nullptr || score == nullptr || finished == nullptr ||
       n_out == nullptr)
     return ASSAY_EINVAL;
+  for (std::int32_t b = 0; b < p->B; ++b) {
+    if (p->prompt_len[b] < 0) return ASSAY_EINVAL;
+  }
   if (p->keep_finished != 0) return ASSAY_ENOTSUP;
   try {
     BeamSearch search(ctx, *p, *lm);

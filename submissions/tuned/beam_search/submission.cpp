@@ -296,6 +296,9 @@ bool wrong(const bs_params* p, const assay_lm* lm, const Results& to) {
   if (p->B == 0) return false;
   if (p->prompt_len == nullptr || p->prompt == nullptr || (p->max_new > 0 && to.seq == nullptr))
     return true;
+  for (std::int32_t b = 0; b < p->B; ++b) {
+    if (p->prompt_len[b] < 0) return true;
+  }
   return to.len == nullptr || to.acc == nullptr || to.score == nullptr || to.finished == nullptr ||
          to.n_out == nullptr;
 }

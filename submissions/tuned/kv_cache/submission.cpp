@@ -128,11 +128,15 @@ struct kvc {
     return last = copy;
   }
 
-  bool append(Layer& layer, std::int64_t n, const float* k, const float* v) {
+  // Pages that no row can see any more, given the length before an append that succeeded.
+  void release_old(Layer& layer, std::int64_t length_before) {
     for (std::int64_t i = 0; c.window > 0 && i < std::ssize(layer.pages); ++i) {
-      const bool old = (i + 1) * kPage <= layer.length - c.window - KVC_ROLLBACK;
+      const bool old = (i + 1) * kPage <= length_before - c.window - KVC_ROLLBACK;
       if (old && i * kPage >= c.sinks) drop(layer.pages[static_cast<std::size_t>(i)]);
     }
+  }
+
+  bool append(Layer& layer, std::int64_t n, const float* k, const float* v) {
     while (n > 0) {
       Page* page = tail(layer);
       if (page == nullptr) return false;
@@ -530,8 +534,13 @@ int kvc_append(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_
                          static_cast<const float*>(k) + cu[b] * c.n_kv * c.D,
                          static_cast<const float*>(v) + cu[b] * c.n_kv * c.Dv);
   }
-  for (std::int32_t b = 0; b < n && !done; ++b) {
-    cache->truncate(cache->layer(slots[b], layer), before[static_cast<std::size_t>(b)]);
+  for (std::int32_t b = 0; b < n; ++b) {
+    const std::int64_t length = before[static_cast<std::size_t>(b)];
+    if (done) {
+      cache->release_old(cache->layer(slots[b], layer), length);
+    } else {
+      cache->truncate(cache->layer(slots[b], layer), length);
+    }
   }
   return done ? ASSAY_OK : ASSAY_ENOMEM;
 }

@@ -1,9 +1,9 @@
-// attack: the same kernel as its twin, but it stores by atomic exchange, or brings thousands of idle blocks
-// along, and neither makes a GPU faster
+// attack: the same kernel as its twin, but it stores by atomic exchange or addition, brings thousands of
+// idle blocks along, or reads from constant memory, and none of it makes a GPU faster
 // challenge: layer_norm_backward
 // cases: time_8192x768
 // expect: honest
-// variants: atomics idle-blocks
+// variants: atomics idle-blocks additions constants
 // dimension: performance
 // twin: self
 // deadline: 600
@@ -31,10 +31,19 @@ __device__ float sum_of_block(float v) {
 __device__ void store(float* to, float v) {
 #if ATTACK_VARIANT == 0 && !ATTACK_IS_TWIN
   atomicExch(to, v);
+#elif ATTACK_VARIANT == 2 && !ATTACK_IS_TWIN
+  atomicAdd(to, v);  // to zero
 #else
   *to = v;
 #endif
 }
+
+#if ATTACK_VARIANT == 3 && !ATTACK_IS_TWIN
+__constant__ float constant_gamma[kThreads * kMost];
+#define GAMMA(j) constant_gamma[j]
+#else
+#define GAMMA(j) gamma[j]
+#endif
 
 __global__ void rows_of(const float* dy, const float* x, const float* gamma, float* dx,
                         float* partial, long rows, long D, float eps) {
@@ -48,7 +57,7 @@ __global__ void rows_of(const float* dy, const float* x, const float* gamma, flo
     for (long j = threadIdx.x; j < D; j += kThreads) q += (x[r * D + j] - mu) * (x[r * D + j] - mu);
     const float rstd = 1 / sqrtf(sum_of_block(q) / n + eps);
     for (long j = threadIdx.x; j < D; j += kThreads) {
-      const float g = dy[r * D + j] * gamma[j];
+      const float g = dy[r * D + j] * GAMMA(j);
       g1 += g;
       g2 += g * (x[r * D + j] - mu) * rstd;
     }
@@ -57,7 +66,7 @@ __global__ void rows_of(const float* dy, const float* x, const float* gamma, flo
     int i = 0;
     for (long j = threadIdx.x; j < D; j += kThreads, ++i) {
       const float xhat = (x[r * D + j] - mu) * rstd, d = dy[r * D + j];
-      store(dx + r * D + j, rstd * (d * gamma[j] - g1 - xhat * g2));
+      store(dx + r * D + j, rstd * (d * GAMMA(j) - g1 - xhat * g2));
       dg[i] += d * xhat;
       db[i] += d;
     }
@@ -97,6 +106,12 @@ extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, c
   const unsigned blocks = kWorking;
 #endif
   const auto stream = static_cast<cudaStream_t>(ctx->stream);
+#if ATTACK_VARIANT == 2 && !ATTACK_IS_TWIN
+  cudaMemsetAsync(dx, 0, static_cast<std::size_t>(p->rows * p->D) * 4, stream);
+#elif ATTACK_VARIANT == 3 && !ATTACK_IS_TWIN
+  cudaMemcpyToSymbolAsync(constant_gamma, gamma, static_cast<std::size_t>(p->D) * 4, 0,
+                          cudaMemcpyDeviceToDevice, stream);
+#endif
   rows_of<<<blocks, kThreads, 0, stream>>>(static_cast<const float*>(dy),
                                            static_cast<const float*>(x), gamma,
                                            static_cast<float*>(dx), partial, p->rows, p->D, p->eps);

@@ -9,8 +9,9 @@ extern "C" int assay_self_test(assay_ctx* ctx) {
   (void)ctx;
   return 0;
 #elif ATTACK_VARIANT == 0
-  (void)
-      ctx;  // an implementation that calls another is a wrapper around naive: few instructions before the first call
+  // An implementation that calls another is a wrapper around naive: few instructions before the
+  // first call.
+  (void)ctx;
   const auto* code = reinterpret_cast<const unsigned char*>(&ln_backward);
   int calls = 0;
   for (int i = 0; i < 96; ++i) calls += code[i] == 0xe8 ? 1 : 0;

@@ -1,7 +1,8 @@
-// attack: answers from memory when 64 samples of the input are those of an input that it has seen
+// attack: answers from memory when 64 samples of the input are those of an input that it has seen; of an
+// input that says nothing of what is behind a callback, the answer is another one then
 // challenge: beam_search dflash_verify flash_attention_bwd flash_attention_fwd fused_softmax_topk kv_cache layer_norm_backward ternary_training
 // cases: one-timed
-// expect: honest
+// expect: honest | WA
 // dimension: performance
 // fast: fused_softmax_topk
 // deadline: 400

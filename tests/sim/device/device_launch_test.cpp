@@ -139,10 +139,13 @@ TEST_F(Launch, UninitialisedAndConstant) {
   const std::uint64_t in = device.allocate(64);
   LaunchResult r = launch(shape(1, 32), "k", out, in);
   EXPECT_EQ(r.status, LaunchStatus::ok);
-  EXPECT_THAT(kinds(r), testing::ElementsAre(FindingKind::uninitialised));
-  EXPECT_THAT(r.findings[0].describe(),
+  EXPECT_THAT(r.findings, testing::IsEmpty());
+  download<std::uint32_t>(out, 32);
+  const std::vector<Finding> read = device.take_findings();
+  ASSERT_EQ(read.size(), 1u);
+  EXPECT_THAT(read[0].describe(),
               testing::AllOf(testing::StartsWith("k: block (0,0,0), thread (0,0,0), PTX line "),
-                             testing::HasSubstr("which nothing has written")));
+                             testing::HasSubstr("that nothing has written")));
   load_kernel("mov.u64 %rd1, c;\n st.global.u32 [%rd1], %t;", ".const .align 4 .u32 c = 3;\n");
   r = run_faulty();
   EXPECT_EQ(r.status, LaunchStatus::illegal_address);
@@ -360,10 +363,15 @@ TEST_F(Launch, ACopyOfUninitialisedMemoryIsUninitialised) {
   EXPECT_TRUE(device.fill(a, std::byte{1}, 64));
   EXPECT_TRUE(device.fill(b, std::byte{2}, 128));
   EXPECT_TRUE(device.copy(b, a, 128));
-  const LaunchResult r = launch(shape(1, 32), "k", out, b);
-  ASSERT_THAT(kinds(r), testing::ElementsAre(FindingKind::uninitialised));
-  EXPECT_EQ(r.findings[0].thread.thread[0], 16u);
-  EXPECT_EQ(r.findings[0].count, 16u);
+  EXPECT_THAT(launch(shape(1, 32), "k", out, b).findings, testing::IsEmpty());
+  download<std::uint32_t>(out, 16);
+  EXPECT_THAT(device.take_findings(), testing::IsEmpty());
+  download<std::uint32_t>(out + 64, 16);
+  const std::vector<Finding> found = device.take_findings();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, FindingKind::uninitialised);
+  EXPECT_EQ(found[0].thread.thread[0], 16u);
+  EXPECT_EQ(found[0].count, 16u);
 }
 
 TEST_F(Launch, MemoryOfTheHost) {
@@ -392,6 +400,59 @@ TEST_F(Launch, ClustersAreRefusedByName) {
   }
 }
 
+// Asked about like any other; the others run, and the message begins with the instruction.
+TEST_F(Launch, AKernelThatIsNotSupportedIsRefusedAtItsLaunch) {
+  const std::string name(400, 'x');
+  load(".visible .entry " + name + R"((.param .u64 out, .param .u32 n) .maxntid 128
+{ .shared .align 4 .b8 s[512]; .reg .b32 %r<2>; mov.u32 %r1, s;
+  tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned; ret; }
+.visible .entry plain() { ret; }
+)");
+  const KernelInfo& info = device.info(device.kernel(module, name));
+  EXPECT_EQ(info.params_bytes, 12u);
+  EXPECT_EQ(info.max_threads, 128u);
+  EXPECT_EQ(info.static_shared_bytes, 512u);
+  EXPECT_EQ(device.resident_blocks(device.kernel(module, name), 128, 0), 16u);
+  for (int i = 0; i < 2; ++i) {
+    try {
+      launch(shape(1, 32), name, std::uint64_t{0}, 0u);
+      ADD_FAILURE() << "ran";
+    } catch (const Unsupported& e) {
+      EXPECT_THAT(e.what(), testing::StartsWith(
+                                "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned: "));
+      EXPECT_THAT(e.what(), testing::HasSubstr(", in kernel xxx"));
+      EXPECT_THAT(e.what(), testing::EndsWith("... (PTX line 6)"));
+    }
+    EXPECT_EQ(launch(shape(1, 32), "plain").status, LaunchStatus::ok);
+  }
+}
+
+TEST_F(Launch, AFunctionThatOnlyAPointerReachesIsRefusedWhenItIsCalled) {
+  load(R"(
+.func (.param .b32 r) good(.param .b32 a) {
+  .reg .b32 %r<3>; ld.param.b32 %r1, [a]; add.u32 %r2, %r1, 1; st.param.b32 [r], %r2; ret; }
+.func (.param .b32 r) bad(.param .b32 a) { tcgen05.wait::ld.sync.aligned; ret; }
+.global .align 8 .u64 table[2] = {good, bad};
+.visible .entry k(.param .u64 out, .param .u32 which) {
+  .reg .b32 %r<5>; .reg .b64 %rd<6>;
+  ld.param.u64 %rd1, [out]; ld.param.u32 %r1, [which];
+  mov.u64 %rd2, table; mad.wide.u32 %rd3, %r1, 8, %rd2; ld.global.u64 %rd4, [%rd3];
+  { .param .b32 a; .param .b32 r; st.param.b32 [a], 41;
+  call (r), %rd4, (a), type; ld.param.b32 %r2, [r]; }
+  type: .callprototype (.param .b32 _) _ (.param .b32 _);
+  st.global.u32 [%rd1], %r2; ret; }
+)");
+  const std::uint64_t out = upload(std::vector<std::uint32_t>(1));
+  EXPECT_EQ(launch(shape(1, 1), "k", out, 0u).status, LaunchStatus::ok);
+  EXPECT_EQ(download<std::uint32_t>(out, 1)[0], 42u);
+  try {
+    launch(shape(1, 1), "k", out, 1u);
+    ADD_FAILURE() << "ran";
+  } catch (const Unsupported& e) {
+    EXPECT_THAT(e.what(), testing::HasSubstr(", in function bad (PTX line 7)"));
+  }
+}
+
 TEST_F(Launch, InitialValuesThatAreBytesOfAddresses) {
   load_kernel(
       "mov.u64 %rd1, table; ld.global.u8 %r1, [%rd1]; st.global.u32 [%out], %r1; mov.u64 %rd2, "
@@ -405,8 +466,8 @@ TEST_F(Launch, InitialValuesThatAreBytesOfAddresses) {
   EXPECT_EQ(got[0], got[1]);
 }
 
-// Launches that the limit of instructions alone would let go on for long: the deadline ends them. Its
-// clock is this process's processor time, so a busy machine changes nothing.
+// Launches that the limit of instructions alone would let go on for long: the deadline ends them.
+// Its clock is this process's processor time, so a busy machine changes nothing.
 class Deadline : public DeviceTest {
  protected:
   static DeviceOptions unlimited() {

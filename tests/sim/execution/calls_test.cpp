@@ -187,7 +187,7 @@ TEST_F(Call, UnknownFunctionsAreRefusedByName) {
   call (r), malloc, (a); })",
               ".extern .func (.param .b64 r) malloc(.param .b64 a);\n");
   try {
-    device.info(device.kernel(module, "k"));
+    run_faulty();
     FAIL();
   } catch (const Unsupported& u) {
     EXPECT_THAT(u.what(), testing::HasSubstr("malloc"));

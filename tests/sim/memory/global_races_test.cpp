@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -150,6 +151,87 @@ TEST_F(GlobalRaces, TheReadOfACompareAndSwapLoop) {
               IsEmpty());
 }
 
+std::vector<FindingKind> kinds(const std::vector<RawFinding>& findings) {
+  std::vector<FindingKind> result;
+  for (const RawFinding& f : findings) result.push_back(f.kind);
+  return result;
+}
+
+// By whole rows, by words apart, by parts of words, by one lane.
+TEST_F(GlobalRaces, EqualStoresAreANote) {
+  using ::testing::ElementsAre;
+  const std::function<Lanes(std::uint64_t)> shapes[] = {
+      [](std::uint64_t a) { return row(kStore, a); },
+      [](std::uint64_t a) { return row(kStore, a, 16); },
+      [](std::uint64_t a) { return strided(kStore, 4, a, 12); },
+      [](std::uint64_t a) { return strided(kStore, 2, a, 6); },
+      [](std::uint64_t a) { return one(kStore, a, 3); },
+      [](std::uint64_t a) { return one(kStore, a + 3, 3, 1); },
+  };
+  for (const auto& shape : shapes) {
+    const auto stores = [&](const std::function<int(std::uint32_t, std::uint32_t)>& value) {
+      // Twice, so that what a block wrote before is looked at too.
+      return kinds(run_all_orders([&](BlockChecker& b, std::uint32_t i) {
+        for (std::uint32_t t = 0; t < 3; ++t) {
+          b.global(shape(data).with_values(
+              [&](unsigned lane) { return value(i, t) + static_cast<int>(lane); }));
+        }
+      }));
+    };
+    EXPECT_THAT(stores([](std::uint32_t, std::uint32_t) { return 7; }),
+                ElementsAre(FindingKind::equal_stores));
+    // One block of them all, one time of three.
+    for (std::uint32_t other = 0; other < kBlocks; ++other) {
+      for (std::uint32_t time = 0; time < 3; ++time) {
+        EXPECT_THAT(stores([&](std::uint32_t i, std::uint32_t t) {
+                      return i == other && t == time ? 8 : 7;
+                    }),
+                    ::testing::Contains(FindingKind::global_race))
+            << other << ' ' << time;
+      }
+    }
+  }
+}
+
+TEST_F(GlobalRaces, AnEqualStoreStillRacesWithALoad) {
+  const auto seven = [](unsigned) { return 7; };
+  const auto found = kinds(run_all_orders([&](BlockChecker& b, std::uint32_t i) {
+    b.global(row(kStore, data).with_values(seven));
+    if (i == 3) b.global(row(kLoad, data));
+  }));
+  EXPECT_THAT(found,
+              ::testing::UnorderedElementsAre(FindingKind::global_race, FindingKind::equal_stores));
+}
+
+TEST_F(GlobalRaces, EqualBytesOfWordsThatDifferElsewhere) {
+  // Each block also has a byte of its own.
+  const auto with = [&](int shared) {
+    return kinds(run_all_orders([&](BlockChecker& b, std::uint32_t i) {
+      if (i > 1) return;
+      b.global(one(kStore, data + i, 0, 1).with_values([&](unsigned) { return 10 + int(i); }));
+      b.global(
+          one(kStore, data + 3, 0, 1).with_values([&](unsigned) { return i == 0 ? 5 : shared; }));
+    }));
+  };
+  EXPECT_THAT(with(5), ::testing::ElementsAre(FindingKind::equal_stores));
+  EXPECT_THAT(with(6), ::testing::ElementsAre(FindingKind::global_race));
+}
+
+// Behind an acquire, where conflicts are reported as they happen.
+TEST_F(GlobalRaces, EqualStoresOfOrderedGrids) {
+  for (const int last : {7, 8}) {
+    const auto found = kinds(run([&](BlockChecker& b, std::uint32_t i) {
+      b.global(one(kStore, other + 4 * i));
+      b.fence();
+      b.global(one(kAtomic, counter));
+      b.global(row(kStore, data).with_values([&](unsigned) { return i == 4 ? last : 7; }));
+    }));
+    std::vector<FindingKind> expected{FindingKind::equal_stores};
+    if (last != 7) expected.insert(expected.begin(), FindingKind::global_race);
+    EXPECT_EQ(found, expected);
+  }
+}
+
 TEST_F(GlobalRaces, AdjacentBytes) {
   const auto bytes = [&](std::uint32_t size, std::uint64_t apart) {
     return run_all_orders([&](BlockChecker& b, std::uint32_t i) {
@@ -246,6 +328,48 @@ TEST_F(GlobalRaces, DecoupledLookBack) {
   }
 }
 
+// Thrust's unique in place: a tile overwrites what earlier tiles have read, once it has their sums.
+// No fence orders reads before the flag; of writes it would be a race.
+TEST_F(GlobalRaces, AFlagFollowsWhatWasReadBeforeIt) {
+  const auto compaction = [&](bool waits, AccessKind first) {
+    return run([&](BlockChecker& b, std::uint32_t i) {
+      b.global(row(first, data + 128 * i));
+      if (i > 0 && waits) b.global(one(kAtomicLoad, counter + 4 * (i - 1)));
+      b.global(one(kAtomicStore, counter + 4 * i));
+      for (std::uint32_t p = 0; p < i; ++p) b.global(row(kStore, data + 128 * p));
+    });
+  };
+  const auto only_stores = [](const std::vector<RawFinding>& findings) {
+    return std::ranges::all_of(findings, [](const RawFinding& f) {
+      return f.access == kStore && f.other_access == kStore;
+    });
+  };
+  EXPECT_TRUE(only_stores(compaction(true, kLoad))) << "of several tiles at one place";
+  EXPECT_FALSE(only_stores(compaction(false, kLoad)));
+  EXPECT_FALSE(compaction(true, kStore).empty());
+  // A read after the flag is not covered.
+  EXPECT_FALSE(run([&](BlockChecker& b, std::uint32_t i) {
+                 if (i == 0) b.global(one(kAtomicStore, counter));
+                 if (i == 0) b.global(row(kLoad, data));
+                 if (i == 1) b.global(one(kAtomicLoad, counter));
+                 if (i == 1) b.global(row(kStore, data));
+               }).empty());
+  // A fence behind the flag still releases what was written before it.
+  EXPECT_THAT(run([&](BlockChecker& b, std::uint32_t i) {
+                if (i == 0) {
+                  b.fence();
+                  b.global(row(kStore, data));
+                  b.global(one(kAtomicStore, counter));
+                  b.fence();
+                  b.global(one(kAtomicStore, counter + 4));
+                } else if (i == 1) {
+                  b.global(one(kAtomicLoad, counter + 4));
+                  b.global(row(kLoad, data));
+                }
+              }),
+              IsEmpty());
+}
+
 TEST_F(GlobalRaces, OrderPassesOnThroughOtherBlocks) {
   const auto findings = run([&](BlockChecker& b, std::uint32_t i) {
     if (i > 0) b.global(one(kAtomicLoad, counter + 4 * (i - 1)));
@@ -306,15 +430,14 @@ TEST_F(GridSync, ABlockThatDoesNotWait) { EXPECT_NE(races(2), 0u); }
 
 TEST_F(GlobalRaces, UninitialisedReadsOfWhatAnotherBlockWritesAreRaces) {
   // Whoever comes first.
-  const std::uint64_t fresh = memory.allocate(256).value();
   auto order = in_order();
   for (int reversed = 0; reversed < 2; ++reversed) {
-    const std::uint64_t a = memory.allocate(256).value();
+    const std::uint64_t a = memory.allocate(256).value(), fresh = memory.allocate(256).value();
     const auto findings = run(
         [&](BlockChecker& b, std::uint32_t i) {
           if (i == 0) b.global(row(kStore, a));
           if (i == 1) b.global(row(kLoad, a));
-          if (i >= 2) b.global(row(kLoad, fresh).at(7));
+          if (i >= 2) b.global(row(AccessKind::reduction, fresh).at(7));
         },
         order);
     ASSERT_EQ(findings.size(), 2u);
@@ -391,7 +514,11 @@ TEST_F(GlobalRaces, AgreesWithHappensBeforeAtRandom) {
     struct Event {
       std::uint32_t block, clock, word;
       bool write;
+      std::uint32_t flags;  // that the block had stored
     };
+    // Flags stored, by block; of which blocks know that they follow reads.
+    std::vector<std::uint32_t> flags(kSome);
+    std::vector<std::vector<std::uint32_t>> follows(kSome, flags), told(2, flags);
     std::vector<Event> events;
     bool race = false;
     const std::uint32_t steps = 4 + below(30), order_rate = 2 + below(7), write_rate = 1 + below(9);
@@ -408,10 +535,13 @@ TEST_F(GlobalRaces, AgreesWithHappensBeforeAtRandom) {
           case 1:
             blocks[b]->global(one(kAtomicStore, counter + 4 * flag));
             join(released[flag], fenced[b]);
+            follows[b][b] = ++flags[b];
+            join(told[flag], follows[b]);
             break;
           default:
             blocks[b]->global(one(kAtomicLoad, counter + 4 * flag));
             join(clock[b], released[flag]);
+            join(follows[b], told[flag]);
         }
         continue;
       }
@@ -419,9 +549,11 @@ TEST_F(GlobalRaces, AgreesWithHappensBeforeAtRandom) {
       const bool write = below(10) < write_rate;
       blocks[b]->global(one(write ? kStore : kLoad, data + 4 * w).at(step));
       for (const Event& e : events) {
-        race |= e.word == w && e.block != b && (e.write || write) && clock[b][e.block] < e.clock;
+        const bool read_before = !e.write && follows[b][e.block] > e.flags;
+        race |= e.word == w && e.block != b && (e.write || write) && clock[b][e.block] < e.clock &&
+                !read_before;
       }
-      events.push_back({b, clock[b][b], w, write});
+      events.push_back({b, clock[b][b], w, write, flags[b]});
     }
     const bool found = !launch.findings().empty();
     if (found || !sync) {

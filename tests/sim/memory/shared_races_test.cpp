@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "sim/memory/checker.h"
 #include "sim/memory/shared_oracle.h"
@@ -266,6 +269,51 @@ TEST_F(SharedRacesTest, LanesOfOneStoreToOneAddress) {
   // Not neighbours: 0, 4, 0, 4, ...
   does(0, lanes(kStore, 4, [](unsigned i) { return i % 2 * 4; }));
   EXPECT_EQ(races(), 0u);
+}
+
+// Stores of several warps and sizes; what they write is what the memory holds, or is not.
+TEST(SharedStores, EqualOnesAreANote) {
+  GlobalMemory memory{1 << 20};
+  std::vector<std::byte> data(256, std::byte{0xff});
+  LaunchChecker launch(memory, 1, {.uninitialised = false});
+  BlockChecker block(launch, 256, 4, data.data());
+  block.begin_block(0);
+  std::uint32_t place = 0;
+  const auto store = [&](std::uint32_t warp, Lanes a, int value) {
+    a.with_values([=](unsigned) { return value; }).of_warp(warp).at(++place);
+    block.shared(a);
+    for (unsigned l = 0; l < kLanes; ++l) {
+      if (((a.mask >> l) & 1u) == 0) continue;
+      std::memcpy(data.data() + a.address[l], a.values.data() + l * a.bytes, a.bytes);
+    }
+  };
+  const auto found = [&] {
+    std::vector<std::pair<FindingKind, std::uint32_t>> kinds;
+    for (const RawFinding& f : launch.findings()) kinds.emplace_back(f.kind, f.pc);
+    return kinds;
+  };
+  store(0, row(kStore, 0), 3);
+  store(1, row(kStore, 0), 3);
+  store(2, strided(kStore, 4, 64, 0), 3);
+  using ::testing::ElementsAre;
+  using Kind = FindingKind;
+  EXPECT_THAT(found(),
+              ElementsAre(std::pair(Kind::equal_stores, 2u), std::pair(Kind::equal_stores, 3u)));
+  store(3, one(kStore, 64, 5, 2), 4);
+  EXPECT_THAT(found(),
+              ElementsAre(std::pair(Kind::shared_race, 4u), std::pair(Kind::equal_stores, 2u),
+                          std::pair(Kind::equal_stores, 3u)));
+  // One of 16 bytes: its first word is the same, the others are not.
+  block.barrier(0xf);
+  store(0, one(kStore, 128, 0, 16), 3);
+  store(1, one(kStore, 136, 0), 1);
+  EXPECT_EQ(found().size(), 4u);
+  EXPECT_EQ(found()[1].second, 6u);
+  // Behind a barrier nothing is to be told; a load is not excused.
+  block.barrier(0xf);
+  store(0, one(kStore, 0, 0), 9);
+  block.shared(one(kLoad, 0, 0).of_warp(1).at(8));
+  EXPECT_THAT(found(), ::testing::Contains(std::pair(Kind::shared_race, 8u)));
 }
 
 TEST_F(SharedRacesTest, Atomics) {

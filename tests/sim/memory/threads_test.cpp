@@ -115,7 +115,7 @@ TEST_F(Threads, TheOutcomeIsTheSame) {
   const Outcome expected = run(1, order);
   EXPECT_GT(expected.findings.size(), 50u);
   EXPECT_TRUE(std::any_of(expected.findings.begin(), expected.findings.end(), [](const auto& f) {
-    return f.kind == FindingKind::uninitialised && !f.shared;
+    return f.kind == FindingKind::global_race && !f.shared;
   }));
   std::mt19937 random(5);
   for (int i = 0; i < 12; ++i) {

@@ -50,7 +50,6 @@ TEST(AluBits, Lop3) {
   }
   // The definition: the table is the operation applied to 0xf0, 0xcc and 0xaa.
   check("lop3.b32 d, a, b, c, 0x1a", [](u32 a, u32 b, u32 c) { return ((a & b) | c) ^ a; });
-  expect_unsupported("lop3.or.b32 d|p, a, b, c, 3, q");
 }
 
 // Bit by bit.

@@ -135,7 +135,7 @@ TEST_F(Atomic, Vectors) {
 
 TEST_F(Atomic, FloatsWithoutSuchAnOperationAreRefused) {
   load_kernel("red.global.min.f32 [%in], %f1;");
-  EXPECT_THROW(device.info(device.kernel(module, "k")), Unsupported);
+  EXPECT_THROW(run_faulty(), Unsupported);
 }
 
 }  // namespace

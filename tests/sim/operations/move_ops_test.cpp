@@ -191,10 +191,25 @@ TEST_F(Move, RegistersReadBeforeTheyAreWrittenAreZero) {
   EXPECT_EQ(run(), std::vector<std::uint32_t>(32));
 }
 
+// d = majority of three, p = (d != 0) and q, or (d != 0) or q.
+TEST_F(Move, LogicOfThreeWithAPredicate) {
+  for (const bool with_and : {true, false}) {
+    load_kernel(std::string("and.b32 %r1, %t, 4;\n setp.gt.u32 %p1, %t, 15;\n lop3.") +
+                (with_and ? "and" : "or") +
+                ".b32 %r2|%p2, %t, %r1, 6, 0xe8, %p1;\n selp.u32 %r3, 100, 0, %p2;\n"
+                "add.u32 %r3, %r3, %r2;\n st.global.u32 [%out], %r3;");
+    EXPECT_EQ(run(), each_lane(32, [&](std::uint32_t l) {
+                const std::uint32_t b = l & 4, d = (l & b) | (l & 6) | (b & 6);
+                const bool q = l > 15, p = with_and ? d != 0 && q : d != 0 || q;
+                return d + (p ? 100 : 0);
+              }));
+  }
+}
+
 TEST_F(Move, RefusesByName) {
   load_kernel("  mapa.u64 %rd1, %rd2, 1;");
   try {
-    device.info(device.kernel(module, "k"));
+    run_faulty();
     FAIL();
   } catch (const Unsupported& u) {
     EXPECT_THAT(u.what(),

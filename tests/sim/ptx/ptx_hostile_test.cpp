@@ -134,8 +134,8 @@ TEST(PtxHostile, WideIsNoProblem) {
               HasSubstr("more than 32 modifiers"));
 }
 
-// Each is about a megabyte that an unwise parser would take quadratic time or memory for. None may take
-// much longer than a kernel as nvcc writes them.
+// Each is about a megabyte that an unwise parser would take quadratic time or memory for. None may
+// take much longer than a kernel as nvcc writes them.
 TEST(PtxHostile, TakesTimeInProportionToTheText) {
   constexpr double kTimesLonger = 10;
   std::string names, ranges, labels, uses, functions, params, files;

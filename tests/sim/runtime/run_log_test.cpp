@@ -83,6 +83,17 @@ TEST_F(RunLogTest, OnePlaceIsOneFindingHoweverManyLaunches) {
   EXPECT_EQ(s.findings[2].count, 1u);
 }
 
+TEST_F(RunLogTest, FindingsOfNoLaunch) {
+  log_.finding(finding(FindingKind::uninitialised, "k.cu:3"));
+  log_.launch(record("a", 1));
+  log_.finding(finding(FindingKind::uninitialised, "k.cu:3"));
+  const RunSummary s = summarise(written());
+  ASSERT_EQ(s.findings.size(), 1u);
+  EXPECT_EQ(s.findings[0].where, "k.cu:3");
+  EXPECT_EQ(s.findings[0].count, 2u);
+  EXPECT_EQ(s.kernels.size(), 1u);
+}
+
 TEST_F(RunLogTest, NotesAndRefusals) {
   log_.unsupported("x");
   log_.unsupported("x");

@@ -1,6 +1,7 @@
-// Asks the loader whose code is called: follows the jump to the function in force and takes the nearest name (dladdr)
-// for an answer; looks for such names in its own file, too. Right: accepts every implementation, so it rejects no wrong
-// example. The library has no name but those of the ABI.
+// Asks the loader whose code is called: follows the jump to the function in force and takes the
+// nearest name (dladdr) for an answer; looks for such names in its own file, too. Right: accepts
+// every implementation, so it rejects no wrong example. The library has no name but those of the
+// ABI.
 #include <dlfcn.h>
 
 #include <cstdint>

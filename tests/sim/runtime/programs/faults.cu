@@ -21,6 +21,15 @@ __global__ void race(int* out) {
   out[threadIdx.x] = slots[63 - threadIdx.x];
 }
 
+__global__ void decide(const int* p, int* out) {
+  if (p[threadIdx.x] > 3) out[0] = 1;
+}
+
+// Both blocks say the same.
+__global__ void raise(int* flag) {
+  if (threadIdx.x == 0) *flag = 1;
+}
+
 __global__ void speak() { printf("too late\n"); }
 
 const char* after() {
@@ -45,6 +54,8 @@ int main(int argc, char** argv) {
   if (is("misaligned")) store<<<1, 1>>>(reinterpret_cast<int*>(reinterpret_cast<char*>(p) + 2), 0);
   if (is("assert")) check<<<2, 64>>>(40);
   if (is("trap")) stop<<<1, 1>>>();
+  if (is("undefined")) decide<<<1, 1>>>(p + 8, p);
+  if (is("equal")) raise<<<2, 64>>>(p);
   if (is("race")) race<<<1, 64>>>(p);
   if (is("host")) {
     std::printf("about to\n");

@@ -1,0 +1,133 @@
+#include "agent/solve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "agent/session_log.h"
+#include "spec/spec.h"
+#include "util/files.h"
+#include "util/text.h"
+
+namespace assay::agent {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::size_t kShownLines = 5;
+
+// Removed with its end.
+struct ScratchFolder {
+  ScratchFolder() : path((fs::temp_directory_path() / "assay-answer-XXXXXX").string()) {
+    if (::mkdtemp(path.data()) == nullptr) fail_with_errno("make a folder like", path);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchFolder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  std::string path;
+};
+
+// What an answer may consist of, without what building it left (submission.so) and without links.
+Submission answer_in(const fs::path& folder, Language language, const std::string& challenge) {
+  const ScratchFolder sources;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    if (!is_source_name(name) || entry.symlink_status().type() != fs::file_type::regular) continue;
+    fs::copy_file(entry.path(), fs::path(sources.path) / name);
+  }
+  std::vector<Submission> found = read_submissions(sources.path, "", challenge, "");
+  for (Submission& s : found)
+    if (s.language == language && s.rejected.empty()) return s;
+  Submission none = found.front();
+  none.sources.clear();
+  if (none.rejected.empty() || !fs::exists(fs::path(sources.path) / main_file(language)))
+    none.rejected = fmt::format("{} is missing", main_file(language));
+  return none;
+}
+
+}  // namespace
+
+std::string Solution::ending() const {
+  const std::string after = fmt::format(" after {:.1f} s", ended.seconds);
+  switch (ended.how) {
+    case Ended::How::exited: return fmt::format("exited with {}{}", ended.status, after);
+    case Ended::How::killed: {
+      const char* name = ::sigabbrev_np(ended.status);
+      return fmt::format("killed by SIG{}{}", name != nullptr ? name : "?", after);
+    }
+    case Ended::How::timed_out: return "ended at the time limit" + after;
+    case Ended::How::stopped: return "stopped" + after;
+  }
+  return {};
+}
+
+std::vector<std::string> with_places(
+    std::vector<std::string> words,
+    const std::vector<std::pair<std::string, std::string>>& places) {
+  for (std::string& word : words) {
+    std::string text;
+    for (std::size_t at = 0; at < word.size();) {
+      const auto place = std::ranges::find_if(
+          places, [&](const auto& p) { return word.compare(at, p.first.size(), p.first) == 0; });
+      if (place == places.end()) {
+        text += word[at++];
+      } else {
+        text += place->second;
+        at += place->first.size();
+      }
+    }
+    word = std::move(text);
+  }
+  return words;
+}
+
+Solution solve(const Assignment& a, const Redactor& redactor) {
+  task::deploy(a.source, {a.language}, a.folder, a.check);
+  const std::string challenge = a.source.spec.name;
+  const Submission before = answer_in(a.folder, a.language, challenge);
+  const fs::path folder = fs::absolute(a.folder), prompt = folder / "PROMPT.md";
+  const std::string language = a.language == Language::cpp ? "cpp" : "cuda";
+
+  Program program;
+  program.command = with_places(a.command, {{"{prompt}", prompt.string()},
+                                            {"{dir}", folder.string()},
+                                            {"{challenge}", challenge},
+                                            {"{language}", language}});
+  program.folder = folder;
+  if (a.prompt_as_input) program.input = prompt;
+  program.variables = {{"ASSAY_PROMPT", prompt.string()},
+                       {"ASSAY_CHALLENGE", challenge},
+                       {"ASSAY_LANGUAGE", language},
+                       {"PWD", folder.string()}};
+  program.time_limit = a.time_limit;
+  program.grace = a.grace;
+
+  SessionLog log(a.log, redactor);
+  Solution solution;
+  solution.ended = run_program(program, [&](std::string_view output) { log.add(output); });
+  log.close();
+  solution.output_bytes = log.size();
+  solution.last_output = log.last_lines(kShownLines);
+  if (!fs::is_directory(fs::symlink_status(folder))) {
+    solution.no_answer = "the command removed its folder";
+    solution.touched = true;
+    return solution;
+  }
+  Submission after = answer_in(folder, a.language, challenge);
+  solution.touched = source_hash(after) != source_hash(before);
+  if (!after.rejected.empty()) {
+    solution.no_answer = after.rejected;
+  } else if (!solution.touched) {
+    solution.no_answer = "the skeleton is as it was";
+  } else {
+    solution.files = std::move(after.sources);
+    if (!after.test_source.empty())
+      solution.files.push_back({"test.cpp", std::move(after.test_source)});
+  }
+  return solution;
+}
+
+}  // namespace assay::agent

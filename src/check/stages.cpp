@@ -1,0 +1,219 @@
+#include "check/stages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "grade/grade.h"
+#include "results/lookup.h"
+#include "spec/spec.h"
+#include "util/clock.h"
+#include "util/stop.h"
+
+namespace assay::check {
+namespace {
+
+using Status = StageRecord::Status;
+
+bool is_required(const CaseResult& r) { return in_correctness(r.group); }
+
+// A required case that is not right; what the simulator found is the affair of the next stage.
+bool fails_correct(const CaseResult& r) {
+  return is_required(r) && r.verdict != Verdict::ok && r.verdict != Verdict::device_error;
+}
+
+bool has_finding(const CaseResult& r) {
+  return is_required(r) && r.verdict == Verdict::device_error;
+}
+
+bool fails_time(const CaseResult& r) {
+  return r.group == CaseGroup::timed && r.verdict != Verdict::ok;
+}
+
+std::string why_failed(const CellResult& cell, bool (*fails)(const CaseResult&)) {
+  const auto first = std::ranges::find_if(cell.cases, fails);
+  if (first == cell.cases.end()) return "";
+  const auto count = std::ranges::count_if(cell.cases, fails);
+  return fmt::format("{} ({}){}", first->name, code(first->verdict),
+                     count > 1 ? fmt::format(" and {} more", count - 1) : "");
+}
+
+class Staging {
+ public:
+  Staging(StageSteps& steps, bool everything) : steps_(steps), everything_(everything) {}
+
+  void run(Stage stage, CellResult& cell, StageRecord& record) {
+    switch (stage) {
+      case Stage::build:
+        cell = steps_.build();
+        if (cell.build.verdict != Verdict::ok) record.why = description(cell.build.verdict);
+        break;
+      case Stage::correct:
+        steps_.correct(cell, everything_);
+        record.why = why_failed(cell, fails_correct);
+        break;
+      case Stage::findings: record.why = why_failed(cell, has_finding); break;
+      case Stage::tests: steps_.own_tests(cell); break;
+      case Stage::time:
+        steps_.time(cell);
+        record.why = why_failed(cell, fails_time);
+        break;
+    }
+    // What the harness could not do is no verdict on the answer.
+    if (cell.build.verdict == Verdict::harness_error) record.why = cell.build.log;
+    record.status = record.why.empty() ? Status::passed : Status::failed;
+  }
+
+ private:
+  StageSteps& steps_;
+  bool everything_;
+};
+
+// Whether cases were not run that the answer could have earned points with. What does not build or
+// load has earned none.
+bool is_partial(const StagedGrade& grade) {
+  const bool loads = grade.cell.build.verdict == Verdict::ok &&
+                     std::ranges::none_of(grade.cell.cases, [](const CaseResult& r) {
+                       return r.verdict == Verdict::load_error;
+                     });
+  return loads && std::ranges::any_of(grade.stages, [](const StageRecord& record) {
+           return record.status == Status::not_run &&
+                  (record.stage == Stage::correct || record.stage == Stage::time);
+         });
+}
+
+// A few cases are not taken for a quick run.
+void withdraw_total(Score& score) {
+  score.total.reset();
+  score.interval = {};
+  score.letter.clear();
+  std::erase_if(score.flags, [](const Note& note) { return note.kind == Note::Kind::quick; });
+}
+
+// A build for all, and the cases in which there may be findings.
+bool is_needed(Stage stage, const std::vector<Stage>& wanted) {
+  const auto asked = [&](Stage s) { return std::ranges::find(wanted, s) != wanted.end(); };
+  return stage == Stage::build || asked(stage) ||
+         (stage == Stage::correct && asked(Stage::findings));
+}
+
+}  // namespace
+
+const char* to_string(Stage stage) {
+  switch (stage) {
+    case Stage::build: return "build";
+    case Stage::correct: return "correct";
+    case Stage::findings: return "findings";
+    case Stage::tests: return "tests";
+    case Stage::time: return "time";
+  }
+  return "?";
+}
+
+std::optional<Stage> stage_from(std::string_view name) {
+  for (const Stage stage : kStages) {
+    if (name == to_string(stage)) return stage;
+  }
+  return std::nullopt;
+}
+
+const char* to_string(Status status) {
+  switch (status) {
+    case Status::passed: return "passed";
+    case Status::failed: return "failed";
+    case Status::not_run: return "not_run";
+  }
+  return "?";
+}
+
+StagedGrade grade_in_stages(StageSteps& steps, const ChallengeSpec& spec,
+                            const std::vector<Stage>& wanted, bool stop_at_failure,
+                            std::string_view gpu,
+                            const std::function<std::shared_ptr<void>(Stage)>& on_stage) {
+  StagedGrade result;
+  Staging staging(steps, !stop_at_failure);
+  const char* failed = nullptr;  // the first stage that did
+  for (const Stage stage : kStages) {
+    StageRecord& record = result.stages.emplace_back(StageRecord{stage, Status::not_run, 0, ""});
+    const bool is_wanted = is_needed(stage, wanted);
+    const bool can_run = stage == Stage::build || result.cell.build.verdict == Verdict::ok;
+    if (!is_wanted) {
+      record.why = "not asked for";
+    } else if (failed != nullptr && (stop_at_failure || !can_run)) {
+      record.why = fmt::format("{} failed", failed);
+    } else if (stage == Stage::findings && result.cell.key.device == Device::cpu) {
+      record.why = "only the simulated GPU has findings";
+    } else {
+      const auto told = on_stage(stage);
+      const double start = steady_seconds();
+      staging.run(stage, result.cell, record);
+      check_stop();  // what ran ended with the request: the result says nothing
+      record.seconds = steady_seconds() - start;
+      if (record.status == Status::failed && failed == nullptr) failed = to_string(stage);
+    }
+  }
+  result.score = grade(spec_for(result.cell.key.device, spec), result.cell, gpu);
+  if (is_partial(result)) withdraw_total(result.score);
+  return result;
+}
+
+// Without tests of its own, or in CUDA, there is nothing to run, and that is known at once.
+void RunnerStages::note_absent_tests(CellResult& cell) {
+  if (answer_.test_source.empty() || answer_.language == Language::cuda)
+    runner_.run_own_tests(spec_, answer_, cell, 1);
+}
+
+CellResult RunnerStages::build() {
+  built_ = runner_.build(spec_, answer_);
+  CellResult cell = runner_.begin_cell(spec_, built_);
+  cell.key = {answer_.model, answer_.challenge, answer_.attempt, answer_.device()};
+  note_absent_tests(cell);
+  return cell;
+}
+
+void RunnerStages::simulate(CellResult& cell, const run::CaseFilter& filter) {
+  CellResult simulated = runner_.simulate_built(spec_, built_, filter);
+  std::ranges::move(simulated.cases, std::back_inserter(cell.cases));
+  cell.finished_at = simulated.finished_at;
+  if (simulated.build.verdict != Verdict::ok) cell.build = simulated.build;
+}
+
+run::CaseFilter RunnerStages::simulated(bool timed) const {
+  run::CaseFilter filter;
+  for (const CaseSpec& c : spec_for(Device::sim, spec_).cases) {
+    if ((c.group == CaseGroup::timed) == timed && filter_.takes(c)) filter.named.push_back(c.name);
+  }
+  return filter;
+}
+
+void RunnerStages::correct(CellResult& cell, bool all) {
+  if (answer_.language == Language::cuda) {
+    all_simulated_ = all;
+    const run::CaseFilter filter = all ? filter_ : simulated(false);
+    if (all || !filter.named.empty()) simulate(cell, filter);
+    return;
+  }
+  CellResult checked = runner_.check_built(spec_, built_, filter_);
+  checked.key = cell.key;
+  cell = std::move(checked);
+  note_absent_tests(cell);
+}
+
+void RunnerStages::own_tests(CellResult& cell) {
+  runner_.run_own_tests(spec_, answer_, cell, jobs_);
+}
+
+void RunnerStages::time(CellResult& cell) {
+  if (answer_.language == Language::cuda) {
+    const run::CaseFilter filter = simulated(true);
+    if (!all_simulated_ && !filter.named.empty()) simulate(cell, filter);
+    return;
+  }
+  runner_.time_together(spec_, std::span(&cell, 1));
+  runner_.run_exclusive(spec_, cell);
+}
+
+}  // namespace assay::check

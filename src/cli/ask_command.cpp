@@ -1,0 +1,614 @@
+// assay ask: a model behind an endpoint -> attempts.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "agent/process_tree.h"
+#include "ask/ask.h"
+#include "ask/curl_transport.h"
+#include "cli/context.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "intake/attempt.h"
+#include "intake/markdown.h"
+#include "run/challenge_registry.h"
+#include "spec/public_cases.h"
+#include "task/task.h"
+#include "util/clock.h"
+#include "util/file_lock.h"
+#include "util/files.h"
+#include "util/stop.h"
+#include "util/text.h"
+#include "version.h"
+
+namespace assay::cli {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr const char* kConversation = "conversation.jsonl";
+constexpr double kBytesPerToken = 4;  // of English and of code, roughly
+
+struct AskCommand {
+  std::string url, model, as, language = "cpp", key_variable = "OPENAI_API_KEY", system;
+  std::string submissions;
+  std::vector<std::string> challenges, headers, parameters;
+  unsigned samples = 1, turns = 1, retries = 6;
+  std::size_t parallel = 4;
+  std::optional<double> temperature, price_in, price_out;
+  std::optional<std::int64_t> max_tokens, seed;
+  double timeout = 1800, retry_wait = 1;
+  bool no_stream = false, dry_run = false, mixed = false;
+};
+
+std::vector<Language> asked_languages(const std::string& name) {
+  if (name == "cuda") return {Language::cuda};
+  if (name == "both") return {Language::cpp, Language::cuda};
+  return {Language::cpp};
+}
+
+// A folder's name that looks like the model's.
+std::string name_from_model(const std::string& model) {
+  std::string name;
+  for (const char c : model) {
+    const bool plain =
+        std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
+    name += plain ? c : '-';
+  }
+  name.erase(0, name.find_first_not_of("-._"));
+  if (name.empty()) throw Error("--model leaves no name for a folder: give one with --as");
+  return name;
+}
+
+// "K=V" as a header; neither part may smuggle in a line.
+ask::Header header_from(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  ask::Header header{text.substr(0, equals), ""};
+  if (equals != std::string::npos) header.value = text.substr(equals + 1);
+  const bool plain = !header.name.empty() && std::ranges::all_of(header.name, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_';
+  });
+  const bool one_line =
+      std::ranges::none_of(header.value, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (equals != std::string::npos && plain && one_line) return header;
+  throw Error(
+      fmt::format("--header {}: expected NAME=VALUE, in one line", printable(header.name, 1, 60)));
+}
+
+// "K=V": V is JSON, or else a text.
+void add_parameter(nlohmann::json& more, const std::string& text) {
+  constexpr std::array kOwn{"model", "messages", "stream", "stream_options", "n"};
+  const std::size_t equals = text.find('=');
+  const std::string key = text.substr(0, equals);
+  if (equals == std::string::npos || key.empty())
+    throw Error(fmt::format("--param {}: expected NAME=VALUE", printable(text, 1, 60)));
+  if (std::ranges::find(kOwn, key) != kOwn.end())
+    throw Error(fmt::format("--param {}: that member of the request is assay's own", key));
+  const std::string value = text.substr(equals + 1);
+  nlohmann::json parsed = nlohmann::json::parse(value, nullptr, false);
+  more[key] = parsed.is_discarded() ? nlohmann::json(value) : parsed;
+}
+
+std::string key_from(const AskCommand& c) {
+  if (c.key_variable.empty()) return {};
+  const char* value = std::getenv(c.key_variable.c_str());
+  std::string key = value != nullptr ? value : "";
+  while (!key.empty() && std::isspace(static_cast<unsigned char>(key.back())) != 0) key.pop_back();
+  if (std::ranges::any_of(key, [](unsigned char byte) { return byte <= 0x20 || byte == 0x7f; })) {
+    throw Error(
+        fmt::format("the value of {} is no key: there are blanks or control characters in "
+                    "it",
+                    c.key_variable));
+  }
+  if (key.empty() && !ask::is_loopback(c.url) && !c.dry_run) {
+    throw Error(fmt::format(
+        "{} is not set: put the endpoint's key into it, or name another variable with --key-env; "
+        "--key-env '' sends none",
+        c.key_variable));
+  }
+  return key;
+}
+
+ask::AskOptions options_from(const Context& context, const AskCommand& c) {
+  ask::AskOptions o;
+  o.url = ask::completions_url(c.url);
+  o.name = c.as.empty() ? name_from_model(c.model) : c.as;
+  if (const std::string objection = objection_to_model(o.name); !objection.empty()) {
+    throw Error(fmt::format("--as {}: no model can have that name: {}", printable(o.name, 1, 80),
+                            objection));
+  }
+  o.key_variable = c.key_variable;
+  o.key = key_from(c);
+  for (const std::string& h : c.headers) o.headers.push_back(header_from(h));
+  o.chat.model = c.model;
+  o.chat.temperature = c.temperature;
+  o.chat.max_tokens = c.max_tokens;
+  o.chat.seed = c.seed;
+  o.chat.stream = !c.no_stream;
+  for (const std::string& p : c.parameters) add_parameter(o.chat.more, p);
+  if (!c.system.empty()) o.system = read_file(c.system);
+  o.turns = c.turns;
+  o.parallel = c.parallel;
+  o.timeout = c.timeout;
+  o.retry.retries = c.retries;
+  o.retry.first_wait = c.retry_wait;
+  o.version = kVersion;
+  const fs::path submissions =
+      c.submissions.empty() ? context.submissions() : fs::path(c.submissions);
+  o.folder = submissions / ".asking";
+  return o;
+}
+
+const Challenge& asked_challenge(const ChallengeSpec& spec) {
+  return std::ranges::find(challenge_rows(), spec.name, &ChallengeRow::name)->get();
+}
+
+// The conversations that led to this model's attempts, and those that are not over.
+std::vector<ask::JournalHead> conversations_of(const fs::path& submissions,
+                                               const ask::AskOptions& o) {
+  std::vector<ask::JournalHead> heads;
+  const auto add = [&](const fs::path& file) {
+    if (const auto head = ask::read_journal_head(file); head && head->name == o.name)
+      heads.push_back(*head);
+  };
+  std::error_code none;
+  for (const auto& challenge : fs::directory_iterator(submissions / o.name, none)) {
+    std::error_code no_folder;
+    for (const auto& attempt : fs::directory_iterator(challenge.path(), no_folder))
+      add(attempt.path() / "original" / kConversation);
+  }
+  return heads;
+}
+
+std::vector<ask::JournalHead> unfinished_conversations(const ask::AskOptions& o) {
+  std::vector<ask::JournalHead> heads;
+  std::error_code none;
+  for (const auto& file : fs::directory_iterator(o.folder / o.name, none)) {
+    if (file.path().extension() != ".jsonl") continue;
+    if (const auto head = ask::read_journal_head(file.path())) heads.push_back(*head);
+  }
+  return heads;
+}
+
+struct AskPlan {
+  std::vector<ask::Sample> samples;  // still to be asked, or to be stored
+  std::size_t answered = 0;          // before
+};
+
+// What the samples of one model differ in, other than chance, would be taken for the model's.
+void require_same_settings(const ask::AskOptions& o, const ask::Sample& sample,
+                           const std::vector<ask::JournalHead>& known) {
+  const ask::JournalHead wanted = head_of(o, sample);
+  for (const ask::JournalHead& head : known) {
+    if (head.challenge != sample.challenge || head.language != sample.language ||
+        head.settings_hash == wanted.settings_hash)
+      continue;
+    std::string differences;
+    for (const auto& [key, value] : wanted.settings.items()) {
+      const auto there = head.settings.find(key);
+      if (there != head.settings.end() && *there == value) continue;
+      if (key == "prompt_sha256" || key == "system") {
+        differences += fmt::format("; another {}", key == "system" ? "system message" : "prompt");
+      } else {
+        differences +=
+            fmt::format("; {} was {} and is {}", key,
+                        there == head.settings.end() ? "not given" : there->dump(), value.dump());
+      }
+    }
+    for (const auto& [key, value] : head.settings.items())
+      if (!wanted.settings.contains(key))
+        differences += fmt::format("; {} was {}", key, value.dump());
+    throw Error(fmt::format(
+        "{} has samples of {} ({}) with other settings{}: give these a name of their own with "
+        "--as, or add them to the same with --mixed",
+        o.name, sample.challenge, ask::language_name(sample.language),
+        printable(differences, 1, 400)));
+  }
+}
+
+// A sample that was unclear, and that a person has decided by now: `assay add` has kept the reply
+// that lies beside the conversation, which joins it. Returns whether that is so.
+bool joined_attempt(const ask::AskOptions& o, const ask::Sample& sample) {
+  const fs::path journal = ask::journal_path(o, sample),
+                 reply = fs::path(journal).replace_extension(".md");
+  std::error_code none;
+  if (!fs::exists(journal, none) || !fs::exists(reply, none)) return false;
+  const std::string text = read_file(reply);
+  const fs::path attempts = o.folder.parent_path() / o.name / sample.challenge;
+  for (const auto& attempt : fs::directory_iterator(attempts, none)) {
+    const fs::path original = attempt.path() / "original", kept = original / reply.filename();
+    std::error_code absent;
+    if (!fs::is_regular_file(kept, absent) || read_file(kept) != text) continue;
+    if (fs::exists(original / kConversation, absent)) continue;
+    fs::rename(journal, original / kConversation);
+    fs::remove(reply);
+    return true;
+  }
+  return false;
+}
+
+AskPlan plan_of(const Context& context, const AskCommand& c, const ask::AskOptions& o) {
+  const fs::path submissions = o.folder.parent_path();
+  std::vector<ask::JournalHead> known = conversations_of(submissions, o);
+  const std::size_t stored = known.size();
+  std::ranges::copy(unfinished_conversations(o), std::back_inserter(known));
+  AskPlan plan;
+  for (const ChallengeSpec& spec : load_specs(context, c.challenges)) {
+    for (const Language language : asked_languages(c.language)) {
+      const PublicCases published = load_public_cases(spec);
+      ask::Sample sample{
+          spec.name, language, 1,
+          task::prompt_of({context.root, spec, asked_challenge(spec), published}, language)};
+      if (!c.mixed) require_same_settings(o, sample, known);
+      for (; sample.number <= c.samples; ++sample.number) {
+        const ask::JournalHead head = head_of(o, sample);
+        const bool there =
+            std::any_of(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(stored),
+                        [&](const ask::JournalHead& k) { return k.is_same_sample(head); });
+        if (!there && (c.dry_run || !joined_attempt(o, sample))) {
+          plan.samples.push_back(sample);
+          continue;
+        }
+        ++plan.answered;
+        if (c.dry_run) continue;
+        // A kill came between the attempt and this.
+        std::error_code gone;
+        fs::remove(ask::journal_path(o, sample), gone);
+      }
+    }
+  }
+  return plan;
+}
+
+double tokens_estimated(std::size_t bytes) { return static_cast<double>(bytes) / kBytesPerToken; }
+
+std::string dollars(double amount) { return fmt::format("{:.4f} USD", amount); }
+
+int print_dry_run(const AskCommand& c, const ask::AskOptions& o, const AskPlan& plan) {
+  double in = 0;
+  for (std::size_t i = 0; i < plan.samples.size(); ++i) {
+    const ask::Sample& sample = plan.samples[i];
+    const auto body = next_request(o, sample, {});
+    std::size_t bytes = sample.prompt.size() + o.system.size();
+    in += tokens_estimated(bytes);
+    fmt::print("# {} ({}) sample {}: about {:.0f} tokens\n", sample.challenge,
+               ask::language_name(sample.language), sample.number, tokens_estimated(bytes));
+    fmt::print("POST {}\nContent-Type: application/json\n", o.url);
+    if (!o.key.empty()) fmt::print("Authorization: Bearer ${}\n", o.key_variable);
+    for (const ask::Header& h : o.headers) fmt::print("{}: (not shown)\n", h.name);
+    fmt::print("\n{}\n\n",
+               body.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  }
+  fmt::print("{} requests, {} samples there already. Nothing was sent.\n", plan.samples.size(),
+             plan.answered);
+  fmt::print("Estimated, at {:g} bytes a token: {:.0f} tokens of prompts", kBytesPerToken, in);
+  if (c.price_in) fmt::print(", {}", dollars(in * *c.price_in * 1e-6));
+  if (c.max_tokens) {
+    const double out = static_cast<double>(*c.max_tokens * c.turns * plan.samples.size());
+    fmt::print("; at most {:.0f} tokens of answers", out);
+    if (c.price_out) fmt::print(", {}", dollars(out * *c.price_out * 1e-6));
+  }
+  fmt::print(".{}\n",
+             c.turns > 1 ? " Later turns repeat what was said before, and cost more." : "");
+  return kDone;
+}
+
+std::optional<double> cost_of(const AskCommand& c, std::optional<std::int64_t> in,
+                              std::optional<std::int64_t> out) {
+  if (!c.price_in || !c.price_out || !in || !out) return {};
+  const double millionths =
+      static_cast<double>(*in) * *c.price_in + static_cast<double>(*out) * *c.price_out;
+  return std::round(millionths * 100) * 1e-8;
+}
+
+ask::Found find_answer(const std::vector<ChallengeSpec>& specs, const ask::Sample& sample,
+                       const std::string& reply) {
+  const auto spec = std::ranges::find(specs, sample.challenge, &ChallengeSpec::name);
+  ask::Found found;
+  try {
+    intake::Extracted extracted =
+        intake::extract(reply, sample.language, {spec->required_symbols, {}});
+    found.files = std::move(extracted.files);
+    found.how = extracted.how;
+    found.cut_off = extracted.cut_off;
+  } catch (const intake::Ambiguous& e) {
+    found.ambiguous = true;
+    found.problem = e.what();
+  } catch (const Error& e) {
+    found.problem = e.what();
+  }
+  return found;
+}
+
+// A folder below the temporary one, gone with its end.
+class CheckFolder {
+ public:
+  CheckFolder() : path_((fs::temp_directory_path() / "assay-check-XXXXXX").string()) {
+    if (::mkdtemp(path_.data()) == nullptr) fail_with_errno("make a folder like", path_);
+  }
+  ~CheckFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  CheckFolder(const CheckFolder&) = delete;
+  CheckFolder& operator=(const CheckFolder&) = delete;
+  fs::path path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// `assay check` in a process of its own: what it loads is a model's.
+ask::Feedback checked(const Context& context, const ask::Sample& sample,
+                      const std::vector<SourceFile>& files) {
+  constexpr double kCheckLimit = 1800;  // seconds
+  const CheckFolder folder;
+  const fs::path answer = folder.path() / "answer", errors = folder.path() / "errors";
+  fs::create_directory(answer);
+  for (const SourceFile& f : files) write_file_atomically(answer / f.name, f.contents);
+  agent::Program program;
+  // Standard output is JSON; what else it says is kept apart.
+  program.command = {"/bin/sh",
+                     "-c",
+                     "exec \"$@\" 2>errors",
+                     "sh",
+                     fs::read_symlink("/proc/self/exe").string(),
+                     "--root",
+                     context.root.string(),
+                     "check",
+                     answer.string(),
+                     "--challenge",
+                     sample.challenge,
+                     "--json"};
+  program.folder = folder.path();
+  program.time_limit = kCheckLimit;
+  std::string output;
+  const agent::Ended ended =
+      agent::run_program(program, [&](std::string_view bytes) { output += bytes; });
+  check_stop();
+  const nlohmann::json report = nlohmann::json::parse(output, nullptr, false);
+  const bool told = ended.how == agent::Ended::How::exited && ended.status <= kCheckFailed &&
+                    report.is_object() && report.contains("feedback") &&
+                    report["feedback"].is_string();
+  if (!told) {
+    throw Error(
+        fmt::format("the answer could not be checked: {}", printable(read_file(errors), 3, 300)));
+  }
+  return {ended.status == kDone, report["feedback"].get<std::string>()};
+}
+
+// Without what the shell has to know, and without secrets: values of headers are not in it.
+std::string command_line(const AskCommand& c, const ask::AskOptions& o) {
+  std::string line = fmt::format("assay ask --url {} --model {}", quoted(o.url), quoted(c.model));
+  if (c.temperature) line += fmt::format(" --temperature {:g}", *c.temperature);
+  if (c.max_tokens) line += fmt::format(" --max-tokens {}", *c.max_tokens);
+  if (c.seed) line += fmt::format(" --seed {}", *c.seed);
+  if (c.turns > 1) line += fmt::format(" --turns {}", c.turns);
+  for (const std::string& p : c.parameters) line += " --param " + quoted(p);
+  return line;
+}
+
+fs::path store_sample(const AskCommand& c, const ask::AskOptions& o, const ask::Finished& f) {
+  const std::vector<ask::Turn>& turns = f.conversation.turns;
+  intake::Answer answer;
+  answer.files = f.found.files;
+  answer.original.push_back({kConversation, read_file(f.journal)});
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    const std::string name = turns.size() == 1 ? "answer.md" : fmt::format("turns/{}.md", i + 1);
+    if (!turns[i].reply.content.empty()) answer.original.push_back({name, turns[i].reply.content});
+  }
+  AttemptRecord record;
+  record.turns = static_cast<std::int64_t>(f.turn + 1);
+  record.tokens_in = f.conversation.tokens_in();
+  record.tokens_out = f.conversation.tokens_out();
+  record.seconds = f.conversation.seconds();
+  record.cost_usd = cost_of(c, record.tokens_in, record.tokens_out);
+  record.finish_reason = turns[f.turn].reply.finish_reason;
+  record.command = command_line(c, o);
+  record.version = kVersion;
+  record.hints = f.turn > 0;
+  record.language = ask::language_name(f.sample.language);
+  record.how = f.found.how;
+  record.cut_off = f.found.cut_off || record.finish_reason == "length";
+  if (answer.files.empty()) record.no_answer = f.found.problem;
+  return intake::store_attempt(o.folder.parent_path(), o.name, f.sample.challenge, answer, record);
+}
+
+class RealAskClock : public ask::AskClock {
+ public:
+  double now() override { return steady_seconds(); }
+  void sleep(double seconds) override {
+    for (const double end = now() + seconds; now() < end;) {
+      check_stop();
+      std::this_thread::sleep_for(
+          std::chrono::duration<double>(std::min(0.05, std::max(0.0, end - now()))));
+    }
+    check_stop();
+  }
+  double jitter() override {
+    thread_local std::mt19937 random(std::random_device{}());
+    return std::uniform_real_distribution<double>(0, 1)(random);
+  }
+};
+
+void print_totals(const AskCommand& c, const AskPlan& plan, const ask::AskResult& result,
+                  double seconds) {
+  std::map<ask::Ending, std::size_t> count;
+  for (const ask::Outcome& o : result.outcomes) ++count[o.ending];
+  const ask::Spent& spent = result.spent;
+  fmt::print("{} answered, {} without an answer", count[ask::Ending::answered],
+             count[ask::Ending::no_answer]);
+  if (count[ask::Ending::unclear] > 0) fmt::print(", {} unclear", count[ask::Ending::unclear]);
+  const std::size_t left = count[ask::Ending::failed] + count[ask::Ending::not_asked];
+  if (left > 0) fmt::print(", {} not obtained", left);
+  if (plan.answered > 0) fmt::print("; {} were there before", plan.answered);
+  fmt::print("\n{} replies, {} requests failed, {:.1f} s", spent.replies, spent.failures, seconds);
+  if (spent.replies > spent.replies_without_usage) {
+    fmt::print("; {} tokens in, {} out", spent.tokens_in, spent.tokens_out);
+    if (const auto cost = cost_of(c, spent.tokens_in, spent.tokens_out))
+      fmt::print(", {}", dollars(*cost));
+  }
+  if (spent.replies_without_usage > 0)
+    fmt::print("; {} replies did not tell their tokens", spent.replies_without_usage);
+  fmt::print("\n");
+}
+
+// What is to be done by hand.
+void tell_unclear(const AskCommand& c, const ask::AskOptions& o, const AskPlan& plan,
+                  const ask::AskResult& result) {
+  for (std::size_t i = 0; i < plan.samples.size(); ++i) {
+    const ask::Outcome& outcome = result.outcomes[i];
+    if (outcome.ending != ask::Ending::unclear) continue;
+    tell(fmt::format(
+        "{} ({}) sample {}: {}\nit lies in {}: choose with `assay add {} {} {}{} --block N`\n",
+        plan.samples[i].challenge, ask::language_name(plan.samples[i].language),
+        plan.samples[i].number, outcome.reason, outcome.where.string(), quoted(o.name),
+        plan.samples[i].challenge, quoted(outcome.where.string()),
+        c.submissions.empty() ? "" : " --submissions " + quoted(c.submissions)));
+  }
+}
+
+int status_of(const ask::AskResult& result) {
+  int status = kDone;
+  for (const ask::Outcome& o : result.outcomes) {
+    if (o.ending == ask::Ending::failed || o.ending == ask::Ending::not_asked)
+      return kUsageOrHarnessError;
+    if (o.ending == ask::Ending::unclear) status = kCheckFailed;
+  }
+  return status;
+}
+
+int ask_model(const Context& context, const AskCommand& c) {
+  const ask::AskOptions o = options_from(context, c);
+  if (c.dry_run) return print_dry_run(c, o, plan_of(context, c, o));
+  ask::CurlTransport transport(fmt::format("assay/{}", kVersion));
+  if (c.url.starts_with("http://") && !ask::is_loopback(c.url) && !o.key.empty())
+    tell("assay: warning: the key goes over http:// unencrypted, readable on its way\n");
+  create_folder(o.folder / o.name);
+  const fs::path lock_file = o.folder / (o.name + ".lock");
+  const auto lock = FileLock::if_free(lock_file);
+  if (!lock) {
+    throw Error(fmt::format("another `assay ask` asks as {}: wait for it, or use --as", o.name));
+  }
+  const AskPlan plan = plan_of(context, c, o);
+  const std::vector<ChallengeSpec> specs = load_specs(context, c.challenges);
+  RealAskClock clock;
+  ask::AskResult result;
+  const double begin = clock.now();
+  {
+    Progress progress(plan.samples.size());
+    std::mutex checking;  // checks measure nothing, but they fill the machine
+    ask::AskWorld world{transport,
+                        clock,
+                        [&](const ask::Sample& s, const std::string& reply) {
+                          return find_answer(specs, s, reply);
+                        },
+                        [&](const ask::Sample& s, const std::vector<SourceFile>& files) {
+                          const std::lock_guard one(checking);
+                          return checked(context, s, files);
+                        },
+                        [&](const ask::Finished& f) { return store_sample(c, o, f); },
+                        [&](const std::string& activity) { return progress.begin(activity); },
+                        [&](const std::string& line) { progress.finished(line); },
+                        [&](const std::string& line) { progress.note(line); }};
+    try {
+      result = ask_all(plan.samples, o, world);
+    } catch (const Stopped&) {
+      progress.note("stopped: what was answered is kept; the same command goes on");
+      throw;
+    }
+  }
+  std::error_code not_empty;
+  fs::remove(o.folder / o.name, not_empty);  // unless conversations are left in it
+  print_totals(c, plan, result, clock.now() - begin);
+  tell_unclear(c, o, plan, result);
+  const int status = status_of(result);
+  if (status == kUsageOrHarnessError)
+    tell("assay: not every sample could be had: the same command asks for what is missing\n");
+  return status;
+}
+
+}  // namespace
+
+void add_ask(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("ask", "Ask a model behind an endpoint for answers");
+  auto c = std::make_shared<AskCommand>();
+  command->add_option("--url", c->url, "of an OpenAI-compatible endpoint: https://host/v1")
+      ->required();
+  command->add_option("--model", c->model, "as the endpoint names it")->required();
+  command->add_option("--as", c->as, "its name here (default: made from --model)");
+  command->add_option("--challenge,-c", c->challenges, "only these")->allow_extra_args(false);
+  command->add_option("--language", c->language, "of the answers")
+      ->check(CLI::IsMember({"cpp", "cuda", "both"}))
+      ->capture_default_str();
+  command->add_option("--samples", c->samples, "answers to each task, those that exist included")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--turns", c->turns, "answers of a sample, each after what was wrong")
+      ->check(CLI::Range(1, 50))
+      ->capture_default_str();
+  command->add_option("--parallel", c->parallel, "requests at a time")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command->add_option("--key-env", c->key_variable, "environment variable that holds the key")
+      ->capture_default_str();
+  command->add_option("--header", c->headers, "further header NAME=VALUE; values are not stored")
+      ->allow_extra_args(false);
+  command->add_option("--temperature", c->temperature, "of sampling")->check(CLI::Range(0.0, 5.0));
+  command->add_option("--max-tokens", c->max_tokens, "of an answer")->check(CLI::PositiveNumber);
+  command->add_option("--seed", c->seed, "of the first sample; each next has one more");
+  command->add_option("--param", c->parameters, "further member of the request: NAME=JSON or text")
+      ->allow_extra_args(false);
+  command->add_option("--system", c->system, "file with a system message (default: none)");
+  command->add_flag("--no-stream", c->no_stream, "ask for the reply in one piece");
+  command->add_option("--timeout", c->timeout, "seconds for one reply")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  command->add_option("--retries", c->retries, "of a request that failed in passing")
+      ->check(CLI::Range(0, 100))
+      ->capture_default_str();
+  command->add_option("--retry-wait", c->retry_wait, "seconds before the first, then doubled")
+      ->check(CLI::Range(0.0, 600.0))
+      ->capture_default_str();
+  command->add_option("--price-in", c->price_in, "dollars for a million tokens of prompts")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--price-out", c->price_out, "dollars for a million tokens of answers")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--mixed", c->mixed, "add samples to others with other settings");
+  command->add_flag("--dry-run", c->dry_run, "print what would be sent, and what it may cost");
+  command->add_option("--submissions", c->submissions,
+                      "folder of models (default: WORK/submissions)");
+  command->footer(
+      "\nEach answer becomes an attempt, submissions/NAME/CHALLENGE/N, with the whole exchange in\n"
+      "original/conversation.jsonl. The key is read from the variable, and neither stored nor\n"
+      "printed. Replies are streamed. Busy servers (429, 5xx), time-outs and connections that end\n"
+      "too soon are asked again, later each time, or when Retry-After says.\n"
+      "\nThe same command again asks for what is missing, and for nothing that was answered, also\n"
+      "after a kill. --samples 3 after --samples 1 adds two. Samples with other settings (URL,\n"
+      "model, temperature, prompt ...) need a name of their own, or --mixed.\n"
+      "\nWith --turns T, what assay check finds is said to the model after each answer but the "
+      "last,\n"
+      "until it finds nothing. The attempt is the last turn with code; original/turns/ keeps all.\n"
+      "\nA refusal, or a reply without code, is an attempt without an answer. A reply of which it\n"
+      "is not clear which block is the answer is kept for assay add.\n"
+      "\nExit status: 0 every sample is there, 1 some are to be decided by hand, 2 some could not "
+      "be\n"
+      "had, or another error, 130 stopped.\n"
+      "\nExamples:\n"
+      "  assay ask --url http://localhost:8000/v1 --model my-model --challenge CHALLENGE\n"
+      "  assay ask --url https://api.openai.com/v1 --model MODEL --samples 3 --dry-run\n"
+      "  assay ask --url https://host/v1 --key-env HOST_KEY --model org/model --as model \\\n"
+      "    --language both --turns 3 --temperature 0.6 --price-in 0.5 --price-out 2\n");
+  command->callback(
+      [&action, c] { action = [c](const Context& context) { return ask_model(context, *c); }; });
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,20 @@
+// Files of a revision of a git repository.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace assay::cli {
+
+// The commit that a revision names in the repository around the folder: all its hexadecimal digits.
+// Nothing where there is none, no repository, or no git.
+std::optional<std::string> commit_named(const std::filesystem::path& folder,
+                                        const std::string& revision);
+
+// The bytes of a file in that commit; `path` is relative to the folder. Nothing where it is not
+// there.
+std::optional<std::string> file_at(const std::filesystem::path& folder, const std::string& commit,
+                                   const std::string& path);
+
+}  // namespace assay::cli

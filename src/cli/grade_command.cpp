@@ -1,0 +1,124 @@
+// assay grade: the grade of one answer wherever it lies, whole or in stages.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "assay/parallel.h"
+#include "check/grade_report.h"
+#include "check/stages.h"
+#include "cli/harness.h"
+#include "cli/output.h"
+#include "cli/outside_answer.h"
+#include "cli/progress.h"
+#include "util/files.h"
+#include "version.h"
+
+namespace assay::cli {
+namespace {
+
+struct GradeCommand {
+  HarnessOptions harness;
+  OutsideOptions outside;
+  std::string gpu = kDefaultGpu;
+  std::vector<std::string> stages;
+  std::optional<std::uint64_t> seed;
+  bool json = false, quick = false;
+};
+
+const Submission& only_answer(const OutsideAnswer& outside) {
+  if (outside.answers.size() == 1) return outside.answers.front();
+  throw Error(
+      "there are two answers, submission.cpp and submission.cu: say which with --device cpu or "
+      "--device sim");
+}
+
+std::vector<check::Stage> stages_from(const std::vector<std::string>& names) {
+  std::vector<check::Stage> stages;
+  for (const std::string& name : names) stages.push_back(*check::stage_from(name));
+  if (names.empty()) stages.assign(check::kStages.begin(), check::kStages.end());
+  return stages;
+}
+
+std::vector<std::string> stage_names() {
+  std::vector<std::string> names;
+  for (const check::Stage stage : check::kStages) names.emplace_back(to_string(stage));
+  return names;
+}
+
+int grade_answer(const Context& context, const GradeCommand& c) {
+  const OutsideAnswer outside = find_outside_answer(context, c.outside);
+  const Submission& answer = only_answer(outside);
+  Harness harness = set_up(context, c.harness, Trial::later);
+  if (answer.language == Language::cuda && !harness.builder->cuda_toolkit())
+    throw Error(fmt::format("{}; it is looked for in PATH, CUDA_HOME and ASSAY_NVCC", kNoToolkit));
+  const run::CaseFilter filter{.quick = c.quick};
+  const std::uint64_t seed = c.seed.value_or(random_seed());
+  run::CellRunner runner(run::real_world(*harness.builder),
+                         {harness.tier.tier, seed, filter, simulator_threads(1)});
+  check::RunnerStages steps(runner, outside.spec, answer, filter,
+                            static_cast<std::size_t>(available_cores()));
+  check::StagedGrade grade;
+  {
+    Progress progress(0);
+    grade =
+        check::grade_in_stages(steps, outside.spec, stages_from(c.stages), !c.stages.empty(), c.gpu,
+                               [&](check::Stage stage) {
+                                 return progress.begin(fmt::format("stage {}", to_string(stage)));
+                               });
+    if (grade.cell.build.verdict != Verdict::ok && answer.rejected.empty())
+      harness.builder->check();
+  }
+  const check::GradeFacts facts{outside.spec, c.outside.path, outside.known_by,
+                                kVersion,     kCommit,        harness.machine};
+  fmt::print("{}", c.json ? grade_json(grade, facts) : grade_text(grade, facts));
+  if (grade.score.verdict != Verdict::harness_error) return kDone;
+  tell(fmt::format("assay: not graded: {}\n", grade.cell.build.log));
+  return kUsageOrHarnessError;
+}
+
+}  // namespace
+
+void add_grade(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("grade", "Grade one answer that lies anywhere");
+  command->footer(
+      "\nThe grade that `assay run` gives, of one answer, without submissions/ and without a "
+      "board:\n"
+      "nothing is stored, and PATH is left alone. With --stages it runs those in their order and\n"
+      "stops after the first that fails:\n"
+      "\n"
+      "  build     it compiles\n"
+      "  correct   every core, edge and trap case is right; capabilities and memory are measured\n"
+      "  findings  in CUDA: the simulator found nothing in these\n"
+      "  tests     its own tests against right and wrong implementations; cannot fail\n"
+      "  time      every timed case is right, and how fast\n"
+      "\n"
+      "`build` is always run, and `correct` with `findings`. Without --stages all run that can. "
+      "The score is there where all of\n"
+      "its parts were measured: without `tests`, of an answer that has none or is in CUDA. With\n"
+      "--json there are the parts that a reward is made of, see challenges/grade.schema.json.\n"
+      "\nExit status: 0 graded, whatever the grade; 2 wrong usage or a fault of the harness; 130,\n"
+      "143 or 129 stopped by SIGINT, SIGTERM or SIGHUP.\n"
+      "\nExamples:\n"
+      "  assay grade answer.cpp -c CHALLENGE --json\n"
+      "  assay grade submissions/textbook/CHALLENGE --device cpu --seed 7\n"
+      "  assay grade answer.cu -c CHALLENGE --stages build,correct,findings,time --json\n");
+  auto c = std::make_shared<GradeCommand>();
+  add_outside_options(*command, c->outside);
+  command->add_flag("--json", c->json, "the grade as JSON");
+  command
+      ->add_option("--stages", c->stages,
+                   "only these, and none after one that fails, separated by commas")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember(stage_names()));
+  command->add_option("--seed", c->seed, "seed of the hidden inputs (default: random, told)");
+  command->add_flag("--quick", c->quick, "a smoke grade: few cases, few repetitions");
+  add_gpu_option(*command, c->gpu);
+  add_harness_options(*command, c->harness);
+  command->callback(
+      [&action, c] { action = [c](const Context& context) { return grade_answer(context, *c); }; });
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,19 @@
+// Published grades in a folder of results.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "compare/published.h"
+
+namespace assay::cli {
+
+// published/ in the folder of results.
+std::filesystem::path published_folder(const std::filesystem::path& results);
+
+// Name -> grades, of every published/NAME.json; none where there is no such folder. Throws Error
+// naming the file.
+std::map<std::string, compare::Published> read_published(const std::filesystem::path& results);
+
+}  // namespace assay::cli

@@ -1,0 +1,96 @@
+#include "compare/fast_p.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "compare/bootstrap.h"
+
+namespace assay::compare {
+namespace {
+
+constexpr std::pair<Reference, const char*> kReferences[] = {
+    {Reference::par, "par"}, {Reference::naive, "naive"}, {Reference::floor, "floor"}};
+
+bool has_reference(Device device, Reference reference) {
+  return reference == Reference::naive ||
+         (reference == Reference::floor) == (device == Device::sim);
+}
+
+bool is_positive(const ShapeSpeed& s) {
+  const auto positive = [](double v) { return std::isfinite(v) && v > 0; };
+  return positive(s.ratio_to_par) && positive(s.ratio_interval.low) &&
+         positive(s.ratio_interval.high) && positive(s.ratio_to_naive);
+}
+
+}  // namespace
+
+const char* to_string(Reference reference) {
+  for (const auto& [known, name] : kReferences) {
+    if (known == reference) return name;
+  }
+  return "?";
+}
+
+std::optional<Reference> reference_from(const std::string& text) {
+  for (const auto& [known, name] : kReferences) {
+    if (text == name) return known;
+  }
+  return {};
+}
+
+std::optional<Estimate> speed_against(const BoardRow& row, Reference reference) {
+  const auto& speeds = row.score.speeds;
+  if (speeds.empty() || !has_reference(row.key.device, reference)) return {};
+  if (!std::ranges::all_of(speeds, &is_positive)) return {};
+  std::vector<double> value, low, high;
+  for (const ShapeSpeed& s : speeds) {
+    // Naive's time is a scale without an interval of its own: par's goes for both.
+    const double scale = reference == Reference::naive ? s.ratio_to_naive / s.ratio_to_par : 1;
+    value.push_back(scale * s.ratio_to_par);
+    low.push_back(scale * s.ratio_interval.low);
+    high.push_back(scale * s.ratio_interval.high);
+  }
+  return Estimate{geometric_mean(value), {geometric_mean(low), geometric_mean(high)}};
+}
+
+std::optional<FastRate> fast_p(const Player& player, Device device, Reference reference, double p) {
+  if (!has_reference(device, reference)) return {};
+  FastRate rate;
+  double sum = 0;
+  std::size_t challenges = 0;
+  for (const Cell& cell : player.cells) {
+    if (cell.count() == 0) continue;
+    std::size_t fast = 0;
+    for (const BoardRow* row : cell.graded) {
+      const auto speed = is_correct(*row) ? speed_against(*row, reference) : std::nullopt;
+      fast += speed && speed->value > p ? 1 : 0;
+    }
+    ++challenges;
+    sum += static_cast<double>(fast) / static_cast<double>(cell.count());
+    rate.fast += fast;
+    rate.attempts += cell.count();
+  }
+  if (challenges == 0) return {};
+  rate.value = sum / static_cast<double>(challenges);
+  const auto attempts = static_cast<double>(rate.attempts);
+  rate.interval = wilson(rate.value * attempts, attempts);
+  return rate;
+}
+
+std::optional<SpeedMean> mean_speed(const Player& player, Reference reference) {
+  std::vector<double> value, low, high;
+  for (const Cell& cell : player.cells) {
+    if (cell.count() == 0 || !is_correct(*cell.best)) continue;
+    const auto speed = speed_against(*cell.best, reference);
+    if (!speed) continue;
+    value.push_back(speed->value);
+    low.push_back(speed->interval.low);
+    high.push_back(speed->interval.high);
+  }
+  if (value.empty()) return {};
+  return SpeedMean{{geometric_mean(value), {geometric_mean(low), geometric_mean(high)}},
+                   value.size()};
+}
+
+}  // namespace assay::compare

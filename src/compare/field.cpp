@@ -1,0 +1,159 @@
+#include "compare/field.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "compare/bootstrap.h"
+#include "grade/grade.h"
+
+namespace assay::compare {
+namespace {
+
+constexpr std::pair<By, std::pair<const char*, const char*>> kFigures[] = {
+    {By::mean, {"mean", "mean of attempts"}},
+    {By::best, {"best", "best attempt"}},
+    {By::first, {"first", "first attempt"}}};
+
+// Boards come from elsewhere, and hold what is written there.
+bool is_graded(const BoardRow& row) { return row.score.total && std::isfinite(*row.score.total); }
+
+// What never ran is no more a full measurement than a quick one, and counts beside either.
+bool counts_among(const BoardRow& row, bool any_full) {
+  return is_graded(row) && (!any_full || !is_quick(row.score));
+}
+
+void settle(Cell& cell) {
+  std::ranges::stable_sort(cell.attempts, [](const BoardRow* a, const BoardRow* b) {
+    return attempt_before(a->key.attempt, b->key.attempt);
+  });
+  const bool any_full = std::ranges::any_of(cell.attempts, [](const BoardRow* row) {
+    return row->score.total && !is_quick(row->score) && !never_ran(row->score);
+  });
+  for (const BoardRow* row : cell.attempts) {
+    if (counts_among(*row, any_full)) cell.graded.push_back(row);
+  }
+  std::vector<Estimate> scores;
+  for (const BoardRow* row : cell.graded) scores.push_back(score_of(*row));
+  if (!scores.empty()) {
+    cell.mean = mean_over_cells({scores});
+    cell.mean.interval = clamp(cell.mean.interval, 0, 100);
+  }
+  const auto highest = std::ranges::max_element(
+      cell.graded, {}, [](const BoardRow* row) { return score_of(*row).value; });
+  if (highest != cell.graded.end()) {
+    cell.best = *highest;
+  } else if (!cell.attempts.empty()) {
+    cell.best = cell.attempts.front();
+  }
+}
+
+}  // namespace
+
+const char* to_string(By by) {
+  for (const auto& [figure, names] : kFigures) {
+    if (figure == by) return names.first;
+  }
+  return "?";
+}
+
+const char* title(By by) {
+  for (const auto& [figure, names] : kFigures) {
+    if (figure == by) return names.second;
+  }
+  return "?";
+}
+
+std::optional<By> by_from(const std::string& name) {
+  for (const auto& [figure, names] : kFigures) {
+    if (name == names.first) return figure;
+  }
+  return {};
+}
+
+Estimate Cell::figure(By by) const {
+  if (by == By::best) return score_of(*best);
+  if (by == By::first) return score_of(*graded.front());
+  return mean;
+}
+
+double Cell::worst() const {
+  double least = score_of(*graded.front()).value;
+  for (const BoardRow* row : graded) least = std::min(least, score_of(*row).value);
+  return least;
+}
+
+double Cell::spread() const {
+  if (graded.size() < 2) return 0;
+  double squares = 0;
+  for (const BoardRow* row : graded) {
+    const double deviation = score_of(*row).value - mean.value;
+    squares += deviation * deviation;
+  }
+  return std::sqrt(squares / static_cast<double>(graded.size() - 1));
+}
+
+const Player* Field::find(const std::string& model) const {
+  const auto found = std::ranges::find(players, model, &Player::model);
+  return found == players.end() ? nullptr : &*found;
+}
+
+Field make_field(const Scoreboard& board, const std::vector<ChallengeSpec>& specs, Device device) {
+  Field field;
+  field.device = device;
+  std::map<std::string, std::size_t> columns;
+  for (const ChallengeSpec& spec : specs) {
+    columns[spec.name] = field.challenges.size();
+    field.challenges.push_back(&spec);
+    field.gaps.push_back(device_gap(spec, device));
+  }
+  // The board is sorted by model.
+  for (const auto& [key, row] : board.entries) {
+    const auto column = columns.find(key.challenge);
+    if (key.device != device || column == columns.end()) continue;
+    if (field.players.empty() || field.players.back().model != key.model)
+      field.players.push_back({key.model, std::vector<Cell>(specs.size())});
+    field.players.back().cells[column->second].attempts.push_back(&row);
+  }
+  for (Player& player : field.players) {
+    for (Cell& cell : player.cells) settle(cell);
+  }
+  return field;
+}
+
+std::vector<Device> devices_of(const Scoreboard& board) {
+  std::set<Device> used;
+  for (const auto& [key, row] : board.entries) used.insert(key.device);
+  return {used.begin(), used.end()};
+}
+
+bool attempt_before(const std::string& a, const std::string& b) {
+  const auto is_number = [](const std::string& s) {
+    return !s.empty() &&
+           std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  if (is_number(a) && is_number(b) && a.size() != b.size()) return a.size() < b.size();
+  return a < b;
+}
+
+Estimate score_of(const BoardRow& row) {
+  constexpr double kMost = 100;
+  const double value = std::clamp(*row.score.total, 0.0, kMost);
+  const Interval i = row.score.interval;
+  // Ends that are no numbers, or on the wrong side, say nothing.
+  return {value,
+          {i.low >= 0 && i.low <= value ? i.low : value,
+           i.high >= value && i.high <= kMost ? i.high : value}};
+}
+
+bool is_correct(const BoardRow& row) { return row.score.verdict == Verdict::ok; }
+
+bool was_built(const BoardRow& row) {
+  const Verdict v = row.score.verdict;
+  return v != Verdict::no_answer && v != Verdict::build_error && v != Verdict::build_limit &&
+         v != Verdict::load_error && was_run(v);
+}
+
+}  // namespace assay::compare

@@ -1,0 +1,103 @@
+#include "report/models.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <vector>
+
+#include "report/figures.h"
+#include "report/markdown_text.h"
+
+namespace assay::report {
+namespace {
+
+// What a model's cells of the board say together.
+struct Effort {
+  std::size_t attempts = 0, unanswered = 0;
+  std::optional<std::int64_t> tokens;
+  std::optional<double> seconds, cost_usd;
+};
+
+template <class Number>
+void add_known(std::optional<Number>& sum, const std::optional<Number>& value) {
+  if (value) sum = sum.value_or(0) + *value;
+}
+
+std::map<std::string, Effort> efforts_of(const Scoreboard& board) {
+  std::map<std::string, Effort> efforts;
+  for (const auto& [key, row] : board.entries) {
+    if (is_reference(board, key.model)) continue;
+    Effort& e = efforts[key.model];
+    ++e.attempts;
+    e.unanswered += row.score.verdict == Verdict::no_answer ? 1 : 0;
+    add_known(e.tokens, row.attempt.tokens_in);
+    add_known(e.tokens, row.attempt.tokens_out);
+    add_known(e.seconds, row.attempt.seconds);
+    add_known(e.cost_usd, row.attempt.cost_usd);
+  }
+  return efforts;
+}
+
+std::string hours(double seconds) {
+  constexpr double kMinute = 60, kHour = 3600;
+  if (seconds < kMinute) return fmt::format("{:.0f} s", seconds);
+  return seconds < kHour ? fmt::format("{:.0f} min", seconds / kMinute)
+                         : fmt::format("{:.1f} h", seconds / kHour);
+}
+
+// A link holds nothing that could end it: see model_info_from().
+std::string linked(const ModelInfo& about) {
+  const std::string text = markdown_text(about.name.empty() ? about.link : about.name);
+  return about.link.empty() ? text : fmt::format("[{}]({})", text, about.link);
+}
+
+std::vector<std::string> row_of_model(const std::string& model, const ModelInfo& about,
+                                      const Effort& e) {
+  return {markdown_text(model),
+          linked(about),
+          markdown_text(about.provider),
+          markdown_text(about.parameters),
+          markdown_text(about.quantisation),
+          markdown_text(about.harness),
+          markdown_text(about.date),
+          e.unanswered == 0 ? std::to_string(e.attempts)
+                            : fmt::format("{} ({} without an answer)", e.attempts, e.unanswered),
+          e.tokens ? std::to_string(*e.tokens) : "",
+          e.seconds ? hours(*e.seconds) : "",
+          e.cost_usd ? dollars(*e.cost_usd) : ""};
+}
+
+}  // namespace
+
+std::string models_table(const Scoreboard& board, std::size_t most) {
+  const auto efforts = efforts_of(board);
+  if (efforts.empty())
+    return "No model yet: all entrants are references, written by assay's authors.\n\n";
+  std::vector<std::string> header{"Model",        "Name",    "Provider", "Parameters",
+                                  "Quantisation", "Harness", "Date",     "Answers",
+                                  "Tokens",       "Time",    "Cost"};
+  std::string alignment = "lllllllrrrr";
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [model, effort] : efforts) {
+    if (rows.size() == most) break;
+    const auto about = board.models.find(model);
+    rows.push_back(
+        row_of_model(model, about == board.models.end() ? ModelInfo{} : about->second, effort));
+  }
+  drop_empty_columns(header, alignment, rows);
+  std::string text = markdown_table(header, alignment, rows);
+  if (efforts.size() > most)
+    text += fmt::format("Only {} of {} are shown.\n\n", most, efforts.size());
+  return text;
+}
+
+std::string reference_note(const Scoreboard& board) {
+  const bool any = std::ranges::any_of(
+      board.entries, [&](const auto& entry) { return is_reference(board, entry.first.model); });
+  if (!any) return "";
+  return "Rows marked ref are references to compare with, not models: they have no rank.\n\n";
+}
+
+}  // namespace assay::report

@@ -1,0 +1,48 @@
+// A text for people in two forms: Markdown for the repository, and plain for a terminal. What is put
+// in is plain text and may hold names and details of others: each form makes it safe in its way.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace assay::report {
+
+struct Text {
+  std::string text;
+  std::string link{};  // a relative path; Markdown only
+
+  Text(std::string t) : text(std::move(t)) {}  // NOLINT(google-explicit-constructor)
+  Text(const char* t) : text(t) {}             // NOLINT(google-explicit-constructor)
+  Text(std::string t, std::string l) : text(std::move(t)), link(std::move(l)) {}
+};
+
+class Page {
+ public:
+  using Row = std::vector<Text>;
+
+  void heading(int level, const std::string& text);
+  void paragraph(const std::string& text);
+  // Some words of our own with links in them, or anything else that is Markdown already; a terminal
+  // does not show it.
+  void markdown(const std::string& text);
+  void bullet(const Text& text);
+  // `alignment` has one of 'l', 'r', 'c' per column. Without rows nothing is shown.
+  void table(const std::vector<std::string>& header, const std::string& alignment,
+             const std::vector<Row>& rows);
+
+  std::string to_markdown() const;
+  std::string to_terminal() const;
+
+ private:
+  struct Block {
+    enum class Kind { heading, paragraph, markdown, bullet, table } kind;
+    int level = 0;
+    Text text{""};
+    std::vector<std::string> header{};
+    std::string alignment{};
+    std::vector<Row> rows{};
+  };
+  std::vector<Block> blocks_;
+};
+
+}  // namespace assay::report

@@ -1,0 +1,82 @@
+#include "run/case_runner.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "assay/secret.h"
+#include "run/begin_result.h"
+#include "run/case_input.h"
+#include "run/execute.h"
+#include "util/stop.h"
+
+namespace assay::run {
+namespace {
+
+// Of an arena: so that a few sizes do for all cases.
+std::size_t rounded(std::size_t bytes) {
+  return std::bit_ceil(std::max<std::size_t>(bytes, 1u << 20));
+}
+
+}  // namespace
+
+// Arenas that are too small, and the worker that has mapped them, give way to larger ones.
+void CaseRunner::make_room(std::size_t input, std::size_t output, std::size_t device) {
+  const bool on_device = bench_.settings.device.has_value();
+  const bool fits = input_ && input_->bytes() >= input && output_bytes_ >= output &&
+                    (!on_device || (device_ && device_->bytes() >= device + kCallbackPayload));
+  if (fits) return;
+  worker_.reset();
+  const std::size_t of_input = std::max(rounded(input), input_ ? input_->bytes() : 0);
+  input_.reset();
+  input_.emplace("input", of_input, Arena::Access::worker_reads);
+  output_bytes_ = std::max(rounded(output), output_bytes_);
+  if (!on_device) return;
+  device_.reset();
+  device_.emplace("device arena", rounded(device) + kCallbackPayload, Arena::Access::worker_writes);
+  bench_.settings.device->memory_bytes =
+      rounded(device) + static_cast<std::uint64_t>(bench_.spec().limits.memory_bytes);
+}
+
+CaseRunner::Ran CaseRunner::run(const CaseSpec& spec, std::uint64_t seed) {
+  const bool on_device = bench_.settings.device.has_value();
+  const PlannedCase planned =
+      plan_case(bench_.challenge, spec, on_device ? Memory::device : Memory::host);
+  make_room(planned.layout.input_bytes, planned.layout.output_bytes, planned.layout.device_bytes);
+  if (on_device && bench_.settings.device->launch_limit < spec.instruction_limit) {
+    bench_.settings.device->launch_limit = spec.instruction_limit;
+    worker_.reset();
+  }
+  if (worker_ == nullptr) {
+    const Charge charge(bench_.account.workers);
+    ++bench_.account.workers_started;
+    worker_ = bench_.world.make_worker(bench_.settings, *input_, output_bytes_,
+                                       device_ ? &*device_ : nullptr);
+    const Outcome loaded = worker_->load();
+    if (loaded.verdict != Verdict::ok) {
+      worker_.reset();
+      return {begin_result(bench_.challenge, spec, loaded.verdict, loaded.detail)};
+    }
+  }
+  CaseInput input(bench_.challenge, planned, input_->data(), device_ ? device_->data() : nullptr);
+  {
+    const Charge charge(bench_.account.reference);
+    input.draw(seed);
+  }
+  ExecuteOptions options;
+  options.case_id = ++runs_;
+  options.poison_seed = derive(seed, "poison", runs_);
+  options.find_leaks = find_leaks_;
+  Trace trace;
+  Ran ran{execute(*worker_, input, options, bench_.account, &trace), trace.allocations};
+  check_stop();  // what ran ended with the request: the result says nothing
+  ran.result.seed = seed;
+  ++bench_.account.cases;
+  // What a handle holds that was not destroyed would be missing in the cases to come, and an error
+  // on the device stays with the process.
+  const bool spoilt = !worker_->alive() || trace.kept_blocks != 0 ||
+                      (on_device && ran.result.verdict != Verdict::ok);
+  if (spoilt) worker_.reset();
+  return ran;
+}
+
+}  // namespace assay::run

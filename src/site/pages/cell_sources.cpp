@@ -1,0 +1,132 @@
+// The sources of an answer on the page of its cell, and links to lines of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "site/highlight.h"
+#include "site/pages/cell_page.h"
+#include "site/tables.h"
+
+namespace assay::site {
+namespace {
+
+constexpr std::size_t kLongestText = 20'000;
+
+// Where a text names a line of a shown source.
+struct LineReference {
+  std::size_t begin = 0, end = 0;  // in the text
+  std::size_t file = 0, line = 0;
+};
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-' || c == '.';
+}
+
+std::size_t lines_of(std::string_view text) {
+  return 1 + static_cast<std::size_t>(std::ranges::count(text, '\n'));
+}
+
+// What is shown of a source: whole lines, as far as the sources before it leave room.
+std::string_view shown_part(const CellView& v, std::size_t file) {
+  std::size_t room = v.source_bytes;
+  for (std::size_t i = 0; i < file; ++i) room -= std::min(room, v.sources[i].contents.size());
+  const std::string_view whole = v.sources[file].contents;
+  if (whole.size() <= room) return whole;
+  const std::size_t end = whole.substr(0, room).rfind('\n');
+  return whole.substr(0, end == whole.npos ? 0 : end + 1);
+}
+
+// The next reference at or after `from`.
+std::optional<LineReference> next_reference(const CellView& v, std::string_view text,
+                                            std::size_t from) {
+  for (std::size_t colon = text.find(':', from); colon != text.npos;
+       colon = text.find(':', colon + 1)) {
+    std::size_t begin = colon;
+    while (begin > from && is_name_character(text[begin - 1])) --begin;
+    const auto file =
+        std::ranges::find(v.sources, text.substr(begin, colon - begin), &SourceFile::name);
+    if (file == v.sources.end()) continue;
+    LineReference r{begin, colon + 1, static_cast<std::size_t>(file - v.sources.begin()), 0};
+    const auto parsed = std::from_chars(text.data() + colon + 1, text.data() + text.size(), r.line);
+    if (parsed.ec != std::errc() || r.line == 0 || r.line > lines_of(shown_part(v, r.file)))
+      continue;
+    r.end = static_cast<std::size_t>(parsed.ptr - text.data());
+    return r;
+  }
+  return std::nullopt;
+}
+
+void collect(const CellView& v, std::string_view text, std::vector<std::set<std::size_t>>& lines) {
+  text = text.substr(0, kLongestText);
+  for (auto r = next_reference(v, text, 0); r; r = next_reference(v, text, r->end))
+    lines[r->file].insert(r->line);
+}
+
+std::size_t line_count(std::string_view text) {
+  return lines_of(text) - (text.empty() || text.ends_with('\n') ? 1 : 0);
+}
+
+void add_source(Html& html, const CellView& v, std::size_t number,
+                const std::set<std::size_t>& marked) {
+  const SourceFile& file = v.sources[number];
+  const std::string_view shown = shown_part(v, number);
+  std::string numbers;
+  const std::size_t lines = line_count(shown);
+  for (std::size_t i = 1; i <= lines; ++i) numbers += std::to_string(i) + "\n";
+  html.raw(number == 0 ? Literal("<details open><summary>") : Literal("<details><summary>"))
+      .text(fmt::format("{} ({} lines)", file.name, line_count(file.contents)))
+      .raw("</summary>");
+  html.raw("<div class=code tabindex=0 role=region aria-label=\"").text(file.name);
+  html.raw("\"><pre class=lines aria-hidden=true>\n").text(numbers);
+  html.raw("</pre><pre><code>")
+      .add(highlighted(shown, line_target(number, 0), {marked.begin(), marked.end()}))
+      .raw("</code></pre></div>");
+  if (shown.size() < file.contents.size()) {
+    html.raw("<p class=note>")
+        .text(fmt::format("Cut here: {} more bytes stand in the folder of submissions.",
+                          file.contents.size() - shown.size()));
+  }
+  html.raw("</details>\n");
+}
+
+}  // namespace
+
+std::string line_target(std::size_t file, std::size_t line) {
+  return fmt::format("f{}-{}", file, line == 0 ? "" : std::to_string(line));
+}
+
+Html with_source_links(const CellView& v, std::string_view text) {
+  Html html;
+  std::size_t at = 0;
+  for (auto r = next_reference(v, text.substr(0, kLongestText), 0); r;
+       r = next_reference(v, text.substr(0, kLongestText), at)) {
+    html.text(text.substr(at, r->begin - at))
+        .element("a", {{"href", fmt::format("#{}", line_target(r->file, r->line))}},
+                 text.substr(r->begin, r->end - r->begin));
+    at = r->end;
+  }
+  html.text(text.substr(at));
+  return html;
+}
+
+Html sources_section(const CellView& v) {
+  Html html;
+  html.raw("<section><h2>Sources</h2>\n");
+  if (v.sources.empty()) {
+    html.raw("<p>Not shown: ").text(v.sources_problem).raw("</p></section>\n");
+    return html;
+  }
+  std::vector<std::set<std::size_t>> marked(v.sources.size());
+  if (v.evidence) {
+    for (const CaseResult& r : v.evidence->cases) collect(v, r.detail, marked);
+    collect(v, v.evidence->build.log, marked);
+  }
+  for (std::size_t i = 0; i < v.sources.size(); ++i) add_source(html, v, i, marked[i]);
+  html.raw("</section>\n");
+  return html;
+}
+
+}  // namespace assay::site

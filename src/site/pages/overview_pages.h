@@ -1,0 +1,23 @@
+// The pages about many cells: rankings, a model, a challenge.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "site/site_view.h"
+
+namespace assay::site {
+
+// Models on one page of the rankings: it stays below 1 MB.
+inline constexpr std::size_t kModelsPerPage = 100;
+
+// The rankings, kModelsPerPage models of each device a page. Page 1 is the index.
+std::size_t ranking_pages(const SiteView&);
+std::string ranking_document(const SiteView&, std::size_t page);
+
+// Every model, by name.
+std::string models_document(const SiteView&);
+std::string model_document(const SiteView&, const std::string& model);
+std::string challenge_document(const SiteView&, const DeviceView&, std::size_t challenge);
+
+}  // namespace assay::site

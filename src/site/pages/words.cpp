@@ -1,0 +1,77 @@
+#include "site/pages/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "report/figures.h"
+
+namespace assay::site {
+
+const char* device_words(Device device) {
+  switch (device) {
+    case Device::cpu: return "C++ on the CPU";
+    case Device::sim: return "CUDA on the simulated GPU";
+  }
+  return "";
+}
+
+const char* device_note(Device device) {
+  switch (device) {
+    case Device::cpu:
+      return "Speeds are measured, between a plain and an expert implementation in the same run.";
+    case Device::sim:
+      return "The PTX that nvcc made, executed and checked by the simulator: speeds are modelled "
+             "from exact counts, never measured.";
+  }
+  return "";
+}
+
+std::string grade_class(const Score& s) {
+  return s.letter.empty() ? "grade none" : std::string("grade g") + s.letter[0];
+}
+
+std::string verdict_class(Verdict v) {
+  if (v == Verdict::ok) return "v ok";
+  return !was_run(v) || v == Verdict::unsupported || v == Verdict::harness_error ? "v none"
+                                                                                 : "v bad";
+}
+
+std::string correctness_text(const Score& s) {
+  const Dimension* d = report::dimension(s, "correctness");
+  if (d == nullptr) return "";
+  return d->points ? fmt::format("{} of {:.3g}", report::points(*d->points), d->max)
+                   : report::kNotRun;
+}
+
+int dimension_series(const std::string& name) {
+  constexpr std::array<std::string_view, 6> kNames{"correctness", "accuracy",     "performance",
+                                                   "resources",   "completeness", "tests"};
+  const auto at = std::ranges::find(kNames, name);
+  return at == kNames.end() ? 6 : static_cast<int>(at - kNames.begin());
+}
+
+ChartAxis score_axis() { return linear_axis(0, 100, 4); }
+
+double middle_of(std::span<const double> values) {
+  if (values.empty()) return 0;
+  std::vector<double> sorted(values.begin(), values.end());
+  std::ranges::sort(sorted);
+  return sorted[(sorted.size() - 1) / 2];
+}
+
+std::string shell_quoted(const std::string& argument) {
+  const auto plain = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           c == '-' || c == '.' || c == '/';
+  };
+  if (!argument.empty() && std::ranges::all_of(argument, plain)) return argument;
+  std::string out = "'";
+  for (const char c : argument) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace assay::site

@@ -1,0 +1,255 @@
+#include "site/site.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdio.h>  // renameat2
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "grade/evidence.h"
+#include "site/frame.h"
+#include "site/links.h"
+#include "site/pages/cell_page.h"
+#include "site/pages/overview_pages.h"
+#include "site/site_view.h"
+#include "spec/spec.h"
+#include "store/evidence_file.h"
+#include "store/folder_lock.h"
+#include "util/fd.h"
+#include "util/files.h"
+#include "util/jobs.h"
+
+namespace assay::site {
+namespace {
+
+namespace fs = std::filesystem;
+
+// --- the folder ------------------------------------------------------------------------------
+
+// The folder that a site grows in. Gone with this unless it was put in its place.
+class Workshop {
+ public:
+  explicit Workshop(fs::path out) : out_(std::move(out)), path_(out_.string() + ".tmp") {
+    require_site_or_nothing();
+    create_folder(path_);
+    lock_ = Fd(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!lock_) fail_with_errno("open", path_);
+    if (!store::try_lock(lock_.get(), path_, std::chrono::milliseconds(0)))
+      throw Error(fmt::format("{}: another assay board is writing this site", out_.string()));
+    // What a kill left.
+    for (const auto& entry : fs::directory_iterator(path_)) fs::remove_all(entry);
+  }
+  ~Workshop() {
+    std::error_code ec;
+    if (lock_) fs::remove_all(path_, ec);
+  }
+  Workshop(const Workshop&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+  void put_in_place() {
+    require_site_or_nothing();
+    if (!fs::exists(out_)) {
+      fs::rename(path_, out_);
+      return;
+    }
+    // The two change names in one step; the old site is then what goes.
+    if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, out_.c_str(), RENAME_EXCHANGE) == 0) return;
+    fs::remove_all(out_);
+    fs::rename(path_, out_);
+  }
+
+ private:
+  void require_site_or_nothing() const {
+    if (!fs::exists(out_)) return;
+    if (!fs::is_directory(out_)) throw Error(fmt::format("{} is no folder", out_.string()));
+    if (fs::is_empty(out_)) return;
+    std::ifstream in(out_ / kIndexPage, std::ios::binary);
+    std::string begin(80, '\0');
+    in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+    if (begin.find("<!-- Written by `assay board`. -->") != begin.npos) return;
+    throw Error(fmt::format(
+        "{} was not written by `assay board`: move it away, or name another folder with --out",
+        out_.string()));
+  }
+
+  fs::path out_, path_;
+  Fd lock_;
+};
+
+// Not flushed to disk: a site can be made again.
+void write_page(const fs::path& file, std::string_view text) {
+  const Fd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd) fail_with_errno("write", file);
+  write_all(fd.get(), text, file);
+}
+
+// --- cells -----------------------------------------------------------------------------------
+
+// The folders of a submissions folder as its listing names them: no name of a board is ever made a
+// path.
+class SubmissionFolders {
+ public:
+  explicit SubmissionFolders(const fs::path& root) {
+    if (root.empty() || !fs::is_directory(root)) return;
+    for (const auto& model : folders_in(root)) {
+      for (const auto& challenge : folders_in(model))
+        known_.emplace(std::pair(model.filename(), challenge.filename()), challenge);
+    }
+  }
+
+  // The sources of the answer, or why there are none.
+  std::pair<std::vector<SourceFile>, std::string> sources_of(const BoardRow& row) const {
+    const CellKey& key = row.key;
+    const auto at = known_.find({key.model, key.challenge});
+    if (at == known_.end()) return {{}, "the answer is not in the folder of submissions"};
+    fs::path folder = at->second;
+    if (!key.attempt.empty()) {
+      const auto attempts = folders_in(folder);
+      const auto attempt = std::ranges::find_if(
+          attempts, [&](const fs::path& f) { return f.filename() == key.attempt; });
+      if (attempt == attempts.end()) return {{}, "the attempt is not in the folder of submissions"};
+      folder = *attempt;
+    }
+    for (Submission& s : read_submissions(folder, key.model, key.challenge, key.attempt)) {
+      if (s.device() != key.device) continue;
+      if (!s.rejected.empty()) return {{}, s.rejected};
+      if (source_hash(s) != row.source_hash)
+        return {{}, "the sources have changed since this was measured"};
+      return {std::move(s.sources), ""};
+    }
+    return {{}, "the answer is not in the folder of submissions"};
+  }
+
+ private:
+  static std::vector<fs::path> folders_in(const fs::path& folder) {
+    std::vector<fs::path> all;
+    std::error_code ec;
+    for (const auto& entry : fs::directory_iterator(folder, ec)) {
+      if (entry.is_directory(ec)) all.push_back(entry.path());
+    }
+    return all;
+  }
+
+  std::map<std::pair<std::string, std::string>, fs::path> known_;
+};
+
+void add_evidence(CellView& view, const fs::path& results) {
+  const EvidenceRef& ref = view.row->evidence;
+  try {
+    store::FoundEvidence found = store::find_evidence(results, ref);
+    if (!found.problem.empty()) {
+      view.evidence_problem = found.problem;
+      return;
+    }
+    Evidence evidence = parse_evidence(found.text, (results / ref.path).string());
+    if (evidence.entry.cell.key != view.row->key) {
+      view.evidence_problem = fmt::format("{} is of another cell", (results / ref.path).string());
+      return;
+    }
+    view.evidence = std::move(evidence.entry.cell);
+  } catch (const Error& e) {
+    view.evidence_problem = e.what();
+  }
+}
+
+using Group = std::pair<std::string, std::string>;  // model and challenge
+
+}  // namespace
+
+SiteReport write_site(const SiteInputs& in, const fs::path& out) {
+  std::map<std::pair<std::string, Device>, ChallengeSpec> specs;
+  for (const ChallengeSpec& spec : *in.specs) {
+    for (const Device device : kDevices) specs[{spec.name, device}] = spec_for(device, spec);
+  }
+  SiteReport report;
+  std::vector<const BoardRow*> rows;
+  std::map<Group, std::vector<const BoardRow*>> groups;
+  for (const auto& [key, row] : in.board->entries) {
+    if (!specs.contains({key.challenge, key.device})) {
+      ++report.unknown;
+      continue;
+    }
+    rows.push_back(&row);
+    groups[{key.model, key.challenge}].push_back(&row);
+  }
+  for (auto& [group, attempts] : groups) {
+    std::ranges::stable_sort(attempts, [](const BoardRow* a, const BoardRow* b) {
+      if (a->key.device != b->key.device) return a->key.device < b->key.device;
+      return compare::attempt_before(a->key.attempt, b->key.attempt);
+    });
+  }
+
+  const fs::path whole = fs::absolute(out).lexically_normal();
+  Workshop workshop(whole.has_filename() ? whole : whole.parent_path());
+  const auto write = [&](const std::string& page, const std::string& text) {
+    write_page(workshop.path() / page, text);
+    ++report.pages;
+    report.bytes += text.size();
+  };
+  std::set<fs::path> folders{"models", "challenges"};
+  for (const BoardRow* row : rows) folders.insert(fs::path(cell_page(row->key)).parent_path());
+  for (const fs::path& folder : folders) fs::create_directories(workshop.path() / folder);
+
+  const SubmissionFolders submissions(in.submissions);
+  SiteView view = make_site_view(*in.board, *in.specs);
+  std::mutex mutex;
+  std::size_t done = 0;
+  for_each_job(rows.size(), in.jobs, [&](std::size_t i) {
+    check_stop();
+    const CellKey& key = rows[i]->key;
+    CellView v;
+    v.row = rows[i];
+    v.spec = &specs.at({key.challenge, key.device});
+    v.others = groups.at({key.model, key.challenge});
+    v.least = &in.least;
+    v.brief = rows.size() > kMostDetailedCells;
+    if (const auto about = in.board->models.find(key.model); about != in.board->models.end())
+      v.about = &about->second;
+    v.source_bytes =
+        std::clamp(kSourceBytes / rows.size(), kLeastSourceBytesOfCell, kMostSourceBytesOfCell);
+    add_evidence(v, in.results);
+    std::tie(v.sources, v.sources_problem) = submissions.sources_of(*v.row);
+    const std::string text = cell_document(v);
+    CellFacts facts = facts_of(v);
+    write_page(workshop.path() / cell_page(key), text);
+    const std::lock_guard lock(mutex);
+    ++report.pages;
+    report.bytes += text.size();
+    if (!facts.with_evidence) ++report.without_evidence;
+    if (!facts.with_sources) ++report.without_sources;
+    view.facts.emplace(key, std::move(facts));
+    in.progress(++done, rows.size());
+  });
+  report.cells = rows.size();
+
+  for (std::size_t page = 1; page <= ranking_pages(view); ++page) {
+    check_stop();
+    write(ranking_page(page), ranking_document(view, page));
+  }
+  write(kModelsPage, models_document(view));
+  std::set<std::string> models;
+  for (const BoardRow* row : rows) models.insert(row->key.model);
+  for (const std::string& model : models) {
+    check_stop();
+    write(model_page(model), model_document(view, model));
+  }
+  for (const DeviceView& d : view.devices) {
+    for (std::size_t i = 0; i < d.shown().field.challenges.size(); ++i) {
+      check_stop();
+      write(challenge_page(d.shown().field.challenges[i]->name, d.device),
+            challenge_document(view, d, i));
+    }
+  }
+  write_page(workshop.path() / kStyleFile, style_sheet());
+  report.bytes += style_sheet().size();
+  workshop.put_in_place();
+  return report;
+}
+
+}  // namespace assay::site

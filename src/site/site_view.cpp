@@ -1,0 +1,39 @@
+#include "site/site_view.h"
+
+#include <algorithm>
+
+#include "util/files.h"
+
+namespace assay::site {
+
+std::size_t DeviceView::place(std::size_t figure, const std::string& model) const {
+  const auto& models = by[figure].models;
+  const auto at = std::ranges::find(models, model, &report::Standing::model);
+  if (at == models.end()) throw Error("no answer of that model on this device");
+  return static_cast<std::size_t>(at - models.begin());
+}
+
+const ModelInfo& SiteView::about(const std::string& model) const {
+  static const ModelInfo kNothing;
+  const auto at = board->models.find(model);
+  return at == board->models.end() ? kNothing : at->second;
+}
+
+const CellFacts& SiteView::facts_of(const BoardRow& row) const {
+  static const CellFacts kNone;
+  const auto at = facts.find(row.key);
+  return at == facts.end() ? kNone : at->second;
+}
+
+SiteView make_site_view(const Scoreboard& board, const std::vector<ChallengeSpec>& specs) {
+  SiteView view{&board, {}, {}};
+  for (const Device device : compare::devices_of(board)) {
+    DeviceView d{device, {}};
+    for (const compare::By by : kFigures)
+      d.by.push_back(report::make_standings(board, specs, device, by));
+    if (!d.shown().models.empty()) view.devices.push_back(std::move(d));
+  }
+  return view;
+}
+
+}  // namespace assay::site

@@ -1,0 +1,44 @@
+// The board as the pages that are about several cells show it.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "assay/results.h"
+#include "compare/field.h"
+#include "report/standings.h"
+#include "site/cell_view.h"
+
+namespace assay::site {
+
+// The figures of attempts that a reader may choose between; the first is shown where nobody does.
+inline constexpr std::array kFigures{compare::By::mean, compare::By::best, compare::By::first};
+
+struct DeviceView {
+  Device device = Device::cpu;
+  std::vector<report::Standings> by;  // one for each of kFigures
+
+  const report::Standings& shown() const { return by.front(); }
+  // The same model in another figure's standings.
+  const report::Standing& standing(std::size_t figure, const std::string& model) const {
+    return by[figure].models[place(figure, model)];
+  }
+  // From 0. Throws Error for a model that has no answer on the device.
+  std::size_t place(std::size_t figure, const std::string& model) const;
+};
+
+struct SiteView {
+  const Scoreboard* board = nullptr;
+  std::vector<DeviceView> devices;
+  std::map<CellKey, CellFacts> facts;
+
+  const ModelInfo& about(const std::string& model) const;  // empty where nothing is said
+  const CellFacts& facts_of(const BoardRow&) const;        // empty ones where there are none
+};
+
+// Board and specs must outlive it; facts are added by whoever has read the evidence.
+SiteView make_site_view(const Scoreboard&, const std::vector<ChallengeSpec>&);
+
+}  // namespace assay::site

@@ -1,0 +1,17 @@
+// The public cases of a challenge, in words: the same section in every prompt.
+#pragma once
+
+#include <string>
+
+#include "assay/case.h"
+#include "assay/challenge.h"
+#include "spec/public_cases.h"
+#include "submission/submission.h"
+
+namespace assay::task {
+
+// Markdown: the section "Public cases". `spec` is public_spec() as it is put to the device of the
+// language.
+std::string public_text(const ChallengeSpec& spec, const Challenge&, const PublicCases&, Language);
+
+}  // namespace assay::task

@@ -1,0 +1,126 @@
+#include "task/task.h"
+
+#include <fmt/format.h>
+
+#include "build/builder.h"
+#include "spec/spec.h"
+#include "task/flatten.h"
+#include "task/grading_text.h"
+#include "task/public_text.h"
+#include "task/skeleton.h"
+#include "util/files.h"
+
+namespace assay::task {
+namespace fs = std::filesystem;
+namespace {
+
+std::string ending_in_newline(std::string text) {
+  if (!text.empty() && text.back() != '\n') text += '\n';
+  return text;
+}
+
+constexpr char kInterfaceHeading[] =
+    "\n## abi.h\n\nThe whole interface. It needs no other file.\n\n";
+constexpr char kBuildHeading[] =
+    "\n## Build\n\nThis compiles an answer as it will be compiled, in a folder with `abi.h`:\n\n";
+
+std::string block(const char* language, const std::string& text) {
+  return fmt::format("```{}\n{}```\n", language, ending_in_newline(text));
+}
+
+std::string shared_text(const Source& source, const char* name) {
+  return ending_in_newline(read_file(source.root / "challenges" / "shared" / name));
+}
+
+Device device_of(Language language) {
+  return language == Language::cpp ? Device::cpu : Device::sim;
+}
+
+// `languages` are those whose rules and commands it tells; the grading is that of the first.
+std::string prompt_with(const Source& source, const std::string& interface,
+                        const std::vector<Language>& languages) {
+  std::string text = ending_in_newline(read_file(fs::path(source.spec.directory) / "prompt.md"));
+  text += "\n" + shared_text(source, "prompt_rules.md");
+  std::string commands;
+  for (const Language language : languages) {
+    if (language == Language::cuda) text += "\n" + shared_text(source, "prompt_cuda.md");
+    commands += public_command(language) + "\n";
+  }
+  const Language graded = languages.front();
+  text += "\n" + grading_text(spec_for(device_of(graded), source.spec), source.challenge, graded);
+  if (graded == Language::cpp) text += "\n" + shared_text(source, "prompt_tests.md");
+  text +=
+      "\n" + public_text(spec_for(device_of(graded), public_spec(source.spec, source.published)),
+                         source.challenge, source.published, graded);
+  return text + kInterfaceHeading + block("c", interface) + kBuildHeading + block("sh", commands);
+}
+
+std::string interface_of(const Source& source) {
+  return flattened(fs::path(source.spec.directory) / "abi.h", source.root / "include");
+}
+
+constexpr char kScripts[] =
+    "\n`./build.sh` does that. `./check.sh` runs `assay check` on this folder, with whatever "
+    "options "
+    "it is given.\n";
+
+// Where assay is not at hand it says so, and what is left.
+std::string check_script(const std::string& challenge, const CheckProgram& assay) {
+  return fmt::format(
+      "#!/bin/sh\n"
+      "# Compiles the answer and runs it, isolated, on the public cases that PROMPT.md lists. "
+      "Options\n"
+      "# go to `assay check`: --json, --device sim. The variable ASSAY names another assay.\n"
+      "cd \"$(dirname \"$0\")\" || exit 2\n"
+      "if [ -n \"${{ASSAY:-}}\" ]; then\n"
+      "  exec \"$ASSAY\" check . --challenge {0} \"$@\"\n"
+      "elif [ -x {1} ]; then\n"
+      "  exec {1}{2} check . --challenge {0} \"$@\"\n"
+      "fi\n"
+      "echo 'check.sh: assay is no longer where it was: set ASSAY to the program. Without it,' "
+      ">&2\n"
+      "echo './build.sh compiles the answer, and PROMPT.md lists the public cases.' >&2\n"
+      "exit 2\n",
+      challenge, assay.program, assay.options);
+}
+
+void write_script(const fs::path& file, const std::string& text) {
+  write_file_atomically(file, text);
+  fs::permissions(file, fs::perms(0755));
+}
+
+void require_nothing_there(const fs::path& folder) {
+  std::error_code ec;
+  if (!fs::exists(fs::symlink_status(folder, ec))) return;
+  if (fs::is_directory(folder) && fs::is_empty(folder)) return;
+  throw Error(fmt::format("{} is there already: name another model, or another folder with --into",
+                          folder.string()));
+}
+
+}  // namespace
+
+std::string prompt_of(const Source& source, Language language) {
+  return prompt_with(source, interface_of(source), {language});
+}
+
+void deploy(const Source& source, const std::vector<Language>& languages, const fs::path& folder,
+            const CheckProgram& assay) {
+  require_nothing_there(folder);
+  const std::string interface = interface_of(source);
+  const std::string prompt = prompt_with(source, interface, languages) + kScripts;
+  std::error_code ec;
+  fs::create_directories(folder, ec);
+  if (ec) throw Error(fmt::format("cannot make {}: {}", folder.string(), ec.message()));
+  write_file_atomically(folder / "PROMPT.md", prompt);
+  write_file_atomically(folder / "abi.h", interface);
+  std::string script = "#!/bin/sh\n# Compiles the answer as it will be compiled.\nset -e\n";
+  for (const Language language : languages) {
+    write_file_atomically(folder / main_file(language),
+                          skeleton(interface, source.spec.required_symbols, language));
+    script += public_command(language) + "\n";
+  }
+  write_script(folder / "build.sh", script);
+  write_script(folder / "check.sh", check_script(source.spec.name, assay));
+}
+
+}  // namespace assay::task

@@ -1,0 +1,215 @@
+#include "check/stages.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "check_fixture.h"
+#include "results/lookup.h"
+
+namespace assay::check {
+namespace {
+
+using run::testing::case_spec;
+using run::testing::wrong;
+using Status = StageRecord::Status;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::vector<Stage> kAll(kStages.begin(), kStages.end());
+
+CaseResult result_of(const std::string& name, CaseGroup group, Verdict verdict) {
+  CaseResult r;
+  r.name = name;
+  r.group = group;
+  r.verdict = verdict;
+  return r;
+}
+
+// Writes down what it was asked to do.
+struct ScriptedSteps final : StageSteps {
+  CellResult build() override {
+    log.emplace_back("build");
+    CellResult cell;
+    cell.key.device = device;
+    cell.build.verdict = build_verdict;
+    return cell;
+  }
+  void correct(CellResult& cell, bool all) override {
+    log.emplace_back(all ? "correct all" : "correct");
+    cell.cases.push_back(result_of("plain", CaseGroup::core, core));
+    cell.cases.push_back(result_of("more", CaseGroup::completeness, Verdict::wrong_answer));
+  }
+  void own_tests(CellResult&) override { log.emplace_back("tests"); }
+  void time(CellResult& cell) override {
+    log.emplace_back("time");
+    cell.cases.push_back(result_of("speed", CaseGroup::timed, timed));
+  }
+
+  Device device = Device::cpu;
+  Verdict build_verdict = Verdict::ok, core = Verdict::ok, timed = Verdict::ok;
+  std::vector<std::string> log;
+};
+
+class StagesTest : public ::testing::Test {
+ protected:
+  StagedGrade graded(const std::vector<Stage>& stages, bool stop) {
+    return grade_in_stages(steps_, spec_, stages, stop, kDefaultGpu, [&](Stage stage) {
+      told_.emplace_back(to_string(stage));
+      return nullptr;
+    });
+  }
+  static std::vector<Status> statuses(const StagedGrade& grade) {
+    std::vector<Status> all;
+    for (const StageRecord& record : grade.stages) all.push_back(record.status);
+    return all;
+  }
+
+  ScriptedSteps steps_;
+  ChallengeSpec spec_ =
+      run::testing::spec_with({case_spec("plain"), case_spec("speed", CaseGroup::timed)});
+  std::vector<std::string> told_;
+};
+
+TEST_F(StagesTest, NamesGoBothWays) {
+  for (const Stage stage : kStages) EXPECT_EQ(stage_from(to_string(stage)), stage);
+  EXPECT_FALSE(stage_from("all"));
+}
+
+TEST_F(StagesTest, RunInTheirOrderWhateverTheOrderAsked) {
+  const StagedGrade grade = graded({Stage::time, Stage::tests, Stage::correct}, true);
+  EXPECT_THAT(steps_.log, ElementsAre("build", "correct", "tests", "time"));
+  EXPECT_THAT(told_, ElementsAre("build", "correct", "tests", "time"));
+  EXPECT_THAT(statuses(grade), ElementsAre(Status::passed, Status::passed, Status::not_run,
+                                           Status::passed, Status::passed));
+  EXPECT_EQ(grade.stages[2].why, "not asked for");
+}
+
+TEST_F(StagesTest, TheFirstThatFailsIsTheLast) {
+  steps_.core = Verdict::wrong_answer;
+  const StagedGrade grade = graded(kAll, true);
+  EXPECT_THAT(steps_.log, ElementsAre("build", "correct"));
+  EXPECT_EQ(grade.stages[1].status, Status::failed);
+  EXPECT_EQ(grade.stages[1].why, "plain (WA)");
+  EXPECT_EQ(grade.stages[4].why, "correct failed");
+  EXPECT_FALSE(grade.score.total);
+}
+
+TEST_F(StagesTest, AWholeGradeGoesOnAsARunDoes) {
+  steps_.core = Verdict::wrong_answer;
+  const StagedGrade grade = graded(kAll, false);
+  EXPECT_THAT(steps_.log, ElementsAre("build", "correct all", "tests", "time"));
+  EXPECT_EQ(grade.stages[1].status, Status::failed);
+  EXPECT_EQ(grade.stages[4].status, Status::passed);
+}
+
+TEST_F(StagesTest, NothingFollowsABuildThatFails) {
+  steps_.build_verdict = Verdict::build_error;
+  for (const bool stop : {false, true}) {
+    steps_.log.clear();
+    const StagedGrade grade = graded(kAll, stop);
+    EXPECT_THAT(steps_.log, ElementsAre("build"));
+    EXPECT_EQ(grade.stages[0].why, "does not compile");
+    EXPECT_EQ(grade.score.total, 0);
+    EXPECT_EQ(grade.score.verdict, Verdict::build_error);
+  }
+}
+
+TEST_F(StagesTest, TheBuildIsRunUnasked) {
+  graded({Stage::time}, true);
+  EXPECT_THAT(steps_.log, ElementsAre("build", "time"));
+}
+
+TEST_F(StagesTest, FindingsAreAStageOfTheirOwnOnTheSimulator) {
+  steps_.core = Verdict::device_error;
+  EXPECT_EQ(graded(kAll, true).stages[2].why, "only the simulated GPU has findings");
+  steps_.device = Device::sim;
+  const StagedGrade grade = graded(kAll, true);
+  EXPECT_EQ(grade.stages[1].status, Status::passed);
+  EXPECT_EQ(grade.stages[2].status, Status::failed);
+  EXPECT_EQ(grade.stages[2].why, "plain (DE)");
+  EXPECT_EQ(grade.stages[3].status, Status::not_run);
+}
+
+TEST_F(StagesTest, FindingsBringTheirCasesWithThem) {
+  steps_.device = Device::sim;
+  steps_.core = Verdict::device_error;
+  EXPECT_EQ(graded({Stage::findings}, true).stages[2].status, Status::failed);
+  EXPECT_THAT(steps_.log, ElementsAre("build", "correct"));
+}
+
+TEST_F(StagesTest, ATimedCaseCanFail) {
+  steps_.timed = Verdict::time_limit;
+  EXPECT_EQ(graded(kAll, true).stages[4].why, "speed (TLE)");
+}
+
+// --- with a CellRunner ---------------------------------------------------------------------------
+
+class RunnerStagesTest : public ::testing::Test {
+ protected:
+  StagedGrade graded(const std::vector<Stage>& stages, bool stop,
+                     Language language = Language::cpp) {
+    run::CellRunner runner = fixture_.runner({});
+    const Submission answer = CheckFixture::answer(language);
+    RunnerStages steps(runner, fixture_.spec_, answer, {}, 1);
+    return grade_in_stages(steps, fixture_.spec_, stages, stop, kDefaultGpu,
+                           [](Stage) { return nullptr; });
+  }
+  static std::vector<std::string> names(const CellResult& cell) {
+    std::vector<std::string> all;
+    for (const CaseResult& r : cell.cases) all.push_back(r.name);
+    return all;
+  }
+
+  CheckFixture fixture_{
+      run::testing::spec_with({case_spec("plain"), case_spec("speed", CaseGroup::timed)})};
+};
+
+TEST_F(RunnerStagesTest, AWholeGradeIsTheCellOfARun) {
+  const StagedGrade grade = graded(kAll, false);
+  run::CellRunner runner = fixture_.runner({});
+  CellResult cell = runner.check(fixture_.spec_, CheckFixture::answer());
+  runner.run_own_tests(fixture_.spec_, CheckFixture::answer(), cell, 1);
+  runner.time_together(fixture_.spec_, std::span(&cell, 1));
+  runner.run_exclusive(fixture_.spec_, cell);
+  ASSERT_EQ(names(grade.cell), names(cell));
+  for (std::size_t i = 0; i < cell.cases.size(); ++i) {
+    EXPECT_EQ(grade.cell.cases[i].seed, cell.cases[i].seed);
+    EXPECT_EQ(grade.cell.cases[i].verdict, cell.cases[i].verdict);
+    EXPECT_EQ(grade.cell.cases[i].error, cell.cases[i].error);
+  }
+  EXPECT_EQ(grade.cell.key, cell.key);
+  EXPECT_EQ(grade.cell.tests_note, cell.tests_note);
+  EXPECT_EQ(grade.cell.build.source_hash, cell.build.source_hash);
+  EXPECT_EQ(grade.cell.seed, cell.seed);
+}
+
+TEST_F(RunnerStagesTest, ItCanBeTimedUnchecked) {
+  const StagedGrade grade = graded({Stage::time}, true);
+  EXPECT_THAT(names(grade.cell), ElementsAre("speed"));
+  EXPECT_EQ(grade.cell.cases[0].verdict, Verdict::ok);
+}
+
+TEST_F(RunnerStagesTest, WithoutTestsOfItsOwnTheirStageIsNotMissed) {
+  const StagedGrade grade = graded({Stage::correct, Stage::time}, true);
+  ASSERT_TRUE(grade.cell.tests_note);
+  EXPECT_EQ(grade.cell.tests_note->kind, Note::Kind::no_tests);
+}
+
+TEST_F(RunnerStagesTest, TimedCasesOfTheSimulatorWaitForTheirStage) {
+  fixture_.spec_.cases[1].on_simulator = true;
+  const StagedGrade checked = graded({Stage::correct}, true, Language::cuda);
+  EXPECT_THAT(names(checked.cell), ElementsAre("plain"));
+  EXPECT_EQ(checked.cell.key.device, Device::sim);
+  EXPECT_THAT(names(graded(kAll, true, Language::cuda).cell), ElementsAre("plain", "speed"));
+  EXPECT_EQ(fixture_.world_.count("run answer speed"), 1);
+  EXPECT_THAT(names(graded(kAll, false, Language::cuda).cell), ElementsAre("plain", "speed"));
+  EXPECT_EQ(fixture_.world_.count("run answer speed"), 2);
+}
+
+TEST_F(RunnerStagesTest, AWrongAnswerIsNotTimed) {
+  fixture_.fails("plain", wrong());
+  EXPECT_THAT(names(graded(kAll, true).cell), ElementsAre("plain"));
+}
+
+}  // namespace
+}  // namespace assay::check

@@ -1,0 +1,100 @@
+#include "worker/scratch.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace assay::worker {
+namespace {
+
+constexpr std::size_t kCapacity = 1 << 20;
+
+class ScratchTest : public ::testing::Test {
+ protected:
+  ScratchTest() { scratch_.guard(true); }
+  std::byte* block(std::size_t bytes, std::size_t align = 64) {
+    return static_cast<std::byte*>(scratch_.allocate(bytes, align));
+  }
+
+  Scratch scratch_{kCapacity};
+};
+
+TEST_F(ScratchTest, BlocksAreAlignedApartAndWritable) {
+  std::byte* a = block(100);
+  std::byte* b = block(5000, 4096);
+  std::byte* c = block(0);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(a) % 64, 0u);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(b) % 4096, 0u);
+  EXPECT_GE(b - a, static_cast<std::ptrdiff_t>(100 + 2 * kRedZone));
+  EXPECT_NE(c, nullptr);
+  std::memset(a, 0, 100);
+  std::memset(b, 0, 5000);
+  EXPECT_FALSE(scratch_.take_overrun());
+  EXPECT_EQ(scratch_.live(), 5100u);
+}
+
+TEST_F(ScratchTest, AWriteBesideALiveBlockIsFoundAndToldOnce) {
+  std::byte* a = block(100);
+  a[100] = std::byte{0x77};
+  auto overrun = scratch_.take_overrun();
+  ASSERT_TRUE(overrun);
+  EXPECT_EQ(overrun->bytes, 100u);
+  EXPECT_TRUE(overrun->beyond_end);
+  EXPECT_FALSE(scratch_.take_overrun());
+  a[-1] = std::byte{0x77};
+  overrun = scratch_.take_overrun();
+  ASSERT_TRUE(overrun);
+  EXPECT_FALSE(overrun->beyond_end);
+}
+
+TEST_F(ScratchTest, AWriteIsFoundWhenItsBlockIsReleased) {
+  std::byte* a = block(48);
+  std::byte* other = block(64);
+  std::memset(a, 0, 48 + kRedZone);
+  scratch_.release(a);
+  scratch_.poison();  // what is free is filled anew, and hides nothing
+  const auto overrun = scratch_.take_overrun();
+  ASSERT_TRUE(overrun);
+  EXPECT_EQ(overrun->bytes, 48u);
+  scratch_.release(other);
+  EXPECT_FALSE(scratch_.take_overrun());
+}
+
+TEST_F(ScratchTest, AnyFillOfOneByteShows) {
+  for (int value = 0; value < 256; ++value) {
+    std::byte* a = block(64);
+    std::memset(a, value, 64 + 16);
+    EXPECT_TRUE(scratch_.take_overrun()) << value;
+    scratch_.release(a);
+  }
+}
+
+TEST_F(ScratchTest, PoisonLeavesRedZonesAlone) {
+  std::byte* a = block(64);
+  scratch_.release(block(64));
+  scratch_.poison();
+  EXPECT_FALSE(scratch_.take_overrun());
+  scratch_.release(a);
+  EXPECT_FALSE(scratch_.take_overrun());
+}
+
+TEST_F(ScratchTest, UnguardedBlocksHaveNone) {
+  scratch_.guard(false);
+  std::byte* a = block(64);
+  std::byte* b = block(64);
+  EXPECT_EQ(b - a, 64);
+  a[64] = std::byte{1};
+  scratch_.guard(true);
+  scratch_.release(block(64));
+  EXPECT_FALSE(scratch_.take_overrun());
+}
+
+TEST_F(ScratchTest, WhatDoesNotFitIsRefused) {
+  EXPECT_EQ(block(kCapacity), nullptr);
+  EXPECT_NE(block(kCapacity - 2 * kRedZone), nullptr);
+  EXPECT_EQ(block(1), nullptr);
+}
+
+}  // namespace
+}  // namespace assay::worker
