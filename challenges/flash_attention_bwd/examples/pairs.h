@@ -144,10 +144,8 @@ class Backward {
 template <class Bug>
 int backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q, const void* k,
              const void* v, const void* o, const float* lse, void* dq, void* dk, void* dv) {
-  const bool missing =
-      p != nullptr && p->B * p->Hq * p->Nq * p->D != 0 && (dout == nullptr || lse == nullptr);
-  const bool plain = p != nullptr && p->dtype == ASSAY_F32 && p->window <= 0 && p->B >= 0 &&
-                     p->Nq >= 0 && p->Nk >= 0 && p->Hkv > 0 && p->Hq % p->Hkv == 0 && !missing;
+  const bool plain = valid(p, Arrays{dout, q, k, v, o, lse, nullptr, dq, dk, dv}) &&
+                     p->dtype == ASSAY_F32 && p->window <= 0 && p->Hkv > 0;
   if (!plain) return naive_fa_backward(ctx, p, dout, q, k, v, o, lse, dq, dk, dv);
   Backward<Bug>(*p, static_cast<const float*>(dout), static_cast<const float*>(q),
                 static_cast<const float*>(k), static_cast<const float*>(v),
