@@ -149,6 +149,7 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
   program.mounts.push_back(library);
   program.exec_fd = image_of(settings_, device != nullptr);
   program.argv = {"worker", sandbox::visible(settings_.tier, library)};
+  if (settings_.tier == sandbox::Tier::none) program.argv.emplace_back("--unsealed");
   // In descriptor order 0..6; see wire.h. Who prints too much shall wait until that is found out,
   // instead of losing the rest.
   program.fds = {null.get(),  text_.theirs(), text_.theirs(), control_.fd(),
@@ -368,6 +369,9 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackSer
       case sandbox::Process::Stop::refused: return would_not_stop();
     }
     const auto t2 = Clock::now();
+    if (process_.first_thread_ended()) {
+      return ended(Verdict::runtime_error, "its first thread, which makes the calls, ended");
+    }
     // A reply may be forged; what happens until the stop is then still running. A long stop is
     // charged, so nothing is gained by it.
     const double called =

@@ -48,7 +48,7 @@ std::vector<Attempt> attempts(Tier tier, const Surroundings& around) {
   for (const char* name :
        {"none", "environment", "inherited_fd", "be_root", "fork", "socket", "signal_others",
         "affinity", "continue_itself", "continue_by_a_long_number", "stop_itself", "wait_on_shared",
-        "huge_pages"}) {
+        "huge_pages", "shared_memory", "more_filters", "thread_as_by_vfork"}) {
     result.push_back({name, name, ""});
   }
   const std::string harness = std::to_string(::getpid()), proc = "/proc/" + harness;

@@ -23,6 +23,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "sandbox/landlock.h"
 #include "sandbox/seccomp_policy.h"
@@ -603,6 +604,15 @@ std::optional<Exit> Process::wait(std::chrono::nanoseconds timeout) {
 void Process::take_exit() {
   Exit exit;
   if (::wait4(pid_, &exit.status, WNOHANG, &exit.usage) == pid_) exit_ = exit;
+}
+
+// "42 (name) Z ...": the name may hold anything, parentheses too.
+bool Process::first_thread_ended() const {
+  if (pid_ < 0 || exit_) return false;
+  std::ifstream in(fmt::format("/proc/{}/stat", pid_));
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::size_t name = text.rfind(") ");
+  return name != std::string::npos && name + 2 < text.size() && text[name + 2] == 'Z';
 }
 
 double Process::cpu_seconds() const {

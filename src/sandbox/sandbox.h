@@ -111,6 +111,10 @@ class Process {
   // Kills whatever is left and reaps it. False if it did not end in time: then it is left behind.
   bool kill();
 
+  // Whether its first thread has ended while others live: then the kernel tells nothing of its
+  // memory any more.
+  bool first_thread_ended() const;
+
   // Processor time of all its threads so far, by the kernel's account. Not after its end.
   double cpu_seconds() const;
 

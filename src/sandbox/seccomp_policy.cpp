@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/mman.h>
@@ -36,10 +37,11 @@ void add_all(const Context& filter, std::uint32_t action,
   for (const char* name : names) add(filter, action, name);
 }
 
-constexpr std::uint64_t kThreadFlags = CLONE_VM | CLONE_THREAD;
-constexpr std::uint64_t kNamespaceFlags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
-                                          CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
-                                          CLONE_NEWNET;
+// What pthread_create asks for, in glibc and in musl, whose last flag Linux ignores.
+constexpr std::uint64_t kThreadFlags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND |
+                                       CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS |
+                                       CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
+constexpr std::uint64_t kThreadFlagsOfMusl = kThreadFlags | CLONE_DETACHED;
 
 // An int of the kernel's: of the register it reads the lower half, whatever stands in the upper
 // one.
@@ -103,12 +105,19 @@ Context worker_filter(Tier tier) {
            "readlinkat", "getcwd", "getdents64", "uname", "sysinfo", "getrusage", "times", "poll",
            "ppoll", "select", "pselect6", "pause"});
   // clang-format on
-  // Threads, but no processes and no namespaces.
-  add(filter, SCMP_ACT_ALLOW, "clone",
-      {SCMP_A0(SCMP_CMP_MASKED_EQ, kThreadFlags | kNamespaceFlags, kThreadFlags)});
+  // Threads as pthread_create makes them, and nothing else: no processes, no namespaces, and no
+  // thread whose start lets its parent wait in the kernel, as vfork's does, where no signal stops
+  // it.
+  for (const std::uint64_t flags : {kThreadFlags, kThreadFlagsOfMusl}) {
+    add(filter, SCMP_ACT_ALLOW, "clone", {SCMP_A0(SCMP_CMP_EQ, flags)});
+  }
   add(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3");  // glibc falls back to clone
   add_signals(filter, tier);
   add_memory(filter);
+  // The worker's own filter, which it puts on before it loads a submission (worker/seal.h) and
+  // which then refuses this.
+  add(filter, SCMP_ACT_ALLOW, "seccomp",
+      {SCMP_A0(SCMP_CMP_EQ, SECCOMP_SET_MODE_FILTER), SCMP_A1(SCMP_CMP_EQ, 0)});
   add(filter, SCMP_ACT_ALLOW, "prlimit64", {SCMP_A2(SCMP_CMP_EQ, 0)});
   add(filter, SCMP_ACT_ERRNO(EPERM), "prlimit64", {SCMP_A2(SCMP_CMP_NE, 0)});
   add(filter, SCMP_ACT_ALLOW, "getrlimit");

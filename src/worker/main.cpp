@@ -3,7 +3,8 @@
 // Everything here shares an address space with hostile code, so nothing that it reports is believed
 // without a check; it holds no reference, no seed and no clock.
 //
-// argv: worker LIBRARY. Descriptors and messages: wire/worker.h.
+// argv: worker LIBRARY [--unsealed]. The flag is for machines on which nothing is isolated.
+// Descriptors and messages: wire/worker.h.
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/mman.h>
@@ -22,6 +23,7 @@
 #include "worker/device.h"
 #include "worker/probe.h"
 #include "worker/scratch.h"
+#include "worker/seal.h"
 
 namespace assay::worker {
 namespace {
@@ -262,9 +264,13 @@ class Worker final : public Call {
 
 int main(int argc, char** argv) {
   if (argc == 4 && std::strcmp(argv[1], "--probe") == 0) {
+    if (!assay::worker::seal()) return 65;
     return assay::worker::probe(argv[2], argv[3]);
   }
-  if (argc != 2) return 64;
+  const bool sealed = argc == 2;
+  if (!sealed && (argc != 3 || std::strcmp(argv[2], "--unsealed") != 0)) return 64;
   // On the heap: a submission that overruns its stack must not meet this object first.
-  (new assay::worker::Worker(argv[1]))->serve();
+  auto* const worker = new assay::worker::Worker(argv[1]);
+  if (sealed && !assay::worker::seal()) std::_Exit(74);
+  worker->serve();
 }

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -70,6 +71,24 @@ constexpr Action kActions[] = {
        return ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0) != MAP_FAILED ||
               errno != EPERM;
+     }},
+    {"shared_memory",
+     [](const char*) {
+       constexpr std::size_t kBytes = 4096;
+       return ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) !=
+              MAP_FAILED;
+     }},
+    {"more_filters",
+     [](const char*) {
+       return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, nullptr) == 0 || errno != EPERM;
+     }},
+    // A thread whose start its parent awaits in the kernel, heeding no signal. If it is let, it has
+    // no stack, and the process ends by that.
+    {"thread_as_by_vfork",
+     [](const char*) {
+       constexpr long kFlags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+                               CLONE_SYSVSEM | CLONE_VFORK;
+       return ::syscall(SYS_clone, kFlags, 16, nullptr, nullptr, 0) >= 0;
      }},
     // Any executable; if it is let, this process becomes it.
     {"execute",

@@ -212,6 +212,12 @@ TEST_F(WorkerProcessTest, SignalsThatContinueDoNotKeepItFromStopping) {
   EXPECT_EQ(run(Behaviour::storms).verdict, Verdict::ok);
 }
 
+TEST_F(WorkerProcessTest, AnotherThreadMayNotAnswerForTheFirst) {
+  const Outcome outcome = run(Behaviour::first_thread_leaves);
+  EXPECT_EQ(outcome.verdict, Verdict::runtime_error);
+  EXPECT_THAT(outcome.detail, HasSubstr("first thread"));
+}
+
 // Where no filter refuses the signals it may be continued for ever. That is not waited for.
 TEST_F(WorkerProcessTest, WhatWouldNotStopIsEnded) {
   sandbox::Program program;

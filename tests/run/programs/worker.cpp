@@ -129,13 +129,25 @@ void for_ever(Step step) {
   }).detach();
 }
 
+// Ends the first thread; another one, which answers whatever is asked, takes its place.
+[[noreturn]] void leave_to_another(Control& control, const Header& header) {
+  std::thread([&control, &header] {
+    // By then the first is gone: it has nothing else to do.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    do {
+      reply(control, header.request, Reply::done);
+    } while (next_request());
+  }).detach();
+  for (;;) ::syscall(SYS_exit, 0);
+}
+
 // One thing that a submission may do to what it shares with the harness, whatever the kernel says.
 void do_anything(std::minstd_rand& random, Control& control, const Header& header) {
   const auto below = [&random](unsigned n) { return static_cast<unsigned>(random() % n); };
   const int fd = static_cast<int>(below(10));
   constexpr char kBytes[4096] = {};
   constexpr std::uint64_t kMost = 0xfffffffffffffffeull;
-  switch (below(18)) {
+  switch (below(19)) {
     case 0: return put(fd, &kMost, sizeof kMost);
     case 1: return put(kLineFd, kBytes, 1 + below(20));
     case 2:
@@ -157,6 +169,7 @@ void do_anything(std::minstd_rand& random, Control& control, const Header& heade
     case 15: ::fcntl(fd, F_SETFL, static_cast<int>(below(2)) * O_NONBLOCK); return;
     case 16: std::thread([] { ::syscall(SYS_exit_group, 7); }).detach(); return;
     case 17: return spin_for(std::chrono::milliseconds(below(40)));
+    case 18: leave_to_another(control, header);
     default: return;
   }
 }
@@ -203,6 +216,7 @@ void misbehave(Behaviour behaviour, const Header& header, Control& control) {
     case Behaviour::keeps_cores_busy: control.status = keep_cores_busy(); break;
     case Behaviour::starts_threads: start_threads(header.nthreads); break;
     case Behaviour::passes_a_pool: ::munmap(touched(kPool), kPool); break;
+    case Behaviour::first_thread_leaves: leave_to_another(control, header);
     case Behaviour::bombs:
       for (;;) touched(kPool);
     default: break;

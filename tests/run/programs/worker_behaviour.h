@@ -31,6 +31,7 @@ enum class WorkerBehaviour : std::uint32_t {
   starts_threads,       // as many as it may, which touch their stacks and allocate a little
   passes_a_pool,        // takes 48 MiB in a call and gives them back
   hoards_output,        // uses the output arena behind the buffers of the case
+  first_thread_leaves,  // another one answers this request and all others
   bombs,                // takes memory until something happens
   does_anything,        // drawn from the scratch capacity's last bits
 };
