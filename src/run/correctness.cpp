@@ -91,10 +91,12 @@ class Session {
   }
 
   // A loaded worker, or why there is none.
-  std::optional<Outcome> start_worker() {
+  std::optional<Outcome> start_worker(const CaseSpec& spec) {
     const Charge charge(account_.workers);
     ++account_.workers_started;
-    worker_ = make_worker_(settings_, input_, capacity(&Layout::output_bytes) + kMostSkew,
+    WorkerSettings settings = settings_;
+    settings.watch_memory = needs_fresh_worker(spec);
+    worker_ = make_worker_(settings, input_, capacity(&Layout::output_bytes) + kMostSkew,
                            device_ ? &*device_ : nullptr);
     const Outcome outcome = worker_->load();
     if (outcome.verdict == Verdict::ok) return std::nullopt;
@@ -137,7 +139,7 @@ class Session {
                       settings_.device ? ", or their simulated device died" : ""));
     }
     if (worker_ == nullptr) {
-      load_failure_ = start_worker();
+      load_failure_ = start_worker(*planned.spec);
       if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
     }
     return planned.spec->deterministic ? run_twice(planned) : run_once(planned);
@@ -167,7 +169,7 @@ class Session {
     CaseResult result = run_once(planned, &first);
     if (result.verdict != Verdict::ok) return result;
     worker_.reset();
-    if (const auto failure = start_worker())
+    if (const auto failure = start_worker(*planned.spec))
       return not_run(planned, failure->verdict, failure->detail);
     const PlannedCase elsewhere =
         plan_case(challenge_, *planned.spec, device_ ? Memory::device : Memory::host, kMostSkew);

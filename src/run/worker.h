@@ -27,7 +27,9 @@ struct WorkerSettings {
   int threads = 1;                       // the submission's cap
   double cpu_limit_s = 3600;             // of the whole process, a backstop
   std::optional<DeviceSettings> device;  // the submission is in CUDA
-  int image_fd = -1;                     // the program to run as the worker; -1: assay's own
+  // Its peak of memory is told to the page, which costs it time: not where time is measured.
+  bool watch_memory = false;
+  int image_fd = -1;  // the program to run as the worker; -1: assay's own
 };
 
 // What became of one request.

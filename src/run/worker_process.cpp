@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
@@ -11,6 +12,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <vector>
 
 #include "run/cores.h"
@@ -184,6 +186,10 @@ void WorkerProcess::limit_memory(sandbox::Program& program) {
 // What it is before the submission has come near it. The first reply proves that it has set itself
 // up.
 void WorkerProcess::take_baseline() {
+  if (const std::int64_t listener = control().listener; listener >= 0) {
+    watch_ = MemoryWatch::attach(process_.pid(), process_.pidfd(), static_cast<int>(listener));
+    if (!watch_) throw Error("the kernel does not let a worker's memory be watched any more");
+  }
   baseline_ = memory_figures(process_.pid());
   exact_baseline_ = exact_resident(process_.pid());
   if (group_ == nullptr) return;
@@ -191,8 +197,14 @@ void WorkerProcess::take_baseline() {
   group_files_ = group_->file_bytes();
 }
 
+// Whether the kernel hands over a descriptor of the worker's; tried with one that it has.
+bool WorkerProcess::can_be_watched() const {
+  return Fd(static_cast<int>(::syscall(SYS_pidfd_getfd, process_.pidfd(), wire::kLineFd, 0)));
+}
+
 Outcome WorkerProcess::load() {
   const ChallengeSpec& spec = *settings_.spec;
+  header().watch_memory = settings_.watch_memory && can_be_watched() ? 1 : 0;
   if (const Outcome ready = ping(); ready.verdict != Verdict::ok) {
     throw Error("a worker does not start: " + ready.detail);
   }
@@ -421,7 +433,8 @@ std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, double sp
     pollfd entries[] = {{line_.ours(), POLLIN, 0},
                         {process_.pidfd(), POLLIN, 0},
                         {text_.ours(), POLLIN, 0},
-                        {device_ == nullptr ? -1 : device_->pidfd(), POLLIN, 0}};
+                        {device_ == nullptr ? -1 : device_->pidfd(), POLLIN, 0},
+                        {watch_ ? watch_->fd() : -1, POLLIN, 0}};
     const double device_spent = device_seconds() - device_before;
     if (device_spent > kSimulationLimit) {
       return ended(
@@ -431,13 +444,14 @@ std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, double sp
     const auto deadline = start + nanoseconds(time_limit_s - spent + device_spent);
     const auto left = std::max<std::chrono::nanoseconds>(deadline - Clock::now(), {});
     const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
-    const int ready = ::ppoll(entries, device_ == nullptr ? 3 : 4, &timeout, nullptr);
+    const int ready = ::ppoll(entries, std::size(entries), &timeout, nullptr);
     if (ready < 0 && errno == EINTR) continue;
     if (entries[0].revents != 0) return std::nullopt;
     if (entries[1].revents != 0) return died();
     if (entries[3].revents != 0) return device_died();
     if (ready == 0 && device_seconds() - device_before <= device_spent)
       return timed_out(time_limit_s);
+    if (entries[4].revents != 0) watch_->serve();
     if (entries[2].revents != 0 && drain_text()) {
       return ended(Verdict::output_limit, "more than 64 KiB on stdout and stderr");
     }
@@ -562,6 +576,7 @@ std::string WorkerProcess::text_note() const {
 void WorkerProcess::reset_peak() {
   reset_memory_peak(process_.pid());
   if (group_ != nullptr) group_->reset_peak();
+  if (watch_) watch_->reset();
 }
 
 // What is no scratch of the submission's and no file: relocations, the linker's bookkeeping, an
@@ -588,8 +603,10 @@ std::uint64_t WorkerProcess::grown_by_pages() const {
       case_bytes_ + callback_bytes_ + std::min(files, library_bytes() + 4 * kPage);
   const std::uint64_t then =
       beyond(now.peak, baseline_.sum() + others + counter_error(settings_.threads));
-  const std::optional<std::uint64_t> held = exact_resident(process_.pid());
-  return held && exact_baseline_ ? std::max(then, beyond(*held, *exact_baseline_ + others)) : then;
+  const std::optional<std::uint64_t> now_exactly = exact_resident(process_.pid());
+  if (!now_exactly || !exact_baseline_) return then;
+  const std::uint64_t exactly = std::max(*now_exactly, watch_ ? watch_->peak() : 0);
+  return std::max(then, beyond(exactly, *exact_baseline_ + others));
 }
 
 // The pages of the case are charged to the harness, which was the first to touch them; their tables

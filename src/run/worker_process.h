@@ -32,6 +32,7 @@
 #include "run/device_process.h"
 #include "run/memory_budget.h"
 #include "run/memory_figures.h"
+#include "run/memory_watch.h"
 #include "run/worker.h"
 #include "sandbox/memory_group.h"
 #include "sandbox/sandbox.h"
@@ -76,6 +77,7 @@ class WorkerProcess final : public Worker {
   Outcome died();
   Outcome device_died();
   Outcome ended(Verdict, std::string detail);
+  bool can_be_watched() const;
   void take_baseline();
   std::uint64_t uncounted_growth() const;
   std::uint64_t library_bytes() const;
@@ -100,6 +102,7 @@ class WorkerProcess final : public Worker {
   std::optional<MemoryShare> share_;
   std::unique_ptr<sandbox::MemoryGroup> group_;
   sandbox::Process process_;
+  std::optional<MemoryWatch> watch_;
   Layout layout_;
   // Before the submission is loaded.
   MemoryFigures baseline_;

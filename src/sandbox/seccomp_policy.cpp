@@ -114,10 +114,12 @@ Context worker_filter(Tier tier) {
   add(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3");  // glibc falls back to clone
   add_signals(filter, tier);
   add_memory(filter);
-  // The worker's own filter, which it puts on before it loads a submission (worker/seal.h) and
-  // which then refuses this.
-  add(filter, SCMP_ACT_ALLOW, "seccomp",
-      {SCMP_A0(SCMP_CMP_EQ, SECCOMP_SET_MODE_FILTER), SCMP_A1(SCMP_CMP_EQ, 0)});
+  // The worker's own filters, which it puts on before it loads a submission (worker/seal.h) and of
+  // which the last refuses further ones.
+  for (const std::uint64_t flags : {std::uint64_t{0}, SECCOMP_FILTER_FLAG_NEW_LISTENER}) {
+    add(filter, SCMP_ACT_ALLOW, "seccomp",
+        {SCMP_A0(SCMP_CMP_EQ, SECCOMP_SET_MODE_FILTER), SCMP_A1(SCMP_CMP_EQ, flags)});
+  }
   add(filter, SCMP_ACT_ALLOW, "prlimit64", {SCMP_A2(SCMP_CMP_EQ, 0)});
   add(filter, SCMP_ACT_ERRNO(EPERM), "prlimit64", {SCMP_A2(SCMP_CMP_NE, 0)});
   add(filter, SCMP_ACT_ALLOW, "getrlimit");

@@ -56,6 +56,7 @@ struct Header {
   std::uint64_t callback_response_offset = 0;  // in the input memfd
   std::int32_t callback_status = 0;            // the answer to the latest callback
   std::int32_t callback_bulk_written = 0;      // whether its bulk stands at the address asked for
+  std::uint64_t watch_memory = 0;              // whether calls that shrink memory await the harness
   std::uint64_t guard_blocks = 0;              // whether red zones lie around blocks of ctx->alloc
   std::uint64_t scratch_capacity = 0;          // of ctx->alloc, bytes
   std::uint64_t failing_allocation = 0;        // the how manieth of the case gives NULL, 0: none
@@ -72,6 +73,7 @@ struct Control {
   std::uint64_t scratch_peak = 0;   // ctx->alloc, bytes
   std::uint64_t allocations = 0;    // asked of ctx->alloc since the case began
   std::int64_t kept_blocks = 0;     // of ctx->alloc: by how many the call left more behind
+  std::int64_t listener = -1;       // the descriptor by which it is watched; -1: it is not
   std::uint64_t overrun_side = 0;   // of such a block: 0 none, 1 written before it, 2 beyond it
   std::uint64_t overrun_bytes = 0;  // what had been asked for it
   std::uint64_t answered = 0;       // Header::request as it was when the worker took it up

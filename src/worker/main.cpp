@@ -103,9 +103,11 @@ class Worker final : public Call {
     ::dl_iterate_phdr(&map_readable, nullptr);
   }
 
-  [[noreturn]] void serve() {
-    for (;;) {
+  // Sealed by the time of the first reply, if at all.
+  [[noreturn]] void serve(bool sealed) {
+    for (bool first = true;; first = false) {
       await_request();
+      if (first && sealed) seal_off();
       switch (header().command) {
         case Command::ping: break;
         case Command::load: load(); break;
@@ -178,12 +180,19 @@ class Worker final : public Call {
     if (::write(wire::kLineFd, &token, sizeof token) != sizeof token) std::_Exit(73);
   }
 
+  void seal_off() {
+    listener_ = header().watch_memory != 0 ? watch_memory() : -1;
+    control().listener = listener_;
+    if (!seal()) std::_Exit(74);
+  }
+
   void fail_load(const char* why) {
     std::snprintf(control().message, sizeof control().message, "%s", why);
     failed_ = true;
   }
 
   void load() {
+    if (listener_ >= 0) ::close(listener_);  // the harness has taken it
     adapter_ = adapter_rows()[header().challenge].run;
     library_ = ::dlopen(library_path_, RTLD_NOW | RTLD_LOCAL);
     if (library_ == nullptr) return fail_load(::dlerror());
@@ -256,6 +265,7 @@ class Worker final : public Call {
   void* state_ = nullptr;
   std::uint64_t case_id_ = 0;
   std::uint64_t request_ = 0;  // the one being answered
+  int listener_ = -1;          // of watched calls
   bool failed_ = false;
 };
 
@@ -271,6 +281,5 @@ int main(int argc, char** argv) {
   if (!sealed && (argc != 3 || std::strcmp(argv[2], "--unsealed") != 0)) return 64;
   // On the heap: a submission that overruns its stack must not meet this object first.
   auto* const worker = new assay::worker::Worker(argv[1]);
-  if (sealed && !assay::worker::seal()) std::_Exit(74);
-  worker->serve();
+  worker->serve(sealed);
 }

@@ -34,7 +34,7 @@ constexpr std::uint32_t kRefuse = SECCOMP_RET_ERRNO | EPERM;
 constexpr std::uint32_t kMapType = 0xf;  // of mmap's flags: private, shared, droppable ...
 
 // {operation, instructions to skip if equal, if not, value}
-const sock_filter kProgram[] = {
+const sock_filter kSeal[] = {
     {kLoad, 0, 0, kArch},
     {kIfEqual, 1, 0, kArchitecture},
     {kReturn, 0, 0, SECCOMP_RET_KILL_PROCESS},
@@ -54,11 +54,35 @@ const sock_filter kProgram[] = {
     {kReturn, 0, 0, kRefuse},
 };
 
+const sock_filter kWatch[] = {
+    {kLoad, 0, 0, kNumber},
+    {kIfEqual, 12, 0, __NR_munmap},  // to the hand-over
+    {kIfEqual, 11, 0, __NR_brk},
+    {kIfEqual, 10, 0, __NR_mremap},
+    {kIfEqual, 2, 0, __NR_madvise},  // to the advice
+    {kIfEqual, 5, 0, __NR_mmap},     // to the place
+    {kReturn, 0, 0, SECCOMP_RET_ALLOW},
+    {kLoad, 0, 0, low_half(2)},
+    {kIfEqual, 5, 0, MADV_DONTNEED},
+    {kIfEqual, 4, 0, MADV_FREE},
+    {kReturn, 0, 0, SECCOMP_RET_ALLOW},
+    {kLoad, 0, 0, low_half(3)},
+    {kMask, 0, 0, MAP_FIXED},
+    {kIfEqual, 0, 1, MAP_FIXED},
+    {kReturn, 0, 0, SECCOMP_RET_USER_NOTIF},
+    {kReturn, 0, 0, SECCOMP_RET_ALLOW},
+};
+
+template <std::size_t n>
+int install(const sock_filter (&filter)[n], unsigned flags) {
+  const sock_fprog program{n, const_cast<sock_filter*>(filter)};
+  return static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program));
+}
+
 }  // namespace
 
-bool seal() {
-  const sock_fprog program{sizeof kProgram / sizeof *kProgram, const_cast<sock_filter*>(kProgram)};
-  return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
-}
+int watch_memory() { return install(kWatch, SECCOMP_FILTER_FLAG_NEW_LISTENER); }
+
+bool seal() { return install(kSeal, 0) == 0; }
 
 }  // namespace assay::worker

@@ -6,6 +6,10 @@
 
 namespace assay::worker {
 
+// Hands every call that can shrink the process's memory to whoever reads the returned descriptor
+// (run/memory_watch.h); -1 where the kernel does not do that. Before seal().
+int watch_memory();
+
 // Refuses (EPERM) mappings that others could share, copies of shared mappings, and further filters.
 // False where the kernel grants no filter; errno says why.
 bool seal();
