@@ -206,8 +206,25 @@ void script_item(const Shape& s, std::int64_t b, Random& random, const NoisePool
   if (in.budget != nullptr) in.budget[b] = script.value("budget", 1 << 20);
 }
 
+// Two tokens above all others of a row of noise whose scale and level are drawn. Neither the value
+// of a logit nor a look at a few of them tells which is the largest: a rival may be as high as a
+// winner elsewhere, so the row has to be searched. The gap is far beyond any rounding.
+void raise(std::int32_t winner, std::int32_t rival, float* row, std::int32_t V, Random& random) {
+  const auto scale = static_cast<float>(0.5 + 1.5 * random.uniform()),
+             level = static_cast<float>(6 * random.uniform() - 3);
+  float most = -std::numeric_limits<float>::infinity();
+  for (std::int32_t v = 0; v < V; ++v) {
+    row[v] = scale * row[v] + level;
+    most = std::max(most, row[v]);
+  }
+  const auto lead = static_cast<float>(0.4 + 0.6 * random.uniform()),
+             gap = static_cast<float>(0.01 + 0.3 * random.uniform());
+  row[rival] = most + scale * (lead - gap);
+  row[winner] = most + scale * lead;
+}
+
 // Tokens at random, siblings mostly different; each context's greedy token is that of one of its
-// children at the hit rate.
+// children at the hit rate, else that child is the runner-up.
 void random_item(const Shape& s, std::int64_t b, Random& random, const NoisePool& noise,
                  const std::int32_t* parent, const AcceptInputs& in) {
   const auto at = static_cast<std::size_t>(b);
@@ -229,17 +246,21 @@ void random_item(const Shape& s, std::int64_t b, Random& random, const NoisePool
     if (chosen) best[p] = token[i];
   }
   for (std::int64_t i = -1; i < item.n; ++i) {
-    const auto p = static_cast<std::size_t>(i + 1);
-    if (best[p] < 0 || random.uniform() >= hit) {
-      best[p] = static_cast<std::int32_t>(random.below(s.V));
+    std::int32_t winner = best[static_cast<std::size_t>(i + 1)];
+    auto rival = static_cast<std::int32_t>(random.below(s.V));
+    if (winner < 0 || random.uniform() >= hit) {
+      if (winner >= 0) rival = winner;
+      winner = static_cast<std::int32_t>(random.below(s.V));
     }
     float* row = logits_of(s, in, b, i);
-    noise.row(row, s.V, random);
     // With levels the largest logit is one of many.
-    const auto levels = item.script->value("levels", std::int64_t{0});
-    for (std::int32_t v = 0; levels > 0 && v < s.V; ++v)
-      row[v] = static_cast<float>(random.below(levels));
-    row[best[p]] = levels > 0 ? static_cast<float>(levels - 1) : kPeak;
+    if (const auto levels = item.script->value("levels", std::int64_t{0}); levels > 0) {
+      for (std::int32_t v = 0; v < s.V; ++v) row[v] = static_cast<float>(random.below(levels));
+      row[winner] = static_cast<float>(levels - 1);
+    } else {
+      noise.row(row, s.V, random);
+      raise(winner, rival, row, s.V, random);
+    }
   }
   const bool ends = item.n > 0 && item.script->value("random_eos", false);
   if (in.eos != nullptr) in.eos[b] = ends ? token[random.below(item.n)] : -1;

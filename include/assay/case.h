@@ -83,7 +83,9 @@ struct RandomSpace {
 };
 
 // A measured quantity and the two values between which its points go from all to none. The scale is
-// logarithmic when both are positive, else linear; full < zero means smaller is better.
+// logarithmic when both are positive, else linear; full < zero means smaller is better. A bound is
+// always absolute: whoever takes more than is needed must not earn by it, as by a small difference
+// between two problems.
 struct ResourceRule {
   std::string name;
   // The cases that measure it; of several the median counts, and one that fails counts as `zero`.
@@ -92,10 +94,6 @@ struct ResourceRule {
   double full = 0, zero = 0;
   double weight = 1.0;
   std::string unit, why;
-  // Not empty: what counts is the exponent e with which the metric grows from this case, whose
-  // problem is `growth_factor` times smaller: metric = metric there * growth_factor^e.
-  std::string growth_case{};
-  double growth_factor = 0;
   // For answers on a GPU, where it needs others than a few threads do.
   struct Bounds {
     double full = 0, zero = 0;

@@ -412,10 +412,8 @@ ChallengeSpec narrowed(const ChallengeSpec& whole, const std::vector<std::string
   for (ResourceRule& rule : spec.resources) {
     std::erase_if(rule.case_names, [&](const std::string& name) { return !holds(cases, name); });
   }
-  std::erase_if(spec.resources, [&](const ResourceRule& rule) {
-    return rule.case_names.empty() ||
-           (!rule.growth_case.empty() && !holds(cases, rule.growth_case));
-  });
+  std::erase_if(spec.resources,
+                [](const ResourceRule& rule) { return rule.case_names.empty(); });
   return spec;
 }
 

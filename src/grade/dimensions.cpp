@@ -42,34 +42,23 @@ struct Measured {
   std::string unreported;  // a case that passed without reporting it, which earns nothing
 };
 
-// The exponent of growth from `before` to `after` over a problem `factor` times as large. A
-// quantity below one unit counts as one.
-double growth_exponent(double before, double after, double factor) {
-  return std::log(std::max(after, 1.0) / std::max(before, 1.0)) / std::log(factor);
-}
-
 Measured measure(const ResourceRule& rule, const CaseTable& table) {
   Measured measured;
-  const CaseResult* base = rule.growth_case.empty() ? nullptr : table.ran(rule.growth_case);
-  if (!rule.growth_case.empty() && base == nullptr) return measured;
   for (const std::string& name : rule.case_names) {
     const CaseResult* r = table.ran(name);
     if (r == nullptr) continue;
-    if (r->verdict != Verdict::ok || (base != nullptr && base->verdict != Verdict::ok)) {
+    if (r->verdict != Verdict::ok) {
       measured.values.push_back(rule.zero);
-      measured.failed.push_back(r->verdict != Verdict::ok ? name : rule.growth_case);
+      measured.failed.push_back(name);
       continue;
     }
     const double* metric = find_metric(r->metrics, rule.metric);
-    const double* before = base == nullptr ? metric : find_metric(base->metrics, rule.metric);
-    if (metric == nullptr || before == nullptr) {
+    if (metric == nullptr) {
       measured.values.push_back(rule.zero);
-      measured.unreported = metric == nullptr ? name : rule.growth_case;
+      measured.unreported = name;
       continue;
     }
-    const double value =
-        base == nullptr ? *metric : growth_exponent(*before, *metric, rule.growth_factor);
-    measured.values.push_back(std::isnan(value) ? rule.zero : value);
+    measured.values.push_back(std::isnan(*metric) ? rule.zero : *metric);
   }
   return measured;
 }
@@ -224,7 +213,6 @@ Dimension resources(const CaseTable& table) {
   std::vector<std::string> names;
   for (const ResourceRule& rule : spec.resources) {
     names.insert(names.end(), rule.case_names.begin(), rule.case_names.end());
-    if (!rule.growth_case.empty()) names.push_back(rule.growth_case);
   }
   if (names.empty()) return not_run("resources", max, "the challenge bounds no resource");
   if (auto why = table.missing(names); !why.empty()) {

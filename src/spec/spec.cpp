@@ -75,7 +75,6 @@ namespace {
 
 ResourceRule parse_resource(const json& j) {
   const json& cases = j.at("case");
-  const json growth = j.value("growth", json::object());
   ResourceRule rule{
       j.at("name"),
       cases.is_array() ? cases.get<std::vector<std::string>>() : std::vector<std::string>{cases},
@@ -84,9 +83,7 @@ ResourceRule parse_resource(const json& j) {
       j.at("zero"),
       j.value("weight", 1.0),
       j.value("unit", ""),
-      j.value("why", ""),
-      growth.value("from", ""),
-      growth.value("factor", 0.0)};
+      j.value("why", "")};
   if (const auto sim = j.find("sim"); sim != j.end())
     rule.on_simulator = {sim->at("full"), sim->at("zero"), sim->at("why")};
   return rule;
@@ -241,10 +238,6 @@ void check_consistency(const ChallengeSpec& s, const std::string& file) {
       if (cases.contains(name)) continue;
       reject(fmt::format("/resources/{}/case", i), fmt::format("'{}' is not in /cases", name));
     }
-    if (!rule.growth_case.empty() && !cases.contains(rule.growth_case)) {
-      reject(fmt::format("/resources/{}/growth/from", i),
-             fmt::format("'{}' is not in /cases", rule.growth_case));
-    }
   }
 }
 
@@ -310,9 +303,8 @@ ChallengeSpec spec_for(Device device, const ChallengeSpec& whole) {
     }
     std::erase_if(rule.case_names, [&](const std::string& name) { return !is_left(name); });
   }
-  std::erase_if(spec.resources, [&](const ResourceRule& rule) {
-    return rule.case_names.empty() || (!rule.growth_case.empty() && !is_left(rule.growth_case));
-  });
+  std::erase_if(spec.resources,
+                [](const ResourceRule& rule) { return rule.case_names.empty(); });
   // Dimensions of which nothing is left there leave their points to the others. Tests of a
   // submission's own are C++.
   const auto has = [&](CaseGroup group) {

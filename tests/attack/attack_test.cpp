@@ -31,12 +31,7 @@ ChallengeSpec a_spec(const std::string& name) {
                 a_case("clock", CaseGroup::timed, true)};
   spec.resources = {
       {.name = "scratch", .case_names = {"memory"}, .metric = "bytes", .unit = "", .why = ""},
-      {.name = "growth",
-       .case_names = {"memory"},
-       .metric = "bytes",
-       .unit = "",
-       .why = "",
-       .growth_case = "large"}};
+      {.name = "other", .case_names = {"large"}, .metric = "bytes", .unit = "", .why = ""}};
   return spec;
 }
 

@@ -419,27 +419,6 @@ TEST(Grade, RuleOverSeveralCasesTakesTheMedian) {
   EXPECT_NEAR(*dimension(grade(spec, cell), "resources").points, 1, 1e-9);
 }
 
-// 1000 bytes at a quarter of the size: 4000 are linear growth, 16000 quadratic.
-TEST(Grade, ResourceMayBeAnExponentOfGrowth) {
-  ChallengeSpec spec = sample_spec();
-  ResourceRule rule{"growth", {"core_b"}, "reads", 1, 2, 1, "", ""};
-  rule.growth_case = "core_a";
-  rule.growth_factor = 4;
-  spec.resources = {rule};
-  CellResult cell = sample_cell(spec);
-  const auto points = [&](double before, double after) {
-    case_of(cell, "core_a").metrics = {{"reads", before}};
-    case_of(cell, "core_b").metrics = {{"reads", after}};
-    return *dimension(grade(spec, cell), "resources").points;
-  };
-  EXPECT_NEAR(points(1000, 4000), 10, 1e-9);
-  EXPECT_NEAR(points(1000, 8000), 10 * (1 - std::log2(1.5)), 1e-9);
-  EXPECT_NEAR(points(1000, 16000), 0, 1e-9);
-  EXPECT_NEAR(points(0, 0), 10, 1e-9) << "nothing does not grow";
-  fail_case(cell, "core_a");
-  EXPECT_NEAR(points(1000, 1000), 0, 1e-9) << "the case it grows from failed";
-}
-
 TEST(Grade, DimensionsOfNoWeightAreLeftOut) {
   ChallengeSpec spec = sample_spec();
   spec.weights.correctness = 55;

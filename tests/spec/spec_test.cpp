@@ -77,8 +77,7 @@ TEST_F(SpecTest, TheSimulatorGetsTheCasesAndShapesMeantForIt) {
     {"name": "f", "group": "edge", "params": {}, "exclusive": true}])");
   document_["resources"] = json::parse(R"([
     {"name": "r", "case": ["a", "b"], "metric": "m", "full": 1, "zero": 2},
-    {"name": "s", "case": "b", "metric": "m", "full": 1, "zero": 2},
-    {"name": "t", "case": "a", "metric": "m", "full": 1, "zero": 2, "growth": {"from": "b", "factor": 2}}])");
+    {"name": "s", "case": "b", "metric": "m", "full": 1, "zero": 2}])");
   write(document_.dump());
   const ChallengeSpec whole = load(), sim = spec_for(Device::sim, whole);
   std::string names;
