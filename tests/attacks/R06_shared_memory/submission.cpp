@@ -1,0 +1,60 @@
+// attack: 64 MiB of scratch in shared memory, of which only a window of 256 KiB is mapped or resident at a
+// time: what is dropped there keeps its contents, and accounts take it for a file's
+// challenge: fused_softmax_topk flash_attention_fwd
+// cases: resource
+// expect: honest | WA | MLE | SV
+// dimension: resources
+// twin: self
+// variants: anonymous remapped
+// fast: none
+#include <sys/mman.h>
+
+#include "target.h"
+
+constexpr std::size_t kPool = std::size_t{64} << 20, kWindow = std::size_t{256} << 10;
+
+// Fills the pool window by window, then reads it back: it does hold what was written.
+template <class Leave>
+bool use(char* pool, Leave leave) {
+  bool kept = true;
+  for (const bool writes : {true, false}) {
+    for (std::size_t at = 0; at < kPool; at += kWindow) {
+      auto* window = reinterpret_cast<std::uint64_t*>(pool + at);
+      for (std::size_t i = 0; i < kWindow / 8; ++i) {
+        const std::uint64_t value = (at + i) * 0x9e3779b97f4a7c15u;
+        if (writes) window[i] = value;
+        kept = kept && window[i] == value;
+      }
+      leave(pool + at);
+    }
+  }
+  return kept;
+}
+
+int attack(Call& call) {
+#if ATTACK_IS_TWIN
+  auto* const pool = static_cast<char*>(call.ctx->alloc(call.ctx, kPool, 4096, 0));
+  if (pool == nullptr) return ASSAY_ENOMEM;
+  const bool kept = use(pool, [](char*) {});
+  const int status = call.honest();
+  call.ctx->free(call.ctx, pool);
+#else
+  static char* pool = nullptr;
+  if (pool == nullptr) {
+    void* p = mmap(nullptr, kPool, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return ASSAY_ENOMEM;
+    pool = static_cast<char*>(p);
+  }
+  const bool kept = use(pool, [](char* window) {
+#if ATTACK_VARIANT == 0
+    madvise(window, kWindow, MADV_DONTNEED);
+#else
+    // A second mapping of the same pages takes the place of the first.
+    void* again = mremap(window, 0, kWindow, MREMAP_MAYMOVE);
+    if (again != MAP_FAILED) mremap(again, kWindow, kWindow, MREMAP_MAYMOVE | MREMAP_FIXED, window);
+#endif
+  });
+  const int status = call.honest();
+#endif
+  return kept ? status : ASSAY_EINTERNAL;
+}
