@@ -12,6 +12,7 @@
 
 #include "cli/harness.h"
 #include "measure/machine.h"
+#include "run/memory_watch.h"
 #include "sandbox/memory_group.h"
 #include "sandbox/worker_image.h"
 #include "util/files.h"
@@ -52,6 +53,14 @@ void examine_isolation(const sandbox::TierReport& tier, std::vector<Finding>& fi
 // Without groups everything runs; only then a bomb is RE instead of MLE, and what an answer holds
 // in pages that it has taken from its buffers' place is not seen.
 void examine_memory(std::vector<Finding>& findings) {
+  if (run::MemoryWatch::works()) {
+    findings.push_back({"peaks of memory", "to the page, within calls too"});
+  } else {
+    findings.push_back({"peaks of memory",
+                        "in batches of pages: the kernel hands over no system calls, so some "
+                        "hundred KiB that a call gives back can hide",
+                        State::note});
+  }
   const sandbox::MemoryGroups& groups = sandbox::memory_groups();
   if (groups.version != 0) {
     findings.push_back({"memory of answers", fmt::format("cgroup version {}: {}", groups.version,

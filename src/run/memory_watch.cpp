@@ -2,13 +2,17 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <fstream>
 
 #include "run/memory_figures.h"
@@ -25,6 +29,29 @@ std::uint64_t quick_resident(pid_t pid) {
 }
 
 }  // namespace
+
+bool MemoryWatch::works() {
+  Pipe pipe = make_pipe();
+  const pid_t child = ::_Fork();
+  if (child < 0) return false;
+  if (child == 0) {
+    sock_filter allow{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
+    const sock_fprog program{1, &allow};
+    ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    const auto listener = static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                                                     SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
+    [[maybe_unused]] const auto n = ::write(pipe.write.get(), &listener, sizeof listener);
+    for (;;) ::pause();
+  }
+  pipe.write.reset();
+  int listener = -1;
+  const bool told = ::read(pipe.read.get(), &listener, sizeof listener) == sizeof listener;
+  const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  const bool works = told && listener >= 0 && pidfd && attach(child, pidfd.get(), listener);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  return works;
+}
 
 std::optional<MemoryWatch> MemoryWatch::attach(pid_t pid, int pidfd, int remote) {
   Fd listener(static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, remote, 0)));

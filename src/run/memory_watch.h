@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "util/fd.h"
 
@@ -21,6 +22,9 @@ namespace assay::run {
 
 class MemoryWatch {
  public:
+  // Whether the kernel and what surrounds this process permit it, tried on a child.
+  static bool works();
+
   // Takes over the listener that process `pid` has as descriptor `remote`. Nothing where the kernel
   // does not hand it over.
   static std::optional<MemoryWatch> attach(pid_t pid, int pidfd, int remote);
