@@ -1,7 +1,8 @@
-// attack: a thread watches the input between calls and computes as soon as the next one lies there
+// attack: a thread watches the input between calls and computes as soon as the next one lies there; that input
+// changes while it computes, which its code may not survive
 // challenge: fused_softmax_topk
 // cases: time_16x128256_k256
-// expect: honest | WA
+// expect: honest | WA | RE
 // dimension: performance
 #include <atomic>
 #include <thread>
