@@ -21,6 +21,7 @@
 #include "run/cell.h"
 #include "run/examples.h"
 #include "run/worker_process.h"
+#include "support/paths.h"
 #include "util/files.h"
 
 namespace {
@@ -113,7 +114,7 @@ void print_sum(const run::TimeAccount& sum) {
 }
 
 void measure(const Options& options) {
-  const cli::Context context = cli::find_context(ASSAY_SOURCE_DIR);
+  const cli::Context context = cli::find_context(assay::testing::source_dir());
   const cli::Harness harness = cli::set_up(context, {});
   const std::vector<ChallengeSpec> specs = cli::load_specs(context, options.challenges);
   measure_worker_start(harness, specs.front(), options.starts());

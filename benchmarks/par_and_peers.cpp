@@ -31,6 +31,7 @@
 #include "peers/peer.h"
 #include "run/world.h"
 #include "support/direct_runner.h"
+#include "support/paths.h"
 #include "timed_case.h"
 #include "util/files.h"
 
@@ -375,7 +376,7 @@ int main(int argc, char** argv) {
     Bench bench(options);
     bench.print_header();
     for (const ChallengeSpec& spec :
-         cli::load_specs(cli::find_context(ASSAY_SOURCE_DIR), options.challenges)) {
+         cli::load_specs(cli::find_context(assay::testing::source_dir()), options.challenges)) {
       bench.challenge(spec);
     }
     if (!options.json_file.empty())

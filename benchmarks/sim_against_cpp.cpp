@@ -14,6 +14,7 @@
 #include "cli/harness.h"
 #include "measure/statistics.h"
 #include "run/cell.h"
+#include "support/paths.h"
 #include "timed_case.h"
 #include "util/files.h"
 
@@ -118,7 +119,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (options.smoke) options.rounds = 1;
   try {
-    const cli::Context context = cli::find_context(ASSAY_SOURCE_DIR);
+    const cli::Context context = cli::find_context(assay::testing::source_dir());
     const cli::Harness harness = cli::set_up(context, {});
     if (options.smoke && !harness.builder->cuda_toolkit()) {
       fmt::print("no CUDA Toolkit (nvcc): nothing to compare\n");

@@ -1,26 +1,22 @@
 #!/usr/bin/env bash
 # Checks the form of the sources: clang-format on all of them, clang-tidy on those that changed.
-#   scripts/check.sh            changed since origin/main, or main, or if that is this very commit since its parent
-#   scripts/check.sh BASE       changed since the commit BASE
+#   scripts/check.sh            changed since this branch left origin/main, or main, or if that is this very commit
+#                               since its parent
+#   scripts/check.sh BASE       changed since it left BASE
 #   scripts/check.sh --all      every source, which takes long
 #   scripts/check.sh --fix      formats instead of checking, and ends
-#   --seconds N                 with any of these: clang-tidy begins no file after so long, and says what is left
 # Needs what scripts/setup.sh --checks installs. Configures build-check/, where nothing is built.
 # Exit status: 0 good, 1 something to mend, 2 something is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-all=no fix=no base="" seconds=1000000
+all=no fix=no base=""
 while [ $# -gt 0 ]; do
   case "$1" in
     --all) all=yes ;;
     --fix) fix=yes ;;
-    --seconds)
-      seconds=${2:?--seconds needs a number}
-      shift
-      ;;
     -*)
-      echo "usage: scripts/check.sh [BASE | --all | --fix] [--seconds N]" >&2
+      echo "usage: scripts/check.sh [BASE | --all | --fix]" >&2
       exit 2
       ;;
     *) base=$1 ;;
@@ -69,14 +65,5 @@ done
 echo "clang-format read ${#sources[@]} files; clang-tidy is to read ${#tidy[@]}"
 [ "${#tidy[@]}" -gt 0 ] || exit "$status"
 
-export deadline=$((EPOCHSECONDS + seconds)) done_list
-done_list=$(mktemp)
-trap 'rm -f "$done_list"' EXIT
-printf '%s\0' "${tidy[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -c '
-  ((EPOCHSECONDS < deadline)) || exit 0
-  echo "$0" >>"$done_list"
-  exec clang-tidy -p build-check --quiet --warnings-as-errors="*" "$0"' || status=1
-read_files=$(wc -l <"$done_list")
-[ "$read_files" -eq "${#tidy[@]}" ] ||
-  echo "clang-tidy read $read_files of ${#tidy[@]} files in $seconds s; scripts/check.sh without --seconds reads all"
+scripts/tidy.py build-check "${tidy[@]}" || status=1
 exit "$status"

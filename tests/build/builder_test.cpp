@@ -20,6 +20,7 @@
 #include "sandbox/landlock.h"
 #include "sandbox/probe.h"
 #include "sandbox/worker_image.h"
+#include "support/paths.h"
 #include "util/files.h"
 
 namespace assay {
@@ -34,7 +35,7 @@ class BuilderTest : public ::testing::Test {
   BuilderTest()
       : cache_(fs::temp_directory_path() / ("assay-builder-" + std::to_string(::getpid()))),
         tier_(sandbox::find_tier(sandbox::worker_image_fd()).tier),
-        builder_(tier_, ASSAY_SOURCE_DIR, cache_) {}
+        builder_(tier_, testing::source_dir(), cache_) {}
   ~BuilderTest() override {
     std::error_code ec;
     fs::remove_all(cache_, ec);
@@ -175,7 +176,7 @@ TEST_F(BuilderTest, ThreadsThatAskForTheSameCompileItOnce) {
 TEST_F(BuilderTest, ProcessesThatAskForTheSameCompileItOnce) {
   constexpr int kCompiled = 1, kCached = 2, kFailed = 3;
   const auto outcome = [&] {
-    Builder own(tier_, ASSAY_SOURCE_DIR, cache_);
+    Builder own(tier_, testing::source_dir(), cache_);
     const BuildResult result = own.build({{{"submission.cpp", kSlowSource}}, {}, 60});
     if (result.record.verdict != Verdict::ok) return kFailed;
     return result.record.cached ? kCached : kCompiled;
@@ -192,7 +193,7 @@ TEST_F(BuilderTest, ProcessesThatAskForTheSameCompileItOnce) {
 
 TEST_F(BuilderTest, ALibraryInUseOutlivesItsEntryInTheCache) {
   const BuildResult result = build("extern \"C\" int f() { return 7; }");
-  Builder(tier_, ASSAY_SOURCE_DIR, cache_, 0);  // a cache that may hold nothing
+  Builder(tier_, testing::source_dir(), cache_, 0);  // a cache that may hold nothing
   EXPECT_EQ(builder_.cache().usage().entries, 0u);
   void* handle = ::dlopen(result.library.c_str(), RTLD_NOW);
   ASSERT_NE(handle, nullptr) << ::dlerror();
@@ -212,7 +213,7 @@ TEST_F(BuilderTest, TheCheckSaysThatTheCompilerDoesNotWork) {
   std::ofstream(compiler) << "#!/bin/sh\necho out of order >&2\nexit 1\n";
   fs::permissions(compiler, fs::perms(0755));
   ::setenv("ASSAY_CXX", compiler.c_str(), 1);
-  Builder builder(tier_, ASSAY_SOURCE_DIR, cache_);
+  Builder builder(tier_, testing::source_dir(), cache_);
   ::unsetenv("ASSAY_CXX");
   try {
     builder.check();
@@ -249,7 +250,7 @@ TEST_F(BuilderTest, AFullDiskIsAFaultOfTheHarness) {
   const fs::path folder = cache_.string() + "-full";
   const SmallDisk disk(folder, "size=512k");
   if (!disk.mounted()) GTEST_SKIP() << "mounting a small tmpfs needs root";
-  Builder builder(tier_, ASSAY_SOURCE_DIR, folder);
+  Builder builder(tier_, testing::source_dir(), folder);
   std::string rows;  // what the compiler makes of them does not fit
   for (int i = 0; i < 200000; ++i) rows += std::to_string(i) + ",";
   const std::string fits = "extern \"C\" const int t[] = {" + rows + "};";
@@ -301,7 +302,7 @@ TEST(ClosedHome, SandboxesOfTheLandlockTierBuildAndLoad) {
   fs::create_directory(home);
   fs::permissions(home, fs::perms(0700));
   for (const bool cached : {false, true}) {
-    Builder builder(sandbox::Tier::landlock, ASSAY_SOURCE_DIR, home / "cache");
+    Builder builder(sandbox::Tier::landlock, testing::source_dir(), home / "cache");
     const BuildResult result =
         builder.build({{{"submission.cpp", "extern \"C\" int f() { return 9; }"}}, {}, 60});
     EXPECT_EQ(result.record.verdict, Verdict::ok) << result.record.log;

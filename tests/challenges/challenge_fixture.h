@@ -16,6 +16,7 @@
 #include "run/challenge_registry.h"
 #include "run/layout.h"
 #include "support/direct_runner.h"
+#include "support/paths.h"
 #include "util/files.h"
 
 namespace assay::testing {
@@ -37,7 +38,7 @@ struct ChallengeUnderTest {
     throw Error("no case " + case_name);
   }
   std::string file(const std::string& path) const {
-    return std::string(ASSAY_SOURCE_DIR) + "/challenges/" + name + "/" + path;
+    return source_dir() + "/challenges/" + name + "/" + path;
   }
 
   std::string name;

@@ -5,6 +5,7 @@
 
 #include "check_fixture.h"
 #include "spec/json_schema.h"
+#include "support/paths.h"
 
 namespace assay::check {
 namespace {
@@ -34,7 +35,8 @@ class CheckReportTest : public ::testing::Test {
   static json valid(const std::string& text) {
     EXPECT_EQ(text.find('\n'), text.size() - 1) << "one line";
     json document = json::parse(text);
-    validate_json(document, read_file(ASSAY_SOURCE_DIR "/challenges/check.schema.json"), "check");
+    validate_json(document, read_file(testing::source_dir() + "/challenges/check.schema.json"),
+                  "check");
     return document;
   }
 

@@ -7,6 +7,7 @@
 
 #include "check_fixture.h"
 #include "spec/json_schema.h"
+#include "support/paths.h"
 
 namespace assay::check {
 namespace {
@@ -40,7 +41,8 @@ class GradeReportTest : public ::testing::Test {
   GradeFacts facts() const { return {fixture_.spec_, "my/answer", "as asked", "1.2.3", "abc", {}}; }
   json report(const StagedGrade& grade) const {
     json document = json::parse(grade_json(grade, facts()));
-    validate_json(document, read_file(ASSAY_SOURCE_DIR "/challenges/grade.schema.json"), "grade");
+    validate_json(document, read_file(testing::source_dir() + "/challenges/grade.schema.json"),
+                  "grade");
     return document;
   }
 

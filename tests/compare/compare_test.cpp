@@ -13,6 +13,7 @@
 #include "grade/partial.h"
 #include "spec/spec.h"
 #include "support/error_of.h"
+#include "support/paths.h"
 
 namespace assay::compare {
 namespace {
@@ -37,7 +38,7 @@ Field field_of(const Scoreboard& board) { return make_field(board, specs(), Devi
 TEST(Partial, OfTheShippedChallengesOneIsOnTheSimulator) {
   std::vector<std::string> partial;
   for (const auto& folder :
-       std::filesystem::directory_iterator(std::string(ASSAY_SOURCE_DIR) + "/challenges")) {
+       std::filesystem::directory_iterator(testing::source_dir() + "/challenges")) {
     if (!std::filesystem::exists(folder.path() / "spec.json")) continue;
     const ChallengeSpec spec = load_spec(folder.path());
     EXPECT_FALSE(device_gap(spec, Device::cpu).partial);

@@ -13,6 +13,7 @@
 #include "run/judge.h"
 #include "run/layout.h"
 #include "spec/spec.h"
+#include "support/paths.h"
 
 namespace {
 
@@ -116,7 +117,7 @@ std::vector<Subject> subjects() {
   std::vector<Subject> found;
   for (const ChallengeRow& row : challenge_rows()) {
     const ChallengeSpec spec =
-        load_spec(std::filesystem::path(ASSAY_SOURCE_DIR) / "challenges" / row.name);
+        load_spec(std::filesystem::path(assay::testing::source_dir()) / "challenges" / row.name);
     for (const CaseSpec& c : spec.cases) {
       if (c.group == CaseGroup::timed || c.group == CaseGroup::resource || c.exclusive || c.drawn)
         continue;

@@ -8,12 +8,13 @@
 #include <filesystem>
 #include <string>
 
+#include "support/paths.h"
 #include "util/files.h"
 
 namespace assay::testing {
 
 inline void expect_golden(const std::string& name, const std::string& actual) {
-  const auto file = std::filesystem::path(ASSAY_SOURCE_DIR) / "tests/report/golden" / name;
+  const auto file = std::filesystem::path(source_dir()) / "tests/report/golden" / name;
   if (std::getenv("ASSAY_UPDATE_GOLDEN") != nullptr) write_file_atomically(file, actual);
   EXPECT_EQ(actual, read_file(file)) << "run with ASSAY_UPDATE_GOLDEN=1 if this is meant";
 }

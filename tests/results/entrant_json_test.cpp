@@ -10,6 +10,7 @@
 #include "grade/documents.h"
 #include "spec/json_schema.h"
 #include "support/error_of.h"
+#include "support/paths.h"
 
 namespace assay {
 namespace {
@@ -19,7 +20,7 @@ using testing::error_of;
 using ::testing::HasSubstr;
 
 std::string published_schema() {
-  return read_file(std::string(ASSAY_SOURCE_DIR) + "/challenges/entrant.schema.json");
+  return read_file(testing::source_dir() + "/challenges/entrant.schema.json");
 }
 
 // Of one of the two files alone.

@@ -13,6 +13,7 @@
 #include "spec/spec.h"
 #include "support/direct_runner.h"
 #include "support/error_of.h"
+#include "support/paths.h"
 #include "support/temporary_folder.h"
 #include "util/files.h"
 
@@ -119,7 +120,8 @@ TEST_F(PublicCasesTest, LeaveTheHashOfTheSpecAlone) {
   const testing::TemporaryFolder folder;
   const fs::path challenge = folder.path / "vector";
   fs::create_directories(challenge);
-  const fs::path shipped = fs::path(ASSAY_SOURCE_DIR) / "challenges" / challenge_rows()[0].name;
+  const fs::path shipped =
+      fs::path(testing::source_dir()) / "challenges" / challenge_rows()[0].name;
   std::string text = read_file(shipped / "spec.json");
   const std::string name = "\"" + std::string(challenge_rows()[0].name) + "\"";
   text.replace(text.find(name), name.size(), "\"vector\"");
@@ -134,8 +136,8 @@ TEST_F(PublicCasesTest, LeaveTheHashOfTheSpecAlone) {
 }
 
 TEST(SpecNames, NoGradedCaseHasTheNameOfAPublicOne) {
-  const std::string text =
-      read_file(fs::path(ASSAY_SOURCE_DIR) / "challenges" / challenge_rows()[0].name / "spec.json");
+  const std::string text = read_file(fs::path(testing::source_dir()) / "challenges" /
+                                     challenge_rows()[0].name / "spec.json");
   json document = json::parse(text);
   document["cases"][0]["name"] = "public_basic";
   EXPECT_THAT(testing::error_of([&] { parse_spec(document.dump(), "s"); }),
@@ -146,7 +148,7 @@ TEST(SpecNames, NoGradedCaseHasTheNameOfAPublicOne) {
 
 class ShippedPublicCases : public ::testing::TestWithParam<std::string> {
  protected:
-  ChallengeSpec spec_ = load_spec(fs::path(ASSAY_SOURCE_DIR) / "challenges" / GetParam());
+  ChallengeSpec spec_ = load_spec(fs::path(testing::source_dir()) / "challenges" / GetParam());
   PublicCases published_ = load_public_cases(spec_);
   const Challenge& challenge_ =
       std::ranges::find(challenge_rows(), GetParam(), &ChallengeRow::name)->get();

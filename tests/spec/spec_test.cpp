@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "run/challenge_registry.h"
+#include "support/paths.h"
 #include "util/files.h"
 
 namespace assay {
@@ -218,7 +219,8 @@ TEST_F(SpecTest, NamesAMissingFile) { EXPECT_THROW(load(), Error); }
 
 TEST(ShippedSpecs, AreValid) {
   for (const ChallengeRow& row : challenge_rows()) {
-    EXPECT_NO_THROW(load_spec(fs::path(ASSAY_SOURCE_DIR) / "challenges" / row.name)) << row.name;
+    EXPECT_NO_THROW(load_spec(fs::path(testing::source_dir()) / "challenges" / row.name))
+        << row.name;
   }
   EXPECT_FALSE(challenge_rows().empty());
 }

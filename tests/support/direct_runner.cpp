@@ -14,6 +14,7 @@
 #include "run/judge.h"
 #include "run/layout.h"
 #include "support/direct_call.h"
+#include "support/paths.h"
 #include "util/files.h"
 #include "util/sha256.h"
 
@@ -65,7 +66,7 @@ CaseResult DirectRunner::run(const CaseSpec& spec, std::uint64_t seed) {
 }
 
 ChallengeSpec spec_of(const std::string& challenge) {
-  return load_spec(std::filesystem::path(ASSAY_SOURCE_DIR) / "challenges" / challenge);
+  return load_spec(std::filesystem::path(source_dir()) / "challenges" / challenge);
 }
 
 void draw_cases(ChallengeSpec& spec, std::uint64_t run_seed) {
@@ -76,14 +77,14 @@ void draw_cases(ChallengeSpec& spec, std::uint64_t run_seed) {
 
 std::string compile(const std::string& source, const std::string& challenge) {
   namespace fs = std::filesystem;
-  const std::string folder = fmt::format("{}/challenges/{}", ASSAY_SOURCE_DIR, challenge);
+  const std::string folder = fmt::format("{}/challenges/{}", source_dir(), challenge);
   // What may be included is part of the content address: naive.cpp and the folder's headers.
   std::string text = read_file(source) + read_file(folder + "/naive.cpp");
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.path().extension() == ".h") text += read_file(entry.path());
   }
   const std::string key = sha256_hex(text);
-  const fs::path dir = fs::path(ASSAY_BINARY_DIR) / "direct";
+  const fs::path dir = fs::path(binary_dir()) / "direct";
   fs::create_directories(dir);
   const fs::path library = dir / (key.substr(0, 24) + ".so");
   if (fs::exists(library)) return library;
@@ -92,7 +93,7 @@ std::string compile(const std::string& source, const std::string& challenge) {
   const std::string command = fmt::format(
       "g++ -std=c++20 -O3 -march=native -fPIC -shared -pthread -I{} -I{}/include {} -o {} "
       "2> {}",
-      folder, ASSAY_SOURCE_DIR, source, partial.string(), log);
+      folder, source_dir(), source, partial.string(), log);
   if (std::system(command.c_str()) != 0) throw Error(read_file(log));
   fs::rename(partial, library);
   fs::remove(log);

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "sim/device/device_fixture.h"
+#include "support/paths.h"
 
 namespace assay::sim {
 namespace {
@@ -307,7 +308,7 @@ class InstructionTable : public DeviceTest {
 };
 
 TEST_F(InstructionTable, TheDocumentSaysWhatTheDecoderDoes) {
-  const std::string path = ASSAY_SOURCE_DIR "/docs/simulator.md";
+  const std::string path = testing::source_dir() + "/docs/simulator.md";
   std::ostringstream read;
   read << std::ifstream(path).rdbuf();
   const std::string document = read.str();

@@ -1,0 +1,12 @@
+// Where the tests find their files. In a source of their own, so that what a test compiles to does
+// not depend on the folder it lies in.
+#pragma once
+
+#include <string>
+
+namespace assay::testing {
+
+const std::string& source_dir();  // the root of the source tree
+const std::string& binary_dir();  // the root of the build folder
+
+}  // namespace assay::testing
