@@ -79,7 +79,8 @@ PublicCheck check_publicly(run::CellRunner& runner, const ChallengeSpec& spec,
   Preparation baselines(runner, spec, !cuda && built.record.verdict == Verdict::ok);
   check.cell =
       cuda ? runner.simulate_built(spec, built, filter) : runner.check_built(spec, built, filter);
-  check.cell.key = {"", spec.name, "", submission.device()};
+  check.cell.key = {
+      .model = "", .challenge = spec.name, .attempt = "", .device = submission.device()};
   check_stop();
   require_no_fault(check.cell);
   check.case_seconds = steady_seconds() - start - check.build_seconds;

@@ -169,7 +169,10 @@ void RunnerStages::note_absent_tests(CellResult& cell) {
 CellResult RunnerStages::build() {
   built_ = runner_.build(spec_, answer_);
   CellResult cell = runner_.begin_cell(spec_, built_);
-  cell.key = {answer_.model, answer_.challenge, answer_.attempt, answer_.device()};
+  cell.key = {.model = answer_.model,
+              .challenge = answer_.challenge,
+              .attempt = answer_.attempt,
+              .device = answer_.device()};
   note_absent_tests(cell);
   return cell;
 }

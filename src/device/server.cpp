@@ -62,10 +62,10 @@ void refuse(CallKind kind, Answer& answer) {
 }
 
 sim::LaunchConfig config_of(const LaunchShape& s) {
-  return {{s.grid[0], s.grid[1], s.grid[2]},
-          {s.block[0], s.block[1], s.block[2]},
-          s.dynamic_shared_bytes,
-          s.cooperative != 0};
+  return {.grid = {s.grid[0], s.grid[1], s.grid[2]},
+          .block = {s.block[0], s.block[1], s.block[2]},
+          .dynamic_shared_bytes = s.dynamic_shared_bytes,
+          .cooperative = s.cooperative != 0};
 }
 
 }  // namespace

@@ -154,7 +154,7 @@ ProcessorTicks processor_ticks(const std::string& stat) {
   std::uint64_t user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0, stolen = 0;
   in >> label >> user >> nice >> system >> idle >> wait >> irq >> soft >> stolen;
   if (!in || label != "cpu") return {};
-  return {user + nice + system + irq + soft, stolen};
+  return {.busy = user + nice + system + irq + soft, .stolen = stolen};
 }
 
 double stolen_share(const ProcessorTicks& before, const ProcessorTicks& after) {
@@ -169,6 +169,8 @@ void calibrate(Machine& machine) {
   machine.fma_flops_per_s = multiply_add_rate();
 }
 
-Roofline measure_roofline() { return {std::max(copy_rate(), read_rate()), multiply_add_rate()}; }
+Roofline measure_roofline() {
+  return {.bytes_per_s = std::max(copy_rate(), read_rate()), .flops_per_s = multiply_add_rate()};
+}
 
 }  // namespace assay

@@ -106,7 +106,10 @@ CellResult CellRunner::check(const ChallengeSpec& spec, const Submission& submis
     cell = submission.language == Language::cuda ? simulate_built(spec, built, options_.filter)
                                                  : check_built(spec, built, options_.filter);
   });
-  cell.key = {submission.model, submission.challenge, submission.attempt, submission.device()};
+  cell.key = {.model = submission.model,
+              .challenge = submission.challenge,
+              .attempt = submission.attempt,
+              .device = submission.device()};
   return cell;
 }
 

@@ -76,12 +76,11 @@ DeviceProcess::Placed DeviceProcess::place(const CasePlan& plan, Layout& layout)
     const wire::BufferSlot& slot = layout.slots[i];
     const BufferPlan& buffer = plan.buffers[i];
     device::Buffer& to = control().buffer[handles_.size()];
-    to = {slot.offset,
-          slot.bytes,
-          static_cast<std::uint32_t>(misalignment(plan, buffer, Memory::device)),
-          buffer.phase,
-          buffer.role != Role::input,
-          0};
+    to = {.offset = slot.offset,
+          .bytes = slot.bytes,
+          .skew = static_cast<std::uint32_t>(misalignment(plan, buffer, Memory::device)),
+          .phase = buffer.phase,
+          .output = buffer.role != Role::input};
     handles_.push_back(i);
   }
   control().buffers = static_cast<std::uint32_t>(handles_.size());
@@ -105,13 +104,12 @@ std::optional<DeviceReport> DeviceProcess::stop(std::chrono::milliseconds patien
   device::Report said;
   std::memcpy(&said, &control().report, sizeof said);
   DeviceReport report;
-  report.work = {std::bit_cast<sim::Counters>(said.counters),
-                 said.to_device_bytes,
-                 said.to_host_bytes,
-                 said.within_bytes,
-                 said.transfers,
-                 said.peak_bytes};
-  report.work.to_host_bytes += answered_on_host_;
+  report.work = {.counters = std::bit_cast<sim::Counters>(said.counters),
+                 .to_device_bytes = said.to_device_bytes,
+                 .to_host_bytes = said.to_host_bytes + answered_on_host_,
+                 .within_bytes = said.within_bytes,
+                 .transfers = said.transfers,
+                 .device_bytes = said.peak_bytes};
   report.findings = said.findings;
   report.first_finding = text_of(said.first_finding);
   report.unsupported = text_of(said.unsupported);

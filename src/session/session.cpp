@@ -13,7 +13,9 @@
 namespace assay::session {
 namespace {
 
-CellKey key_of(const Submission& s) { return {s.model, s.challenge, s.attempt, s.device()}; }
+CellKey key_of(const Submission& s) {
+  return {.model = s.model, .challenge = s.challenge, .attempt = s.attempt, .device = s.device()};
+}
 
 class Run {
  public:
