@@ -7,9 +7,9 @@
 #include <map>
 #include <mutex>
 
+#include "numerics/jobs.h"
 #include "util/clock.h"
 #include "util/files.h"
-#include "util/jobs.h"
 #include "util/redact.h"
 #include "util/sha256.h"
 #include "util/stop.h"

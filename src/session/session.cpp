@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "run/fault.h"
-#include "util/jobs.h"
+#include "numerics/jobs.h"
 
 namespace assay::session {
 namespace {
