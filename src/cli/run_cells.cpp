@@ -1,10 +1,8 @@
 #include "cli/run_cells.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -22,6 +20,7 @@
 #include "util/files.h"
 #include "util/stop.h"
 #include "version.h"
+#include "util/temporary_folder.h"
 
 namespace assay::cli {
 namespace fs = std::filesystem;
@@ -114,9 +113,7 @@ class Refuge {
 
  private:
   void open(const store::RunStart& run) {
-    std::string name = (fs::temp_directory_path() / "assay-rescued-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) fail_with_errno("make", name);
-    folder_ = name;
+    folder_ = make_temporary_folder("assay-rescued-");
     store_.emplace(folder_);
     store_->start(run);
   }

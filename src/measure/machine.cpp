@@ -5,18 +5,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <vector>
 
 #include "assay/parallel.h"
+#include "util/clock.h"
 
 namespace assay {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // The value of the first line "key<spaces>separator value" of a file, without quotes.
 std::string field(const char* file, const std::string& key, char separator) {
@@ -46,9 +44,9 @@ template <class Body>
 double best_seconds(int rounds, Body body) {
   double best = 1e30;
   for (int i = 0; i < rounds; ++i) {
-    const auto start = Clock::now();
+    const double start = steady_seconds();
     body();
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+    best = std::min(best, steady_seconds() - start);
   }
   return best;
 }

@@ -12,8 +12,10 @@
 
 #include "sandbox/runtime_files.h"
 #include "sandbox/worker_image.h"
+#include "util/clock.h"
 #include "util/files.h"
 #include "util/text.h"
+#include "util/transient_fault.h"
 
 namespace assay::run {
 namespace {
@@ -35,7 +37,7 @@ DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings,
       text_(O_NONBLOCK) {
   new (control_.data()) device::Control;
   // The device must not wait for the worker, to which this end is as foreign as to us.
-  if (::fcntl(call_.ours(), F_SETFL, O_NONBLOCK) != 0) throw Error("cannot set up a socket");
+  if (::fcntl(call_.ours(), F_SETFL, O_NONBLOCK) != 0) throw_errno("cannot set up a socket");
   const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   sandbox::Program program;
   program.policy = sandbox::Policy::worker;
@@ -144,10 +146,7 @@ bool DeviceProcess::write(std::uint64_t address, std::span<const std::byte> byte
 }
 
 double DeviceProcess::busy_seconds() const {
-  const auto now =
-      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                     std::chrono::steady_clock::now().time_since_epoch())
-                                     .count());
+  const std::uint64_t now = steady_nanoseconds();
   const std::uint64_t since = control().busy_since.load(), done = control().busy_ns.load();
   const std::uint64_t present = since != 0 && since < now ? now - since : 0;
   return static_cast<double>(done + present) * 1e-9;

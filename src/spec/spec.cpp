@@ -14,6 +14,7 @@
 #include "spec/public_cases.h"
 #include "util/files.h"
 #include "util/sha256.h"
+#include "util/text.h"
 
 namespace assay {
 namespace {
@@ -290,6 +291,14 @@ ChallengeSpec load_spec(const std::filesystem::path& directory) {
   }
   spec.directory = std::filesystem::absolute(directory).lexically_normal();
   return spec;
+}
+
+const ChallengeSpec& spec_named(std::span<const ChallengeSpec> specs, std::string_view name) {
+  const auto found = std::ranges::find(specs, name, &ChallengeSpec::name);
+  if (found != specs.end()) return *found;
+  std::vector<std::string> known;
+  for (const ChallengeSpec& spec : specs) known.push_back(spec.name);
+  throw Error(unknown_name("challenge", name, known));
 }
 
 const CaseSpec* find_case(const ChallengeSpec& spec, std::string_view name) {
