@@ -181,6 +181,7 @@ void RunnerStages::simulate(CellResult& cell, const run::CaseFilter& filter) {
   CellResult simulated = runner_.simulate_built(spec_, built_, filter);
   std::ranges::move(simulated.cases, std::back_inserter(cell.cases));
   cell.finished_at = simulated.finished_at;
+  std::ranges::move(simulated.faults, std::back_inserter(cell.faults));
   if (simulated.build.verdict != Verdict::ok) cell.build = simulated.build;
 }
 

@@ -96,6 +96,8 @@ int replay_case(const Harness& harness, const RerunCommand& c, const ChallengeSp
     fmt::print("{} is not run on the {}\n", c.only,
                submission.language == Language::cuda ? "simulated GPU" : "CPU");
   }
+  for (const std::string& fault : cell.faults)
+    tell(fmt::format("tried again after a fault of the harness: {}\n", fault));
   for (const CaseResult& result : cell.cases) print_case(result, spec);
   return kDone;
 }

@@ -11,6 +11,7 @@
 
 #include "cli/output.h"
 #include "grade/grade.h"
+#include "report/figures.h"
 #include "run/examples.h"
 #include "run/own_tests.h"
 #include "session/order.h"
@@ -19,8 +20,8 @@
 #include "spec/spec.h"
 #include "util/files.h"
 #include "util/stop.h"
-#include "version.h"
 #include "util/temporary_folder.h"
+#include "version.h"
 
 namespace assay::cli {
 namespace fs = std::filesystem;
@@ -141,6 +142,10 @@ std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runne
     } catch (const Error& fault) {
       throw Error(
           fmt::format("{}; {}", fault.what(), refuge.keep(entries.back(), store.run().start)));
+    }
+    for (const std::string& fault : entries.back().cell.faults) {
+      progress.note(fmt::format("{}: tried again after a fault of the harness: {}",
+                                to_string(entries.back().cell.key), report::one_line(fault)));
     }
     progress.finished(one_line(entries.back()));
   };

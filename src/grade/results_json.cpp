@@ -278,6 +278,7 @@ Json to_json(const CellResult& c) {
          {"cases", list_json(c.cases, &case_json)},
          {"mutants", list_json(c.mutants, &mutant_json)}};
   if (c.tests_note) j["tests_note"] = note_json(*c.tests_note);
+  if (!c.faults.empty()) j["faults"] = c.faults;
   return j;
 }
 
@@ -295,6 +296,7 @@ CellResult cell_from_json(const json& j) {
   c.cases = list_from(j.at("cases"), &case_from);
   c.mutants = list_from(j.at("mutants"), &mutant_from);
   if (j.contains("tests_note")) c.tests_note = note_from(j.at("tests_note"));
+  c.faults = j.value("faults", c.faults);
   return c;
 }
 
