@@ -14,7 +14,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <span>
 #include <vector>
 
@@ -25,21 +24,19 @@
 #include "report/analysis.h"
 #include "report/rankings.h"
 #include "store/result_store.h"
+#include "util/clock.h"
 #include "util/files.h"
 
 namespace {
 
 using namespace assay;
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 constexpr double kMostSecondsToAdd = 0.05, kMostSecondsToLoad = 1, kMostSecondsToReport = 3;
 constexpr double kMostMemory = 1 << 30;
 constexpr std::size_t kSampled = 100;  // cells at the end of each size
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+double seconds_since(double start) { return steady_seconds() - start; }
 
 bool within(const char* what, double value, double most) {
   if (value <= most) return true;
@@ -66,13 +63,13 @@ double add_cells(const fs::path& folder, bench::InventedBoard& generator,
   for (const std::size_t size : sizes) {
     while (seconds.size() < size) {
       const BoardEntry entry = generator.entry(seconds.size());
-      const auto start = Clock::now();
+      const double start = steady_seconds();
       store.add(entry);
       seconds.push_back(seconds_since(start));
     }
     print_curve_point(size, std::span(seconds).last(std::min(kSampled, size)));
   }
-  const auto start = Clock::now();
+  const double start = steady_seconds();
   store.finish();
   fmt::print("writing the board whole: {:.2f} s, {:.1f} MB\n", seconds_since(start),
              1e-6 * static_cast<double>(fs::file_size(store.board_path())));
@@ -90,10 +87,10 @@ int measure(const fs::path& folder, const std::vector<std::size_t>& sizes, bool 
   fmt::print("evidence of a cell: {:.1f} kB\n",
              1e-3 * static_cast<double>(evidence_text({"benchmark", generator.entry(0)}).size()));
   const double add = add_cells(folder, generator, sizes);
-  auto start = Clock::now();
+  double start = steady_seconds();
   const Scoreboard board = store::read_board(folder);
   const double load = seconds_since(start);
-  start = Clock::now();
+  start = steady_seconds();
   std::size_t rankings = ranking_section(board, generator.specs()).size() +
                          rankings_document(board, generator.specs()).size();
   for (const auto& [path, page] : report::analysis_pages(board, generator.specs()))

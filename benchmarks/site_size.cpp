@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <functional>
 #include <thread>
@@ -27,13 +26,13 @@
 #include "store/cell_path.h"
 #include "store/evidence_file.h"
 #include "submission/submission.h"
+#include "util/clock.h"
 #include "util/files.h"
 
 namespace {
 
 using namespace assay;
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 constexpr double kMostSeconds = 30, kMostBytes = 200e6, kMostRankingBytes = 1e6;
 constexpr std::size_t kCells = 10'000, kSmokeCells = 160, kSourceLines = 250;
@@ -100,9 +99,9 @@ int measure(const fs::path& folder, std::size_t cells, bool judged) {
   in.jobs = std::max(1U, std::thread::hardware_concurrency());
   rusage before{}, after{};
   ::getrusage(RUSAGE_SELF, &before);
-  const auto start = Clock::now();
+  const double start = steady_seconds();
   const site::SiteReport report = site::write_site(in, folder / "site");
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const double seconds = steady_seconds() - start;
   ::getrusage(RUSAGE_SELF, &after);
   const auto spent = [](const timeval& t) {
     return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);

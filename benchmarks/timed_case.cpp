@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "run/world.h"
+#include "util/clock.h"
 #include "util/files.h"
 
 namespace assay {
@@ -58,9 +59,9 @@ CheckResult TimedCase::check() const {
 }
 
 double seconds_of(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = steady_seconds();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return steady_seconds() - start;
 }
 
 void race(std::vector<Contestant>& contestants) {

@@ -207,8 +207,8 @@ class BeamSearch final : public Challenge {
     const Shape s = shape_of(spec);
     if (s.eos >= 0) return std::nullopt;
     const double rows = static_cast<double>(s.B) * (1 + (static_cast<double>(s.max_new) - 1) * s.K);
-    return LeastWork{rows * s.V * static_cast<double>(size_of(s.row_dtype)), 0,
-                     static_cast<double>(s.max_new)};
+    return LeastWork{.bytes = rows * s.V * static_cast<double>(size_of(s.row_dtype)),
+                     .launches = static_cast<double>(s.max_new)};
   }
 
   std::string shape(const CaseSpec& spec) const override {

@@ -152,8 +152,13 @@ class ItemSearch {
       const double x = static_cast<double>(row[static_cast<std::size_t>(token)]),
                    acc = beam.acc + (x - shift);
       const auto earlier = taken.find(token);
-      result.push_back({i, token, beam.len + 1, acc, score(acc, beam.len + 1), x,
-                        earlier == taken.end() ? 0 : s_.diversity * earlier->second});
+      result.push_back({.parent = i,
+                        .token = token,
+                        .len = beam.len + 1,
+                        .acc = acc,
+                        .score = score(acc, beam.len + 1),
+                        .logit = x,
+                        .lowered = earlier == taken.end() ? 0 : s_.diversity * earlier->second});
     }
     return result;
   }

@@ -360,8 +360,8 @@ class DflashVerify final : public Challenge {
     if (s.entry != kAttention) return std::nullopt;
     double pairs = 0;
     for (const Item& item : s.items) pairs += static_cast<double>(item.P * item.n);
-    return LeastWork{plan.bytes_of({"q", "k", "v", "o", "lse"}),
-                     4.0 * static_cast<double>(s.Hq * s.D) * pairs};
+    return LeastWork{.bytes = plan.bytes_of({"q", "k", "v", "o", "lse"}),
+                     .flops = 4.0 * static_cast<double>(s.Hq * s.D) * pairs};
   }
 
   std::string shape(const CaseSpec& spec) const override {

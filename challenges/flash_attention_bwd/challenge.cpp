@@ -96,9 +96,9 @@ class FlashAttentionBackward final : public Challenge {
   // Five products: scores, their gradient, and those of q, k and v.
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan& plan) const override {
     const Problem problem = problem_of(spec);
-    return LeastWork{plan.bytes_of({"q", "k", "v", "o", "dout", "lse", "dq", "dk", "dv"}),
-                     2.0 * static_cast<double>(3 * problem.p.D + 2 * problem.p.Dv) *
-                         attention::visible_pairs(problem)};
+    return LeastWork{.bytes = plan.bytes_of({"q", "k", "v", "o", "dout", "lse", "dq", "dk", "dv"}),
+                     .flops = 2.0 * static_cast<double>(3 * problem.p.D + 2 * problem.p.Dv) *
+                              attention::visible_pairs(problem)};
   }
 
   std::string shape(const CaseSpec& spec) const override {

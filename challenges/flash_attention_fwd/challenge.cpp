@@ -88,9 +88,9 @@ class FlashAttentionForward final : public Challenge {
 
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan& plan) const override {
     const Problem problem = problem_of(spec);
-    return LeastWork{
-        plan.bytes_of({"q", "k", "v", "o", "lse"}),
-        2.0 * static_cast<double>(problem.p.D + problem.p.Dv) * attention::visible_pairs(problem)};
+    return LeastWork{.bytes = plan.bytes_of({"q", "k", "v", "o", "lse"}),
+                     .flops = 2.0 * static_cast<double>(problem.p.D + problem.p.Dv) *
+                              attention::visible_pairs(problem)};
   }
 
   std::string shape(const CaseSpec& spec) const override {

@@ -119,7 +119,7 @@ class FusedSoftmaxTopK final : public Challenge {
   }
 
   std::optional<LeastWork> least_work(const CaseSpec&, const CasePlan& plan) const override {
-    return LeastWork{plan.bytes_of({"logits", "idx", "prob", "lse", "count"}), 0};
+    return LeastWork{.bytes = plan.bytes_of({"logits", "idx", "prob", "lse", "count"})};
   }
 
   std::string shape(const CaseSpec& spec) const override {

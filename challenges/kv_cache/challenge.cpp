@@ -98,7 +98,7 @@ class KvCache final : public Challenge {
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan& plan) const override {
     const Script script = compile_script(spec, 1);
     Model model(script.params);
-    LeastWork work{0, 0, 0};
+    LeastWork work{.launches = 0};
     for (const Op& op : script.ops) {
       if (op.kind == kAttend && op.phase == plan.timed_phase) {
         add_attention(script, op, model, work);

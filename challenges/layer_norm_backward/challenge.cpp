@@ -137,7 +137,8 @@ class LayerNormBackward final : public Challenge {
   // cache.
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan& plan) const override {
     const double statistics = 8 * static_cast<double>(shape_of(spec).rows);
-    return LeastWork{plan.bytes_of({"x", "gamma", "dy", "dx", "dgamma", "dbeta"}) + statistics, 0};
+    return LeastWork{.bytes =
+                         plan.bytes_of({"x", "gamma", "dy", "dx", "dgamma", "dbeta"}) + statistics};
   }
 
   std::string shape(const CaseSpec& spec) const override {

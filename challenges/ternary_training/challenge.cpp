@@ -317,13 +317,14 @@ class TernaryTraining final : public Challenge {
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan&) const override {
     const Shape s = shape_of(spec);
     const Params& p = s.call;
-    if (s.entry == kLinear) return LeastWork{0, 6.0 * static_cast<double>(p.M * p.rows * p.cols)};
+    if (s.entry == kLinear)
+      return LeastWork{.flops = 6.0 * static_cast<double>(p.M * p.rows * p.cols)};
     if (s.entry != kTrain) return std::nullopt;
     const tt_config& c = p.config;
     const double heads = c.hd * (2.0 * c.Hq + 2.0 * c.Hkv) * c.d, ff = 3.0 * c.ff * c.d;
     const double weights = c.L * (heads + ff) + static_cast<double>(c.V) * c.d;
     const double attention = 12.0 * c.L * c.Hq * c.hd * c.T / 2;
-    return LeastWork{0, static_cast<double>(p.budget.max_tokens) * (6 * weights + attention)};
+    return LeastWork{.flops = static_cast<double>(p.budget.max_tokens) * (6 * weights + attention)};
   }
 
   std::string shape(const CaseSpec& spec) const override {

@@ -83,12 +83,13 @@ struct RandomSpace {
 };
 
 // A measured quantity and the two values between which its points go from all to none. The scale is
-// logarithmic when both are positive, else linear; full < zero means smaller is better. A bound is
+// logarithmic when both are positive, else linear; full <= zero means smaller is better. A bound is
 // always absolute: whoever takes more than is needed must not earn by it, as by a small difference
 // between two problems.
 struct ResourceRule {
   std::string name;
-  // The cases that measure it; of several the median counts, and one that fails counts as `zero`.
+  // The cases that measure it. Of several the median counts; one that fails, or does not report the
+  // metric, counts as `zero`, and where all fail there are no points.
   std::vector<std::string> case_names;
   std::string metric;  // a metric the checker or the harness reports for that case
   double full = 0, zero = 0;

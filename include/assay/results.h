@@ -25,7 +25,7 @@ enum class Verdict : std::uint8_t {
   load_error,          // LE: missing symbol, failed or exited while loading
   memory_limit,        // MLE
   time_limit,          // TLE: busy until the limit
-  idle_limit,          // TLE-wall: asleep until the limit
+  idle_limit,          // TLE-idle: asleep until the limit
   runtime_error,       // RE: signal, exit or exception during a call
   device_error,        // DE: a finding of the simulator's checks: a race, an access out of bounds
   output_limit,        // OLE: too much on stdout or stderr
@@ -140,6 +140,9 @@ struct CellResult {
   std::vector<CaseResult> cases;
   std::vector<Mutant> mutants;     // the submission's own tests against naive, par, wrong examples
   std::optional<Note> tests_note;  // why `mutants` is empty
+  // Faults of the harness after which a step was tried once more, the first first. The cell is
+  // measured all the same, unless build.verdict says otherwise.
+  std::vector<std::string> faults{};
 };
 
 struct Interval {

@@ -8,6 +8,7 @@
 #include "agent/session_log.h"
 #include "spec/spec.h"
 #include "util/files.h"
+#include "util/temporary_folder.h"
 #include "util/text.h"
 
 namespace assay::agent {
@@ -16,34 +17,20 @@ namespace {
 
 constexpr std::size_t kShownLines = 5;
 
-// Removed with its end.
-struct ScratchFolder {
-  ScratchFolder() : path((fs::temp_directory_path() / "assay-answer-XXXXXX").string()) {
-    if (::mkdtemp(path.data()) == nullptr) fail_with_errno("make a folder like", path);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  std::string path;
-};
-
 // What an answer may consist of, without what building it left (submission.so) and without links.
 Submission answer_in(const fs::path& folder, Language language, const std::string& challenge) {
-  const ScratchFolder sources;
+  const TemporaryFolder sources("assay-answer-");
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename();
     if (!is_source_name(name) || entry.symlink_status().type() != fs::file_type::regular) continue;
-    fs::copy_file(entry.path(), fs::path(sources.path) / name);
+    fs::copy_file(entry.path(), sources.path() / name);
   }
-  std::vector<Submission> found = read_submissions(sources.path, "", challenge, "");
+  std::vector<Submission> found = read_submissions(sources.path(), "", challenge, "");
   for (Submission& s : found)
     if (s.language == language && s.rejected.empty()) return s;
   Submission none = found.front();
   none.sources.clear();
-  if (none.rejected.empty() || !fs::exists(fs::path(sources.path) / main_file(language)))
+  if (none.rejected.empty() || !fs::exists(sources.path() / main_file(language)))
     none.rejected = fmt::format("{} is missing", main_file(language));
   return none;
 }

@@ -7,12 +7,13 @@
 #include <map>
 #include <mutex>
 
+#include "numerics/jobs.h"
 #include "util/clock.h"
 #include "util/files.h"
-#include "util/jobs.h"
 #include "util/redact.h"
 #include "util/sha256.h"
 #include "util/stop.h"
+#include "util/temporary_folder.h"
 #include "util/text.h"
 
 namespace assay::ask {
@@ -106,10 +107,10 @@ fs::path rescued(const Journal& journal, const std::string& line) {
   for (const std::string& place :
        {fs::temp_directory_path(missing).string(), std::string("/tmp"), std::string("/var/tmp")}) {
     if (place.empty()) continue;
-    std::string folder = place + "/assay-answer-XXXXXX";
+    fs::path folder;
     try {
-      if (::mkdtemp(folder.data()) == nullptr) fail_with_errno("make a folder like", folder);
-      fs::path file = fs::path(folder) / journal.path().filename();
+      folder = make_new_folder(place, "assay-answer-");
+      fs::path file = folder / journal.path().filename();
       write_file_atomically(file, text + line + "\n");
       return file;
     } catch (const Error& e) {

@@ -208,7 +208,7 @@ void write(const fs::path& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary);
   out << text;
   out.close();
-  if (!out) fail_with_errno("cannot write", path);
+  if (!out) fail_with_errno("write", path);
 }
 
 void add_extra(const Attack& attack, const fs::path& folder, const std::string& line) {
@@ -224,7 +224,7 @@ void add_extra(const Attack& attack, const fs::path& folder, const std::string& 
   } else if (kind == "hardlink") {
     fs::create_hard_link(folder / main_file(attack.language), path);
   } else if (kind == "fifo") {
-    if (::mkfifo(path.c_str(), 0600) != 0) fail_with_errno("cannot make", path);
+    if (::mkfifo(path.c_str(), 0600) != 0) fail_with_errno("make", path);
   } else if (kind == "folder") {
     fs::create_directory(path);
   } else if (kind == "file") {
@@ -412,8 +412,7 @@ ChallengeSpec narrowed(const ChallengeSpec& whole, const std::vector<std::string
   for (ResourceRule& rule : spec.resources) {
     std::erase_if(rule.case_names, [&](const std::string& name) { return !holds(cases, name); });
   }
-  std::erase_if(spec.resources,
-                [](const ResourceRule& rule) { return rule.case_names.empty(); });
+  std::erase_if(spec.resources, [](const ResourceRule& rule) { return rule.case_names.empty(); });
   return spec;
 }
 

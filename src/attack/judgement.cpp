@@ -141,10 +141,11 @@ Observation observation_from(const nlohmann::json& json) {
   seen.left_behind = json.at("left_behind");
   if (const auto at = json.find("gain"); at != json.end()) {
     const auto interval = [](const nlohmann::json& pair) {
-      return Interval{pair.at(0), pair.at(1)};
+      return Interval{.low = pair.at(0), .high = pair.at(1)};
     };
-    seen.gain = Gain{at->at("times"), interval(at->at("interval")),
-                     interval(at->at("honest_against_honest"))};
+    seen.gain = Gain{.value = at->at("times"),
+                     .interval = interval(at->at("interval")),
+                     .noise = interval(at->at("honest_against_honest"))};
   }
   if (const auto at = json.find("points_gained"); at != json.end())
     seen.points_gained = at->get<double>();

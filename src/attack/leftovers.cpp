@@ -14,6 +14,7 @@
 #include <sstream>
 #include <thread>
 
+#include "util/clock.h"
 #include "util/fd.h"
 
 namespace assay::attack {
@@ -121,14 +122,13 @@ std::set<std::string> Leftovers::all() const {
 }
 
 std::vector<std::string> Leftovers::since(double patience) const {
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = steady_seconds();
   for (;;) {
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
     }
     std::vector<std::string> left;
     std::ranges::set_difference(all(), before_, std::back_inserter(left));
-    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
-    if (left.empty() || waited.count() >= patience) return left;
+    if (left.empty() || steady_seconds() - begin >= patience) return left;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }

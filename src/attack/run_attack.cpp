@@ -14,10 +14,6 @@ namespace assay::attack {
 namespace fs = std::filesystem;
 namespace {
 
-const ChallengeSpec& spec_named(const Door& door, const std::string& name) {
-  return *std::ranges::find(door.specs, name, &ChallengeSpec::name);
-}
-
 bool is_timed(const CaseSpec& c) { return c.group == CaseGroup::timed || c.exclusive; }
 
 bool any_timed(const Attack& attack, const ChallengeSpec& spec) {
@@ -41,7 +37,7 @@ class Contest {
  public:
   Contest(const Attack& attack, const Door& door)
       : attack_(attack),
-        spec_(spec_named(door, attack.challenge)),
+        spec_(spec_named(door.specs, attack.challenge)),
         runner_(run::real_world(door.builder), {door.tier, door.seed, filter(), 1}) {
     lay_out(attack, door.places, false, door.scratch / "attack");
     submissions_.push_back(submission_in(door.scratch / "attack", attack, "attack"));
@@ -114,7 +110,7 @@ class Contest {
 }  // namespace
 
 bool needs_quiet(const Attack& attack, const std::vector<ChallengeSpec>& specs) {
-  return any_timed(attack, *std::ranges::find(specs, attack.challenge, &ChallengeSpec::name));
+  return any_timed(attack, spec_named(specs, attack.challenge));
 }
 
 Observation run_attack(const Attack& attack, const Door& door) {
@@ -126,7 +122,7 @@ std::string run_neighbour(const Attack& honest, const Door& door) {
   const Submission submission = submission_in(door.scratch / "neighbour", honest, "neighbour");
   run::CellRunner runner(run::real_world(door.builder),
                          {door.tier, door.seed, {.quick = true, .named = honest.cases}, 1});
-  const CellResult cell = runner.check(spec_named(door, honest.challenge), submission);
+  const CellResult cell = runner.check(spec_named(door.specs, honest.challenge), submission);
   std::string all = fmt::format("build {}", code(cell.build.verdict));
   for (const CaseResult& c : cell.cases) {
     all += fmt::format("; {} {} error {} {}", c.name, code(c.verdict),

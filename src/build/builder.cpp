@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +21,7 @@
 #include "build/tool.h"
 #include "sandbox/probe.h"
 #include "sandbox/worker_image.h"
+#include "util/clock.h"
 #include "util/fd.h"
 #include "util/files.h"
 #include "util/sha256.h"
@@ -30,8 +30,6 @@
 namespace assay {
 namespace fs = std::filesystem;
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // -march=native: kernels are graded on the machine they run on. No -ffast-math: it would change the
 // floating-point mode of the whole process and the meaning of NaN.
@@ -97,7 +95,7 @@ struct CompilerRun {
 // Collects the compiler's output until it ends or its time is up.
 CompilerRun watch(sandbox::Process& process, int log_fd, double time_limit_s) {
   CompilerRun run;
-  const auto deadline = Clock::now() + std::chrono::duration<double>(time_limit_s);
+  const double deadline = steady_seconds() + time_limit_s;
   const auto drain = [&] {
     char chunk[8192];
     ssize_t n;
@@ -107,7 +105,7 @@ CompilerRun watch(sandbox::Process& process, int log_fd, double time_limit_s) {
     }
   };
   for (;;) {
-    const double left = std::chrono::duration<double>(deadline - Clock::now()).count();
+    const double left = deadline - steady_seconds();
     if (left <= 0) {
       run.timed_out = true;
       process.kill();
@@ -402,12 +400,12 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
 
   BuildResult result;
   result.record.command = command_line(request, architecture);
-  const auto start = Clock::now();
+  const double start = steady_seconds();
   sandbox::Process process = sandbox::spawn(tier_, program);
   log.write.reset();
   CompilerRun run = watch(process, log.read.get(), request.time_limit_s);
   run.log = with_names_inside(std::move(run.log), folder.path);
-  result.record.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  result.record.seconds = steady_seconds() - start;
   const bool cuda = request.language == Language::cuda;
   result.record.log = printable(cuda ? without_linker_warnings(run.log) : run.log, 30);
 

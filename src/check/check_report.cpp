@@ -299,6 +299,20 @@ Json counters_json(const PublicCheck& check) {
           {"launches", c.launches}};
 }
 
+// Of the harness, not of the answer: what was tried once more after them stands.
+Json faults_json(const CellResult& cell) {
+  Json faults = Json::array();
+  for (const std::string& fault : cell.faults) faults.push_back(safe(fault, 3));
+  return faults;
+}
+
+std::string faults_text(const CellResult& cell) {
+  std::string text;
+  for (const std::string& fault : cell.faults)
+    text += fmt::format("note: tried again after a fault of the harness: {}\n", safe(fault, 1));
+  return text;
+}
+
 }  // namespace
 
 std::string check_text(const PublicCheck& check, const Subject& about, std::size_t most_bytes) {
@@ -307,7 +321,7 @@ std::string check_text(const PublicCheck& check, const Subject& about, std::size
     text += build_text(check, about);
   } else {
     text += wrong_cases(check.cell, about) + build_text(check, about) + remarks(check.cell, about) +
-            memory_text(check.cell, about) + speed_text(check);
+            memory_text(check.cell, about) + speed_text(check) + faults_text(check.cell);
   }
   return shortened(std::move(text), most_bytes - std::string_view(kLastLine).size()) + kLastLine;
 }
@@ -351,6 +365,7 @@ std::string check_json(const PublicCheck& check, const Subject& about) {
       {"over_naive", figure(speed ? speed->over(speed->naive) : none)},
       {"not_timed", check.not_timed}};
   j["counters"] = counters_json(check);
+  j["harness_faults"] = faults_json(cell);
   j["build_seconds"] = figure(check.build_seconds);
   j["built_before"] = cell.build.cached;
   j["case_seconds"] = figure(check.case_seconds);

@@ -110,6 +110,13 @@ Json notes_json(const Score& score) {
   return notes;
 }
 
+// After which a step was tried once more, and no fault of the answer.
+Json faults_json(const CellResult& cell) {
+  Json faults = Json::array();
+  for (const std::string& fault : cell.faults) faults.push_back(printable_text(fault, 3));
+  return faults;
+}
+
 const char* stopped_at(const StagedGrade& grade) {
   for (const StageRecord& record : grade.stages) {
     if (record.status == StageRecord::Status::failed) return to_string(record.stage);
@@ -174,6 +181,7 @@ std::string grade_json(const StagedGrade& grade, const GradeFacts& facts) {
   j["log_speed_over_par"] = log_speed(score, &ShapeSpeed::ratio_to_par);
   j["modelled_on"] = score.modelled_on.empty() ? Json(nullptr) : Json(score.modelled_on);
   j["notes"] = notes_json(score);
+  j["harness_faults"] = faults_json(cell);
   j["seed"] = std::to_string(cell.seed);
   j["source_hash"] = cell.build.source_hash;
   j["spec_hash"] = cell.spec_hash;

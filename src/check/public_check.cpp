@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <span>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "grade/grade.h"
 #include "results/lookup.h"
@@ -13,6 +16,7 @@
 #include "util/clock.h"
 #include "util/files.h"
 #include "util/stop.h"
+#include "util/transient_fault.h"
 
 namespace assay::check {
 namespace {
@@ -43,20 +47,25 @@ class Preparation {
  public:
   Preparation(run::CellRunner& runner, const ChallengeSpec& spec, bool wanted) {
     if (!wanted) return;
-    builder_ = std::jthread([builds = runner.shared_builds(spec, false)] {
+    builder_ = std::jthread([this, builds = runner.shared_builds(spec, false)] {
       for (const run::SharedBuild& build : builds) {
         try {
           build.run();
+        } catch (const TransientFault& fault) {  // it may have passed when timing needs it
+          faults_.push_back(fmt::format("while building {}: {}", build.name, fault.what()));
         } catch (const std::exception&) {  // timing meets the same fault, and tells
         }
       }
     });
   }
-  void finish() {
+  // Returns what can pass and went wrong.
+  std::vector<std::string> finish() {
     if (builder_.joinable()) builder_.join();
+    return std::exchange(faults_, {});
   }
 
  private:
+  std::vector<std::string> faults_;  // the builder's, until it has ended
   std::jthread builder_;
 };
 
@@ -79,11 +88,12 @@ PublicCheck check_publicly(run::CellRunner& runner, const ChallengeSpec& spec,
   Preparation baselines(runner, spec, !cuda && built.record.verdict == Verdict::ok);
   check.cell =
       cuda ? runner.simulate_built(spec, built, filter) : runner.check_built(spec, built, filter);
-  check.cell.key = {"", spec.name, "", submission.device()};
+  check.cell.key = {
+      .model = "", .challenge = spec.name, .attempt = "", .device = submission.device()};
   check_stop();
   require_no_fault(check.cell);
   check.case_seconds = steady_seconds() - start - check.build_seconds;
-  baselines.finish();
+  std::ranges::move(baselines.finish(), std::back_inserter(check.cell.faults));
   check.not_timed = why_not_timed(check);
   if (!check.not_timed.empty()) return check;
   const double before = steady_seconds();

@@ -169,7 +169,10 @@ void RunnerStages::note_absent_tests(CellResult& cell) {
 CellResult RunnerStages::build() {
   built_ = runner_.build(spec_, answer_);
   CellResult cell = runner_.begin_cell(spec_, built_);
-  cell.key = {answer_.model, answer_.challenge, answer_.attempt, answer_.device()};
+  cell.key = {.model = answer_.model,
+              .challenge = answer_.challenge,
+              .attempt = answer_.attempt,
+              .device = answer_.device()};
   note_absent_tests(cell);
   return cell;
 }
@@ -178,6 +181,7 @@ void RunnerStages::simulate(CellResult& cell, const run::CaseFilter& filter) {
   CellResult simulated = runner_.simulate_built(spec_, built_, filter);
   std::ranges::move(simulated.cases, std::back_inserter(cell.cases));
   cell.finished_at = simulated.finished_at;
+  std::ranges::move(simulated.faults, std::back_inserter(cell.faults));
   if (simulated.build.verdict != Verdict::ok) cell.build = simulated.build;
 }
 

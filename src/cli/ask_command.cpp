@@ -27,6 +27,7 @@
 #include "util/file_lock.h"
 #include "util/files.h"
 #include "util/stop.h"
+#include "util/temporary_folder.h"
 #include "util/text.h"
 #include "version.h"
 
@@ -328,29 +329,11 @@ ask::Found find_answer(const std::vector<ChallengeSpec>& specs, const ask::Sampl
   return found;
 }
 
-// A folder below the temporary one, gone with its end.
-class CheckFolder {
- public:
-  CheckFolder() : path_((fs::temp_directory_path() / "assay-check-XXXXXX").string()) {
-    if (::mkdtemp(path_.data()) == nullptr) fail_with_errno("make a folder like", path_);
-  }
-  ~CheckFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  CheckFolder(const CheckFolder&) = delete;
-  CheckFolder& operator=(const CheckFolder&) = delete;
-  fs::path path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 // `assay check` in a process of its own: what it loads is a model's.
 ask::Feedback checked(const Context& context, const ask::Sample& sample,
                       const std::vector<SourceFile>& files) {
   constexpr double kCheckLimit = 1800;  // seconds
-  const CheckFolder folder;
+  const TemporaryFolder folder("assay-check-");
   const fs::path answer = folder.path() / "answer", errors = folder.path() / "errors";
   fs::create_directory(answer);
   for (const SourceFile& f : files) write_file_atomically(answer / f.name, f.contents);

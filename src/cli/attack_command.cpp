@@ -2,7 +2,6 @@
 // them gets anything.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -23,6 +22,7 @@
 #include "sandbox/worker_image.h"
 #include "util/files.h"
 #include "util/stop.h"
+#include "util/temporary_folder.h"
 #include "util/text.h"
 
 namespace assay::cli {
@@ -49,26 +49,6 @@ struct Row {
   std::string complaint;  // empty when it is as it should be
 
   bool skipped() const { return seen.outcome == attack::kSkipped && complaint.empty(); }
-};
-
-// A folder that goes with the object.
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "assay-suite-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) fail_with_errno("cannot make", name);
-    path_ = name;
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    std::error_code ec;
-    fs::remove_all(path_, ec);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
 };
 
 sandbox::Tier tier_of(const AttackCommand& c) {
@@ -238,7 +218,7 @@ class Suite {
   attack::Places places_;
   sandbox::Tier tier_;
   std::unique_ptr<Builder> builder_;
-  Scratch scratch_;
+  const TemporaryFolder scratch_{"assay-suite-"};
   std::string honest_;
 };
 

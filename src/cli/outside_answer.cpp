@@ -28,7 +28,7 @@ OutsideAnswer find_outside_answer(const Context& context, const OutsideOptions& 
   if (options.challenge.empty()) {
     const std::vector<ChallengeSpec> specs = load_specs(context);
     const Recognised recognised = recognise_challenge(path, found.answers, specs);
-    found.spec = *std::ranges::find(specs, recognised.challenge, &ChallengeSpec::name);
+    found.spec = spec_named(specs, recognised.challenge);
     found.known_by = recognised.how;
   } else {
     found.spec = load_specs(context, {options.challenge}).front();

@@ -31,13 +31,6 @@ const Challenge& challenge_of(const ChallengeSpec& spec) {
   return std::ranges::find(challenge_rows(), spec.name, &ChallengeRow::name)->get();
 }
 
-const ChallengeSpec& spec_named(const std::vector<ChallengeSpec>& specs, const std::string& name) {
-  for (const ChallengeSpec& spec : specs) {
-    if (spec.name == name) return spec;
-  }
-  throw Error(fmt::format("no challenge {}", name));
-}
-
 void print_set_aside(const store::ResultStore& store) {
   for (const auto& [key, cell] : store.run().cells) {
     if (cell.arrival != Arrival::lesser && cell.arrival != Arrival::older) continue;

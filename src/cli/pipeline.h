@@ -19,8 +19,6 @@ std::string make_run_id(std::uint64_t seed);
 // What is compiled in of a challenge whose spec was loaded.
 const Challenge& challenge_of(const ChallengeSpec&);
 
-const ChallengeSpec& spec_named(const std::vector<ChallengeSpec>&, const std::string& name);
-
 // Says which cells of the run are not on the board, why, and where they are.
 void print_set_aside(const store::ResultStore&);
 

@@ -79,9 +79,11 @@ int replay_case(const Harness& harness, const RerunCommand& c, const ChallengeSp
   if (find_case(spec, c.only) == nullptr) {
     throw Error(unknown_name("case", c.only, case_names(spec)));
   }
-  run::CellRunner runner(
-      run::real_world(*harness.builder),
-      {harness.tier.tier, seed, {false, c.only, false, {}}, simulator_threads(1)});
+  run::CellRunner runner(run::real_world(*harness.builder),
+                         {.tier = harness.tier.tier,
+                          .seed = seed,
+                          .filter = {.only = c.only},
+                          .simulator_threads = simulator_threads(1)});
   CellResult cell = runner.check(spec, submission);
   runner.time_together(spec, std::span(&cell, 1));
   runner.run_exclusive(spec, cell);
@@ -94,6 +96,8 @@ int replay_case(const Harness& harness, const RerunCommand& c, const ChallengeSp
     fmt::print("{} is not run on the {}\n", c.only,
                submission.language == Language::cuda ? "simulated GPU" : "CPU");
   }
+  for (const std::string& fault : cell.faults)
+    tell(fmt::format("tried again after a fault of the harness: {}\n", fault));
   for (const CaseResult& result : cell.cases) print_case(result, spec);
   return kDone;
 }

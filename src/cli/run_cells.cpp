@@ -1,10 +1,8 @@
 #include "cli/run_cells.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -13,6 +11,7 @@
 
 #include "cli/output.h"
 #include "grade/grade.h"
+#include "report/figures.h"
 #include "run/examples.h"
 #include "run/own_tests.h"
 #include "session/order.h"
@@ -21,6 +20,7 @@
 #include "spec/spec.h"
 #include "util/files.h"
 #include "util/stop.h"
+#include "util/temporary_folder.h"
 #include "version.h"
 
 namespace assay::cli {
@@ -32,7 +32,9 @@ class Entrants {
  public:
   explicit Entrants(const std::vector<Submission>& submissions) {
     for (const Submission& s : submissions) {
-      records_[{s.model, s.challenge, s.attempt, s.device()}] = s.record;
+      records_[{
+          .model = s.model, .challenge = s.challenge, .attempt = s.attempt, .device = s.device()}] =
+          s.record;
       if (models_.contains(s.model)) continue;
       fs::path root = s.directory.parent_path().parent_path();
       if (!s.attempt.empty()) root = root.parent_path();
@@ -112,9 +114,7 @@ class Refuge {
 
  private:
   void open(const store::RunStart& run) {
-    std::string name = (fs::temp_directory_path() / "assay-rescued-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) fail_with_errno("make", name);
-    folder_ = name;
+    folder_ = make_temporary_folder("assay-rescued-");
     store_.emplace(folder_);
     store_->start(run);
   }
@@ -142,6 +142,10 @@ std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runne
     } catch (const Error& fault) {
       throw Error(
           fmt::format("{}; {}", fault.what(), refuge.keep(entries.back(), store.run().start)));
+    }
+    for (const std::string& fault : entries.back().cell.faults) {
+      progress.note(fmt::format("{}: tried again after a fault of the harness: {}",
+                                to_string(entries.back().cell.key), report::one_line(fault)));
     }
     progress.finished(one_line(entries.back()));
   };

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
 #include "assay/parallel.h"
@@ -13,6 +12,7 @@
 #include "measure/machine.h"
 #include "report/terminal.h"
 #include "results/lookup.h"
+#include "util/clock.h"
 #include "util/files.h"
 #include "util/stop.h"
 
@@ -152,7 +152,7 @@ std::string what_is_kept(const Context& context, const RunCommand& c,
 
 int measure(const Context& context, RunCommand& c, store::ResultStore& store,
             std::size_t& submissions_of_run) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = steady_seconds();
   if (c.resume) {
     const store::RunStart& unfinished = store.resume().start;
     recall(unfinished.options, c);
@@ -191,8 +191,7 @@ int measure(const Context& context, RunCommand& c, store::ResultStore& store,
     account = runner.account();
   }
   store.finish();
-  print_account(account,
-                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  print_account(account, steady_seconds() - start);
   print_summary(c, store, entries, specs);
   return kDone;
 }

@@ -16,10 +16,10 @@
 #include "cli/pipeline.h"
 #include "cli/progress.h"
 #include "grade/grade.h"
+#include "numerics/jobs.h"
 #include "run/cell.h"
 #include "spec/spec.h"
 #include "util/files.h"
-#include "util/jobs.h"
 #include "util/stop.h"
 #include "util/text.h"
 

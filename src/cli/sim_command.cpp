@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/sim_report.h"
 #include "util/files.h"
+#include "util/temporary_folder.h"
 
 namespace assay::cli {
 namespace {
@@ -23,29 +24,6 @@ struct SimOptions {
   unsigned threads = static_cast<unsigned>(available_cores());
   std::uint64_t seed = 0;
   bool no_races = false, json = false;
-};
-
-// A folder of our own below the system's temporary one, removed at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "assay-sim-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) {
-      throw Error(fmt::format("cannot make a folder in {}: set TMPDIR to one that is writable",
-                              fs::temp_directory_path().string()));
-    }
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
 };
 
 SimulatedProgram program_of(const SimOptions& o, fs::path library) {
@@ -61,7 +39,7 @@ SimulatedProgram program_of(const SimOptions& o, fs::path library) {
 }
 
 int simulate(const SimOptions& o) {
-  const TemporaryFolder folder;
+  const TemporaryFolder folder("assay-sim-");
   CudaBuild build;
   build.sources.assign(o.programs.begin(), o.programs.end());
   build.architecture = o.arch;

@@ -13,12 +13,13 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "intake/attempt.h"
+#include "numerics/jobs.h"
 #include "run/challenge_registry.h"
 #include "spec/public_cases.h"
 #include "util/files.h"
-#include "util/jobs.h"
 #include "util/redact.h"
 #include "util/stop.h"
+#include "util/temporary_folder.h"
 #include "util/text.h"
 
 namespace assay::cli {
@@ -49,9 +50,7 @@ class WorkFolders {
       create_folder(path_);
       return;
     }
-    std::string name = (fs::temp_directory_path() / "assay-solve-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) fail_with_errno("make a folder like", name);
-    path_ = name;
+    path_ = make_temporary_folder("assay-solve-");
   }
   ~WorkFolders() {
     std::error_code not_empty;

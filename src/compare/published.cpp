@@ -363,7 +363,12 @@ Recomputed recompute(const Published& p) {
   Recomputed all;
   constexpr double kEqual = 1e-9;
   for (const auto& [model, grades] : p.grades)
-    all.places.push_back({model, mean_of(grades), grades.size(), 1, 0, ""});
+    all.places.push_back({.model = model,
+                          .average = mean_of(grades),
+                          .challenges = grades.size(),
+                          .rank = 1,
+                          .published_rank = 0,
+                          .published_average = ""});
   for (Recomputed::Place& place : all.places) {
     for (const Recomputed::Place& other : all.places)
       place.rank += other.average > place.average + kEqual ? 1 : 0;

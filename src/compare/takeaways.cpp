@@ -131,8 +131,11 @@ void challenges_apart(const Field& field, By by, std::vector<Takeaway>& out) {
     double mean = 0, squares = 0;
     for (const double v : values) mean += v / n;
     for (const double v : values) squares += (v - mean) * (v - mean);
-    columns.push_back({c, values.size(), std::sqrt(squares / (n - 1)),
-                       *std::ranges::min_element(values), *std::ranges::max_element(values)});
+    columns.push_back({.challenge = c,
+                       .models = values.size(),
+                       .deviation = std::sqrt(squares / (n - 1)),
+                       .low = *std::ranges::min_element(values),
+                       .high = *std::ranges::max_element(values)});
   }
   if (columns.size() < 2) return;
   std::ranges::stable_sort(columns, std::greater(), &Column::deviation);

@@ -94,7 +94,7 @@ sim::VariableInfo RemoteDevice::variable(sim::ModuleId module, std::string_view 
   Call call = call_of(CallKind::variable);
   call.id = module;
   const Answer answer = ask(call, bytes_of(name));
-  return {answer.address, answer.bytes};
+  return {.address = answer.address, .bytes = answer.bytes};
 }
 
 std::uint64_t RemoteDevice::allocate(std::uint64_t bytes) {
@@ -148,22 +148,22 @@ bool RemoteDevice::fill(std::uint64_t to, std::byte value, std::uint64_t bytes) 
 
 sim::VariableInfo RemoteDevice::allocation(std::uint64_t address) {
   const Answer answer = ask(call_of(CallKind::allocation, address));
-  return {answer.address, answer.bytes};
+  return {.address = answer.address, .bytes = answer.bytes};
 }
 
 sim::MemoryInfo RemoteDevice::memory() {
   const Answer answer = ask(call_of(CallKind::memory));
-  return {answer.address, answer.bytes};
+  return {.capacity = answer.address, .live = answer.bytes};
 }
 
 sim::LaunchReply RemoteDevice::launch(sim::KernelId kernel, const sim::LaunchConfig& config,
                                       std::span<const std::byte> params) {
   Call call = call_of(CallKind::launch);
   call.id = kernel;
-  call.shape = {{config.grid.x, config.grid.y, config.grid.z},
-                {config.block.x, config.block.y, config.block.z},
-                config.dynamic_shared_bytes,
-                config.cooperative ? 1u : 0u};
+  call.shape = {.grid = {config.grid.x, config.grid.y, config.grid.z},
+                .block = {config.block.x, config.block.y, config.block.z},
+                .dynamic_shared_bytes = config.dynamic_shared_bytes,
+                .cooperative = config.cooperative ? 1u : 0u};
   const Answer answer = ask(call, params);
   wire::PayloadReader payload = payload_of(answer);
   const auto wire = payload.value<LaunchWire>();

@@ -4,25 +4,19 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstring>
 #include <exception>
 #include <new>
 #include <string_view>
 
 #include "sim/ptx/parser.h"
+#include "util/clock.h"
 #include "wire/payload.h"
 
 namespace assay::device {
 namespace {
 
 constexpr std::size_t kMaxModules = 256;
-
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                        std::chrono::steady_clock::now().time_since_epoch())
-                                        .count());
-}
 
 constexpr std::uint64_t nanoseconds(double seconds) {
   return static_cast<std::uint64_t>(seconds * 1e9);
@@ -62,10 +56,10 @@ void refuse(CallKind kind, Answer& answer) {
 }
 
 sim::LaunchConfig config_of(const LaunchShape& s) {
-  return {{s.grid[0], s.grid[1], s.grid[2]},
-          {s.block[0], s.block[1], s.block[2]},
-          s.dynamic_shared_bytes,
-          s.cooperative != 0};
+  return {.grid = {s.grid[0], s.grid[1], s.grid[2]},
+          .block = {s.block[0], s.block[1], s.block[2]},
+          .dynamic_shared_bytes = s.dynamic_shared_bytes,
+          .cooperative = s.cooperative != 0};
 }
 
 }  // namespace
@@ -175,7 +169,7 @@ void Server::collect() {
 // -------------------------------------------------------------------------------------------------
 
 void Server::serve() {
-  const std::uint64_t begin = now_ns();
+  const std::uint64_t begin = steady_nanoseconds();
   const Deadline deadline(deadline_, phase_deadline_ + nanoseconds(kGraceSeconds));
   control_.busy_since.store(begin);
   // Read once: the worker may write while this runs.
@@ -190,7 +184,7 @@ void Server::serve() {
     note_failed(e.what());
   }
   std::memcpy(&page_.answer, &answer, sizeof answer);
-  control_.busy_ns.fetch_add(now_ns() - begin);
+  control_.busy_ns.fetch_add(steady_nanoseconds() - begin);
   control_.busy_since.store(0);
 }
 

@@ -131,11 +131,19 @@ double share_on_scale(double value, double full, double zero) {
 
 Dimension scored(std::string name, double max, double share, std::string why) {
   const double points = max * share;
-  return {std::move(name), points, max, {points, points}, std::move(why)};
+  return {.name = std::move(name),
+          .points = points,
+          .max = max,
+          .interval = {points, points},
+          .why = std::move(why)};
 }
 
 Dimension not_run(std::string name, double max, std::string why) {
-  return {std::move(name), std::nullopt, max, {}, std::move(why)};
+  return {.name = std::move(name),
+          .points = std::nullopt,
+          .max = max,
+          .interval = {},
+          .why = std::move(why)};
 }
 
 std::string some_of(const std::vector<std::string>& names) {

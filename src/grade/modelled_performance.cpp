@@ -24,20 +24,22 @@ Timed model(const CaseResult& r, const Gpu& gpu, std::vector<Note>& flags) {
              par = simulated_work(r.metrics, kParPrefix);
   const auto least = least_work(r.metrics);
   if (!work || !naive || !(par || least)) {
-    return {
-        {},
-        {},
-        fmt::format("not run: {} has no counts of naive, of this or of the least work", r.name)};
+    return {.speed = {},
+            .points = {},
+            .missing = fmt::format("not run: {} has no counts of naive, of this or of the least "
+                                   "work",
+                                   r.name)};
   }
   // The model knows nothing of what the host computes, so it must not have the data to compute
   // with.
   const double exchanged = static_cast<double>(exchanged_with_host(*work)),
                allowed = static_cast<double>(exchanged_with_host(*naive)) + kHostAllowance;
   if (exchanged > allowed || work->counters.launches == 0) {
-    return {{},
-            {},
-            "",
-            fmt::format("computes on the host: {:.3g} MB exchanged with it", exchanged * 1e-6)};
+    return {.speed = {},
+            .points = {},
+            .missing = "",
+            .worthless =
+                fmt::format("computes on the host: {:.3g} MB exchanged with it", exchanged * 1e-6)};
   }
   const double seconds = modelled_time(*work, gpu).total(),
                slow = modelled_time(*naive, gpu).total();
@@ -52,14 +54,19 @@ Timed model(const CaseResult& r, const Gpu& gpu, std::vector<Note>& flags) {
         "not needed by the task; earns nothing until that is explained",
         r.name, seconds * 1e6, floor_time(*least, gpu) * 1e6);
     flags.push_back({Note::Kind::other, why});
-    return {{}, {}, "", "modelled below its floor"};
+    return {.speed = {}, .points = {}, .missing = "", .worthless = "modelled below its floor"};
   }
   const double ratio = reference / seconds, floor = least ? floor_time(*least, gpu) : reference;
   const double share = share_of_speed(
       ratio, {.par_over_naive = slow / reference, .floor_over_par = reference / floor});
-  return {{r.name, ratio, {ratio, ratio}, slow / seconds, share, least ? floor / seconds : 0},
-          {share, share},
-          ""};
+  return {.speed = {.case_name = r.name,
+                    .ratio_to_par = ratio,
+                    .ratio_interval = {ratio, ratio},
+                    .ratio_to_naive = slow / seconds,
+                    .points = share,
+                    .ratio_to_floor = least ? floor / seconds : 0},
+          .points = {share, share},
+          .missing = ""};
 }
 
 }  // namespace

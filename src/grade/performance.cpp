@@ -78,12 +78,16 @@ Timed measure(const CaseResult& r, std::vector<Note>& flags) {
         "what it does is not the task; earns nothing until that is explained",
         r.name, 1e3 * seconds, 1e3 * *floor);
     flags.push_back({Note::Kind::other, why});
-    return {{}, {}, "", "faster than its floor"};
+    return {.speed = {}, .points = {}, .missing = "", .worthless = "faster than its floor"};
   }
-  return {{r.name, ratio, ci, ratio * par.ratio.value, share_of_speed(ratio, scale),
-           floor ? ratio / scale.floor_over_par : 0},
-          {share_of_speed(ci.low, scale), share_of_speed(ci.high, scale)},
-          ""};
+  return {.speed = {.case_name = r.name,
+                    .ratio_to_par = ratio,
+                    .ratio_interval = ci,
+                    .ratio_to_naive = ratio * par.ratio.value,
+                    .points = share_of_speed(ratio, scale),
+                    .ratio_to_floor = floor ? ratio / scale.floor_over_par : 0},
+          .points = {share_of_speed(ci.low, scale), share_of_speed(ci.high, scale)},
+          .missing = ""};
 }
 
 // Processor time that the host of a virtual machine gave to others while this was timed: small

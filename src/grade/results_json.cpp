@@ -123,7 +123,9 @@ CaseResult case_from(const json& j) {
     r.metrics.push_back({m.at("name"), number_from(m.at("value"))});
   }
   for (const json& s : j.value("samples", json::array())) {
-    r.samples.push_back({nullable_from(s.at(0)), nullable_from(s.at(1)), nullable_from(s.at(2))});
+    r.samples.push_back({.naive = nullable_from(s.at(0)),
+                         .par = nullable_from(s.at(1)),
+                         .submission = nullable_from(s.at(2))});
   }
   return r;
 }
@@ -153,9 +155,11 @@ Mutant mutant_from_case(const json& j) {
 
 Mutant mutant_from(const json& j) {
   if (!j.contains("subject")) return mutant_from_case(j);
-  return {j.at("subject"), j.at("correct"),
-          decoded(&test_verdict_from_code, j.at("verdict"), "verdict of tests"),
-          j.value("reason", ""), number_from(j.at("seconds"))};
+  return {.subject = j.at("subject"),
+          .correct = j.at("correct"),
+          .verdict = decoded(&test_verdict_from_code, j.at("verdict"), "verdict of tests"),
+          .reason = j.value("reason", ""),
+          .seconds = number_from(j.at("seconds"))};
 }
 
 Json note_json(const Note& n) { return {{"kind", code(n.kind)}, {"text", n.text}}; }
@@ -205,8 +209,12 @@ Json build_json(const BuildRecord& b) {
 }
 
 BuildRecord build_from(const json& j) {
-  return {verdict_from(j.at("verdict")), j.at("source_hash"), j.at("command"), j.value("log", ""),
-          number_from(j.at("seconds")),  j.at("cached")};
+  return {.verdict = verdict_from(j.at("verdict")),
+          .source_hash = j.at("source_hash"),
+          .command = j.at("command"),
+          .log = j.value("log", ""),
+          .seconds = number_from(j.at("seconds")),
+          .cached = j.at("cached")};
 }
 
 Json dimension_json(const Dimension& d) {
@@ -218,8 +226,11 @@ Json dimension_json(const Dimension& d) {
 }
 
 Dimension dimension_from(const json& j) {
-  return {j.at("name"), nullable_from(j.at("points")), number_from(j.at("max")),
-          interval_from(j.at("interval")), j.at("why")};
+  return {.name = j.at("name"),
+          .points = nullable_from(j.at("points")),
+          .max = number_from(j.at("max")),
+          .interval = interval_from(j.at("interval")),
+          .why = j.at("why")};
 }
 
 Json speed_json(const ShapeSpeed& s) {
@@ -233,12 +244,12 @@ Json speed_json(const ShapeSpeed& s) {
 }
 
 ShapeSpeed speed_from(const json& j) {
-  return {j.at("case"),
-          number_from(j.at("ratio_to_par")),
-          interval_from(j.at("ratio_interval")),
-          number_from(j.at("ratio_to_naive")),
-          number_from(j.at("points")),
-          j.contains("ratio_to_floor") ? number_from(j.at("ratio_to_floor")) : 0};
+  return {.case_name = j.at("case"),
+          .ratio_to_par = number_from(j.at("ratio_to_par")),
+          .ratio_interval = interval_from(j.at("ratio_interval")),
+          .ratio_to_naive = number_from(j.at("ratio_to_naive")),
+          .points = number_from(j.at("points")),
+          .ratio_to_floor = j.contains("ratio_to_floor") ? number_from(j.at("ratio_to_floor")) : 0};
 }
 
 }  // namespace
@@ -267,12 +278,16 @@ Json to_json(const CellResult& c) {
          {"cases", list_json(c.cases, &case_json)},
          {"mutants", list_json(c.mutants, &mutant_json)}};
   if (c.tests_note) j["tests_note"] = note_json(*c.tests_note);
+  if (!c.faults.empty()) j["faults"] = c.faults;
   return j;
 }
 
 CellResult cell_from_json(const json& j) {
   CellResult c;
-  c.key = {j.at("model"), j.at("challenge"), j.at("attempt"), device_from_json(j.at("device"))};
+  c.key = {.model = j.at("model"),
+           .challenge = j.at("challenge"),
+           .attempt = j.at("attempt"),
+           .device = device_from_json(j.at("device"))};
   c.spec_hash = j.at("spec_hash");
   c.isolation = j.at("isolation");
   c.seed = seed_from_json(j.at("seed"));
@@ -281,6 +296,7 @@ CellResult cell_from_json(const json& j) {
   c.cases = list_from(j.at("cases"), &case_from);
   c.mutants = list_from(j.at("mutants"), &mutant_from);
   if (j.contains("tests_note")) c.tests_note = note_from(j.at("tests_note"));
+  c.faults = j.value("faults", c.faults);
   return c;
 }
 

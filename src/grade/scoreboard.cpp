@@ -124,20 +124,23 @@ Machine machine_from(const json& j, const std::string& place) {
 
 Dimension dimension_from(const json& j, const std::string& place) {
   const StrictObject o(j, place, {"name", "points", "max", "interval", "why"});
-  return {o.text("name"), o.number_or_null("points"), o.number("max"), o.interval("interval"),
-          o.text("why")};
+  return {.name = o.text("name"),
+          .points = o.number_or_null("points"),
+          .max = o.number("max"),
+          .interval = o.interval("interval"),
+          .why = o.text("why")};
 }
 
 ShapeSpeed speed_from(const json& j, const std::string& place) {
   const StrictObject o(j, place,
                        {"case", "ratio_to_par", "ratio_interval", "ratio_to_naive", "points"},
                        {"ratio_to_floor"});
-  return {o.text("case"),
-          o.number("ratio_to_par"),
-          o.interval("ratio_interval"),
-          o.number("ratio_to_naive"),
-          o.number("points"),
-          o.has("ratio_to_floor") ? o.number("ratio_to_floor") : 0};
+  return {.case_name = o.text("case"),
+          .ratio_to_par = o.number("ratio_to_par"),
+          .ratio_interval = o.interval("ratio_interval"),
+          .ratio_to_naive = o.number("ratio_to_naive"),
+          .points = o.number("points"),
+          .ratio_to_floor = o.has("ratio_to_floor") ? o.number("ratio_to_floor") : 0};
 }
 
 Note note_from(const json& j, const std::string& place) {
@@ -179,7 +182,10 @@ void read_cell(const StrictObject& entry, BoardRow& row) {
   const StrictObject o =
       entry.object("cell", {"model", "challenge", "attempt", "device", "spec_hash", "source_hash",
                             "isolation", "seed", "finished_at", "seconds"});
-  row.key = {o.name("model"), o.name("challenge"), o.text("attempt"), o.device("device")};
+  row.key = {.model = o.name("model"),
+             .challenge = o.name("challenge"),
+             .attempt = o.text("attempt"),
+             .device = o.device("device")};
   row.spec_hash = o.text("spec_hash");
   row.source_hash = o.text("source_hash");
   row.isolation = o.text("isolation");
@@ -217,7 +223,7 @@ BoardRow row_from(const StrictObject& entry) {
   row.assay_version = assay.text("version");
   row.assay_commit = assay.text("commit");
   const StrictObject evidence = entry.object("evidence", {"path", "sha256"});
-  row.evidence = {evidence.text("path"), evidence.text("sha256")};
+  row.evidence = {.path = evidence.text("path"), .sha256 = evidence.text("sha256")};
   if (entry.has("attempt")) {
     row.attempt = facts_from(entry.value("attempt"), entry.place("attempt"), &attempt_record_from);
   }

@@ -16,6 +16,7 @@
 #include "util/clock.h"
 #include "util/fd.h"
 #include "util/files.h"
+#include "util/temporary_folder.h"
 #include "util/text.h"
 
 namespace assay::intake {
@@ -29,10 +30,8 @@ class BegunFolder {
  public:
   explicit BegunFolder(const fs::path& submissions) {
     for (;;) {
-      std::string name = (submissions / (std::string(kBegun) + "XXXXXX")).string();
-      if (::mkdtemp(name.data()) == nullptr) fail_with_errno("create folder in", submissions);
-      path_ = name;
-      fd_ = Fd(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      path_ = make_new_folder(submissions, kBegun);
+      fd_ = Fd(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
       if (!fd_ && errno != ENOENT) fail_with_errno("open folder", path_);
       // Where there are no locks nobody removes it.
       const bool mine = fd_ && (::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);

@@ -5,18 +5,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <vector>
 
 #include "assay/parallel.h"
+#include "util/clock.h"
 
 namespace assay {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // The value of the first line "key<spaces>separator value" of a file, without quotes.
 std::string field(const char* file, const std::string& key, char separator) {
@@ -46,9 +44,9 @@ template <class Body>
 double best_seconds(int rounds, Body body) {
   double best = 1e30;
   for (int i = 0; i < rounds; ++i) {
-    const auto start = Clock::now();
+    const double start = steady_seconds();
     body();
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+    best = std::min(best, steady_seconds() - start);
   }
   return best;
 }
@@ -154,7 +152,7 @@ ProcessorTicks processor_ticks(const std::string& stat) {
   std::uint64_t user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0, stolen = 0;
   in >> label >> user >> nice >> system >> idle >> wait >> irq >> soft >> stolen;
   if (!in || label != "cpu") return {};
-  return {user + nice + system + irq + soft, stolen};
+  return {.busy = user + nice + system + irq + soft, .stolen = stolen};
 }
 
 double stolen_share(const ProcessorTicks& before, const ProcessorTicks& after) {
@@ -169,6 +167,8 @@ void calibrate(Machine& machine) {
   machine.fma_flops_per_s = multiply_add_rate();
 }
 
-Roofline measure_roofline() { return {std::max(copy_rate(), read_rate()), multiply_add_rate()}; }
+Roofline measure_roofline() {
+  return {.bytes_per_s = std::max(copy_rate(), read_rate()), .flops_per_s = multiply_add_rate()};
+}
 
 }  // namespace assay

@@ -86,6 +86,13 @@ std::string build_failure(const BuildRecord& b) {
   return text + (b.log.empty() ? "" : indented(printable(b.log, 40), 2));
 }
 
+// Faults that passed, or that came before the one which ended the cell.
+std::string passing_faults(const CellResult& cell) {
+  std::string text;
+  for (const std::string& fault : cell.faults) text += "  " + one_line(fault) + "\n";
+  return text.empty() ? "" : "\ntried again after faults of the harness:\n" + text;
+}
+
 // --- failed cases ------------------------------------------------------------
 
 bool has_failed(const CaseResult& r) { return r.verdict != Verdict::ok && was_run(r.verdict); }
@@ -228,8 +235,8 @@ std::string replay_command(const CellResult& cell, const std::string& case_name)
 std::string explain(const BoardEntry& e, const ChallengeSpec& spec) {
   const BoardRow row = board_row(e, {});
   return heading(row, spec) + score_lines(row, spec) + dimension_table(e.score) +
-         build_failure(e.cell.build) + failed_cases(e.cell, spec) + skipped_cases(e.cell) +
-         failed_tests(e.cell) +
+         build_failure(e.cell.build) + passing_faults(e.cell) + failed_cases(e.cell, spec) +
+         skipped_cases(e.cell) + failed_tests(e.cell) +
          (e.score.modelled_on.empty() ? timing_table(e) : modelled_tables(e)) + provenance(row);
 }
 

@@ -102,11 +102,10 @@ std::optional<ShapeSpeed> overall_speed(const Score& s) {
     high.push_back(p.ratio_interval.high);
     naive.push_back(p.ratio_to_naive);
   }
-  return ShapeSpeed{"",
-                    geometric_mean(ratio),
-                    {geometric_mean(low), geometric_mean(high)},
-                    geometric_mean(naive),
-                    0};
+  return ShapeSpeed{.case_name = "",
+                    .ratio_to_par = geometric_mean(ratio),
+                    .ratio_interval = {geometric_mean(low), geometric_mean(high)},
+                    .ratio_to_naive = geometric_mean(naive)};
 }
 
 std::string speed_against_par(const Score& s) {

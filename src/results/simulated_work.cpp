@@ -112,7 +112,7 @@ std::optional<LeastWork> least_work(std::span<const Metric> metrics) {
                *flops = find_metric(metrics, kLeastFlops),
                *launches = find_metric(metrics, kLeastLaunches);
   if (!bytes || !flops || !launches) return std::nullopt;
-  return LeastWork{*bytes, *flops, *launches};
+  return LeastWork{.bytes = *bytes, .flops = *flops, .launches = *launches};
 }
 
 std::optional<SimulatedWork> simulated_work(std::span<const Metric> metrics,

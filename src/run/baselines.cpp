@@ -24,7 +24,7 @@ fs::path Baselines::library(const ChallengeSpec& spec, const std::string& file) 
 }
 
 BaselineLibraries Baselines::libraries(const ChallengeSpec& spec) const {
-  return {library(spec, "naive.cpp"), library(spec, "par.cpp")};
+  return {.naive = library(spec, "naive.cpp"), .par = library(spec, "par.cpp")};
 }
 
 SimulatedWork Baselines::simulate(const ChallengeSpec& spec, const std::string& file,

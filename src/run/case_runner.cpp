@@ -67,7 +67,8 @@ CaseRunner::Ran CaseRunner::run(const CaseSpec& spec, std::uint64_t seed) {
   options.poison_seed = derive(seed, "poison", runs_);
   options.find_leaks = find_leaks_;
   Trace trace;
-  Ran ran{execute(*worker_, input, options, bench_.account, &trace), trace.allocations};
+  Ran ran{execute(bench_.world, *worker_, input, options, bench_.account, &trace),
+          trace.allocations};
   check_stop();  // what ran ended with the request: the result says nothing
   ran.result.seed = seed;
   ++bench_.account.cases;

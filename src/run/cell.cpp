@@ -18,23 +18,30 @@
 #include "util/clock.h"
 #include "util/sha256.h"
 #include "util/text.h"
+#include "util/transient_fault.h"
 
 namespace assay::run {
 namespace fs = std::filesystem;
 namespace {
 
-// Runs `step`; a fault of the harness, whatever was thrown, is retried once and then recorded in
-// the cell, so that the others go on.
+// Runs `step`. A fault of the harness, whatever was thrown, ends the cell, so that the others go on.
+// One that can pass by itself is kept with the cell, and the step is tried once more.
 template <class Step>
 void guard(CellResult& cell, Step step) {
-  for (int attempt = 0;; ++attempt) {
-    try {
-      return step();
-    } catch (const std::exception& fault) {
-      if (attempt == 0) continue;
-      return end_with_fault(cell, fault);
-    }
+  std::string passing;
+  try {
+    return step();
+  } catch (const TransientFault& fault) {
+    passing = fault.what();
+  } catch (const std::exception& fault) {
+    return end_with_fault(cell, fault);
   }
+  try {
+    step();
+  } catch (const std::exception& fault) {
+    end_with_fault(cell, fault);
+  }
+  cell.faults.insert(cell.faults.begin(), std::move(passing));  // the step may have made the cell
 }
 
 // The verdict that makes timing pointless: it does not load, or it keeps running into time limits.
@@ -106,7 +113,10 @@ CellResult CellRunner::check(const ChallengeSpec& spec, const Submission& submis
     cell = submission.language == Language::cuda ? simulate_built(spec, built, options_.filter)
                                                  : check_built(spec, built, options_.filter);
   });
-  cell.key = {submission.model, submission.challenge, submission.attempt, submission.device()};
+  cell.key = {.model = submission.model,
+              .challenge = submission.challenge,
+              .attempt = submission.attempt,
+              .device = submission.device()};
   return cell;
 }
 
@@ -244,19 +254,22 @@ void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult> 
       account_.add(account);
     }
     const Roofline roofline = world_.roofline();
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      for (std::vector<CaseResult>& results : timed) {
-        add_floor(challenge_of(spec), spec, roofline, results[i]);
+    for (std::vector<CaseResult>& results : timed) {
+      for (CaseResult& result : results) add_floor(challenge_of(spec), spec, roofline, result);
+    }
+    for (std::size_t i = 0; i < group.size(); ++i) {  // nothing that could fail half done
+      for (std::vector<CaseResult>& results : timed)
         group[i]->cases.push_back(std::move(results[i]));
-      }
       group[i]->finished_at = utc_now();
     }
   };
   if (ready.size() > 1) {
     try {
       return time(ready);
-    } catch (const std::exception&) {
-      // A fault of the harness; each alone, so that it is not all who pay for it.
+    } catch (const std::exception& fault) {
+      // Each alone, so that it is not all who pay for it.
+      for (CellResult* cell : ready)
+        cell->faults.push_back("while timed with others: " + fault_text(fault));
     }
   }
   for (CellResult* cell : ready) {

@@ -39,7 +39,9 @@ class CellRunner {
   // What check() runs; one that was rejected or does not compile says so in its record.
   BuildResult build(const ChallengeSpec&, const Submission&);
   // Steps of a cell. The first two may run in several threads at once, timing must be alone. Faults
-  // of the harness, whatever is thrown, become the verdict harness_error in cell.build.
+  // of the harness, whatever is thrown, become the verdict harness_error in cell.build. A step that
+  // met a TransientFault is tried once more, and who cannot be timed together is timed alone; then
+  // cell.faults says so.
   // Build, untimed cases; of a submission in CUDA all cases, on a simulated device. The timed ones
   // then hold what its kernels do and, where the challenge has them, what those of naive.cu and
   // par.cu do on an input drawn alike.

@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 
-#include "util/files.h"
+#include "util/transient_fault.h"
 
 namespace assay::run {
 namespace {
@@ -26,12 +25,12 @@ std::size_t receive(int fd, char* to, std::size_t bytes) {
 Channel::Channel(int flags) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    throw Error(std::string("cannot make a pair of sockets: ") + std::strerror(errno));
+    throw_errno("cannot make a pair of sockets");
   }
   ours_ = Fd(ends[0]);
   theirs_ = Fd(ends[1]);
   if (flags != 0 && ::fcntl(theirs_.get(), F_SETFL, flags) != 0) {
-    throw Error(std::string("cannot set up a socket: ") + std::strerror(errno));
+    throw_errno("cannot set up a socket");
   }
 }
 

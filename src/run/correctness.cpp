@@ -27,7 +27,7 @@ namespace {
 class Session {
  public:
   Session(const Bench& bench, std::vector<PlannedCase> cases)
-      : make_worker_(bench.world.make_worker),
+      : world_(bench.world),
         challenge_(bench.challenge),
         settings_(bench.settings),
         run_seed_(bench.run_seed),
@@ -96,8 +96,8 @@ class Session {
     ++account_.workers_started;
     WorkerSettings settings = settings_;
     settings.watch_memory = needs_fresh_worker(spec);
-    worker_ = make_worker_(settings, input_, capacity(&Layout::output_bytes) + kMostSkew,
-                           device_ ? &*device_ : nullptr);
+    worker_ = world_.make_worker(settings, input_, capacity(&Layout::output_bytes) + kMostSkew,
+                                 device_ ? &*device_ : nullptr);
     const Outcome outcome = worker_->load();
     if (outcome.verdict == Verdict::ok) return std::nullopt;
     worker_.reset();
@@ -158,7 +158,7 @@ class Session {
     options.keep_outputs = trace != nullptr;
     if (input.planned().spec->group == CaseGroup::resource && !settings_.device)
       options.heap_limit = static_cast<std::uint64_t>(settings_.spec->limits.heap_bytes);
-    return execute(*worker_, input, options, account_, trace);
+    return execute(world_, *worker_, input, options, account_, trace);
   }
 
   // Both runs must be right and agree in every byte. The second has a worker of its own and its
@@ -184,7 +184,7 @@ class Session {
     return result;
   }
 
-  const WorkerFactory& make_worker_;
+  const World& world_;
   const Challenge& challenge_;
   WorkerSettings settings_;
   const std::uint64_t run_seed_;

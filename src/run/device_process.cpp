@@ -12,8 +12,10 @@
 
 #include "sandbox/runtime_files.h"
 #include "sandbox/worker_image.h"
+#include "util/clock.h"
 #include "util/files.h"
 #include "util/text.h"
+#include "util/transient_fault.h"
 
 namespace assay::run {
 namespace {
@@ -35,7 +37,7 @@ DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings,
       text_(O_NONBLOCK) {
   new (control_.data()) device::Control;
   // The device must not wait for the worker, to which this end is as foreign as to us.
-  if (::fcntl(call_.ours(), F_SETFL, O_NONBLOCK) != 0) throw Error("cannot set up a socket");
+  if (::fcntl(call_.ours(), F_SETFL, O_NONBLOCK) != 0) throw_errno("cannot set up a socket");
   const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   sandbox::Program program;
   program.policy = sandbox::Policy::worker;
@@ -76,12 +78,11 @@ DeviceProcess::Placed DeviceProcess::place(const CasePlan& plan, Layout& layout)
     const wire::BufferSlot& slot = layout.slots[i];
     const BufferPlan& buffer = plan.buffers[i];
     device::Buffer& to = control().buffer[handles_.size()];
-    to = {slot.offset,
-          slot.bytes,
-          static_cast<std::uint32_t>(misalignment(plan, buffer, Memory::device)),
-          buffer.phase,
-          buffer.role != Role::input,
-          0};
+    to = {.offset = slot.offset,
+          .bytes = slot.bytes,
+          .skew = static_cast<std::uint32_t>(misalignment(plan, buffer, Memory::device)),
+          .phase = buffer.phase,
+          .output = buffer.role != Role::input};
     handles_.push_back(i);
   }
   control().buffers = static_cast<std::uint32_t>(handles_.size());
@@ -105,13 +106,12 @@ std::optional<DeviceReport> DeviceProcess::stop(std::chrono::milliseconds patien
   device::Report said;
   std::memcpy(&said, &control().report, sizeof said);
   DeviceReport report;
-  report.work = {std::bit_cast<sim::Counters>(said.counters),
-                 said.to_device_bytes,
-                 said.to_host_bytes,
-                 said.within_bytes,
-                 said.transfers,
-                 said.peak_bytes};
-  report.work.to_host_bytes += answered_on_host_;
+  report.work = {.counters = std::bit_cast<sim::Counters>(said.counters),
+                 .to_device_bytes = said.to_device_bytes,
+                 .to_host_bytes = said.to_host_bytes + answered_on_host_,
+                 .within_bytes = said.within_bytes,
+                 .transfers = said.transfers,
+                 .device_bytes = said.peak_bytes};
   report.findings = said.findings;
   report.first_finding = text_of(said.first_finding);
   report.unsupported = text_of(said.unsupported);
@@ -146,10 +146,7 @@ bool DeviceProcess::write(std::uint64_t address, std::span<const std::byte> byte
 }
 
 double DeviceProcess::busy_seconds() const {
-  const auto now =
-      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                     std::chrono::steady_clock::now().time_since_epoch())
-                                     .count());
+  const std::uint64_t now = steady_nanoseconds();
   const std::uint64_t since = control().busy_since.load(), done = control().busy_ns.load();
   const std::uint64_t present = since != 0 && since < now ? now - since : 0;
   return static_cast<double>(done + present) * 1e-9;

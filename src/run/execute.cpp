@@ -13,7 +13,6 @@
 #include "run/begin_result.h"
 #include "run/bounded_server.h"
 #include "run/judge.h"
-#include "util/clock.h"
 
 namespace assay::run {
 namespace {
@@ -154,8 +153,8 @@ void judge_refusal(const PlannedCase& planned, const Worker& worker, const CaseI
 
 }  // namespace
 
-CaseResult execute(Worker& worker, CaseInput& input, const ExecuteOptions& options,
-                   TimeAccount& account, Trace* trace) {
+CaseResult execute(const World& world, Worker& worker, CaseInput& input,
+                   const ExecuteOptions& options, TimeAccount& account, Trace* trace) {
   const PlannedCase& planned = input.planned();
   CaseResult result = begin_result(input.challenge(), *planned.spec);
   {
@@ -171,7 +170,7 @@ CaseResult execute(Worker& worker, CaseInput& input, const ExecuteOptions& optio
   DueOutputs outputs(planned, input.views(worker.output()));
   const auto server = input.challenge().callbacks(*planned.spec, planned.plan, outputs.buffers());
   std::optional<BoundedServer> bounded;
-  if (server) bounded.emplace(*server, callback_seconds(*planned.spec), steady_seconds);
+  if (server) bounded.emplace(*server, callback_seconds(*planned.spec), world.now);
   std::uint64_t scratch = 0;
   if (options.measure_memory) worker.reset_peak();
   Outcome outcome;

@@ -10,6 +10,7 @@
 #include "run/case_input.h"
 #include "run/time_account.h"
 #include "run/worker.h"
+#include "run/world.h"
 
 namespace assay::run {
 
@@ -41,7 +42,7 @@ struct Trace {
 // Runs every phase and judges the outputs, each as it stood when the phase ended at whose end it
 // was due. `result.seconds` is the time of the timed phase. The worker is stopped before and after;
 // afterwards it may have ended.
-CaseResult execute(Worker&, CaseInput&, const ExecuteOptions&, TimeAccount&,
+CaseResult execute(const World&, Worker&, CaseInput&, const ExecuteOptions&, TimeAccount&,
                    Trace* trace = nullptr);
 
 }  // namespace assay::run

@@ -3,15 +3,20 @@
 
 #include <exception>
 #include <new>
+#include <string>
 
 #include "assay/results.h"
 
 namespace assay::run {
 
-inline void end_with_fault(CellResult& cell, const std::exception& fault) {
+inline std::string fault_text(const std::exception& fault) {
   const bool memory = dynamic_cast<const std::bad_alloc*>(&fault) != nullptr;
+  return memory ? "out of memory" : fault.what();
+}
+
+inline void end_with_fault(CellResult& cell, const std::exception& fault) {
   cell.build.verdict = Verdict::harness_error;
-  cell.build.log = memory ? "out of memory" : fault.what();
+  cell.build.log = fault_text(fault);
 }
 
 }  // namespace assay::run

@@ -37,8 +37,10 @@ std::uint64_t field(std::string_view status, std::string_view name) {
 }  // namespace
 
 MemoryFigures parse_memory_figures(std::string_view status) {
-  return {field(status, "RssAnon"), field(status, "RssFile"), field(status, "RssShmem"),
-          field(status, "VmHWM")};
+  return {.anonymous = field(status, "RssAnon"),
+          .files = field(status, "RssFile"),
+          .shared = field(status, "RssShmem"),
+          .peak = field(status, "VmHWM")};
 }
 
 MemoryFigures memory_figures(pid_t pid) {

@@ -8,9 +8,9 @@
 #include <system_error>
 
 #include "assay/random.h"
+#include "numerics/jobs.h"
 #include "run/examples.h"
 #include "util/files.h"
-#include "util/jobs.h"
 #include "util/sha256.h"
 
 namespace assay::run {

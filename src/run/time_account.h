@@ -1,8 +1,9 @@
 // Where the wall time of a run goes.
 #pragma once
 
-#include <chrono>
 #include <mutex>
+
+#include "util/clock.h"
 
 namespace assay::run {
 
@@ -46,15 +47,13 @@ class SharedAccount {
 class Charge {
  public:
   explicit Charge(double& entry) : entry_(entry) {}
-  ~Charge() {
-    entry_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
+  ~Charge() { entry_ += steady_seconds() - start_; }
   Charge(const Charge&) = delete;
   Charge& operator=(const Charge&) = delete;
 
  private:
   double& entry_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const double start_ = steady_seconds();
 };
 
 }  // namespace assay::run

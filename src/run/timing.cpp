@@ -241,7 +241,8 @@ class TimedCase {
     options.judge = judge;
     entrant.has_run = true;
     Trace trace;
-    const CaseResult result = execute(*entrant.worker, input_, options, account_, &trace);
+    const CaseResult result =
+        execute(bench_.world, *entrant.worker, input_, options, account_, &trace);
     entrant.before_s = trace.before_s;
     return result;
   }
@@ -303,7 +304,7 @@ double time_par(const Bench& bench, const CaseSpec& spec) {
   ExecuteOptions options;
   options.case_id = 1;
   options.poison_seed = derive(seed, "poison", 1);
-  const CaseResult run = execute(*worker, input, options, account);
+  const CaseResult run = execute(bench.world, *worker, input, options, account);
   if (run.verdict != Verdict::ok) {
     throw Error(fmt::format("{}: the par implementation failed the case {}, which sets a pace: {}",
                             bench.spec().name, spec.name, run.detail));

@@ -22,6 +22,7 @@
 #include "sim/runtime/run_log.h"
 #include "util/files.h"
 #include "util/text.h"
+#include "util/transient_fault.h"
 
 namespace assay::run {
 namespace {
@@ -152,7 +153,8 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
   program.exec_fd = image_of(settings_, device != nullptr);
   program.argv = {"worker", sandbox::visible(settings_.tier, library)};
   if (settings_.tier == sandbox::Tier::none) program.argv.emplace_back("--unsealed");
-  // In descriptor order 0..6; see wire.h. Who prints too much shall wait until that is found out,
+  // In descriptor order 0..6, with a device 0..9; see wire/worker.h. Who prints too much shall wait
+  // until that is found out,
   // instead of losing the rest.
   program.fds = {null.get(),  text_.theirs(), text_.theirs(), control_.fd(),
                  input_.fd(), output_.fd(),   line_.theirs()};
@@ -165,7 +167,8 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
   program.limits.cpu_seconds = static_cast<std::uint64_t>(settings_.cpu_limit_s);
   program.limits.processes = static_cast<std::uint64_t>(settings_.threads) + 8;
   process_ = sandbox::spawn(settings_.tier, program);
-  if (process_.stop() == sandbox::Process::Stop::refused) throw Error("a new worker does not stop");
+  if (process_.stop() == sandbox::Process::Stop::refused)
+    throw TransientFault("a new worker does not stop");
 }
 
 // A group's limit is of what is touched, and the kernel says when it was reached. Without one the
@@ -206,7 +209,7 @@ Outcome WorkerProcess::load() {
   const ChallengeSpec& spec = *settings_.spec;
   header().watch_memory = settings_.watch_memory && can_be_watched() ? 1 : 0;
   if (const Outcome ready = ping(); ready.verdict != Verdict::ok) {
-    throw Error("a worker does not start: " + ready.detail);
+    throw TransientFault("a worker does not start: " + ready.detail);
   }
   take_baseline();
   header().challenge = settings_.challenge;
@@ -326,7 +329,8 @@ Outcome WorkerProcess::request_with_device(Command command, double time_limit_s,
   if (device_ == nullptr) return request(command, time_limit_s, server);
   if (!device_->start(phase, instruction_limit)) {
     // Nothing of the submission has reached it before it is loaded.
-    if (command == Command::load) throw Error(device_->how_it_ended());
+    // Nothing of the submission has run yet.
+    if (command == Command::load) throw TransientFault(device_->how_it_ended());
     return device_died();
   }
   const double before = device_->busy_seconds();

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "util/files.h"
+#include "util/transient_fault.h"
 
 namespace assay::sandbox {
 namespace {
@@ -55,13 +55,12 @@ Fd landlock_ruleset(const std::vector<Mount>& mounts) {
   if (abi >= 6) attr.scoped = kScopeAbstractUnix | kScopeSignal;
   Fd ruleset(
       static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attr, attribute_size(abi), 0)));
-  if (!ruleset)
-    throw Error(fmt::format("cannot create a Landlock ruleset: {}", std::strerror(errno)));
+  if (!ruleset) throw_errno("cannot create a Landlock ruleset");
   for (const Mount& mount : mounts) {
     const Fd path(::open(mount.host.c_str(), O_PATH | O_CLOEXEC));
     struct stat info {};
     if (!path || ::fstat(path.get(), &info) != 0) {
-      throw Error(fmt::format("cannot open {}: {}", mount.host, std::strerror(errno)));
+      fail_with_errno("open", mount.host);
     }
     landlock_path_beneath_attr rule{};
     rule.parent_fd = path.get();
@@ -72,8 +71,7 @@ Fd landlock_ruleset(const std::vector<Mount>& mounts) {
     }
     if (::syscall(SYS_landlock_add_rule, ruleset.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0) !=
         0) {
-      throw Error(fmt::format("cannot add {} to the Landlock ruleset: {}", mount.host,
-                              std::strerror(errno)));
+      throw_errno(fmt::format("cannot add {} to the Landlock ruleset", mount.host));
     }
   }
   return ruleset;

@@ -165,13 +165,17 @@ MemoryGroups find_memory_groups(const std::string& mountinfo, const std::string&
     groups.why_not = fmt::format("{} does not hand the memory controller on to groups within it",
                                  two->folder.string());
     if (const auto folder = handing_on(two->folder)) {
-      groups = {2, *folder, "", limit_above(2, *folder)};
+      groups = {
+          .version = 2, .folder = *folder, .why_not = "", .limit_bytes = limit_above(2, *folder)};
       return groups;
     }
   }
   if (const auto one = mounted(1, mountinfo, own_group(1, cgroup), root)) {
     if (::access(one->folder.c_str(), W_OK) == 0) {
-      groups = {1, one->folder, "", limit_above(1, one->folder)};
+      groups = {.version = 1,
+                .folder = one->folder,
+                .why_not = "",
+                .limit_bytes = limit_above(1, one->folder)};
       return groups;
     }
     groups.why_not = fmt::format("{} is not ours to write to", one->folder.string());

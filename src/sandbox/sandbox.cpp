@@ -31,6 +31,7 @@
 #include "sandbox/workplace.h"
 #include "util/files.h"
 #include "util/stop.h"
+#include "util/transient_fault.h"
 
 namespace assay::sandbox {
 namespace {
@@ -77,6 +78,9 @@ struct MountSource {
   bool directory = false;
 };
 
+// What arrays on the launcher's stack hold: it may not allocate. prepare() sees to it.
+constexpr std::size_t kMaxMounts = 32, kMaxDescriptors = 32;
+
 // Everything the launcher needs, prepared before fork: after it only async-signal-safe calls run.
 struct Launch {
   const Program* program = nullptr;
@@ -102,7 +106,7 @@ void require(const Launch& launch, Stage stage, bool ok) {
   if (!ok) report_failure(launch, stage, errno);
 }
 
-bool write_text(const char* path, const std::string& text) {
+bool write_text(const char* path, std::string_view text) {
   const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
   if (fd < 0) return false;
   const bool ok = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
@@ -129,8 +133,6 @@ bool set_attributes(int fd, const char* path, std::uint64_t attributes, unsigned
   attr.attr_set = attributes;
   return ::mount_setattr(fd, path, flags, &attr, sizeof attr) == 0;
 }
-
-constexpr std::size_t kMaxMounts = 32;
 
 // A tmpfs root that shows the mounts and nothing else, read-only where not writable.
 void make_root(const Launch& launch) {
@@ -219,16 +221,17 @@ void leave_working_folder(const Launch& launch) {
   if (launch.tier == Tier::landlock) require(launch, Stage::privileges, ::chdir("/") == 0);
 }
 
-// Moves the program's descriptors to 0, 1, ... and closes all others; `report` and `exec` (and the
-// ruleset) survive until exec just above them.
+// Descriptors that last until exec, which closes the first and the last; -1: there is none.
 struct Placed {
   int report = -1, exec = -1, ruleset = -1;
 };
 
+// Moves the program's descriptors to 0, 1, ... and closes all others. The report and the ruleset lie
+// just above them, the executable at kExecDescriptor, which the filter knows.
 Placed place_descriptors(const Launch& launch) {
   const auto& fds = launch.program->fds;
   constexpr int kHigh = 200;
-  std::array<int, 32> lifted{};
+  std::array<int, kMaxDescriptors> lifted{};
   for (std::size_t i = 0; i < fds.size(); ++i) {
     lifted[i] = ::fcntl(fds[i], F_DUPFD_CLOEXEC, kHigh);
     require(launch, Stage::descriptors, lifted[i] >= 0);
@@ -407,22 +410,28 @@ Launch prepare(Tier tier, const Program& program) {
   launch.uid_map = fmt::format("{0} {0} 1", ::geteuid());
   launch.gid_map = fmt::format("{0} {0} 1", ::getegid());
   launch.tmp_options = fmt::format("size={},mode=1777", program.tmp_bytes);
-  if (program.mounts.size() > kMaxMounts) throw Error("a sandbox has too many mounts");
+  if (program.mounts.size() > kMaxMounts) {
+    throw Error(fmt::format("a sandbox shows at most {} files and folders, not {}", kMaxMounts,
+                            program.mounts.size()));
+  }
+  if (program.fds.size() > kMaxDescriptors) {
+    throw Error(fmt::format("a sandboxed program is given at most {} descriptors, not {}",
+                            kMaxDescriptors, program.fds.size()));
+  }
   if (program.exec_fd >= 0 && program.limits.open_files > kExecDescriptor) {
     throw Error("a sandboxed program may have so many files that it could execute one");
   }
   for (const Mount& mount : program.mounts) {
     struct stat info {};
     if (::stat(mount.host.c_str(), &info) != 0) {
-      throw Error(fmt::format("cannot open {}: {}", mount.host, std::strerror(errno)));
+      fail_with_errno("open", mount.host);
     }
     require_reach(tier, mount);
     launch.is_directory.push_back(S_ISDIR(info.st_mode));
     add_parents(mount.inside, launch.parents);
     if (launch.root && mount.writable && tier != Tier::none &&
         ::chown(mount.host.c_str(), launch.uid, launch.uid) != 0) {
-      throw Error(
-          fmt::format("cannot give {} to the sandbox: {}", mount.host, std::strerror(errno)));
+      throw_errno(fmt::format("cannot give {} to the sandbox", mount.host));
     }
   }
   launch.argv = pointers(program.argv);
@@ -460,14 +469,19 @@ ssize_t read_report(int fd, Report& report) {
   do {
     ready = ::poll(&entry, 1, static_cast<int>(std::chrono::milliseconds(kLaunchPatience).count()));
   } while (ready < 0 && errno == EINTR);
-  if (ready == 0) throw Error("the sandbox's launcher hangs");
+  if (ready == 0) throw TransientFault("the sandbox's launcher hangs");
   return ::read(fd, &report, sizeof report);
 }
 
-Error launch_failure(const Report& report, const Program& program) {
-  return Error(fmt::format(
-      "the sandbox failed while {}{}: {}", kStageNames[static_cast<std::size_t>(report.stage)],
-      report.stage == Stage::exec ? " " + program.exec_path : "", std::strerror(report.error)));
+[[noreturn]] void fail_to_launch(const Report& report, const Program& program) {
+  const std::string failure = fmt::format(
+      "the sandbox failed while {}{}", kStageNames[static_cast<std::size_t>(report.stage)],
+      report.stage == Stage::exec ? " " + program.exec_path : "");
+  // So many namespaces are there, in all, until other sandboxes end.
+  const bool too_many = report.error == ENOSPC && (report.stage == Stage::user_namespace ||
+                                                   report.stage == Stage::namespaces);
+  if (too_many) throw TransientFault(failure + ": there are too many namespaces");
+  throw_errno(failure, report.error);
 }
 
 // Of what has been killed, or ends by itself.
@@ -529,7 +543,7 @@ Process spawn(Tier tier, const Program& program) {
 
   Process process;
   const pid_t child = ::_Fork();
-  if (child < 0) throw Error(fmt::format("cannot fork: {}", std::strerror(errno)));
+  if (child < 0) throw_errno("cannot fork");
   if (child == 0) {
     ::close(lifeline.write.get());
     run_launcher(launch);
@@ -552,8 +566,8 @@ Process spawn(Tier tier, const Program& program) {
   }
   launcher.reset();  // it has said all that it has to say
   process.lifeline_ = std::move(lifeline.write);
-  if (n == sizeof report) throw launch_failure(report, program);
-  if (!started || !process.pidfd_) throw Error("the sandbox's launcher died");
+  if (n == sizeof report) fail_to_launch(report, program);
+  if (!started || !process.pidfd_) throw TransientFault("the sandbox's launcher died");
   return process;
 }
 

@@ -1,16 +1,14 @@
 #include "sandbox/wait_child.h"
 
-#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <ctime>
 
-#include "util/files.h"
+#include "util/transient_fault.h"
 
 namespace assay::sandbox {
 namespace {
@@ -38,7 +36,7 @@ class Alarm {
     event.sigev_signo = signal;
     event._sigev_un._tid = ::gettid();
     if (::timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0) {
-      throw Error(fmt::format("cannot make a timer: {}", std::strerror(errno)));
+      throw_errno("cannot make a timer");
     }
   }
   ~Alarm() { ::timer_delete(timer_); }

@@ -9,11 +9,11 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "util/files.h"
+#include "util/temporary_folder.h"
 
 namespace assay::sandbox {
 namespace fs = std::filesystem;
@@ -99,12 +99,7 @@ Workplace::Workplace(Tier tier, const fs::path& home) {
   remove_abandoned(home);
   if (place != home) remove_abandoned(place);
   while (!lock_) {
-    std::string name = (place / (std::string(kPrefix) + "XXXXXX")).string();
-    if (::mkdtemp(name.data()) == nullptr) {
-      throw Error(
-          fmt::format("cannot make a folder in {}: {}", place.string(), std::strerror(errno)));
-    }
-    path_ = name;
+    path_ = make_new_folder(place, kPrefix);
     lock_ = lock_folder(path_);
   }
   ::chmod(path_.c_str(), 0711);  // to be entered, not to be listed

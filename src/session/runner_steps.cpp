@@ -1,40 +1,32 @@
 #include "session/runner_steps.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "util/files.h"
+#include "spec/spec.h"
 
 namespace assay::session {
 
-const ChallengeSpec& RunnerSteps::spec_named(const std::string& challenge) const {
-  const auto spec = std::ranges::find(specs_, challenge, &ChallengeSpec::name);
-  if (spec == specs_.end()) throw Error(fmt::format("no challenge {}", challenge));
-  return *spec;
-}
-
 std::vector<Steps::Build> RunnerSteps::builds_for(const std::string& challenge, bool own_tests) {
   std::vector<Build> builds;
-  for (run::SharedBuild& build : runner_.shared_builds(spec_named(challenge), own_tests))
+  for (run::SharedBuild& build : runner_.shared_builds(spec_named(specs_, challenge), own_tests))
     builds.push_back({challenge + ": " + build.name, std::move(build.run)});
   return builds;
 }
 
 CellResult RunnerSteps::check(const Submission& submission) {
-  return runner_.check(spec_named(submission.challenge), submission);
+  return runner_.check(spec_named(specs_, submission.challenge), submission);
 }
 
 void RunnerSteps::run_own_tests(const Submission& submission, CellResult& cell, std::size_t jobs) {
-  runner_.run_own_tests(spec_named(submission.challenge), submission, cell, jobs);
+  runner_.run_own_tests(spec_named(specs_, submission.challenge), submission, cell, jobs);
 }
 
 void RunnerSteps::time_together(std::span<CellResult> cells) {
-  runner_.time_together(spec_named(cells.front().key.challenge), cells);
+  runner_.time_together(spec_named(specs_, cells.front().key.challenge), cells);
 }
 
 void RunnerSteps::run_exclusive(CellResult& cell) {
-  runner_.run_exclusive(spec_named(cell.key.challenge), cell);
+  runner_.run_exclusive(spec_named(specs_, cell.key.challenge), cell);
 }
 
 double expected_seconds(const Scoreboard& board, const Submission& submission,

@@ -22,8 +22,6 @@ class RunnerSteps final : public Steps {
   void run_exclusive(CellResult&) override;
 
  private:
-  const ChallengeSpec& spec_named(const std::string& challenge) const;
-
   run::CellRunner& runner_;
   const std::vector<ChallengeSpec>& specs_;
 };

@@ -3,17 +3,21 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <map>
 #include <mutex>
 #include <set>
 #include <utility>
 
+#include "numerics/jobs.h"
 #include "run/fault.h"
-#include "util/jobs.h"
+#include "util/transient_fault.h"
 
 namespace assay::session {
 namespace {
 
-CellKey key_of(const Submission& s) { return {s.model, s.challenge, s.attempt, s.device()}; }
+CellKey key_of(const Submission& s) {
+  return {.model = s.model, .challenge = s.challenge, .attempt = s.attempt, .device = s.device()};
+}
 
 class Run {
  public:
@@ -72,6 +76,11 @@ class Run {
     }
     for (const Group& group : groups) add_builds(group, work);
     for_each_job(work.size(), jobs_, [&](std::size_t i) { work[i](); });
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const std::vector<std::string> faults = take_faults(groups[g].front()->challenge);
+      for (CellResult& cell : cells[g])
+        cell.faults.insert(cell.faults.end(), faults.begin(), faults.end());
+    }
   }
 
   void add_builds(const Group& group, std::vector<std::function<void()>>& work) {
@@ -86,14 +95,24 @@ class Run {
       return;  // whoever needs them meets the same fault, and tells
     }
     for (Steps::Build& build : builds) {
-      work.push_back([this, build = std::move(build)] {
+      work.push_back([this, challenge, build = std::move(build)] {
         const Activity activity = watcher_("building " + build.name);
         try {
           build.run();
+        } catch (const TransientFault& fault) {  // likewise, but it may have passed by then
+          const std::lock_guard lock(faults_mutex_);
+          faults_[challenge].push_back(
+              fmt::format("while building {}: {}", build.name, fault.what()));
         } catch (const std::exception&) {  // likewise
         }
       });
     }
+  }
+
+  // Of builds for the challenge, once.
+  std::vector<std::string> take_faults(const std::string& challenge) {
+    const std::lock_guard lock(faults_mutex_);
+    return std::exchange(faults_[challenge], {});
   }
 
   void time(std::vector<CellResult>& cells) {
@@ -128,6 +147,8 @@ class Run {
   const Watcher& watcher_;
   std::mutex sink_mutex_;
   std::set<std::pair<std::string, bool>> prepared_;  // challenges, without and with own tests
+  std::mutex faults_mutex_;
+  std::map<std::string, std::vector<std::string>> faults_;  // by challenge; see check_all()
 };
 
 }  // namespace

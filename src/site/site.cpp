@@ -12,6 +12,7 @@
 #include <set>
 
 #include "grade/evidence.h"
+#include "numerics/jobs.h"
 #include "site/frame.h"
 #include "site/links.h"
 #include "site/pages/cell_page.h"
@@ -22,7 +23,6 @@
 #include "store/folder_lock.h"
 #include "util/fd.h"
 #include "util/files.h"
-#include "util/jobs.h"
 
 namespace assay::site {
 namespace {

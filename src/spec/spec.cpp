@@ -14,6 +14,7 @@
 #include "spec/public_cases.h"
 #include "util/files.h"
 #include "util/sha256.h"
+#include "util/text.h"
 
 namespace assay {
 namespace {
@@ -75,17 +76,19 @@ namespace {
 
 ResourceRule parse_resource(const json& j) {
   const json& cases = j.at("case");
-  ResourceRule rule{
-      j.at("name"),
-      cases.is_array() ? cases.get<std::vector<std::string>>() : std::vector<std::string>{cases},
-      j.at("metric"),
-      j.at("full"),
-      j.at("zero"),
-      j.value("weight", 1.0),
-      j.value("unit", ""),
-      j.value("why", "")};
+  ResourceRule rule{.name = j.at("name"),
+                    .case_names = cases.is_array() ? cases.get<std::vector<std::string>>()
+                                                   : std::vector<std::string>{cases},
+                    .metric = j.at("metric"),
+                    .full = j.at("full"),
+                    .zero = j.at("zero"),
+                    .weight = j.value("weight", 1.0),
+                    .unit = j.value("unit", ""),
+                    .why = j.value("why", ""),
+                    .growth_case = growth.value("from", ""),
+                    .growth_factor = growth.value("factor", 0.0)};
   if (const auto sim = j.find("sim"); sim != j.end())
-    rule.on_simulator = {sim->at("full"), sim->at("zero"), sim->at("why")};
+    rule.on_simulator = {.full = sim->at("full"), .zero = sim->at("zero"), .why = sim->at("why")};
   return rule;
 }
 
@@ -97,8 +100,11 @@ RandomSpace parse_random(const json& j) {
   space.instruction_limit = j.value("instructions", space.instruction_limit);
   space.base = j.value("base", json::object());
   for (const json& axis : j.at("axes")) {
-    space.axes.push_back({axis.at("name"), axis.at("choices"), axis.value("usual", 0.0),
-                          axis.value("fuzz", json::array()), axis.value("sim", json::array())});
+    space.axes.push_back({.name = axis.at("name"),
+                          .choices = axis.at("choices"),
+                          .usual = axis.value("usual", 0.0),
+                          .rare = axis.value("fuzz", json::array()),
+                          .simulated = axis.value("sim", json::array())});
   }
   return space;
 }
@@ -141,8 +147,12 @@ ChallengeSpec spec_from(const json& j) {
   s.limits.load_time_s = limits.value("load_time_s", 10.0);
   s.limits.build_time_s = limits.value("build_time_s", 60.0);
   const json& w = j.at("weights");
-  s.weights = {w.at("correctness"), w.at("accuracy"),     w.at("performance"),
-               w.at("resources"),   w.at("completeness"), w.at("tests")};
+  s.weights = {.correctness = w.at("correctness"),
+               .accuracy = w.at("accuracy"),
+               .performance = w.at("performance"),
+               .resources = w.at("resources"),
+               .completeness = w.at("completeness"),
+               .tests = w.at("tests")};
   for (const char* group : {"core", "edge", "trap"}) {
     s.correctness_shares[case_group(group)] = j.at("correctness_shares").at(group);
   }
@@ -156,7 +166,8 @@ ChallengeSpec spec_from(const json& j) {
   }
   for (const json& r : j.at("resources")) s.resources.push_back(parse_resource(r));
   for (const json& c : j.at("capabilities")) {
-    s.capabilities.push_back({c.at("name"), c.at("summary"), c.value("weight", 1.0)});
+    s.capabilities.push_back(
+        {.name = c.at("name"), .summary = c.at("summary"), .weight = c.value("weight", 1.0)});
   }
   return s;
 }
@@ -277,6 +288,14 @@ ChallengeSpec load_spec(const std::filesystem::path& directory) {
   return spec;
 }
 
+const ChallengeSpec& spec_named(std::span<const ChallengeSpec> specs, std::string_view name) {
+  const auto found = std::ranges::find(specs, name, &ChallengeSpec::name);
+  if (found != specs.end()) return *found;
+  std::vector<std::string> known;
+  for (const ChallengeSpec& spec : specs) known.push_back(spec.name);
+  throw Error(unknown_name("challenge", name, known));
+}
+
 const CaseSpec* find_case(const ChallengeSpec& spec, std::string_view name) {
   const auto found = std::ranges::find(spec.cases, name, &CaseSpec::name);
   return found == spec.cases.end() ? nullptr : &*found;
@@ -303,8 +322,7 @@ ChallengeSpec spec_for(Device device, const ChallengeSpec& whole) {
     }
     std::erase_if(rule.case_names, [&](const std::string& name) { return !is_left(name); });
   }
-  std::erase_if(spec.resources,
-                [](const ResourceRule& rule) { return rule.case_names.empty(); });
+  std::erase_if(spec.resources, [](const ResourceRule& rule) { return rule.case_names.empty(); });
   // Dimensions of which nothing is left there leave their points to the others. Tests of a
   // submission's own are C++.
   const auto has = [&](CaseGroup group) {

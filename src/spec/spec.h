@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,9 @@ ChallengeSpec load_spec(const std::filesystem::path& directory);
 
 // The same of a text, without a directory. `file` names it in errors.
 ChallengeSpec parse_spec(const std::string& text, const std::string& file);
+
+// Throws Error, with the nearest name, when there is none of that name.
+const ChallengeSpec& spec_named(std::span<const ChallengeSpec>, std::string_view name);
 
 // Null when there is none of that name.
 const CaseSpec* find_case(const ChallengeSpec&, std::string_view name);

@@ -84,8 +84,10 @@ BoardFile::Identity BoardFile::identity(const fs::path& path) {
     return {};
   }
   constexpr std::int64_t kNanoseconds = 1'000'000'000;
-  return {info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size),
-          info.st_mtim.tv_sec * kNanoseconds + info.st_mtim.tv_nsec};
+  return {.device = info.st_dev,
+          .inode = info.st_ino,
+          .size = static_cast<std::uint64_t>(info.st_size),
+          .modified_ns = info.st_mtim.tv_sec * kNanoseconds + info.st_mtim.tv_nsec};
 }
 
 void BoardFile::read() {

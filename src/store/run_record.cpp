@@ -78,13 +78,16 @@ RunCell cell_from(const json& j) {
                        {"model", "challenge", "attempt", "device", "spec_hash", "source_hash",
                         "verdict", "total", "evidence", "arrival"});
   RunCell c;
-  c.key = {o.name("model"), o.name("challenge"), o.text("attempt"), o.device("device")};
+  c.key = {.model = o.name("model"),
+           .challenge = o.name("challenge"),
+           .attempt = o.text("attempt"),
+           .device = o.device("device")};
   c.spec_hash = o.text("spec_hash");
   c.source_hash = o.text("source_hash");
   c.verdict = o.verdict("verdict");
   c.total = o.number_or_null("total");
   const StrictObject evidence = o.object("evidence", {"path", "sha256"});
-  c.evidence = {evidence.text("path"), evidence.text("sha256")};
+  c.evidence = {.path = evidence.text("path"), .sha256 = evidence.text("sha256")};
   for (const auto& [arrival, name] : kArrivals) {
     if (o.text("arrival") != name) continue;
     c.arrival = arrival;
@@ -96,8 +99,13 @@ RunCell cell_from(const json& j) {
 }  // namespace
 
 RunCell run_cell(const BoardRow& row, Arrival arrival) {
-  return {row.key,         row.spec_hash, row.source_hash, row.score.verdict,
-          row.score.total, row.evidence,  arrival};
+  return {.key = row.key,
+          .spec_hash = row.spec_hash,
+          .source_hash = row.source_hash,
+          .verdict = row.score.verdict,
+          .total = row.score.total,
+          .evidence = row.evidence,
+          .arrival = arrival};
 }
 
 RunRecord read_run(const fs::path& path) { return run_from(read_lines(path).lines, path.string()); }

@@ -4,12 +4,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <string>
 #include <utility>
 
-#include "util/files.h"
+#include "util/transient_fault.h"
 
 namespace assay {
 
@@ -45,8 +42,7 @@ struct Pipe {
 // Closed on exec; `flags` as pipe2's, O_NONBLOCK for one.
 inline Pipe make_pipe(int flags = 0) {
   int fds[2];
-  if (::pipe2(fds, O_CLOEXEC | flags) != 0)
-    throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  if (::pipe2(fds, O_CLOEXEC | flags) != 0) throw_errno("cannot make a pipe");
   return {Fd(fds[0]), Fd(fds[1])};
 }
 

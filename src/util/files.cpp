@@ -13,6 +13,7 @@
 
 #include "util/fd.h"
 #include "util/remedy.h"
+#include "util/transient_fault.h"
 
 namespace assay {
 namespace fs = std::filesystem;
@@ -42,10 +43,9 @@ struct TemporaryFile {
 
 }  // namespace
 
-void fail_with_errno(std::string_view action, const fs::path& path) {
+void fail_with_errno(Action action, const fs::path& path) {
   const int error = errno;
-  throw Error(fmt::format("cannot {} {}: {}{}", action, path.string(), std::strerror(error),
-                          remedy(error)));
+  throw_errno(fmt::format("cannot {} {}", action.words(), path.string()), error);
 }
 
 void write_all(int fd, std::string_view contents, const fs::path& path) {

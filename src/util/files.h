@@ -35,8 +35,21 @@ void flush_folder(const std::filesystem::path&);
 // Writes all bytes, however many calls that takes. `path` is for the error.
 void write_all(int fd, std::string_view contents, const std::filesystem::path& path);
 
-// "cannot read results/x: No such file or directory", the cause from errno.
-[[noreturn]] void fail_with_errno(std::string_view action, const std::filesystem::path&);
+// What cannot be done, in words that follow "cannot": "read". That is looked at when it is compiled.
+class Action {
+ public:
+  consteval Action(const char* words) : words_(words) {
+    if (words_.empty() || words_.starts_with("cannot")) throw "begin with the verb";
+  }
+  std::string_view words() const { return words_; }
+
+ private:
+  std::string_view words_;
+};
+
+// Throws Error, "cannot read results/x: No such file or directory", the cause from errno; a
+// TransientFault (util/transient_fault.h) where that can pass by itself.
+[[noreturn]] void fail_with_errno(Action, const std::filesystem::path&);
 
 // Creates the folder (and its parents) and proves that files can be written in it.
 void require_writable_directory(const std::filesystem::path&);

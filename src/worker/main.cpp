@@ -99,7 +99,13 @@ class Worker final : public Call {
         output_(map_descriptor(wire::kOutputFd, PROT_READ | PROT_WRITE)),
         scratch_(header().scratch_capacity) {
     scratch = &scratch_;
-    ctx_ = {1, attach_device(), nullptr, header().nthreads, &scratch_alloc, &scratch_free, nullptr};
+    ctx_ = {.abi = 1,
+            .device = attach_device(),
+            .stream = nullptr,
+            .nthreads = header().nthreads,
+            .alloc = &scratch_alloc,
+            .free = &scratch_free,
+            .priv = nullptr};
     ::dl_iterate_phdr(&map_readable, nullptr);
   }
 

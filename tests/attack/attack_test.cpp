@@ -6,7 +6,9 @@
 
 #include <fstream>
 
+#include "attack/run_attack.h"
 #include "spec/spec.h"
+#include "support/error_of.h"
 #include "util/files.h"
 
 namespace assay::attack {
@@ -209,6 +211,17 @@ TEST_F(LayOutTest, MakesWhatNoRepositoryCanHold) {
   EXPECT_THROW(lay_out(attack("// with: nothing\n"), places_, false, folder_ / "again"), Error);
 }
 
+TEST_F(LayOutTest, SaysOnceWhatCannotBeMade) {
+  for (const char* kind : {"fifo", "file"}) {
+    const std::string said = testing::error_of([&] {
+      lay_out(attack(std::string("// with: ") + kind + " missing/x.h\n"), places_, false,
+              folder_ / kind);
+    });
+    EXPECT_EQ(said, std::string(kind == std::string("fifo") ? "cannot make " : "cannot write ") +
+                        (folder_ / kind / "missing/x.h").string() + ": No such file or directory");
+  }
+}
+
 TEST_F(LayOutTest, ATwinIsTheTextbookOrItself) {
   lay_out_twin(attack(""), places_, folder_ / "out");
   EXPECT_EQ(text("submission.cpp"), "// honest\n");
@@ -217,6 +230,13 @@ TEST_F(LayOutTest, ATwinIsTheTextbookOrItself) {
               HasSubstr("#define ATTACK_IS_TWIN 1\n"));
   EXPECT_FALSE(fs::exists(folder_ / "self" / "pipe.h"));
   EXPECT_THROW(lay_out_twin(attack("// twin: nowhere\n"), places_, folder_ / "none"), Error);
+}
+
+TEST_F(AttackTest, OneOfAChallengeThatIsNotHereIsAnErrorAndNoCrash) {
+  Attack stray = read(kPlain).front();
+  stray.challenge = "onee";
+  EXPECT_EQ(testing::error_of([&] { needs_quiet(stray, specs_); }),
+            "unknown challenge 'onee'; did you mean 'one'?");
 }
 
 TEST_F(AttackTest, NarrowingKeepsTheRulesThatCanBeAnswered) {

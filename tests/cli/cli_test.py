@@ -5,6 +5,7 @@ Usage: cli_test.py ASSAY ROOT [unittest arguments]. Uses only the standard libra
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -17,15 +18,34 @@ ASSAY, ROOT = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1))
 CHALLENGE = "fused_softmax_topk"
 
 PLAIN = (ROOT / "submissions" / "textbook" / CHALLENGE / "submission.cpp").read_text()
-SIGNATURE = (
-    '#include "abi.h"\n#include <cstdlib>\n#include <csignal>\n#include <unistd.h>\n#include <vector>\n#include <cstring>\n'
-    'extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits, int32_t* idx,\n'
-    "                            float* prob, float* lse) {\n  (void)ctx; (void)p; (void)logits; (void)idx; (void)prob; (void)lse;\n"
-)
+SIGNATURE = r'''
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* logits, int32_t* idx, float* prob,
+                            float* lse)'''
+INCLUDES = r'''
+#include "abi.h"
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+#include <vector>
+'''
+UNUSED = "  (void)ctx; (void)p; (void)logits; (void)idx; (void)prob; (void)lse;\n"
 
 
 def body(text):
-    return SIGNATURE + text + "\n  return ASSAY_OK;\n}\n"
+    """An answer that does this and nothing else."""
+    return f"{INCLUDES}{SIGNATURE} {{\n{UNUSED}{text}\n  return ASSAY_OK;\n}}\n"
+
+
+def around_plain(text, includes=""):
+    """An answer of this, which may call the right one as honest()."""
+    return f"{includes}\n#define softmax_topk honest\n{PLAIN}\n#undef softmax_topk\n{SIGNATURE} {{\n{text}\n}}\n"
+
+
+def wire_constant(name):
+    """A number of what harness and worker agree on."""
+    found = re.search(rf"\b{name} = (\d+)\b", (ROOT / "src" / "wire" / "worker.h").read_text())
+    return int(found[1])
 
 
 class Case(unittest.TestCase):
@@ -141,14 +161,16 @@ class BadSubmission(Case):
         self.assertEqual(self.entry("alice")["score"]["verdict"], "OK")
 
     def test_compile_error(self):
-        self.check("int f( {\n#error \x1b[31mred\n", "CE", "submission.cpp:1")
+        self.check("""int f( {
+#error \x1b[31mred
+""", "CE", "submission.cpp:1")
         self.assertNotIn("\x1b[31m", self.show("bad"))
 
     def test_missing_symbol(self):
-        self.check('#include "abi.h"\n', "LE", "softmax_topk", "missing")
+        self.check(INCLUDES, "LE", "softmax_topk", "missing")
 
     def test_wrong_type_of_symbol(self):
-        self.check('#include "abi.h"\nextern "C" float softmax_topk(int) { return 0; }\n', "CE", "softmax_topk")
+        self.check(INCLUDES + 'extern "C" float softmax_topk(int) { return 0; }', "CE", "softmax_topk")
 
     def test_hang(self):
         self.check(body("  for (volatile int i = 0;; ++i) {}"), "TLE", "no reply within")
@@ -172,7 +194,9 @@ class BadSubmission(Case):
         self.check(body("  exit(0);"), "RE", "exited with status 0")
 
     def test_exit_while_loading(self):
-        self.check("#include <cstdlib>\nnamespace { struct X { X() { exit(0); } } x; }\n" + body(""), "LE", "while loading")
+        self.check("#include <cstdlib>" + """
+namespace { struct X { X() { exit(0); } } x; }
+""" + body(""), "LE", "while loading")
 
     def test_out_of_memory(self):
         """By the kernel's word where answers have memory groups, else by the failed allocation."""
@@ -188,22 +212,23 @@ class BadSubmission(Case):
 
     def test_an_installed_library(self):
         """Of C and C++ they can be loaded; others cannot, such as one that assay itself is linked with."""
-        self.check("#define softmax_topk honest\n" + PLAIN + "\n#undef softmax_topk\n#include <cstdlib>\n#include <dlfcn.h>\n" + (
-            'extern "C" int softmax_topk(assay_ctx* c, const stk_params* p, const void* x, int32_t* i, float* q, float* l) {\n'
-            '  if (dlopen("libcrypto.so.3", RTLD_NOW) || !dlopen("libm.so.6", RTLD_NOW)) abort();\n'
-            "  return honest(c, p, x, i, q, l);\n}\n"), "OK")
+        self.check(around_plain(r'''
+  if (dlopen("libcrypto.so.3", RTLD_NOW) || !dlopen("libm.so.6", RTLD_NOW)) abort();
+  return honest(ctx, p, logits, idx, prob, lse);''', r'''
+#include <cstdlib>
+#include <dlfcn.h>'''), "OK")
 
     def test_untouched_outputs(self):
         self.check(body(""), "WA")
 
     def test_forged_reply(self):
-        self.check(body('  if (write(6, "x", 1) < 0) return 1;'), "PV", "forged a reply")
+        line = wire_constant("kLineFd")
+        self.check(body(f'  if (write({line}, "x", 1) < 0) return 1;'), "PV", "forged a reply")
 
     def test_lazy_thread(self):
-        source = '#include <thread>\n#define softmax_topk honest\n' + PLAIN + (
-            "\n#undef softmax_topk\n"
-            'extern "C" int softmax_topk(assay_ctx* c, const stk_params* p, const void* x, int32_t* i, float* q, float* l) {\n'
-            "  std::thread([=] { honest(c, p, x, i, q, l); }).detach();\n  return 0;\n}\n")
+        source = around_plain("""
+  std::thread([=] { honest(ctx, p, logits, idx, prob, lse); }).detach();
+  return 0;""", "#include <thread>")
         self.submit("bad", source)
         self.run_all()
         self.assertIn(self.entry("bad")["score"]["verdict"], ("WA", "RE"))
@@ -249,12 +274,28 @@ class BadUsage(Case):
         self.assay(expect=2)
 
     def test_help(self):
-        for command in ("run", "rerun", "report", "show", "list", "doctor", "selftest"):
-            self.assertIn("Usage", self.assay(command, "--help"))
+        listed = self.assay("--help").split("\nSubcommands:\n")[1].split("\n\n")[0]
+        commands = dict(re.findall(r"^  (\w+) +(\S.*)$", listed, re.M))
+        self.assertEqual(self.commands_of_the_sources(), set(commands))
+        for command, what in commands.items():
+            with self.subTest(command):
+                text = self.assay(command, "--help")
+                self.assertTrue(text.lstrip().startswith(what), text[:200])
+                self.assertRegex(text, rf"(?m)^Usage: \S+ {command}\b")
+                self.assertRegex(text, r"(?m)^Exit status:")
+                self.assertRegex(text, rf"(?m)^  assay {command}\b")  # an example
+
+    def commands_of_the_sources(self):
+        """What is added to the program with a description; hidden commands have none in --help."""
+        added = set()
+        for path in (ROOT / "src" / "cli").glob("*.cpp"):
+            added |= set(re.findall(r'add_subcommand\(\s*"(\w+)"', path.read_text()))
+        return added - {"man", "completion"}
 
     def test_show_what_was_not_measured(self):
         self.results.mkdir()
-        self.assertIn("assay r", self.assay("show", "textbook", CHALLENGE, "--results", self.results, expect=2))
+        said = self.assay("show", "textbook", CHALLENGE, "--results", self.results, expect=2)
+        self.assertIn(f"run `assay run --model textbook --challenge {CHALLENGE}`", said)
 
 
 class CopiedRoot(Case):
@@ -304,15 +345,13 @@ class Together(CopiedRoot):
         return case
 
     def test_who_fails_in_a_round_leaves_the_others_whole(self):
-        rename, late = "#define softmax_topk honest\n", (
-            "\n#undef softmax_topk\n"
-            'extern "C" int softmax_topk(assay_ctx* c, const stk_params* p, const void* x, int32_t* i, float* q, float* l) {\n'
-            "  static int large = 0;\n"
-            "  if (p->V == 128256 && ++large == 3) __builtin_trap();\n"
-            "  return honest(c, p, x, i, q, l);\n}\n")
+        late = around_plain("""
+  static int large = 0;
+  if (p->V == 128256 && ++large == 3) __builtin_trap();
+  return honest(ctx, p, logits, idx, prob, lse);""")
         self.submit("aaron", PLAIN + "// aaron\n")  # the first is timed alone
         self.submit("alice", PLAIN)
-        self.submit("bad", rename + PLAIN + late)
+        self.submit("bad", late)
         self.submit("carol", PLAIN + "// carol\n")
         self.run_all()
         self.assertEqual(self.timed("bad")["verdict"], "RE")
@@ -329,9 +368,12 @@ class Together(CopiedRoot):
 
     def test_a_fault_of_par_is_nobody_elses(self):
         par = self.root / "challenges" / CHALLENGE / "par.cpp"
-        par.write_text(par.read_text().replace("softmax_topk(", "honest(") + (
-            '\nextern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) {\n'
-            "  return ASSAY_EINVAL;\n}\n"))
+        par.write_text(f"""{par.read_text().replace("softmax_topk(", "honest(")}
+{SIGNATURE} {{
+{UNUSED}
+  return ASSAY_EINVAL;
+}}
+""")
         self.submit("aaron", PLAIN + "// aaron\n")
         self.submit("alice", PLAIN)
         self.submit("bob", PLAIN + "// bob\n")
@@ -344,13 +386,11 @@ class Together(CopiedRoot):
 class Memory(CopiedRoot):
     def test_what_an_answer_keeps_is_counted_whatever_ran_before(self):
         """A block from the first call on: after other cases in the same process it would be no growth."""
-        kept = (
-            "\n#undef softmax_topk\n#include <vector>\n"
-            'extern "C" int softmax_topk(assay_ctx* c, const stk_params* p, const void* x, int32_t* i, float* q, float* l) {\n'
-            "  static const std::vector<char> kept(16 << 20, 1);\n"
-            "  return kept[0] == 1 ? honest(c, p, x, i, q, l) : ASSAY_EINVAL;\n}\n")
+        kept = around_plain("""
+  static const std::vector<char> kept(16 << 20, 1);
+  return kept[0] == 1 ? honest(ctx, p, logits, idx, prob, lse) : ASSAY_EINVAL;""", "#include <vector>")
         self.submit("alice", PLAIN)
-        self.submit("keeper", "#define softmax_topk honest\n" + PLAIN + kept)
+        self.submit("keeper", kept)
         file = self.root / "challenges" / CHALLENGE / "spec.json"
         spec = json.loads(file.read_text())
         for case in spec["cases"]:
@@ -383,8 +423,10 @@ class OwnTests(CopiedRoot):
         shutil.rmtree(challenge / "examples")
         (challenge / "examples").mkdir()
         (challenge / "examples" / "wrong_secret.cpp").write_text(
-            '// fails: basic\n#include "naive.cpp"\nnamespace { [[gnu::used]] void wrong_secret() {} }\n'
-        )
+            """// fails: basic
+#include "naive.cpp"
+namespace { [[gnu::used]] void wrong_secret() {} }
+""")
         source = (ROOT / "submissions" / "tuned" / "layer_norm_backward" / "submission.cpp").read_text()
         for model, test in tests.items():
             self.submit(model, source, challenge="layer_norm_backward")

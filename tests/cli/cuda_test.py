@@ -5,6 +5,7 @@ Usage: cuda_test.py ASSAY ROOT [unittest arguments]. Uses only the standard libr
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -173,6 +174,11 @@ class Case(unittest.TestCase):
         return self.assay("rerun", "m", CHALLENGE, "--case", case, "--seed", 5, "--submissions",
                           self.submissions, *args, **kwargs)
 
+    @staticmethod
+    def metrics(replayed):
+        """Of a replayed case, by name."""
+        return {name: float(value) for name, value in re.findall(r"metric    (\w+) = (\S+)", replayed)}
+
     def cells(self):
         """The evidence of every cell on the board."""
         board = json.loads((self.results / "scoreboard.json").read_text())
@@ -199,6 +205,26 @@ class GoodSubmission(Case):
             self.assertEqual(metrics["sim_to_host_bytes"], 0)
             self.assertEqual(metrics["sim_device_bytes"], 0)
         self.assertEqual(entry["cell"]["tests_note"]["kind"], "tests_not_run")
+
+    def test_device_memory_of_its_own_is_scratch(self):
+        own = 1 << 19
+        self.submit("m", source(in_host=f"""
+  void* own = nullptr;
+  if (cudaMalloc(&own, {own}) != cudaSuccess) return ASSAY_EINTERNAL;
+  if (cudaFree(own) != cudaSuccess) return ASSAY_EINTERNAL;"""))
+        self.run_all("--quick", "--seed", 5)
+        timed = [c for c in self.cells()["m", "sim"]["cell"]["cases"] if c["group"] == "timed"]
+        self.assertTrue(timed)
+        for case in timed:
+            metrics = {m["name"]: m["value"] for m in case["metrics"]}
+            self.assertEqual(metrics["sim_device_bytes"], own)
+            self.assertEqual(metrics["sim_exchanged_before"], 0)
+        with_own = self.metrics(self.replay("memory"))
+        self.submit("m", source())
+        without = self.metrics(self.replay("memory"))
+        self.assertEqual(with_own["sim_device_bytes"], own)
+        self.assertEqual(without["sim_device_bytes"], 0)
+        self.assertGreaterEqual(with_own["scratch_bytes"], without["scratch_bytes"] + own / 2)
 
     def test_counters_are_the_same_on_every_run(self):
         self.submit("m", source())

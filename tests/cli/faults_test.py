@@ -278,6 +278,27 @@ class Limits(Case):
         self.assertEqual(len(rows), CELLS)
         self.assertNotIn("JE", {row["score"]["verdict"] for row in rows.values()})
 
+    def test_a_process_that_cannot_be_started_for_a_moment_is_started_again_and_told(self):
+        marker = self.folder / "crowded"
+        process = self.start_run("--seed", "7", env=self.faults(fork=1, when=marker))
+        self.wait_for(process, "submissions, seed")
+        marker.touch()
+        said = self.finish(process, 0)
+        refused = "cannot fork: Resource temporarily unavailable"
+        self.assertRegex(said, rf"\w+/\w+: tried again after a fault of the harness: .*{refused}")
+        rows = self.rows()
+        self.assertEqual(len(rows), CELLS)
+        self.assertNotIn("JE", {row["score"]["verdict"] for row in rows.values()})
+        evidence = {cell: json.loads((self.results / row["evidence"]["path"]).read_text())
+                    for cell, row in rows.items()}
+        faults = {cell: e["cell"]["faults"] for cell, e in evidence.items() if "faults" in e["cell"]}
+        self.assertTrue(faults)
+        for (model, challenge), texts in faults.items():
+            self.assertEqual(len(texts), 1)
+            self.assertIn(refused, texts[0])
+            shown = self.finish(self.start("show", model, challenge, "--results", self.results), 0)
+            self.assertIn(f"tried again after faults of the harness:\n  {texts[0]}", shown)
+
     @unittest.skipIf(NO_MOUNTS, NO_MOUNTS)
     def test_without_proc(self):
         def without_proc():

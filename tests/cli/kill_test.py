@@ -2,10 +2,8 @@
 
 Usage: kill_test.py ASSAY ROOT [KILLS]. Uses only the standard library. Takes some minutes.
 """
-import ctypes
 import hashlib
 import json
-import os
 import pathlib
 import random
 import shutil
@@ -16,12 +14,13 @@ import tempfile
 import time
 
 ASSAY, ROOT = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+import processes
+
 KILLS = int(sys.argv[3]) if len(sys.argv) > 3 else 200
 CHALLENGES = ("fused_softmax_topk", "layer_norm_backward")
 MODELS = ("alice", "bob")
 TIMED_FLAGS = {"stolen_time", "few_repetitions", "par_not_faster"}
-PR_SET_CHILD_SUBREAPER = 36
-ORPHANS_END_WITHIN = 10.0  # seconds: the machine may be busy
 
 
 def check(condition, message):
@@ -43,33 +42,9 @@ def start(submissions, results, *options):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def descendants():
-    """Processes that were started by those that are gone; they are ours now."""
-    children = set()
-    for task in pathlib.Path("/proc/self/task").iterdir():
-        children |= set((task / "children").read_text().split())
-    return children
-
-
-def reap():
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0] != 0:
-            pass
-    except ChildProcessError:
-        pass
-
-
 def check_no_orphans():
-    deadline = time.monotonic() + ORPHANS_END_WITHIN
-    while True:
-        reap()
-        left = descendants()
-        if not left:
-            return
-        if time.monotonic() > deadline:
-            names = [pathlib.Path(f"/proc/{pid}/comm").read_text().strip() for pid in left]
-            sys.exit(f"kill_test: orphans survive: {names}")
-        time.sleep(0.01)
+    left = processes.orphans()
+    check(not left, f"orphans survive: {left}")
 
 
 def whole_lines(path):
@@ -130,7 +105,7 @@ def finish(process):
 
 
 def main():
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    processes.adopt_orphans()
     seed = random.randrange(1 << 32)
     print(f"kill_test: {KILLS} kills, seed {seed}", flush=True)
     dice = random.Random(seed)

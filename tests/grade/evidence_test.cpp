@@ -40,6 +40,7 @@ TEST(Evidence, ValuesSurviveARoundTrip) {
   CellResult back = stored(cell).entry.cell;
   EXPECT_EQ(back.seed, cell.seed);
   EXPECT_EQ(back.tests_note, cell.tests_note);
+  EXPECT_EQ(back.faults, cell.faults);
   const CaseResult& a = case_of(back, "core_a");
   EXPECT_EQ(a.error, HUGE_VAL);
   EXPECT_TRUE(std::isnan(a.accuracy.value()));
@@ -74,6 +75,12 @@ TEST(Evidence, ItsRunIsKnownFromItsStart) {
   EXPECT_THAT(text, StartsWith(evidence_start("a-run")));
   EXPECT_THAT(text, Not(StartsWith(evidence_start("a-ru"))));
   EXPECT_EQ(parse_evidence(text, "f").run_id, "a-run");
+}
+
+TEST(Evidence, WithoutFaultsNothingIsSaidOfThemAsInFilesOfOld) {
+  const json j = json::parse(evidence_text(evidence_of(sample_cell(sample_spec()))));
+  EXPECT_FALSE(j["cell"].contains("faults"));
+  EXPECT_TRUE(parse_evidence(j.dump(), "f").entry.cell.faults.empty());
 }
 
 TEST(Evidence, OtherDocumentsAreRefused) {

@@ -60,6 +60,16 @@ TEST(Explain, HostileTextIsMadePrintable) {
   EXPECT_THAT(explained(cell), Not(HasSubstr("\x1b")));
 }
 
+TEST(Explain, WhatWasTriedAgainIsSaid) {
+  CellResult cell = testing::sample_cell(testing::sample_spec());
+  EXPECT_THAT(explained(cell), Not(HasSubstr("tried again")));
+  cell.faults = {"cannot fork: Resource temporarily unavailable", "\x1b[2J"};
+  const std::string text = explained(cell);
+  EXPECT_THAT(text, HasSubstr("tried again after faults of the harness:\n"
+                              "  cannot fork: Resource temporarily unavailable\n"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+}
+
 TEST(Explain, OlderSpecIsSaid) {
   CellResult cell = testing::sample_cell(testing::sample_spec());
   cell.spec_hash = "older";

@@ -4,12 +4,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <new>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "fake_world.h"
 #include "results/lookup.h"
 #include "util/files.h"
+#include "util/transient_fault.h"
 
 namespace assay::run {
 namespace {
@@ -17,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::case_spec;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using testing::ending;
 using ::testing::Field;
 using ::testing::HasSubstr;
@@ -115,6 +120,7 @@ TEST_F(CellTest, AnyExceptionEndsTheCellAndNoMore) {
     const CellResult cell = runner.check(spec_, submission("a"));
     EXPECT_EQ(cell.build.verdict, Verdict::harness_error) << says;
     EXPECT_THAT(cell.build.log, HasSubstr(says));
+    EXPECT_THAT(cell.faults, IsEmpty()) << "there is nothing that was tried once more";
     EXPECT_EQ(cell.key.model, "model of a");
     EXPECT_EQ(cell.spec_hash, "spec-hash");
     EXPECT_EQ(runner.check(spec_, submission("b")).build.verdict, Verdict::ok);
@@ -127,15 +133,55 @@ TEST_F(CellTest, AnExceptionOfTheCompilerToo) {
   EXPECT_EQ(runner.check(spec_, submission("a")).build.verdict, Verdict::harness_error);
 }
 
-TEST_F(CellTest, AFaultIsTriedAgainOnce) {
-  int faults = 0;
+TEST_F(CellTest, AFaultThatCanPassIsTriedAgainOnceAndKeptWithTheCell) {
+  int tries = 0;
   CellRunner runner = this->runner(with_fault("a", [&] {
-    if (faults++ == 0) throw std::bad_alloc();
+    if (tries++ == 0) throw TransientFault("cannot fork: too many processes");
   }));
   const CellResult cell = runner.check(spec_, submission("a"));
   EXPECT_EQ(cell.build.verdict, Verdict::ok);
   EXPECT_EQ(cell.cases.size(), 2u);
-  EXPECT_EQ(faults, 2);
+  EXPECT_EQ(tries, 2);
+  EXPECT_THAT(cell.faults, ElementsAre("cannot fork: too many processes"));
+}
+
+TEST_F(CellTest, AFaultThatDoesNotPassEndsTheCellAndBothAreTold) {
+  int tries = 0;
+  CellRunner runner = this->runner(
+      with_fault("a", [&] { throw TransientFault(++tries == 1 ? "the first" : "the second"); }));
+  const CellResult cell = runner.check(spec_, submission("a"));
+  EXPECT_EQ(cell.build.verdict, Verdict::harness_error);
+  EXPECT_EQ(cell.build.log, "the second");
+  EXPECT_THAT(cell.faults, ElementsAre("the first"));
+  EXPECT_EQ(tries, 2);
+}
+
+TEST_F(CellTest, WhatWouldComeAgainIsNotTriedAgain) {
+  const std::function<void()> kFaults[] = {
+      [] { throw std::bad_alloc(); }, [] { throw std::logic_error("handle"); },
+      [] { throw Error("libraries do not load"); }, [] { nlohmann::json::parse("{"); }};
+  for (const auto& fault : kFaults) {
+    int tries = 0;
+    CellRunner runner = this->runner(with_fault("a", [&] {
+      if (++tries == 1) fault();
+    }));
+    EXPECT_EQ(runner.check(spec_, submission("a")).build.verdict, Verdict::harness_error);
+    EXPECT_EQ(tries, 1);
+  }
+}
+
+// The cell is made by the step that is tried again.
+TEST_F(CellTest, AFaultOfTheCompilerIsKeptToo) {
+  int tries = 0;
+  World world = world_.world();
+  world.compile = [&, compile = world.compile](const BuildRequest& request) {
+    if (tries++ == 0) throw TransientFault("no pipe");
+    return compile(request);
+  };
+  CellRunner runner = this->runner(world);
+  const CellResult cell = runner.check(spec_, submission("a"));
+  EXPECT_EQ(cell.build.verdict, Verdict::ok);
+  EXPECT_THAT(cell.faults, ElementsAre("no pipe"));
 }
 
 TEST_F(CellTest, OwnTestsThatMeetAFaultEndTheCell) {
@@ -187,6 +233,32 @@ TEST_F(TimedCellTest, AFaultThatComesWithOneEndsOnlyIt) {
   EXPECT_EQ(cells[0].build.verdict, Verdict::harness_error);
   EXPECT_EQ(cells[1].build.verdict, Verdict::ok);
   EXPECT_EQ(find_case(cells[1], "time")->samples.size(), 11u);
+}
+
+TEST_F(TimedCellTest, WhyTheyWereTimedAloneIsKeptWithEach) {
+  int made = 0;
+  const auto cells = timed(with_fault("a",
+                                      [&] {
+                                        if (++made == 2) throw std::bad_alloc();
+                                      }),
+                           {"a", "b"});
+  for (const CellResult& cell : cells) {
+    EXPECT_EQ(cell.build.verdict, Verdict::ok);
+    EXPECT_THAT(cell.faults, ElementsAre("while timed with others: out of memory"));
+    EXPECT_EQ(std::ranges::count(cell.cases, "time", &CaseResult::name), 1);
+  }
+}
+
+TEST_F(TimedCellTest, AFaultThatPassesWhileTimedAloneIsKept) {
+  int made = 0;
+  const auto cells = timed(with_fault("a",
+                                      [&] {
+                                        if (++made == 2) throw TransientFault("cannot fork");
+                                      }),
+                           {"a"});
+  EXPECT_EQ(cells[0].build.verdict, Verdict::ok);
+  EXPECT_EQ(find_case(cells[0], "time")->samples.size(), 11u);
+  EXPECT_THAT(cells[0].faults, ElementsAre("cannot fork"));
 }
 
 TEST_F(TimedCellTest, WhatDoesNotLoadIsNotAttempted) {

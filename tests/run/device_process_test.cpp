@@ -132,5 +132,47 @@ TEST_F(DeviceProcessTest, GarbageInAReportIsBounded) {
   EXPECT_EQ(changed, "") << "there is no such input";
 }
 
+// Fields of one type side by side change places without a word of the compiler.
+TEST_F(DeviceProcessTest, EveryFigureOfAReportArrivesInItsOwnPlace) {
+  DeviceProcess device = scripted(Behaviour::reports_figures);
+  const auto said = testing::figures();
+  const auto report = device.stop();
+  ASSERT_TRUE(report);
+  const SimulatedWork& work = report->work;
+  EXPECT_EQ(std::memcmp(&work.counters, &said.counters, sizeof said.counters), 0);
+  EXPECT_EQ(work.to_device_bytes, said.to_device_bytes);
+  EXPECT_EQ(work.to_host_bytes, said.to_host_bytes);
+  EXPECT_EQ(work.within_bytes, said.within_bytes);
+  EXPECT_EQ(work.transfers, said.transfers);
+  EXPECT_EQ(work.exchanged_before, 0u) << "it is of the phases before, see DeviceReport::add";
+  EXPECT_EQ(work.device_bytes, said.peak_bytes);
+  EXPECT_EQ(report->findings, said.findings);
+  EXPECT_EQ(report->first_finding, said.first_finding);
+  EXPECT_EQ(report->unsupported, said.unsupported);
+  EXPECT_EQ(report->invalid_ptx, said.invalid_ptx);
+  EXPECT_TRUE(report->over_limit);
+}
+
+TEST_F(DeviceProcessTest, AnAnswerThatStayedOnTheHostCountsAsCopiedThere) {
+  DeviceProcess device = scripted(Behaviour::reports_figures);
+  ASSERT_TRUE(device.start(0, 1000));
+  device.answered_on_host(100);
+  const auto report = device.stop();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->work.to_host_bytes, testing::figures().to_host_bytes + 100);
+}
+
+// What a case keeps in device memory, besides its buffers, is scratch.
+TEST_F(DeviceProcessTest, MostDeviceMemoryOfAnyPhaseIsKept) {
+  DeviceProcess device = scripted(Behaviour::reports_figures);
+  const auto report = device.stop();
+  ASSERT_TRUE(report);
+  DeviceReport all;
+  all.add(*report, false);
+  all.add(*report, true);
+  EXPECT_EQ(all.work.device_bytes, testing::figures().peak_bytes);
+  EXPECT_EQ(all.work.exchanged_before, 3u);
+}
+
 }  // namespace
 }  // namespace assay::run

@@ -10,7 +10,9 @@ namespace assay::run {
 namespace {
 
 using testing::Answer;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Ne;
 
 // Two phases; the second is timed and sees an input of its own.
 class TwoPhases final : public testing::Copying {
@@ -48,7 +50,7 @@ class ExecuteTest : public ::testing::Test {
     WorkerSettings settings;
     settings.library = "a";
     const auto worker = world.make_worker(settings, arena, planned.layout.output_bytes, nullptr);
-    return execute(*worker, input, options, account_, trace);
+    return execute(world, *worker, input, options, account_, trace);
   }
   // What the phases come to, in their order.
   void script(std::vector<Answer> phases) {
@@ -226,6 +228,39 @@ TEST_F(ExecuteTest, WhatNeedsAGpuIsNobodysFaultWhateverElseHappened) {
   const CaseResult result = executed();
   EXPECT_EQ(result.verdict, Verdict::needs_gpu);
   EXPECT_THAT(result.detail, HasSubstr("cudaGraphCreate"));
+}
+
+// Whose server needs six seconds for an answer, by the world's clock.
+class AskedSlowly final : public testing::Copying {
+ public:
+  explicit AskedSlowly(double& now) : now_(now) {}
+  std::unique_ptr<CallbackServer> callbacks(const CaseSpec&, const CasePlan&,
+                                            BufferViews) const override {
+    class Server final : public CallbackServer {
+     public:
+      explicit Server(double& now) : now_(now) {}
+      std::int32_t serve(std::uint32_t, std::span<const std::byte>, std::span<std::byte>) override {
+        now_ += 6;
+        return ASSAY_OK;
+      }
+
+     private:
+      double& now_;
+    };
+    return std::make_unique<Server>(now_);
+  }
+
+ private:
+  double& now_;
+};
+
+TEST_F(ExecuteTest, CallbacksAreBoundedByTheClockOfTheWorld) {
+  std::vector<std::int32_t> answers;
+  world_.libraries["a"].asks = [&](CallbackServer& server) {
+    for (int i = 0; i < 3; ++i) answers.push_back(server.serve(0, {}, {}));
+  };
+  executed(AskedSlowly(world_.now), {});
+  EXPECT_THAT(answers, ElementsAre(ASSAY_OK, ASSAY_OK, Ne(ASSAY_OK)));
 }
 
 TEST_F(ExecuteTest, TheWorkThatCountsIsThatOfTheTimedPhase) {

@@ -87,6 +87,7 @@ struct Behaviour {
     return Answer();
   };
   std::function<Answer(const CaseSpec&)> run_drawn{};  // not empty: instead, by the case
+  std::function<void(CallbackServer&)> asks{};         // during a call, where there is a server
   Outcome self_test = {};
   double ping_seconds = 0;
   bool loses_device = false;  // what ends it is the death of its device
@@ -160,8 +161,9 @@ class FakeWorld {
       tell("test");
       return finished(behaviour().self_test);
     }
-    Outcome run(int, const CaseSpec& spec, CallbackServer*) override {
+    Outcome run(int, const CaseSpec& spec, CallbackServer* server) override {
       tell("run", " " + spec.name);
+      if (server != nullptr && behaviour().asks) behaviour().asks(*server);
       const int nth = world_.calls_[name_ + "/" + spec.name]++;
       const Answer answer =
           behaviour().run_drawn ? behaviour().run_drawn(spec) : behaviour().run(spec.name, nth);

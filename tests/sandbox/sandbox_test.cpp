@@ -24,6 +24,7 @@
 #include "sandbox/runtime_files.h"
 #include "sandbox/worker_image.h"
 #include "sandbox/workplace.h"
+#include "support/error_of.h"
 #include "util/files.h"
 
 namespace assay::sandbox {
@@ -178,6 +179,24 @@ TEST_F(SandboxTest, FailsLoudlyForAMissingMount) {
   Program program = shell("exit 0", null_);
   program.mounts.push_back({"/no/such/folder", "/x", false});
   EXPECT_THROW(spawn(Tier::namespaces, program), Error);
+}
+
+// The launcher may not allocate: what it has room for is known, and looked at before it starts.
+TEST_F(SandboxTest, RefusesMoreDescriptorsThanItCanPlace) {
+  Program program = shell("exit 0", null_);
+  program.fds.assign(32, null_.get());
+  program.limits.open_files = 64;
+  EXPECT_EQ(WEXITSTATUS(run(program).status), 0);
+  program.fds.push_back(null_.get());
+  EXPECT_EQ(testing::error_of([&] { run(program); }),
+            "a sandboxed program is given at most 32 descriptors, not 33");
+}
+
+TEST_F(SandboxTest, RefusesMoreMountsThanItHasRoomFor) {
+  Program program = shell("exit 0", null_);
+  while (program.mounts.size() < 33) program.mounts.push_back({"/usr/bin", "/bin", false});
+  EXPECT_EQ(testing::error_of([&] { run(program); }),
+            "a sandbox shows at most 32 files and folders, not 33");
 }
 
 TEST_F(SandboxTest, ReportsAProgramThatDoesNotExist) {

@@ -10,6 +10,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "util/transient_fault.h"
+
 namespace assay::session {
 namespace {
 
@@ -106,8 +108,10 @@ class FakeSteps final : public Steps {
  public:
   std::vector<Build> builds_for(const std::string& challenge, bool own_tests) override {
     if (broken_builds) throw std::runtime_error("cannot read " + challenge);
-    std::vector<Build> builds{
-        {challenge + " naive", [this, challenge] { tell("build " + challenge); }}};
+    std::vector<Build> builds{{challenge + " naive", [this, challenge] {
+                                 tell("build " + challenge);
+                                 if (passing_builds) throw TransientFault("no pipe");
+                               }}};
     if (own_tests)
       builds.push_back(
           {challenge + " subject", [this, challenge] { tell("subject " + challenge); }});
@@ -141,7 +145,7 @@ class FakeSteps final : public Steps {
 
   std::vector<std::string> log;
   std::set<std::string> faults;
-  bool broken_builds = false;
+  bool broken_builds = false, passing_builds = false;
 
  private:
   struct Busy {
@@ -273,6 +277,17 @@ TEST_F(SessionTest, ABuildThatCannotBeMadeIsLeftToThoseWhoNeedIt) {
   steps_.broken_builds = true;
   run();
   EXPECT_EQ(finished().size(), 5u);
+}
+
+TEST_F(SessionTest, ABuildAheadThatMeetsAFaultThatCanPassIsToldByThoseWhoNeedIt) {
+  steps_.passing_builds = true;
+  run();
+  for (const char* model : {"2", "3"}) {
+    EXPECT_EQ(cell_of(model).build.verdict, Verdict::ok);
+    EXPECT_THAT(cell_of(model).faults, ElementsAre("while building b naive: no pipe"));
+  }
+  EXPECT_THAT(cell_of("1").faults, ElementsAre("while building a naive: no pipe"));
+  EXPECT_THAT(cell_of("5").faults, IsEmpty()) << "it needs no build";
 }
 
 TEST_F(SessionTest, ASinkThatThrowsEndsTheRunAndKeepsWhatItTook) {

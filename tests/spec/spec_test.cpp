@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "run/challenge_registry.h"
+#include "support/error_of.h"
 #include "support/paths.h"
 #include "util/files.h"
 
@@ -65,6 +66,16 @@ TEST_F(SpecTest, LoadsWhatIsValid) {
   EXPECT_EQ(spec.limits.memory_bytes, 64 << 20);
   EXPECT_EQ(spec.limits.heap_bytes, 2 << 20);
   EXPECT_EQ(spec.resources[0].case_names, std::vector<std::string>{"a"});
+}
+
+TEST(SpecNamed, IsTheOneOfThatNameOrAnErrorThatNamesTheNearest) {
+  std::vector<ChallengeSpec> specs(2);
+  specs[0].name = "softmax";
+  specs[1].name = "attention";
+  EXPECT_EQ(&spec_named(specs, "attention"), &specs[1]);
+  EXPECT_EQ(testing::error_of([&] { spec_named(specs, "atention"); }),
+            "unknown challenge 'atention'; did you mean 'attention'?");
+  EXPECT_THAT(testing::error_of([&] { spec_named({}, "softmax"); }), HasSubstr("softmax"));
 }
 
 TEST_F(SpecTest, TheSimulatorGetsTheCasesAndShapesMeantForIt) {

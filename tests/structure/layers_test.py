@@ -1,4 +1,7 @@
-"""Layers only look down, and nothing in src/ names a challenge. Usage: layers_test.py ROOT."""
+"""Layers only look down, nothing in src/ names a challenge, and challenges see little of src/.
+
+Usage: layers_test.py ROOT.
+"""
 import pathlib
 import re
 import sys
@@ -21,17 +24,18 @@ ALLOWED = {
     "worker": {"wire", "run/adapter_registry.h", "device/remote_device.h", "sim/runtime/api.h", "sim/runtime/runtime.h"},
     "build": {"sandbox", "submission"},
     "run": {"sandbox", "build", "submission", "spec", "draw", "measure", "results", "wire", "sim/address_map.h",
-            "sim/runtime/run_log.h"},
+            "sim/runtime/run_log.h", "numerics/jobs.h"},
     "task": {"build", "submission", "spec", "draw", "run/run_options.h"},
-    "session": {"run", "submission", "spec"},
+    "session": {"run", "submission", "spec", "numerics/jobs.h"},
     "check": {"run", "submission", "spec", "build", "measure", "results", "grade", "report"},
     "grade": {"measure", "spec", "results"},
     "attack": {"run", "build", "sandbox", "submission", "spec", "measure", "grade"},
     "store": {"grade", "spec", "results"},
-    "ask": {"store/line_file.h", "submission"},
+    "ask": {"store/line_file.h", "submission", "numerics/jobs.h"},
     "agent": {"spec", "submission", "task"},
     "compare": {"grade", "measure", "results", "spec"},
-    "site": {"compare", "grade", "measure", "report", "results", "spec", "store", "submission"},
+    "site": {"compare", "grade", "measure", "report", "results", "spec", "store", "submission",
+             "numerics/jobs.h"},
     "report": {"compare", "grade", "measure", "results", "spec"},
 }
 # What of run/ and session/ may see the real world: the rest knows only interfaces, which tests fake.
@@ -67,8 +71,37 @@ def permitted(own, target):
     if folder == "util":
         return own not in ALONE
     if folder == "assay":
-        return own != "sim"
+        return own not in {"sim", "util"}  # util knows no type of the domain
     return folder in {own} | ALLOWED[own] or target in ALLOWED[own]
+
+
+# What is compiled like an answer: naive and par, which are the ends of the scale, and examples. It
+# sees what a submission sees, the public headers and what lies in its own folder.
+ANSWERS = re.compile(r"abi\.h|(naive|par)\.(cpp|cu)|(naive|par|examples)/.*")
+PUBLIC = {"assay/abi.h", "assay/attention.h"}
+# What runs in the worker, beside the submission.
+WORKER = {"adapter.cpp", "call.h"}
+
+
+def seen_by_challenge(file, target):
+    """Whether a file of a challenge, or of challenges/shared, may include what is none of its own files."""
+    own, *inside = file.relative_to(ROOT / "challenges").parts
+    inside = "/".join(inside)
+    if own != "shared" and ANSWERS.fullmatch(inside):
+        return target in PUBLIC
+    folder, exists = target.split("/")[0], lambda *place: ROOT.joinpath(*place, target).exists()
+    if folder == "assay":
+        return exists("include")
+    if inside in WORKER:
+        return False
+    return (folder == "util" and exists("src")) or (folder == "shared" and exists("challenges"))
+
+
+def own_file(file, target):
+    """Seen from the file, or from the challenge's folder; it does not leave that."""
+    folder = ROOT / "challenges" / file.relative_to(ROOT / "challenges").parts[0]
+    return any((base / target).exists() and (base / target).resolve().is_relative_to(folder.resolve())
+               for base in (file.parent, folder))
 
 
 problems = []
@@ -94,6 +127,12 @@ for path in sorted([*ROOT.glob("src/**/*.h"), *ROOT.glob("src/**/*.cpp"), *ROOT.
         for target in re.findall(r"#include <([^>]+)>", text):
             if not re.fullmatch(r"[a-z_]+", target):
                 problems.append(f"{where} includes {target}, which is not of the standard library")
+
+sources = [p for p in ROOT.glob("challenges/**/*") if p.suffix in {".cpp", ".h", ".cu", ".cuh"}]
+for path in sorted(sources):
+    for target in re.findall(r'#include "([^"]+)"', path.read_text()):
+        if not own_file(path, target) and not seen_by_challenge(path, target):
+            problems.append(f"{path.relative_to(ROOT)} includes {target}")
 
 if not challenges:
     problems.append("no challenges found: wrong ROOT?")

@@ -4,6 +4,7 @@
  *   FAULTS_FULL=FOLDER       nothing can be written below it: no space left on device
  *   FAULTS_READ_ONLY=FOLDER  nothing can be opened for writing below it: read-only file system
  *   FAULTS_MEMORY=BYTES      so much, or more, cannot be allocated at once
+ *   FAULTS_FORK=N            so many times no process can be forked: there are too many
  *   FAULTS_CLOCK=SECONDS     every look at the time of day finds it set back by so many more
  */
 #define _GNU_SOURCE
@@ -75,6 +76,18 @@ void* malloc(size_t size) {
     return NULL;
   }
   return __libc_malloc(size);
+}
+
+pid_t _Fork(void) {
+  static pid_t (*real)(void);
+  static long refused;
+  const char* most = fault("FAULTS_FORK");
+  if (real == NULL) real = (pid_t(*)(void))dlsym(RTLD_NEXT, "_Fork");
+  if (most != NULL && __sync_add_and_fetch(&refused, 1) <= atol(most)) {
+    errno = EAGAIN;
+    return -1;
+  }
+  return real();
 }
 
 static long set_back(void) {

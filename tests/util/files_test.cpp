@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "util/sha256.h"
+#include "util/transient_fault.h"
 
 namespace assay {
 namespace {
@@ -43,6 +45,23 @@ TEST_F(FilesTest, ContentsComeBackByteForByte) {
   EXPECT_EQ(read_file(folder_ / "a"), bytes);
   write_file_atomically(folder_ / "a", "");
   EXPECT_EQ(read_file(folder_ / "a"), "");
+}
+
+TEST_F(FilesTest, AnErrorOfTheSystemIsOneSentence) {
+  EXPECT_EQ(message_of([] {
+              errno = ENOENT;
+              fail_with_errno("read", "results/x");
+            }),
+            "cannot read results/x: No such file or directory");
+}
+
+TEST_F(FilesTest, OneThatCanPassIsTold) {
+  const auto fail = [](int error) {
+    errno = error;
+    fail_with_errno("open", "results/x");
+  };
+  EXPECT_THROW(fail(EMFILE), TransientFault);
+  EXPECT_THAT(message_of([&] { fail(ENOENT); }), HasSubstr("cannot open results/x"));
 }
 
 TEST_F(FilesTest, WritingReplacesTheFileAndLeavesNothingElse) {

@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 
+#include "numerics/jobs.h"
 #include "support/child_process.h"
-#include "util/jobs.h"
 
 namespace assay {
 namespace {

@@ -17,7 +17,10 @@ cudaError_t call_for(const void* function, Body&& body) {
 }
 
 LaunchConfig config_of(dim3 grid, dim3 block, std::size_t shared_bytes, bool cooperative) {
-  return {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared_bytes, cooperative};
+  return {.grid = {grid.x, grid.y, grid.z},
+          .block = {block.x, block.y, block.z},
+          .dynamic_shared_bytes = shared_bytes,
+          .cooperative = cooperative};
 }
 
 cudaError_t launch(const void* function, const LaunchConfig& config, void** args,

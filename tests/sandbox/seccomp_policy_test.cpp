@@ -1,0 +1,137 @@
+// The filters as the kernel applies them, each in a child of its own and without a sandbox around it.
+#include "sandbox/seccomp_policy.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+namespace assay::sandbox {
+namespace {
+
+constexpr int kKilled = -1, kDone = 0;
+
+// kDone where the call succeeds under the filter, else its errno; kKilled where the filter ended the
+// process.
+template <class Call>
+int outcome(Policy policy, Tier tier, Call call) {
+  const auto& filter = seccomp_program(policy, tier);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const sock_fprog program{static_cast<unsigned short>(filter.size()),
+                             const_cast<sock_filter*>(filter.data())};
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+      ::_exit(250);
+    ::_exit(call() < 0 ? errno : kDone);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFSIGNALED(status)) {
+    EXPECT_EQ(WTERMSIG(status), SIGSYS);
+    return kKilled;
+  }
+  EXPECT_NE(WEXITSTATUS(status), 250) << "the filter was not installed";
+  return WEXITSTATUS(status);
+}
+
+template <class Call>
+int in_worker(Call call) {
+  return outcome(Policy::worker, Tier::namespaces, call);
+}
+
+long a_process() { return ::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); }
+long a_socket() { return ::syscall(SYS_socket, AF_UNIX, SOCK_STREAM, 0); }
+long some_memory(int flags) {
+  return ::syscall(SYS_mmap, nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+}
+
+TEST(SeccompPolicy, AWorkerMayComputeAndRead) {
+  EXPECT_EQ(in_worker([] { return ::syscall(SYS_getpid); }), kDone);
+  EXPECT_EQ(in_worker([] { return some_memory(0); }), kDone);
+  EXPECT_EQ(in_worker([] { return ::syscall(SYS_openat, AT_FDCWD, "/dev/null", 0, 0); }), kDone);
+}
+
+TEST(SeccompPolicy, AWorkerThatStartsAProcessOrOpensASocketIsKilled) {
+  EXPECT_EQ(in_worker(&a_process), kKilled);
+  EXPECT_EQ(in_worker(&a_socket), kKilled);
+  EXPECT_EQ(in_worker([] { return ::syscall(SYS_ptrace, 0, 0, 0, 0); }), kKilled);
+  EXPECT_EQ(in_worker([] { return ::syscall(SYS_kill, ::getppid(), 0); }), kKilled);
+}
+
+// Or its descriptor would be a door to what the filter does not know.
+TEST(SeccompPolicy, AWorkerExecutesNothingElse) {
+  EXPECT_EQ(in_worker([] { return ::syscall(SYS_execve, "/bin/true", nullptr, nullptr); }),
+            kKilled);
+  EXPECT_EQ(in_worker([] {
+              return ::syscall(SYS_execveat, kExecDescriptor - 1, "", nullptr, nullptr,
+                               AT_EMPTY_PATH);
+            }),
+            kKilled);
+  EXPECT_EQ(in_worker([] {
+              return ::syscall(SYS_execveat, kExecDescriptor, "", nullptr, nullptr, AT_EMPTY_PATH);
+            }),
+            EBADF)
+      << "there is nothing behind it";
+}
+
+TEST(SeccompPolicy, WhatRuntimesCanLiveWithoutIsRefused) {
+  EXPECT_EQ(in_worker([] { return ::syscall(SYS_clone3, nullptr, 0); }), ENOSYS);
+  EXPECT_EQ(in_worker([] { return some_memory(MAP_HUGETLB); }), EPERM);
+  EXPECT_EQ(in_worker([] { return ::syscall(SYS_madvise, nullptr, 0, MADV_MERGEABLE); }), EINVAL);
+  EXPECT_EQ(in_worker([] {
+              const rlimit more{64, 64};
+              return ::syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &more, nullptr);
+            }),
+            EPERM);
+  EXPECT_EQ(in_worker([] {
+              rlimit now{};
+              return ::syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &now);
+            }),
+            kDone);
+}
+
+// In a pid namespace the worker is process 2; elsewhere its id is not known beforehand.
+TEST(SeccompPolicy, SignalsGoToTheWorkerItselfOrToNobody) {
+  const auto to = [](pid_t process) { return ::syscall(SYS_tgkill, process, 1, 0); };
+  EXPECT_EQ(in_worker([&] { return to(1); }), kKilled);
+  EXPECT_EQ(in_worker([&] { return ::syscall(SYS_tgkill, 2, 2, SIGCONT); }), EPERM);
+  EXPECT_EQ(outcome(Policy::worker, Tier::landlock, [&] { return to(1); }), EPERM);
+}
+
+TEST(SeccompPolicy, ACompilerMayStartProcessesButNotReachOut) {
+  const auto in_compiler = [](auto call) {
+    return outcome(Policy::compiler, Tier::namespaces, call);
+  };
+  EXPECT_EQ(in_compiler([] {
+              const long child = a_process();
+              if (child == 0) ::_exit(0);
+              return child;
+            }),
+            kDone);
+  EXPECT_EQ(in_compiler(&a_socket), kKilled);
+  EXPECT_EQ(in_compiler([] { return ::syscall(SYS_unshare, CLONE_NEWUSER); }), kKilled);
+  EXPECT_EQ(in_compiler([] { return ::syscall(SYS_clone, SIGCHLD | CLONE_NEWUSER, 0, 0, 0, 0); }),
+            kKilled);
+}
+
+TEST(SeccompPolicy, AFilterIsBuiltOnce) {
+  EXPECT_EQ(&seccomp_program(Policy::worker, Tier::namespaces),
+            &seccomp_program(Policy::worker, Tier::namespaces));
+  EXPECT_NE(&seccomp_program(Policy::worker, Tier::namespaces),
+            &seccomp_program(Policy::worker, Tier::landlock));
+  EXPECT_FALSE(seccomp_program(Policy::compiler, Tier::landlock).empty());
+}
+
+}  // namespace
+}  // namespace assay::sandbox
