@@ -153,9 +153,8 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
   program.exec_fd = image_of(settings_, device != nullptr);
   program.argv = {"worker", sandbox::visible(settings_.tier, library)};
   if (settings_.tier == sandbox::Tier::none) program.argv.emplace_back("--unsealed");
-  // In descriptor order 0..6, with a device 0..9; see wire/worker.h. Who prints too much shall wait
-  // until that is found out,
-  // instead of losing the rest.
+  // In descriptor order 0..6, with a device 0..9; see wire/worker.h. A submission that prints too
+  // much waits until that is found out, instead of losing the rest.
   program.fds = {null.get(),  text_.theirs(), text_.theirs(), control_.fd(),
                  input_.fd(), output_.fd(),   line_.theirs()};
   if (device != nullptr) {

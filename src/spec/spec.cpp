@@ -84,9 +84,7 @@ ResourceRule parse_resource(const json& j) {
                     .zero = j.at("zero"),
                     .weight = j.value("weight", 1.0),
                     .unit = j.value("unit", ""),
-                    .why = j.value("why", ""),
-                    .growth_case = growth.value("from", ""),
-                    .growth_factor = growth.value("factor", 0.0)};
+                    .why = j.value("why", "")};
   if (const auto sim = j.find("sim"); sim != j.end())
     rule.on_simulator = {.full = sim->at("full"), .zero = sim->at("zero"), .why = sim->at("why")};
   return rule;
