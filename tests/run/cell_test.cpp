@@ -9,6 +9,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <tuple>
 
 #include "fake_world.h"
 #include "results/lookup.h"
@@ -157,9 +158,10 @@ TEST_F(CellTest, AFaultThatDoesNotPassEndsTheCellAndBothAreTold) {
 }
 
 TEST_F(CellTest, WhatWouldComeAgainIsNotTriedAgain) {
-  const std::function<void()> kFaults[] = {
-      [] { throw std::bad_alloc(); }, [] { throw std::logic_error("handle"); },
-      [] { throw Error("libraries do not load"); }, [] { nlohmann::json::parse("{"); }};
+  const std::function<void()> kFaults[] = {[] { throw std::bad_alloc(); },
+                                           [] { throw std::logic_error("handle"); },
+                                           [] { throw Error("libraries do not load"); },
+                                           [] { std::ignore = nlohmann::json::parse("{"); }};
   for (const auto& fault : kFaults) {
     int tries = 0;
     CellRunner runner = this->runner(with_fault("a", [&] {
