@@ -51,6 +51,7 @@ std::string cell_line(const RunCell& c) {
                    {"device", to_string(c.key.device)},
                    {"spec_hash", c.spec_hash},
                    {"source_hash", c.source_hash},
+                   {"revision", c.revision},
                    {"verdict", code(c.verdict)},
                    {"total", c.total ? Json(*c.total) : Json(nullptr)},
                    {"evidence", {{"path", c.evidence.path}, {"sha256", c.evidence.sha256}}},
@@ -76,11 +77,13 @@ RunStart start_from(const json& j) {
 RunCell cell_from(const json& j) {
   const StrictObject o(j, "",
                        {"model", "challenge", "attempt", "device", "spec_hash", "source_hash",
-                        "verdict", "total", "evidence", "arrival"});
+                        "verdict", "total", "evidence", "arrival"},
+                       {"revision"});
   RunCell c;
   c.key = {o.name("model"), o.name("challenge"), o.text("attempt"), o.device("device")};
   c.spec_hash = o.text("spec_hash");
   c.source_hash = o.text("source_hash");
+  c.revision = o.revision("revision");
   c.verdict = o.verdict("verdict");
   c.total = o.number_or_null("total");
   const StrictObject evidence = o.object("evidence", {"path", "sha256"});
@@ -97,7 +100,7 @@ RunCell cell_from(const json& j) {
 
 RunCell run_cell(const BoardRow& row, Arrival arrival) {
   return {row.key,         row.spec_hash, row.source_hash, row.score.verdict,
-          row.score.total, row.evidence,  arrival};
+          row.score.total, row.evidence,  arrival,         row.revision};
 }
 
 RunRecord read_run(const fs::path& path) { return run_from(read_lines(path).lines, path.string()); }
