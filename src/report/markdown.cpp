@@ -58,7 +58,12 @@ std::string remarks(const compare::Field& field, std::size_t column, const Board
   std::string text;
   if (field.is_partial(column)) text += " (partial)";
   if (is_quick(e.score)) text += " (quick)";
-  return text + field.stale_mark(column, e);
+  return text;
+}
+
+// Without the reasons, which the table of the challenge has.
+std::string short_stale_mark(const compare::Field& field, std::size_t column, const BoardRow& e) {
+  return field.stale_mark(column, e).empty() ? "" : " (stale)";
 }
 
 // Of an average: what is true of any score in it.
@@ -74,9 +79,10 @@ std::string remarks(const Standings& all, const Standing& s) {
 std::string cell_text(const compare::Field& field, std::size_t column, const BoardRow* e) {
   if (e == nullptr) return kNone;
   if (!e->score.total) return kNotRun;
-  if (e->score.verdict == Verdict::no_answer) return "no answer" + field.stale_mark(column, *e);
-  return fmt::format("**{}** {}{}", e->score.letter, points(*e->score.total),
-                     remarks(field, column, *e));
+  if (e->score.verdict == Verdict::no_answer)
+    return "no answer" + short_stale_mark(field, column, *e);
+  return fmt::format("**{}** {}{}{}", e->score.letter, points(*e->score.total),
+                     remarks(field, column, *e), short_stale_mark(field, column, *e));
 }
 
 // As the standings rank: the mean of several attempts, say.
@@ -131,7 +137,9 @@ std::vector<std::string> overall_row(const Standings& all, const Standing& s) {
                            (s.stale > 0 ? fmt::format(" + {} stale", s.stale) : "");
   return {rank_text(s.rank, s.tied, s.reference),
           markdown_text(s.model),
-          s.average ? with_interval(*s.average, s.interval) + remarks(all, s) : kNotRun,
+          s.average     ? with_interval(*s.average, s.interval) + remarks(all, s)
+          : s.stale > 0 ? "stale"
+                        : kNotRun,
           value(s.best),
           s.average ? letter(*s.average) : kNone,
           fmt::format("{} of {}{}", s.attempted, all.whole, more),
@@ -212,7 +220,8 @@ std::vector<std::string> challenge_row(const compare::Field& field, std::size_t 
                                        const BoardRow& e) {
   const Score& s = e.score;
   return {markdown_text(e.key.model),
-          (s.total ? s.letter + " " : "") + total(s) + remarks(field, column, e),
+          (s.total ? s.letter + " " : "") + total(s) + remarks(field, column, e) +
+              field.stale_mark(column, e),
           dimension_points(s, "correctness"),
           speed_against_par(s),
           short_verdict(s.verdict),

@@ -33,6 +33,7 @@ std::string rank_text(const report::Standing& s) {
 }
 
 std::string average_text(const report::Standing& s) {
+  if (!s.average && s.stale > 0) return "stale";
   return s.average ? report::with_interval(*s.average, s.interval) : report::kNotRun;
 }
 
