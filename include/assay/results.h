@@ -11,6 +11,7 @@
 #include "assay/challenge.h"
 #include "assay/device.h"
 #include "assay/entrant.h"
+#include "assay/revision.h"
 
 namespace assay {
 
@@ -143,6 +144,7 @@ struct CellResult {
   // Faults of the harness after which a step was tried once more, the first first. The cell is
   // measured all the same, unless build.verdict says otherwise.
   std::vector<std::string> faults{};
+  int revision = kMeasurementRevision;  // of the program that measured it
 };
 
 struct Interval {
@@ -177,6 +179,7 @@ struct Score {
   std::vector<Dimension> dimensions;
   std::vector<ShapeSpeed> speeds;
   std::string modelled_on;  // the GPU whose model gave the speeds, see grade/gpu.h; empty: measured
+  std::string gpu_sheet;    // SHA-256 of that GPU's data sheet; empty: measured, or not known
   std::vector<Note> flags;
 };
 
@@ -219,6 +222,7 @@ struct BoardRow {
   // See failed_cases(). Absent: not known, the board is of before they were kept.
   std::optional<std::vector<FailedCase>> failed;
   std::string spec_hash, source_hash, isolation;
+  int revision = kMeasurementRevision;  // see grade/currency.h; 0: of before there were any
   std::uint64_t seed = 0;
   std::string finished_at;  // UTC, ISO 8601
   double seconds = 0;       // inside the submission over all correctness cases, wall clock

@@ -48,8 +48,10 @@ std::string size_text(std::uintmax_t bytes) {
 
 void tell_gaps(const site::SiteReport& r) {
   if (r.without_evidence > 0) {
-    tell(fmt::format("{} of {} cells are shown without evidence; their pages say why\n",
-                     r.without_evidence, r.cells));
+    tell(
+        fmt::format("{} of {} cells are shown without evidence; their pages say why, and the "
+                    "command that makes it\n",
+                    r.without_evidence, r.cells));
   }
   if (r.unknown > 0) {
     tell(fmt::format("{} results are of challenges that are not known here, and left out\n",

@@ -4,12 +4,16 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "cli/boards.h"
 #include "cli/comparison_options.h"
 #include "cli/context.h"
+#include "cli/output.h"
+#include "grade/currency.h"
 #include "grade/evidence.h"
 #include "report/comparison.h"
+#include "report/terminal.h"
 #include "store/evidence_file.h"
 #include "util/files.h"
 #include "util/text.h"
@@ -27,16 +31,29 @@ struct CompareOptions {
   bool json = false;
 };
 
-// Of the evidence of two rows; nothing where either is missing.
+// Of the evidence of two rows; nothing where either is missing, which goes to `missing`.
 std::vector<compare::Fact> facts_of_evidence(const fs::path& results, const BoardRow& a,
-                                             const BoardRow& b, const ChallengeSpec& spec) {
+                                             const BoardRow& b, const ChallengeSpec& spec,
+                                             std::set<CellKey>& missing) {
   std::vector<CellResult> cells;
   for (const BoardRow* row : {&a, &b}) {
     const store::FoundEvidence found = store::find_evidence(results, row->evidence);
-    if (!found.problem.empty()) return {};
+    if (!found.problem.empty()) {
+      missing.insert(row->key);
+      continue;
+    }
     cells.push_back(parse_evidence(found.text, (results / row->evidence.path).string()).entry.cell);
   }
+  if (cells.size() < 2) return {};
   return compare::resource_facts(cells[0], cells[1], spec);
+}
+
+void tell_missing(const std::set<CellKey>& missing) {
+  if (missing.empty()) return;
+  tell(fmt::format(
+      "the evidence of {} results is not here: bytes and other resources of theirs are not "
+      "compared;\n`assay run` makes it, for example `{}`\n",
+      missing.size(), measuring_command(*missing.begin())));
 }
 
 void require_models(const Scoreboard& board, const std::vector<std::string>& models) {
@@ -59,8 +76,9 @@ int compare_models(const Context& context, const CompareOptions& o) {
   options.goal = compare::goal_from(o.solved);
   options.k = o.k;
   options.p = o.p;
+  std::set<CellKey> missing;
   options.evidence = [&](const BoardRow& a, const BoardRow& b, const ChallengeSpec& spec) {
-    return facts_of_evidence(results, a, b, spec);
+    return facts_of_evidence(results, a, b, spec, missing);
   };
   report::Page page;
   auto document = nlohmann::ordered_json::array();
@@ -75,6 +93,9 @@ int compare_models(const Context& context, const CompareOptions& o) {
     report::add_comparison(page, field, players, options);
     if (o.json) document.push_back(report::comparison_json(field, players, options));
   }
+  tell_missing(missing);
+  if (const std::string stale = stale_text(count_stale(board, specs)); !stale.empty())
+    tell(stale + "\n");
   if (o.json) {
     fmt::print("{}\n", document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
     return kDone;

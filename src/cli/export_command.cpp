@@ -129,7 +129,10 @@ int export_table(const Context& context, const ExportOptions& o) {
   if (!o.out.empty()) fmt::print("wrote {} rows to {}\n", rows, o.out);
   if (rows == 0) tell("nothing to export: no such results on the board\n");
   if (missing > 0)
-    tell(fmt::format("the evidence of {} attempts is missing: their rows are left out\n", missing));
+    tell(
+        fmt::format("the evidence of {} attempts is missing: their rows are left out; `assay run` "
+                    "makes evidence\n",
+                    missing));
   return kDone;
 }
 

@@ -82,9 +82,11 @@ void add_merge(CLI::App& app, Action& action) {
   command->add_option("FOLDER", options->folders, "results folders, as `assay run` writes them")
       ->required();
   command
-      ->add_option("--prefer", options->prefer,
-                   "where both have a cell: the newest (default), theirs or ours. Of the same\n"
-                   "sources the newest full measurement, however new a quick one is")
+      ->add_option(
+          "--prefer", options->prefer,
+          "where both have a cell: the newest (default), theirs or ours. Of the same\n"
+          "sources the newest full measurement, however new a quick one is. One of an\n"
+          "older measurement revision never replaces one of a newer, whatever is preferred")
       ->transform(CLI::CheckedTransformer(kPreferences).description("{newest,theirs,ours}"));
   command->add_option("--results", options->results,
                       "the folder that takes them in (default: WORK/results)");

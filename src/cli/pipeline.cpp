@@ -36,7 +36,7 @@ void print_set_aside(const store::ResultStore& store) {
     if (cell.arrival != Arrival::lesser && cell.arrival != Arrival::older) continue;
     fmt::print("{} is not on the board, which keeps {}; it lies in {}\n", to_string(cell.key),
                cell.arrival == Arrival::lesser ? "a full measurement of the same sources"
-                                               : "a measurement with a later date",
+                                               : "a newer measurement",
                (store.board_path().parent_path() / cell.evidence.path).string());
   }
 }

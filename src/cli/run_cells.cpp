@@ -67,7 +67,8 @@ BoardEntry graded(const Harness& harness, const ChallengeSpec& spec, CellResult 
 
 std::string one_line(const BoardEntry& entry) {
   const Score& score = entry.score;
-  std::string text = fmt::format("{:<44} {:<8}", to_string(entry.cell.key), code(score.verdict));
+  std::string text =
+      fmt::format("{:<44} {:<8}", to_string(entry.cell.key), report::short_verdict(score.verdict));
   if (score.total) text += fmt::format(" {:5.1f} {}", *score.total, score.letter);
   if (score.verdict == Verdict::harness_error) text += " " + entry.cell.build.log;
   return text;

@@ -4,11 +4,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "assay/parallel.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"
 #include "cli/run_cells.h"
+#include "grade/currency.h"
 #include "measure/machine.h"
 #include "report/terminal.h"
 #include "results/lookup.h"
@@ -25,7 +27,7 @@ struct RunCommand {
   std::vector<std::string> models, challenges;
   std::size_t jobs = static_cast<std::size_t>(available_cores());
   std::optional<std::uint64_t> seed;
-  bool quick = false, resume = false, json = false;
+  bool quick = false, resume = false, json = false, stale = false, gpu_given = false;
 };
 
 // What --resume needs to continue with the same work.
@@ -36,6 +38,7 @@ nlohmann::json remembered(const RunCommand& c) {
           {"device", c.device},
           {"gpu", c.gpu},
           {"quick", c.quick},
+          {"stale", c.stale},
           {"corpus", c.corpus}};
 }
 
@@ -45,7 +48,9 @@ void recall(const nlohmann::json& options, RunCommand& c) {
   c.challenges = options.value("challenges", c.challenges);
   c.device = options.value("device", c.device);
   c.gpu = options.value("gpu", c.gpu);
+  c.gpu_given = true;
   c.quick = options.value("quick", c.quick);
+  c.stale = options.value("stale", c.stale);
   c.corpus = options.value("corpus", c.corpus);
 }
 
@@ -54,14 +59,64 @@ bool is_recorded(const store::RunRecord& run, const CellKey& key, const std::str
   const auto found = run.cells.find(key);
   if (found == run.cells.end()) return false;
   const store::RunCell& cell = found->second;
-  return cell.spec_hash == spec_hash && cell.source_hash == source_hash &&
-         cell.verdict != Verdict::harness_error;
+  return cell.revision == kMeasurementRevision && cell.spec_hash == spec_hash &&
+         cell.source_hash == source_hash && cell.verdict != Verdict::harness_error;
+}
+
+CellKey key_of(const Submission& s) { return {s.model, s.challenge, s.attempt, s.device()}; }
+
+// Of the submissions those whose rows on the board are stale, and what of such rows cannot be
+// measured here: how many that are. Of a resumed run also those that it has measured.
+std::size_t choose_stale(const RunCommand& c, const store::ResultStore& store,
+                         const std::vector<ChallengeSpec>& specs,
+                         std::vector<Submission>& submissions) {
+  std::set<CellKey> stale;
+  std::size_t newer = 0, absent = 0;
+  std::set<CellKey> answered;
+  for (const Submission& s : submissions) answered.insert(key_of(s));
+  for (const auto& [key, row] : store.board().entries) {
+    const auto spec = std::ranges::find(specs, key.challenge, &ChallengeSpec::name);
+    if (spec == specs.end() || !is_stale(row, *spec, gpu(c.gpu).name)) continue;
+    if (!c.models.empty() && std::ranges::find(c.models, key.model) == c.models.end()) continue;
+    if (c.device != "auto" && c.device != to_string(key.device)) continue;
+    if (is_of_newer_assay(row)) {
+      ++newer;
+    } else if (!answered.contains(key)) {
+      ++absent;
+    } else {
+      stale.insert(key);
+    }
+  }
+  if (newer > 0) {
+    tell(fmt::format("{} results are of a newer assay, which alone can measure them again\n",
+                     newer));
+  }
+  if (absent > 0) {
+    tell(
+        fmt::format("{} stale results have no answer among the submissions here: they stay as they "
+                    "are; `assay remove` takes them off the board\n",
+                    absent));
+  }
+  std::erase_if(submissions, [&](const Submission& s) {
+    const CellKey key = key_of(s);
+    return !stale.contains(key) && !(c.resume && store.run().cells.contains(key));
+  });
+  return newer + absent;
+}
+
+// The --gpu that its rows are modelled on; the default where there is no such data sheet any more.
+std::string data_sheet_of(const Scoreboard& board) {
+  const std::string name = gpu_of(board);
+  for (const std::string& file : gpu_names()) {
+    if (gpu(file).name == name) return file;
+  }
+  return kDefaultGpu;
 }
 
 // Whether an unfinished run measured these sources against this spec, also when it was killed
 // before it had written that down.
 bool already_done(store::ResultStore& store, const ChallengeSpec& spec, const Submission& s) {
-  const CellKey key{s.model, s.challenge, s.attempt, s.device()};
+  const CellKey key = key_of(s);
   const std::string hash = source_hash(s);
   return is_recorded(store.run(), key, spec.hash, hash) ||
          (store.adopt(key) && is_recorded(store.run(), key, spec.hash, hash));
@@ -163,6 +218,21 @@ int measure(const Context& context, RunCommand& c, store::ResultStore& store,
   std::vector<Submission> submissions = select_submissions(
       c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions), specs,
       c.models, device_from(c.device));
+  if (c.stale) {
+    if (!c.gpu_given) c.gpu = data_sheet_of(store.board());
+    const std::size_t left = choose_stale(c, store, specs, submissions);
+    if (submissions.empty() && !c.resume) {
+      if (c.json) {
+        fmt::print("{}\n", nlohmann::ordered_json{{"run", nullptr},
+                                                  {"cells", nlohmann::ordered_json::array()}}
+                               .dump(1));
+      } else {
+        fmt::print("{} is stale: nothing to measure again\n",
+                   left > 0 ? "no other result" : "no such result on the board");
+      }
+      return kDone;
+    }
+  }
   submissions_of_run = submissions.size();
   if (c.resume) {
     std::erase_if(submissions, [&](const Submission& s) {
@@ -227,7 +297,14 @@ void add_run(CLI::App& app, Action& action) {
       "cell is stored at once, and a cell that was measured before is replaced, but not a full\n"
       "measurement by a --quick one. A run that was stopped or killed goes on with --resume, "
       "which\n"
-      "takes its seed and its choice of submissions from the run. Progress goes to stderr, the\n"
+      "takes its seed and its choice of submissions from the run.\n"
+      "\nA result is stale when other rules than today's measured it: an older measurement "
+      "revision\n"
+      "of assay, an older spec, or another GPU model. It is marked where it is shown and enters "
+      "no\n"
+      "average or rank. --stale measures what is stale again and nothing else; it may be narrowed "
+      "by\n"
+      "--model, --challenge and --device. Progress goes to stderr, the\n"
       "summary to stdout. Afterwards `assay report` writes the rankings, `assay show` explains a\n"
       "score.\n"
       "\nCtrl-C, SIGTERM and SIGHUP stop it cleanly, and it says what is kept and how to "
@@ -241,6 +318,7 @@ void add_run(CLI::App& app, Action& action) {
       "  assay run -m textbook --quick         a smoke run of one model\n"
       "  assay run -c CHALLENGE --device cpu   one challenge, answers in C++ only\n"
       "  assay run --resume                    after Ctrl-C or a power cut\n"
+      "  assay run --stale                     after an update of assay or of a spec\n"
       "  assay run --seed 7 --results /tmp/r   these inputs again, on a board of their own\n");
   auto c = std::make_shared<RunCommand>();
   command->add_option("--submissions", c->submissions,
@@ -258,12 +336,16 @@ void add_run(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 256));
   command->add_option("--seed", c->seed, "seed of the hidden inputs (default: random, recorded)");
   command->add_flag("--quick", c->quick, "a smoke run: few cases, few repetitions");
+  command->add_flag("--stale", c->stale,
+                    "only what is on the board and stale; done when there is none");
   command->add_flag("--resume", c->resume, "continue the newest run that did not finish");
   command->add_flag("--json", c->json, "print the summary as JSON");
   add_external_options(*command, c->corpus);
   add_harness_options(*command, c->harness);
-  command->callback(
-      [&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });
+  command->callback([&action, command, c] {
+    c->gpu_given = command->count("--gpu") > 0;
+    action = [c](const Context& context) { return execute(context, *c); };
+  });
 }
 
 }  // namespace assay::cli

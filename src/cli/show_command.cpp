@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <tuple>
 
 #include "cli/boards.h"
 #include "cli/context.h"
+#include "cli/output.h"
 #include "compare/field.h"
+#include "grade/currency.h"
 #include "grade/grade.h"
 #include "report/figures.h"
 #include "report/standings.h"
@@ -70,9 +73,14 @@ std::vector<const BoardRow*> entries_for(const Scoreboard& board, const ShowOpti
       o.model, o.challenge, o.device.empty() ? "" : " (" + o.device + ")", o.model, o.challenge));
 }
 
-const BoardRow* best_of(const std::vector<const BoardRow*>& entries) {
-  return *std::max_element(entries.begin(), entries.end(), [](const auto* a, const auto* b) {
-    return a->score.total.value_or(-1) < b->score.total.value_or(-1);
+// What is stale comes after all else.
+const BoardRow* best_of(const std::vector<const BoardRow*>& entries, const ChallengeSpec& spec,
+                        const std::string& gpu) {
+  return *std::max_element(entries.begin(), entries.end(), [&](const auto* a, const auto* b) {
+    const auto place = [&](const BoardRow& row) {
+      return std::tuple(!is_stale(row, spec, gpu), row.score.total.value_or(-1));
+    };
+    return place(*a) < place(*b);
   });
 }
 
@@ -91,12 +99,14 @@ const BoardRow* attempt_named(const std::vector<const BoardRow*>& entries, const
                           o.model, o.challenge, measured));
 }
 
-std::string others(const std::vector<const BoardRow*>& entries, const BoardRow* shown) {
+std::string others(const std::vector<const BoardRow*>& entries, const BoardRow* shown,
+                   const ChallengeSpec& spec, const std::string& gpu) {
   std::string text;
   for (const BoardRow* e : entries) {
     if (e == shown) continue;
-    text += fmt::format("also measured: attempt {} on {}: {}\n", attempt_name(*e),
-                        to_string(e->key.device), report::grade_and_total(e->score));
+    text += fmt::format("also measured: attempt {} on {}: {}{}\n", attempt_name(*e),
+                        to_string(e->key.device), report::grade_and_total(e->score),
+                        stale_mark(*e, spec, gpu));
   }
   return text;
 }
@@ -114,7 +124,8 @@ std::string not_part_of_answer(const Context& context, const ShowOptions& o, con
 
 // With --gpu the evidence is graded anew.
 int show_evidence(const ShowOptions& o, const ChallengeSpec& spec, Evidence evidence,
-                  const std::string& others, const ModelInfo& about) {
+                  const std::vector<std::string>& stale, const std::string& others,
+                  const ModelInfo& about) {
   BoardEntry& entry = evidence.entry;
   if (!o.json) entry.about = about;  // as it is known today
   if (!o.gpu.empty()) {
@@ -123,7 +134,7 @@ int show_evidence(const ShowOptions& o, const ChallengeSpec& spec, Evidence evid
   if (o.json) {
     fmt::print("{}", evidence_text(evidence));
   } else {
-    fmt::print("{}{}", explain(entry, spec), others);
+    fmt::print("{}{}", explain(entry, spec, stale), others);
   }
   return kDone;
 }
@@ -134,25 +145,32 @@ int show(const Context& context, const ShowOptions& o) {
   const Scoreboard board = open_board(results);
   const auto rows = entries_for(board, o);
   if (rows.empty()) nothing_measured(context, board, o);
-  BoardRow shown = *(o.attempt.empty() ? best_of(rows) : attempt_named(rows, o));
+  const std::string gpu = gpu_of(board);
+  BoardRow shown = *(o.attempt.empty() ? best_of(rows, spec, gpu) : attempt_named(rows, o));
   const BoardRow* row = &board.entries.at(shown.key);
   if (const auto about = board.models.find(o.model); about != board.models.end())
     shown.about = about->second;
   const std::vector<ChallengeSpec> specs = load_specs(context, {});
   const std::string beside =
-      others(rows, row) +
+      others(rows, row, spec, gpu) +
       report::place_among_others(report::make_standings(board, specs, row->key.device), o.model,
                                  o.challenge) +
       not_part_of_answer(context, o, shown.key);
+  const std::vector<std::string> stale = stale_reasons(*row, spec, gpu);
   const store::FoundEvidence found = store::find_evidence(results, row->evidence);
   if (found.problem.empty()) {
     return show_evidence(o, spec,
-                         parse_evidence(found.text, (results / row->evidence.path).string()),
+                         parse_evidence(found.text, (results / row->evidence.path).string()), stale,
                          beside, shown.about);
   }
-  if (o.json || !o.gpu.empty()) throw Error(found.problem);
-  fmt::print("{}{}\nThis is what the board knows. {}\n", explain(shown, spec), beside,
-             found.problem);
+  const std::string remedy = fmt::format(
+      "{}\n`{}` measures it again, with evidence", found.problem,
+      measuring_command(shown.key) + (o.results.empty() ? "" : " --results " + quoted(o.results)));
+  if (o.json || !o.gpu.empty()) throw Error(remedy);
+  fmt::print(
+      "{}{}\nThis is what the board knows. Cases, timings and the build are evidence, which is not "
+      "here:\n{}.\n",
+      explain(shown, spec, stale), beside, remedy);
   return kDone;
 }
 
@@ -177,7 +195,8 @@ void add_show(CLI::App& app, Action& action) {
                     "challenges/scoreboard.schema.json");
   command->footer(
       "\nNothing is run: the stored measurements are shown, and for each failed case the command\n"
-      "that replays it alone.\n"
+      "that replays it alone. A board without its evidence, as it is in the repository, knows the\n"
+      "score and the points; what is missing is said, with the command that makes it.\n"
       "\nExit status: 0 shown, 2 nothing is known of it, or another error.\n"
       "\nExamples:\n"
       "  assay show textbook CHALLENGE --device cpu\n"

@@ -8,6 +8,7 @@
 
 #include "compare/bootstrap.h"
 #include "compare/field.h"
+#include "grade/currency.h"
 #include "grade/grade.h"
 
 namespace assay::compare {
@@ -21,15 +22,12 @@ std::string remarks_on(const BoardRow& before, const BoardRow& after) {
   if (before.score.verdict != after.score.verdict)
     add(fmt::format("{} -> {}", code(before.score.verdict), code(after.score.verdict)));
   if (before.source_hash != after.source_hash) add("other sources");
-  if (before.score.modelled_on != after.score.modelled_on) add("modelled on another GPU");
   return text;
 }
 
 std::string why_incomparable(const BoardRow& before, const BoardRow& after, bool across_specs) {
   if (is_quick(before.score) != is_quick(after.score)) return "a quick score beside a full one";
-  if (!across_specs && before.spec_hash != after.spec_hash)
-    return "measured against different versions of the spec";
-  return "";
+  return why_apart(before, after, across_specs);
 }
 
 bool has_score(const BoardRow& row) { return row.score.total && std::isfinite(*row.score.total); }

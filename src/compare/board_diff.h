@@ -35,7 +35,8 @@ const char* to_string(CellChange::Kind);  // "within noise"
 
 // Of all cells of both boards, in the order of kinds above, then of keys. A change counts as worse
 // or better when its whole interval lies on one side of zero and it is `least` points or more.
-// Scores against different versions of a spec are not compared unless `across_specs`. The boards
+// Scores that do not compare, see why_apart() in grade/currency.h, are not compared: those against
+// different versions of a spec only with `across_specs`. The boards
 // must outlive the result.
 std::vector<CellChange> diff_boards(const Scoreboard& before, const Scoreboard& after,
                                     double least = 0, bool across_specs = false);

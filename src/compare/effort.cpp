@@ -1,5 +1,7 @@
 #include "compare/effort.h"
 
+#include <algorithm>
+
 namespace assay::compare {
 namespace {
 
@@ -30,6 +32,7 @@ Effort effort_of(const Player& player, const Goal& goal) {
   effort.tokens = effort.cost_usd = effort.seconds = 0;
   for (const Cell& cell : player.cells) {
     for (const BoardRow* row : cell.attempts) {
+      if (std::ranges::find(cell.stale, row) != cell.stale.end()) continue;
       ++effort.attempts;
       add_if_known(effort.tokens, tokens_of(row->attempt));
       add_if_known(effort.cost_usd, row->attempt.cost_usd);

@@ -11,7 +11,7 @@ namespace assay::compare {
 
 struct Effort {
   std::size_t attempts = 0, solved = 0;  // solved: challenges
-  // Over all attempts, those without an answer or a total included. Absent where one does not know
+  // Over all attempts that are not stale, those without an answer or a total included. Absent where one does not know
   // it: a sum of some would pass for all.
   std::optional<double> tokens, cost_usd, seconds;  // tokens: in and out
 

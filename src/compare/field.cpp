@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "compare/bootstrap.h"
+#include "grade/currency.h"
 #include "grade/grade.h"
 
 namespace assay::compare {
@@ -25,14 +27,23 @@ bool counts_among(const BoardRow& row, bool any_full) {
   return is_graded(row) && (!any_full || !is_quick(row.score));
 }
 
-void settle(Cell& cell) {
+const BoardRow* highest_of(const std::vector<const BoardRow*>& rows) {
+  const auto highest =
+      std::ranges::max_element(rows, {}, [](const BoardRow* row) { return score_of(*row).value; });
+  return highest == rows.end() ? nullptr : *highest;
+}
+
+void settle(Cell& cell, const ChallengeSpec& spec, const std::string& gpu) {
   std::ranges::stable_sort(cell.attempts, [](const BoardRow* a, const BoardRow* b) {
     return attempt_before(a->key.attempt, b->key.attempt);
   });
-  const bool any_full = std::ranges::any_of(cell.attempts, [](const BoardRow* row) {
+  std::vector<const BoardRow*> current;
+  for (const BoardRow* row : cell.attempts)
+    (is_stale(*row, spec, gpu) ? cell.stale : current).push_back(row);
+  const bool any_full = std::ranges::any_of(current, [](const BoardRow* row) {
     return row->score.total && !is_quick(row->score) && !never_ran(row->score);
   });
-  for (const BoardRow* row : cell.attempts) {
+  for (const BoardRow* row : current) {
     if (counts_among(*row, any_full)) cell.graded.push_back(row);
   }
   std::vector<Estimate> scores;
@@ -41,13 +52,12 @@ void settle(Cell& cell) {
     cell.mean = mean_over_cells({scores});
     cell.mean.interval = clamp(cell.mean.interval, 0, 100);
   }
-  const auto highest = std::ranges::max_element(
-      cell.graded, {}, [](const BoardRow* row) { return score_of(*row).value; });
-  if (highest != cell.graded.end()) {
-    cell.best = *highest;
-  } else if (!cell.attempts.empty()) {
-    cell.best = cell.attempts.front();
-  }
+  std::vector<const BoardRow*> stale;
+  std::ranges::copy_if(cell.stale, std::back_inserter(stale),
+                       [](const BoardRow* row) { return is_graded(*row); });
+  cell.best = highest_of(cell.graded);
+  if (cell.best == nullptr) cell.best = highest_of(stale);
+  if (cell.best == nullptr && !cell.attempts.empty()) cell.best = cell.attempts.front();
 }
 
 }  // namespace
@@ -95,6 +105,14 @@ double Cell::spread() const {
   return std::sqrt(squares / static_cast<double>(graded.size() - 1));
 }
 
+bool Cell::is_stale() const {
+  return graded.empty() && std::ranges::find(stale, best) != stale.end();
+}
+
+std::string Field::stale_mark(std::size_t challenge, const BoardRow& row) const {
+  return assay::stale_mark(row, *challenges[challenge], gpu);
+}
+
 const Player* Field::find(const std::string& model) const {
   const auto found = std::ranges::find(players, model, &Player::model);
   return found == players.end() ? nullptr : &*found;
@@ -103,6 +121,7 @@ const Player* Field::find(const std::string& model) const {
 Field make_field(const Scoreboard& board, const std::vector<ChallengeSpec>& specs, Device device) {
   Field field;
   field.device = device;
+  field.gpu = gpu_of(board);
   std::map<std::string, std::size_t> columns;
   for (const ChallengeSpec& spec : specs) {
     columns[spec.name] = field.challenges.size();
@@ -118,7 +137,7 @@ Field make_field(const Scoreboard& board, const std::vector<ChallengeSpec>& spec
     field.players.back().cells[column->second].attempts.push_back(&row);
   }
   for (Player& player : field.players) {
-    for (Cell& cell : player.cells) settle(cell);
+    for (std::size_t c = 0; c < specs.size(); ++c) settle(player.cells[c], specs[c], field.gpu);
   }
   return field;
 }

@@ -25,13 +25,16 @@ std::optional<By> by_from(const std::string&);
 // A model's attempts at one challenge.
 struct Cell {
   std::vector<const BoardRow*> attempts;  // all on the board, by number
-  // Those that count: with a finite total; quick ones only where there is no full one.
+  // Those that count: of today, with a finite total; quick ones only where there is no full one.
   std::vector<const BoardRow*> graded;
-  // What tables show: of `graded` the highest, the first of equals; else the first attempt; null
-  // without one.
+  std::vector<const BoardRow*> stale;  // see grade/currency.h; shown, never counted
+  // What tables show: of `graded` the highest, the first of equals; else the same of `stale`; else
+  // the first attempt; null without one.
   const BoardRow* best = nullptr;
 
   std::size_t count() const { return graded.size(); }
+  // Nothing counts, and `best` is stale.
+  bool is_stale() const;
 
   // Of the attempts that count, over attempts and timings, see bootstrap.h. 0 without one.
   Estimate mean;
@@ -52,13 +55,17 @@ struct Field {
   std::vector<const ChallengeSpec*> challenges;  // in the order given
   std::vector<DeviceGap> gaps;                   // of each challenge on this device
   std::vector<Player> players;                   // by name; only models with an attempt here
+  std::string gpu;                               // of the board, see grade/currency.h
 
   bool is_partial(std::size_t challenge) const { return gaps[challenge].partial; }
+  // " (stale: older spec)" for a row of that challenge; "" when it is of today.
+  std::string stale_mark(std::size_t challenge, const BoardRow&) const;
   const Player* find(const std::string& model) const;  // null when it has no attempt here
 };
 
-// Of the rows measured on `device`; rows of other challenges are left out. Board and specs must
-// outlive it.
+// Of the rows measured on `device`; rows of other challenges are left out. Stale rows are shown and
+// compared with nothing: a model has no score where it has no other. Board and specs must outlive
+// it.
 Field make_field(const Scoreboard&, const std::vector<ChallengeSpec>&, Device);
 
 // The devices of the board, sorted.

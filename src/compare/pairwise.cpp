@@ -9,6 +9,7 @@
 
 #include "compare/bootstrap.h"
 #include "compare/fast_p.h"
+#include "grade/currency.h"
 #include "grade/grade.h"
 #include "grade/scoreboard.h"
 #include "results/lookup.h"
@@ -113,8 +114,7 @@ void add_speed(std::vector<Fact>& facts, const BoardRow& a, const BoardRow& b) {
 
 std::string why_not_compared(const BoardRow& a, const BoardRow& b) {
   if (is_quick(a.score) != is_quick(b.score)) return "a quick score beside a full one";
-  if (a.spec_hash != b.spec_hash) return "measured against different versions of the spec";
-  return "";
+  return why_apart(a, b);
 }
 
 std::vector<DimensionPair> dimensions_of(const Player& a, const Player& b) {
@@ -241,6 +241,7 @@ Duel duel(const Field& field, const Player& a, const Player& b, std::size_t chal
   d.partial = field.is_partial(challenge);
   if (x.count() > 0) d.a = x.figure(by);
   if (y.count() > 0) d.b = y.figure(by);
+  if (x.is_stale() || y.is_stale()) d.why_not = "stale";
   if (!d.a || !d.b) return d;
   d.margin = difference(*d.a, *d.b);
   d.timings_alone = x.count() == 1 && y.count() == 1;

@@ -40,7 +40,7 @@ struct Duel {
   std::optional<Estimate> a, b;    // absent: no total
   std::optional<Estimate> margin;  // a - b, where both have one
   Outcome outcome = Outcome::not_compared;
-  std::string why_not;         // they are not compared; "" where one has no total
+  std::string why_not;         // they are not compared; "" where one was never graded
   bool partial = false;        // of the challenge on this device
   bool timings_alone = false;  // one attempt each: the interval says nothing about another
 };

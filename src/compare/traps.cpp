@@ -10,9 +10,8 @@
 namespace assay::compare {
 namespace {
 
-bool counts_for_traps(const BoardRow& row, const ChallengeSpec& spec) {
-  return was_built(row) && row.score.total && !is_quick(row.score) && row.failed &&
-         row.spec_hash == spec.hash;
+bool counts_for_traps(const BoardRow& row) {
+  return was_built(row) && row.score.total && !is_quick(row.score) && row.failed;
 }
 
 // Which cases each counted answer of a model failed.
@@ -26,7 +25,7 @@ std::vector<Fallen> fallen_of(const Field& field, std::size_t challenge) {
   for (const Player& player : field.players) {
     Fallen fallen{&player.model, {}};
     for (const BoardRow* row : player.cells[challenge].graded) {
-      if (!counts_for_traps(*row, *field.challenges[challenge])) continue;
+      if (!counts_for_traps(*row)) continue;
       auto& names = fallen.answers.emplace_back();
       for (const FailedCase& f : *row->failed) names.insert(f.name);
     }
@@ -94,9 +93,9 @@ std::vector<TrapFigure> trap_figures(const Field& field) {
 std::size_t uncounted_answers(const Field& field) {
   std::size_t count = 0;
   for (const Player& player : field.players) {
-    for (std::size_t i = 0; i < player.cells.size(); ++i) {
-      for (const BoardRow* row : player.cells[i].graded)
-        count += !row->failed || row->spec_hash != field.challenges[i]->hash ? 1 : 0;
+    for (const Cell& cell : player.cells) {
+      count += cell.stale.size();
+      for (const BoardRow* row : cell.graded) count += row->failed ? 0 : 1;
     }
   }
   return count;

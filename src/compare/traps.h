@@ -37,11 +37,11 @@ struct TrapFigure {
 
 // Every trap case of the field's challenges that is not drawn, on the field's device; those that
 // separate most come first. Answers count that ran all cases of the spec as it is today: not quick
-// ones, none of an older spec, none that was never built.
+// ones, none that is stale, none that was never built.
 std::vector<TrapFigure> trap_figures(const Field&);
 
-// The share of a field's answers that could not be counted because their board keeps no failed
-// cases, or an older spec.
+// How many of a field's answers could not be counted because their board keeps no failed cases, or
+// because they are stale.
 std::size_t uncounted_answers(const Field&);
 
 }  // namespace assay::compare

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "util/files.h"
+#include "util/sha256.h"
 
 namespace assay {
 
@@ -76,6 +77,7 @@ Gpu parse_gpu(std::string_view text) {
     };
     Gpu g{.name = j.at("name"),
           .source = j.at("source"),
+          .sheet = sha256_hex(text),
           .multiprocessors = positive(j, "multiprocessors"),
           .clock_hz = positive(j, "clock_hz"),
           .memory_bytes_per_s = positive(j, "memory_bytes_per_s"),

@@ -38,6 +38,7 @@ namespace assay {
 
 struct Gpu {
   std::string name, source;  // "H200"; where the figures come from
+  std::string sheet;         // SHA-256 of the data sheet's text
   double multiprocessors = 0;
   double clock_hz = 0;  // boost
   double memory_bytes_per_s = 0;

@@ -81,6 +81,7 @@ Dimension performance(const CaseTable& table, const Gpu& on, Score& score) {
   if (table.cell().key.device != Device::sim)
     return grading::performance(table, score.speeds, score.flags);
   score.modelled_on = on.name;
+  score.gpu_sheet = on.sheet;
   return grading::modelled_performance(table, on, score.speeds, score.flags);
 }
 

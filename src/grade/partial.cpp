@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "spec/spec.h"
+#include "util/text.h"
 
 namespace assay {
 namespace {
@@ -68,7 +69,8 @@ DeviceGap device_gap(const ChallengeSpec& whole, Device device) {
     constexpr double kLeast = 0.05;
     if (points < kLeast) return;
     gap.points += points;
-    gap.missing.push_back(fmt::format("{} ({:.3g} of {:g} points)", dimension, points, weight));
+    gap.missing.push_back(
+        fmt::format("{} ({} of {} points)", dimension, tenths(points), tenths(weight)));
   };
   const Weights& w = whole.weights;
   lose("correctness", w.correctness, lost_of_correctness(whole, here));

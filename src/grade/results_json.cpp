@@ -271,6 +271,7 @@ Json to_json(const CellResult& c) {
          {"attempt", c.key.attempt},
          {"device", to_string(c.key.device)},
          {"spec_hash", c.spec_hash},
+         {"revision", c.revision},
          {"isolation", c.isolation},
          {"seed", std::to_string(c.seed)},
          {"finished_at", c.finished_at},
@@ -289,6 +290,7 @@ CellResult cell_from_json(const json& j) {
            .attempt = j.at("attempt"),
            .device = device_from_json(j.at("device"))};
   c.spec_hash = j.at("spec_hash");
+  c.revision = j.value("revision", 0);
   c.isolation = j.at("isolation");
   c.seed = seed_from_json(j.at("seed"));
   c.finished_at = j.at("finished_at");
@@ -310,6 +312,7 @@ Json to_json(const Score& s) {
          {"speeds", list_json(s.speeds, &speed_json)},
          {"flags", list_json(s.flags, &note_json)}};
   add(j, "modelled_on", s.modelled_on);
+  add(j, "gpu_sheet", s.gpu_sheet);
   return j;
 }
 
@@ -324,6 +327,7 @@ Score score_from_json(const json& j) {
   s.speeds = list_from(j.at("speeds"), &speed_from);
   s.flags = list_from(j.at("flags"), &note_from);
   s.modelled_on = j.value("modelled_on", "");
+  s.gpu_sheet = j.value("gpu_sheet", "");
   return s;
 }
 

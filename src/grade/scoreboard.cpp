@@ -31,11 +31,17 @@ std::string line(const Json& j) { return j.dump(-1, ' ', false, Json::error_hand
 // --- writing -----------------------------------------------------------------
 
 Json cell_json(const BoardRow& row) {
-  return {{"model", row.key.model},         {"challenge", row.key.challenge},
-          {"attempt", row.key.attempt},     {"device", to_string(row.key.device)},
-          {"spec_hash", row.spec_hash},     {"source_hash", row.source_hash},
-          {"isolation", row.isolation},     {"seed", std::to_string(row.seed)},
-          {"finished_at", row.finished_at}, {"seconds", row.seconds}};
+  return {{"model", row.key.model},
+          {"challenge", row.key.challenge},
+          {"attempt", row.key.attempt},
+          {"device", to_string(row.key.device)},
+          {"spec_hash", row.spec_hash},
+          {"source_hash", row.source_hash},
+          {"revision", row.revision},
+          {"isolation", row.isolation},
+          {"seed", std::to_string(row.seed)},
+          {"finished_at", row.finished_at},
+          {"seconds", row.seconds}};
 }
 
 Json assay_json(const BoardRow& row) {
@@ -157,7 +163,7 @@ Score score_from(const StrictObject& entry) {
   const StrictObject o = entry.object(
       "score",
       {"verdict", "total", "interval", "letter", "capped", "dimensions", "speeds", "flags"},
-      {"modelled_on"});
+      {"modelled_on", "gpu_sheet"});
   Score s;
   s.verdict = o.verdict("verdict");
   s.total = o.number_or_null("total");
@@ -175,19 +181,23 @@ Score score_from(const StrictObject& entry) {
   o.each("flags",
          [&](const json& n, const std::string& place) { s.flags.push_back(note_from(n, place)); });
   s.modelled_on = o.optional_text("modelled_on");
+  s.gpu_sheet = o.optional_text("gpu_sheet");
   return s;
 }
 
 void read_cell(const StrictObject& entry, BoardRow& row) {
   const StrictObject o =
-      entry.object("cell", {"model", "challenge", "attempt", "device", "spec_hash", "source_hash",
-                            "isolation", "seed", "finished_at", "seconds"});
+      entry.object("cell",
+                   {"model", "challenge", "attempt", "device", "spec_hash", "source_hash",
+                    "isolation", "seed", "finished_at", "seconds"},
+                   {"revision"});
   row.key = {.model = o.name("model"),
              .challenge = o.name("challenge"),
              .attempt = o.text("attempt"),
              .device = o.device("device")};
   row.spec_hash = o.text("spec_hash");
   row.source_hash = o.text("source_hash");
+  row.revision = o.revision("revision");
   row.isolation = o.text("isolation");
   row.seed = o.seed("seed");
   row.finished_at = o.text("finished_at");
@@ -290,6 +300,7 @@ BoardRow board_row(const BoardEntry& e, EvidenceRef evidence) {
   row.reason = main_reason(e.cell, e.score);
   row.failed = failed_cases(e.cell);
   row.spec_hash = e.cell.spec_hash;
+  row.revision = e.cell.revision;
   row.source_hash = e.cell.build.source_hash;
   row.isolation = e.cell.isolation;
   row.seed = e.cell.seed;
@@ -383,6 +394,8 @@ Arrival arrival(const Scoreboard& board, const BoardRow& row) {
   if (found == board.entries.end()) return Arrival::added;
   const BoardRow& there = found->second;
   if (there.evidence.sha256 == row.evidence.sha256) return Arrival::same;
+  if (there.revision != row.revision)
+    return there.revision > row.revision ? Arrival::older : Arrival::replaced;
   if (same_subject(there, row) && is_full(there) != is_full(row))
     return is_full(row) ? Arrival::replaced : Arrival::lesser;
   return there.finished_at > row.finished_at ? Arrival::older : Arrival::replaced;

@@ -32,11 +32,11 @@ bool describe(Scoreboard&, const std::map<std::string, ModelInfo>& today);
 // What becomes of a cell that comes to a board.
 enum class Arrival : std::uint8_t {
   added,     // the board had none
-  replaced,  // it takes the place of another measurement
+  replaced,  // it takes the place of another measurement; of one of an older revision always
   same,      // it is what the board has
   lesser,    // it says less (no total, or a quick run) than the full measurement, of the same
              // sources against the same spec, which stays
-  older,     // the board's was measured later and stays
+  older,     // the board's was measured later, or at a newer revision, and stays
 };
 Arrival arrival(const Scoreboard&, const BoardRow&);
 

@@ -91,6 +91,13 @@ std::int64_t StrictObject::count(const char* key) const {
   return j.get<std::int64_t>();
 }
 
+int StrictObject::revision(const char* key) const {
+  if (!has(key)) return 0;
+  const std::int64_t number = count(key);
+  if (number > std::numeric_limits<int>::max()) fail(key, "too large");
+  return static_cast<int>(number);
+}
+
 std::uint64_t StrictObject::seed(const char* key) const {
   const std::string& digits = text(key);
   std::uint64_t seed = 0;

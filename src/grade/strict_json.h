@@ -30,6 +30,7 @@ class StrictObject {
   double number(const char* key) const;  // "nan", "inf" and "-inf" are numbers too
   std::optional<double> number_or_null(const char* key) const;
   std::int64_t count(const char* key) const;  // a whole number, 0 or more
+  int revision(const char* key) const;        // a count; 0 when it is absent
   std::uint64_t seed(const char* key) const;  // written as a string of digits
   Verdict verdict(const char* key) const;
   Device device(const char* key) const;

@@ -12,6 +12,7 @@
 #include "compare/pass_at_k.h"
 #include "compare/takeaways.h"
 #include "compare/traps.h"
+#include "grade/currency.h"
 #include "grade/grade.h"
 #include "report/comparison.h"
 #include "report/figures.h"
@@ -64,12 +65,12 @@ std::string attempts_text(const Cell& cell) {
 }
 
 // With what must be known before it is compared with others.
-std::string score_text(const Cell& cell, By by, const ChallengeSpec& spec) {
+std::string score_text(const compare::Field& field, std::size_t c, const Cell& cell, By by) {
+  if (cell.is_stale()) return grade_and_total(cell.best->score) + field.stale_mark(c, *cell.best);
   if (cell.count() == 0) return kNotRun;
   const Estimate e = cell.figure(by);
-  return fmt::format("{} {}{}{}", letter(e.value), with_interval(e.value, e.interval),
-                     is_quick(cell.best->score) ? " (quick)" : "",
-                     cell.best->spec_hash != spec.hash ? " (older spec)" : "");
+  return fmt::format("{} {}{}", letter(e.value), with_interval(e.value, e.interval),
+                     is_quick(cell.best->score) ? " (quick)" : "");
 }
 
 // --- traps -------------------------------------------------------------------
@@ -138,12 +139,12 @@ void add_challenge(Page& page, const DeviceView& view, std::size_t c) {
   header.insert(header.end(), {"Speed", "Verdict"});
   for (const Standing* s : entrants) {
     const Cell& cell = s->player->cells[c];
-    Page::Row row{s->model, score_text(cell, all.by, *all.field.challenges[c]),
+    Page::Row row{s->model, score_text(all.field, c, cell, all.by),
                   std::to_string(cell.attempts.size())};
     for (const Dimension& d : dimensions)
       row.emplace_back(dimension_points(cell.best->score, d.name));
     row.emplace_back(speed_against_par(cell.best->score));
-    row.emplace_back(code(cell.best->score.verdict));
+    row.emplace_back(short_verdict(cell.best->score.verdict));
     rows.push_back(std::move(row));
   }
   page.paragraph(fmt::format(
@@ -200,7 +201,11 @@ void add_model(Page& page, const DeviceView& view, const Standing& s) {
                     with_interval(*s.average, s.interval), title(all.by), s.attempted, all.whole);
     text += s.reference  ? ". It is a reference and has no rank."
             : s.rank > 0 ? fmt::format(", rank {}{}.", s.rank, s.tied ? " (tied)" : "")
-                         : "; not ranked by it, for it left challenges out.";
+            : s.stale > 0
+                ? fmt::format("; not ranked by it, for {} of its results are stale.", s.stale)
+                : "; not ranked by it, for it left challenges out.";
+  } else if (s.stale > 0) {
+    text = "No score: its results are stale.";
   }
   if (s.strength) {
     text += fmt::format(
@@ -229,11 +234,11 @@ void add_model(Page& page, const DeviceView& view, const Standing& s) {
     const ChallengeSpec& spec = *all.field.challenges[c];
     rows.push_back({{spec.title + (all.field.is_partial(c) ? " (partial)" : ""),
                      "../" + page_of_challenge(spec)},
-                    score_text(cell, all.by, spec),
+                    score_text(all.field, c, cell, all.by),
                     std::to_string(cell.attempts.size()),
                     cell.count() > 1 ? points(cell.spread()) : "–",
                     speed_against_par(cell.best->score),
-                    code(cell.best->score.verdict),
+                    short_verdict(cell.best->score.verdict),
                     cell.best->reason});
   }
   page.table({"Challenge", "Score (95 %)", "Attempts", "Deviation", "Speed", "Verdict",
@@ -242,7 +247,7 @@ void add_model(Page& page, const DeviceView& view, const Standing& s) {
   bool any = false;
   for (std::size_t c = 0; c < all.field.challenges.size(); ++c) {
     const BoardRow* best = s.player->cells[c].best;
-    if (best == nullptr) continue;
+    if (best == nullptr || s.player->cells[c].is_stale()) continue;
     if (!any && has_named_failure(all, c, *best)) {
       page.heading(3, "Core and trap cases that failed, best attempts");
       any = true;
@@ -374,6 +379,8 @@ class Analysis {
         "What the board says beyond its [rankings]({}). Every sentence is computed from the\n"
         "scores, with the numbers it comes from.",
         link_target(options_.rankings)));
+    if (const std::string stale = stale_text(count_stale(board_, specs_)); !stale.empty())
+      page.paragraph(stale);
     for (const DeviceView& view : views_) {
       const auto found = compare::takeaways(view.standings.field, view.traps, view.standings.by);
       if (found.empty()) continue;
@@ -424,8 +431,8 @@ void add_traps(Page& page, const compare::Field& field, int level) {
       "separates best.");
   if (const std::size_t uncounted = compare::uncounted_answers(field); uncounted > 0) {
     page.paragraph(
-        fmt::format("{} answers are not counted: they were measured against an older "
-                    "spec, or their board keeps no failed cases.",
+        fmt::format("{} answers are not counted: they are stale, or their board keeps no failed "
+                    "cases.",
                     uncounted));
   }
   page.table({"Challenge", "Trap", "Catches", "Fell", "Share of models (95 %)", "Separates", "Who"},

@@ -9,6 +9,7 @@
 #include "grade/grade.h"
 #include "report/figures.h"
 #include "report/markdown.h"
+#include "util/text.h"
 
 namespace assay::report {
 namespace {
@@ -31,12 +32,12 @@ std::string signed_interval(const Estimate& e) {
 std::string figure_text(const Field& field, const Player& player, std::size_t c, compare::By by) {
   const compare::Cell& cell = player.cells[c];
   if (cell.attempts.empty()) return "–";
+  if (cell.is_stale()) return grade_and_total(cell.best->score) + field.stale_mark(c, *cell.best);
   if (cell.count() == 0) return kNotRun;
   const Estimate e = cell.figure(by);
   std::string text = fmt::format("{} {}", letter(e.value), with_interval(e.value, e.interval));
   if (cell.count() > 1) text += fmt::format(", {} attempts", cell.count());
   if (is_quick(cell.best->score)) text += " (quick)";
-  if (cell.best->spec_hash != field.challenges[c]->hash) text += " (older spec)";
   return text;
 }
 
@@ -56,6 +57,7 @@ std::string challenge_title(const Field& field, std::size_t c) {
 
 std::vector<Fact> all_facts(const Field& field, const Pair& pair, std::size_t c,
                             const ComparisonOptions& o) {
+  if (pair.a->cells[c].is_stale() || pair.b->cells[c].is_stale()) return {};
   const BoardRow *a = pair.a->cells[c].best, *b = pair.b->cells[c].best;
   if (a == nullptr || b == nullptr) return {};
   auto facts = compare::decisive_facts(*a, *b, *field.challenges[c]);
@@ -157,7 +159,7 @@ void add_dimensions(Page& page, const Field& field, const Players& players,
     for (const compare::DimensionPair& d : pair.dimensions) {
       rows.push_back({d.name, fmt::format("{} {}", pair.a->model, points(d.a)),
                       fmt::format("{} {}", pair.b->model, points(d.b)),
-                      fmt::format("{:+.1f}", shown(d.a - d.b) + 0.0), points(d.max),
+                      fmt::format("{:+.1f}", shown(d.a - d.b) + 0.0), tenths(d.max),
                       std::to_string(d.challenges)});
     }
   }

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "grade/currency.h"
 #include "grade/partial.h"
 #include "grade/scoreboard.h"
 #include "measure/statistics.h"
@@ -46,7 +48,8 @@ std::string heading(const BoardRow& e, const ChallengeSpec& spec) {
   return text + "  verdict   " + verdict(e.score.verdict) + "\n";
 }
 
-std::string score_lines(const BoardRow& e, const ChallengeSpec& spec) {
+std::string score_lines(const BoardRow& e, const ChallengeSpec& spec,
+                        const std::vector<std::string>& stale) {
   const Score& s = e.score;
   std::string text = "  score     " + (s.letter.empty() ? "" : s.letter + " ") + total(s);
   if (s.capped) text += ", at most 59 because a core case failed";
@@ -57,8 +60,10 @@ std::string score_lines(const BoardRow& e, const ChallengeSpec& spec) {
     text += "  note      partial, enters no average: not graded on this device: " + missing + "\n";
   }
   for (const Note& flag : s.flags) text += "  note      " + one_line(flag.text) + "\n";
-  if (e.spec_hash != spec.hash) {
-    text += "  note      measured against an older specification of this challenge\n";
+  if (!stale.empty()) {
+    text +=
+        fmt::format("  note      stale, and compared with nothing: {}{}\n", fmt::join(stale, ", "),
+                    is_of_newer_assay(e) ? "" : "; `assay run --stale` measures it again");
   }
   text += "  reason    " + one_line(e.reason) + "\n";
   if (const std::string facts = model_facts(e.about); !facts.empty())
@@ -72,7 +77,7 @@ std::string dimension_table(const Score& s) {
   TextTable table({"dimension", "points", "of", "why"});
   for (const Dimension& d : s.dimensions) {
     table.add({one_line(d.name), d.points ? with_interval(*d.points, d.interval) : kNotRun,
-               fmt::format("{:g}", d.max), one_line(d.why)});
+               tenths(d.max), one_line(d.why)});
   }
   return s.dimensions.empty() ? "" : fmt::format("\n{}", indented(table.str(), 2));
 }
@@ -232,16 +237,24 @@ std::string replay_command(const CellResult& cell, const std::string& case_name)
   return one_line(text + fmt::format(" --case {} --seed {}", quoted(case_name), cell.seed));
 }
 
-std::string explain(const BoardEntry& e, const ChallengeSpec& spec) {
+std::string measuring_command(const CellKey& key) {
+  return one_line(fmt::format("assay run --model {} --challenge {} --device {}", quoted(key.model),
+                              quoted(key.challenge), to_string(key.device)));
+}
+
+std::string explain(const BoardEntry& e, const ChallengeSpec& spec,
+                    const std::vector<std::string>& stale) {
   const BoardRow row = board_row(e, {});
-  return heading(row, spec) + score_lines(row, spec) + dimension_table(e.score) +
+  return heading(row, spec) + score_lines(row, spec, stale) + dimension_table(e.score) +
          build_failure(e.cell.build) + passing_faults(e.cell) + failed_cases(e.cell, spec) +
          skipped_cases(e.cell) + failed_tests(e.cell) +
          (e.score.modelled_on.empty() ? timing_table(e) : modelled_tables(e)) + provenance(row);
 }
 
-std::string explain(const BoardRow& row, const ChallengeSpec& spec) {
-  return heading(row, spec) + score_lines(row, spec) + dimension_table(row.score) + provenance(row);
+std::string explain(const BoardRow& row, const ChallengeSpec& spec,
+                    const std::vector<std::string>& stale) {
+  return heading(row, spec) + score_lines(row, spec, stale) + dimension_table(row.score) +
+         provenance(row);
 }
 
 }  // namespace assay

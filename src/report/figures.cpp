@@ -13,6 +13,10 @@ namespace assay::report {
 
 std::string points(double value) { return fmt::format("{:.1f}", shown(value)); }
 
+std::string points_of(const Dimension& d) {
+  return d.points ? fmt::format("{} of {}", points(*d.points), tenths(d.max)) : kNotRun;
+}
+
 std::string with_interval(double value, Interval i) {
   if (points(i.low) == points(i.high)) return points(value);
   return fmt::format("{} ({} to {})", points(value), points(i.low), points(i.high));
@@ -27,6 +31,8 @@ std::string grade_and_total(const Score& s) {
 }
 
 std::string verdict(Verdict v) { return fmt::format("{} ({})", code(v), description(v)); }
+
+std::string short_verdict(Verdict v) { return v == Verdict::harness_error ? verdict(v) : code(v); }
 
 std::string one_line(std::string untrusted, std::size_t columns) {
   std::replace(untrusted.begin(), untrusted.end(), '\n', ' ');
@@ -90,7 +96,7 @@ const Dimension* dimension(const Score& s, const std::string& name) {
 std::string dimension_points(const Score& s, const std::string& name) {
   const Dimension* d = dimension(s, name);
   if (d == nullptr) return "not graded";
-  return d->points ? fmt::format("{} of {:g}", points(*d->points), d->max) : kNotRun;
+  return points_of(*d);
 }
 
 std::optional<ShapeSpeed> overall_speed(const Score& s) {

@@ -13,10 +13,13 @@ namespace assay::report {
 inline constexpr const char* kNotRun = "not run";
 
 std::string points(double value);                   // "86.2"
+std::string points_of(const Dimension&);            // "41.2 of 50" or "not run"
 std::string with_interval(double value, Interval);  // "86.2 (84.0 to 88.1)"
 std::string total(const Score&);                    // "86.2 (84.0 to 88.1)" or "not run"
 std::string grade_and_total(const Score&);          // "A- 86.2" or "not run"
 std::string verdict(Verdict);                       // "WA (wrong answer)"
+// For tables: "WA"; but "JE (fault of the harness)", which is none of the answer's.
+std::string short_verdict(Verdict);
 
 // Untrusted text made safe for a terminal, on one line, cut at that many bytes.
 std::string one_line(std::string untrusted, std::size_t columns = 400);

@@ -23,13 +23,18 @@ using Rows = std::vector<std::vector<std::string>>;
 constexpr const char* kNone = "–";  // no submission
 constexpr std::size_t kModelsOfASubset = 20;
 
+constexpr const char* kSimulated =
+    R"(Speeds are modelled as on {}, never measured. Full marks are for the floor, which nothing beats: the
+fewest launches and least bytes or flops, at the data sheet's rates. The naive kernel earns none.)";
+
 constexpr const char* kRankNote =
     R"(Ranked by the {} at each challenge, averaged over all challenges that are graded whole on
 the device; the best attempts' average stands beside it. A rank is one more than the number of models
 that are clearly better: models whose 95 % intervals overlap tie (=). Who left challenges out has no
-rank (–), for averages over different challenges do not compare: head to head does, over what both
-attempted. With one attempt each, intervals are of timings alone. (partial): a device cannot grade a
-main part of the challenge; such scores enter no average.
+rank (–), and a stale result, measured by other rules than today's, counts as left out: averages over
+different challenges do not compare. Head to head does, over what both attempted. With one attempt
+each, intervals are of timings alone. (partial): a device cannot grade a main part of the challenge;
+such scores enter no average.
 
 )";
 
@@ -44,46 +49,49 @@ constexpr const char* kMethod =
     R"(Every submission was built from source, run under that isolation on inputs it had not seen,
 checked against fp64 references, and timed beside the challenge's own naive and par implementations.
 Intervals come from a bootstrap of paired timings. 'not run' means that nothing was measured, and is
-never a zero; – means that there is no submission; (quick) is the score of a part of the cases.
+never a zero; – means that there is no submission; (quick) is the score of a part of the cases;
+(stale) says that other rules than today's measured it, and which.
 )";
 
 // What a reader must know before comparing a cell with others.
-std::string remarks(const BoardRow& e, const ChallengeSpec& spec, bool partial) {
+std::string remarks(const compare::Field& field, std::size_t column, const BoardRow& e) {
   std::string text;
-  if (partial) text += " (partial)";
+  if (field.is_partial(column)) text += " (partial)";
   if (is_quick(e.score)) text += " (quick)";
-  if (e.spec_hash != spec.hash) text += " (older spec)";
   return text;
+}
+
+// Without the reasons, which the table of the challenge has.
+std::string short_stale_mark(const compare::Field& field, std::size_t column, const BoardRow& e) {
+  return field.stale_mark(column, e).empty() ? "" : " (stale)";
 }
 
 // Of an average: what is true of any score in it.
 std::string remarks(const Standings& all, const Standing& s) {
-  bool quick = false, older = false;
   for (std::size_t i = 0; i < s.player->cells.size(); ++i) {
-    const BoardRow* e = s.player->cells[i].best;
-    if (e == nullptr || !e->score.total || all.field.is_partial(i)) continue;
-    quick = quick || is_quick(e->score);
-    older = older || e->spec_hash != all.field.challenges[i]->hash;
+    const compare::Cell& cell = s.player->cells[i];
+    if (cell.count() > 0 && !all.field.is_partial(i) && is_quick(cell.best->score))
+      return " (quick)";
   }
-  return std::string(quick ? " (quick)" : "") + (older ? " (older spec)" : "");
+  return "";
 }
 
-std::string cell_text(const BoardRow* e, const ChallengeSpec& spec, bool partial) {
+std::string cell_text(const compare::Field& field, std::size_t column, const BoardRow* e) {
   if (e == nullptr) return kNone;
   if (!e->score.total) return kNotRun;
-  if (e->score.verdict == Verdict::no_answer) return "no answer";
-  return fmt::format("**{}** {}{}", e->score.letter, points(*e->score.total),
-                     remarks(*e, spec, partial));
+  if (e->score.verdict == Verdict::no_answer)
+    return "no answer" + short_stale_mark(field, column, *e);
+  return fmt::format("**{}** {}{}{}", e->score.letter, points(*e->score.total),
+                     remarks(field, column, *e), short_stale_mark(field, column, *e));
 }
 
 // As the standings rank: the mean of several attempts, say.
 std::string cell_text(const Standings& all, const Standing& s, std::size_t i) {
   const compare::Cell& cell = s.player->cells[i];
-  if (cell.count() < 2)
-    return cell_text(cell.best, *all.field.challenges[i], all.field.is_partial(i));
+  if (cell.count() < 2) return cell_text(all.field, i, cell.best);
   const double value = cell.figure(all.by).value;
   return fmt::format("**{}** {}{}", letter(value), points(value),
-                     remarks(*cell.best, *all.field.challenges[i], all.field.is_partial(i)));
+                     remarks(all.field, i, *cell.best));
 }
 
 // A name, then centred columns.
@@ -125,13 +133,16 @@ std::string chance_text(const compare::Strength& s) {
 
 std::vector<std::string> overall_row(const Standings& all, const Standing& s) {
   const auto value = [](std::optional<double> v) { return v ? points(*v) : std::string(kNone); };
-  const std::string partial = s.partial > 0 ? fmt::format(" + {} partial", s.partial) : "";
+  const std::string more = (s.partial > 0 ? fmt::format(" + {} partial", s.partial) : "") +
+                           (s.stale > 0 ? fmt::format(" + {} stale", s.stale) : "");
   return {rank_text(s.rank, s.tied, s.reference),
           markdown_text(s.model),
-          s.average ? with_interval(*s.average, s.interval) + remarks(all, s) : kNotRun,
+          s.average     ? with_interval(*s.average, s.interval) + remarks(all, s)
+          : s.stale > 0 ? "stale"
+                        : kNotRun,
           value(s.best),
           s.average ? letter(*s.average) : kNone,
-          fmt::format("{} of {}{}", s.attempted, all.whole, partial),
+          fmt::format("{} of {}{}", s.attempted, all.whole, more),
           s.strength ? chance_text(*s.strength) : kNone};
 }
 
@@ -182,15 +193,18 @@ std::string speed_text(const Standing& s, compare::Reference reference) {
 
 // --- per challenge -----------------------------------------------------------
 
+// What is stale stands below what is not.
 std::vector<const BoardRow*> by_score(const Standings& all, std::size_t column) {
-  std::vector<const BoardRow*> entries;
+  std::vector<const compare::Cell*> cells;
   for (const Standing& s : all.models) {
-    const BoardRow* best = s.player->cells[column].best;
-    if (best != nullptr) entries.push_back(best);
+    const compare::Cell& cell = s.player->cells[column];
+    if (cell.best != nullptr) cells.push_back(&cell);
   }
-  std::stable_sort(entries.begin(), entries.end(), [](const BoardRow* a, const BoardRow* b) {
-    return a->score.total.value_or(-1) > b->score.total.value_or(-1);
+  std::ranges::stable_sort(cells, {}, [](const compare::Cell* cell) {
+    return std::tuple(cell->is_stale(), -cell->best->score.total.value_or(-1));
   });
+  std::vector<const BoardRow*> entries;
+  for (const compare::Cell* cell : cells) entries.push_back(cell->best);
   return entries;
 }
 
@@ -202,13 +216,15 @@ std::string speed_title(const std::vector<const BoardRow*>& entries) {
   return "Speed, par = 1 (95 %)";
 }
 
-std::vector<std::string> challenge_row(const BoardRow& e, const ChallengeSpec& spec, bool partial) {
+std::vector<std::string> challenge_row(const compare::Field& field, std::size_t column,
+                                       const BoardRow& e) {
   const Score& s = e.score;
   return {markdown_text(e.key.model),
-          (s.total ? s.letter + " " : "") + total(s) + remarks(e, spec, partial),
+          (s.total ? s.letter + " " : "") + total(s) + remarks(field, column, e) +
+              field.stale_mark(column, e),
           dimension_points(s, "correctness"),
           speed_against_par(s),
-          code(s.verdict),
+          short_verdict(s.verdict),
           markdown_text(e.reason)};
 }
 
@@ -265,6 +281,11 @@ std::string overall_table(const Standings& all, std::size_t most) {
                          "Head to head"},
                         "rlrrccr", rows) +
          rows_left_out("best", most, all.models.size(), "");
+}
+
+std::string device_note(const Standings& all) {
+  if (all.field.device != Device::sim) return "";
+  return fmt::format(kSimulated, markdown_text(all.field.gpu)) + "\n\n";
 }
 
 std::string rank_note(compare::By by) { return fmt::format(kRankNote, title(by)); }
@@ -384,7 +405,7 @@ std::string attempts_table(const Standings& all) {
       std::string list;
       for (const BoardRow* e : cell.attempts) {
         list += fmt::format("{}{}: {}", list.empty() ? "" : ", ", attempt_name(*e),
-                            cell_text(e, *all.field.challenges[i], all.field.is_partial(i)));
+                            cell_text(all.field, i, e));
       }
       const auto value = [&](compare::By by) {
         return cell.count() > 0 ? points(cell.figure(by).value) : std::string(kNotRun);
@@ -438,7 +459,7 @@ std::string challenge_table(const Standings& all, std::size_t column, std::size_
   if (entries.empty()) return "Not attempted yet.\n\n";
   Rows rows;
   for (const BoardRow* e : first(entries, most)) {
-    rows.push_back(challenge_row(*e, *all.field.challenges[column], all.field.is_partial(column)));
+    rows.push_back(challenge_row(all.field, column, *e));
   }
   std::string missing;
   for (const std::string& m : all.field.gaps[column].missing)

@@ -16,6 +16,8 @@ const char* device_title(Device);  // "C++ on the CPU"
 
 // By the average over all whole challenges of the device; who left some out stands below, unranked.
 std::string overall_table(const Standings&, std::size_t most);
+// What the speeds of the device are, and what earns full marks; "" where they are measured.
+std::string device_note(const Standings&);
 // What its ranks, averages and strengths mean, for standings by that figure.
 std::string rank_note(compare::By);
 // By strength over the challenges that each two attempted, so that all models stand in one list.

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "grade/currency.h"
 #include "report/markdown.h"
 #include "report/markdown_text.h"
 #include "report/models.h"
@@ -16,12 +17,6 @@ namespace {
 using namespace report;  // only names of this folder
 
 constexpr const char* kNothingMeasured = "Nothing has been measured yet: run `scripts/run.sh`.\n\n";
-
-constexpr const char* kSimulated =
-    R"(The PTX that nvcc made, executed and checked by assay's simulator. Speeds are modelled from exact
-counts, never measured; `assay show` has the formula.
-
-)";
 
 constexpr const char* kFiguresNote =
     R"(Solved: challenges with a correct attempt. pass@1: the chance that one attempt is correct; pass@k:
@@ -55,9 +50,14 @@ std::string part(const std::string& title, const std::string& text) {
   return text.empty() ? "" : heading(3, title) + text;
 }
 
+std::string stale_paragraph(const Scoreboard& board, const std::vector<ChallengeSpec>& specs) {
+  const std::string text = stale_text(count_stale(board, specs));
+  return text.empty() ? "" : text + "\n\n";
+}
+
 std::string device_part(Device device, const Standings& all) {
   constexpr auto kAll = std::numeric_limits<std::size_t>::max();
-  std::string text = heading(2, device_title(device)) + (device == Device::sim ? kSimulated : "") +
+  std::string text = heading(2, device_title(device)) + device_note(all) +
                      part("Overall", overall_table(all, kAll) + rank_note(all.by)) +
                      part("Grades", grade_matrix(all) + attempts_table(all));
   if (const std::string strengths = strength_table(all, kRowsPerChallenge); !strengths.empty())
@@ -80,8 +80,10 @@ std::string ranking_section(const Scoreboard& board, const std::vector<Challenge
                             const std::string& rankings, compare::By by) {
   std::string text = kGenerated + std::string("\n\n");
   if (board.entries.empty()) return text + kNothingMeasured;
+  text += stale_paragraph(board, specs);
   for (const auto& [device, all] : standings_by_device(board, specs, by)) {
-    text += heading(3, device_title(device)) + overall_table(all, kModelsInReadme);
+    text +=
+        heading(3, device_title(device)) + device_note(all) + overall_table(all, kModelsInReadme);
   }
   return text + rank_note(by) + reference_note(board) + heading(3, "Models tested") +
          models_table(board, kModelsInReadme) +
@@ -97,6 +99,7 @@ std::string rankings_document(const Scoreboard& board, const std::vector<Challen
                         link_target(readme));
   }
   if (board.entries.empty()) return text + kNothingMeasured;
+  text += stale_paragraph(board, specs);
   text +=
       heading(2, "Models tested") + models_table(board, kRowsPerChallenge) + reference_note(board);
   const auto all_devices = standings_by_device(board, specs, by);

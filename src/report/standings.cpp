@@ -50,8 +50,10 @@ Standing standing_of(const Field& field, const compare::Player& player, std::siz
   const auto attempted = attempted_whole(field, player);
   s.attempted = static_cast<int>(attempted.size());
   s.complete = whole > 0 && attempted.size() == whole;
-  for (std::size_t c = 0; c < field.challenges.size(); ++c)
+  for (std::size_t c = 0; c < field.challenges.size(); ++c) {
     s.partial += player.cells[c].count() > 0 && field.is_partial(c) ? 1 : 0;
+    s.stale += player.cells[c].is_stale() && !field.is_partial(c) ? 1 : 0;
+  }
   if (attempted.empty()) return s;
   const Estimate e = average_over(player, attempted, by);
   s.average = e.value;
@@ -214,7 +216,12 @@ std::string place_among_others(const Standings& all, const std::string& model,
   const auto missing = left_out(all, *s);
   if (missing.empty() || !s->average) return text;
   std::string titles;
-  for (const ChallengeSpec* spec : missing) titles += (titles.empty() ? "" : ", ") + spec->title;
+  for (const ChallengeSpec* spec : missing) {
+    const auto c = static_cast<std::size_t>(std::ranges::find(all.field.challenges, spec) -
+                                            all.field.challenges.begin());
+    titles += (titles.empty() ? "" : ", ") + spec->title +
+              (s->player->cells[c].is_stale() ? " (stale)" : "");
+  }
   return text + fmt::format(
                     "its average is over {} of {} challenges, without {}; it is not ranked "
                     "by it\n",

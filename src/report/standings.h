@@ -20,6 +20,7 @@ struct Standing {
   const compare::Player* player = nullptr;
   int attempted = 0;  // whole challenges with a total; what is partial enters no average
   int partial = 0;    // partial ones with a total
+  int stale = 0;      // whole ones of which all that was graded is stale: as if left out
   // Over the attempted whole challenges, by the figure of the standings; absent when there are none.
   std::optional<double> average;
   Interval interval;                        // of the average, 95 %
@@ -55,7 +56,7 @@ inline constexpr std::size_t kMostMet = 50;
 Standings make_standings(const Scoreboard&, const std::vector<ChallengeSpec>&, Device device,
                          compare::By by = compare::By::mean);
 
-// The whole challenges without a total of this model.
+// The whole challenges without a total of today of this model.
 std::vector<const ChallengeSpec*> left_out(const Standings&, const Standing&);
 
 // A ranking over a set of challenges that some model attempted and no more, of all models that

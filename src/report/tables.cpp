@@ -1,6 +1,7 @@
 #include "report/tables.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +9,7 @@
 #include <string_view>
 
 #include "compare/fast_p.h"
+#include "grade/currency.h"
 #include "grade/grade.h"
 #include "spec/spec.h"
 
@@ -41,7 +43,7 @@ void add_estimate(FlatRow& row, const std::string& name, const std::optional<Est
   row[name + "_high"] = e ? number_or_text(e->interval.high) : FlatRow();
 }
 
-FlatRow attempt_row(const BoardRow& r, bool partial, bool counted, const ChallengeSpec& spec) {
+FlatRow attempt_row(const BoardRow& r, bool partial, bool counted, const std::string& stale) {
   FlatRow row = key_columns(r.key);
   row["verdict"] = code(r.score.verdict);
   row["correct"] = compare::is_correct(r);
@@ -53,7 +55,8 @@ FlatRow attempt_row(const BoardRow& r, bool partial, bool counted, const Challen
   row["partial"] = partial;
   row["quick"] = is_quick(r.score);
   row["counted"] = counted;  // among the attempts that figures are made of
-  row["older_spec"] = r.spec_hash != spec.hash;
+  row["stale"] = stale;      // why it is; empty when it is of today
+  row["revision"] = r.revision;
   for (const char* name : kDimensionNames) {
     const Dimension* found = nullptr;
     for (const Dimension& d : r.score.dimensions) {
@@ -106,7 +109,8 @@ std::vector<FlatRow> cell_rows(const compare::Field& field) {
                   {"device", to_string(field.device)},
                   {"partial", field.is_partial(c)},
                   {"attempts", cell.attempts.size()},
-                  {"counted", cell.count()}};
+                  {"counted", cell.count()},
+                  {"stale", cell.stale.size()}};
       for (const compare::By by : {compare::By::mean, compare::By::best, compare::By::first})
         add_estimate(row, to_string(by), any ? std::optional(cell.figure(by)) : std::nullopt);
       row["worst"] = any ? number_or_text(cell.worst()) : FlatRow();
@@ -128,7 +132,9 @@ std::vector<FlatRow> attempt_rows(const compare::Field& field) {
       const compare::Cell& cell = player.cells[c];
       for (const BoardRow* r : cell.attempts) {
         const bool counted = std::ranges::find(cell.graded, r) != cell.graded.end();
-        rows.push_back(attempt_row(*r, field.is_partial(c), counted, *field.challenges[c]));
+        const auto reasons = stale_reasons(*r, *field.challenges[c], field.gpu);
+        rows.push_back(attempt_row(*r, field.is_partial(c), counted,
+                                   fmt::format("{}", fmt::join(reasons, ", "))));
       }
     }
   }

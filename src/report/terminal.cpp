@@ -47,7 +47,8 @@ std::string summary(const std::vector<BoardEntry>& entries,
     table.add({name, challenge, s.letter.empty() ? "-" : s.letter,
                score_of_run(s, device_gap(*spec->second, e.cell.key.device)),
                report::dimension_points(s, "correctness"), report::speed_against_par(s),
-               code(s.verdict), report::one_line(main_reason(e.cell, e.score), kReasonColumns)});
+               report::short_verdict(s.verdict),
+               report::one_line(main_reason(e.cell, e.score), kReasonColumns)});
     if (s.flags.empty()) continue;
     notes += fmt::format("note: {} {}: {}\n", name, challenge, joined_flags(s));
   }

@@ -15,9 +15,12 @@ std::string summary(const std::vector<BoardEntry>&, const std::vector<ChallengeS
 
 // Everything that led to a score: dimensions, failed cases and how to replay each, timings, build.
 // Of an answer without a model's name, which lies elsewhere, nothing is told that needs one.
-std::string explain(const BoardEntry&, const ChallengeSpec&);
+// `stale`: what of its row on a board is not of today, see grade/currency.h.
+std::string explain(const BoardEntry&, const ChallengeSpec&,
+                    const std::vector<std::string>& stale = {});
 // What of it the board alone knows.
-std::string explain(const BoardRow&, const ChallengeSpec&);
+std::string explain(const BoardRow&, const ChallengeSpec&,
+                    const std::vector<std::string>& stale = {});
 
 // One failed case: its verdict, its shape, the first mismatch, the error beside its bound. With a
 // command that replays it the seed too.
@@ -26,5 +29,8 @@ std::string describe_failure(const CaseResult&, const ChallengeSpec&,
 
 // The command that runs one case again, with the inputs it had. Ready to paste into a shell.
 std::string replay_command(const CellResult&, const std::string& case_name);
+
+// The command that measures a cell again, which makes its evidence. Likewise.
+std::string measuring_command(const CellKey&);
 
 }  // namespace assay

@@ -14,7 +14,7 @@ struct Row {
 };
 
 constexpr std::array kRows{
-    Row{Verdict::harness_error, "JE", "harness error"},
+    Row{Verdict::harness_error, "JE", "fault of the harness"},
     Row{Verdict::security_violation, "SV", "security violation"},
     Row{Verdict::protocol_violation, "PV", "protocol violation"},
     Row{Verdict::no_answer, "NA", "no answer"},

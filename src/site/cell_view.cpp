@@ -39,7 +39,12 @@ std::vector<RelativeError> relative_errors(const CellResult& cell) {
 CellFacts facts_of(const CellView& view) {
   CellFacts facts;
   facts.with_sources = !view.sources.empty();
-  if (!view.evidence) return facts;
+  if (!view.evidence) {
+    for (const FailedCase& f : view.row->failed.value_or(std::vector<FailedCase>())) {
+      if (was_run(f.verdict)) facts.failed.push_back(f.name);
+    }
+    return facts;
+  }
   facts.with_evidence = true;
   facts.learned = learned(*view.evidence);
   for (const CaseResult& r : view.evidence->cases) {

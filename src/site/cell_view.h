@@ -23,6 +23,7 @@ struct CellView {
   std::optional<CellResult> evidence;   // all that was measured
   std::string evidence_problem;         // why that is absent
   const ModelInfo* about = nullptr;     // what is said of the model; null where nothing is
+  std::string stale;                    // why it is, see grade/currency.h; "" when it is not
   std::vector<SourceFile> sources;      // of the answer that was measured
   std::string sources_problem;          // why there are none
   std::size_t source_bytes = 0;         // how much of them is shown at most
@@ -55,7 +56,7 @@ struct CellFacts {
   std::optional<double> worst_error, median_error;  // relative to the bound
   std::vector<Learned> learned;
   std::vector<std::string> failed;  // names of cases that failed by the answer's fault
-  std::size_t cases = 0;            // that were run
+  std::size_t cases = 0;            // that were run; 0 without evidence
 };
 CellFacts facts_of(const CellView&);
 

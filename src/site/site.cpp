@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <stdio.h>  // renameat2
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <set>
 
+#include "grade/currency.h"
 #include "grade/evidence.h"
 #include "numerics/jobs.h"
 #include "site/frame.h"
@@ -198,6 +200,7 @@ SiteReport write_site(const SiteInputs& in, const fs::path& out) {
 
   const SubmissionFolders submissions(in.submissions);
   SiteView view = make_site_view(*in.board, *in.specs);
+  const std::string gpu = gpu_of(*in.board);
   std::mutex mutex;
   std::size_t done = 0;
   for_each_job(rows.size(), in.jobs, [&](std::size_t i) {
@@ -206,6 +209,7 @@ SiteReport write_site(const SiteInputs& in, const fs::path& out) {
     CellView v;
     v.row = rows[i];
     v.spec = &specs.at({key.challenge, key.device});
+    v.stale = fmt::format("{}", fmt::join(stale_reasons(*v.row, *v.spec, gpu), ", "));
     v.others = groups.at({key.model, key.challenge});
     v.least = &in.least;
     v.brief = rows.size() > kMostDetailedCells;

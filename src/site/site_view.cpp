@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "grade/currency.h"
 #include "util/files.h"
 
 namespace assay::site {
@@ -26,7 +27,7 @@ const CellFacts& SiteView::facts_of(const BoardRow& row) const {
 }
 
 SiteView make_site_view(const Scoreboard& board, const std::vector<ChallengeSpec>& specs) {
-  SiteView view{&board, {}, {}};
+  SiteView view{&board, {}, {}, stale_text(count_stale(board, specs))};
   for (const Device device : compare::devices_of(board)) {
     DeviceView d{device, {}};
     for (const compare::By by : kFigures)

@@ -33,6 +33,7 @@ struct SiteView {
   const Scoreboard* board = nullptr;
   std::vector<DeviceView> devices;
   std::map<CellKey, CellFacts> facts;
+  std::string stale;  // stale_text() of the board
 
   const ModelInfo& about(const std::string& model) const;  // empty where nothing is said
   const CellFacts& facts_of(const BoardRow&) const;        // empty ones where there are none

@@ -34,6 +34,10 @@ class Merger {
     ours_.refresh();
     Scoreboard board = ours_.board();
     for (const BoardRow* row : preferred_) {
+      if (is_of_older_revision(*row)) {  // another process was faster
+        ++count_.older;
+        continue;
+      }
       copy_evidence(*row);
       put(board, described(*row));
       ++count_.replaced;
@@ -57,11 +61,17 @@ class Merger {
       ++(what == Arrival::added ? count_.added : count_.replaced);
       copy_evidence(row);
       ours_.append(described(row));
-    } else if (prefer_ == Prefer::theirs) {
+    } else if (prefer_ == Prefer::theirs && !is_of_older_revision(row)) {
       preferred_.push_back(&row);
     } else {
       ++(what == Arrival::lesser ? count_.lesser : count_.older);
     }
+  }
+
+  // Whatever is preferred: it would be stale where ours is not.
+  bool is_of_older_revision(const BoardRow& row) const {
+    const auto own = ours_.board().entries.find(row.key);
+    return own != ours_.board().entries.end() && row.revision < own->second.revision;
   }
 
   // With what their board says about the model.

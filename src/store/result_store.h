@@ -38,7 +38,7 @@ class ResultStore {
   // REQUIRE that a run was started or resumed.
 
   // Completes what a kill left of a cell that this run measured: evidence that its record lacks.
-  // False when there is none.
+  // False when there is none, or a program of another revision measured it.
   bool adopt(const CellKey&);
   Arrival add(const BoardEntry&);
   void finish();

@@ -51,6 +51,7 @@ std::string cell_line(const RunCell& c) {
                    {"device", to_string(c.key.device)},
                    {"spec_hash", c.spec_hash},
                    {"source_hash", c.source_hash},
+                   {"revision", c.revision},
                    {"verdict", code(c.verdict)},
                    {"total", c.total ? Json(*c.total) : Json(nullptr)},
                    {"evidence", {{"path", c.evidence.path}, {"sha256", c.evidence.sha256}}},
@@ -76,7 +77,8 @@ RunStart start_from(const json& j) {
 RunCell cell_from(const json& j) {
   const StrictObject o(j, "",
                        {"model", "challenge", "attempt", "device", "spec_hash", "source_hash",
-                        "verdict", "total", "evidence", "arrival"});
+                        "verdict", "total", "evidence", "arrival"},
+                       {"revision"});
   RunCell c;
   c.key = {.model = o.name("model"),
            .challenge = o.name("challenge"),
@@ -84,6 +86,7 @@ RunCell cell_from(const json& j) {
            .device = o.device("device")};
   c.spec_hash = o.text("spec_hash");
   c.source_hash = o.text("source_hash");
+  c.revision = o.revision("revision");
   c.verdict = o.verdict("verdict");
   c.total = o.number_or_null("total");
   const StrictObject evidence = o.object("evidence", {"path", "sha256"});
@@ -105,7 +108,8 @@ RunCell run_cell(const BoardRow& row, Arrival arrival) {
           .verdict = row.score.verdict,
           .total = row.score.total,
           .evidence = row.evidence,
-          .arrival = arrival};
+          .arrival = arrival,
+          .revision = row.revision};
 }
 
 RunRecord read_run(const fs::path& path) { return run_from(read_lines(path).lines, path.string()); }

@@ -35,6 +35,7 @@ struct RunCell {
   std::optional<double> total;
   EvidenceRef evidence;
   Arrival arrival = Arrival::added;
+  int revision = kMeasurementRevision;  // 0 in records of before there were any
 };
 RunCell run_cell(const BoardRow&, Arrival);
 

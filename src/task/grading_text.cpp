@@ -7,6 +7,7 @@
 
 #include "run/run_options.h"
 #include "spec/spec.h"
+#include "util/text.h"
 
 namespace assay::task {
 namespace {
@@ -78,7 +79,7 @@ double sum_of_weights(const auto& items) {
 }
 
 void add_row(std::string& text, const char* name, double points, const std::string& what) {
-  if (points > 0) text += fmt::format("| {} | {:g} | {} |\n", name, points, what);
+  if (points > 0) text += fmt::format("| {} | {} | {} |\n", name, tenths(points), what);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 namespace assay {
 namespace {
@@ -117,6 +118,8 @@ std::string printable(std::string_view untrusted, std::size_t max_lines, std::si
   }
   return out;
 }
+
+std::string tenths(double value) { return fmt::format("{}", std::round(value * 10) / 10); }
 
 std::string TextTable::str() const {
   std::vector<std::size_t> widths;

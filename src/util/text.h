@@ -23,6 +23,9 @@ std::string unknown_name(std::string_view kind, std::string_view name,
 std::string printable(std::string_view untrusted, std::size_t max_lines = 20,
                       std::size_t max_columns = 200);
 
+// A number to a tenth, as scores are shown, without a zero behind the point: "52.6", "50".
+std::string tenths(double value);
+
 // Columns aligned with two spaces between them; numbers right-aligned. Widths count code points.
 class TextTable {
  public:

@@ -132,6 +132,32 @@ class GoodRun(Case):
         self.assertIn(name, output)
         self.assertFalse(self.results.exists())
 
+    def test_the_replay_line_that_is_shown_replays(self):
+        """As it stands, in a shell, where the answer is."""
+        root = self.folder / "root"
+        root.mkdir()
+        for name in ("challenges", "include"):
+            (root / name).symlink_to((ROOT / name).resolve())
+        self.submissions, self.results = root / "submissions", root / "results"
+        self.submit("bob", PLAIN.replace("return ASSAY_OK;", "if (lse != nullptr && p->rows > 0) lse[0] += 1;\n  return ASSAY_OK;"))
+        self.run_all(root=root)
+        shown = self.assay("show", "bob", CHALLENGE, root=root)
+        failed = re.findall(r"^  (\w+ \(\w+\)): (\w+) .*\n(?:    .*\n)*?    detail    (.*)\n(?:    .*\n)*?"
+                            r"    replay    (.*)$", shown, re.M)
+        self.assertGreater(len(failed), 1, shown)
+        (root / "bin").mkdir()
+        (root / "bin" / "assay").symlink_to(ASSAY.resolve())
+        path = f"{root / 'bin'}:{os.environ['PATH']}"
+        before = (self.results / "scoreboard.json").read_bytes()
+        for name, verdict, detail, replay in failed[:2]:
+            with self.subTest(replay):
+                done = subprocess.run(["sh", "-c", replay], cwd=root, env=os.environ | {"PATH": path}, text=True,
+                                      capture_output=True)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(f"{name}: {verdict},", done.stdout)
+                self.assertIn(f"  detail    {detail}\n", done.stdout)
+        self.assertEqual((self.results / "scoreboard.json").read_bytes(), before)
+
     def test_attempts_are_separate_rows(self):
         for attempt in ("1", "2"):
             path = self.submissions / "alice" / CHALLENGE / attempt
@@ -146,6 +172,72 @@ class GoodRun(Case):
             [ASSAY, "--root", ROOT, "run", "--submissions", self.submissions, "--results", self.results,
              "--quick", "--json"], capture_output=True, text=True)
         self.assertEqual(json.loads(done.stdout)["cells"][0]["model"], "alice")
+
+
+class Stale(Case):
+    """What other rules than today's measured is measured again, and nothing else."""
+
+    def setUp(self):
+        super().setUp()
+        for model in ("alice", "bob"):
+            self.submit(model, PLAIN + f"// {model}\n")
+        self.run_all()
+
+    def change(self, change):
+        board = self.board()
+        for entry in board["entries"]:
+            if entry["cell"]["model"] == "alice":
+                change(entry["cell"])
+        (self.results / "scoreboard.json").write_text(json.dumps(board))
+
+    def rows(self):
+        return {e["cell"]["model"]: e for e in self.board()["entries"]}
+
+    def test_nothing_is_stale_after_a_run(self):
+        before = self.rows()
+        self.assertEqual({r["cell"]["revision"] for r in before.values()}, {before["bob"]["cell"]["revision"]})
+        self.assertIn("nothing to measure again", self.run_all("--stale"))
+        done = json.loads(self.run_all("--stale", "--json"))
+        self.assertEqual(done, {"run": None, "cells": []})
+        self.assertEqual(self.rows(), before)
+
+    def test_only_what_is_stale_is_measured_again(self):
+        today = self.rows()
+        for change in (lambda cell: cell.pop("revision"), lambda cell: cell.update(spec_hash="older")):
+            self.change(change)
+            before = self.rows()
+            self.assertIn("stale, and compared with nothing", self.show("alice"))
+            self.assertNotIn("stale", self.show("bob"))
+            self.assertIn("nothing to measure again", self.run_all("--stale", "-m", "bob"))
+            self.assertIn("nothing to measure again", self.run_all("--stale", "--device", "sim"))
+            self.assertEqual(self.rows(), before)
+            self.assertIn("1 submissions", self.run_all("--stale"))
+            after = self.rows()
+            self.assertEqual(after["bob"], before["bob"])
+            for key in ("revision", "spec_hash"):
+                self.assertEqual(after["alice"]["cell"][key], today["alice"]["cell"][key])
+            self.assertNotIn("stale", self.show("alice"))
+
+    def test_what_cannot_be_measured_here_is_told(self):
+        self.change(lambda cell: cell.update(revision=1 << 20))
+        before = self.rows()
+        self.assertIn("1 results are of a newer assay", self.run_all("--stale"))
+        self.change(lambda cell: cell.update(revision=0))
+        shutil.rmtree(self.submissions / "alice")
+        said = self.run_all("--stale")
+        self.assertIn("1 stale results have no answer among the submissions", said)
+        self.assertIn("no other result is stale", said)
+        self.assertEqual(self.rows()["bob"], before["bob"])
+
+    def test_a_resumed_run_measures_again_what_another_revision_measured(self):
+        (record,) = (self.results / "runs").glob("*.jsonl")
+        lines = [json.loads(line) for line in record.read_text().splitlines()]
+        self.assertEqual(lines.pop(), {"finished": True})
+        for line in lines:
+            if line.get("model") == "alice":
+                del line["revision"]
+        record.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        self.assertIn("1 submissions", self.assay("run", "--results", self.results, "--resume"))
 
 
 class BadSubmission(Case):

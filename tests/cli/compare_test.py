@@ -15,6 +15,8 @@ import tempfile
 import unittest
 
 ASSAY, SOURCE = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(2))
+sys.path.insert(0, str(SOURCE / "tests" / "support"))
+import shipped_board  # noqa: E402: from there
 CHALLENGES = sorted(p.parent.name for p in SOURCE.glob("challenges/*/spec.json"))
 
 
@@ -24,13 +26,18 @@ class OnTheShippedBoard(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.root)
         for folder in ("challenges", "include", "submissions"):
             (self.root / folder).symlink_to(SOURCE / folder)
-        shutil.copytree(SOURCE / "results", self.root / "results", ignore=shutil.ignore_patterns("runs"))
+        shipped_board.copy_results(SOURCE, self.root / "results")
         self.board = self.root / "results" / "scoreboard.json"
 
     def assay(self, *arguments, expect=0):
         done = subprocess.run([ASSAY, "--root", self.root, *arguments], cwd=self.root, capture_output=True, text=True)
         self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
         return done.stdout if expect == 0 or done.stdout else done.stderr
+
+    def told(self, *arguments):
+        """What goes to stderr."""
+        return subprocess.run([ASSAY, "--root", self.root, *arguments], cwd=self.root, capture_output=True, text=True,
+                              check=True).stderr
 
     def change_board(self, change):
         board = json.loads(self.board.read_text())
@@ -67,9 +74,27 @@ class Compare(OnTheShippedBoard):
         arguments = ("compare", "textbook", "flawed", "-c", "beam_search", "--device", "cpu", "--json")
         kinds = lambda: {f["kind"] for f in json.loads(self.assay(*arguments))[0]["pairs"][0]["challenges"][0]["facts"]}
         self.assertIn("resource", kinds())
+        self.assertEqual(self.told(*arguments), "")
         shutil.rmtree(self.root / "results" / "cells" / "flawed")
         self.assertNotIn("resource", kinds())
         self.assertIn("core", kinds())
+        self.assertIn("assay run --model flawed --challenge beam_search --device cpu", self.told(*arguments))
+
+    def test_what_is_stale_is_marked_and_compared_with_nothing(self):
+        def change(entries):
+            of(entries, "flawed", "beam_search")["cell"]["revision"] = 0
+            of(entries, "textbook", "kv_cache")["cell"]["spec_hash"] = "0"
+        self.change_board(change)
+        arguments = ("compare", "textbook", "flawed", "--device", "cpu")
+        said = self.assay(*arguments)
+        self.assertIn("(stale: older measurement revision)", said)
+        self.assertIn("(stale: older spec)", said)
+        self.assertIn("2 of 36 results are stale", self.told(*arguments))
+        [cpu] = json.loads(self.assay(*arguments, "--json"))
+        [pair] = cpu["pairs"]
+        self.assertEqual(pair["wins"] + pair["ties"] + pair["losses"], len(CHALLENGES) - 2)
+        self.assertEqual({c["challenge"] for c in pair["challenges"] if c.get("why_not") == "stale"},
+                         {"beam_search", "kv_cache"})
 
     def test_mistakes_are_named(self):
         self.assertIn("did you mean 'textbook'", self.assay("compare", "textbok", "flawed", expect=2))

@@ -2,6 +2,7 @@
 
 Usage: report_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
+import json
 import pathlib
 import shutil
 import subprocess
@@ -10,6 +11,8 @@ import tempfile
 import unittest
 
 ASSAY, SOURCE = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(2))
+sys.path.insert(0, str(SOURCE / "tests" / "support"))
+import shipped_board  # noqa: E402: from there
 README = "# x\n<!-- assay:begin -->\nold\n<!-- assay:end -->\ntail\n"
 
 
@@ -21,7 +24,7 @@ class Report(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.root)
         for folder in ("challenges", "include"):
             (self.root / folder).symlink_to(SOURCE / folder)
-        shutil.copytree(SOURCE / "results", self.root / "results")
+        shipped_board.copy_results(SOURCE, self.root / "results")
         self.rankings = self.root / "results" / "RANKINGS.md"
         self.rankings.unlink()
         self.readme = self.root / "README.md"
@@ -60,6 +63,27 @@ class Report(unittest.TestCase):
         self.assertFalse(self.readme.exists())
         self.assertNotIn("](", self.rankings.read_text())
         self.report("--check")
+
+    def test_evidence_changes_nothing(self):
+        self.readme.write_text(README)
+        self.report()
+        shutil.rmtree(self.root / "results" / "cells")
+        self.report("--check")
+
+    def test_stale_rows_are_told_and_rank_nobody(self):
+        self.readme.write_text(README)
+        board = self.root / "results" / "scoreboard.json"
+        rows = json.loads(board.read_text())
+        stale = [e for e in rows["entries"] if (e["cell"]["model"], e["cell"]["challenge"]) == ("tuned", "kv_cache")]
+        for entry in stale:
+            del entry["cell"]["revision"]
+        board.write_text(json.dumps(rows))
+        self.report()
+        for text in (self.readme.read_text(), self.rankings.read_text()):
+            self.assertIn(f"{len(stale)} of {len(rows['entries'])} results is stale", text)
+            self.assertIn("`assay run --stale`", text)
+            self.assertIn("| 7 of 8 + 1 stale |", text)
+        self.assertIn("(stale: older measurement revision)", self.rankings.read_text())
 
     def test_another_board_leaves_the_readme_alone(self):
         self.readme.write_text(README)

@@ -20,9 +20,9 @@ MACHINE = {"cpu": "a cpu", "kernel": "6.1", "os": "an os", "compiler": "g++", "c
 VERSION = {"version": "0.1.0", "commit": "0123"}
 
 
-def cell_of(model, challenge=CHALLENGE, attempt="", at="2026-01-01", sources="s"):
-    """What was measured: one core case that passed."""
-    return {"model": model, "challenge": challenge, "attempt": attempt, "device": "cpu", "spec_hash": "spec",
+def cell_of(model, challenge=CHALLENGE, attempt="", at="2026-01-01", sources="s", revision=None):
+    """What was measured: one core case that passed. Without a revision as files of before say it."""
+    return {**({} if revision is None else {"revision": revision}), "model": model, "challenge": challenge, "attempt": attempt, "device": "cpu", "spec_hash": "spec",
             "isolation": "none", "seed": "1", "finished_at": at,
             "build": {"verdict": "OK", "source_hash": sources, "command": "g++", "seconds": 0.0, "cached": True},
             "cases": [{"name": "a_case", "group": "core", "verdict": "OK", "seed": "1", "seconds": 0.5}], "mutants": []}
@@ -68,7 +68,7 @@ class Case(unittest.TestCase):
                                             "machine": MACHINE, "score": score, "cell": cell})
             keys = ("model", "challenge", "attempt", "device", "spec_hash", "isolation", "seed", "finished_at")
             entries.append({
-                "cell": {**{k: cell[k] for k in keys}, "source_hash": cell["build"]["source_hash"], "seconds": 0.5},
+                "cell": {**{k: cell[k] for k in keys}, **{k: cell[k] for k in cell if k == "revision"}, "source_hash": cell["build"]["source_hash"], "seconds": 0.5},
                 "score": score, "reason": "full marks", "failed": {}, "assay": VERSION, "machine": "m",
                 "evidence": {"path": path, "sha256": sha256}})
         write(results / "scoreboard.json", {"schema": 2, "kind": "scoreboard", "machines": {"m": MACHINE}, "entries": entries})
@@ -126,6 +126,19 @@ class Merge(Case):
             self.assertEqual(list(self.totals(self.ours).values()), totals, prefer)
             self.check_evidence(self.ours)
         self.merge("--prefer", "loudest", self.theirs, expect=2)
+
+    def test_a_newer_revision_replaces_an_older_one_and_never_the_other_way(self):
+        new, old = cell_of("a", at="2026-01-01", revision=2), cell_of("a", at="2026-01-09", revision=1)
+        self.make(self.ours, (old, 80.0))
+        self.make(self.theirs, (new, 70.0))
+        self.assertIn("1 replaced ours", self.merge(self.theirs))
+        self.make(self.theirs, (old, 80.0))
+        for prefer in ("newest", "theirs"):
+            self.assertIn("1 older than ours", self.merge("--prefer", prefer, self.theirs))
+            self.assertEqual(self.totals(self.ours), {("a", CHALLENGE, ""): 70.0})
+        self.make(self.theirs, (cell_of("a", at="2027-01-01"), 90.0))
+        self.assertIn("1 older than ours", self.merge(self.theirs))
+        self.check_evidence(self.ours)
 
     def test_a_quick_result_does_not_displace_a_full_one(self):
         self.make(self.ours, (cell_of("a", at="2026-01-01"), 80.0))
@@ -244,9 +257,16 @@ class Show(Case):
     def test_without_evidence_the_board_speaks(self):
         self.evidence.unlink()
         output = self.show()
-        for text in ("B 80.0", "so it is", "reason    full marks", "This is what the board knows", f"{self.evidence} is missing"):
+        for text in ("B 80.0", "so it is", "reason    full marks", "This is what the board knows", f"{self.evidence} is missing",
+                     f"`assay run --model alice --challenge {CHALLENGE} --device cpu --results {self.ours}`"):
             self.assertIn(text, output)
         self.assertIn("is missing", self.show("--json", expect=2))
+
+    def test_what_is_stale_is_said_with_its_reasons(self):
+        self.assertIn("stale, and compared with nothing: older measurement revision, older spec; `assay run --stale`",
+                      self.show())
+        self.evidence.unlink()
+        self.assertIn("stale, and compared with nothing: older measurement revision, older spec", self.show())
 
     def test_evidence_of_another_measurement_is_noticed(self):
         document = json.loads(self.evidence.read_text())

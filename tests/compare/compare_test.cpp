@@ -147,8 +147,35 @@ TEST(Pairs, WhatIsNotAlikeIsNotCompared) {
   EXPECT_THAT(duel(field, field.players[0], field.players[1], 0, By::mean).why_not,
               HasSubstr("quick"));
   EXPECT_THAT(duel(field, field.players[0], field.players[1], 1, By::mean).why_not,
-              HasSubstr("spec"));
+              HasSubstr("stale"));
   EXPECT_THAT(games_of(field, {0, 1}, By::mean), IsEmpty());
+}
+
+TEST(Field, StaleAttemptsAreShownAndNotCounted) {
+  Scoreboard board = given_board({{"a", 0, "1", 90},
+                                  {"a", 0, "2", 50},
+                                  {"b", 0, "", 70},
+                                  {"b", 1, "1", 30},
+                                  {"b", 1, "2", 40}});
+  const auto row = [&](const char* model, const char* challenge, const char* attempt) -> BoardRow& {
+    return board.entries.at({model, challenge, attempt, Device::cpu});
+  };
+  row("a", "first", "1").revision = 0;
+  row("b", "second", "1").spec_hash = "older";
+  row("b", "second", "2").revision = 0;
+  const Field field = field_of(board);
+  const Cell &mixed = field.find("a")->cells[0], &old = field.find("b")->cells[1];
+  EXPECT_EQ(mixed.count(), 1u);
+  EXPECT_EQ(mixed.stale.size(), 1u);
+  EXPECT_FALSE(mixed.is_stale());
+  EXPECT_EQ(mixed.best->key.attempt, "2");
+  EXPECT_NEAR(mixed.mean.value, 50, 1e-12);
+  EXPECT_EQ(old.count(), 0u);
+  EXPECT_TRUE(old.is_stale());
+  EXPECT_EQ(old.best->key.attempt, "2");
+  EXPECT_EQ(field.stale_mark(0, *mixed.best), "");
+  EXPECT_EQ(field.stale_mark(1, *old.best), " (stale: older measurement revision)");
+  EXPECT_EQ(games_of(field, {0, 1}, By::mean).size(), 1u);
 }
 
 TEST(Pairs, FactsNameWhatDecided) {
@@ -332,6 +359,14 @@ TEST(Diff, OfOtherSpecsIsNoDifference) {
   after.entries.begin()->second.evidence.sha256 = "other";
   EXPECT_EQ(diff_boards(before, after)[0].kind, CellChange::Kind::incomparable);
   EXPECT_EQ(diff_boards(before, after, 0, true)[0].kind, CellChange::Kind::worse);
+}
+
+TEST(Diff, OfOtherRevisionsIsNone) {
+  const Scoreboard before = given_board({{"a", 0, "", 80, 1}});
+  Scoreboard after = given_board({{"a", 0, "", 60, 1}});
+  after.entries.begin()->second.revision += 1;
+  after.entries.begin()->second.evidence.sha256 = "other";
+  EXPECT_EQ(diff_boards(before, after, 0, true)[0].kind, CellChange::Kind::incomparable);
 }
 
 TEST(Diff, ALostTotalIsARegression) {

@@ -8,6 +8,7 @@ slow are run. Uses only the standard library.
 """
 import collections
 import functools
+import json
 import os
 import pathlib
 import re
@@ -21,6 +22,8 @@ ASSAY, ROOT, BUILD = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(3))
 SLOW = "--slow" in sys.argv
 if SLOW:
     sys.argv.remove("--slow")
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+import shipped_board  # noqa: E402: from there
 DOCUMENTS = [p for p in [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), ROOT / "CONTRIBUTING.md"] if p.exists()]
 README_BYTES, COLUMNS = 10_000, 100
 
@@ -70,7 +73,7 @@ COMMANDS = {
         "scripts/run.sh": Run(RUN_SCRIPT, slow=True),
         "scripts/test.sh": CalledBy(".ci/run"),
         "scripts/run.sh --model textbook --quick": Run(RUN_SCRIPT, slow=True),
-        "build/assay show flawed layer_norm_backward": Run(),
+        "build/assay show flawed kv_cache": Run(),
         "build/assay prompt kv_cache --language cuda > task.md": Run(),
         "build/assay deploy my-model --challenge kv_cache": Run(
             "build/assay deploy my-model --challenge kv_cache --into $TMP/tasks"),
@@ -115,7 +118,8 @@ COMMANDS = {
     "docs/file-formats.md": {
         "build/assay list --json": Run("build/assay list --json | python3 -m json.tool"),
         "build/assay doctor --json": Run(status=(0, 1)),
-        "build/assay report --check": Run(),
+        # The board that is shipped, and what is shipped of it.
+        "build/assay report --check": Run("build/assay --root $ROOT report --check"),
         "build/assay add my-model kv_cache answer.md": Run(
             ANSWER + "build/assay add my-model kv_cache answer.md --submissions $TMP/added"),
         "build/assay add my-model kv_cache answer.md --block 2 --dry-run": Run(
@@ -362,7 +366,7 @@ class Commands(unittest.TestCase):
             (cls.tree / name).symlink_to(ROOT / name)
         (cls.tree / "build" / "assay").symlink_to(ASSAY)
         shutil.copy(ROOT / "README.md", cls.tree)
-        shutil.copytree(ROOT / "results", cls.tree / "results", ignore=shutil.ignore_patterns("runs"))
+        shipped_board.copy_results(ROOT, cls.tree / "results")
         shutil.copytree(ROOT / "analysis", cls.tree / "analysis")
         cache = BUILD / "docs-cache"
         cache.mkdir(exist_ok=True)
@@ -417,12 +421,46 @@ class Commands(unittest.TestCase):
         excerpt = blocks(ROOT / "README.md", "text")
         self.assertEqual(len(excerpt), 1)
         printed = {digits_masked(line) for line in
-                   self.execute("build/assay show flawed layer_norm_backward").splitlines()}
+                   self.execute("build/assay show flawed kv_cache").splitlines()}
         for line in excerpt[0].splitlines():
             masked = digits_masked(line)
             whole = masked in printed or masked == "..."
             cut = masked.endswith("...") and any(p.startswith(masked[:-3]) for p in printed)
             self.assertTrue(whole or cut, line)
+
+    @unittest.skipIf(SLOW, "run with the others")
+    def test_the_replay_line_in_the_readme_replays(self):
+        """As it stands: the verdict and, but for its digits, the detail that stand above it."""
+        excerpt = blocks(ROOT / "README.md", "text")[0]
+        [name, verdict] = re.search(r"^  (\w+ \(\w+\)): (\w+)", excerpt, re.M).groups()
+        [detail] = re.findall(r"^    detail    (.*)$", excerpt, re.M)
+        [replay] = re.findall(r"^    replay    (.*)$", excerpt, re.M)
+        printed = self.execute(f"PATH=$PWD/build:$PATH {replay}")
+        self.assertIn(f"{name}: {verdict},", printed)
+        self.assertIn(digits_masked(f"detail {detail}"), [digits_masked(line) for line in printed.splitlines()])
+
+
+class Figures(unittest.TestCase):
+    """Counts in the documents are those of the programs."""
+
+    def counts_of(self, things):
+        """Each number that stands before one of these words: (document, number)."""
+        number = r"(?<![\w.#§-])(\d[\d,]*|(?:\w+ )?hundred)(?: small| hostile| shipped| wrong,? slow and cheating)*"
+        for document in DOCUMENTS:
+            text = " ".join(line for _, line in without_generated(document.read_text()))
+            for found in re.findall(rf"{number} (?:{things})\b", " ".join(text.split())):
+                yield name_of(document), found.replace(",", "")
+
+    def test_attacks(self):
+        listed = json.loads(subprocess.run([ASSAY, "--root", ROOT, "attack", "--list", "--json"], check=True,
+                                           capture_output=True).stdout)
+        found = list(self.counts_of("attacks|submissions"))
+        self.assertIn("README.md", [document for document, _ in found])
+        self.assertEqual([f for f in found if f[1] != str(len(listed))], [])
+
+    def test_examples(self):
+        examples = [p for kind in ("wrong", "slow", "cheat") for p in ROOT.glob(f"challenges/*/examples/{kind}_*.c*")]
+        self.assertEqual([f for f in self.counts_of("examples") if f[1] != str(len(examples))], [])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Real documents of a results folder, cut down to what a fuzzer changes fast, as a corpus.
 
+Evidence, which no repository holds, is that of tests/support/evidence/ where RESULTS has none.
+
 Usage: small_results.py board|evidence|run_record RESULTS CORPUS. Uses only the standard library.
 """
 import json
@@ -24,7 +26,8 @@ def boards():
 
 
 def cells():
-    for path in sorted(RESULTS.glob("cells/**/*.json")):
+    kept = pathlib.Path(__file__).resolve().parent.parent / "support" / "evidence"
+    for path in sorted(RESULTS.glob("cells/**/*.json")) or sorted(kept.glob("**/*.json")):
         cell = json.loads(path.read_text())
         # One case of each group, with few samples.
         groups = {case["group"]: case for case in cell["cell"]["cases"]}

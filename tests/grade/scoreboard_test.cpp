@@ -62,6 +62,8 @@ TEST(Scoreboard, FailedCasesAreKeptByVerdict) {
 TEST(Scoreboard, ValuesSurviveARoundTrip) {
   BoardRow row = awkward_row();
   row.score.modelled_on = "H200";
+  row.score.gpu_sheet = "sheet-hash";
+  row.revision = 7;
   row.score.flags = {{Note::Kind::stolen_time, "a flag"}};
   row.score.interval = {0.1 + 0.2, HUGE_VAL};
   Scoreboard board;
@@ -74,6 +76,8 @@ TEST(Scoreboard, ValuesSurviveARoundTrip) {
   EXPECT_EQ(back.seed, row.seed);
   EXPECT_EQ(back.seconds, row.seconds);
   EXPECT_EQ(back.spec_hash, "spec-hash");
+  EXPECT_EQ(back.revision, 7);
+  EXPECT_EQ(back.score.gpu_sheet, "sheet-hash");
   EXPECT_EQ(back.source_hash, "source-hash");
   EXPECT_EQ(back.finished_at, row.finished_at);
   EXPECT_EQ(back.isolation, row.isolation);
@@ -211,6 +215,7 @@ std::vector<std::pair<std::string, json>> documents() {
   const BoardRow row = awkward_row();
   Scoreboard board = board_of({awkward_cell()});
   board.entries.begin()->second.score.modelled_on = "H200";
+  board.entries.begin()->second.score.gpu_sheet = "sheet-hash";
   board.entries.begin()->second.score.flags = {{Note::Kind::stolen_time, "a flag"}};
   std::vector<std::pair<std::string, json>> all{
       {"scoreboard", json::parse(scoreboard_text(board))},
@@ -276,7 +281,8 @@ TEST(ScoreboardSchema, ReaderAndSchemaWantTheSameKeys) {
                           }) == "no error";
       const std::string reader = error_of([&] { parse_scoreboard(changed.dump(), "f"); });
       EXPECT_EQ(schema, reader == "no error") << at << " " << key << ": " << reader;
-      const bool optional = key == "modelled_on" || key == "failed" || at.ends_with("/failed");
+      const bool optional = key == "modelled_on" || key == "gpu_sheet" || key == "revision" ||
+                            key == "failed" || at.ends_with("/failed");
       EXPECT_EQ(schema, optional) << at << " " << key;
     }
   }
@@ -317,6 +323,9 @@ TEST(ScoreboardSchema, ReaderAndSchemaRejectWrongValues) {
       {"/entries/0/score/flags", {1}},
       {"/entries/0/score/flags/0/kind", "unheard_of"},
       {"/entries/0/score/modelled_on", 1},
+      {"/entries/0/score/gpu_sheet", 1},
+      {"/entries/0/cell/revision", "1"},
+      {"/entries/0/cell/revision", -1},
       {"/entries/0/reason", 1},
       {"/entries/0/failed", json::array()},
       {"/entries/0/failed/WA", "core_a"},
@@ -392,7 +401,33 @@ TEST(Merge, AHarnessErrorDoesNotDisplaceAScore) {
   EXPECT_TRUE(board.entries.begin()->second.score.total);
 }
 
+BoardRow of_revision(int revision, BoardRow row) {
+  row.revision = revision;
+  row.evidence.sha256 += std::to_string(revision);
+  return row;
+}
+
+TEST(Merge, ANewerRevisionCountsWhateverElseIsSo) {
+  Scoreboard board;
+  merge(board, of_revision(1, full("9")));
+  EXPECT_EQ(merge(board, of_revision(2, quick("1"))), Arrival::replaced);
+  EXPECT_EQ(merge(board, of_revision(1, full("9"))), Arrival::older);
+  EXPECT_EQ(merge(board, of_revision(0, full("10"))), Arrival::older);
+  EXPECT_EQ(merge(board, of_revision(2, full("0"))), Arrival::replaced);
+  EXPECT_EQ(board.entries.begin()->second.finished_at, "0");
+}
+
+TEST(Scoreboard, ARowWithoutARevisionIsOfNone) {
+  const json with = json::parse(row_text(full("1")));
+  EXPECT_EQ(with.at("cell").at("revision"), kMeasurementRevision);
+  json without = with;
+  without["cell"].erase("revision");
+  EXPECT_EQ(parse_row(without.dump(), "f").revision, 0);
+}
+
 TEST(Merge, TheOrderDoesNotMatter) {
+  EXPECT_EQ(after({of_revision(1, full("1")), of_revision(0, full("2"))}), "1");
+  EXPECT_EQ(after({of_revision(0, full("2")), of_revision(1, full("1"))}), "1");
   EXPECT_EQ(after({full("1"), quick("2")}), "1");
   EXPECT_EQ(after({quick("2"), full("1")}), "1");
   EXPECT_EQ(after({full("1"), full("2"), quick("3")}), "2");

@@ -70,10 +70,12 @@ TEST(Explain, WhatWasTriedAgainIsSaid) {
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
-TEST(Explain, OlderSpecIsSaid) {
-  CellResult cell = testing::sample_cell(testing::sample_spec());
-  cell.spec_hash = "older";
-  EXPECT_THAT(explained(cell), HasSubstr("older specification"));
+TEST(Explain, WhatIsStaleIsSaidWithItsReasons) {
+  const ChallengeSpec spec = testing::sample_spec();
+  const CellResult cell = testing::sample_cell(spec);
+  EXPECT_THAT(explained(cell), Not(HasSubstr("stale")));
+  const std::string text = explain(graded_entry(spec, cell), spec, {"older spec"});
+  EXPECT_THAT(text, HasSubstr("stale, and compared with nothing: older spec; `assay run --stale`"));
 }
 
 TEST(Replay, NamesTheCaseAndTheSeedOfTheRun) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "grade/currency.h"
 #include "report/figures.h"
 #include "report/terminal.h"
 #include "results/lookup.h"
@@ -14,6 +15,7 @@
 #include "site/svg_chart.h"
 #include "site/tables.h"
 #include "spec/spec.h"
+#include "util/text.h"
 
 namespace assay::site {
 namespace {
@@ -37,16 +39,24 @@ void add_notes(Html& html, const CellView& v) {
   html.raw("<ul class=notes>");
   if (s.capped) html.raw("<li>At most 59 because a core case failed.");
   for (const Note& flag : s.flags) html.raw("<li>").text(clipped(flag.text, kLongestDetail));
-  if (v.row->spec_hash != v.spec->hash)
-    html.raw("<li>Measured against an older specification of this challenge.");
+  if (!v.stale.empty()) {
+    html.raw("<li>Stale, and compared with nothing: ").text(v.stale).raw(".");
+    if (!is_of_newer_assay(*v.row)) html.raw(" <code>assay run --stale</code> measures it again.");
+  }
   if (!s.modelled_on.empty()) {
     html.raw("<li>Ran on the simulated GPU: its speed is modelled as on ")
         .text(s.modelled_on)
         .raw(", never measured.");
   }
   if (!v.evidence) {
-    html.raw("<li>Only what the board knows is shown. ")
-        .text(clipped(v.evidence_problem, kLongestDetail));
+    html.raw(
+            "<li>Only what the board knows is shown; cases, timings, counts and the build are "
+            "left ")
+        .raw("out, for the evidence is not here: ")
+        .text(clipped(v.evidence_problem, kLongestDetail))
+        .raw(". <code>")
+        .text(measuring_command(v.row->key))
+        .raw("</code> measures the cell again, with evidence.");
   }
   html.raw("</ul>");
 }
@@ -107,7 +117,7 @@ void add_dimensions(Html& html, const Score& s) {
     }
     html.raw("<tr><th scope=row>").text(d.name).raw("<td class=g>").add(strip(axis, marks));
     number_cell(html, d.points ? report::with_interval(*d.points, d.interval) : report::kNotRun);
-    number_cell(html, fmt::format("{:.3g}", d.max));
+    number_cell(html, tenths(d.max));
     reason_cell(html, clipped(d.why, kLongestDetail));
   }
   end_table(html);
@@ -313,7 +323,7 @@ void add_provenance(Html& html, const CellView& v) {
   std::string command = fmt::format("assay rerun {} {}", shell_quoted(row.key.model),
                                     shell_quoted(row.key.challenge));
   if (!row.key.attempt.empty()) command += " --attempt " + shell_quoted(row.key.attempt);
-  command += fmt::format(" --device {}", to_string(row.key.device));
+  command += fmt::format(" --device {} --seed {}", to_string(row.key.device), row.seed);
   html.raw("<section><h2>Measured</h2><dl>");
   html.raw("<dt>replay<dd><code>").text(command).raw("</code>");
   if (v.about != nullptr) add_term(html, "model", report::model_facts(*v.about));

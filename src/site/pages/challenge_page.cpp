@@ -34,7 +34,8 @@ std::vector<Answer> answers_to(const compare::Field& field, std::size_t challeng
   }
   std::ranges::stable_sort(all, [](const Answer& a, const Answer& b) {
     const auto key = [](const Answer& x) {
-      return std::tuple(!x.cell->best->score.total, -x.cell->best->score.total.value_or(0));
+      return std::tuple(x.cell->is_stale(), !x.cell->best->score.total,
+                        -x.cell->best->score.total.value_or(0));
     };
     return key(a) < key(b);
   });
@@ -47,7 +48,8 @@ void begin_answer_row(Html& html, const std::string& path, const Answer& a) {
       .element("a", {{"href", link(path, cell_page(a.cell->best->key))}}, a.player->model);
 }
 
-void add_answers(Html& html, const std::vector<Answer>& answers, const std::string& path) {
+void add_answers(Html& html, const compare::Field& field, std::size_t challenge,
+                 const std::vector<Answer>& answers, const std::string& path) {
   const ChartAxis axis = score_axis();
   begin_table(html, "Answers",
               {{"model", Column::Kind::text},
@@ -68,13 +70,14 @@ void add_answers(Html& html, const std::vector<Answer>& answers, const std::stri
     }
     begin_answer_row(html, path, a);
     html.raw("<td class=g>").add(strip(axis, marks));
-    number_cell(html, report::total(s));
+    number_cell(html, report::total(s) + field.stale_mark(challenge, *a.cell->best));
     number_cell(html,
                 a.cell->count() < 2
                     ? ""
                     : fmt::format("{} of {}", report::points(a.cell->mean.value), a.cell->count()));
     html.raw("<td>").element("span", {{"class", grade_class(s)}}, s.letter);
-    html.raw("<td>").element("span", {{"class", verdict_class(s.verdict)}}, code(s.verdict));
+    html.raw("<td>").element("span", {{"class", verdict_class(s.verdict)}},
+                             report::short_verdict(s.verdict));
     number_cell(html, correctness_text(s));
     number_cell(html, report::speed_against_par(s));
     reason_cell(html, clipped(a.cell->best->reason, kLongestAnswerReason));
@@ -233,6 +236,23 @@ void add_traps(Html& html, const compare::Field& field, const ChallengeSpec& spe
   html.raw("</section>\n");
 }
 
+// What the charts do not show.
+void add_gaps(Html& html, const SiteView& v, std::size_t stale,
+              const std::vector<Answer>& compared) {
+  const auto without = std::ranges::count_if(
+      compared, [&](const Answer& a) { return !v.facts_of(*a.cell->best).with_evidence; });
+  if (stale > 0) {
+    html.raw("<p class=note>")
+        .text(fmt::format("Left out of charts and figures, for they are stale: {}.", stale));
+  }
+  if (without > 0) {
+    html.raw("<p class=note>")
+        .text(fmt::format("Errors and what was learned are not known of {} of {} answers, whose "
+                          "evidence is not here; their pages have the command that makes it.",
+                          without, compared.size()));
+  }
+}
+
 }  // namespace
 
 std::string challenge_document(const SiteView& v, const DeviceView& d, std::size_t challenge) {
@@ -260,15 +280,19 @@ std::string challenge_document(const SiteView& v, const DeviceView& d, std::size
     main.raw(
         "<form class=filters hidden><label>Models <input type=search name=model "
         "placeholder=\"part of a name\"></label><output></output></form>\n");
-    add_answers(main, answers, path);
-    add_speeds(main, d.device, answers, path);
-    add_errors(main, v, answers, path);
-    add_learning(main, v, spec, answers, path);
+    add_answers(main, field, challenge, answers, path);
+    std::vector<Answer> compared;  // what is stale stands in no chart beside others
+    std::ranges::copy_if(answers, std::back_inserter(compared),
+                         [](const Answer& a) { return !a.cell->is_stale(); });
+    add_speeds(main, d.device, compared, path);
+    add_errors(main, v, compared, path);
+    add_learning(main, v, spec, compared, path);
     add_traps(main, field, spec);
-    if (answers.size() > kMostInCharts) {
+    if (compared.size() > kMostInCharts) {
       main.raw("<p class=note>")
-          .text(fmt::format("Charts show the best {} of {}.", kMostInCharts, answers.size()));
+          .text(fmt::format("Charts show the best {} of {}.", kMostInCharts, compared.size()));
     }
+    add_gaps(main, v, answers.size() - compared.size(), compared);
   }
   return document({path, title, {{"Rankings", kIndexPage}}, true}, main);
 }

@@ -36,7 +36,7 @@ std::vector<std::pair<std::string, double>> mean_points(const compare::Field& fi
   challenges = 0;
   for (std::size_t i = 0; i < player.cells.size(); ++i) {
     const BoardRow* best = player.cells[i].best;
-    if (best == nullptr || !best->score.total || field.is_partial(i)) continue;
+    if (player.cells[i].count() == 0 || field.is_partial(i)) continue;
     ++challenges;
     for (const Dimension& d : best->score.dimensions) {
       const auto at = std::ranges::find(sums, d.name, &std::pair<std::string, double>::first);

@@ -32,7 +32,9 @@ std::string summary_of(const DeviceView& d, const report::Standing& s) {
   if (s.rank > 0) {
     text += fmt::format(", rank {}{} of {}", s.rank, s.tied ? "=" : "", d.shown().models.size());
   } else if (s.average) {
-    text += ", not ranked by its average: others attempted more challenges";
+    text += s.stale > 0
+                ? fmt::format(", not ranked by its average: {} of its results are stale", s.stale)
+                : ", not ranked by its average: others attempted more challenges";
   }
   return text + fmt::format(". The average is the {}.", compare::title(d.shown().by));
 }
@@ -42,10 +44,11 @@ void add_attempt_links(Html& html, const std::string& path, const compare::Cell&
   if (c.attempts.size() < 2) return;
   const char* before = "";
   for (const BoardRow* row : c.attempts) {
+    const bool stale = std::ranges::find(c.stale, row) != c.stale.end();
     html.text(before).element(
         "a", {{"href", link(path, cell_page(row->key))}},
-        fmt::format("{}: {}", row->key.attempt.empty() ? "unnumbered" : row->key.attempt,
-                    report::grade_and_total(row->score)));
+        fmt::format("{}: {}{}", row->key.attempt.empty() ? "unnumbered" : row->key.attempt,
+                    report::grade_and_total(row->score), stale ? " (stale)" : ""));
     before = ", ";
   }
   if (c.count() > 1) {
@@ -91,10 +94,10 @@ void add_challenges(Html& html, const DeviceView& d, const report::Standing& s,
       marks.push_back({Mark::Shape::dot, *score.total, 0, 0});
     }
     html.raw("<td class=g>").add(strip(axis, marks));
-    number_cell(html, report::total(score));
+    number_cell(html, report::total(score) + d.shown().field.stale_mark(i, *c.best));
     html.raw("<td>").element("span", {{"class", grade_class(score)}}, score.letter);
     html.raw("<td>").element("span", {{"class", verdict_class(score.verdict)}},
-                             code(score.verdict));
+                             report::short_verdict(score.verdict));
     number_cell(html, correctness_text(score));
     number_cell(html, report::speed_against_par(score));
     reason_cell(html, clipped(c.best->reason, kLongestReason));
@@ -110,7 +113,8 @@ void add_points(Html& html, const DeviceView& d, const report::Standing& s,
   std::vector<DimensionRow> rows;
   for (std::size_t i = 0; i < s.player->cells.size(); ++i) {
     const BoardRow* best = s.player->cells[i].best;
-    if (best == nullptr || best->score.dimensions.empty()) continue;
+    if (best == nullptr || best->score.dimensions.empty() || s.player->cells[i].is_stale())
+      continue;
     DimensionRow row{d.shown().field.challenges[i]->title,
                      link(path, cell_page(best->key)),
                      "",
@@ -133,7 +137,8 @@ void add_speeds(Html& html, const DeviceView& d, const report::Standing& s,
   std::vector<std::size_t> challenges;
   for (std::size_t i = 0; i < s.player->cells.size(); ++i) {
     const BoardRow* best = s.player->cells[i].best;
-    const auto speed = best == nullptr ? std::nullopt : compare::speed_against(*best, reference);
+    if (best == nullptr || s.player->cells[i].is_stale()) continue;
+    const auto speed = compare::speed_against(*best, reference);
     if (!speed) continue;
     SpeedRow row{*speed, std::nullopt};
     const auto naive = compare::speed_against(*best, compare::Reference::naive);
@@ -178,8 +183,10 @@ void add_failed(Html& html, const SiteView& v, const DeviceView& d, const report
     for (const std::string& name : facts.failed) names += (names.empty() ? "" : ", ") + name;
     rows.raw("<tr><th scope=row>")
         .element("a", {{"href", link(path, cell_page(best->key))}},
-                 d.shown().field.challenges[i]->title);
-    number_cell(rows, fmt::format("{} of {}", facts.failed.size(), facts.cases));
+                 d.shown().field.challenges[i]->title + d.shown().field.stale_mark(i, *best));
+    number_cell(rows, facts.with_evidence
+                          ? fmt::format("{} of {}", facts.failed.size(), facts.cases)
+                          : std::to_string(facts.failed.size()));
     reason_cell(rows, clipped(names, kLongestReason));
   }
   if (rows.empty()) return;

@@ -33,6 +33,7 @@ std::string rank_text(const report::Standing& s) {
 }
 
 std::string average_text(const report::Standing& s) {
+  if (!s.average && s.stale > 0) return "stale";
   return s.average ? report::with_interval(*s.average, s.interval) : report::kNotRun;
 }
 
@@ -90,9 +91,10 @@ void add_ranking(Html& html, const Shown& s) {
       const report::Standing& at = standing(f);
       return std::move(Html().text(at.average ? letter(*at.average) : ""));
     });
-    number_cell(
-        html, fmt::format("{} of {}{}", model->attempted, s.view->shown().whole,
-                          model->partial > 0 ? fmt::format(" + {} partial", model->partial) : ""));
+    number_cell(html,
+                fmt::format("{} of {}{}{}", model->attempted, s.view->shown().whole,
+                            model->partial > 0 ? fmt::format(" + {} partial", model->partial) : "",
+                            model->stale > 0 ? fmt::format(" + {} stale", model->stale) : ""));
     const compare::Record& r = model->record;
     number_cell(html, r.games() == 0 ? "" : fmt::format("{}, {}, {}", r.wins, r.ties, r.losses));
     html.raw("\n");
@@ -102,8 +104,11 @@ void add_ranking(Html& html, const Shown& s) {
 
 std::string matrix_text(const compare::Cell& c, std::size_t figure) {
   const BoardRow& best = *c.best;
+  if (c.is_stale()) return report::grade_and_total(best.score) + " (stale)";
   if (best.score.verdict == Verdict::no_answer) return "no answer";
-  if (c.count() == 0) return was_run(best.score.verdict) ? code(best.score.verdict) : "not run";
+  if (c.count() == 0) {
+    return was_run(best.score.verdict) ? report::short_verdict(best.score.verdict) : "not run";
+  }
   const double value = c.figure(kFigures[figure]).value;
   return fmt::format("{} {}", letter(value), report::points(value));
 }
@@ -157,7 +162,8 @@ void add_device(Html& html, const DeviceView& d, std::size_t page) {
   html.raw(
       "<p class=note>A rank is one more than the number of models that are clearly better; = is "
       "a tie. Only models that attempted every whole challenge are ranked by their average: "
-      "averages over different challenges do not compare. References (ref.) are samples, "
+      "averages over different challenges do not compare. A stale answer, measured by other rules "
+      "than today's, counts as not attempted. References (ref.) are samples, "
       "no models, and have no rank.</p>");
   add_matrix(html, s);
   if (page == 1) add_takeaways(html, d);
@@ -245,6 +251,7 @@ std::string ranking_document(const SiteView& v, std::size_t page) {
   if (v.devices.empty()) {
     main.raw("<p>Nothing has been measured yet: <code>assay run</code> measures.</p>");
   } else {
+    if (!v.stale.empty()) main.raw("<p class=note>").text(v.stale).raw("</p>\n");
     add_contents(main, v, path);
     add_filters(main, v, pages > 1);
   }

@@ -43,8 +43,7 @@ std::string verdict_class(Verdict v) {
 std::string correctness_text(const Score& s) {
   const Dimension* d = report::dimension(s, "correctness");
   if (d == nullptr) return "";
-  return d->points ? fmt::format("{} of {:.3g}", report::points(*d->points), d->max)
-                   : report::kNotRun;
+  return report::points_of(*d);
 }
 
 int dimension_series(const std::string& name) {

@@ -1,0 +1,17 @@
+// Which measurements compare with each other.
+#pragma once
+
+namespace assay {
+
+// Raise this number, by one, with every change after which the same answer may get another score
+// though its spec and its data sheet stayed as they were:
+// - how seeds are made of a run's seed, or inputs of a seed;
+// - what the simulator counts, or how grade/gpu.h makes seconds of the counts;
+// - naive, par, references, bounds or the way of timing;
+// - rules of grading that need something that was not measured before.
+// What is measured carries the number. Rows of the board of another one are stale, see
+// grade/currency.h, and `assay run --stale` measures them again. 0 stands for all that was measured
+// before there was a number.
+inline constexpr int kMeasurementRevision = 1;
+
+}  // namespace assay

@@ -1,0 +1,117 @@
+#include "grade/currency.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "../compare/boards.h"
+#include "grade/gpu.h"
+
+namespace assay {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::given_board;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::three_specs;
+
+const std::string kH200 = "H200";
+
+BoardRow row_of_today(Device device = Device::cpu) {
+  BoardRow row = testing::given_row({"m", 0, "", 70}, three_specs()[0], device);
+  if (device == Device::sim) {
+    row.score.modelled_on = kH200;
+    row.score.gpu_sheet = gpu("h200").sheet;
+  }
+  return row;
+}
+
+std::vector<std::string> reasons(const BoardRow& row, const std::string& on = kH200) {
+  return stale_reasons(row, three_specs()[0], on);
+}
+
+TEST(Currency, ARowOfTodayIsCurrent) {
+  EXPECT_THAT(reasons(row_of_today()), IsEmpty());
+  EXPECT_THAT(reasons(row_of_today(Device::sim)), IsEmpty());
+  EXPECT_EQ(stale_mark(row_of_today(), three_specs()[0], kH200), "");
+}
+
+TEST(Currency, EachReasonIsNamed) {
+  BoardRow row = row_of_today(Device::sim);
+  row.revision = kMeasurementRevision - 1;
+  EXPECT_THAT(reasons(row), ElementsAre("older measurement revision"));
+  EXPECT_FALSE(is_of_newer_assay(row));
+  row.revision = kMeasurementRevision + 1;
+  EXPECT_THAT(reasons(row), ElementsAre("newer measurement revision"));
+  EXPECT_TRUE(is_of_newer_assay(row));
+  row = row_of_today(Device::sim);
+  row.spec_hash = "older";
+  row.score.gpu_sheet = "older";
+  EXPECT_THAT(reasons(row), ElementsAre("older spec", "another GPU model"));
+  EXPECT_EQ(stale_mark(row, three_specs()[0], kH200), " (stale: older spec, another GPU model)");
+}
+
+TEST(Currency, TheGpuIsThatOfTheBoard) {
+  const BoardRow row = row_of_today(Device::sim);
+  EXPECT_THAT(reasons(row, "A100"), ElementsAre("another GPU model"));
+  BoardRow unknown = row;
+  unknown.score.modelled_on = "X1";
+  EXPECT_THAT(reasons(unknown, "X1"), ElementsAre("another GPU model"));
+  // A row of this revision knows its data sheet; one of before there were any does not.
+  BoardRow without = row;
+  without.score.gpu_sheet.clear();
+  EXPECT_THAT(reasons(without), ElementsAre("another GPU model"));
+  without.revision = 0;
+  EXPECT_THAT(reasons(without), ElementsAre("older measurement revision"));
+}
+
+TEST(Currency, ABoardIsOfTheGpuThatMostRowsAreModelledOn) {
+  Scoreboard board = given_board({{"a", 0, "", 1}, {"a", 1, "", 1}, {"b", 0, "", 1}}, Device::sim);
+  EXPECT_EQ(gpu_of(board), gpu(kDefaultGpu).name);
+  for (auto& [key, row] : board.entries) row.score.modelled_on = key.model == "a" ? "A100" : kH200;
+  EXPECT_EQ(gpu_of(board), "A100");
+  board.entries.erase(board.entries.begin());
+  EXPECT_EQ(gpu_of(board), gpu(kDefaultGpu).name);
+}
+
+TEST(Currency, EveryDataSheetHasAHashOfItsOwn) {
+  std::vector<std::string> sheets;
+  for (const std::string& name : gpu_names()) sheets.push_back(gpu(name).sheet);
+  std::ranges::sort(sheets);
+  EXPECT_EQ(std::ranges::adjacent_find(sheets), sheets.end());
+  EXPECT_THAT(sheets, Not(::testing::Contains("")));
+}
+
+TEST(Currency, TwoRowsAreToldApart) {
+  const BoardRow row = row_of_today(Device::sim);
+  EXPECT_EQ(why_apart(row, row), "");
+  BoardRow other = row;
+  other.revision += 1;
+  EXPECT_EQ(why_apart(row, other, true), "measured at different revisions");
+  other = row;
+  other.spec_hash = "older";
+  EXPECT_EQ(why_apart(row, other), "measured against different versions of the spec");
+  EXPECT_EQ(why_apart(row, other, true), "");
+  other = row;
+  other.score.gpu_sheet = "older";
+  EXPECT_EQ(why_apart(row, other), "modelled on different GPUs");
+}
+
+TEST(Currency, TheReaderIsToldHowManyAndWhatToDo) {
+  Scoreboard board = given_board({{"a", 0, "", 1}, {"a", 1, "", 1}, {"b", 0, "", 1}});
+  EXPECT_EQ(stale_text(count_stale(board, three_specs())), "");
+  board.entries.begin()->second.revision = 0;
+  EXPECT_EQ(stale_text(count_stale(board, three_specs())),
+            "1 of 3 results is stale (1 older measurement revision): it is marked, and enters no "
+            "average, rank or comparison. `assay run --stale` measures it again.");
+  for (auto& [key, row] : board.entries) row.revision = kMeasurementRevision + 1;
+  const std::string newer = stale_text(count_stale(board, three_specs()));
+  EXPECT_THAT(newer, HasSubstr("3 are of a newer assay"));
+  EXPECT_THAT(newer, Not(HasSubstr("--stale")));
+}
+
+}  // namespace
+}  // namespace assay
