@@ -47,7 +47,8 @@ bool MemoryWatch::works() {
   int listener = -1;
   const bool told = ::read(pipe.read.get(), &listener, sizeof listener) == sizeof listener;
   const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-  const bool works = told && listener >= 0 && pidfd && attach(child, pidfd.get(), listener);
+  const bool works =
+      told && listener >= 0 && pidfd && attach(child, pidfd.get(), listener).has_value();
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   return works;

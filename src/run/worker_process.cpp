@@ -201,7 +201,8 @@ void WorkerProcess::take_baseline() {
 
 // Whether the kernel hands over a descriptor of the worker's; tried with one that it has.
 bool WorkerProcess::can_be_watched() const {
-  return Fd(static_cast<int>(::syscall(SYS_pidfd_getfd, process_.pidfd(), wire::kLineFd, 0)));
+  const Fd taken(static_cast<int>(::syscall(SYS_pidfd_getfd, process_.pidfd(), wire::kLineFd, 0)));
+  return static_cast<bool>(taken);
 }
 
 Outcome WorkerProcess::load() {
