@@ -54,14 +54,14 @@ void make_folder(const fs::path& path) {
   fs::permissions(path, fs::perms(0755));
 }
 
-// A folder that is removed at the end.
-struct TemporaryFolder {
-  explicit TemporaryFolder(const fs::path& parent) {
+// A folder in the cache's workplace that is removed at the end.
+struct BuildFolder {
+  explicit BuildFolder(const fs::path& parent) {
     static std::atomic<unsigned> next{0};
     path = parent / fmt::format("build-{}", next++);
     make_folder(path);
   }
-  ~TemporaryFolder() {
+  ~BuildFolder() {
     std::error_code ec;
     fs::remove_all(path, ec);
   }
@@ -372,7 +372,7 @@ sandbox::Program Builder::compiler_program(const BuildRequest& request) const {
 }
 
 BuildResult Builder::compile(const BuildRequest& request, const std::string& architecture) {
-  const TemporaryFolder folder(cache_.workplace());
+  const BuildFolder folder(cache_.workplace());
   for (const char* part : {"src", "abi", "out"}) make_folder(folder.path / part);
   for (const SourceFile& file : request.sources) write_source(folder.path / "src", file);
   for (const fs::path& object : request.objects) {

@@ -585,11 +585,11 @@ void WorkerProcess::reset_peak() {
 
 // What is no scratch of the submission's and no file: relocations, the linker's bookkeeping, an
 // allocator's, stacks. A library that does nothing, called from two threads, takes 50 KiB; the
-// shipped answers take 10 to 50 KiB beside what they ask for. Twice as much where the figures are
-// not exact. In CUDA the runtime keeps of a library what it needs to load its kernels.
+// shipped answers take 10 to 50 KiB beside what they ask for. Three times as much where the figures
+// are not exact. In CUDA the runtime keeps of a library what it needs to load its kernels.
 std::uint64_t WorkerProcess::uncounted_growth() const {
-  const std::uint64_t exact = 64 * kKiB + static_cast<std::uint64_t>(settings_.threads) * 16 * kKiB;
-  const std::uint64_t host = watch_ ? exact : 2 * exact;
+  const std::uint64_t exact = 32 * kKiB + static_cast<std::uint64_t>(settings_.threads) * 16 * kKiB;
+  const std::uint64_t host = watch_ ? exact : 3 * exact;
   return device_ == nullptr ? host : host + kMiB + 2 * library_bytes();
 }
 
