@@ -12,9 +12,9 @@ namespace assay::run {
 namespace {
 
 namespace fs = std::filesystem;
+using assay::testing::error_of;
 using testing::Answer;
 using testing::case_spec;
-using assay::testing::error_of;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
