@@ -26,6 +26,7 @@
 #include "util/files.h"
 #include "util/sha256.h"
 #include "util/text.h"
+#include "util/transient_fault.h"
 
 namespace assay {
 namespace fs = std::filesystem;
@@ -159,7 +160,7 @@ void require_room(const fs::path& folder, const std::string& log) {
   const bool complains = log.find("No space left on device") != std::string::npos ||
                          log.find("Disk quota exceeded") != std::string::npos;
   if (room < kNone || (room < kLittle && complains)) {
-    throw Error(fmt::format(
+    throw TransientFault(fmt::format(  // other builds remove their files
         "the compiler failed with {:.1f} MiB free in {}: make room there, or name another folder "
         "with --cache",
         static_cast<double>(room) / (1 << 20), folder.string()));
