@@ -139,6 +139,7 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
       log_(O_NONBLOCK) {
   const ChallengeSpec& spec = *settings_.spec;
   header() = wire::Header{};
+  new (control_.data()) wire::Control;
   header().scratch_capacity = static_cast<std::uint64_t>(spec.limits.memory_bytes);
   header().nthreads = settings_.threads;
 
@@ -188,7 +189,8 @@ void WorkerProcess::limit_memory(sandbox::Program& program) {
 // What it is before the submission has come near it. The first reply proves that it has set itself
 // up.
 void WorkerProcess::take_baseline() {
-  if (const std::int64_t listener = control().listener; listener >= 0) {
+  if (const std::int64_t listener = control().listener;
+      header().watch_memory != 0 && listener >= 0) {
     watch_ = MemoryWatch::attach(process_.pid(), process_.pidfd(), static_cast<int>(listener));
     if (!watch_) throw Error("the kernel does not let a worker's memory be watched any more");
   }
