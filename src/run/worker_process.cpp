@@ -587,11 +587,12 @@ void WorkerProcess::reset_peak() {
 
 // What is no scratch of the submission's and no file: relocations, the linker's bookkeeping, an
 // allocator's, stacks. A library that does nothing, called from two threads, takes 50 KiB; the
-// shipped answers take 10 to 50 KiB beside what they ask for. Three times as much where the figures
-// are not exact. In CUDA the runtime keeps of a library what it needs to load its kernels.
+// shipped answers take 10 to 50 KiB beside what they ask for. More where the figures are not exact.
+// In CUDA the runtime keeps of a library what it needs to load its kernels.
 std::uint64_t WorkerProcess::uncounted_growth() const {
-  const std::uint64_t exact = 32 * kKiB + static_cast<std::uint64_t>(settings_.threads) * 16 * kKiB;
-  const std::uint64_t host = watch_ ? exact : 3 * exact;
+  const auto threads = static_cast<std::uint64_t>(settings_.threads);
+  const std::uint64_t host =
+      watch_ ? 32 * kKiB + threads * 16 * kKiB : 128 * kKiB + threads * 32 * kKiB;
   return device_ == nullptr ? host : host + kMiB + 2 * library_bytes();
 }
 
