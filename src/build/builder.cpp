@@ -26,6 +26,7 @@
 #include "util/files.h"
 #include "util/sha256.h"
 #include "util/text.h"
+#include "util/transient_fault.h"
 
 namespace assay {
 namespace fs = std::filesystem;
@@ -54,14 +55,14 @@ void make_folder(const fs::path& path) {
   fs::permissions(path, fs::perms(0755));
 }
 
-// A folder that is removed at the end.
-struct TemporaryFolder {
-  explicit TemporaryFolder(const fs::path& parent) {
+// A folder in the cache's workplace that is removed at the end.
+struct BuildFolder {
+  explicit BuildFolder(const fs::path& parent) {
     static std::atomic<unsigned> next{0};
     path = parent / fmt::format("build-{}", next++);
     make_folder(path);
   }
-  ~TemporaryFolder() {
+  ~BuildFolder() {
     std::error_code ec;
     fs::remove_all(path, ec);
   }
@@ -159,7 +160,7 @@ void require_room(const fs::path& folder, const std::string& log) {
   const bool complains = log.find("No space left on device") != std::string::npos ||
                          log.find("Disk quota exceeded") != std::string::npos;
   if (room < kNone || (room < kLittle && complains)) {
-    throw Error(fmt::format(
+    throw TransientFault(fmt::format(  // other builds remove their files
         "the compiler failed with {:.1f} MiB free in {}: make room there, or name another folder "
         "with --cache",
         static_cast<double>(room) / (1 << 20), folder.string()));
@@ -372,7 +373,7 @@ sandbox::Program Builder::compiler_program(const BuildRequest& request) const {
 }
 
 BuildResult Builder::compile(const BuildRequest& request, const std::string& architecture) {
-  const TemporaryFolder folder(cache_.workplace());
+  const BuildFolder folder(cache_.workplace());
   for (const char* part : {"src", "abi", "out"}) make_folder(folder.path / part);
   for (const SourceFile& file : request.sources) write_source(folder.path / "src", file);
   for (const fs::path& object : request.objects) {

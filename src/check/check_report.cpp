@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "check/report_json.h"
 #include "grade/gpu.h"
 #include "report/figures.h"
 #include "report/terminal.h"
@@ -267,11 +268,6 @@ Json figure(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
 
 Json figure(const std::optional<double>& x) { return x ? figure(*x) : Json(nullptr); }
 
-// Of bytes that may be anything.
-std::string safe(const std::string& text, std::size_t lines) {
-  return printable(text, lines, 1000);
-}
-
 Json case_json_of(const CaseResult& r, const ChallengeSpec& spec) {
   Json j{{"name", r.name},
          {"group", to_string(r.group)},
@@ -297,13 +293,6 @@ Json counters_json(const PublicCheck& check) {
           {"bank_conflict_replays", c.shared_replays},
           {"spilled_bytes", c.local_load_bytes + c.local_store_bytes},
           {"launches", c.launches}};
-}
-
-// Of the harness, not of the answer: what was tried once more after them stands.
-Json faults_json(const CellResult& cell) {
-  Json faults = Json::array();
-  for (const std::string& fault : cell.faults) faults.push_back(safe(fault, 3));
-  return faults;
 }
 
 std::string faults_text(const CellResult& cell) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "check/report_json.h"
 #include "grade/json_text.h"
 #include "grade/reason.h"
 #include "measure/statistics.h"
@@ -24,15 +25,11 @@ using Json = nlohmann::ordered_json;
 constexpr CaseGroup kCounted[] = {CaseGroup::core, CaseGroup::edge, CaseGroup::trap,
                                   CaseGroup::completeness, CaseGroup::timed};
 
-std::string printable_text(const std::string& text, std::size_t lines) {
-  return printable(text, lines, 1000);
-}
-
 Json stage_json(const StageRecord& record) {
   Json j{{"name", to_string(record.stage)},
          {"status", to_string(record.status)},
          {"seconds", record.seconds}};
-  if (!record.why.empty()) j["why"] = printable_text(record.why, 1);
+  if (!record.why.empty()) j["why"] = safe(record.why, 1);
   return j;
 }
 
@@ -77,7 +74,7 @@ Json failures_json(const CellResult& cell) {
   for (const CaseResult& r : cell.cases) {
     if (r.verdict == Verdict::ok || !was_run(r.verdict)) continue;
     Json j{{"name", r.name}, {"group", to_string(r.group)}, {"verdict", code(r.verdict)}};
-    if (!r.detail.empty()) j["detail"] = printable_text(r.detail, 3);
+    if (!r.detail.empty()) j["detail"] = safe(r.detail, 3);
     if (r.error && std::isfinite(*r.error)) j["error"] = *r.error;
     if (r.bound && std::isfinite(*r.bound)) j["bound"] = *r.bound;
     failed.push_back(std::move(j));
@@ -89,7 +86,7 @@ Json findings_json(const CellResult& cell) {
   Json findings = Json::array();
   for (const CaseResult& r : cell.cases) {
     if (r.verdict == Verdict::device_error)
-      findings.push_back({{"case", r.name}, {"text", printable_text(r.detail, 3)}});
+      findings.push_back({{"case", r.name}, {"text", safe(r.detail, 3)}});
   }
   return findings;
 }
@@ -99,7 +96,7 @@ Json dimensions_json(const Score& score) {
   for (const Dimension& d : score.dimensions) {
     all[d.name] = {{"points", d.points ? Json(*d.points) : Json(nullptr)},
                    {"max", d.max},
-                   {"why", printable_text(d.why, 1)}};
+                   {"why", safe(d.why, 1)}};
   }
   return all;
 }
@@ -108,13 +105,6 @@ Json notes_json(const Score& score) {
   Json notes = Json::array();
   for (const Note& n : score.flags) notes.push_back({{"kind", code(n.kind)}, {"text", n.text}});
   return notes;
-}
-
-// After which a step was tried once more, and no fault of the answer.
-Json faults_json(const CellResult& cell) {
-  Json faults = Json::array();
-  for (const std::string& fault : cell.faults) faults.push_back(printable_text(fault, 3));
-  return faults;
 }
 
 const char* stopped_at(const StagedGrade& grade) {
@@ -161,7 +151,7 @@ std::string grade_json(const StagedGrade& grade, const GradeFacts& facts) {
       {"language", cell.key.device == Device::cpu ? "cpp" : "cuda"},
       {"device", to_string(cell.key.device)},
       {"verdict", code(score.verdict)},
-      {"reason", printable_text(main_reason(cell, score), 1)},
+      {"reason", safe(main_reason(cell, score), 1)},
       {"total", whole ? Json(*score.total) : Json(nullptr)},
       {"interval", whole ? Json::array({score.interval.low, score.interval.high}) : Json(nullptr)},
       {"letter", score.letter},
@@ -171,7 +161,7 @@ std::string grade_json(const StagedGrade& grade, const GradeFacts& facts) {
   j["stages"] = stages;
   j["failed_stage"] = failed == nullptr ? Json(nullptr) : Json(failed);
   j["compiled"] = cell.build.verdict == Verdict::ok;
-  j["build_log"] = printable_text(cell.build.log, 40);
+  j["build_log"] = safe(cell.build.log, 40);
   j["built_before"] = cell.build.cached;
   j["passed"] = passed_json(spec, cell);
   j["failed_cases"] = failures_json(cell);

@@ -139,6 +139,7 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
       log_(O_NONBLOCK) {
   const ChallengeSpec& spec = *settings_.spec;
   header() = wire::Header{};
+  new (control_.data()) wire::Control;
   header().scratch_capacity = static_cast<std::uint64_t>(spec.limits.memory_bytes);
   header().nthreads = settings_.threads;
 
@@ -188,7 +189,8 @@ void WorkerProcess::limit_memory(sandbox::Program& program) {
 // What it is before the submission has come near it. The first reply proves that it has set itself
 // up.
 void WorkerProcess::take_baseline() {
-  if (const std::int64_t listener = control().listener; listener >= 0) {
+  if (const std::int64_t listener = control().listener;
+      header().watch_memory != 0 && listener >= 0) {
     watch_ = MemoryWatch::attach(process_.pid(), process_.pidfd(), static_cast<int>(listener));
     if (!watch_) throw Error("the kernel does not let a worker's memory be watched any more");
   }
@@ -585,11 +587,12 @@ void WorkerProcess::reset_peak() {
 
 // What is no scratch of the submission's and no file: relocations, the linker's bookkeeping, an
 // allocator's, stacks. A library that does nothing, called from two threads, takes 50 KiB; the
-// shipped answers take 10 to 50 KiB beside what they ask for. Twice as much where the figures are
-// not exact. In CUDA the runtime keeps of a library what it needs to load its kernels.
+// shipped answers take 10 to 50 KiB beside what they ask for. More where the figures are not exact.
+// In CUDA the runtime keeps of a library what it needs to load its kernels.
 std::uint64_t WorkerProcess::uncounted_growth() const {
-  const std::uint64_t exact = 64 * kKiB + static_cast<std::uint64_t>(settings_.threads) * 16 * kKiB;
-  const std::uint64_t host = watch_ ? exact : 2 * exact;
+  const auto threads = static_cast<std::uint64_t>(settings_.threads);
+  const std::uint64_t host =
+      watch_ ? 32 * kKiB + threads * 16 * kKiB : 128 * kKiB + threads * 32 * kKiB;
   return device_ == nullptr ? host : host + kMiB + 2 * library_bytes();
 }
 

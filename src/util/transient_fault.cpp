@@ -14,6 +14,8 @@ bool can_pass(int error) noexcept {
     case EMFILE:
     case ENFILE:
     case ENOBUFS:
+    case ENOSPC:  // other builds remove their files
+    case EDQUOT:
     case EBUSY:
     case EINTR:
     case ETIMEDOUT: return true;

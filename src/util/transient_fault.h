@@ -15,7 +15,7 @@ class TransientFault : public Error {
 };
 
 // Whether an error of the system, in errno's numbers, passes when others give back what they hold:
-// processes, memory, descriptors.
+// processes, memory, descriptors, room on a disk.
 bool can_pass(int error) noexcept;
 
 // Throws "<failure>: No such file or directory", the cause from errno, as a TransientFault where

@@ -12,9 +12,9 @@ namespace assay::run {
 namespace {
 
 namespace fs = std::filesystem;
+using assay::testing::error_of;
 using testing::Answer;
 using testing::case_spec;
-using testing::error_of;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -43,7 +43,7 @@ class BaselinesTest : public ::testing::Test {
     };
   }
 
-  testing::TemporaryFolder folder_;
+  assay::testing::TemporaryFolder folder_;
   testing::FakeWorld fake_;
   ChallengeSpec spec_ = testing::spec_with({case_spec("one"), case_spec("time", CaseGroup::timed)});
   World world_;

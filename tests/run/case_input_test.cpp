@@ -137,7 +137,8 @@ TEST(PlanCase, RefusesPhasesThatNeverCome) {
 TEST(PlanCase, EveryCaseOfEveryChallengeOwesWhatItTimes) {
   int timed_in_the_middle = 0;
   for (const auto& row : challenge_rows()) {
-    ChallengeSpec spec = load_spec(testing::source_dir() + "/challenges/" + std::string(row.name));
+    ChallengeSpec spec =
+        load_spec(assay::testing::source_dir() + "/challenges/" + std::string(row.name));
     assay::testing::draw_cases(spec, 1);
     for (const CaseSpec& c : spec.cases) {
       SCOPED_TRACE(spec.name + "/" + c.name);

@@ -102,7 +102,7 @@ TEST_F(ExclusiveTest, AParThatFailsIsTheHarnesssFault) {
   fake_.libraries["par"].run = [](const std::string&, int) {
     return testing::ending(Verdict::runtime_error);
   };
-  EXPECT_THAT(testing::error_of([&] { run({"train"}); }),
+  EXPECT_THAT(assay::testing::error_of([&] { run({"train"}); }),
               HasSubstr("the par implementation failed the case time, which sets a pace"));
 }
 

@@ -1,5 +1,5 @@
-// attack: 64 MiB of scratch in shared memory, of which only a window of 256 KiB is mapped or resident at a
-// time: what is dropped there keeps its contents, and accounts take it for a file's
+// attack: 64 MiB of scratch in shared memory, of which a window of 256 KiB is mapped or resident at any one
+// moment; what is dropped there keeps its contents, and accounts take it for a file's
 // challenge: fused_softmax_topk flash_attention_fwd
 // cases: resource
 // expect: honest | WA | MLE | SV
