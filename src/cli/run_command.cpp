@@ -7,6 +7,7 @@
 #include <set>
 
 #include "assay/parallel.h"
+#include "build/nvcc.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"
 #include "cli/run_cells.h"
@@ -71,7 +72,8 @@ std::size_t choose_stale(const RunCommand& c, const store::ResultStore& store,
                          const std::vector<ChallengeSpec>& specs,
                          std::vector<Submission>& submissions) {
   std::set<CellKey> stale;
-  std::size_t newer = 0, absent = 0;
+  std::size_t newer = 0, absent = 0, without_compiler = 0;
+  const bool has_nvcc = find_cuda_toolkit().has_value();
   std::set<CellKey> answered;
   for (const Submission& s : submissions) answered.insert(key_of(s));
   for (const auto& [key, row] : store.board().entries) {
@@ -83,6 +85,8 @@ std::size_t choose_stale(const RunCommand& c, const store::ResultStore& store,
       ++newer;
     } else if (!answered.contains(key)) {
       ++absent;
+    } else if (key.device == Device::sim && !has_nvcc) {
+      ++without_compiler;  // measured here it would be 'not run', and an older score is lost
     } else {
       stale.insert(key);
     }
@@ -97,11 +101,17 @@ std::size_t choose_stale(const RunCommand& c, const store::ResultStore& store,
                     "are; `assay remove` takes them off the board\n",
                     absent));
   }
+  if (without_compiler > 0) {
+    tell(
+        fmt::format("{} stale results of CUDA answers stay as they are: no CUDA Toolkit (nvcc) "
+                    "found\n",
+                    without_compiler));
+  }
   std::erase_if(submissions, [&](const Submission& s) {
     const CellKey key = key_of(s);
     return !stale.contains(key) && !(c.resume && store.run().cells.contains(key));
   });
-  return newer + absent;
+  return newer + absent + without_compiler;
 }
 
 // The --gpu that its rows are modelled on; the default where there is no such data sheet any more.
