@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <random>
+#include <regex>
 #include <thread>
 
 #include "store/cell_path.h"
@@ -247,6 +248,13 @@ void work(const fs::path& folder, const std::string& round, bool resume, const C
   store.finish();
 }
 
+// The evidence names its run, and a run that was killed as it began leaves its name to nobody: the
+// next one is "0007-2". problems() looks at the hashes themselves.
+std::string without_hashes(const Scoreboard& board) {
+  static const std::regex hash(R"("sha256":"[0-9a-f]*")");
+  return std::regex_replace(scoreboard_text(board), hash, "");
+}
+
 bool can_be_resumed(const fs::path& folder) {
   ResultStore store(folder);
   return testing::error_of([&] { store.resume(); }) == "no error";
@@ -289,7 +297,7 @@ TEST_F(ResultStoreTest, KillsAtAnyMomentLoseNothing) {
   const testing::TemporaryFolder calm;
   ChildProcess undisturbed([&](const ChildProcess& self) { work(calm.path, round, false, self); });
   EXPECT_EQ(undisturbed.wait(), 0);
-  EXPECT_EQ(scoreboard_text(read_board(folder)), scoreboard_text(read_board(calm.path)));
+  EXPECT_EQ(without_hashes(read_board(folder)), without_hashes(read_board(calm.path)));
   for (const auto& file : fs::recursive_directory_iterator(folder / "cells"))
     EXPECT_TRUE(file.is_directory() || file.path().extension() == ".json") << file.path();
 }
