@@ -2,9 +2,13 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <functional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -95,5 +99,30 @@ class InventedBoard {
   std::vector<ChallengeSpec> specs_;
   std::mt19937_64 random_{42};
 };
+
+// The main function of a benchmark that fills a folder: arguments are --smoke and where to put the
+// folder. `measure` gets the folder, which is removed afterwards, and whether to be brief; it
+// returns the exit status, which is 2 where it throws.
+inline int run_in_folder(int argc, char** argv, std::string_view name,
+                         const std::function<int(const std::filesystem::path&, bool)>& measure) {
+  bool smoke = false;
+  std::filesystem::path folder = std::filesystem::temp_directory_path();
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--smoke") {
+      smoke = true;
+    } else {
+      folder = argv[i];
+    }
+  }
+  folder /= fmt::format("assay_{}.{}", name, ::getpid());
+  int status = 2;
+  try {
+    status = measure(folder, smoke);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "{}: {}\n", name, e.what());
+  }
+  std::filesystem::remove_all(folder);
+  return status;
+}
 
 }  // namespace assay::bench

@@ -111,25 +111,10 @@ int measure(const fs::path& folder, const std::vector<std::size_t>& sizes, bool 
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool smoke = false;
-  fs::path folder = fs::temp_directory_path();
-  for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) == "--smoke") {
-      smoke = true;
-    } else {
-      folder = argv[i];
-    }
-  }
-  const std::vector<std::size_t> sizes =
-      smoke ? std::vector<std::size_t>{100, 200} : std::vector<std::size_t>{100, 1000, 10000};
-  folder /= fmt::format("assay_results_store.{}", ::getpid());
-  try {
-    const int status = measure(folder, sizes, !smoke);
-    fs::remove_all(folder);
-    return status;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "results_store: {}\n", e.what());
-    fs::remove_all(folder);
-    return 2;
-  }
+  const auto run = [](const fs::path& folder, bool smoke) {
+    const std::vector<std::size_t> sizes =
+        smoke ? std::vector<std::size_t>{100, 200} : std::vector<std::size_t>{100, 1000, 10000};
+    return measure(folder, sizes, !smoke);
+  };
+  return bench::run_in_folder(argc, argv, "results_store", run);
 }

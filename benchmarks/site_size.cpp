@@ -128,23 +128,8 @@ int measure(const fs::path& folder, std::size_t cells, bool judged) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool smoke = false;
-  fs::path folder = fs::temp_directory_path();
-  for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) == "--smoke") {
-      smoke = true;
-    } else {
-      folder = argv[i];
-    }
-  }
-  folder /= fmt::format("assay_site_size.{}", ::getpid());
-  try {
-    const int status = measure(folder, smoke ? kSmokeCells : kCells, !smoke);
-    fs::remove_all(folder);
-    return status;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "site_size: {}\n", e.what());
-    fs::remove_all(folder);
-    return 2;
-  }
+  const auto run = [](const fs::path& folder, bool smoke) {
+    return measure(folder, smoke ? kSmokeCells : kCells, !smoke);
+  };
+  return bench::run_in_folder(argc, argv, "site_size", run);
 }

@@ -169,10 +169,7 @@ void RunnerStages::note_absent_tests(CellResult& cell) {
 CellResult RunnerStages::build() {
   built_ = runner_.build(spec_, answer_);
   CellResult cell = runner_.begin_cell(spec_, built_);
-  cell.key = {.model = answer_.model,
-              .challenge = answer_.challenge,
-              .attempt = answer_.attempt,
-              .device = answer_.device()};
+  cell.key = key_of(answer_);
   note_absent_tests(cell);
   return cell;
 }

@@ -32,9 +32,7 @@ class Entrants {
  public:
   explicit Entrants(const std::vector<Submission>& submissions) {
     for (const Submission& s : submissions) {
-      records_[{
-          .model = s.model, .challenge = s.challenge, .attempt = s.attempt, .device = s.device()}] =
-          s.record;
+      records_[key_of(s)] = s.record;
       if (models_.contains(s.model)) continue;
       fs::path root = s.directory.parent_path().parent_path();
       if (!s.attempt.empty()) root = root.parent_path();

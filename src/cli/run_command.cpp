@@ -64,8 +64,6 @@ bool is_recorded(const store::RunRecord& run, const CellKey& key, const std::str
          cell.source_hash == source_hash && cell.verdict != Verdict::harness_error;
 }
 
-CellKey key_of(const Submission& s) { return {s.model, s.challenge, s.attempt, s.device()}; }
-
 // Of the submissions those whose rows on the board are stale, and what of such rows cannot be
 // measured here: how many that are. Of a resumed run also those that it has measured.
 std::size_t choose_stale(const RunCommand& c, const store::ResultStore& store,

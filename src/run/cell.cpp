@@ -113,10 +113,7 @@ CellResult CellRunner::check(const ChallengeSpec& spec, const Submission& submis
     cell = submission.language == Language::cuda ? simulate_built(spec, built, options_.filter)
                                                  : check_built(spec, built, options_.filter);
   });
-  cell.key = {.model = submission.model,
-              .challenge = submission.challenge,
-              .attempt = submission.attempt,
-              .device = submission.device()};
+  cell.key = key_of(submission);
   return cell;
 }
 

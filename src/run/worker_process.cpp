@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
@@ -203,8 +202,7 @@ void WorkerProcess::take_baseline() {
 
 // Whether the kernel hands over a descriptor of the worker's; tried with one that it has.
 bool WorkerProcess::can_be_watched() const {
-  const Fd taken(static_cast<int>(::syscall(SYS_pidfd_getfd, process_.pidfd(), wire::kLineFd, 0)));
-  return static_cast<bool>(taken);
+  return MemoryWatch::attach(process_.pid(), process_.pidfd(), wire::kLineFd).has_value();
 }
 
 Outcome WorkerProcess::load() {

@@ -15,10 +15,6 @@
 namespace assay::session {
 namespace {
 
-CellKey key_of(const Submission& s) {
-  return {.model = s.model, .challenge = s.challenge, .attempt = s.attempt, .device = s.device()};
-}
-
 class Run {
  public:
   Run(std::size_t jobs, Steps& steps, const Sink& sink, const Watcher& watcher)

@@ -245,6 +245,10 @@ std::string objection_to_model(const std::string& name) {
   return {};
 }
 
+CellKey key_of(const Submission& s) {
+  return {.model = s.model, .challenge = s.challenge, .attempt = s.attempt, .device = s.device()};
+}
+
 std::vector<Submission> read_submissions(const fs::path& directory, const std::string& model,
                                          const std::string& challenge, const std::string& attempt) {
   Folder folder = read_folder(directory, attempt);

@@ -9,6 +9,7 @@
 
 #include "assay/device.h"
 #include "assay/entrant.h"
+#include "assay/results.h"
 
 namespace assay {
 
@@ -50,6 +51,9 @@ struct Submission {
   // What the cell is measured on.
   Device device() const { return language == Language::cpp ? Device::cpu : Device::sim; }
 };
+
+// The cell that it is measured in.
+CellKey key_of(const Submission&);
 
 // Reads the sources of the folder: what ends in .cpp .cc .cu .cuh .h .hpp or .inl. They must be
 // plain regular files (opened without following links) with names of letters, digits, '_', '-' and
