@@ -1,6 +1,8 @@
 // The steps of a case.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "trusted.h"
 
 namespace assay::kv_cache {
@@ -91,6 +93,26 @@ class KvCache final : public Challenge {
                     BufferViews buffers, const CallbackServer*) const override {
     return check_outputs(spec, params_of(plan), static_cast<const KvReference&>(reference),
                          buffers);
+  }
+
+  // The adapter counts what the cache holds, in memory that the submission can write to. Where
+  // memory is measured the last phase only asks and destroys, so that its peak is what was held.
+  void hold_to_account(const CasePlan& plan, const MemoryAccount& account,
+                       std::vector<Metric>& metrics) const override {
+    if (plan.phases < 2) return;
+    const auto find = [&](std::string_view name) {
+      const auto found = std::ranges::find(metrics, name, &Metric::name);
+      return found == metrics.end() ? nullptr : &found->value;
+    };
+    double *const held = find("held_bytes"), *const relative = find("held_over_needed"),
+                  *const allocated = find("allocated_over_needed");
+    if (held == nullptr) return;
+    const double needed = relative != nullptr ? *held / *relative : 0;
+    const auto shown = static_cast<double>(account.last_phase_peak);
+    *held = std::max(*held, shown);
+    if (relative != nullptr) *relative = std::max(*relative, shown / needed);
+    if (allocated != nullptr)
+      *allocated = std::max(*allocated, static_cast<double>(account.peak) / needed);
   }
 
   // Each attention reads the keys and values of its sequences once, and what is appended is read

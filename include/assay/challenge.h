@@ -165,6 +165,12 @@ struct LeastWork {
   double launches = 1;  // one after another: at least one for every call and between callbacks
 };
 
+// What a run took of memory by the kernel's account (a device's: by the device's), beyond what a
+// submission may hold elsewhere than in ctx->alloc's blocks. Bytes; never more than what it took.
+struct MemoryAccount {
+  std::uint64_t peak = 0, last_phase_peak = 0;
+};
+
 // The harness's half of a callback challenge: answers requests that arrive while the submission's
 // call is in progress. The worker is stopped meanwhile and its clock stands still. `request` is
 // hostile bytes: parse with bounds, and look at every count before a loop or an allocation. Returns
@@ -220,6 +226,10 @@ class Challenge {
                                                     BufferViews) const {
     return nullptr;
   }
+
+  // Metrics of memory that rest on what the worker says of itself, which is never believed alone:
+  // raises them to what the account shows. Only of cases in which memory is measured.
+  virtual void hold_to_account(const CasePlan&, const MemoryAccount&, std::vector<Metric>&) const {}
 
   // For rooflines and floors; absent where there is no simple bound.
   virtual std::optional<LeastWork> least_work(const CaseSpec&, const CasePlan&) const {

@@ -95,7 +95,7 @@ class Session {
     const Charge charge(account_.workers);
     ++account_.workers_started;
     WorkerSettings settings = settings_;
-    settings.watch_memory = needs_fresh_worker(spec);
+    settings.measures_memory = needs_fresh_worker(spec);
     worker_ = world_.make_worker(settings, input_, capacity(&Layout::output_bytes) + kMostSkew,
                                  device_ ? &*device_ : nullptr);
     const Outcome outcome = worker_->load();

@@ -55,6 +55,30 @@ void take_device_failure(CaseResult& result, const DeviceReport& device) {
 
 double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) * 1e-6; }
 
+// Bytes, of the phases so far.
+struct MemoryUse {
+  std::uint64_t scratch = 0;  // of ctx->alloc on the host, as the worker reports it
+  std::uint64_t grown = 0;    // the process, by the kernel's account
+  std::uint64_t device = 0;
+  std::uint64_t last_grown = 0, last_device = 0;  // in the latest phase alone
+
+  void add(const Outcome& outcome, std::uint64_t growth) {
+    last_grown = growth;
+    last_device = outcome.device ? outcome.device->work.device_bytes : 0;
+    scratch = std::max(scratch, outcome.scratch_peak);
+    grown = std::max(grown, last_grown);
+    device = std::max(device, last_device);
+  }
+
+  // The context allocator's count, unless the process grew by more than it explains.
+  std::uint64_t peak() const { return std::max(scratch, grown) + device; }
+
+  MemoryAccount beyond(std::uint64_t elsewhere) const {
+    return {.peak = grown - std::min(grown, elsewhere) + device,
+            .last_phase_peak = last_grown - std::min(last_grown, elsewhere) + last_device};
+  }
+};
+
 // Outputs as they stood when they were due: what was due before the last phase is copied then,
 // because later phases can write there.
 class DueOutputs {
@@ -171,8 +195,7 @@ CaseResult execute(const World& world, Worker& worker, CaseInput& input,
   const auto server = input.challenge().callbacks(*planned.spec, planned.plan, outputs.buffers());
   std::optional<BoundedServer> bounded;
   if (server) bounded.emplace(*server, callback_seconds(*planned.spec), world.now);
-  std::uint64_t scratch = 0;
-  if (options.measure_memory) worker.reset_peak();
+  MemoryUse memory;
   Outcome outcome;
   DeviceReport device;
   const bool may_run_out = planned.spec->failing_allocation > 0;
@@ -186,6 +209,7 @@ CaseResult execute(const World& world, Worker& worker, CaseInput& input,
       if (may_run_out) before = outputs.contents();
       if (options.flush_caches && phase == planned.plan.timed_phase) options.flush_caches();
     }
+    if (options.measure_memory) worker.reset_peak();
     outcome = worker.run(phase, *planned.spec, bounded ? &*bounded : nullptr);
     account.submission += outcome.seconds + outcome.device_seconds;
     if (outcome.device) device.add(*outcome.device, phase == planned.plan.timed_phase);
@@ -195,7 +219,7 @@ CaseResult execute(const World& world, Worker& worker, CaseInput& input,
       return result;
     }
     if (overrun.empty()) overrun = outcome.overrun;
-    scratch = std::max(scratch, outcome.scratch_peak);
+    if (options.measure_memory) memory.add(outcome, worker.peak_growth());
     kept_blocks += outcome.kept_blocks;
     const double seconds = outcome.seconds + outcome.device_seconds;
     if (phase == planned.plan.timed_phase) result.seconds = seconds;
@@ -242,18 +266,16 @@ CaseResult execute(const World& world, Worker& worker, CaseInput& input,
   }
   if (trace != nullptr && options.keep_outputs) trace->outputs = outputs.compared();
   if (options.measure_memory) {
-    // The context allocator's count, unless the process grew by more than it explains.
-    const std::uint64_t unexplained = worker.peak_growth();
-    const std::uint64_t host = std::max(scratch, unexplained);
-    result.metrics.push_back(
-        {"scratch_bytes", static_cast<double>(host + device.work.device_bytes)});
+    result.metrics.push_back({"scratch_bytes", static_cast<double>(memory.peak())});
+    input.challenge().hold_to_account(planned.plan, memory.beyond(options.heap_limit),
+                                      result.metrics);
     if (result.verdict == Verdict::ok && options.heap_limit > 0 &&
-        unexplained > scratch + options.heap_limit) {
+        memory.grown > memory.scratch + options.heap_limit) {
       result.verdict = Verdict::wrong_answer;
       result.detail = fmt::format(
           "the process grew by {:.1f} MB of which {:.1f} MB came from ctx->alloc; {:.1f} MB may "
           "come from elsewhere",
-          megabytes(unexplained), megabytes(scratch), megabytes(options.heap_limit));
+          megabytes(memory.grown), megabytes(memory.scratch), megabytes(options.heap_limit));
     }
   }
   if (outcome.device) add_metrics(result.metrics, device.work);

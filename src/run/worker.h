@@ -27,8 +27,8 @@ struct WorkerSettings {
   int threads = 1;                       // the submission's cap
   double cpu_limit_s = 3600;             // of the whole process, a backstop
   std::optional<DeviceSettings> device;  // the submission is in CUDA
-  // Its peak of memory is told to the page, which costs it time: not where time is measured.
-  bool watch_memory = false;
+  // Its memory is told to the page, which costs it time: not where time is measured.
+  bool measures_memory = false;
   int image_fd = -1;  // the program to run as the worker; -1: assay's own
 };
 

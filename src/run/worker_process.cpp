@@ -207,7 +207,8 @@ bool WorkerProcess::can_be_watched() const {
 
 Outcome WorkerProcess::load() {
   const ChallengeSpec& spec = *settings_.spec;
-  header().watch_memory = settings_.watch_memory && can_be_watched() ? 1 : 0;
+  header().measures_memory = settings_.measures_memory ? 1 : 0;
+  header().watch_memory = settings_.measures_memory && can_be_watched() ? 1 : 0;
   if (const Outcome ready = ping(); ready.verdict != Verdict::ok) {
     throw TransientFault("a worker does not start: " + ready.detail);
   }

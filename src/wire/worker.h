@@ -56,6 +56,7 @@ struct Header {
   std::uint64_t callback_response_offset = 0;  // in the input memfd
   std::int32_t callback_status = 0;            // the answer to the latest callback
   std::int32_t callback_bulk_written = 0;      // whether its bulk stands at the address asked for
+  std::uint64_t measures_memory = 0;           // whether freed scratch goes back to the kernel
   std::uint64_t watch_memory = 0;              // whether calls that shrink memory await the harness
   std::uint64_t guard_blocks = 0;              // whether red zones lie around blocks of ctx->alloc
   std::uint64_t scratch_capacity = 0;          // of ctx->alloc, bytes

@@ -241,6 +241,7 @@ class Worker final : public Call {
     const std::int64_t before = live_blocks;
     ctx_.nthreads = header().nthreads;
     scratch_.guard(header().guard_blocks != 0);
+    scratch_.give_back(header().measures_memory != 0);
     scratch_.reset_peak();
     reset_processor_state();
     const std::int32_t status = adapter_(*this);

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace assay::worker {
 namespace {
+
+constexpr std::size_t kPage = 4096;
 
 // What a red zone holds: it differs from place to place, so that no fill of a submission's own
 // leaves it as it was.
@@ -59,7 +62,18 @@ void Scratch::release(void* p) {
   if (p == nullptr || block == blocks_.end()) return;
   inspect(*block);
   live_ -= block->requested;
-  blocks_.erase(block);
+  const auto after = blocks_.erase(block);
+  if (giving_back_) {
+    give_pages_back(after == blocks_.begin() ? 0 : std::prev(after)->end_with_zone(),
+                    after == blocks_.end() ? high_water_ + kPage : after->begin_with_zone());
+  }
+}
+
+// The pages that lie whole in a range without blocks.
+void Scratch::give_pages_back(std::size_t begin, std::size_t end) {
+  begin = (begin + kPage - 1) / kPage * kPage;
+  end = std::min(end / kPage * kPage, capacity_);
+  if (begin < end) ::madvise(base_ + begin, end - begin, MADV_DONTNEED);
 }
 
 void Scratch::paint(const Block& block) {

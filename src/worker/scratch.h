@@ -35,6 +35,9 @@ class Scratch {
   // Whether blocks handed out from now on lie between red zones. These cost time and memory, so
   // nothing is guarded where either is measured.
   void guard(bool on) { guarding_ = on; }
+  // Whether pages that a released block leaves free are given back to the kernel, so that what is
+  // resident is what is live. It costs time, so not where that is measured.
+  void give_back(bool on) { giving_back_ = on; }
   // The first write beside a guarded block since the last call, found when the block is released or
   // now. Each is told once.
   std::optional<Overrun> take_overrun();
@@ -51,11 +54,12 @@ class Scratch {
   };
   void paint(const Block&);
   void inspect(const Block&);
+  void give_pages_back(std::size_t begin, std::size_t end);
 
   std::mutex mutex_;
   std::byte* base_;
   std::size_t capacity_, high_water_ = 0, live_ = 0, peak_ = 0;
-  bool guarding_ = false;
+  bool guarding_ = false, giving_back_ = false;
   std::optional<Overrun> overrun_;
   std::vector<Block> blocks_;  // sorted by place
 };

@@ -14,6 +14,30 @@ namespace {
 
 using nlohmann::json;
 
+// --- figures of memory
+
+TEST(KvMemory, FiguresAreHeldToTheAccountWhereTheLastPhaseOnlyDestroys) {
+  const auto figures = [](const std::string& script) {
+    const Drawn drawn(scripted(json::object(), script));
+    std::vector<Metric> metrics{
+        {"held_bytes", 2000}, {"held_over_needed", 2}, {"allocated_over_needed", 3}};
+    subject().challenge->hold_to_account(drawn.plan(), {.peak = 5000, .last_phase_peak = 4000},
+                                         metrics);
+    return std::vector{metrics[0].value, metrics[1].value, metrics[2].value};
+  };
+  EXPECT_EQ(figures("create; new a; append a:4; phase; bytes!metric"),
+            (std::vector{4000., 4., 5.}));
+  EXPECT_EQ(figures("create; new a; append a:4; bytes!metric"), (std::vector{2000., 2., 3.}));
+}
+
+TEST(KvMemory, FiguresThatAccountForMoreStay) {
+  const Drawn drawn(scripted(json::object(), "create; new a; append a:4; phase; bytes!metric"));
+  std::vector<Metric> metrics{{"held_bytes", 2000}, {"held_over_needed", 2}};
+  subject().challenge->hold_to_account(drawn.plan(), {.peak = 100, .last_phase_peak = 50}, metrics);
+  EXPECT_EQ(metrics[0].value, 2000);
+  EXPECT_EQ(metrics[1].value, 2);
+}
+
 // --- the model
 
 std::vector<Expect> statuses(const json& config, const std::string& script) {

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::Ne;
 
 // Two phases; the second is timed and sees an input of its own.
-class TwoPhases final : public testing::Copying {
+class TwoPhases : public testing::Copying {
  public:
   CasePlan plan(const CaseSpec& spec) const override {
     CasePlan plan = testing::Copying::plan(spec);
@@ -111,6 +111,24 @@ TEST_F(ExecuteTest, ScratchIsTheMostOfItsOwnCountAndOfUnexplainedGrowth) {
   };
   EXPECT_EQ(scratch(500, 400), 500);
   EXPECT_EQ(scratch(500, 600), 600);
+}
+
+TEST_F(ExecuteTest, AChallengeHoldsItsMetricsToWhatTheProcessGrewByBeyondItsHeap) {
+  class Accounting final : public TwoPhases {
+    void hold_to_account(const CasePlan&, const MemoryAccount& account,
+                         std::vector<Metric>& metrics) const override {
+      metrics.push_back({"peak", static_cast<double>(account.peak)});
+      metrics.push_back({"last", static_cast<double>(account.last_phase_peak)});
+    }
+  } challenge;
+  const auto growing = [&](std::uint64_t first, std::uint64_t second) {
+    script({Answer{.grown_bytes = first}, Answer{.grown_bytes = second}});
+    const auto metrics = executed(challenge, {.measure_memory = true, .heap_limit = 100}).metrics;
+    return std::pair(*find_metric(metrics, "peak"), *find_metric(metrics, "last"));
+  };
+  EXPECT_EQ(growing(700, 300), std::pair(600., 200.));
+  EXPECT_EQ(growing(60, 300), std::pair(200., 200.));
+  EXPECT_EQ(growing(300, 60), std::pair(200., 0.));
 }
 
 TEST_F(ExecuteTest, WhoWritesBesideABlockOfScratchIsWrongHoweverRightTheOutputs) {

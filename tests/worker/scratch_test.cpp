@@ -1,9 +1,12 @@
 #include "worker/scratch.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 namespace assay::worker {
 namespace {
@@ -94,6 +97,50 @@ TEST_F(ScratchTest, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(block(kCapacity), nullptr);
   EXPECT_NE(block(kCapacity - 2 * kRedZone), nullptr);
   EXPECT_EQ(block(1), nullptr);
+}
+
+// Whether each page of a block is resident.
+std::vector<bool> resident(void* data, std::size_t bytes) {
+  std::vector<unsigned char> pages(bytes / 4096);
+  EXPECT_EQ(::mincore(data, bytes, pages.data()), 0);
+  return {pages.begin(), pages.end()};
+}
+
+TEST(GivingScratch, WhatIsReleasedGoesBackToTheKernelAndNothingElseDoes) {
+  Scratch scratch(kCapacity);
+  scratch.give_back(true);
+  std::byte* blocks[3];
+  for (std::byte*& b : blocks) {
+    b = static_cast<std::byte*>(scratch.allocate(3 * 4096, 4096));
+    std::memset(b, 0x55, 3 * 4096);
+  }
+  scratch.release(blocks[1]);
+  EXPECT_THAT(resident(blocks[0], 9 * 4096),
+              ::testing::ElementsAre(true, true, true, false, false, false, true, true, true));
+  scratch.release(blocks[2]);
+  EXPECT_THAT(resident(blocks[0], 9 * 4096),
+              ::testing::ElementsAre(true, true, true, false, false, false, false, false, false));
+  EXPECT_EQ(blocks[0][3 * 4096 - 1], std::byte{0x55});
+}
+
+TEST(GivingScratch, PagesThatABlockSharesStay) {
+  Scratch scratch(kCapacity);
+  scratch.give_back(true);
+  auto* const first = static_cast<std::byte*>(scratch.allocate(6000, 64));
+  auto* const gone = static_cast<std::byte*>(scratch.allocate(8192, 64));
+  auto* const last = static_cast<std::byte*>(scratch.allocate(6000, 64));
+  std::memset(first, 0x55, static_cast<std::size_t>(last + 6000 - first));
+  scratch.release(gone);
+  EXPECT_EQ(first[5999], std::byte{0x55});
+  EXPECT_EQ(last[0], std::byte{0x55});
+}
+
+TEST(GivingScratch, PagesStayWhereNothingIsMeasured) {
+  Scratch scratch(kCapacity);
+  auto* const block = static_cast<std::byte*>(scratch.allocate(4096, 4096));
+  std::memset(block, 0x55, 4096);
+  scratch.release(block);
+  EXPECT_THAT(resident(block, 4096), ::testing::ElementsAre(true));
 }
 
 }  // namespace
