@@ -9,6 +9,7 @@
 
 #include "assay/parallel.h"
 #include "assay/random.h"
+#include "shared/drawn_rows.h"
 #include "trusted.h"
 #include "util/files.h"
 
@@ -78,6 +79,15 @@ void fill_row(const CaseSpec& spec, std::int64_t row, std::int32_t K, std::span<
   if (kind == "normal") {
     normal();
     if (spec.group != CaseGroup::timed) part_winners(x, K);
+  } else if (kind == "drawn") {
+    fill_normal(x, seed, drawn_level(random, 4), drawn_scale(random));
+    // Of some rows the winners lie side by side, so that a look at a part tells little.
+    if (random.below(8) == 0) {
+      const float most = *std::ranges::max_element(x);
+      const std::int64_t first = random.below(std::max<std::int64_t>(n - K, 1));
+      for (std::int64_t i = 0; i < std::min<std::int64_t>(K, n); ++i)
+        x[static_cast<std::size_t>(first + i)] = most + static_cast<float>(random.uniform(0, 2));
+    }
   } else if (kind == "uniform") {
     fill_uniform(x, seed, data.at("lo"), data.at("hi"));
     part_winners(x, K);

@@ -8,6 +8,7 @@
 
 #include "assay/parallel.h"
 #include "assay/random.h"
+#include "shared/drawn_rows.h"
 #include "trusted.h"
 #include "util/files.h"
 
@@ -50,6 +51,11 @@ void x_values(const json& data, std::int64_t r, std::span<float> x, std::uint64_
   if (kind == "constant_row" && r == data.at("row").get<std::int64_t>()) {
     for (float& v : x) v = 3.0f;
     return;
+  }
+  if (kind == "drawn") {
+    Random random(substream(seed, 1));
+    const float scale = drawn_scale(random);
+    return fill_normal(x, seed, drawn_level(random, 2) * scale, scale);
   }
   fill_normal(x, seed, mean, sigma);
   if (kind == "nan_row" && r == data.at("row").get<std::int64_t>()) {

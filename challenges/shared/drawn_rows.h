@@ -1,0 +1,28 @@
+// How large the rows of timed inputs are. Were they all alike, a submission that has read this
+// generator could leave out what keeps other inputs right: the largest score of a row, the mean
+// that cancels, a threshold looked for. So sizes are drawn row by row, and some are such that
+// leaving it out overflows or cancels.
+#pragma once
+
+#include <cmath>
+
+#include "assay/random.h"
+
+namespace assay {
+
+// A factor for a row of N(0, 1) values: 0.5 to 1.5, and for one row in eight 4 to 8. Scores of
+// attention, which are products of two rows, then lie beyond the range of exp in fp32.
+inline float drawn_scale(Random& random) {
+  const bool large = random.below(8) == 0;
+  return static_cast<float>(large ? std::exp2(random.uniform(2, 3)) : random.uniform(0.5, 1.5));
+}
+
+// What is added to every value of a row: up to `common`, and for one row in four 100 to 300, of
+// either sign.
+inline float drawn_level(Random& random, double common) {
+  const bool large = random.below(4) == 0;
+  const double size = large ? random.uniform(100, 300) : random.uniform(0, common);
+  return static_cast<float>(random.below(2) == 0 ? size : -size);
+}
+
+}  // namespace assay
