@@ -5,23 +5,18 @@
 #   scripts/check.sh BASE       changed since it left BASE
 #   scripts/check.sh --all      every source, which takes long
 #   scripts/check.sh --fix      formats instead of checking, and ends
-#   --seconds N                 with any of these: clang-tidy begins no file after so long, and says what is left
 # Needs what scripts/setup.sh --checks installs. Configures build-check/, where nothing is built.
 # Exit status: 0 good, 1 something to mend, 2 something is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-all=no fix=no base="" limit=()
+all=no fix=no base=""
 while [ $# -gt 0 ]; do
   case "$1" in
     --all) all=yes ;;
-    --seconds)
-      limit=(--seconds "${2:?--seconds needs a number}")
-      shift
-      ;;
     --fix) fix=yes ;;
     -*)
-      echo "usage: scripts/check.sh [BASE | --all | --fix] [--seconds N]" >&2
+      echo "usage: scripts/check.sh [BASE | --all | --fix]" >&2
       exit 2
       ;;
     *) base=$1 ;;
@@ -70,5 +65,5 @@ done
 echo "clang-format read ${#sources[@]} files; clang-tidy is to read ${#tidy[@]}"
 [ "${#tidy[@]}" -gt 0 ] || exit "$status"
 
-scripts/tidy.py "${limit[@]}" build-check "${tidy[@]}" || status=1
+scripts/tidy.py build-check "${tidy[@]}" || status=1
 exit "$status"

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Runs clang-tidy on sources, and remembers which it found nothing in.
 
-  scripts/tidy.py [--seconds N] BUILD FILE...     BUILD holds compile_commands.json
+  scripts/tidy.py BUILD FILE...     BUILD holds compile_commands.json
 
 A file is read again when it, a header of the tree that it includes, its options, .clang-tidy or clang-tidy itself
 changed. What is remembered lies in $XDG_CACHE_HOME/assay-tidy (~/.cache/assay-tidy) and may be deleted at any time.
-With --seconds no file is begun after so long, and what is left is said.
 Exit status: 0 nothing found, 1 a finding, or a file that could not be read, 2 wrong usage.
 """
 import concurrent.futures
@@ -16,7 +15,6 @@ import pathlib
 import shlex
 import subprocess
 import sys
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "assay-tidy"
@@ -54,16 +52,14 @@ def key_of(entry, version):
     return state.hexdigest()
 
 
-def read(build, entry, version, deadline):
-    """What is wrong with a file, "" if nothing is, None if it was too late; and whether clang-tidy had to read it."""
+def read(build, entry, version):
+    """What is wrong with a file, "" if nothing is; and whether clang-tidy had to read it."""
     try:
         known = CACHE / key_of(entry, version)
     except subprocess.CalledProcessError as error:
         return f"{entry['file']}: {error.stderr}", True
     if known.exists():
         return "", False
-    if time.monotonic() > deadline:
-        return None, False
     run = subprocess.run(["clang-tidy", "-p", build, "--quiet", "--warnings-as-errors=*", entry["file"]],
                          capture_output=True, text=True)
     if run.returncode != 0:
@@ -73,10 +69,6 @@ def read(build, entry, version, deadline):
 
 
 def main():
-    seconds = float("inf")
-    if sys.argv[1:2] == ["--seconds"]:
-        seconds = float(sys.argv[2])
-        del sys.argv[1:3]
     if len(sys.argv) < 3:
         print(__doc__, file=sys.stderr)
         sys.exit(2)
@@ -88,14 +80,12 @@ def main():
         sys.exit(2)
     version = subprocess.run(["clang-tidy", "--version"], capture_output=True, text=True, check=True).stdout
     CACHE.mkdir(parents=True, exist_ok=True)
-    findings = ran = left = 0
-    deadline = time.monotonic() + seconds
+    findings = ran = 0
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        tasks = [pool.submit(read, build, entries[name], version, deadline) for name in sorted(wanted)]
+        tasks = [pool.submit(read, build, entries[name], version) for name in sorted(wanted)]
         for number, task in enumerate(concurrent.futures.as_completed(tasks), 1):
             finding, had_to_read = task.result()
             ran += had_to_read
-            left += finding is None
             if finding:
                 findings += 1
                 print(finding, flush=True)
@@ -103,10 +93,8 @@ def main():
                 print(f"\r{number} of {len(tasks)}", end="", file=sys.stderr, flush=True)
     if sys.stderr.isatty():
         print(file=sys.stderr)
-    print(f"clang-tidy read {ran} of {len(tasks)} files; {len(tasks) - ran - left} others had no finding before and "
+    print(f"clang-tidy read {ran} of {len(tasks)} files; {len(tasks) - ran} others had no finding before and "
           f"did not change")
-    if left:
-        print(f"{left} files were left unread after {seconds:.0f} s; without --seconds all are read")
     sys.exit(1 if findings else 0)
 
 
