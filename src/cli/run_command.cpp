@@ -8,6 +8,7 @@
 
 #include "assay/parallel.h"
 #include "build/nvcc.h"
+#include "cli/account.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"
 #include "cli/run_cells.h"
@@ -170,17 +171,6 @@ void print_summary(const RunCommand& c, const store::ResultStore& store,
              store.board_path().string());
 }
 
-// Where the time went, for whoever tunes the harness.
-void print_account(const run::TimeAccount& account, double wall_s) {
-  tell(fmt::format(
-      "{:.1f} s in all. Checks and timing took {:.1f} s: submissions {:.1f} s, references {:.1f} "
-      "s,\n"
-      "cold caches and poison {:.1f} s, starting {} workers {:.1f} s, the rest {:.1f} s.\n",
-      wall_s, account.total, account.submission, account.reference, account.timing,
-      account.workers_started, account.workers,
-      account.total - account.submission - account.reference - account.timing - account.workers));
-}
-
 run::RunOptions run_options(const RunCommand& c, const Harness& harness,
                             const std::vector<Submission>& submissions) {
   const auto simulated = static_cast<std::size_t>(
@@ -269,7 +259,7 @@ int measure(const Context& context, RunCommand& c, store::ResultStore& store,
     account = runner.account();
   }
   store.finish();
-  print_account(account, steady_seconds() - start);
+  tell_account(account, steady_seconds() - start);
   print_summary(c, store, entries, specs);
   return kDone;
 }

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "assay/parallel.h"
+#include "cli/account.h"
 #include "cli/harness.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"
@@ -19,6 +20,7 @@
 #include "numerics/jobs.h"
 #include "run/cell.h"
 #include "spec/spec.h"
+#include "util/clock.h"
 #include "util/files.h"
 #include "util/stop.h"
 #include "util/text.h"
@@ -135,6 +137,7 @@ void print_matrix(const std::vector<Row>& rows) {
 }
 
 int execute(const Context& context, const SelftestCommand& c) {
+  const double start = steady_seconds();
   const std::vector<ChallengeSpec> specs = load_specs(context, c.challenges);
   Harness harness = set_up(context, c.harness);
   run::CellRunner runner(run::real_world(*harness.builder), {harness.tier.tier, c.seed, {}});
@@ -176,6 +179,7 @@ int execute(const Context& context, const SelftestCommand& c) {
   }
   fmt::print("{} examples, {} unexpected; {} uncovered traps\n", rows.size(), wrong,
              uncovered.size());
+  tell_account(runner.account(), steady_seconds() - start);
   return wrong == 0 && uncovered.empty() ? kDone : kCheckFailed;
 }
 

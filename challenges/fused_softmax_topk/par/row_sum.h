@@ -27,7 +27,8 @@ class Row<float> {
   float at(std::int64_t j) const { return x_[j]; }
   void prefetch(std::int64_t j) const {
     constexpr std::int64_t kAhead = 2048;
-    for (std::int64_t i = 0; i < kGroup; i += kLanes) __builtin_prefetch(x_ + j + kAhead + i);
+    constexpr std::int64_t kLine = 16;
+    for (std::int64_t i = 0; i < kGroup; i += kLine) __builtin_prefetch(x_ + j + kAhead + i);
   }
   const float* group(std::int64_t j, float* local) const {
     if (j + kGroup <= n_) return x_ + j;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <functional>
@@ -21,7 +22,7 @@ float from_ordered(std::uint32_t u) {
 
 // A candidate: larger values first, then lower indices.
 using Key = std::uint64_t;
-constexpr int kKeys = 8;
+constexpr int kKeys = kLanes / 2;
 typedef Key VecK __attribute__((vector_size(8 * kKeys)));
 Key key(float value, std::int64_t index) {
   return static_cast<Key>(ordered(value)) << 32 | ~static_cast<std::uint32_t>(index);
@@ -50,6 +51,20 @@ float bound_below(const Vec* maxima, std::int64_t n, std::int32_t wanted, float 
   return from_ordered(a);
 }
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+// The places of the set bits of a byte, a byte each.
+constexpr std::array<std::uint64_t, 256> kSetBits = [] {
+  std::array<std::uint64_t, 256> all{};
+  for (unsigned mask = 0; mask < 256; ++mask) {
+    int count = 0;
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      if ((mask >> bit & 1) != 0) all[mask] |= std::uint64_t{bit} << (8 * count++);
+    }
+  }
+  return all;
+}();
+#endif
+
 // Writes first + i for every set bit i and returns how many there are; up to kLanes values after
 // those may be overwritten.
 std::size_t list_lanes(std::uint32_t mask, std::int32_t first, std::int32_t* out) {
@@ -58,10 +73,15 @@ std::size_t list_lanes(std::uint32_t mask, std::int32_t first, std::int32_t* out
       _mm512_add_epi32(_mm512_set1_epi32(first),
                        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
   _mm512_storeu_si512(out, _mm512_maskz_compress_epi32(static_cast<__mmask16>(mask), all));
+#elif defined(__AVX2__)
+  const __m256i places =
+      _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<long long>(kSetBits[mask])));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
+                      _mm256_add_epi32(_mm256_set1_epi32(first), places));
 #else
   std::int32_t* next = out;
-  for (; mask != 0; mask &= mask - 1) *next++ = first + std::countr_zero(mask);
-  mask = static_cast<std::uint32_t>((std::uint64_t{1} << (next - out)) - 1);
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1)
+    *next++ = first + std::countr_zero(rest);
 #endif
   return static_cast<std::size_t>(std::popcount(mask));
 }
@@ -137,10 +157,10 @@ class TopK {
       const std::int64_t at = lane + std::countr_zero(mask) * kLanes;
       buffer_[size_++] = key(x[at], first + at);
     }
-    if (size_ + kKeys > capacity_) shrink();
+    if (size_ + kGroupVectors > capacity_) shrink();
   }
 
-  // Sorts by counting, for each candidate, those before it: quadratic, but eight at a time.
+  // Sorts by counting, for each candidate, those before it: quadratic, but a vector at a time.
   std::size_t rank() {
     Key sorted[kMostRanked];
     std::fill(buffer_ + size_, buffer_ + (size_ + kKeys - 1) / kKeys * kKeys, Key{0});

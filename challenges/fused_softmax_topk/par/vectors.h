@@ -1,4 +1,4 @@
-// Vectors of 16 floats, and how a row is cut into groups of them.
+// Vectors as wide as the target's registers, and how a row is cut into groups of them.
 #pragma once
 
 #include <algorithm>
@@ -8,21 +8,25 @@
 #include <cstring>
 #include <limits>
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
 namespace {
 
+#if defined(__AVX512F__)
 constexpr int kLanes = 16;
+#else
+constexpr int kLanes = 8;
+#endif
 typedef float Vec __attribute__((vector_size(4 * kLanes)));
 typedef std::int32_t VecI __attribute__((vector_size(4 * kLanes)));
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr int kGroupVectors = 8;
-constexpr std::int64_t kGroup = kGroupVectors * kLanes;  // elements with common maxima
-constexpr std::int64_t kBlockGroups = 32;                // per update of the maximum
-constexpr std::int64_t kBatchGroups = 512;               // per selection: 64 Ki elements
+constexpr std::int64_t kGroup = kGroupVectors * kLanes;     // elements with common maxima
+constexpr std::int64_t kBlockGroups = 4096 / kGroup;        // per update of the maximum
+constexpr std::int64_t kBatchGroups = (64 << 10) / kGroup;  // per selection
 
 Vec load(const float* p) {
   Vec v;
@@ -33,12 +37,17 @@ Vec load(const float* p) {
 Vec splat(float f) { return f - Vec{}; }
 Vec larger(Vec a, Vec b) { return a > b ? a : b; }
 
-// 2^t: a polynomial for the fraction of t in [0, 1), relative error 1.5e-7. NaN stays, -inf gives
-// 0.
+// 2^t for t up to 127: a polynomial for the fraction of t in [0, 1), relative error 1.5e-7. NaN
+// stays; what is below 2^-126 gives that or 0.
 Vec exp2_vector(Vec t) {
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
   const Vec r =
       std::bit_cast<Vec>(_mm512_reduce_ps(std::bit_cast<__m512>(t), _MM_FROUND_TO_NEG_INF));
+#elif defined(__AVX2__)
+  // The second operand is what remains of a NaN.
+  const __m256 bounded = _mm256_max_ps(_mm256_set1_ps(-126.0f), std::bit_cast<__m256>(t));
+  const __m256 whole = _mm256_floor_ps(bounded);
+  const Vec r = std::bit_cast<Vec>(bounded) - std::bit_cast<Vec>(whole);
 #else
   t = t < -126.0f ? splat(-126.0f) : t;
   t = t > 127.0f ? splat(127.0f) : t;
@@ -55,6 +64,9 @@ Vec exp2_vector(Vec t) {
   y = y * r + 9.9999994e-1f;
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
   return std::bit_cast<Vec>(_mm512_scalef_ps(std::bit_cast<__m512>(y), std::bit_cast<__m512>(t)));
+#elif defined(__AVX2__)
+  const __m256i exponent = _mm256_slli_epi32(_mm256_cvtps_epi32(whole), 23);
+  return std::bit_cast<Vec>(_mm256_add_epi32(std::bit_cast<__m256i>(y), exponent));
 #else
   const VecI exponent = (std::bit_cast<VecI>(floor + magic) - std::bit_cast<VecI>(magic)) << 23;
   const Vec scaled = std::bit_cast<Vec>(std::bit_cast<VecI>(y) + exponent);
@@ -76,6 +88,9 @@ float horizontal_max(Vec v) {
 std::uint32_t greater(Vec v, float f) {
 #if defined(__AVX512F__)
   return _mm512_cmp_ps_mask(std::bit_cast<__m512>(v), _mm512_set1_ps(f), _CMP_GT_OQ);
+#elif defined(__AVX2__)
+  const __m256 is = _mm256_cmp_ps(std::bit_cast<__m256>(v), _mm256_set1_ps(f), _CMP_GT_OQ);
+  return static_cast<std::uint32_t>(_mm256_movemask_ps(is));
 #else
   std::uint32_t mask = 0;
   for (int i = 0; i < kLanes; ++i) mask |= static_cast<std::uint32_t>(v[i] > f) << i;

@@ -85,9 +85,15 @@ void share(std::int64_t threads, std::int64_t n, const Body& body) {
   for (std::thread& other : others) other.join();
 }
 
-typedef float Vec __attribute__((vector_size(64)));
-typedef std::int32_t VecI __attribute__((vector_size(64)));
-constexpr std::int64_t kLanes = 16, kKeys = 64, kQueries = 4;
+// As wide as the registers, and as many rows of queries as they hold the scores of.
+#if defined(__AVX512F__)
+constexpr std::int64_t kLanes = 16, kQueries = 4;
+#else
+constexpr std::int64_t kLanes = 8, kQueries = 2;
+#endif
+constexpr std::int64_t kKeys = 4 * kLanes;
+typedef float Vec __attribute__((vector_size(4 * kLanes)));
+typedef std::int32_t VecI __attribute__((vector_size(4 * kLanes)));
 
 Vec load(const float* p) {
   Vec v;
@@ -174,7 +180,7 @@ class HeadTask {
     }
   }
 
-  // Four query rows against the packed tile.
+  // kQueries query rows against the packed tile.
   void tile(std::int64_t r, std::int64_t n) {
     Vec s[kQueries][4] = {};
     for (std::int64_t d = 0; d < D_; ++d) {

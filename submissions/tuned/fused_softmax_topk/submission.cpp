@@ -2,7 +2,10 @@
 // vectorises. Rows are shared among threads. A row is read in blocks of 2048 that stay in the L1
 // cache: block maximum, sum of exponentials relative to the running maximum, and a scan for columns
 // above the K-th best so far, which after a few blocks finds almost none. fp32 and bf16,
-// logarithms, top-p.
+// logarithms, top-p. Without the pragma no loop that chooses between two values is vectorised for
+// AVX2.
+#pragma GCC optimize("no-math-errno", "no-trapping-math")
+
 #include <algorithm>
 #include <bit>
 #include <cmath>

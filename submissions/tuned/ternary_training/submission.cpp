@@ -1,9 +1,9 @@
 // Sample entrant of assay, not a model's answer: fast and correct. Every thread has a replica of
 // the model and takes its share of the documents of a step; then each thread owns every other
 // matrix: it adds the replicas' gradients, moves and rounds the weights, and gives the result to
-// all. Products in tiles of 8 rows by 32 columns straight from row-major memory, with weights kept
-// both ways round; attention as products too. Slower than the expert mainly because nothing is
-// packed and the upper half of the scores is computed.
+// all. Products in tiles of 8 rows by 32 columns (4 by 16 without AVX-512) straight from row-major
+// memory, with weights kept both ways round; attention as products too. Slower than the expert
+// mainly because nothing is packed and the upper half of the scores is computed.
 #pragma GCC optimize("no-math-errno", "no-trapping-math")
 
 #include <algorithm>
@@ -71,7 +71,13 @@ void unpack_block(const std::uint8_t* block, float* w) {
 // --- loops
 // -------------------------------------------------------------------------------------------
 
-typedef float Lanes __attribute__((vector_size(64)));
+// As wide as the registers, and as many rows of a product as these hold the sums of.
+#if defined(__AVX512F__)
+constexpr std::size_t kLanes = 16, kRows = 8;
+#else
+constexpr std::size_t kLanes = 8, kRows = 4;
+#endif
+typedef float Lanes __attribute__((vector_size(4 * kLanes)));
 
 Lanes load(const float* p) {
   Lanes v;
@@ -83,10 +89,10 @@ void store(float* p, Lanes v) { std::memcpy(p, &v, sizeof v); }
 float dot(const float* a, const float* b, std::size_t n) {
   Lanes part{};
   std::size_t i = 0;
-  for (; i + 16 <= n; i += 16) part += load(a + i) * load(b + i);
+  for (; i + kLanes <= n; i += kLanes) part += load(a + i) * load(b + i);
   float total = 0;
   for (; i < n; ++i) total += a[i] * b[i];
-  for (int j = 0; j < 16; ++j) total += part[j];
+  for (std::size_t j = 0; j < kLanes; ++j) total += part[j];
   return total;
 }
 
@@ -126,15 +132,15 @@ struct Product {
   std::size_t ldc;
 };
 
-template <int R>
+template <std::size_t R>
 void tile(const Product& p, std::size_t m, std::size_t n) {
   Lanes s[R][2] = {};
   const float *a = p.a + m * p.rs, *b = p.b + n;
   for (std::size_t k = 0; k < p.K; ++k, a += p.cs, b += p.ldb) {
-    const Lanes b0 = load(b), b1 = load(b + 16);
+    const Lanes b0 = load(b), b1 = load(b + kLanes);
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      const Lanes v = Lanes{} + a[static_cast<std::size_t>(r) * p.rs];
+    for (std::size_t r = 0; r < R; ++r) {
+      const Lanes v = Lanes{} + a[r * p.rs];
       s[r][0] += v * b0;
       s[r][1] += v * b1;
     }
@@ -142,15 +148,16 @@ void tile(const Product& p, std::size_t m, std::size_t n) {
   for (std::size_t r = 0; r < R; ++r) {
     float* c = p.c + (m + r) * p.ldc + n;
     store(c, load(c) + s[r][0]);
-    store(c + 16, load(c + 16) + s[r][1]);
+    store(c + kLanes, load(c + kLanes) + s[r][1]);
   }
 }
 
 void multiply(const Product& p) {
-  const std::size_t whole = p.N / 32 * 32;
-  for (std::size_t n = 0; n < whole; n += 32) {
+  constexpr std::size_t kColumns = 2 * kLanes;
+  const std::size_t whole = p.N / kColumns * kColumns;
+  for (std::size_t n = 0; n < whole; n += kColumns) {
     std::size_t m = 0;
-    for (; m + 8 <= p.M; m += 8) tile<8>(p, m, n);
+    for (; m + kRows <= p.M; m += kRows) tile<kRows>(p, m, n);
     for (; m < p.M; ++m) tile<1>(p, m, n);
   }
   if (whole == p.N) return;
