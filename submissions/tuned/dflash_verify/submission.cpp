@@ -340,10 +340,10 @@ std::int32_t argmax(const float* x, std::int32_t V) {
   float best = -kInf;
   std::int32_t where = 0;
   for (std::int32_t j = 0; j < V; j += 1024) {
-    const std::int32_t n = std::min(1024, V - j), whole = n / 32 * 32;
+    const std::int32_t n = std::min(1024, V - j), whole = n / (2 * kLanes) * (2 * kLanes);
     Vec a = Vec{} - kInf, b = a;
     VecI bad{};
-    for (std::int32_t i = 0; i < whole; i += 32) {
+    for (std::int32_t i = 0; i < whole; i += 2 * kLanes) {
       const Vec u = load(x + j + i), v = load(x + j + i + kLanes);
       bad |= (u != u) | (v != v);
       a = u > a ? u : a;

@@ -17,7 +17,16 @@
 
 namespace {
 
-constexpr std::int64_t kPage = 64, kWidth = 16, kVecs = kPage / kWidth;
+#if defined(__AVX512F__)
+constexpr std::int64_t kWidth = 16;
+#else
+constexpr std::int64_t kWidth = 8;
+#endif
+constexpr std::int64_t kPage = 64, kVecs = kPage / kWidth;
+// Vectors of sums that so many rows have at a time: as many as the registers hold.
+constexpr std::int64_t sums_of(std::int64_t rows) {
+  return kWidth == 16 || rows <= 2 ? 4 : 2;
+}
 constexpr float kInf = std::numeric_limits<float>::infinity();
 typedef float Vec __attribute__((vector_size(4 * kWidth)));
 typedef std::int32_t VecI __attribute__((vector_size(4 * kWidth)));
@@ -252,26 +261,31 @@ class Worker {
 
   template <int kN>
   void tile(std::int64_t page, const float* keys) {
-    Vec s[kN][kVecs] = {};
-    for (std::int64_t d = 0; d < c_.D; ++d, keys += kPage) {
-      __builtin_prefetch(keys + 8 * kPage);
-      __builtin_prefetch(keys + 8 * kPage + kWidth);
-      __builtin_prefetch(keys + 8 * kPage + 2 * kWidth);
-      __builtin_prefetch(keys + 8 * kPage + 3 * kWidth);
-      for (int n = 0; n < kVecs; ++n) {
-        const Vec k = load(keys + n * kWidth);
-        for (int r = 0; r < kN; ++r) s[r][n] += q_[r * c_.D + d] * k;
+    constexpr std::int64_t kSums = sums_of(kN), kLine = 16;
+    Vec s[kN][kVecs];
+    for (std::int64_t first = 0; first < kVecs; first += kSums) {
+      Vec part[kN][kSums] = {};
+      const float* column = keys + first * kWidth;
+      for (std::int64_t d = 0; d < c_.D; ++d, column += kPage) {
+        for (std::int64_t i = 0; i < kSums * kWidth; i += kLine)
+          __builtin_prefetch(column + 8 * kPage + i);
+        for (int n = 0; n < kSums; ++n) {
+          const Vec k = load(column + n * kWidth);
+          for (int r = 0; r < kN; ++r) part[r][n] += q_[r * c_.D + d] * k;
+        }
       }
+      for (int r = 0; r < kN; ++r) std::copy_n(part[r], kSums, s[r] + first);
     }
     const std::int64_t first = page * kPage;
     const bool whole = first + kPage - 1 <= position_[0] &&
                        (c_.window < 0 || first > position_[kRows - 1] - c_.window);
     float shrink[kN];
     for (int r = 0; r < kN; ++r) shrink[r] = weigh(s[r], r, first, whole);
-    const float* values = keys;  // they follow the keys
+    const float* values = keys + c_.D * kPage;
     const std::int64_t count = std::min(kPage, position_[kRows - 1] - first + 1);
     std::int64_t d = 0;
-    for (; d + 4 * kWidth <= c_.Dv; d += 4 * kWidth) add<kN, 4>(values, count, d, shrink);
+    for (; d + kSums * kWidth <= c_.Dv; d += kSums * kWidth)
+      add<kN, kSums>(values, count, d, shrink);
     for (; d + kWidth <= c_.Dv; d += kWidth) add<kN, 1>(values, count, d, shrink);
     for (; d < c_.Dv; ++d) add_one(kN, values, count, d, shrink);
   }
