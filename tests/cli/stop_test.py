@@ -236,7 +236,7 @@ class Pipes(Case):
         return write
 
     def test_a_reader_that_goes_away_ends_it_quietly(self):
-        for command in (["list"], ["list", "--json"], ["show", "textbook", CHALLENGES[0], "--device", "cpu", "--json"],
+        for command in (["list"], ["list", "--json"], ["show", "textbook", CHALLENGES[0], "--device", "cpu"],
                         ["doctor", "--json"]):
             with self.subTest(command):
                 process = self.start(*command, stdout=self.closed_pipe())
