@@ -10,7 +10,6 @@
 #include "assay/parallel.h"
 #include "assay/random.h"
 #include "language_model.h"
-#include "shared/drawn_rows.h"
 #include "trusted.h"
 #include "util/files.h"
 
@@ -117,18 +116,6 @@ void aim_key(const Shape& s, BufferViews buffers, std::int64_t row, float score)
   for (std::int64_t i = 0; i < s.nodes() * s.Hq; ++i) q[i * s.D] = 4.0f;
 }
 
-// Rows of D floats.
-void scale_rows(const Shape& s, const BufferView& rows, std::uint64_t seed) {
-  if (s.dtype != ASSAY_F32) throw Error("dflash_verify: drawn_rows is for float");
-  const auto D = static_cast<std::size_t>(s.D);
-  Random random(seed);
-  const std::span<float> values = rows.span<float>();
-  for (std::size_t at = 0; at + D <= values.size(); at += D) {
-    const float scale = drawn_scale(random);
-    for (float& x : values.subspan(at, D)) x *= scale;
-  }
-}
-
 void fill_attention(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
   using namespace attention;
   write_prefixes(s, buffers[kP]);
@@ -138,10 +125,6 @@ void fill_attention(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Bu
   fill_vectors(s, buffers[kQ], substream(seed, 1), spec.params.value("q_sigma", 1.0f));
   fill_vectors(s, buffers[kK], substream(seed, 2), 1.0f);
   fill_vectors(s, buffers[kV], substream(seed, 3), 1.0f);
-  if (spec.params.value("drawn_rows", false)) {
-    scale_rows(s, buffers[kQ], substream(seed, 4));
-    scale_rows(s, buffers[kK], substream(seed, 5));
-  }
   if (spec.params.contains("aim_row")) {
     aim_key(s, buffers, spec.params.at("aim_row"), spec.params.at("aim_score"));
   }

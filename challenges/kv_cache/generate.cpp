@@ -6,8 +6,6 @@
 #include "assay/parallel.h"
 #include "assay/random.h"
 #include "script_builder.h"
-#include "shared/drawn_rows.h"
-#include "util/files.h"
 
 namespace assay::kv_cache {
 namespace {
@@ -51,17 +49,6 @@ void add_spikes(const json& j, const Params& p, const BufferView& k, const Buffe
   }
 }
 
-void scale_rows(const Params& p, const BufferView& rows, std::uint64_t seed) {
-  if (p.element_bytes != 4) throw Error("kv_cache: drawn_rows is for float");
-  const auto D = static_cast<std::size_t>(p.config[0].D);
-  Random random(seed);
-  const std::span<float> values = rows.span<float>();
-  for (std::size_t at = 0; at + D <= values.size(); at += D) {
-    const float scale = drawn_scale(random);
-    for (float& x : values.subspan(at, D)) x *= scale;
-  }
-}
-
 template <class T>
 void store(const BufferView& buffer, const std::vector<T>& items) {
   std::copy(items.begin(), items.end(), buffer.as<T>());
@@ -82,12 +69,6 @@ void generate_inputs(const CaseSpec& spec, std::uint64_t seed, BufferViews buffe
   for (const int buffer : {kK, kV, kQ, kLaterK, kLaterV, kLaterQ}) {
     fill_floats(buffers[static_cast<std::size_t>(buffer)], s.params.element_bytes,
                 substream(seed, static_cast<std::uint64_t>(buffer)));
-  }
-  if (spec.params.value("drawn_rows", false)) {
-    for (const int buffer : {kK, kQ, kLaterK, kLaterQ}) {
-      const auto stream = 0x20 + static_cast<std::uint64_t>(buffer);
-      scale_rows(s.params, buffers[static_cast<std::size_t>(buffer)], substream(seed, stream));
-    }
   }
   if (spec.params.contains("outliers")) {
     add_outliers(spec.params.at("outliers"), s.params.config[0], substream(seed, 0x0f), buffers[kK],

@@ -100,7 +100,6 @@ double visible_pairs(const Problem&);
 
 // Fills q, k and v by data.kind:
 //   normal       N(0, sigma^2), q by q_sigma, k by k_sigma
-//   drawn        N(0, s^2) with s drawn for each row of q and k, see drawn_rows.h
 //   rising, falling   scores rise (fall) steadily over the keys by about `span`
 //   low          all scores lie in [-2000, -1000]
 //   one_hot      key `key` scores `score` above the others

@@ -7,7 +7,6 @@
 
 #include "assay/random.h"
 #include "attention.h"
-#include "drawn_rows.h"
 #include "util/files.h"
 
 namespace assay::attention {
@@ -117,17 +116,6 @@ class Inputs {
       aligned([&](std::int64_t j) { return j == key ? score : 0.0f; }, 0.1f);
     } else if (kind == "zero_q") {
       std::ranges::fill(q_.values(), 0.0f);
-    } else if (kind == "drawn") {
-      Random random(substream(seed_, 5));
-      const auto scaled = [&](Floats& array, const assay_stride& stride, std::int64_t H,
-                              std::int64_t n) {
-        each_row(array, stride, H, n, [&](float* values, std::int64_t) {
-          const float scale = drawn_scale(random);
-          for (std::int64_t d = 0; d < p_.D; ++d) values[d] *= scale;
-        });
-      };
-      scaled(q_, p_.sq, p_.Hq, p_.Nq);
-      scaled(k_, p_.sk, p_.Hkv, p_.Nk);
     } else if (kind == "constant_k") {
       constant(k_, p_.sk, p_.D);
     } else if (kind == "constant_v") {

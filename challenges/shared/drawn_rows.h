@@ -1,5 +1,5 @@
 // How large the rows of timed inputs are. Were they all alike, a submission that has read this
-// generator could leave out what keeps other inputs right: the largest score of a row, the mean
+// generator could leave out what keeps other inputs right: the largest logit of a row, the mean
 // that cancels, a threshold looked for. So sizes are drawn row by row, and some are such that
 // leaving it out overflows or cancels.
 #pragma once
@@ -10,8 +10,7 @@
 
 namespace assay {
 
-// A factor for a row of N(0, 1) values: 0.5 to 1.5, and for one row in eight 4 to 8. Scores of
-// attention, which are products of two rows, then lie beyond the range of exp in fp32.
+// A factor for a row of N(0, 1) values: 0.5 to 1.5, and for one row in eight 4 to 8.
 inline float drawn_scale(Random& random) {
   const bool large = random.below(8) == 0;
   return static_cast<float>(large ? std::exp2(random.uniform(2, 3)) : random.uniform(0.5, 1.5));
