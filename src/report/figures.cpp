@@ -79,7 +79,7 @@ std::string attempt_facts(const AttemptRecord& a) {
   if (a.seconds) parts.push_back(fmt::format("{:.1f} s", *a.seconds));
   if (a.cost_usd) parts.push_back(dollars(*a.cost_usd));
   if (!a.finish_reason.empty()) parts.push_back("finished by " + a.finish_reason);
-  if (a.hints) parts.push_back(*a.hints ? "with hints" : "without hints");
+  if (a.hints) parts.emplace_back(*a.hints ? "with hints" : "without hints");
   if (!a.command.empty()) {
     parts.push_back("asked by " + a.command + (a.version.empty() ? "" : " (" + a.version + ")"));
   }

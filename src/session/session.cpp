@@ -68,7 +68,7 @@ class Run {
     std::vector<std::function<void()>> work;
     for (std::size_t g = 0; g < groups.size(); ++g) {
       for (std::size_t i = 0; i < groups[g].size(); ++i)
-        work.push_back([&, g, i] { cells[g][i] = check(*groups[g][i]); });
+        work.emplace_back([&, g, i] { cells[g][i] = check(*groups[g][i]); });
     }
     for (const Group& group : groups) add_builds(group, work);
     for_each_job(work.size(), jobs_, [&](std::size_t i) { work[i](); });
@@ -91,7 +91,7 @@ class Run {
       return;  // whoever needs them meets the same fault, and tells
     }
     for (Steps::Build& build : builds) {
-      work.push_back([this, challenge, build = std::move(build)] {
+      work.emplace_back([this, challenge, build = std::move(build)] {
         const Activity activity = watcher_("building " + build.name);
         try {
           build.run();

@@ -74,7 +74,7 @@ class Workshop {
     std::ifstream in(out_ / kIndexPage, std::ios::binary);
     std::string begin(80, '\0');
     in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-    if (begin.find("<!-- Written by `assay board`. -->") != begin.npos) return;
+    if (begin.find("<!-- Written by `assay board`. -->") != std::string::npos) return;
     throw Error(fmt::format(
         "{} was not written by `assay board`: move it away, or name another folder with --out",
         out_.string()));

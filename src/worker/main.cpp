@@ -76,7 +76,7 @@ int map_readable(dl_phdr_info* object, std::size_t, void*) {
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
     const std::uintptr_t begin = (object->dlpi_addr + segment.p_vaddr) / kPage * kPage;
     const std::uintptr_t end = object->dlpi_addr + segment.p_vaddr + segment.p_memsz;
-    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_READ);
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_READ);  // NOLINT: mapped
   }
   return 0;
 }
@@ -132,7 +132,7 @@ class Worker final : public Call {
   void* buffer(int handle) override {
     const wire::BufferSlot& s = slot(handle);
     if (s.null != 0) return nullptr;
-    if (s.device != 0) return reinterpret_cast<void*>(s.device);
+    if (s.device != 0) return reinterpret_cast<void*>(s.device);  // NOLINT: of the device
     return (s.in_output != 0 ? output_ : input_).data + s.offset;
   }
   std::size_t bytes(int handle) const override { return slot(handle).bytes; }

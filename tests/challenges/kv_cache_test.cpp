@@ -299,8 +299,8 @@ TEST(KvExamples, CoverEveryTrap) { testing::expect_traps_covered(subject()); }
 
 // A file that includes another one after some lines.
 std::string with_lines(const std::string& lines, const std::string& source) {
-  const std::string path = ::testing::TempDir() + "/kv_cache_" +
-                           ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".cpp";
+  std::string path = ::testing::TempDir() + "/kv_cache_" +
+                     ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".cpp";
   write_file_atomically(path, lines + "#include \"" + subject().file(source) + "\"\n");
   return path;
 }

@@ -1,5 +1,6 @@
 #include "grade/scoreboard.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -248,7 +249,8 @@ void collect_objects(const json& j, const std::string& at, std::vector<std::stri
   if (at.ends_with("/options")) return;
   if (j.is_object() && !at.ends_with("/machines")) found.push_back(at);
   if (!j.is_structured()) return;
-  for (const auto& [key, value] : j.items()) collect_objects(value, at + "/" + key, found);
+  for (const auto& [key, value] : j.items())
+    collect_objects(value, fmt::format("{}/{}", at, key), found);
 }
 
 TEST(ScoreboardSchema, RejectsUnknownKeysEverywhere) {
