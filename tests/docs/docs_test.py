@@ -250,7 +250,7 @@ def options_of(text):
 
 
 def digits_masked(line):
-    return re.sub(r"\s+", " ", re.sub(r"\d+", "0", line)).strip()
+    return re.sub(r"\s+", " ", re.sub(r"-?\d+", "0", line)).strip()
 
 
 def present(tool):
