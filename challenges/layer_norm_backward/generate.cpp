@@ -106,8 +106,10 @@ void gamma_values(const json& data, std::span<float> gamma, std::uint64_t seed) 
   if (kind == "ones") {
     for (float& g : gamma) g = 1;
   } else if (kind == "zero_negative") {
-    for (float& g : gamma)
-      g = static_cast<float>(random.below(3) - 1) * static_cast<float>(0.5 + random.uniform());
+    for (float& g : gamma) {
+      const auto sign = static_cast<float>(random.below(3) - 1);  // drawn first
+      g = sign * static_cast<float>(0.5 + random.uniform());
+    }
   } else if (kind == "log_uniform") {
     for (float& g : gamma) g = static_cast<float>(std::pow(10.0, random.uniform(-3, 3)));
   } else {
