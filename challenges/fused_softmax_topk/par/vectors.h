@@ -43,7 +43,7 @@ Vec exp2_vector(Vec t) {
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
   const Vec r =
       std::bit_cast<Vec>(_mm512_reduce_ps(std::bit_cast<__m512>(t), _MM_FROUND_TO_NEG_INF));
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && !defined(__AVX512F__)
   // The second operand is what remains of a NaN.
   const __m256 bounded = _mm256_max_ps(_mm256_set1_ps(-126.0f), std::bit_cast<__m256>(t));
   const __m256 whole = _mm256_floor_ps(bounded);
@@ -64,7 +64,7 @@ Vec exp2_vector(Vec t) {
   y = y * r + 9.9999994e-1f;
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
   return std::bit_cast<Vec>(_mm512_scalef_ps(std::bit_cast<__m512>(y), std::bit_cast<__m512>(t)));
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && !defined(__AVX512F__)
   const __m256i exponent = _mm256_slli_epi32(_mm256_cvtps_epi32(whole), 23);
   return std::bit_cast<Vec>(_mm256_add_epi32(std::bit_cast<__m256i>(y), exponent));
 #else

@@ -1,0 +1,35 @@
+"""naive, par and the shipped answers compile for every kind of x86-64 processor, by the compiler of this machine.
+
+Usage: targets_test.py ROOT. Skipped on other architectures. What runs is the native build, elsewhere.
+"""
+import concurrent.futures
+import pathlib
+import platform
+import subprocess
+import sys
+
+ROOT = pathlib.Path(sys.argv[1])
+# The levels of the x86-64 psABI, and AVX-512 with its foundation alone, as on Xeon Phi.
+TARGETS = [["-march=x86-64"], ["-march=x86-64-v2"], ["-march=x86-64-v3"], ["-march=x86-64-v3", "-mavx512f"],
+           ["-march=x86-64-v4"]]
+
+
+def compiled(job):
+    source, target = job
+    command = ["g++", "-std=c++20", "-O2", *target, "-c", "-o", "/dev/null", f"-I{ROOT}/include", f"-I{ROOT}/challenges",
+               f"-I{ROOT}/challenges/{source.parent.name}", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return "" if done.returncode == 0 else f"{source} {' '.join(target)}\n{done.stderr[:2000]}"
+
+
+if platform.machine() not in ("x86_64", "AMD64"):
+    print("skipped: not on x86-64")
+    sys.exit(77)
+sources = sorted([*ROOT.glob("challenges/*/naive.cpp"), *ROOT.glob("challenges/*/par.cpp")])
+for model in ("textbook", "tuned"):
+    sources += sorted(ROOT.glob(f"submissions/{model}/*/submission.cpp"))
+jobs = [(source, target) for source in sources for target in TARGETS]
+with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    failed = [said for said in pool.map(compiled, jobs) if said]
+print(*failed, f"{len(jobs) - len(failed)} of {len(jobs)} compile", sep="\n")
+sys.exit(bool(failed) or not jobs)
