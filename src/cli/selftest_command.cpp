@@ -8,7 +8,9 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <ranges>
 #include <set>
+#include <utility>
 
 #include "assay/parallel.h"
 #include "cli/account.h"
@@ -102,6 +104,33 @@ std::vector<Row> plan_rows(const std::vector<ChallengeSpec>& specs, const Selfte
   return rows;
 }
 
+// The rows that are timed. Those of one challenge that name the same cases are a group: naive and
+// par, which may train a model for each, run once for all of them.
+std::vector<std::vector<Row*>> timed_groups(std::vector<Row>& rows) {
+  std::vector<std::vector<Row*>> groups;
+  for (Row& row : rows) {
+    if (!run::needs_timing(*row.spec, row.example)) continue;
+    const auto same = std::ranges::find_if(groups, [&](const std::vector<Row*>& group) {
+      const Row& first = *group.front();
+      return first.spec == row.spec && first.example.kind == row.example.kind &&
+             first.example.targets == row.example.targets;
+    });
+    if (same != groups.end())
+      same->push_back(&row);
+    else
+      groups.push_back({&row});
+  }
+  return groups;
+}
+
+void time_group(run::CellRunner& runner, const std::vector<Row*>& group, bool every_case) {
+  std::vector<CellResult> cells;
+  for (Row* row : group) cells.push_back(std::move(row->cell));
+  const Row& first = *group.front();
+  runner.time_examples(*first.spec, cells, run::cases_for(first.example, every_case));
+  for (std::size_t i = 0; i < group.size(); ++i) group[i]->cell = std::move(cells[i]);
+}
+
 // Trap cases that no example was caught by and that give no reason.
 std::vector<std::string> uncovered_traps(const std::vector<ChallengeSpec>& specs,
                                          const std::vector<Row>& rows) {
@@ -158,17 +187,20 @@ int execute(const Context& context, const SelftestCommand& c) {
       row.cell = runner.check_built(*row.spec, built, run::cases_for(row.example, c.every_case));
       if (!run::needs_timing(*row.spec, row.example)) finish(row, progress);
     });
-    for (Row& row : rows) {
-      if (!run::needs_timing(*row.spec, row.example)) continue;
-      const auto activity = progress.begin("timing " + row.example.name);
-      runner.time_example(*row.spec, row.cell, run::cases_for(row.example, c.every_case));
-      finish(row, progress);
+    for (const std::vector<Row*>& group : timed_groups(rows)) {
+      const auto activity = progress.begin(fmt::format(
+          "timing {}",
+          fmt::join(group | std::views::transform([](const Row* row) { return row->example.name; }),
+                    ", ")));
+      time_group(runner, group, c.every_case);
+      for (Row* row : group) finish(*row, progress);
     }
   } catch (const Stopped&) {
     tell(fmt::format("stopped by {} after {} of {} examples; what was compiled is kept\n",
                      stop_signal_name(), judged.load(), rows.size()));
     throw;
   }
+  tell_account(runner.account(), steady_seconds() - start);
   print_matrix(rows);
   const auto wrong =
       std::count_if(rows.begin(), rows.end(), [](const Row& r) { return !r.complaint.empty(); });
@@ -179,7 +211,6 @@ int execute(const Context& context, const SelftestCommand& c) {
   }
   fmt::print("{} examples, {} unexpected; {} uncovered traps\n", rows.size(), wrong,
              uncovered.size());
-  tell_account(runner.account(), steady_seconds() - start);
   return wrong == 0 && uncovered.empty() ? kDone : kCheckFailed;
 }
 

@@ -220,10 +220,10 @@ void CellRunner::run_exclusive(const ChallengeSpec& spec, CellResult& cell) {
   run_exclusive(spec, cell, options_.filter);
 }
 
-void CellRunner::time_example(const ChallengeSpec& spec, CellResult& cell,
-                              const CaseFilter& filter) {
-  time_together(spec, std::span(&cell, 1), filter);
-  run_exclusive(spec, cell, filter);
+void CellRunner::time_examples(const ChallengeSpec& spec, std::span<CellResult> cells,
+                               const CaseFilter& filter) {
+  time_together(spec, cells, filter);
+  for (CellResult& cell : cells) run_exclusive(spec, cell, filter);
 }
 
 void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult> cells,

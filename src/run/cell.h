@@ -66,7 +66,8 @@ class CellRunner {
   CellResult begin_cell(const ChallengeSpec&, const BuildResult&);
   // Of an answer in CUDA, likewise: check() without the build, of the cases that the filter takes.
   CellResult simulate_built(const ChallengeSpec&, const BuildResult&, const CaseFilter&);
-  void time_example(const ChallengeSpec&, CellResult&, const CaseFilter&);
+  // Of examples that one filter serves, so that they share the rounds of naive and par.
+  void time_examples(const ChallengeSpec&, std::span<CellResult>, const CaseFilter&);
 
   TimeAccount account() const { return account_.total(); }
 
