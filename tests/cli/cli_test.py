@@ -241,89 +241,58 @@ class Stale(Case):
 
 
 class BadSubmission(Case):
-    """Each fault has its own verdict and message, and costs nobody else anything."""
+    """Each fault has its own verdict and message, and costs nobody else anything: all are graded in one run."""
 
-    def check(self, source, verdict, *messages):
-        self.submit("alice", PLAIN)
-        self.submit("bad", source)
-        self.run_all()
-        self.assertEqual(self.entry("bad")["score"]["verdict"], verdict, self.show("bad"))
-        for message in messages:
-            self.assertIn(message, self.show("bad"))
-        self.assertEqual(self.entry("alice")["score"]["verdict"], "OK")
-
-    def test_compile_error(self):
-        self.check("""int f( {
+    FAULTS = {  # the answer, its verdict, and what is said of it
+        "compile_error": ("""int f( {
 #error \x1b[31mred
-""", "CE", "submission.cpp:1")
-        self.assertNotIn("\x1b[31m", self.show("bad"))
-
-    def test_missing_symbol(self):
-        self.check(INCLUDES, "LE", "softmax_topk", "missing")
-
-    def test_wrong_type_of_symbol(self):
-        self.check(INCLUDES + 'extern "C" float softmax_topk(int) { return 0; }', "CE", "softmax_topk")
-
-    def test_hang(self):
-        self.check(body("  for (volatile int i = 0;; ++i) {}"), "TLE", "no reply within")
-
-    def test_sleep(self):
-        self.check(body("  for (;;) sleep(1000);"), "TLE-idle", "no reply within")
-
-    def test_crash(self):
-        self.check(body("  *(volatile int*)8 = 1;"), "RE", "Segmentation fault")
-
-    def test_writing_to_an_input(self):
-        self.check(body("  memset((void*)logits, 0, 4);"), "RE", "Segmentation fault")
-
-    def test_abort(self):
-        self.check(body("  std::abort();"), "RE", "Aborted")
-
-    def test_exception(self):
-        self.check(body("  throw 1;"), "RE", "Aborted")
-
-    def test_exit_inside_a_call(self):
-        self.check(body("  exit(0);"), "RE", "exited with status 0")
-
-    def test_exit_while_loading(self):
-        self.check("#include <cstdlib>" + """
+""", "CE", "submission.cpp:1"),
+        "missing_symbol": (INCLUDES, "LE", "softmax_topk", "missing"),
+        "wrong_type_of_symbol": (INCLUDES + 'extern "C" float softmax_topk(int) { return 0; }', "CE", "softmax_topk"),
+        "hang": (body("  for (volatile int i = 0;; ++i) {}"), "TLE", "no reply within"),
+        "sleep": (body("  for (;;) sleep(1000);"), "TLE-idle", "no reply within"),
+        "crash": (body("  *(volatile int*)8 = 1;"), "RE", "Segmentation fault"),
+        "writes_to_an_input": (body("  memset((void*)logits, 0, 4);"), "RE", "Segmentation fault"),
+        "abort": (body("  std::abort();"), "RE", "Aborted"),
+        "exception": (body("  throw 1;"), "RE", "Aborted"),
+        "exit_inside_a_call": (body("  exit(0);"), "RE", "exited with status 0"),
+        "exit_while_loading": ("#include <cstdlib>" + """
 namespace { struct X { X() { exit(0); } } x; }
-""" + body(""), "LE", "while loading")
-
-    def test_out_of_memory(self):
-        """By the kernel's word where answers have memory groups, else by the failed allocation."""
-        doctor = subprocess.run([ASSAY, "--root", ROOT, "doctor"], capture_output=True, text=True).stdout
-        verdict = "MLE" if "cgroup version" in doctor else "RE"
-        self.check(body("  std::vector<std::vector<char>> v; for (;;) v.emplace_back(64 << 20, 1);"), verdict, "memory")
-
-    def test_forbidden_system_call(self):
-        self.check(body("  if (fork() == 0) for (;;) {}"), "SV", "system call")
-
-    def test_flood_of_output(self):
-        self.check(body('  for (;;) if (write(1, "spam spam spam spam", 19) < 0) return 0;'), "OLE", "64 KiB")
-
-    def test_an_installed_library(self):
-        """Of C and C++ they can be loaded; others cannot, such as one that assay itself is linked with."""
-        self.check(around_plain(r'''
+""" + body(""), "LE", "while loading"),
+        "forbidden_system_call": (body("  if (fork() == 0) for (;;) {}"), "SV", "system call"),
+        "flood_of_output": (body('  for (;;) if (write(1, "spam spam spam spam", 19) < 0) return 0;'), "OLE", "64 KiB"),
+        # Of C and C++ they can be loaded; others cannot, such as one that assay itself is linked with.
+        "installed_library": (around_plain(r"""
   if (dlopen("libcrypto.so.3", RTLD_NOW) || !dlopen("libm.so.6", RTLD_NOW)) abort();
-  return honest(ctx, p, logits, idx, prob, lse);''', r'''
+  return honest(ctx, p, logits, idx, prob, lse);""", r"""
 #include <cstdlib>
-#include <dlfcn.h>'''), "OK")
-
-    def test_untouched_outputs(self):
-        self.check(body(""), "WA")
-
-    def test_forged_reply(self):
-        line = wire_constant("kLineFd")
-        self.check(body(f'  if (write({line}, "x", 1) < 0) return 1;'), "PV", "forged a reply")
-
-    def test_lazy_thread(self):
-        source = around_plain("""
+#include <dlfcn.h>"""), "OK"),
+        "untouched_outputs": (body(""), "WA"),
+        "forged_reply": (body(f'  if (write({wire_constant("kLineFd")}, "x", 1) < 0) return 1;'), "PV", "forged a reply"),
+        "out_of_memory": (body("  std::vector<std::vector<char>> v; for (;;) v.emplace_back(64 << 20, 1);"),
+                          ("MLE", "RE"), "memory"),
+        "lazy_thread": (around_plain("""
   std::thread([=] { honest(ctx, p, logits, idx, prob, lse); }).detach();
-  return 0;""", "#include <thread>")
-        self.submit("bad", source)
-        self.run_all()
-        self.assertIn(self.entry("bad")["score"]["verdict"], ("WA", "RE"))
+  return 0;""", "#include <thread>"), ("WA", "RE")),
+    }
+
+    def test_all_together(self):
+        self.submit("alice", PLAIN)
+        for model, (source, *_) in self.FAULTS.items():
+            self.submit(model, source)
+        self.run_all(timeout=800)
+        for model, (_, verdict, *messages) in self.FAULTS.items():
+            with self.subTest(model):
+                shown = self.show(model)
+                self.assertIn(self.entry(model)["score"]["verdict"], [verdict] if isinstance(verdict, str) else verdict,
+                              shown)
+                for message in messages:
+                    self.assertIn(message, shown)
+                self.assertNotIn("\x1b[31m", shown)
+        self.assertEqual(self.entry("alice")["score"]["verdict"], "OK")
+        # By the kernel's word where answers have memory groups, else by the failed allocation.
+        groups = "cgroup version" in self.assay("doctor")
+        self.assertEqual(self.entry("out_of_memory")["score"]["verdict"], "MLE" if groups else "RE")
 
 
 class BadFolder(Case):
@@ -504,6 +473,28 @@ class Memory(CopiedRoot):
 class OwnTests(CopiedRoot):
     """Tests that a submission ships are run on the challenge's implementations, right and wrong."""
 
+    CURIOUS = """
+#include "abi.h"
+#include <dlfcn.h>
+#include <fstream>
+#include <iterator>
+#include <string>
+extern "C" int assay_self_test(assay_ctx*) {
+#if __has_include("wrong_secret.cpp")
+  return 1;
+#elif __has_include("naive.cpp")
+  return 2;
+#endif
+  Dl_info self;
+  if (dladdr(reinterpret_cast<void*>(&assay_self_test), &self) == 0) return 3;
+  std::ifstream in(self.dli_fname, std::ios::binary);
+  const std::string library{std::istreambuf_iterator<char>(in), {}};
+  if (library.size() < 4096) return 4;
+  const std::string name = std::string("wrong") + "_secret";  // or this would find itself
+  return library.find(name) != library.npos ? 5 : 0;
+}
+"""
+
     def verdicts_of(self, tests):
         """Of each model's tests those of naive, par and wrong_secret, which is naive with a local symbol more."""
         challenge = self.root / "challenges" / "layer_norm_backward"
@@ -526,45 +517,18 @@ namespace { [[gnu::used]] void wrong_secret() {} }
         self.assay("run", "--submissions", self.submissions, "--results", self.results, root=self.root)
         return {model: {m["subject"]: m["verdict"] for m in self.entry(model)["cell"]["mutants"]} for model in tests}
 
-    def verdicts(self, test):
-        return self.verdicts_of({"alice": '#include "abi.h"\n' + test})["alice"]
-
     def test_earn_nothing_by_anything_but_behaviour(self):
         programs = ROOT / "tests" / "run" / "programs" / "own_tests"
-        tests = {path.stem: path.read_text() for path in programs.glob("*.cpp")}
-        self.assertGreater(len(tests), 3)
-        for model, verdicts in self.verdicts_of(tests).items():
+        hostile = {path.stem: path.read_text() for path in programs.glob("*.cpp")}
+        self.assertGreater(len(hostile), 3)
+        found = self.verdicts_of({"curious": self.CURIOUS, "broken": '#include "abi.h"\n#include "naive.cpp"\n', **hostile})
+        self.assertEqual(found.pop("curious"), dict.fromkeys(("naive", "par", "wrong_secret"), "accepted"))
+        self.assertEqual(found.pop("broken"), dict.fromkeys(("naive", "par", "wrong_secret"), "not_built"))
+        for model, verdicts in found.items():
             with self.subTest(model):
                 self.assertNotIn("not_built", verdicts.values())
                 rights = {verdicts["naive"], verdicts["par"]}
                 self.assertFalse(rights == {"accepted"} and verdicts["wrong_secret"] == "rejected", verdicts)
-
-    def test_cannot_know_whom_they_test(self):
-        test = """
-#include <dlfcn.h>
-#include <fstream>
-#include <iterator>
-#include <string>
-extern "C" int assay_self_test(assay_ctx*) {
-#if __has_include("wrong_secret.cpp")
-  return 1;
-#elif __has_include("naive.cpp")
-  return 2;
-#endif
-  Dl_info self;
-  if (dladdr(reinterpret_cast<void*>(&assay_self_test), &self) == 0) return 3;
-  std::ifstream in(self.dli_fname, std::ios::binary);
-  const std::string library{std::istreambuf_iterator<char>(in), {}};
-  if (library.size() < 4096) return 4;
-  const std::string name = std::string("wrong") + "_secret";  // or this would find itself
-  return library.find(name) != library.npos ? 5 : 0;
-}
-"""
-        self.assertEqual(self.verdicts(test), dict.fromkeys(("naive", "par", "wrong_secret"), "accepted"))
-
-    def test_that_do_not_compile_find_nothing(self):
-        verdicts = self.verdicts('#include "naive.cpp"\n')
-        self.assertEqual(verdicts, dict.fromkeys(("naive", "par", "wrong_secret"), "not_built"))
 
 
 class BadSpec(CopiedRoot):
