@@ -76,8 +76,7 @@ double points_gained(const Score& attack, const Score& twin, const Score* other_
       high = std::max({high, *again->points, again->interval.high});
       low -= std::abs(*again->points - *honest->points);
     }
-    // What noise explains is neither gain nor loss.
-    gained += *d.points > *honest->points ? std::max(0.0, low - high) : *d.points - *honest->points;
+    gained += std::max(0.0, low - high);
   }
   return gained;
 }

@@ -49,8 +49,9 @@ std::optional<Gain> gain_of(std::span<const TimingSample> attack,
                             std::span<const TimingSample> twin,
                             std::span<const TimingSample> other_twin);
 
-// What the dimensions of the attack's score have over those of its twin. Of each the most that its
-// interval allows to be noise is taken off. `other_twin` is the twin measured once more, or null.
+// What the dimensions of the attack's score have over those of its twin; what others of them lack
+// hides no gain. Of each the most that its interval allows to be noise is taken off. `other_twin`
+// is the twin measured once more, or null.
 double points_gained(const Score& attack, const Score& twin, const Score* other_twin);
 
 // Why this is not as it should be; "" when it is. Nothing is said of what was skipped.
