@@ -37,8 +37,10 @@ struct AttemptRecord {
   std::string version;        // of that
   std::string date;           // UTC, ISO 8601
   std::optional<bool> hints;  // whether the model was told what was wrong with an earlier answer
-  std::string language;       // "cpp" or "cuda"; where the attempt gave no answer: what was asked
-  std::string no_answer;      // why there is no answer; "": there is one
+  std::string prompt_sha256;  // of what it was asked, as `assay prompt` prints it; 64 hex digits
+  std::optional<bool> prompt_hints;  // whether that was with --hints
+  std::string language;   // "cpp" or "cuda"; where the attempt gave no answer: what was asked
+  std::string no_answer;  // why there is no answer; "": there is one
   // Of what is stored, not on the board:
   std::string how;                    // how the files were found in what was received
   bool cut_off = false;               // what was received ends in the middle of a file

@@ -72,7 +72,8 @@ std::vector<std::string> with_places(
 }
 
 Solution solve(const Assignment& a, const Redactor& redactor) {
-  task::deploy(a.source, {a.language}, a.folder, a.check);
+  const task::Handout handout{{a.language}, a.hints};
+  task::deploy(a.source, handout, a.folder, a.check);
   const std::string challenge = a.source.spec.name;
   const Submission before = answer_in(a.folder, a.language, challenge);
   const fs::path folder = fs::absolute(a.folder), prompt = folder / "PROMPT.md";
@@ -94,6 +95,7 @@ Solution solve(const Assignment& a, const Redactor& redactor) {
 
   SessionLog log(a.log, redactor);
   Solution solution;
+  solution.prompt_sha256 = task::version_of(task::prompt_of(a.source, handout));
   solution.ended = run_program(program, [&](std::string_view output) { log.add(output); });
   log.close();
   solution.output_bytes = log.size();

@@ -19,6 +19,7 @@ struct Assignment {
   task::Source source;
   task::CheckProgram check;  // for the folder's check.sh
   Language language = Language::cpp;
+  bool hints = false;                  // in the prompt
   std::vector<std::string> command{};  // with {prompt}, {dir}, {challenge}, {language} in it
   bool prompt_as_input = false;        // its standard input is the prompt; else nothing
   double time_limit = 0, grace = 10;   // seconds
@@ -28,6 +29,7 @@ struct Assignment {
 
 struct Solution {
   Ended ended;
+  std::string prompt_sha256;      // the version of the prompt
   std::vector<SourceFile> files;  // the main file first, test.cpp among the others; or
   std::string no_answer;          // why there are none
   bool touched = false;           // the folder's sources are not what they were

@@ -234,6 +234,8 @@ std::string memory_text(const CellResult& cell, const Subject& about) {
 
 std::string remarks(const CellResult& cell, const Subject& about) {
   std::string text;
+  if (!about.prompt_is_current.value_or(true))
+    text += "  task      it has changed since this folder was made: deploy it anew\n";
   if (const auto names = left_out(cell, about.spec); !names.empty()) {
     text += fmt::format("  left out  {}: optional, each costs its points and nothing else\n",
                         list(names));
@@ -361,6 +363,9 @@ std::string check_json(const PublicCheck& check, const Subject& about) {
   j["speed_seconds"] = figure(check.speed_seconds);
   j["seed"] = std::to_string(about.published.seed);
   j["source_hash"] = cell.build.source_hash;
+  const std::string& prompt = about.answer.record.prompt_sha256;
+  j["prompt_sha256"] = prompt.empty() ? Json(nullptr) : Json(prompt);
+  j["prompt_is_current"] = about.prompt_is_current ? Json(*about.prompt_is_current) : Json(nullptr);
   j["isolation"] = cell.isolation;
   j["assay_version"] = about.assay_version;
   j["feedback"] = check_text(check, about);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "check/public_check.h"
@@ -19,6 +20,9 @@ struct Subject {
   std::string known_by;  // how the challenge is known: Recognised::how, or "as asked"
   std::string assay_version;
   bool alone = false;  // the answer is a file, whose folder was not looked at
+  // Whether the prompt that the folder's attempt.json names is one of today's; nothing where it
+  // names none.
+  std::optional<bool> prompt_is_current{};
 };
 
 // The text that a model is shown: the compiler's first lines, the first wrong cases with their

@@ -47,7 +47,7 @@ struct AskCommand {
   std::optional<double> temperature, price_in, price_out;
   std::optional<std::int64_t> max_tokens, seed;
   double timeout = 1800, retry_wait = 1;
-  bool no_stream = false, dry_run = false, mixed = false;
+  bool no_stream = false, dry_run = false, mixed = false, hints = false;
 };
 
 std::vector<Language> asked_languages(const std::string& name) {
@@ -245,9 +245,9 @@ AskPlan plan_of(const Context& context, const AskCommand& c, const ask::AskOptio
   for (const ChallengeSpec& spec : load_specs(context, c.challenges)) {
     for (const Language language : asked_languages(c.language)) {
       const PublicCases published = load_public_cases(spec);
-      ask::Sample sample{
-          spec.name, language, 1,
-          task::prompt_of({context.root, spec, asked_challenge(spec), published}, language)};
+      ask::Sample sample{spec.name, language, 1,
+                         task::prompt_of({context.root, spec, asked_challenge(spec), published},
+                                         {{language}, c.hints})};
       if (!c.mixed) require_same_settings(o, sample, known);
       for (; sample.number <= c.samples; ++sample.number) {
         const ask::JournalHead head = head_of(o, sample);
@@ -375,6 +375,7 @@ std::string command_line(const AskCommand& c, const ask::AskOptions& o) {
   if (c.max_tokens) line += fmt::format(" --max-tokens {}", *c.max_tokens);
   if (c.seed) line += fmt::format(" --seed {}", *c.seed);
   if (c.turns > 1) line += fmt::format(" --turns {}", c.turns);
+  if (c.hints) line += " --hints";
   for (const std::string& p : c.parameters) line += " --param " + quoted(p);
   return line;
 }
@@ -398,6 +399,8 @@ fs::path store_sample(const AskCommand& c, const ask::AskOptions& o, const ask::
   record.command = command_line(c, o);
   record.version = kVersion;
   record.hints = f.turn > 0;
+  record.prompt_sha256 = task::version_of(f.sample.prompt);
+  record.prompt_hints = c.hints;
   record.language = ask::language_name(f.sample.language);
   record.how = f.found.how;
   record.cut_off = f.found.cut_off || record.finish_reason == "length";
@@ -535,6 +538,7 @@ void add_ask(CLI::App& app, Action& action) {
   command->add_option("--samples", c->samples, "answers to each task, those that exist included")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  add_hints_option(*command, c->hints);
   command->add_option("--turns", c->turns, "answers of a sample, each after what was wrong")
       ->check(CLI::Range(1, 50))
       ->capture_default_str();

@@ -9,8 +9,10 @@
 #include "cli/harness.h"
 #include "cli/output.h"
 #include "cli/outside_answer.h"
+#include "cli/pipeline.h"
 #include "cli/progress.h"
 #include "spec/public_cases.h"
+#include "task/task.h"
 #include "util/files.h"
 #include "version.h"
 
@@ -64,8 +66,11 @@ int check_answers(const Context& context, const CheckCommand& c) {
         harness.builder->check();
     }
     const ChallengeSpec put = spec_for(answer.device(), spec);
-    const check::Subject about{answer,           put,      outside.spec, published,
-                               outside.known_by, kVersion, alone};
+    check::Subject about{answer, put, outside.spec, published, outside.known_by, kVersion, alone};
+    if (const std::string& prompt = answer.record.prompt_sha256; !prompt.empty()) {
+      about.prompt_is_current = task::is_current(
+          {context.root, outside.spec, challenge_of(outside.spec), published}, prompt);
+    }
     constexpr std::size_t kAll = 1 << 20;
     if (!c.json && !first) fmt::print("\n");
     first = false;

@@ -71,6 +71,10 @@ void add_fuzz(CLI::App&, Action&);
 void add_attack(CLI::App&, Action&);
 // The arguments are those after `--`: they belong to the simulated program.
 void add_sim(CLI::App&, Action&, std::vector<std::string> program_arguments);
+
+// --hints, of the commands that hand tasks out.
+void add_hints_option(CLI::App&, bool& hints);
+
 // Hidden: `man` and `completion bash` print what is made from the help of all commands.
 void add_descriptions(CLI::App&);
 

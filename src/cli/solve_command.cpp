@@ -32,7 +32,7 @@ struct SolveCommand {
   double time_limit = 2700, grace = 10;  // seconds
   unsigned samples = 1;
   std::size_t parallel = 1;
-  bool prompt_as_input = false;
+  bool prompt_as_input = false, hints = false;
 };
 
 struct SolveTask {
@@ -138,6 +138,7 @@ void Solver::solve_one(const SolveTask& task) {
       {context_.root, *task.spec, challenge, published},
       {quoted(fs::read_symlink("/proc/self/exe")), " --root " + quoted(context_.root)}};
   assignment.language = c_.language == "cuda" ? Language::cuda : Language::cpp;
+  assignment.hints = c_.hints;
   assignment.command = c_.command;
   assignment.prompt_as_input = c_.prompt_as_input;
   assignment.time_limit = c_.time_limit;
@@ -178,6 +179,8 @@ void Solver::take_in(const SolveTask& task, const agent::Solution& solution,
                              : printable(solution.ending(), 1, 60);
   record.command = redactor_.redacted(command_line(c_));
   record.language = c_.language;
+  record.prompt_sha256 = solution.prompt_sha256;
+  record.prompt_hints = c_.hints;
   record.how = "the files of the folder in which the command worked";
   record.no_answer = solution.no_answer;
   fs::path stored;
@@ -250,6 +253,7 @@ void add_solve(CLI::App& app, Action& action, std::vector<std::string> agent_com
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   command->add_flag("--prompt-stdin", c->prompt_as_input, "the command's input is the prompt");
+  add_hints_option(*command, c->hints);
   command->add_option("--into", c->into, "folder to work in, which is kept (default: temporary)");
   command->add_option("--submissions", c->submissions,
                       "folder of models (default: WORK/submissions)");

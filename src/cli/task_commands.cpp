@@ -22,13 +22,14 @@ std::vector<Language> languages_from(const std::string& name) {
 
 struct PromptCommand {
   std::string challenge, language = "cpp";
+  bool hints = false;
 };
 
 int print_prompt(const Context& context, const PromptCommand& c) {
   const std::vector<ChallengeSpec> specs = load_specs(context, {c.challenge});
   const PublicCases published = load_public_cases(specs.front());
   const task::Source source{context.root, specs.front(), challenge_of(specs.front()), published};
-  fmt::print("{}", task::prompt_of(source, languages_from(c.language).front()));
+  fmt::print("{}", task::prompt_of(source, {languages_from(c.language), c.hints}));
   return kDone;
 }
 
@@ -39,6 +40,7 @@ task::CheckProgram this_program(const Context& context) {
 struct DeployCommand {
   std::string model, language = "cpp", into;
   std::vector<std::string> challenges;
+  bool hints = false;
 };
 
 int deploy_tasks(const Context& context, const DeployCommand& c) {
@@ -46,14 +48,20 @@ int deploy_tasks(const Context& context, const DeployCommand& c) {
   for (const ChallengeSpec& spec : load_specs(context, c.challenges)) {
     const fs::path folder = into / c.model / spec.name;
     const PublicCases published = load_public_cases(spec);
-    task::deploy({context.root, spec, challenge_of(spec), published}, languages_from(c.language),
-                 folder, this_program(context));
+    task::deploy({context.root, spec, challenge_of(spec), published},
+                 {languages_from(c.language), c.hints}, folder, this_program(context));
     fmt::print("{}\n", folder.string());
   }
   return kDone;
 }
 
 }  // namespace
+
+void add_hints_option(CLI::App& app, bool& hints) {
+  app.add_flag("--hints", hints,
+               "with what experts know of the task: which method, what is easily missed;\n"
+               "the attempt's record says so");
+}
 
 void add_prompt(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("prompt", "Print what a model is given, as one text");
@@ -62,9 +70,11 @@ void add_prompt(CLI::App& app, Action& action) {
   command->add_option("--language", c->language, "of the answer")
       ->check(CLI::IsMember({"cpp", "cuda"}))
       ->capture_default_str();
+  add_hints_option(*command, c->hints);
   command->footer(
       "\nThe task, the rules, how it is graded, the public cases, the whole interface and the\n"
-      "command that compiles an answer. Nothing else is needed to write one.\n"
+      "command that compiles an answer. Nothing else is needed to write one. How to do it well is\n"
+      "left to the model, unless --hints adds what experts know.\n"
       "\nExit status: 0 printed, 2 an error.\n"
       "\nExamples:\n"
       "  assay prompt CHALLENGE > task.md\n"
@@ -83,9 +93,11 @@ void add_deploy(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"cpp", "cuda", "both"}))
       ->capture_default_str();
   command->add_option("--into", c->into, "folder of models (default: WORK/submissions)");
+  add_hints_option(*command, c->hints);
   command->footer(
       "\nEach folder holds PROMPT.md, abi.h, an answer that compiles and does nothing, build.sh,\n"
       "which compiles it, and check.sh, which runs `assay check` on it: is it right, in seconds.\n"
+      "attempt.json says which version of the prompt that is; it comes onto the board.\n"
       "Whatever else an agent leaves there is no part of its answer. Grade it where it lies:\n"
       "assay run --model MODEL. A folder that holds anything is left alone.\n"
       "\nExit status: 0 made, 2 an error.\n"

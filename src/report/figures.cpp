@@ -80,6 +80,11 @@ std::string attempt_facts(const AttemptRecord& a) {
   if (a.cost_usd) parts.push_back(dollars(*a.cost_usd));
   if (!a.finish_reason.empty()) parts.push_back("finished by " + a.finish_reason);
   if (a.hints) parts.emplace_back(*a.hints ? "with hints" : "without hints");
+  constexpr std::size_t kShownDigits = 12;
+  if (!a.prompt_sha256.empty()) {
+    parts.push_back(fmt::format("prompt {}{}", a.prompt_sha256.substr(0, kShownDigits),
+                                a.prompt_hints.value_or(false) ? " with hints on technique" : ""));
+  }
   if (!a.command.empty()) {
     parts.push_back("asked by " + a.command + (a.version.empty() ? "" : " (" + a.version + ")"));
   }

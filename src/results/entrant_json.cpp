@@ -41,6 +41,7 @@ constexpr TextField<AttemptRecord> kAttemptTexts[] = {
     {"date", &AttemptRecord::date, 20},
     {"language", &AttemptRecord::language, 4, false},
     {"no_answer", &AttemptRecord::no_answer, 200},
+    {"prompt_sha256", &AttemptRecord::prompt_sha256, 64},
     {"how", &AttemptRecord::how, 1000, false},
 };
 
@@ -51,6 +52,13 @@ struct CountField {
 constexpr CountField kCounts[] = {{"turns", &AttemptRecord::turns},
                                   {"tokens_in", &AttemptRecord::tokens_in},
                                   {"tokens_out", &AttemptRecord::tokens_out}};
+
+struct FlagField {
+  const char* key;
+  std::optional<bool> AttemptRecord::*member;
+};
+constexpr FlagField kFlags[] = {{"hints", &AttemptRecord::hints},
+                                {"prompt_hints", &AttemptRecord::prompt_hints}};
 
 struct NumberField {
   const char* key;
@@ -117,6 +125,11 @@ bool is_date(const std::string& text) {
   return true;
 }
 
+bool is_sha256(const std::string& text) {
+  constexpr std::size_t kDigits = 64;
+  return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
 bool is_web_link(const std::string& text) {
   const bool web = text.starts_with("https://") || text.starts_with("http://");
   constexpr std::size_t kScheme = 8;
@@ -140,6 +153,15 @@ std::string keys_of(std::span<const TextField<Facts>> fields) {
   std::string text;
   for (const TextField<Facts>& field : fields) text += std::string(field.key) + ", ";
   return text;
+}
+
+bool read_flag(const std::string& key, const json& value, AttemptRecord& record) {
+  for (const FlagField& field : kFlags) {
+    if (key != field.key) continue;
+    record.*field.member = fact_flag(value, key);
+    return true;
+  }
+  return false;
 }
 
 bool read_number(const std::string& key, const json& value, AttemptRecord& record) {
@@ -183,7 +205,9 @@ Json record_json(const AttemptRecord& record, bool board) {
     if (value && std::isfinite(*value) && *value >= 0) j[field.key] = *value;
   }
   write_texts<AttemptRecord>(record, kAttemptTexts, board, j);
-  if (record.hints) j["hints"] = *record.hints;
+  for (const FlagField& field : kFlags) {
+    if (record.*field.member) j[field.key] = *(record.*field.member);
+  }
   if (board) return j;
   if (record.cut_off) j["cut_off"] = true;
   if (record.not_kept.empty()) return j;
@@ -231,19 +255,19 @@ AttemptRecord attempt_record_from(const json& j) {
   AttemptRecord record;
   for (auto it = j.begin(); it != j.end(); ++it) {
     const std::string& key = it.key();
-    if (key == "hints") {
-      record.hints = fact_flag(*it, key);
-    } else if (key == "cut_off") {
+    if (key == "cut_off") {
       record.cut_off = fact_flag(*it, key);
     } else if (key == "not_kept") {
       record.not_kept = fact_list(*it, key);
-    } else if (!read_number(key, *it, record) &&
+    } else if (!read_flag(key, *it, record) && !read_number(key, *it, record) &&
                !read_text<AttemptRecord>(key, *it, kAttemptTexts, record)) {
       throw FactError(short_text(key, kLongestNotKept), "unknown");
     }
   }
   if (!record.language.empty() && record.language != "cpp" && record.language != "cuda")
     throw FactError("language", "expected cpp or cuda");
+  if (!record.prompt_sha256.empty() && !is_sha256(record.prompt_sha256))
+    throw FactError("prompt_sha256", "expected 64 hexadecimal digits");
   return record;
 }
 

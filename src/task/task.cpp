@@ -2,13 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "assay/entrant.h"
 #include "build/builder.h"
+#include "results/entrant_json.h"
 #include "spec/spec.h"
 #include "task/flatten.h"
 #include "task/grading_text.h"
 #include "task/public_text.h"
 #include "task/skeleton.h"
 #include "util/files.h"
+#include "util/sha256.h"
 
 namespace assay::task {
 namespace fs = std::filesystem;
@@ -36,10 +42,15 @@ Device device_of(Language language) {
   return language == Language::cpp ? Device::cpu : Device::sim;
 }
 
-// `languages` are those whose rules and commands it tells; the grading is that of the first.
+std::string own_text(const Source& source, const char* name) {
+  return ending_in_newline(read_file(fs::path(source.spec.directory) / name));
+}
+
 std::string prompt_with(const Source& source, const std::string& interface,
-                        const std::vector<Language>& languages) {
-  std::string text = ending_in_newline(read_file(fs::path(source.spec.directory) / "prompt.md"));
+                        const Handout& handout) {
+  const std::vector<Language>& languages = handout.languages;
+  std::string text = own_text(source, "prompt.md");
+  if (handout.hints) text += "\n" + own_text(source, "hints.md");
   text += "\n" + shared_text(source, "prompt_rules.md");
   std::string commands;
   for (const Language language : languages) {
@@ -99,22 +110,39 @@ void require_nothing_there(const fs::path& folder) {
 
 }  // namespace
 
-std::string prompt_of(const Source& source, Language language) {
-  return prompt_with(source, interface_of(source), {language});
+std::string prompt_of(const Source& source, const Handout& handout) {
+  return prompt_with(source, interface_of(source), handout);
 }
 
-void deploy(const Source& source, const std::vector<Language>& languages, const fs::path& folder,
+std::string version_of(const std::string& prompt) { return sha256_hex(prompt); }
+
+bool is_current(const Source& source, const std::string& version) {
+  const std::string interface = interface_of(source);
+  const std::vector<std::vector<Language>> all{
+      {Language::cpp}, {Language::cuda}, {Language::cpp, Language::cuda}};
+  const bool has_hints = fs::exists(fs::path(source.spec.directory) / "hints.md");
+  return std::ranges::any_of(all, [&](const std::vector<Language>& languages) {
+    return version_of(prompt_with(source, interface, {languages, false})) == version ||
+           (has_hints && version_of(prompt_with(source, interface, {languages, true})) == version);
+  });
+}
+
+void deploy(const Source& source, const Handout& handout, const fs::path& folder,
             const CheckProgram& assay) {
   require_nothing_there(folder);
   const std::string interface = interface_of(source);
-  const std::string prompt = prompt_with(source, interface, languages) + kScripts;
+  const std::string prompt = prompt_with(source, interface, handout);
+  AttemptRecord record;
+  record.prompt_sha256 = version_of(prompt);
+  record.prompt_hints = handout.hints;
   std::error_code ec;
   fs::create_directories(folder, ec);
   if (ec) throw Error(fmt::format("cannot make {}: {}", folder.string(), ec.message()));
-  write_file_atomically(folder / "PROMPT.md", prompt);
+  write_file_atomically(folder / "PROMPT.md", prompt + kScripts);
+  write_file_atomically(folder / "attempt.json", to_json(record).dump(2) + "\n");
   write_file_atomically(folder / "abi.h", interface);
   std::string script = "#!/bin/sh\n# Compiles the answer as it will be compiled.\nset -e\n";
-  for (const Language language : languages) {
+  for (const Language language : handout.languages) {
     write_file_atomically(folder / main_file(language),
                           skeleton(interface, source.spec.required_symbols, language));
     script += public_command(language) + "\n";

@@ -2,6 +2,7 @@
 
 Usage: ask_to_board_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
+import hashlib
 import json
 import os
 import pathlib
@@ -70,6 +71,9 @@ class AskToBoard(unittest.TestCase):
         self.assertEqual((attempt / "submission.cpp").read_text(), shipped.read_text())
         record = json.loads((attempt / "attempt.json").read_text())
         self.assertEqual((record["turns"], record["hints"]), (3, True))
+        first = self.server.requests[0][1]["messages"][0]["content"]
+        self.assertEqual((record["prompt_sha256"], record["prompt_hints"]),
+                         (hashlib.sha256(first.encode()).hexdigest(), False))
         self.assertEqual(sorted(p.name for p in (attempt / "original" / "turns").iterdir()), ["1.md", "2.md", "3.md"])
 
 

@@ -2,6 +2,7 @@
 
 Usage: solve_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
+import hashlib
 import json
 import os
 import pathlib
@@ -72,7 +73,10 @@ class Solve(unittest.TestCase):
             prompt = subprocess.run([ASSAY, "--root", ROOT, "prompt", challenge], capture_output=True,
                                     text=True).stdout
             self.assertEqual(self.log(challenge=challenge).splitlines(), [prompt.splitlines()[0], "done cpp"])
-            self.assertEqual(self.record(challenge=challenge)["finish_reason"][:13], "exited with 0")
+            record = self.record(challenge=challenge)
+            self.assertEqual(record["finish_reason"][:13], "exited with 0")
+            self.assertEqual(record["prompt_sha256"], hashlib.sha256(prompt.encode()).hexdigest())
+            self.assertFalse(record["prompt_hints"])
         self.assertEqual(list(self.temporary.iterdir()), [])
 
     def test_words_of_the_command(self):
@@ -84,8 +88,12 @@ class Solve(unittest.TestCase):
     def test_the_prompt_as_input(self):
         self.solve("sh", "-c", 'cat >>submission.cpp; echo "// */" >>submission.cpp', args=["--prompt-stdin"])
         self.assertIn("## Rules", (self.attempt() / "submission.cpp").read_text())
+        self.assertNotIn("## Hints", (self.attempt() / "submission.cpp").read_text())
         self.solve("sh", "-c", 'cat >got; echo "// $(wc -c <got)" >>submission.cpp')
         self.assertTrue((self.attempt(2) / "submission.cpp").read_text().endswith("// 0\n"))
+        self.solve("sh", "-c", 'cat >>submission.cpp; echo "// */" >>submission.cpp', args=["--prompt-stdin", "--hints"])
+        self.assertIn("## Hints", (self.attempt(3) / "submission.cpp").read_text())
+        self.assertTrue(self.record(number=3)["prompt_hints"])
 
     def test_secrets_stay_out_of_the_log(self):
         key = "sk-ant-" + "a1B2" * 10

@@ -2,6 +2,7 @@
 
 Usage: task_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
+import hashlib
 import json
 import os
 import pathlib
@@ -78,6 +79,37 @@ class Tasks(unittest.TestCase):
                 prompt = assay("prompt", challenge, "--language", language).stdout
                 sections = re.findall(r"^## (.*)$", prompt, re.M)
                 self.assertEqual(sections, [*common, *rest, "Public cases", "abi.h", "Build"], f"{challenge} in {language}")
+
+    def test_hints_are_a_section_of_their_own_which_nobody_gets_unasked(self):
+        for challenge in CHALLENGES:
+            plain, hinted = (assay("prompt", challenge, *more).stdout for more in ((), ("--hints",)))
+            hints = (ROOT / "challenges" / challenge / "hints.md").read_text()
+            self.assertRegex(hints, r"^## Hints\n")
+            self.assertGreater(hints.count("\n- "), 3, challenge)
+            before, after = hinted.split("\n" + hints)
+            self.assertEqual(before + after, plain)
+
+    def test_a_deployed_folder_names_the_version_of_its_prompt(self):
+        for more in ((), ("--hints",)):
+            with self.subTest(more):
+                shutil.rmtree(self.folder / "m", ignore_errors=True)
+                assay("deploy", "m", "--challenge", "kv_cache", "--into", self.folder, *more)
+                folder = self.folder / "m" / "kv_cache"
+                prompt = assay("prompt", "kv_cache", *more).stdout
+                self.assertTrue((folder / "PROMPT.md").read_text().startswith(prompt))
+                record = json.loads((folder / "attempt.json").read_text())
+                version = hashlib.sha256(prompt.encode()).hexdigest()
+                self.assertEqual(record, {"prompt_sha256": version, "prompt_hints": bool(more)})
+                self.assertEqual(self.checked(folder), (version, True))
+        (folder / "attempt.json").write_text(json.dumps({"prompt_sha256": "0" * 64}))
+        self.assertEqual(self.checked(folder), ("0" * 64, False))
+        self.assertIn("it has changed since this folder was made", assay("check", folder, expect=1).stdout)
+        (folder / "attempt.json").unlink()
+        self.assertEqual(self.checked(folder), (None, None))
+
+    def checked(self, folder):
+        document = json.loads(assay("check", folder, "--json", expect=1).stdout)
+        return document["prompt_sha256"], document["prompt_is_current"]
 
     def test_a_prompt_says_what_its_spec_grades(self):
         for challenge in CHALLENGES:

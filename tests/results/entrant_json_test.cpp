@@ -46,7 +46,9 @@ const char* const kModel = R"({"name": "Llama 3.3", "provider": "Meta", "paramet
 const char* const kAttempt = R"({"turns": 3, "tokens_in": 1200, "tokens_out": 800, "seconds": 12.5,
   "cost_usd": 0.03, "finish_reason": "stop", "command": "assay ask --model x", "version": "0.1.0",
   "date": "2026-11-25T00:00:00Z", "language": "cuda", "no_answer": "refused", "how": "by hand",
-  "hints": false, "cut_off": true, "not_kept": ["a", "b/c"]})";
+  "hints": false, "prompt_hints": true,
+  "prompt_sha256": "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+  "cut_off": true, "not_kept": ["a", "b/c"]})";
 
 TEST(EntrantJson, EveryFactSurvivesARoundTrip) {
   const json model = json::parse(kModel), attempt = json::parse(kAttempt);
@@ -104,6 +106,8 @@ TEST(EntrantJson, WhatIsWrongIsNamed) {
       {R"({"seconds": -0.5})", "seconds: expected a number, 0 or more"},
       {R"({"seconds": "inf"})", "seconds: expected a number"},
       {R"({"language": "rust"})", "language: expected cpp or cuda"},
+      {R"({"prompt_sha256": "0123abcd"})", "prompt_sha256: expected 64 hexadecimal digits"},
+      {R"({"prompt_hints": 1})", "prompt_hints: expected true or false"},
       {R"({"not_kept": "x"})", "not_kept: expected a list"},
       {R"({"tokens": 1})", "tokens: unknown"},
   };
