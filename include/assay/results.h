@@ -135,6 +135,8 @@ struct CellResult {
   CellKey key;
   std::string spec_hash;
   std::string isolation;  // "namespaces+seccomp", "landlock+seccomp" or "none"
+  // That answer, naive and par were compiled for, after -march=. Of CUDA, which has none, as it is.
+  std::string target = "native";
   std::uint64_t seed = 0;
   std::string finished_at;  // UTC, ISO 8601
   BuildRecord build;
@@ -222,6 +224,7 @@ struct BoardRow {
   // See failed_cases(). Absent: not known, the board is of before they were kept.
   std::optional<std::vector<FailedCase>> failed;
   std::string spec_hash, source_hash, isolation;
+  std::string target = "native";  // see CellResult
   int revision = kMeasurementRevision;  // see grade/currency.h; 0: of before there were any
   std::uint64_t seed = 0;
   std::string finished_at;  // UTC, ISO 8601

@@ -32,10 +32,9 @@ namespace assay {
 namespace fs = std::filesystem;
 namespace {
 
-// -march=native: kernels are graded on the machine they run on. No -ffast-math: it would change the
-// floating-point mode of the whole process and the meaning of NaN.
+// No -ffast-math: it would change the floating-point mode of the whole process and the meaning of
+// NaN.
 const std::vector<std::string> kFlags{"-std=c++20",
-                                      "-march=native",
                                       "-fPIC",
                                       "-shared",
                                       "-pthread",
@@ -196,14 +195,17 @@ std::string find_compiler() {
   return fs::canonical(*found);
 }
 
-Builder::Builder(sandbox::Tier tier, fs::path root, fs::path cache, std::uint64_t cache_limit)
+Builder::Builder(sandbox::Tier tier, fs::path root, fs::path cache, std::uint64_t cache_limit,
+                 std::string target)
     : tier_(tier),
       root_(std::move(root)),
       cache_(tier, std::move(cache), cache_limit),
       compiler_(find_compiler()),
       version_(first_line_of(compiler_ + " --version 2>/dev/null")),
       cpu_(cpu_identity()),
+      target_(std::move(target)),
       toolkit_(find_cuda_toolkit()) {
+  require_target(compiler_, target_);
   for (const char* name : {"assay/abi.h", "assay/attention.h"}) {
     public_headers_.push_back({name, read_file(root_ / "include" / name)});
   }
@@ -211,10 +213,12 @@ Builder::Builder(sandbox::Tier tier, fs::path root, fs::path cache, std::uint64_
 
 namespace {
 
-std::vector<std::string> flags_of(const BuildRequest& request, const std::string& architecture) {
+// `target` is of C++.
+std::vector<std::string> flags_of(const BuildRequest& request, const std::string& architecture,
+                                  const std::string& target) {
   if (request.language == Language::cuda) return cuda_flags(architecture);
   std::vector<std::string> flags = kFlags;
-  flags.insert(flags.begin() + 1, request.for_speed ? "-O3" : "-O1");
+  flags.insert(flags.begin() + 1, {request.for_speed ? "-O3" : "-O1", "-march=" + target});
   return flags;
 }
 
@@ -225,7 +229,7 @@ std::string public_command(Language language) {
   request.language = language;
   const bool cuda = language == Language::cuda;
   return fmt::format("{} {} -I . -o submission.so {}", cuda ? "nvcc" : "g++",
-                     fmt::join(flags_of(request, cuda ? kCudaArchitectures[0] : ""), " "),
+                     fmt::join(flags_of(request, cuda ? kCudaArchitectures[0] : "", kNativeTarget), " "),
                      main_file(language));
 }
 
@@ -233,7 +237,7 @@ std::string Builder::entry_name(const BuildRequest& request,
                                 const std::string& architecture) const {
   std::string text =
       version_ + "\n" + (request.language == Language::cuda ? toolkit_->version : cpu_);
-  for (const auto& flag : flags_of(request, architecture)) text += flag + "\n";
+  for (const auto& flag : flags_of(request, architecture, target_)) text += flag + "\n";
   for (const auto* files : {&request.sources, &request.headers, &public_headers_}) {
     for (const SourceFile& file : *files) {
       text += fmt::format("{} {}\n", file.name, file.contents.size()) + file.contents;
@@ -318,7 +322,7 @@ std::vector<std::string> Builder::arguments(const BuildRequest& request,
                                             const std::string& out) const {
   const bool cuda = request.language == Language::cuda;
   std::vector<std::string> argv{cuda ? toolkit_->nvcc.string() : compiler_};
-  const std::vector<std::string> flags = flags_of(request, architecture);
+  const std::vector<std::string> flags = flags_of(request, architecture, target_);
   argv.insert(argv.end(), flags.begin(), flags.end());
   if (cuda) argv.insert(argv.end(), {"-ccbin", compiler_});
   if (request.object) argv.emplace_back("-c");

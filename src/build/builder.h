@@ -11,6 +11,7 @@
 #include "assay/results.h"
 #include "build/cache.h"
 #include "build/nvcc.h"
+#include "build/target.h"
 #include "sandbox/sandbox.h"
 #include "submission/submission.h"
 
@@ -43,9 +44,10 @@ struct BuildResult {
 
 class Builder {
  public:
-  // `root` holds include/assay; `cache` is created. Throws Error when there is no compiler.
+  // `root` holds include/assay; `cache` is created. C++ is compiled for `target`. Throws Error when
+  // there is no compiler, or this machine does not run what is compiled for that.
   Builder(sandbox::Tier, std::filesystem::path root, std::filesystem::path cache,
-          std::uint64_t cache_limit = kDefaultCacheLimit);
+          std::uint64_t cache_limit = kDefaultCacheLimit, std::string target = kNativeTarget);
 
   // Thread-safe; what others are building already, in this process or another, is waited for. Never
   // throws for a fault of the sources, and nothing but Error. CUDA without a toolkit is skipped.
@@ -57,6 +59,7 @@ class Builder {
 
   const std::string& compiler() const { return compiler_; }         // path
   const std::string& compiler_version() const { return version_; }  // first line
+  const std::string& target() const { return target_; }
   const std::optional<CudaToolkit>& cuda_toolkit() const { return toolkit_; }
   const BuildCache& cache() const { return cache_; }
 
@@ -77,7 +80,7 @@ class Builder {
   sandbox::Tier tier_;
   std::filesystem::path root_;
   BuildCache cache_;
-  std::string compiler_, version_, cpu_;
+  std::string compiler_, version_, cpu_, target_;
   std::optional<CudaToolkit> toolkit_;
   std::vector<SourceFile> public_headers_;  // include/assay's C headers, for submissions
 };

@@ -176,6 +176,7 @@ std::string grade_json(const StagedGrade& grade, const GradeFacts& facts) {
   j["source_hash"] = cell.build.source_hash;
   j["spec_hash"] = cell.spec_hash;
   j["isolation"] = cell.isolation;
+  j["target"] = cell.target;
   j["finished_at"] = cell.finished_at;
   j["assay_version"] = facts.assay_version;
   j["assay_commit"] = facts.assay_commit;

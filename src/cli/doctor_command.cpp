@@ -1,15 +1,20 @@
 // assay doctor: what this machine can run, and why not the rest.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/utsname.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 #include <vector>
 
+#include "build/target.h"
 #include "cli/harness.h"
 #include "measure/machine.h"
 #include "run/memory_watch.h"
@@ -102,6 +107,18 @@ void examine_cache(const BuildCache& cache, std::vector<Finding>& findings) {
   }
 }
 
+// What answers may use beyond what every processor of the architecture has is what matters to them.
+void examine_target(const Builder& builder, std::vector<Finding>& findings) {
+  constexpr std::array kTold{"SSE4_2", "AVX2", "FMA", "AVX512F", "AVX512BF16", "AMX_TILE", "ARM_NEON",
+                             "ARM_FEATURE_SVE", "ARM_FEATURE_BF16"};
+  const std::set<std::string> sets = instruction_sets(builder.compiler(), builder.target());
+  std::vector<std::string> told;
+  for (const char* name : kTold) {
+    if (sets.contains(name)) told.emplace_back(name);
+  }
+  findings.push_back({"target", fmt::format("{}: {}", builder.target(), fmt::join(told, ", "))});
+}
+
 void examine_cuda(Builder& builder, std::vector<Finding>& findings) {
   const auto& toolkit = builder.cuda_toolkit();
   if (!toolkit) {
@@ -131,6 +148,7 @@ void examine_builder(const Context& context, sandbox::Tier tier, const HarnessOp
   try {
     const std::unique_ptr<Builder> builder = make_builder(context, tier, options);
     examine_compiler(*builder, tier, findings);
+    examine_target(*builder, findings);
     examine_cuda(*builder, findings);
     examine_cache(builder->cache(), findings);
   } catch (const Error& e) {

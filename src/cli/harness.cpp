@@ -30,6 +30,10 @@ void add_cache_options(CLI::App& app, HarnessOptions& options) {
 void add_harness_options(CLI::App& app, HarnessOptions& options) {
   app.add_flag("--unsafe", options.unsafe,
                "run submissions without isolation if none works here; rows say so");
+  app.add_option("--march", options.target,
+                 "the processor that C++ is compiled for, answers and what they are compared\n"
+                 "with: what follows -march=, such as x86-64-v3; this machine must run it")
+      ->capture_default_str();
   add_cache_options(app, options);
 }
 
@@ -37,7 +41,8 @@ std::unique_ptr<Builder> make_builder(const Context& context, sandbox::Tier tier
                                       const HarnessOptions& options) {
   const std::filesystem::path cache =
       options.cache.empty() ? context.cache : std::filesystem::path(options.cache);
-  return std::make_unique<Builder>(tier, context.root, cache, options.cache_limit);
+  return std::make_unique<Builder>(tier, context.root, cache, options.cache_limit,
+                                   options.target);
 }
 
 void add_external_options(CLI::App& app, std::string& corpus) {

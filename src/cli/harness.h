@@ -21,6 +21,7 @@ struct HarnessOptions {
   bool unsafe = false;  // run without isolation where none works
   std::string cache;    // folder of built submissions, "" for the context's
   std::uint64_t cache_limit = kDefaultCacheLimit;  // bytes
+  std::string target = kNativeTarget;              // that C++ is compiled for
 };
 
 struct Harness {
@@ -32,7 +33,7 @@ struct Harness {
 
 // Declares --cache and --cache-limit.
 void add_cache_options(CLI::App&, HarnessOptions&);
-// Declares these and --unsafe.
+// Declares these, --march and --unsafe.
 void add_harness_options(CLI::App&, HarnessOptions&);
 
 // The builder that the options ask for.

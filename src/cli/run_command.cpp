@@ -38,6 +38,7 @@ nlohmann::json remembered(const RunCommand& c) {
           {"models", c.models},
           {"challenges", c.challenges},
           {"device", c.device},
+          {"march", c.harness.target},
           {"gpu", c.gpu},
           {"quick", c.quick},
           {"stale", c.stale},
@@ -49,6 +50,7 @@ void recall(const nlohmann::json& options, RunCommand& c) {
   c.models = options.value("models", c.models);
   c.challenges = options.value("challenges", c.challenges);
   c.device = options.value("device", c.device);
+  c.harness.target = options.value("march", c.harness.target);
   c.gpu = options.value("gpu", c.gpu);
   c.gpu_given = true;
   c.quick = options.value("quick", c.quick);

@@ -278,6 +278,7 @@ Json to_json(const CellResult& c) {
          {"build", build_json(c.build)},
          {"cases", list_json(c.cases, &case_json)},
          {"mutants", list_json(c.mutants, &mutant_json)}};
+  if (c.target != "native") j["target"] = c.target;
   if (c.tests_note) j["tests_note"] = note_json(*c.tests_note);
   if (!c.faults.empty()) j["faults"] = c.faults;
   return j;
@@ -292,6 +293,7 @@ CellResult cell_from_json(const json& j) {
   c.spec_hash = j.at("spec_hash");
   c.revision = j.value("revision", 0);
   c.isolation = j.at("isolation");
+  c.target = j.value("target", c.target);
   c.seed = seed_from_json(j.at("seed"));
   c.finished_at = j.at("finished_at");
   c.build = build_from(j.at("build"));

@@ -31,7 +31,7 @@ std::string line(const Json& j) { return j.dump(-1, ' ', false, Json::error_hand
 // --- writing -----------------------------------------------------------------
 
 Json cell_json(const BoardRow& row) {
-  return {{"model", row.key.model},
+  Json j{{"model", row.key.model},
           {"challenge", row.key.challenge},
           {"attempt", row.key.attempt},
           {"device", to_string(row.key.device)},
@@ -42,6 +42,8 @@ Json cell_json(const BoardRow& row) {
           {"seed", std::to_string(row.seed)},
           {"finished_at", row.finished_at},
           {"seconds", row.seconds}};
+  if (row.target != "native") j["target"] = row.target;
+  return j;
 }
 
 Json assay_json(const BoardRow& row) {
@@ -190,7 +192,7 @@ void read_cell(const StrictObject& entry, BoardRow& row) {
       entry.object("cell",
                    {"model", "challenge", "attempt", "device", "spec_hash", "source_hash",
                     "isolation", "seed", "finished_at", "seconds"},
-                   {"revision"});
+                   {"revision", "target"});
   row.key = {.model = o.name("model"),
              .challenge = o.name("challenge"),
              .attempt = o.text("attempt"),
@@ -199,6 +201,7 @@ void read_cell(const StrictObject& entry, BoardRow& row) {
   row.source_hash = o.text("source_hash");
   row.revision = o.revision("revision");
   row.isolation = o.text("isolation");
+  if (const std::string target = o.optional_text("target"); !target.empty()) row.target = target;
   row.seed = o.seed("seed");
   row.finished_at = o.text("finished_at");
   row.seconds = o.number("seconds");
@@ -303,6 +306,7 @@ BoardRow board_row(const BoardEntry& e, EvidenceRef evidence) {
   row.revision = e.cell.revision;
   row.source_hash = e.cell.build.source_hash;
   row.isolation = e.cell.isolation;
+  row.target = e.cell.target;
   row.seed = e.cell.seed;
   row.finished_at = e.cell.finished_at;
   for (const CaseResult& c : e.cell.cases) {

@@ -209,12 +209,16 @@ std::string timing_table(const BoardEntry& e) {
   return any ? "\ntimings (medians):\n" + indented(table.str(), 2) + floor_text(e.cell) : "";
 }
 
+std::string target_text(const std::string& target) {
+  return target == "native" ? "" : ", for " + one_line(target);
+}
+
 std::string provenance(const BoardRow& e) {
-  return fmt::format("\nmeasured {} by assay {}{}, seed {}, isolation {}\non {}, {} cores, {}\n",
+  return fmt::format("\nmeasured {} by assay {}{}, seed {}, isolation {}\non {}, {} cores, {}{}\n",
                      one_line(e.finished_at), one_line(e.assay_version),
                      e.assay_commit.empty() ? "" : " (" + one_line(e.assay_commit) + ")", e.seed,
                      one_line(e.isolation), one_line(e.machine.cpu), e.machine.cores,
-                     one_line(e.machine.compiler));
+                     one_line(e.machine.compiler), target_text(e.target));
 }
 
 }  // namespace
@@ -229,11 +233,15 @@ std::string describe_failure(const CaseResult& r, const ChallengeSpec& spec,
          field("error", error_text(r)) + field("replay", replay);
 }
 
+std::string rerun_command(const CellKey& key, const std::string& target) {
+  std::string text = fmt::format("assay rerun {} {}", quoted(key.model), quoted(key.challenge));
+  if (!key.attempt.empty()) text += " --attempt " + quoted(key.attempt);
+  text += fmt::format(" --device {}", to_string(key.device));
+  return target == "native" ? text : text + " --march " + quoted(target);
+}
+
 std::string replay_command(const CellResult& cell, const std::string& case_name) {
-  std::string text =
-      fmt::format("assay rerun {} {}", quoted(cell.key.model), quoted(cell.key.challenge));
-  if (!cell.key.attempt.empty()) text += " --attempt " + quoted(cell.key.attempt);
-  text += fmt::format(" --device {}", to_string(cell.key.device));
+  const std::string text = rerun_command(cell.key, cell.target);
   return one_line(text + fmt::format(" --case {} --seed {}", quoted(case_name), cell.seed));
 }
 

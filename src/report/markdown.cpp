@@ -1,10 +1,12 @@
 #include "report/markdown.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <span>
 #include <tuple>
 
@@ -242,8 +244,8 @@ std::string assay_text(const BoardRow& e) {
              : fmt::format("{} ({})", e.assay_version, e.assay_commit.substr(0, 12));
 }
 
-// Machine, assay, seed and isolation, which results may share.
-using Setting = std::tuple<std::string, std::string, std::string, std::string>;
+// Machine, target, assay, seed and isolation, which results may share.
+using Setting = std::tuple<std::string, std::string, std::string, std::string, std::string>;
 
 struct Use {
   Setting setting;
@@ -255,7 +257,7 @@ struct Use {
 std::vector<Use> settings_of(const Scoreboard& board) {
   std::map<Setting, Use> uses;
   for (const auto& [key, e] : board.entries) {
-    const Setting setting{machine_text(e.machine), assay_text(e), std::to_string(e.seed),
+    const Setting setting{machine_text(e.machine), e.target, assay_text(e), std::to_string(e.seed),
                           e.isolation};
     Use& use = uses[setting];
     use.setting = setting;
@@ -495,16 +497,40 @@ std::string side_by_side_table(const std::map<Device, Standings>& devices) {
   return markdown_table(header, "l" + matrix_alignment(challenges.size()), rows);
 }
 
+std::string targets_note(const Scoreboard& board) {
+  std::map<std::string, std::set<std::string>> models;
+  for (const auto& [key, row] : board.entries) {
+    if (key.device == Device::cpu) models[row.target].insert(key.model);
+  }
+  if (models.size() < 2) return "";
+  std::vector<std::string> parts;
+  for (const auto& [target, names] : models) {
+    constexpr std::size_t kNamed = 6;
+    std::string text = markdown_text(target) + " (";
+    std::size_t n = 0;
+    for (const std::string& name : names) {
+      if (n == kNamed) text += fmt::format(" and {} more", names.size() - kNamed);
+      if (n++ >= kNamed) break;
+      text += (n > 1 ? ", " : "") + markdown_text(name);
+    }
+    parts.push_back(text + ")");
+  }
+  return fmt::format(
+      "Answers in C++ were compiled for different targets: {}. A speed is relative to that of par "
+      "for the same target; ranks across targets say less than ranks within one.\n\n",
+      fmt::join(parts, "; "));
+}
+
 std::string how_measured(const Scoreboard& board, std::size_t most) {
   const auto uses = settings_of(board);
   Rows rows;
   for (const Use& use : first(uses, most)) {
-    const auto& [machine, version, seed, isolation] = use.setting;
+    const auto& [machine, target, version, seed, isolation] = use.setting;
     rows.push_back({markdown_text(use.newest), std::to_string(use.cells), markdown_text(machine),
-                    markdown_text(version), seed, markdown_text(isolation)});
+                    markdown_text(target), markdown_text(version), seed, markdown_text(isolation)});
   }
-  return markdown_table({"Newest result", "Results", "Machine", "assay", "Seed", "Isolation"},
-                        "lrllrl", rows) +
+  return markdown_table({"Newest result", "Results", "Machine", "Target", "assay", "Seed", "Isolation"},
+                        "lrlllrl", rows) +
          rows_left_out("newest", most, uses.size(), "") + kMethod;
 }
 

@@ -40,5 +40,8 @@ std::string challenge_table(const Standings&, std::size_t column, std::size_t mo
 std::string side_by_side_table(const std::map<Device, Standings>& devices);
 
 std::string how_measured(const Scoreboard&, std::size_t most);
+// That rows of C++ were compiled for different targets, with the models of each; "" where they were
+// not. Speeds are relative to par on the same target, but not every answer gains alike from more.
+std::string targets_note(const Scoreboard&);
 
 }  // namespace assay::report

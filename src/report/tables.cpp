@@ -75,6 +75,7 @@ FlatRow attempt_row(const BoardRow& r, bool partial, bool counted, const std::st
   row["source_hash"] = r.source_hash;
   row["spec_hash"] = r.spec_hash;
   row["isolation"] = r.isolation;
+  row["target"] = r.target;
   row["finished_at"] = r.finished_at;
   row["assay_version"] = r.assay_version;
   row["cpu"] = r.machine.cpu;

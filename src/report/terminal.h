@@ -27,6 +27,10 @@ std::string explain(const BoardRow&, const ChallengeSpec&,
 std::string describe_failure(const CaseResult&, const ChallengeSpec&,
                              const std::string& replay = "");
 
+// The command that runs a cell again for the same target, to which a seed or a case may be added.
+// Ready to paste into a shell.
+std::string rerun_command(const CellKey&, const std::string& target);
+
 // The command that runs one case again, with the inputs it had. Ready to paste into a shell.
 std::string replay_command(const CellResult&, const std::string& case_name);
 

@@ -122,6 +122,7 @@ CellResult CellRunner::new_cell(const ChallengeSpec& spec, const BuildResult& bu
   cell.key.challenge = spec.name;
   cell.spec_hash = spec.hash;
   cell.isolation = sandbox::to_string(options_.tier);
+  cell.target = world_.target;
   cell.seed = options_.seed;
   cell.build = built.record;
   return cell;
@@ -173,6 +174,7 @@ void add_scale(const Challenge& challenge, const ChallengeSpec& spec, Baselines&
 CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildResult& built,
                                       const CaseFilter& filter) {
   CellResult cell = new_cell(whole, built);
+  cell.target = kNativeTarget;
   if (built.record.verdict == Verdict::ok) {
     const ChallengeSpec spec = spec_for(Device::sim, whole);
     guard(cell, [&] {

@@ -48,6 +48,7 @@ World real_world(Builder& builder) {
   world.now = &steady_seconds;
   world.flush_caches = &flush_caches;
   world.roofline = &measure_roofline;
+  world.target = builder.target();
   world.kept = builder.cache().folder();
   return world;
 }

@@ -50,6 +50,20 @@ class BuilderTest : public ::testing::Test {
   Builder builder_;
 };
 
+TEST_F(BuilderTest, CompilesForItsTarget) {
+  EXPECT_EQ(builder_.target(), "native");
+  EXPECT_THAT(build("int x;").record.command, HasSubstr(" -march=native "));
+#if defined(__x86_64__)
+  const std::string source = "#ifdef __SSE3__\n#error more than the least\n#endif\n";
+  Builder least(tier_, testing::source_dir(), cache_, kDefaultCacheLimit, "x86-64");
+  const BuildResult built = least.build({{{"submission.cpp", source}}, {}});
+  EXPECT_EQ(built.record.verdict, Verdict::ok) << built.record.log;
+  EXPECT_THAT(built.record.command, HasSubstr(" -march=x86-64 "));
+  // What was compiled for another is not taken.
+  EXPECT_EQ(build(source).record.verdict, Verdict::build_error);
+#endif
+}
+
 TEST_F(BuilderTest, BuildsALibraryThatLoads) {
   const BuildResult result = build("extern \"C\" int answer() { return 42; }");
   ASSERT_EQ(result.record.verdict, Verdict::ok) << result.record.log;

@@ -187,6 +187,12 @@ COMMANDS = {
         "scripts/noise.py --model tuned --challenge layer_norm_backward --device cpu --runs 2 --quick": Run(
             "scripts/noise.py --model tuned --challenge layer_norm_backward --device cpu --runs 2 --quick "
             "--points 100 --assay build/assay", slow=True),
+        "build/assay run --model textbook --march x86-64-v3 --results /tmp/v3": Run(
+            "build/assay run -m textbook -c layer_norm_backward --device cpu --quick --march x86-64 --results $TMP/v1 "
+            "&& build/assay show textbook layer_norm_backward --results $TMP/v1 | grep 'for x86-64$'"),
+        "build/assay doctor": Run(status=(0, 1)),
+        "python3 benchmarks/check_time.py build/assay .": Run(
+            "python3 $ROOT/benchmarks/check_time.py build/assay . --smoke layer_norm_backward", slow=True),
         "ninja -C build par_and_peers && build/benchmarks/par_and_peers": Target("benchmarks/par_and_peers"),
         "ninja -C build harness_overhead && build/benchmarks/harness_overhead": Target("benchmarks/harness_overhead"),
     },

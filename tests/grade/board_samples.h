@@ -11,6 +11,7 @@ namespace assay::testing {
 inline CellResult awkward_cell() {
   CellResult cell = sample_cell(sample_spec(), "model \"x\" <b>");
   cell.seed = std::numeric_limits<std::uint64_t>::max();
+  cell.target = "x86-64-v3";
   cell.tests_note = {Note::Kind::tests_not_run, "line\nbreak\ttab \x01 é"};
   cell.faults = {"cannot fork: \"EAGAIN\" \x01 é", "while timed with others: out of memory"};
   CaseResult& a = case_of(cell, "core_a");

@@ -17,6 +17,7 @@ namespace {
 using report::link_target;
 using report::markdown_text;
 using testing::full_board;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::two_specs;
@@ -174,6 +175,16 @@ TEST(LargeBoard, TheNewestSettingsAreShown) {
   EXPECT_EQ(rows_of(text), 1);
   EXPECT_THAT(text, HasSubstr("2026-11-22T04"));
   EXPECT_THAT(text, HasSubstr("Only the newest 1 of 2 are shown."));
+}
+
+TEST(TargetsNote, SaysWhichAnswersWereCompiledForWhich) {
+  Scoreboard board = full_board();
+  EXPECT_EQ(report::targets_note(board), "");
+  BoardRow& row = board.entries.begin()->second;
+  row.target = "x86-64-v3";
+  EXPECT_THAT(report::targets_note(board),
+              AllOf(HasSubstr("different targets: native ("), HasSubstr("; x86-64-v3 (")));
+  EXPECT_THAT(report::how_measured(board, 9), HasSubstr("| x86-64-v3 |"));
 }
 
 // --- standings ---------------------------------------------------------------

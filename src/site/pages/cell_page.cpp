@@ -320,12 +320,10 @@ void add_build(Html& html, const CellView& v) {
 
 void add_provenance(Html& html, const CellView& v) {
   const BoardRow& row = *v.row;
-  std::string command = fmt::format("assay rerun {} {}", shell_quoted(row.key.model),
-                                    shell_quoted(row.key.challenge));
-  if (!row.key.attempt.empty()) command += " --attempt " + shell_quoted(row.key.attempt);
-  command += fmt::format(" --device {} --seed {}", to_string(row.key.device), row.seed);
   html.raw("<section><h2>Measured</h2><dl>");
-  html.raw("<dt>replay<dd><code>").text(command).raw("</code>");
+  html.raw("<dt>replay<dd><code>")
+      .text(fmt::format("{} --seed {}", report::rerun_command(row.key, row.target), row.seed))
+      .raw("</code>");
   if (v.about != nullptr) add_term(html, "model", report::model_facts(*v.about));
   add_term(html, "attempt", report::attempt_facts(row.attempt));
   add_term(html, "when", row.finished_at);
@@ -338,6 +336,7 @@ void add_provenance(Html& html, const CellView& v) {
            fmt::format("{}, {} cores, {:.3g} GB/s copied, {:.3g} Gflop/s, {}", row.machine.cpu,
                        row.machine.cores, 1e-9 * row.machine.copy_bytes_per_s,
                        1e-9 * row.machine.fma_flops_per_s, row.machine.compiler));
+  if (row.key.device == Device::cpu) add_term(html, "compiled for", row.target);
   add_term(html, "sources", row.source_hash);
   html.raw("</dl></section>\n");
 }

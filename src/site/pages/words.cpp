@@ -62,15 +62,4 @@ double middle_of(std::span<const double> values) {
   return sorted[(sorted.size() - 1) / 2];
 }
 
-std::string shell_quoted(const std::string& argument) {
-  const auto plain = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-           c == '-' || c == '.' || c == '/';
-  };
-  if (!argument.empty() && std::ranges::all_of(argument, plain)) return argument;
-  std::string out = "'";
-  for (const char c : argument) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 }  // namespace assay::site

@@ -19,6 +19,5 @@ int dimension_series(const std::string&);    // its colour, the same on all page
 
 ChartAxis score_axis();                     // 0 to 100
 double middle_of(std::span<const double>);  // the median, of infinite values too; 0 of none
-std::string shell_quoted(const std::string&);
 
 }  // namespace assay::site
