@@ -24,8 +24,8 @@ bool is_plain(const std::string& target) {
 }
 
 std::string macros_of(const std::string& compiler, const std::string& target) {
-  const std::string command = fmt::format("{} -march={} -dM -E -x c++ /dev/null 2>/dev/null",
-                                          quoted(compiler), target);
+  const std::string command =
+      fmt::format("{} -march={} -dM -E -x c++ /dev/null 2>/dev/null", compiler, target);
   std::string text;
   FILE* const pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) fail_with_errno("start", compiler);
@@ -51,10 +51,9 @@ std::set<std::string> instruction_sets(const std::string& compiler, const std::s
     std::istringstream words(line);
     std::string define, name, value;
     words >> define >> name >> value;
-    const bool flag = value == "1" && name.size() > 4 && name.starts_with("__") &&
-                      name.ends_with("__") && std::ranges::none_of(name, [](unsigned char c) {
-                        return std::islower(c) != 0;
-                      });
+    const bool flag =
+        value == "1" && name.size() > 4 && name.starts_with("__") && name.ends_with("__") &&
+        std::ranges::none_of(name, [](unsigned char c) { return std::islower(c) != 0; });
     if (flag) sets.insert(name.substr(2, name.size() - 4));
   }
   return sets;

@@ -166,7 +166,7 @@ class Suite {
 
   // Runs all, some side by side, and looks at what they left. Who of several left it shows when each
   // runs alone; where that shows nothing, all of them are blamed.
-  void run_group(std::span<Row*> group, const Attack& neighbour, Progress& progress) {
+  void run_group(std::span<Row* const> group, const Attack& neighbour, Progress& progress) {
     const attack::Leftovers before({builder_->cache().folder(), fs::temp_directory_path()});
     run_side_by_side(group, progress);
     const std::vector<std::string> left = before.since(kPatience);
@@ -192,7 +192,7 @@ class Suite {
     }
   }
 
-  void run_side_by_side(std::span<Row*> group, Progress& progress) {
+  void run_side_by_side(std::span<Row* const> group, Progress& progress) {
     std::vector<Running> running;
     for (auto next = group.begin(); next != group.end() || !running.empty();) {
       if (next != group.end() && running.size() < c_.jobs) {

@@ -141,7 +141,7 @@ Files files_of(const Source& source, const HarborOptions& o) {
       flattened(fs::path(source.spec.directory) / "abi.h", source.root / "include");
   Files files;
   files["instruction.md"] =
-      prompt_of(source, o.language) +
+      prompt_of(source, {{o.language}}) +
       fmt::format(
           "\n## Where\n\nWrite the answer to `/app/{}`; further files may lie beside it. "
           "`/app/abi.h` is there already, and the file holds a skeleton.\n",

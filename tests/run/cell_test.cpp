@@ -82,6 +82,19 @@ TEST_F(CellTest, ACheckedCellSaysWhoseItIsAndWhatWasFound) {
   EXPECT_THAT(cell.cases, Each(Field(&CaseResult::verdict, Verdict::ok)));
 }
 
+TEST_F(CellTest, ACellInCppSaysForWhichTargetItWasCompiled) {
+  World world = world_.world();
+  world.target = "x86-64-v3";
+  CellRunner runner = this->runner(world);
+  EXPECT_EQ(runner.check(spec_, submission("a")).target, "x86-64-v3");
+  world_.libraries["a"].run = [](const auto&, int) {
+    testing::Answer answer;
+    answer.outcome.device.emplace();
+    return answer;
+  };
+  EXPECT_EQ(runner.check(spec_, submission("a", Language::cuda)).target, "native");
+}
+
 TEST_F(CellTest, WhatDoesNotCompileIsNotRun) {
   world_.compile = [](const BuildRequest&) {
     BuildResult result;
@@ -222,6 +235,16 @@ TEST_F(TimedCellTest, AnswersAreTimedInCommonRounds) {
     EXPECT_EQ(find_case(cell, "time")->samples.size(), 11u);
   }
   EXPECT_EQ(world_.count("start naive"), 1);
+}
+
+TEST_F(TimedCellTest, ExamplesOfTheSameCasesShareTheRoundsOfNaiveAndPar) {
+  CellRunner runner = this->runner(world_.world());
+  std::vector<CellResult> cells;
+  for (const char* name : {"a", "b"}) cells.push_back(runner.check(spec_, submission(name)));
+  runner.time_examples(spec_, cells, {.quick = true, .named = {"time"}});
+  for (const CellResult& cell : cells) ASSERT_NE(find_case(cell, "time"), nullptr);
+  EXPECT_EQ(world_.count("start naive"), 1);
+  EXPECT_EQ(world_.count("start par"), 1);
 }
 
 // Its worker can be made to check it, and not to time it.

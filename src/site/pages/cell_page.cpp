@@ -322,7 +322,7 @@ void add_provenance(Html& html, const CellView& v) {
   const BoardRow& row = *v.row;
   html.raw("<section><h2>Measured</h2><dl>");
   html.raw("<dt>replay<dd><code>")
-      .text(fmt::format("{} --seed {}", report::rerun_command(row.key, row.target), row.seed))
+      .text(fmt::format("{} --seed {}", rerun_command(row.key, row.target), row.seed))
       .raw("</code>");
   if (v.about != nullptr) add_term(html, "model", report::model_facts(*v.about));
   add_term(html, "attempt", report::attempt_facts(row.attempt));
