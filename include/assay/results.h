@@ -224,7 +224,7 @@ struct BoardRow {
   // See failed_cases(). Absent: not known, the board is of before they were kept.
   std::optional<std::vector<FailedCase>> failed;
   std::string spec_hash, source_hash, isolation;
-  std::string target = "native";  // see CellResult
+  std::string target = "native";        // see CellResult
   int revision = kMeasurementRevision;  // see grade/currency.h; 0: of before there were any
   std::uint64_t seed = 0;
   std::string finished_at;  // UTC, ISO 8601

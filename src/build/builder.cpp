@@ -34,14 +34,10 @@ namespace {
 
 // No -ffast-math: it would change the floating-point mode of the whole process and the meaning of
 // NaN.
-const std::vector<std::string> kFlags{"-std=c++20",
-                                      "-fPIC",
-                                      "-shared",
-                                      "-pthread",
-                                      "-fopenmp",
-                                      "-fdiagnostics-color=never",
-                                      "-fmax-errors=20",
-                                      "-Wl,-z,defs,-z,now,-z,noexecstack"};
+const std::vector<std::string> kFlags{"-std=c++20",      "-fPIC",
+                                      "-shared",         "-pthread",
+                                      "-fopenmp",        "-fdiagnostics-color=never",
+                                      "-fmax-errors=20", "-Wl,-z,defs,-z,now,-z,noexecstack"};
 
 constexpr char kExports[] = "exports.map";    // in the folder of the sources
 constexpr char kProduct[] = "submission.so";  // the library or object, in its folder
@@ -228,9 +224,10 @@ std::string public_command(Language language) {
   BuildRequest request;
   request.language = language;
   const bool cuda = language == Language::cuda;
-  return fmt::format("{} {} -I . -o submission.so {}", cuda ? "nvcc" : "g++",
-                     fmt::join(flags_of(request, cuda ? kCudaArchitectures[0] : "", kNativeTarget), " "),
-                     main_file(language));
+  return fmt::format(
+      "{} {} -I . -o submission.so {}", cuda ? "nvcc" : "g++",
+      fmt::join(flags_of(request, cuda ? kCudaArchitectures[0] : "", kNativeTarget), " "),
+      main_file(language));
 }
 
 std::string Builder::entry_name(const BuildRequest& request,

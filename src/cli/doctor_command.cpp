@@ -109,8 +109,9 @@ void examine_cache(const BuildCache& cache, std::vector<Finding>& findings) {
 
 // What answers may use beyond what every processor of the architecture has is what matters to them.
 void examine_target(const Builder& builder, std::vector<Finding>& findings) {
-  constexpr std::array kTold{"SSE4_2", "AVX2", "FMA", "AVX512F", "AVX512BF16", "AMX_TILE", "ARM_NEON",
-                             "ARM_FEATURE_SVE", "ARM_FEATURE_BF16"};
+  constexpr std::array kTold{"SSE4_2",          "AVX2",     "FMA",      "AVX512F",
+                             "AVX512BF16",      "AMX_TILE", "ARM_NEON", "ARM_FEATURE_SVE",
+                             "ARM_FEATURE_BF16"};
   const std::set<std::string> sets = instruction_sets(builder.compiler(), builder.target());
   std::vector<std::string> told;
   for (const char* name : kTold) {

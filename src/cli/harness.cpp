@@ -41,8 +41,7 @@ std::unique_ptr<Builder> make_builder(const Context& context, sandbox::Tier tier
                                       const HarnessOptions& options) {
   const std::filesystem::path cache =
       options.cache.empty() ? context.cache : std::filesystem::path(options.cache);
-  return std::make_unique<Builder>(tier, context.root, cache, options.cache_limit,
-                                   options.target);
+  return std::make_unique<Builder>(tier, context.root, cache, options.cache_limit, options.target);
 }
 
 void add_external_options(CLI::App& app, std::string& corpus) {

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -188,10 +187,9 @@ int execute(const Context& context, const SelftestCommand& c) {
       if (!run::needs_timing(*row.spec, row.example)) finish(row, progress);
     });
     for (const std::vector<Row*>& group : timed_groups(rows)) {
-      const auto activity = progress.begin(fmt::format(
-          "timing {}",
-          fmt::join(group | std::views::transform([](const Row* row) { return row->example.name; }),
-                    ", ")));
+      std::vector<std::string> names;
+      for (const Row* row : group) names.push_back(row->example.name);
+      const auto activity = progress.begin(fmt::format("timing {}", fmt::join(names, ", ")));
       time_group(runner, group, c.every_case);
       for (Row* row : group) finish(*row, progress);
     }

@@ -32,16 +32,16 @@ std::string line(const Json& j) { return j.dump(-1, ' ', false, Json::error_hand
 
 Json cell_json(const BoardRow& row) {
   Json j{{"model", row.key.model},
-          {"challenge", row.key.challenge},
-          {"attempt", row.key.attempt},
-          {"device", to_string(row.key.device)},
-          {"spec_hash", row.spec_hash},
-          {"source_hash", row.source_hash},
-          {"revision", row.revision},
-          {"isolation", row.isolation},
-          {"seed", std::to_string(row.seed)},
-          {"finished_at", row.finished_at},
-          {"seconds", row.seconds}};
+         {"challenge", row.key.challenge},
+         {"attempt", row.key.attempt},
+         {"device", to_string(row.key.device)},
+         {"spec_hash", row.spec_hash},
+         {"source_hash", row.source_hash},
+         {"revision", row.revision},
+         {"isolation", row.isolation},
+         {"seed", std::to_string(row.seed)},
+         {"finished_at", row.finished_at},
+         {"seconds", row.seconds}};
   if (row.target != "native") j["target"] = row.target;
   return j;
 }

@@ -529,8 +529,9 @@ std::string how_measured(const Scoreboard& board, std::size_t most) {
     rows.push_back({markdown_text(use.newest), std::to_string(use.cells), markdown_text(machine),
                     markdown_text(target), markdown_text(version), seed, markdown_text(isolation)});
   }
-  return markdown_table({"Newest result", "Results", "Machine", "Target", "assay", "Seed", "Isolation"},
-                        "lrlllrl", rows) +
+  return markdown_table(
+             {"Newest result", "Results", "Machine", "Target", "assay", "Seed", "Isolation"},
+             "lrlllrl", rows) +
          rows_left_out("newest", most, uses.size(), "") + kMethod;
 }
 

@@ -25,7 +25,7 @@ struct World {
   WorkerFactory make_worker;                                    // likewise
   std::function<KnownChallenge(const std::string&)> challenge;  // throws Error for an unknown one
   std::function<double()> now;                                  // seconds since some moment
-  std::string target = kNativeTarget;  // that C++ is compiled for
+  std::string target = kNativeTarget;                           // that C++ is compiled for
   std::filesystem::path kept;          // folder of what is found out once for all runs
   std::function<void()> flush_caches;  // of every core
   std::function<Roofline()> roofline;  // of the machine, now

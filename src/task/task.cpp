@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "assay/entrant.h"
 #include "build/builder.h"
-#include "results/entrant_json.h"
 #include "spec/spec.h"
 #include "task/flatten.h"
 #include "task/grading_text.h"
@@ -132,14 +130,14 @@ void deploy(const Source& source, const Handout& handout, const fs::path& folder
   require_nothing_there(folder);
   const std::string interface = interface_of(source);
   const std::string prompt = prompt_with(source, interface, handout);
-  AttemptRecord record;
-  record.prompt_sha256 = version_of(prompt);
-  record.prompt_hints = handout.hints;
+  // As challenges/entrant.schema.json describes it.
+  const nlohmann::ordered_json record{{"prompt_sha256", version_of(prompt)},
+                                      {"prompt_hints", handout.hints}};
   std::error_code ec;
   fs::create_directories(folder, ec);
   if (ec) throw Error(fmt::format("cannot make {}: {}", folder.string(), ec.message()));
   write_file_atomically(folder / "PROMPT.md", prompt + kScripts);
-  write_file_atomically(folder / "attempt.json", to_json(record).dump(2) + "\n");
+  write_file_atomically(folder / "attempt.json", record.dump(2) + "\n");
   write_file_atomically(folder / "abi.h", interface);
   std::string script = "#!/bin/sh\n# Compiles the answer as it will be compiled.\nset -e\n";
   for (const Language language : handout.languages) {

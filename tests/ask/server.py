@@ -200,8 +200,13 @@ def two_blocks(h, _):
     h.answer(f"Either\n\n```cpp\n{source}```\n\nor\n\n```cpp\n{source}// other\n```\n")
 
 
+def seeded(h):
+    h.answer(tiny(h.body, f"seed {h.body.get('seed')}"))
+
+
 BEHAVIOURS = {
-    "tiny": lambda h, _: h.answer(tiny(h.body, f"seed {h.body.get('seed')}")),
+    "tiny": lambda h, _: seeded(h),
+    "stalls-at-3": lambda h, number: time.sleep(60) if h.body.get("seed") == 3 and number == 1 else seeded(h),
     "textbook": lambda h, _: h.answer(shipped(h.body, "textbook")),
     "flawed": lambda h, _: h.answer(shipped(h.body, "flawed")),
     "broken": lambda h, _: h.answer("```cpp\nint main( {  // submission.cpp\n```\n"),

@@ -207,7 +207,7 @@ TEST_F(BuilderTest, ProcessesThatAskForTheSameCompileItOnce) {
 
 TEST_F(BuilderTest, ALibraryInUseOutlivesItsEntryInTheCache) {
   const BuildResult result = build("extern \"C\" int f() { return 7; }");
-  Builder(tier_, testing::source_dir(), cache_, 0);  // a cache that may hold nothing
+  const Builder empty(tier_, testing::source_dir(), cache_, 0);  // a cache that may hold nothing
   EXPECT_EQ(builder_.cache().usage().entries, 0u);
   void* handle = ::dlopen(result.library.c_str(), RTLD_NOW);
   ASSERT_NE(handle, nullptr) << ::dlerror();

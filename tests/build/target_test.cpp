@@ -48,9 +48,9 @@ TEST(Target, WhatTheMachineLacksIsNamed) {
     for (const std::string& set : instruction_sets(find_compiler(), target))
       if (missing.empty() && !here.contains(set)) missing = set;
     if (missing.empty()) continue;
-    EXPECT_THAT(testing::error_of([&] { require_target(find_compiler(), target); }),
-                AllOf(HasSubstr(std::string("cannot run code for --march ") + target),
-                      HasSubstr(missing)));
+    EXPECT_THAT(
+        testing::error_of([&] { require_target(find_compiler(), target); }),
+        AllOf(HasSubstr(std::string("cannot run code for --march ") + target), HasSubstr(missing)));
     return;
   }
   FAIL() << "a processor of Intel's and AMD's at once";

@@ -280,8 +280,8 @@ class Samples(Case):
         return process.returncode, said
 
     def test_after_a_kill_it_goes_on(self):
-        # One at a time: the first two are answered when the third is asked.
-        args = ("tiny", "--samples", 4, "--parallel", 1, "--seed", 1)
+        # One at a time: the first two are answered when the third is asked, and that one is not until the kill.
+        args = ("stalls-at-3", "--samples", 4, "--parallel", 1, "--seed", 1)
         status, _ = self.interrupted(signal.SIGKILL, 3, *args)
         self.assertEqual(status, -signal.SIGKILL)
         self.ask(*args)
@@ -289,7 +289,7 @@ class Samples(Case):
         self.assertEqual(sorted(set(asked)), [1, 2, 3, 4])
         self.assertEqual((asked.count(1), asked.count(2)), (1, 1))
         for number in range(1, 5):
-            self.assertIn(f"seed {number}", (self.attempt("tiny", number) / "submission.cpp").read_text())
+            self.assertIn(f"seed {number}", (self.attempt("stalls-at-3", number) / "submission.cpp").read_text())
 
     def test_a_signal_stops_it_cleanly(self):
         status, said = self.interrupted(signal.SIGINT, 1, "silent")

@@ -16,8 +16,8 @@ namespace {
 
 using report::link_target;
 using report::markdown_text;
-using testing::full_board;
 using ::testing::AllOf;
+using testing::full_board;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::two_specs;

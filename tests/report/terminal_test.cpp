@@ -87,7 +87,7 @@ TEST(Replay, NamesTheCaseAndTheSeedOfTheRun) {
   EXPECT_EQ(replay_command(cell, "trap_a"),
             "assay rerun 'it'\\''s; rm' layer_norm_backward --attempt 2 --device cpu --case trap_a "
             "--seed 42");
-  cell.key = {.model = "m", .challenge = "c"};
+  cell.key = {.model = "m", .challenge = "c", .attempt = "", .device = Device::cpu};
   cell.target = "x86-64-v3";
   EXPECT_EQ(replay_command(cell, "trap_a"),
             "assay rerun m c --device cpu --march x86-64-v3 --case trap_a --seed 42");

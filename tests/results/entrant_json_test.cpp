@@ -94,7 +94,8 @@ TEST(EntrantJson, WhatIsWrongIsNamed) {
       {R"({"link": "https://x/ onclick"})", "link: expected an address"},
       {R"({"link": "https://x/](y"})", "link: expected an address"},
   };
-  for (const auto& [text, cause] : wrong) {
+  for (const auto& entry : wrong) {
+    const std::string &text = entry.first, &cause = entry.second;
     EXPECT_THAT(error_of([&] { model_info_from(json::parse(text)); }), HasSubstr(cause)) << text;
     EXPECT_TRUE(text.find("\\n") != text.npos || text.find("\\u") != text.npos ||
                 !is_valid(json::parse(text), "model"))
@@ -111,7 +112,8 @@ TEST(EntrantJson, WhatIsWrongIsNamed) {
       {R"({"not_kept": "x"})", "not_kept: expected a list"},
       {R"({"tokens": 1})", "tokens: unknown"},
   };
-  for (const auto& [text, cause] : wrong_attempts) {
+  for (const auto& entry : wrong_attempts) {
+    const std::string &text = entry.first, &cause = entry.second;
     EXPECT_THAT(error_of([&] { attempt_record_from(json::parse(text)); }), HasSubstr(cause));
     EXPECT_FALSE(is_valid(json::parse(text), "attempt")) << text;
   }
