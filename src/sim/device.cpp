@@ -457,6 +457,7 @@ VariableInfo Device::allocation(std::uint64_t address) const {
 LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
                             std::span<const std::byte> params, const Operation* operation) {
   const DeviceOptions& options = state_->options;
+  if (!options.check_races) operation = nullptr;
   const Program& program = state_->program(kernel);
   if (const std::string& why = state_->kernels.at(kernel).unsupported; !why.empty()) {
     throw Unsupported(why);
@@ -475,6 +476,9 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
     return out;
   }
 
+  // A launch that threw may have left something.
+  if (operation != nullptr) state_->memory.footprint().take([](const Footprint::Run&) {});
+
   GridRun grid;
   grid.program = &program;
   grid.config = config;
@@ -487,7 +491,6 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
   grid.processor_deadline = state_->processor_deadline;
   grid.limit_by_block = !program.ordered && !config.cooperative;
   grid.parallel = options.threads > 1 && blocks > 1 && grid.limit_by_block;
-  if (!options.check_races) operation = nullptr;
   const CheckOptions checks{options.check_races && blocks <= kMaxCheckedBlocks,
                             options.check_uninitialised, grid.parallel,
                             operation != nullptr ? &state_->memory.footprint() : nullptr};

@@ -30,16 +30,14 @@ void StreamRaces::touch(std::uint64_t address, std::uint64_t bytes, TouchKind ki
   if (entries_.size() >= kMaxEntries || states_.size() >= kMaxEntries) clear();
   const AccessId access = access_id(kind, id, place);
   const std::uint64_t end = address + bytes;
-  split(address);
-  split(end);
-  const auto last = entries_.find(end);
-  for (auto at = entries_.find(address); at != last; ++at) {
+  const auto first = split(address, cursor_), last = split(end, first);
+  for (auto at = first; at != last; ++at) {
     const Step& next = step(at->second, access);
     for (const AccessId other : next.races)
       report(access, other, at->first, std::next(at)->first - at->first);
     at->second = next.next;
   }
-  join(address, end);
+  join(first, last);
 }
 
 std::vector<StreamRace> StreamRaces::take() {
@@ -51,10 +49,9 @@ std::vector<StreamRace> StreamRaces::take() {
 
 void StreamRaces::forget(std::uint64_t address, std::uint64_t bytes) {
   if (bytes == 0 || entries_.empty()) return;
-  split(address);
-  split(address + bytes);
-  for (auto at = entries_.find(address); at->first != address + bytes; ++at) at->second = 0;
-  join(address, address + bytes);
+  const auto first = split(address, entries_.end()), last = split(address + bytes, first);
+  for (auto at = first; at != last; ++at) at->second = 0;
+  join(first, last);
 }
 
 // Instructions of one line are one access.
@@ -114,35 +111,44 @@ void StreamRaces::report(AccessId mine, AccessId other, std::uint64_t address,
   race.bytes = bytes;
 }
 
-// An entry begins there.
-void StreamRaces::split(std::uint64_t at) {
-  const auto after = entries_.upper_bound(at);
-  if (after == entries_.begin()) {
-    entries_.emplace_hint(after, at, 0);
-  } else if (const auto there = std::prev(after); there->first != at) {
-    entries_.emplace_hint(after, at, there->second);
+// The entry that begins there. Touches ascend mostly: it is looked for behind `from` first.
+StreamRaces::Entries::iterator StreamRaces::split(std::uint64_t at, Entries::iterator from) {
+  constexpr int kSteps = 8;
+  auto after = from;
+  if (from != entries_.end() && from->first <= at) {
+    int steps = 0;
+    while (after != entries_.end() && after->first <= at && ++steps <= kSteps) ++after;
+    if (steps > kSteps) after = entries_.upper_bound(at);
+  } else {
+    after = entries_.upper_bound(at);
   }
+  if (after == entries_.begin()) return entries_.emplace_hint(after, at, 0);
+  const auto there = std::prev(after);
+  return there->first == at ? there : entries_.emplace_hint(after, at, there->second);
 }
 
-// Neighbours in [from, to], with those around, that have one history become one entry.
-void StreamRaces::join(std::uint64_t from, std::uint64_t to) {
-  auto at = entries_.find(from);
-  if (at != entries_.begin()) --at;
-  while (at != entries_.end() && at->first <= to) {
-    const auto next = std::next(at);
-    if (next == entries_.end()) break;
+// Neighbours from `first` to `last`, with those around, that have one history become one entry.
+void StreamRaces::join(Entries::iterator first, Entries::iterator last) {
+  const std::uint64_t end = last->first;
+  auto at = first == entries_.begin() ? first : std::prev(first);
+  for (auto next = std::next(at); next != entries_.end() && at->first <= end;
+       next = std::next(at)) {
     if (next->second == at->second) {
       entries_.erase(next);
     } else {
       at = next;
     }
   }
-  if (const auto first = entries_.begin(); first != entries_.end() && first->second == 0)
-    entries_.erase(first);
+  cursor_ = at;
+  if (const auto begin = entries_.begin(); begin->second == 0) {
+    if (cursor_ == begin) ++cursor_;
+    entries_.erase(begin);
+  }
 }
 
 void StreamRaces::clear() {
   entries_.clear();
+  cursor_ = entries_.end();
   states_.assign(1, {});
   known_.clear();
   accesses_.assign(1, {});

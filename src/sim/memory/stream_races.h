@@ -40,6 +40,10 @@ class StreamRaces {
  public:
   static constexpr std::size_t kMaxEntries = std::size_t{1} << 20;
 
+  StreamRaces() = default;
+  StreamRaces(const StreamRaces&) = delete;
+  StreamRaces& operator=(const StreamRaces&) = delete;
+
   // The touches to come are those of this operation, which is called `name`.
   void begin(const Operation&, std::string name);
   // `place` is asked for once for each access that is told apart: by kind and `id`.
@@ -55,6 +59,9 @@ class StreamRaces {
  private:
   using AccessId = std::uint32_t;  // index in accesses_; 0: none
   using StateId = std::uint32_t;   // index in states_; 0: no history
+
+  // By the first address: up to the next entry. Bytes before the first have no history.
+  using Entries = std::map<std::uint64_t, StateId>;
 
   struct Access {
     std::uint32_t stream = 0, time = 0;
@@ -76,13 +83,13 @@ class StreamRaces {
   const Step& step(StateId from, AccessId);
   void report(AccessId mine, AccessId other, std::uint64_t address, std::uint64_t bytes);
   bool before(AccessId) const;
-  void split(std::uint64_t at);
-  void join(std::uint64_t from, std::uint64_t to);
+  Entries::iterator split(std::uint64_t at, Entries::iterator from);
+  void join(Entries::iterator first, Entries::iterator last);
   void clear();  // all histories
   void collect();
 
-  // By the first address: up to the next entry. Bytes before the first have no history.
-  std::map<std::uint64_t, StateId> entries_;
+  Entries entries_;
+  Entries::iterator cursor_ = entries_.end();  // near the last touch
   std::vector<State> states_{State{}};
   std::map<State, StateId> known_;
   std::vector<Access> accesses_{Access{}};

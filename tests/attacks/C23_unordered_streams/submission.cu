@@ -14,10 +14,6 @@
 
 #include "probe.h"
 
-#ifndef ATTACK_IS_TWIN
-#define ATTACK_IS_TWIN 0
-#endif
-
 namespace {
 
 constexpr int kThreads = 128;

@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
     for (cudaStream_t s : {a, b, blocking}) consume_in(s, p, sum);
   }
   if (is("halves")) {
-    produce_in(a, p + kCount / 2);
+    produce_in(a, p, kCount / 2);
     cudaMemsetAsync(p, 1, kCount * sizeof(int) / 2, b);
   }
   if (is("interleaved")) {
