@@ -94,8 +94,8 @@ const StreamRaces::Step& StreamRaces::step(StateId from, AccessId access) {
     // with it the same holds only if they conflict with the same accesses.
     std::erase_if(next.others,
                   [&](AccessId a) { return before(a) && (accesses_[a].words.kind == kind); });
+    if (next.others.size() == kMaxOthers) next.others.erase(next.others.begin());
     next.others.push_back(access);
-    std::ranges::sort(next.others);
   }
   out.next = intern(std::move(next));
   return out;
@@ -174,7 +174,6 @@ void StreamRaces::collect() {
     if (new_state[state] == 0) {
       State s{moved(states[state].writer), {}};
       for (const AccessId a : states[state].others) s.others.push_back(moved(a));
-      std::ranges::sort(s.others);
       new_state[state] = intern(std::move(s));
     }
     state = new_state[state];

@@ -6,8 +6,9 @@
 // updates do not race. What is known of an operation is when it happened; whether it was before the
 // present one, the clock of the present one says (sim/operation.h).
 //
-// Bounds: kMaxEntries entries and as many histories (some 100 MB). Beyond that all histories are
-// forgotten: races with what happened before are then missed, and nothing is reported that is none.
+// Bounds: kMaxEntries entries and as many histories (some 100 MB); beyond them all histories are
+// forgotten. Of reads and updates since the last write kMaxOthers; beyond them the oldest is
+// forgotten. Races with what was forgotten are missed, and nothing is reported that is none.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,7 @@ struct StreamRace {
 
 class StreamRaces {
  public:
-  static constexpr std::size_t kMaxEntries = std::size_t{1} << 20;
+  static constexpr std::size_t kMaxEntries = std::size_t{1} << 20, kMaxOthers = 64;
 
   StreamRaces() = default;
   StreamRaces(const StreamRaces&) = delete;
@@ -69,7 +70,7 @@ class StreamRaces {
   };
   struct State {
     AccessId writer = 0;
-    std::vector<AccessId> others;  // reads and updates since
+    std::vector<AccessId> others;  // reads and updates since, as they happened
     auto operator<=>(const State&) const = default;
   };
   struct Step {

@@ -167,6 +167,18 @@ TEST_F(Races, ManyOperationsLater) {
   EXPECT_EQ(all[0].other.place, "a.cu:9");
 }
 
+TEST_F(Races, OfTooManyReadersTheOldestIsForgotten) {
+  for (std::uint32_t s = 1; s <= StreamRaces::kMaxOthers + 1; ++s) {
+    begin(s, 1, {});
+    touch(0, 4, kRead);
+  }
+  begin(1000, 1, {});
+  touch(0, 4, kWrite);
+  const auto all = races_.take();
+  ASSERT_EQ(all.size(), StreamRaces::kMaxOthers);
+  EXPECT_EQ(all[0].other.stream, "stream 2");
+}
+
 TEST_F(Races, TooManyHistoriesAreForgotten) {
   begin(1, 1, {});
   for (std::uint64_t i = 0; i <= StreamRaces::kMaxEntries; ++i) touch(8 * i, 4, kWrite);
