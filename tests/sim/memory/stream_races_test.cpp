@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "sim/address_map.h"
 #include "sim/memory/warp_support.h"
 
@@ -186,6 +188,54 @@ TEST_F(Races, TooManyHistoriesAreForgotten) {
   begin(2, 1, {});
   touch(0, 4, kWrite);
   EXPECT_EQ(found(), 0u) << "missed, and nothing invented";
+}
+
+// Against a model that keeps every access of every byte: both find the first race of a program, in
+// the same operation, or none.
+TEST_F(Races, TheFirstRaceOfAnyProgramIsFound) {
+  constexpr std::uint32_t kStreams = 4, kBytes = 24;
+  struct Past {
+    std::uint32_t stream, time;
+    TouchKind kind;
+  };
+  std::mt19937 random(1);
+  const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+  int raced = 0;
+  for (std::uint64_t program = 0; program < 2000; ++program) {
+    std::vector<Past> past[kBytes];
+    std::vector<Clock> clocks(kStreams, Clock(kStreams));
+    const std::uint64_t at = 4096 * program;
+    for (int operation = 0; operation < 16; ++operation) {
+      const std::uint32_t s = below(kStreams);
+      for (const Clock& other : clocks) {
+        if (below(8) == 0) continue;  // the stream does not wait for that one
+        for (std::uint32_t i = 0; i < kStreams; ++i)
+          clocks[s][i] = std::max(clocks[s][i], other[i]);
+      }
+      begin(s, ++clocks[s][s], clocks[s]);
+      bool race = false;
+      std::uint32_t byte = below(kBytes / 2);
+      for (int touches = 0; touches < 2 && byte < kBytes; ++touches) {
+        const auto kind = static_cast<TouchKind>(below(8) == 0 ? 2 : below(2));
+        const std::uint32_t bytes = 1 + below(std::min(kBytes - byte, 6u));
+        touch(at + byte, bytes, kind, below(3));
+        for (std::uint32_t b = byte; b < byte + bytes; ++b) {
+          for (const Past& p : past[b]) {
+            race |= p.time > clocks[s][p.stream] && (p.kind != kind || kind == kWrite);
+          }
+          past[b].push_back({s, clocks[s][s], kind});
+        }
+        byte += bytes + below(4);
+      }
+      ASSERT_EQ(found() != 0, race) << program << ", operation " << operation;
+      if (race) {
+        ++raced;
+        break;
+      }
+    }
+  }
+  EXPECT_GT(raced, 500);
+  EXPECT_LT(raced, 1500);
 }
 
 // --- footprints ---
