@@ -104,6 +104,17 @@ TEST_F(Races, EveryReaderCounts) {
   EXPECT_EQ(all[0].other.stream, "stream 2");
 }
 
+TEST_F(Races, AWriteStandsForWhatWasBeforeIt) {
+  begin(1, 1, {});
+  touch(0, 8, kRead);
+  begin(2, 1, {});
+  touch(0, 8, kWrite);
+  EXPECT_EQ(found(), 1u);
+  begin(3, 1, {});
+  touch(0, 8, kWrite);
+  EXPECT_EQ(found(), 1u) << "with the write alone";
+}
+
 // The read is before the atomic operation, and not before another stream's.
 TEST_F(Races, AReadIsNotForgottenForAnUpdateAfterIt) {
   begin(1, 1, {});

@@ -272,6 +272,13 @@ TEST_F(StreamOrderApi, PageLockedMemoryChangesWhenTheHostHasWaited) {
   EXPECT_EQ(host[0], 'd');
 }
 
+TEST_F(StreamOrderApi, CopiesWithoutAsyncAreThereAtOnce) {
+  char *p = device(), *host = page_locked();
+  cudaMemset(p, 'd', 16);
+  EXPECT_EQ(cudaMemcpy(host, p, 16, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(host[15], 'd');
+}
+
 TEST_F(StreamOrderApi, WaitingForAnotherStreamBringsNothing) {
   const cudaStream_t a = stream(kNonBlocking), b = stream(kNonBlocking);
   char *p = device(), *host = page_locked();
