@@ -154,6 +154,17 @@ TEST_F(Races, ForgottenRangesHaveNoHistory) {
   EXPECT_EQ(found(), 1u);
 }
 
+TEST_F(Races, AllMayBeForgotten) {
+  begin(1, 1, {});
+  touch(0, 64, kWrite);
+  races_.forget(kBegin, 64);
+  EXPECT_EQ(races_.entries(), 0u);
+  touch(0, 64, kWrite);
+  begin(2, 1, {});
+  touch(0, 4, kRead);
+  EXPECT_EQ(found(), 1u);
+}
+
 TEST_F(Races, NeighboursWithOneHistoryAreOneEntry) {
   for (std::uint32_t t = 1; t < 100; ++t) {
     begin(1, t, {});
