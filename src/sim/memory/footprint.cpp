@@ -35,12 +35,13 @@ void Footprint::mark(std::uint64_t offset) {
   set_bits_of_word(groups_.as<std::uint64_t>()[group / 64], std::uint64_t{1} << group % 64);
 }
 
-void Footprint::note(std::uint32_t* places, std::uint64_t granule, std::uint32_t place) {
+bool Footprint::note(std::uint32_t* places, std::uint64_t granule, std::uint32_t place) {
   const std::atomic_ref<std::uint32_t> slot(places[granule]);
   std::uint32_t known = slot.load(std::memory_order_relaxed);
   while ((known == 0 || place < known) &&
          !slot.compare_exchange_weak(known, place, std::memory_order_relaxed)) {
   }
+  return known == 0;
 }
 
 void Footprint::add(const WarpAccess& a, const LanePattern& p) {
@@ -49,10 +50,9 @@ void Footprint::add(const WarpAccess& a, const LanePattern& p) {
   const std::uint64_t origin = kGlobalRange.begin;
   initialise_lanes(bits_[kind].as<std::uint64_t>(), origin, a, p);
   const auto cover = [&](std::uint64_t low, std::uint64_t end) {
-    mark(low);
-    if (low / kPage != (end - 1) / kPage) mark(end - 1);
+    // Whoever was first at a granule marks its page, by the end of the launch.
     for (std::uint64_t g = low / kGranule; g <= (end - 1) / kGranule; ++g)
-      note(places, g, a.pc + 1);
+      if (note(places, g, a.pc + 1)) mark(g * kGranule);
   };
   if (p.contiguous || p.uniform) return cover(p.low - origin, p.end(a) - origin);
   std::uint64_t last = ~std::uint64_t{0};

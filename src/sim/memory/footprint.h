@@ -40,7 +40,8 @@ class Footprint {
   static constexpr std::uint64_t kPage = 4096, kGranule = 64, kGroup = 64 * kPage;
 
   void mark(std::uint64_t offset);
-  void note(std::uint32_t* places, std::uint64_t granule, std::uint32_t place);
+  // Whether it is the first of the launch there.
+  bool note(std::uint32_t* places, std::uint64_t granule, std::uint32_t place);
   void take_page(std::uint64_t page, const std::function<void(const Run&)>& f);
 
   std::array<LazyMap, 3> bits_, places_;  // by TouchKind; a place is pc + 1, 0: none
