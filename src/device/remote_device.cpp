@@ -97,6 +97,38 @@ sim::VariableInfo RemoteDevice::variable(sim::ModuleId module, std::string_view 
   return {.address = answer.address, .bytes = answer.bytes};
 }
 
+// A call whose payload `write` puts into the window.
+template <class Write>
+void RemoteDevice::send(CallKind kind, Write&& write) {
+  wire::PayloadWriter payload(std::span(window_, kWindowBytes));
+  write(payload);
+  Call call = call_of(kind);
+  call.payload = payload.size();
+  ask(call);
+}
+
+void RemoteDevice::order(const sim::Operation& o) {
+  send(CallKind::order, [&](wire::PayloadWriter& payload) {
+    payload.value(OrderWire{o.stream, o.time, static_cast<std::uint32_t>(o.clock.size()),
+                            static_cast<std::uint32_t>(o.call.size()),
+                            static_cast<std::uint32_t>(o.stream_name.size())});
+    for (const std::uint32_t time : o.clock) payload.value(time);
+    payload.text(o.call);
+    payload.text(o.stream_name);
+  });
+}
+
+void RemoteDevice::touch(std::uint64_t address) { ask(call_of(CallKind::touch, address)); }
+
+void RemoteDevice::report(const sim::Finding& f) {
+  send(CallKind::finding, [&](wire::PayloadWriter& payload) {
+    payload.value(FindingWire{static_cast<std::uint32_t>(f.kernel.size()),
+                              static_cast<std::uint32_t>(f.where.size()),
+                              static_cast<std::uint32_t>(f.text.size())});
+    for (const std::string* text : {&f.kernel, &f.where, &f.text}) payload.text(*text);
+  });
+}
+
 std::uint64_t RemoteDevice::allocate(std::uint64_t bytes) {
   return ask(call_of(CallKind::allocate, 0, bytes)).address;
 }

@@ -15,6 +15,9 @@ class RemoteDevice final : public sim::DeviceLink {
   sim::ModuleReply load_module(std::string_view ptx) override;
   sim::KernelReply kernel(sim::ModuleId, std::string_view name) override;
   sim::VariableInfo variable(sim::ModuleId, std::string_view name) override;
+  void order(const sim::Operation&) override;
+  void touch(std::uint64_t address) override;
+  void report(const sim::Finding&) override;
   std::uint64_t allocate(std::uint64_t bytes) override;
   bool free(std::uint64_t address) override;
   bool write(std::uint64_t to, std::span<const std::byte> from) override;
@@ -27,6 +30,8 @@ class RemoteDevice final : public sim::DeviceLink {
                           std::span<const std::byte> params) override;
 
  private:
+  template <class Write>
+  void send(CallKind, Write&&);
   Answer ask(const Call&);
   Answer ask(Call, std::span<const std::byte> payload);
   wire::PayloadReader payload_of(const Answer&) const;

@@ -242,6 +242,9 @@ void Server::dispatch(const Call& call, Answer& answer) {
       answer.bytes = device_.live_bytes();
       return;
     case CallKind::launch: return launch(call, answer);
+    case CallKind::order: return order(call);
+    case CallKind::touch: return touch(call);
+    case CallKind::finding: return take_finding(call);
   }
 }
 
@@ -334,15 +337,19 @@ void Server::find_variable(const Call& call, Answer& answer) {
 }
 
 void Server::write(const Call& call, Answer& answer) {
-  if (!device_.write(call.address, {window_, call.payload})) return;
+  if (!device_.write(call.address, {window_, call.payload}, operation())) return;
+  take_findings();
   answer.ok = 1;
   report_.to_device_bytes += call.payload;
   ++report_.transfers;
 }
 
 void Server::read(const Call& call, Answer& answer) {
-  if (call.bytes > kWindowBytes || !device_.read({window_, call.bytes}, call.address)) return;
-  for (const sim::Finding& f : device_.take_findings()) take(f);
+  if (call.bytes > kWindowBytes ||
+      !device_.read({window_, call.bytes}, call.address, false, operation())) {
+    return;
+  }
+  take_findings();
   answer.ok = 1;
   answer.payload = call.bytes;
   report_.to_host_bytes += call.bytes;
@@ -352,9 +359,10 @@ void Server::read(const Call& call, Answer& answer) {
 void Server::move_within(const Call& call, Answer& answer) {
   const bool done =
       call.kind == CallKind::copy
-          ? device_.copy(call.address, call.from, call.bytes)
-          : device_.fill(call.address, static_cast<std::byte>(call.value), call.bytes);
+          ? device_.copy(call.address, call.from, call.bytes, operation())
+          : device_.fill(call.address, static_cast<std::byte>(call.value), call.bytes, operation());
   if (!done) return;
+  take_findings();
   answer.ok = 1;
   report_.within_bytes += call.kind == CallKind::copy ? 2 * call.bytes : call.bytes;
   ++report_.transfers;
@@ -373,7 +381,8 @@ void Server::launch(const Call& call, Answer& answer) {
   } else {
     const std::vector<std::byte> params(window_, window_ + call.payload);
     try {
-      const sim::LaunchResult result = device_.launch(call.id, config_of(call.shape), params);
+      const sim::LaunchResult result =
+          device_.launch(call.id, config_of(call.shape), params, operation());
       take(result);
       report_.to_device_bytes += params.size();
       for (const sim::Finding& f : result.findings) {
@@ -403,6 +412,39 @@ void Server::launch(const Call& call, Answer& answer) {
   for (const std::string* text : {&message, &output, &error_output}) payload.text(*text);
   answer.ok = 1;
   answer.payload = payload.size();
+}
+
+// Nothing of it is believed but by whom it accuses: the submission that sent it.
+void Server::order(const Call& call) {
+  wire::PayloadReader payload(std::span(window_, kWindowBytes), call.payload);
+  const auto wire = payload.value<OrderWire>();
+  sim::Operation& o = operation_.emplace();
+  o.stream = std::min(wire.stream, sim::kMaxStreams - 1);
+  o.time = wire.time;
+  o.clock.resize(std::min(wire.clocks, sim::kMaxStreams));
+  for (std::uint32_t& time : o.clock) time = payload.value<std::uint32_t>();
+  o.call = payload.text(std::min<std::size_t>(wire.call_bytes, kMaxNameBytes));
+  o.stream_name = payload.text(std::min<std::size_t>(wire.name_bytes, kMaxNameBytes));
+}
+
+void Server::touch(const Call& call) {
+  if (operation_) device_.touch(call.address, *operation_);
+  take_findings();
+}
+
+void Server::take_finding(const Call& call) {
+  wire::PayloadReader payload(std::span(window_, kWindowBytes), call.payload);
+  const auto wire = payload.value<FindingWire>();
+  sim::Finding f;
+  f.kind = sim::FindingKind::late_change;
+  f.kernel = payload.text(std::min<std::size_t>(wire.kernel_bytes, kMaxNameBytes));
+  f.where = payload.text(std::min<std::size_t>(wire.where_bytes, kMaxNameBytes));
+  f.text = payload.text(std::min<std::size_t>(wire.text_bytes, kMaxNameBytes));
+  take(f);
+}
+
+void Server::take_findings() {
+  for (const sim::Finding& f : device_.take_findings()) take(f);
 }
 
 void Server::take(const sim::LaunchResult& result) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,6 +46,11 @@ class Server {
   void read(const Call&, Answer&);
   void move_within(const Call&, Answer&);
   void launch(const Call&, Answer&);
+  void order(const Call&);
+  void touch(const Call&);
+  void take_finding(const Call&);
+  void take_findings();
+  const sim::Operation* operation() const { return operation_ ? &*operation_ : nullptr; }
   void take(const sim::LaunchResult&);
   void take(const sim::Finding&);
   void note_missing(const char* what);
@@ -61,8 +67,9 @@ class Server {
   std::vector<Buffer> placed_;
   std::uint64_t placed_bytes_ = 0;
   bool listening_ = false;
-  std::string ptx_;            // of the module that is being sent
-  std::size_t ptx_bytes_ = 0;  // that it will have
+  std::optional<sim::Operation> operation_;  // what the worker said of the calls to come
+  std::string ptx_;                          // of the module that is being sent
+  std::size_t ptx_bytes_ = 0;                // that it will have
   std::size_t modules_ = 0, all_ptx_bytes_ = 0;
   std::vector<std::uint32_t> kernel_params_;  // bytes of the parameter block, by KernelId
   sim::Counters counters_;                    // of the launches since start

@@ -15,7 +15,9 @@
 #include "sim/execution/describe.h"
 #include "sim/execution/grid.h"
 #include "sim/execution/permutation.h"
+#include "sim/memory/footprint.h"
 #include "sim/memory/global_memory.h"
+#include "sim/memory/stream_races.h"
 #include "sim/ptx/parser.h"
 
 namespace assay::sim {
@@ -29,6 +31,8 @@ constexpr std::uint64_t kSharedPerMultiprocessor = 228 << 10, kReservedShared = 
 constexpr std::uint64_t kWorkspaceBytes = 256;
 // Of all kernels that were asked for, functions counted anew for each.
 constexpr std::uint64_t kMaxDecoded = 4'000'000;
+// Runs of bytes that a launch accesses, by place; beyond, neighbours share the place of the first.
+constexpr std::size_t kMaxPlacedRuns = std::size_t{1} << 16;
 constexpr std::size_t kMaxUndefinedStores = 1000;      // places that are remembered until a read
 constexpr std::uint64_t kMaxConstantBytes = 64 << 10;  // of a module, as ptxas has it
 
@@ -95,6 +99,28 @@ bool ended_launch(const RawFinding& f, const GridResult& result) {
          is_fatal(f.kind);
 }
 
+const char* verb(TouchKind kind) {
+  switch (kind) {
+    case TouchKind::read: return "reads";
+    case TouchKind::atomic: return "updates";
+    case TouchKind::write: return "writes";
+  }
+  return "accesses";
+}
+
+Finding describe(const StreamRace& r) {
+  Finding f;
+  f.kind = FindingKind::stream_race;
+  f.kernel = r.access.name;
+  f.where = r.access.place;
+  f.text = fmt::format("{} {} byte{} at {:#x} in {}", verb(r.access.kind), r.bytes,
+                       r.bytes == 1 ? "" : "s", r.address, r.access.stream);
+  f.other = fmt::format("{} {} them in {} at {}, and nothing orders the two", r.other.name,
+                        verb(r.other.kind), r.other.stream, r.other.place);
+  f.count = r.count;
+  return f;
+}
+
 // The findings of a launch that failed: those of the blocks that ran before the failure in order.
 // Other host threads may have been further.
 void keep_until_failure(std::vector<RawFinding>& findings, const GridRun& grid,
@@ -130,6 +156,50 @@ struct Device::State {
   };
   std::vector<UndefinedStore> undefined_stores;
   std::vector<Finding> read_findings;
+  std::optional<StreamRaces> stream_races;  // once an operation says when it happens
+
+  // The races of an operation, if they are to be found.
+  StreamRaces* begin(const Operation* operation, std::string name) {
+    if (operation == nullptr || !options.check_races) return nullptr;
+    if (!stream_races) stream_races.emplace();
+    stream_races->begin(*operation, std::move(name));
+    return &*stream_races;
+  }
+  void forget(std::uint64_t address, std::uint64_t bytes) {
+    if (stream_races) stream_races->forget(address, bytes);
+  }
+  struct Span {
+    std::uint64_t address = 0, bytes = 0;
+    TouchKind kind{};
+  };
+  // Copies and fills, and what allocates or frees in a stream.
+  void happen(const Operation* operation, std::initializer_list<Span> spans) {
+    if (StreamRaces* races = operation == nullptr ? nullptr : begin(operation, operation->call)) {
+      for (const Span& s : spans)
+        races->touch(s.address, s.bytes, s.kind, 0, [](std::uint32_t) { return "the host"; });
+      for (const StreamRace& r : races->take()) read_findings.push_back(describe(r));
+      return;
+    }
+    for (const Span& s : spans)
+      if (s.kind == TouchKind::write) forget(s.address, s.bytes);
+  }
+  // What the launch that has ended accessed.
+  void happen(const Operation& operation, const GridRun& grid, std::vector<Finding>& findings) {
+    Footprint& footprint = memory.footprint();
+    StreamRaces& races = *begin(&operation, demangled(grid.program->info.name));
+    Footprint::Run last;
+    std::size_t runs = 0;
+    footprint.take([&](Footprint::Run r) {
+      // Every cooperative launch has the same barrier, but no two run at a time.
+      if (workspace != 0 && r.begin - workspace < kWorkspaceBytes) return;
+      const bool neighbour = r.begin == last.end && r.kind == last.kind;
+      if (++runs > kMaxPlacedRuns && neighbour) r.pc = last.pc;
+      races.touch(r.begin, r.end - r.begin, r.kind, r.pc,
+                  [&](std::uint32_t pc) { return grid.program->place(pc); });
+      last = r;
+    });
+    for (const StreamRace& r : races.take()) findings.push_back(describe(r));
+  }
 
   void keep(const GridRun& grid, const std::vector<UndefinedStores>& stores) {
     for (const UndefinedStores& s : stores) {
@@ -310,24 +380,33 @@ std::uint64_t Device::allocate(std::uint64_t bytes) {
   return bytes == 0 ? 0 : state_->memory.allocate(bytes).value_or(0);
 }
 
-bool Device::free(std::uint64_t address) { return state_->memory.free(address); }
+// Whoever gets the range next has nothing to do with what was done there.
+bool Device::free(std::uint64_t address) {
+  const VariableInfo a = allocation(address);
+  if (!state_->memory.free(address)) return false;
+  state_->forget(a.address, a.bytes);
+  return true;
+}
 
-bool Device::write(std::uint64_t to, std::span<const std::byte> from) {
+bool Device::write(std::uint64_t to, std::span<const std::byte> from, const Operation* operation) {
   if (from.empty()) return true;
   std::byte* const data = state_->memory.data(to, from.size());
   if (data == nullptr) return false;
   std::memcpy(data, from.data(), from.size());
   state_->memory.mark_initialised(to, from.size());
+  state_->happen(operation, {{to, from.size(), TouchKind::write}});
   return true;
 }
 
 std::vector<Finding> Device::take_findings() { return std::exchange(state_->read_findings, {}); }
 
-bool Device::read(std::span<std::byte> to, std::uint64_t from, bool strictly) {
+bool Device::read(std::span<std::byte> to, std::uint64_t from, bool strictly,
+                  const Operation* operation) {
   if (to.empty()) return true;
   const std::byte* const data = state_->memory.data(from, to.size());
   if (data == nullptr) return false;
   std::memcpy(to.data(), data, to.size());
+  state_->happen(operation, {{from, to.size(), TouchKind::read}});
   if (state_->options.check_uninitialised &&
       state_->memory.holds_undefined(from, to.size(), strictly)) {
     state_->tell_undefined(from, to.size());
@@ -335,23 +414,32 @@ bool Device::read(std::span<std::byte> to, std::uint64_t from, bool strictly) {
   return true;
 }
 
-bool Device::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+bool Device::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes,
+                  const Operation* operation) {
   if (bytes == 0) return true;
   std::byte* const target = state_->memory.data(to, bytes);
   const std::byte* const source = state_->memory.data(from, bytes);
   if (target == nullptr || source == nullptr) return false;
   std::memmove(target, source, bytes);
   state_->memory.copy_initialised(to, from, bytes);
+  state_->happen(operation, {{from, bytes, TouchKind::read}, {to, bytes, TouchKind::write}});
   return true;
 }
 
-bool Device::fill(std::uint64_t to, std::byte value, std::uint64_t bytes) {
+bool Device::fill(std::uint64_t to, std::byte value, std::uint64_t bytes,
+                  const Operation* operation) {
   if (bytes == 0) return true;
   std::byte* const data = state_->memory.data(to, bytes);
   if (data == nullptr) return false;
   std::memset(data, static_cast<int>(value), bytes);
   state_->memory.mark_initialised(to, bytes);
+  state_->happen(operation, {{to, bytes, TouchKind::write}});
   return true;
+}
+
+void Device::touch(std::uint64_t address, const Operation& operation) {
+  const VariableInfo a = allocation(address);
+  state_->happen(&operation, {{a.address, a.bytes, TouchKind::write}});
 }
 
 std::uint64_t Device::live_bytes() const { return state_->memory.live_bytes(); }
@@ -367,8 +455,9 @@ VariableInfo Device::allocation(std::uint64_t address) const {
 }
 
 LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
-                            std::span<const std::byte> params) {
+                            std::span<const std::byte> params, const Operation* operation) {
   const DeviceOptions& options = state_->options;
+  if (!options.check_races) operation = nullptr;
   const Program& program = state_->program(kernel);
   if (const std::string& why = state_->kernels.at(kernel).unsupported; !why.empty()) {
     throw Unsupported(why);
@@ -387,6 +476,9 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
     return out;
   }
 
+  // A launch that threw may have left something.
+  if (operation != nullptr) state_->memory.footprint().take([](const Footprint::Run&) {});
+
   GridRun grid;
   grid.program = &program;
   grid.config = config;
@@ -400,7 +492,8 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
   grid.limit_by_block = !program.ordered && !config.cooperative;
   grid.parallel = options.threads > 1 && blocks > 1 && grid.limit_by_block;
   const CheckOptions checks{options.check_races && blocks <= kMaxCheckedBlocks,
-                            options.check_uninitialised, grid.parallel};
+                            options.check_uninitialised, grid.parallel,
+                            operation != nullptr ? &state_->memory.footprint() : nullptr};
   LaunchChecker checker(state_->memory, blocks, checks);
   grid.checker = &checker;
 
@@ -428,6 +521,7 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
       std::rotate(out.findings.begin(), out.findings.end() - 1, out.findings.end());
     }
   }
+  if (operation != nullptr) state_->happen(*operation, grid, out.findings);
   return out;
 }
 

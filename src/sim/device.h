@@ -1,6 +1,8 @@
 // One simulated GPU: modules, memory and kernel launches. Functional and exact, never timed.
 //
-// Everything here is synchronous; the runtime above gives streams and events their order.
+// Everything here is synchronous; the runtime above gives streams and events their order. Where it
+// says when an operation happens, the operation is checked against the earlier ones of which it
+// said so: what races with them is a finding (sim/memory/stream_races.h).
 #pragma once
 
 #include <cstddef>
@@ -14,6 +16,7 @@
 
 #include "sim/counters.h"
 #include "sim/finding.h"
+#include "sim/operation.h"
 
 namespace assay::sim {
 
@@ -121,16 +124,21 @@ class Device {
   // Global memory. 0 when there is no room.
   std::uint64_t allocate(std::uint64_t bytes);
   bool free(std::uint64_t address);
-  // False: the range does not lie in one live allocation.
-  bool write(std::uint64_t to, std::span<const std::byte> from);
+  // False: the range does not lie in one live allocation. Without an operation the write is
+  // ordered with everything, of those below likewise.
+  bool write(std::uint64_t to, std::span<const std::byte> from, const Operation* = nullptr);
   // Undefined values that kernels stored there are findings, if they are more than padding may be:
   // the whole range, or 16 bytes side by side. `strictly`: each that is undefined or was never
   // written.
-  bool read(std::span<std::byte> to, std::uint64_t from, bool strictly = false);
-  // Of reads since this was last asked.
+  bool read(std::span<std::byte> to, std::uint64_t from, bool strictly = false,
+            const Operation* = nullptr);
+  // Of reads and of operations but launches, since this was last asked.
   std::vector<Finding> take_findings();
-  bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
-  bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes);
+  bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes, const Operation* = nullptr);
+  bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes, const Operation* = nullptr);
+  // The allocation that begins there comes into being, or ends, with an operation: as a write of
+  // all of it.
+  void touch(std::uint64_t address, const Operation&);
   std::uint64_t live_bytes() const;
   std::uint64_t high_water() const;
   void reset_high_water();
@@ -148,7 +156,8 @@ class Device {
   // reports no counters but `launches`; what its blocks wrote until then stays. The findings'
   // places, threads and texts do not depend on DeviceOptions::threads, but for where the
   // instruction limit struck.
-  LaunchResult launch(KernelId, const LaunchConfig&, std::span<const std::byte> params);
+  LaunchResult launch(KernelId, const LaunchConfig&, std::span<const std::byte> params,
+                      const Operation* = nullptr);
 
  private:
   struct State;

@@ -14,6 +14,8 @@ enum class FindingKind : std::uint8_t {
   uninitialised,  // a value of global or shared memory that nothing wrote decides something
   shared_race,    // two threads of a block, one of them writing, nothing between that orders them
   global_race,    // likewise two blocks
+  stream_race,    // likewise two launches or copies that no stream and no event orders
+  late_change,    // the host changed what a copy in a stream may still have to read
   equal_stores,   // a race of stores that all write the same: a note, no fault
   barrier_divergence,  // threads wait at different barriers, or some never arrive
   deadlock,            // no thread can go on
@@ -31,6 +33,7 @@ struct ThreadId {
   std::uint32_t thread[3] = {0, 0, 0};
 };
 
+// Of stream_race and late_change thread is not set.
 // "softmax(float*): block (3,0,0), thread (33,0,0), topk.cu:41: reads 4 bytes at ..."
 struct Finding {
   FindingKind kind{};

@@ -147,6 +147,9 @@ enum class CallKind : std::uint32_t {
   allocation,  // address -> address, bytes
   memory,      // -> address: capacity, bytes: live
   launch,      // id: kernel, shape; payload: params -> payload: LaunchWire ...
+  order,       // payload: OrderWire ...: of the writes, reads, copies, fills, launches to come
+  touch,       // address
+  finding,     // payload: FindingWire ...: what the runtime found wrong with the host's code
 };
 
 // sim::LaunchConfig of plain numbers.
@@ -182,6 +185,17 @@ struct LaunchWire {
   std::uint32_t status = 0, unsupported = 0;
   std::uint64_t instructions = 0;
   std::uint32_t message_bytes = 0, output_bytes = 0, error_bytes = 0;
+};
+
+// sim::Operation: `clocks` words and two texts follow. A submission that forges one hides its own
+// races, as it could by calls that wait.
+struct OrderWire {
+  std::uint32_t stream = 0, time = 0, clocks = 0, call_bytes = 0, name_bytes = 0;
+};
+
+// sim::Finding: three texts follow.
+struct FindingWire {
+  std::uint32_t kernel_bytes = 0, where_bytes = 0, text_bytes = 0;
 };
 
 struct LinkPage {

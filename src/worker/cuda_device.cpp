@@ -48,6 +48,12 @@ std::int32_t attach_device() {
   return 0;
 }
 
+void wait_for_device() {
+  cuda::Runtime& runtime = cuda::Runtime::instance();
+  const std::lock_guard lock(runtime.mutex);
+  if (runtime.uses_device()) runtime.host_waits_for_all();
+}
+
 void* device_allocate(std::size_t bytes, std::size_t align) {
   const std::size_t extra = align > kAlignment ? align - kAlignment : 0;
   void* base = nullptr;

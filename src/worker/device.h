@@ -13,6 +13,9 @@ std::int32_t attach_device();
 void* device_allocate(std::size_t bytes, std::size_t align);  // NULL when full, or without a device
 bool device_release(void*);                                   // false: not from device_allocate
 
+// The submission's call has returned: the harness waits for all that it left in streams.
+void wait_for_device();
+
 // memcpy and memset, for device memory too.
 void device_aware_copy(void* to, const void* from, std::size_t bytes);
 void device_aware_fill(void* to, unsigned char value, std::size_t bytes);

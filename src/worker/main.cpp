@@ -245,6 +245,7 @@ class Worker final : public Call {
     scratch_.reset_peak();
     reset_processor_state();
     const std::int32_t status = adapter_(*this);
+    wait_for_device();
     control().status = status;
     control().scratch_peak = scratch_.peak();
     control().allocations = allocations;

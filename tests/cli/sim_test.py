@@ -332,6 +332,35 @@ class Cuda(Case):
         self.assertIn("note: ", run.err)
         self.assertIn("no findings", run.err)
 
+    def streams(self, what, status, out=""):
+        run = self.sim(PROGRAMS / "streams.cu", "--", what)
+        self.assertRun(run, status, out)
+        return run
+
+    def place_in_streams(self, text):
+        lines = (PROGRAMS / "streams.cu").read_text().splitlines()
+        return f"streams.cu:{next(i for i, line in enumerate(lines, 1) if text in line)}"
+
+    def test_a_race_between_streams_names_both_kernels_and_lines(self):
+        run = self.streams("nothing", 3)
+        self.assertIn("race between streams", run.err)
+        self.assertIn(f"consume(int const*, int*): {self.place_in_streams('// consume')}: reads 16384 bytes", run.err)
+        self.assertIn(f"produce(int*, int, int) writes them in stream 4 at {self.place_in_streams('// produce')}", run.err)
+        self.assertEqual(run.err.count("race between streams"), 1, run.err)
+
+    def test_what_streams_and_events_order_is_no_race(self):
+        for what in ("event", "default, blocking", "readers", "halves", "interleaved", "overwritten after waiting"):
+            self.assertIn("no findings", self.streams(what, 0).err)
+
+    def test_what_they_do_not_order_is_one(self):
+        for what, words in (("default, non-blocking", "in the default stream"), ("copy", "cudaMemcpyAsync: the host: reads"),
+                            ("free", "cudaFreeAsync: the host: writes"), ("overwritten", "before the host waited")):
+            self.assertIn(words, self.streams(what, 3).err)
+
+    def test_page_locked_memory_changes_when_the_host_has_waited(self):
+        self.streams("early", 0, "0\n")
+        self.streams("waited", 0, "4095\n")
+
     def test_a_host_dereference_dies_by_sigsegv(self):
         run = self.sim(PROGRAMS / "faults.cu", "--", "host")
         self.assertRun(run, 139, "about to\n")

@@ -94,6 +94,68 @@ TEST_F(RemoteDeviceTest, ACopyThatDoesNotFitChangesNothing) {
   EXPECT_FALSE(remote_.read(out, a));
 }
 
+// What the first operation of a stream is that knows of no other.
+sim::Operation first_in(std::uint32_t stream, const char* call) {
+  sim::Operation o{stream, 1, sim::Clock(stream + 1), call, "stream " + std::to_string(stream)};
+  o.clock[stream] = 1;
+  return o;
+}
+
+TEST_F(RemoteDeviceTest, OperationsThatNothingOrdersRace) {
+  const sim::KernelReply kernel = remote_.kernel(remote_.load_module(kPtx).module, "put");
+  const std::uint64_t memory = remote_.allocate(64);
+  const std::string params = put_params(memory + 4, 1);
+  remote_.fill(memory, std::byte{1}, 64);
+  remote_.order(first_in(1, "cudaMemsetAsync"));
+  remote_.fill(memory, std::byte{2}, 64);
+  remote_.order(first_in(2, "a launch"));
+  remote_.launch(kernel.id, {}, std::as_bytes(std::span(params)));
+  sim::Operation after = first_in(3, "cudaMemcpyAsync");
+  after.clock = {0, 1, 1, 1};
+  remote_.order(after);
+  std::array<std::byte, 64> back{};
+  remote_.read(back, memory);
+  const Report& report = fixture_.stop();
+  EXPECT_EQ(report.findings, 1u);
+  EXPECT_THAT(report.first_finding, HasSubstr("race between streams in put: "));
+  EXPECT_THAT(report.first_finding, HasSubstr(": writes 4 bytes at "));
+  EXPECT_THAT(report.first_finding, HasSubstr("cudaMemsetAsync writes them in stream 1"));
+}
+
+TEST_F(RemoteDeviceTest, AllocationsInAStreamRaceToo) {
+  const std::uint64_t memory = remote_.allocate(64);
+  remote_.order(first_in(1, "cudaMallocAsync"));
+  remote_.touch(memory);
+  remote_.order(first_in(2, "cudaMemsetAsync"));
+  remote_.fill(memory + 60, std::byte{2}, 4);
+  EXPECT_THAT(fixture_.stop().first_finding, HasSubstr("cudaMallocAsync writes them"));
+}
+
+// Whoever gets it next in another stream has nothing to do with it.
+TEST_F(RemoteDeviceTest, FreedMemoryHasNoHistory) {
+  constexpr std::uint64_t kHalf = ServerFixture::kMemory / 2 + 4096;
+  for (std::uint32_t stream = 1; stream < 4; ++stream) {
+    const std::uint64_t memory = remote_.allocate(kHalf);
+    remote_.order(first_in(stream, "cudaMemsetAsync"));
+    remote_.fill(memory, std::byte{2}, kHalf);
+    EXPECT_TRUE(remote_.free(memory));
+  }
+  EXPECT_EQ(fixture_.stop().findings, 0u);
+}
+
+TEST_F(RemoteDeviceTest, FindingsOfTheRuntimeCount) {
+  sim::Finding f;
+  f.kind = sim::FindingKind::late_change;
+  f.kernel = "cudaMemcpyAsync";
+  f.where = "the host";
+  f.text = "changed";
+  remote_.report(f);
+  const Report& report = fixture_.stop();
+  EXPECT_EQ(report.findings, 1u);
+  EXPECT_STREQ(report.first_finding,
+               "change before a copy is done in cudaMemcpyAsync: the host: changed");
+}
+
 TEST_F(RemoteDeviceTest, KnowsAllocations) {
   const std::uint64_t a = remote_.allocate(1000);
   const sim::VariableInfo found = remote_.allocation(a + 500);

@@ -305,7 +305,7 @@ TEST(DeviceServer, SurvivesAnyMessage) {
   const auto any_of = [&](const auto& list) { return list[random.below(std::ssize(list))]; };
   for (int i = 0; i < 20'000; ++i) {
     Call c;
-    c.kind = static_cast<CallKind>(random.below(15));
+    c.kind = static_cast<CallKind>(random.below(18));
     c.id = static_cast<std::uint32_t>(random.below(4));
     c.address = any_of(addresses);
     c.from = any_of(addresses);

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "sim/memory/finding_table.h"
+#include "sim/memory/footprint.h"
 #include "sim/memory/global_races.h"
 #include "sim/memory/initialised.h"
 #include "sim/memory/lane_shapes.h"
@@ -265,6 +266,7 @@ bool BlockChecker::global(const WarpAccess& a) {
     }
     if (writes(a.kind)) initialise_lanes(s.global_bits, kGlobalRange.begin, a, p);
   }
+  if (s.launch.options.footprint != nullptr) s.launch.options.footprint->add(a, p);
   bool kept = false;
   if (s.races && !allocation->read_only) {
     s.check_store(a, p, false);

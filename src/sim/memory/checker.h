@@ -93,8 +93,9 @@ inline constexpr std::uint64_t kMaxCheckedBlocks = std::uint64_t{1} << 25;
 
 struct CheckOptions {
   bool races = true;
-  bool uninitialised = true;  // bounds and alignment are always checked
-  bool concurrent = true;     // false: one host thread runs all blocks, which saves the locks
+  bool uninitialised = true;       // bounds and alignment are always checked
+  bool concurrent = true;          // false: one host thread runs all blocks, which saves the locks
+  Footprint* footprint = nullptr;  // gets what the launch accesses, if anyone asks
 };
 
 // Stores of undefined bytes at one place.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/memory/bits.h"
+#include "sim/memory/footprint.h"
 #include "sim/memory/lazy_map.h"
 #include "sim/memory/race_shadow.h"
 
@@ -71,6 +72,7 @@ struct GlobalMemory::State {
   LazyMap undefined;  // of what is not initialised: stored, not only never written
   std::atomic<bool> any_undefined{false};
   std::unique_ptr<RaceShadow> races;
+  std::unique_ptr<Footprint> footprint;
   std::map<std::uint64_t, Allocation> allocations;   // live and freed, by address
   std::uint64_t cursor = kGlobalRange.begin + kGap;  // where the search for room goes on
   std::uint64_t live = 0, high_water = 0;
@@ -244,6 +246,11 @@ std::uint64_t* GlobalMemory::initialised_bits() const {
 RaceShadow& GlobalMemory::race_shadow() const {
   if (state_->races == nullptr) state_->races = std::make_unique<RaceShadow>(state_->span);
   return *state_->races;
+}
+
+Footprint& GlobalMemory::footprint() const {
+  if (state_->footprint == nullptr) state_->footprint = std::make_unique<Footprint>(state_->span);
+  return *state_->footprint;
 }
 
 std::uint64_t GlobalMemory::live_bytes() const { return state_->live; }

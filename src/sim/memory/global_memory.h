@@ -21,6 +21,7 @@ struct Allocation {
   std::string name;                      // of a module variable, empty for cudaMalloc
 };
 
+class Footprint;
 class RaceShadow;
 
 // Addresses are aligned to 256 bytes, and at least 256 unused bytes lie between two allocations. A
@@ -65,7 +66,9 @@ class GlobalMemory {
   // at a constant distance. Likewise the initialised bits.
   std::byte* store() const;
   std::uint64_t* initialised_bits() const;
-  RaceShadow& race_shadow() const;  // made when first asked for; not thread-safe
+  // Made when first asked for; not thread-safe.
+  RaceShadow& race_shadow() const;
+  Footprint& footprint() const;
 
   std::uint64_t live_bytes() const;  // as asked for, without padding
   std::uint64_t high_water() const;  // of live bytes, module variables included

@@ -152,7 +152,10 @@ cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* id) {
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  return call_blocking([](Runtime&) { return cudaSuccess; });
+  return call_blocking([](Runtime& runtime) {
+    runtime.host_waits_for_all();
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaDeviceReset() {

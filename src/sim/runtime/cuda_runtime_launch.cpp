@@ -27,7 +27,7 @@ cudaError_t launch(const void* function, const LaunchConfig& config, void** args
                    cudaStream_t stream) {
   return call_for(function, [&](Runtime& runtime, Kernel& kernel) {
     if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
-    return runtime.launch(kernel, config, args);
+    return runtime.launch(kernel, config, args, stream);
   });
 }
 
@@ -104,13 +104,13 @@ cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**
                              size_t shared_bytes, cudaStream_t stream) {
   return launch(function, config_of(grid, block, shared_bytes, false), args, stream);
 }
-ASSAY_CUDA_PER_THREAD(cudaLaunchKernel, _ptsz);
+ASSAY_CUDA_PER_THREAD(6, cudaLaunchKernel, _ptsz);
 
 cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** args,
                                         size_t shared_bytes, cudaStream_t stream) {
   return launch(function, config_of(grid, block, shared_bytes, true), args, stream);
 }
-ASSAY_CUDA_PER_THREAD(cudaLaunchCooperativeKernel, _ptsz);
+ASSAY_CUDA_PER_THREAD(6, cudaLaunchCooperativeKernel, _ptsz);
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                                 void** args) {
@@ -125,10 +125,10 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
       const cudaError_t error = apply(runtime, config->attrs[i], plain);
       if (error != cudaSuccess) return error;
     }
-    return runtime.launch(kernel, plain, args);
+    return runtime.launch(kernel, plain, args, config->stream);
   });
 }
-ASSAY_CUDA_PER_THREAD(cudaLaunchKernelExC, _ptsz);
+ASSAY_CUDA_PER_THREAD(3, cudaLaunchKernelExC, _ptsz);
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
   return call_for(function, [&](Runtime&, Kernel& kernel) {

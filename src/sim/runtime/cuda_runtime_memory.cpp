@@ -71,7 +71,10 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
 }
 
 cudaError_t cudaFree(void* pointer) {
-  return call_blocking([&](Runtime& runtime) { return runtime.free(pointer); });
+  return call_blocking([&](Runtime& runtime) {
+    if (pointer != nullptr) runtime.host_waits_for_all();
+    return runtime.free(pointer);
+  });
 }
 
 cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
@@ -93,31 +96,36 @@ cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
   });
 }
 
-// --- stream-ordered allocation: the order of the calls ---
+// --- stream-ordered allocation: for the order between operations, writes of all of it ---
 
 cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
   return call([&](Runtime& runtime) {
     if (pointer == nullptr) return cudaErrorInvalidValue;
     if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
-    return runtime.allocate(bytes, pointer);
+    runtime.issue(stream, "cudaMallocAsync");
+    const cudaError_t error = runtime.allocate(bytes, pointer);
+    runtime.touch(*pointer);
+    return error;
   });
 }
-ASSAY_CUDA_PER_THREAD(cudaMallocAsync, _ptsz);
+ASSAY_CUDA_PER_THREAD(3, cudaMallocAsync, _ptsz);
 
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   return call([&](Runtime& runtime) {
     if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
+    runtime.issue(stream, "cudaFreeAsync");
+    runtime.touch(pointer);
     return runtime.free(pointer);
   });
 }
-ASSAY_CUDA_PER_THREAD(cudaFreeAsync, _ptsz);
+ASSAY_CUDA_PER_THREAD(2, cudaFreeAsync, _ptsz);
 
 cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaMemPool_t pool,
                                     cudaStream_t stream) {
   if (pool != default_pool()) return remember(cudaErrorInvalidValue);
   return cudaMallocAsync(pointer, bytes, stream);
 }
-ASSAY_CUDA_PER_THREAD(cudaMallocFromPoolAsync, _ptsz);
+ASSAY_CUDA_PER_THREAD(4, cudaMallocFromPoolAsync, _ptsz);
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
   return call([&](Runtime&) {
@@ -197,6 +205,7 @@ cudaError_t cudaFreeHost(void* pointer) {
   return call_blocking([&](Runtime& runtime) {
     if (pointer == nullptr) return cudaSuccess;
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    runtime.host_waits_for_all();
     if (runtime.pinned().erase(address) == 0) return cudaErrorInvalidValue;
     runtime.host_flags().erase(address);
     std::free(pointer);
@@ -227,6 +236,7 @@ cudaError_t cudaHostUnregister(void* pointer) {
   return call([&](Runtime& runtime) {
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     if (pointer == nullptr) return cudaErrorInvalidValue;
+    runtime.host_waits_for_all();
     if (runtime.registered().erase(address) == 0) return cudaErrorHostMemoryNotRegistered;
     runtime.host_flags().erase(address);
     return cudaSuccess;

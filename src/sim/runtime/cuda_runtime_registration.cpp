@@ -84,6 +84,6 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
                                size_t shared_bytes, cudaStream_t stream) {
   return cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream);
 }
-ASSAY_CUDA_PER_THREAD(__cudaLaunchKernel, _ptsz);
+ASSAY_CUDA_PER_THREAD(6, __cudaLaunchKernel, _ptsz);
 
 }  // namespace assay::sim::cuda

@@ -1,4 +1,5 @@
-// Streams and events: handles with flags, since every operation is complete when its call returns.
+// Streams and events. The device is done with every operation when its call returns, so that nothing
+// is ever found unfinished; what the host has waited for is another matter (stream_order.h).
 #include <algorithm>
 
 #include "sim/runtime/api.h"
@@ -62,23 +63,30 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return call_blocking([&](Runtime& runtime) {
-    return runtime.valid(stream) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+    if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
+    runtime.host_waits_for(stream);
+    return cudaSuccess;
   });
 }
-ASSAY_CUDA_PER_THREAD(cudaStreamSynchronize, _ptsz);
+ASSAY_CUDA_PER_THREAD(1, cudaStreamSynchronize, _ptsz);
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  return call_on(stream, [](Runtime&) { return cudaSuccess; });
+  return call_on(stream, [&](Runtime& runtime) {
+    runtime.host_waits_for(stream);
+    return cudaSuccess;
+  });
 }
-ASSAY_CUDA_PER_THREAD(cudaStreamQuery, _ptsz);
+ASSAY_CUDA_PER_THREAD(1, cudaStreamQuery, _ptsz);
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
   return call_on(stream, [&](Runtime& runtime) {
     if (flags > kExternal) return cudaErrorInvalidValue;
-    return runtime.valid(event) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+    if (!runtime.valid(event)) return cudaErrorInvalidResourceHandle;
+    runtime.wait(stream, event);
+    return cudaSuccess;
   });
 }
-ASSAY_CUDA_PER_THREAD(cudaStreamWaitEvent, _ptsz);
+ASSAY_CUDA_PER_THREAD(3, cudaStreamWaitEvent, _ptsz);
 
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
   return call_on(stream, [&](Runtime&) {
@@ -87,7 +95,7 @@ cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
     return cudaSuccess;
   });
 }
-ASSAY_CUDA_PER_THREAD(cudaStreamGetPriority, _ptsz);
+ASSAY_CUDA_PER_THREAD_ALIAS(cudaStreamGetPriority, _ptsz);
 
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
   return call_on(stream, [&](Runtime&) {
@@ -96,7 +104,7 @@ cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
     return cudaSuccess;
   });
 }
-ASSAY_CUDA_PER_THREAD(cudaStreamGetFlags, _ptsz);
+ASSAY_CUDA_PER_THREAD_ALIAS(cudaStreamGetFlags, _ptsz);
 
 cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
   return call_on(stream, [&](Runtime&) {
@@ -105,7 +113,7 @@ cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
     return cudaSuccess;
   });
 }
-ASSAY_CUDA_PER_THREAD(cudaStreamGetId, _ptsz);
+ASSAY_CUDA_PER_THREAD_ALIAS(cudaStreamGetId, _ptsz);
 
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
   return call_on(stream, [&](Runtime&) {
@@ -114,7 +122,7 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
     return cudaSuccess;
   });
 }
-ASSAY_CUDA_PER_THREAD(cudaStreamGetDevice, _ptsz);
+ASSAY_CUDA_PER_THREAD_ALIAS(cudaStreamGetDevice, _ptsz);
 
 // Attributes of streams are hints, but for the priority.
 cudaError_t cudaStreamCopyAttributes(cudaStream_t to, cudaStream_t from) {
@@ -124,7 +132,7 @@ cudaError_t cudaStreamCopyAttributes(cudaStream_t to, cudaStream_t from) {
     return cudaSuccess;
   });
 }
-ASSAY_CUDA_PER_THREAD(cudaStreamCopyAttributes, _ptsz);
+ASSAY_CUDA_PER_THREAD_ALIAS(cudaStreamCopyAttributes, _ptsz);
 
 cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute,
                                    cudaLaunchAttributeValue* value) {
@@ -137,7 +145,7 @@ cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID at
     return cudaSuccess;
   });
 }
-ASSAY_CUDA_PER_THREAD(cudaStreamGetAttribute, _ptsz);
+ASSAY_CUDA_PER_THREAD_ALIAS(cudaStreamGetAttribute, _ptsz);
 
 cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute,
                                    const cudaLaunchAttributeValue* value) {
@@ -155,29 +163,35 @@ cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID at
     }
   });
 }
-ASSAY_CUDA_PER_THREAD(cudaStreamSetAttribute, _ptsz);
+ASSAY_CUDA_PER_THREAD_ALIAS(cudaStreamSetAttribute, _ptsz);
 
-// --- host functions: called at once, without the lock, since all earlier work is done ---
+// --- host functions: called at once, without the lock, since all earlier work is done. They may
+// tell the host's other threads, so that the host then knows of that work. ---
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
                                   unsigned flags) {
-  const cudaError_t error = call_on(stream, [&](Runtime&) {
-    return callback == nullptr || flags != 0 ? cudaErrorInvalidValue : cudaSuccess;
+  const cudaError_t error = call_on(stream, [&](Runtime& runtime) {
+    if (callback == nullptr || flags != 0) return cudaErrorInvalidValue;
+    runtime.host_waits_for(stream);
+    return cudaSuccess;
   });
   if (error != cudaSuccess) return error;
   callback(stream, cudaSuccess, data);
   return cudaSuccess;
 }
-ASSAY_CUDA_PER_THREAD(cudaStreamAddCallback, _ptsz);
+ASSAY_CUDA_PER_THREAD(4, cudaStreamAddCallback, _ptsz);
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* data) {
-  const cudaError_t error = call_on(
-      stream, [&](Runtime&) { return fn == nullptr ? cudaErrorInvalidValue : cudaSuccess; });
+  const cudaError_t error = call_on(stream, [&](Runtime& runtime) {
+    if (fn == nullptr) return cudaErrorInvalidValue;
+    runtime.host_waits_for(stream);
+    return cudaSuccess;
+  });
   if (error != cudaSuccess) return error;
   fn(data);
   return cudaSuccess;
 }
-ASSAY_CUDA_PER_THREAD(cudaLaunchHostFunc, _ptsz);
+ASSAY_CUDA_PER_THREAD(3, cudaLaunchHostFunc, _ptsz);
 
 // --- capture: cannot begin, so nothing is ever captured ---
 
@@ -188,7 +202,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
     return cudaSuccess;
   });
 }
-ASSAY_CUDA_PER_THREAD(cudaStreamIsCapturing, _ptsz);
+ASSAY_CUDA_PER_THREAD_ALIAS(cudaStreamIsCapturing, _ptsz);
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
@@ -224,27 +238,33 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaEventRecordWithFlags(event, stream, 0);
 }
-ASSAY_CUDA_PER_THREAD(cudaEventRecord, _ptsz);
+ASSAY_CUDA_PER_THREAD(2, cudaEventRecord, _ptsz);
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   return call_on(event, [&](Runtime& runtime) {
     if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
     if (flags > kExternal) return cudaErrorInvalidValue;
     event->recorded = true;
+    runtime.record(event, stream);
     event->time_ns = runtime.clock_ns();
     return cudaSuccess;
   });
 }
-ASSAY_CUDA_PER_THREAD(cudaEventRecordWithFlags, _ptsz);
+ASSAY_CUDA_PER_THREAD(3, cudaEventRecordWithFlags, _ptsz);
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return call_blocking([&](Runtime& runtime) {
-    return runtime.valid(event) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+    if (!runtime.valid(event)) return cudaErrorInvalidResourceHandle;
+    runtime.host_waits_for(event);
+    return cudaSuccess;
   });
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return call_on(event, [](Runtime&) { return cudaSuccess; });
+  return call_on(event, [&](Runtime& runtime) {
+    runtime.host_waits_for(event);
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
@@ -255,6 +275,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
         return cudaErrorInvalidResourceHandle;
       }
     }
+    for (const cudaEvent_t event : {start, end}) runtime.host_waits_for(event);
     const auto ns = static_cast<std::int64_t>(end->time_ns - start->time_ns);
     *milliseconds = static_cast<float>(static_cast<double>(ns) * 1e-6);
     return cudaSuccess;

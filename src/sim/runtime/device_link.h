@@ -59,6 +59,14 @@ class DeviceLink {
   // {0, 0}: the module has no such variable.
   virtual VariableInfo variable(ModuleId, std::string_view name) = 0;
 
+  // When the copies, fills, launches and touches to come happen, until the next call of it. Before
+  // the first they are not checked against one another. Allocations have no part in it.
+  virtual void order(const Operation&) = 0;
+  // The allocation that begins there comes into being, or ends, in a stream.
+  virtual void touch(std::uint64_t address) = 0;
+  // What the runtime found wrong with the host program.
+  virtual void report(const Finding&) = 0;
+
   // Addresses lie in kGlobalRange. 0: no room. `bytes` is not 0.
   virtual std::uint64_t allocate(std::uint64_t bytes) = 0;
   virtual bool free(std::uint64_t address) = 0;

@@ -54,17 +54,38 @@ VariableInfo LocalDevice::variable(ModuleId module, std::string_view name) {
   }
 }
 
-bool LocalDevice::read(std::span<std::byte> to, std::uint64_t from) {
-  const bool done = device_.read(to, from);
+bool LocalDevice::log_findings(bool done) {
   for (const Finding& f : device_.take_findings()) log_.finding(f);
   return done;
+}
+
+void LocalDevice::touch(std::uint64_t address) {
+  if (!operation_) return;
+  device_.touch(address, *operation_);
+  log_findings(true);
+}
+
+bool LocalDevice::write(std::uint64_t to, std::span<const std::byte> from) {
+  return log_findings(device_.write(to, from, operation()));
+}
+
+bool LocalDevice::read(std::span<std::byte> to, std::uint64_t from) {
+  return log_findings(device_.read(to, from, false, operation()));
+}
+
+bool LocalDevice::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+  return log_findings(device_.copy(to, from, bytes, operation()));
+}
+
+bool LocalDevice::fill(std::uint64_t to, std::byte value, std::uint64_t bytes) {
+  return log_findings(device_.fill(to, value, bytes, operation()));
 }
 
 LaunchReply LocalDevice::launch(KernelId kernel, const LaunchConfig& config,
                                 std::span<const std::byte> params) {
   LaunchReply reply;
   try {
-    LaunchResult result = device_.launch(kernel, config, params);
+    LaunchResult result = device_.launch(kernel, config, params, operation());
     for (const Finding& f : result.findings) {
       if (f.kind == FindingKind::assertion) reply.error_output += assertion_line(f);
     }

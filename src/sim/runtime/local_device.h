@@ -1,6 +1,8 @@
 // A simulated device in this process.
 #pragma once
 
+#include <optional>
+
 #include "sim/runtime/device_link.h"
 #include "sim/runtime/run_log.h"
 
@@ -17,23 +19,24 @@ class LocalDevice final : public DeviceLink {
   VariableInfo variable(ModuleId, std::string_view name) override;
   std::uint64_t allocate(std::uint64_t bytes) override { return device_.allocate(bytes); }
   bool free(std::uint64_t address) override { return device_.free(address); }
-  bool write(std::uint64_t to, std::span<const std::byte> from) override {
-    return device_.write(to, from);
-  }
+  void order(const Operation& operation) override { operation_ = operation; }
+  void touch(std::uint64_t address) override;
+  void report(const Finding& f) override { log_.finding(f); }
+  bool write(std::uint64_t to, std::span<const std::byte> from) override;
   bool read(std::span<std::byte> to, std::uint64_t from) override;
-  bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) override {
-    return device_.copy(to, from, bytes);
-  }
-  bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes) override {
-    return device_.fill(to, value, bytes);
-  }
+  bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) override;
+  bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes) override;
   VariableInfo allocation(std::uint64_t address) override { return device_.allocation(address); }
   MemoryInfo memory() override { return {device_.capacity(), device_.live_bytes()}; }
   LaunchReply launch(KernelId, const LaunchConfig&, std::span<const std::byte> params) override;
 
  private:
+  const Operation* operation() const { return operation_ ? &*operation_ : nullptr; }
+  bool log_findings(bool done);
+
   Device device_;
   RunLog& log_;
+  std::optional<Operation> operation_;
 };
 
 }  // namespace assay::sim

@@ -1,6 +1,9 @@
 #include "sim/runtime/runtime.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 
@@ -73,6 +76,9 @@ void Runtime::attach(std::unique_ptr<DeviceLink> device, RunLog log) {
   allocations_.clear();
   streams_.clear();
   events_.clear();
+  order_ = {};
+  own_streams_.clear();
+  host_copies_ = {};
   limits_.clear();
   ThreadState::current() = {};
   for (const auto& [address, module] : modules_)
@@ -199,16 +205,41 @@ cudaError_t Runtime::free(void* pointer) {
   return device_->free(address_of(pointer)) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-cudaError_t Runtime::copy(void* to, const void* from, std::size_t bytes) {
+// CUDA Runtime API, "API synchronization behavior". A copy to the device from pageable memory has
+// read it when the call returns, and need not have reached the device; from page-locked memory a
+// function without Async waits. A copy within the device is never waited for.
+void Runtime::begin_copy(const CopyCall& call, const void* to, const void* from) {
+  if (!is_device(to) && !is_device(from)) return host_waits_for(call.stream);
+  const void* host = is_device(to) ? from : to;
+  const bool pageable = !page_locked(host, 1), within = is_device(host);
+  if (is_device(to) && !within && !call.async && pageable) host_waits_for(call.stream);
+  issue(call.stream, call.name);
+  if (within) return;
+  const bool waits = is_device(to) ? !call.async && !pageable : !call.async || pageable;
+  if (waits) host_waits_for(call.stream);
+}
+
+cudaError_t Runtime::copy(const CopyCall& call, void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return cudaSuccess;
   if (to == nullptr || from == nullptr) return cudaErrorInvalidValue;
   bool done = true;
   if (is_device(to) && is_device(from)) {
     done = device_->copy(address_of(to), address_of(from), bytes);
   } else if (is_device(to)) {
-    done = device_->write(address_of(to), {static_cast<const std::byte*>(from), bytes});
+    const std::span<const std::byte> source(static_cast<const std::byte*>(from), bytes);
+    std::vector<std::byte> buffer;
+    const auto contents = host_copies_.contents(source, operation_.clock, buffer);
+    done = device_->write(address_of(to), contents);
+    if (done && call.async && page_locked(from, bytes))
+      host_copies_.send(source, contents, operation_);
   } else if (is_device(from)) {
-    done = device_->read({static_cast<std::byte*>(to), bytes}, address_of(from));
+    const bool late = call.async && page_locked(to, bytes);
+    std::vector<std::byte> buffer(late ? bytes : 0);
+    const std::span<std::byte> target =
+        late ? std::span(buffer) : std::span(static_cast<std::byte*>(to), bytes);
+    done = device_->read(target, address_of(from));
+    if (done && late)
+      std::ranges::copy(target, host_copies_.receive(to, bytes, operation_).begin());
   } else {
     std::memmove(to, from, bytes);
   }
@@ -222,7 +253,9 @@ void Runtime::free_everything() {
 
 cudaError_t Runtime::reset() {
   flush_output();
+  host_waits_for_all();
   free_everything();
+  for (const auto& [address, stream] : streams_) order_.close(stream->index);
   streams_.clear();
   events_.clear();
   limits_.clear();
@@ -236,11 +269,19 @@ cudaError_t Runtime::reset() {
 // --- streams and events ---
 
 cudaStream_t Runtime::create_stream(unsigned flags, int priority) {
-  auto stream = std::make_unique<CUstream_st>(CUstream_st{flags, priority, next_stream_id_++});
+  constexpr unsigned kNonBlocking = 1;
+  const StreamOrder::Index index = order_.open((flags & kNonBlocking) == 0);
+  auto stream =
+      std::make_unique<CUstream_st>(CUstream_st{flags, priority, next_stream_id_++, index});
   return own(streams_, std::move(stream));
 }
 
-bool Runtime::destroy_stream(cudaStream_t stream) { return streams_.erase(stream) > 0; }
+// Its work goes on, and nobody has waited for it.
+bool Runtime::destroy_stream(cudaStream_t stream) {
+  if (!streams_.contains(stream)) return false;
+  order_.close(stream->index);
+  return streams_.erase(stream) > 0;
+}
 
 bool Runtime::valid(cudaStream_t stream) const {
   return address_of(stream) <= 2 || streams_.contains(stream);
@@ -254,6 +295,82 @@ cudaEvent_t Runtime::create_event(unsigned flags) {
 
 bool Runtime::destroy_event(cudaEvent_t event) { return events_.erase(event) > 0; }
 bool Runtime::valid(cudaEvent_t event) const { return events_.contains(event); }
+
+// --- order ---
+
+StreamOrder::Index Runtime::index_of(cudaStream_t stream) {
+  const std::uint64_t handle = address_of(stream);
+  if (handle > 2) return stream->index;
+  if (handle == 1 || (handle == 0 && !ThreadState::current().per_thread)) {
+    return StreamOrder::kLegacy;
+  }
+  const auto [at, fresh] = own_streams_.try_emplace(std::this_thread::get_id(), 0);
+  if (fresh) at->second = order_.open(true);
+  return at->second;
+}
+
+void Runtime::issue(cudaStream_t stream, const char* call) {
+  const StreamOrder::Index index = index_of(stream);
+  operation_.stream = index;
+  operation_.time = order_.issue(index);
+  operation_.clock = order_.clock(index);
+  operation_.call = call;
+  operation_.stream_name = index == StreamOrder::kLegacy ? "the default stream"
+                           : address_of(stream) <= 2     ? "the thread's default stream"
+                                                         : "stream " + std::to_string(stream->id);
+  if (order_.concurrent()) device_->order(operation_);
+}
+
+void Runtime::touch(const void* pointer) {
+  if (pointer != nullptr && order_.concurrent()) device_->touch(address_of(pointer));
+}
+
+void Runtime::record(cudaEvent_t event, cudaStream_t stream) {
+  event->clock = order_.record(index_of(stream));
+}
+
+void Runtime::wait(cudaStream_t stream, cudaEvent_t event) {
+  order_.wait(index_of(stream), event->clock);
+}
+
+void Runtime::host_waits_for(cudaStream_t stream) {
+  order_.host_waits_for(index_of(stream));
+  settle();
+}
+
+void Runtime::host_waits_for(cudaEvent_t event) {
+  order_.host_waits_for(event->clock);
+  settle();
+}
+
+void Runtime::host_waits_for_all() {
+  order_.host_waits_for_all();
+  settle();
+}
+
+void Runtime::settle() {
+  for (const HostCopies::Change& c : host_copies_.settle(order_)) {
+    Finding f;
+    f.kind = FindingKind::late_change;
+    f.kernel = c.call;
+    f.where = "the host";
+    f.text = fmt::format(
+        "the {} bytes of page-locked memory at {:#x}, which the copy in {} reads, were changed "
+        "before the host waited for it",
+        c.bytes, c.address, c.stream_name);
+    device_->report(f);
+  }
+}
+
+bool Runtime::page_locked(const void* pointer, std::size_t bytes) const {
+  const std::uintptr_t begin = address_of(pointer);
+  return std::ranges::any_of(std::array{&pinned_, &registered_}, [&](const auto* ranges) {
+    const auto after = ranges->upper_bound(begin);
+    if (after == ranges->begin()) return false;
+    const auto& [at, size] = *std::prev(after);
+    return begin - at < size && bytes <= size - (begin - at);
+  });
+}
 
 // --- launches ---
 
@@ -280,7 +397,8 @@ cudaError_t Runtime::check_configuration(const Kernel& kernel, const LaunchConfi
   return cudaSuccess;
 }
 
-cudaError_t Runtime::launch(Kernel& kernel, const LaunchConfig& config, void** args) {
+cudaError_t Runtime::launch(Kernel& kernel, const LaunchConfig& config, void** args,
+                            cudaStream_t stream) {
   flush_output();
   if (const cudaError_t error = check_configuration(kernel, config); error != cudaSuccess) {
     return error;
@@ -292,6 +410,7 @@ cudaError_t Runtime::launch(Kernel& kernel, const LaunchConfig& config, void** a
     if (args[i] == nullptr) return cudaErrorInvalidValue;
     std::memcpy(params.data() + info.param_offset[i], args[i], info.param_bytes[i]);
   }
+  issue(stream, "a launch");
   LaunchReply reply = device_->launch(kernel.device.id, config, params);
   if (reply.status == LaunchStatus::illegal_address && names_host_memory(params)) {
     unsupported(

@@ -1,8 +1,10 @@
 // The state of the CUDA runtime of one process: what the program registered, its streams and
 // events, and the errors that CUDA remembers. The extern "C" functions of api.h are written on it.
 //
-// Order. Every operation is complete when its call returns, which fulfils every promise of streams,
-// events and the legacy default stream.
+// Order. The device does every operation when it is issued, which is one of the orders that CUDA
+// allows. What CUDA leaves open is found all the same: the order of streams and events is followed
+// (stream_order.h), the device is told when each operation happens once there are two streams, and
+// finds those that race; host memory changes when the host has waited (host_copies.h).
 //
 // Errors. A failed call is remembered for its host thread until cudaGetLastError. What goes wrong
 // while a kernel runs is found at the next call, as CUDA allows, and stays: CUDA's documentation
@@ -20,13 +22,18 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "sim/runtime/abi.h"
 #include "sim/runtime/device_link.h"
+#include "sim/runtime/host_copies.h"
 #include "sim/runtime/run_log.h"
+#include "sim/runtime/stream_order.h"
 
 namespace assay::sim::cuda {
 
@@ -45,12 +52,14 @@ struct CUstream_st {
   unsigned flags = 0;
   int priority = 0;
   unsigned long long id = 0;
+  StreamOrder::Index index = 0;
 };
 
 struct CUevent_st {
   unsigned flags = 0;
   bool recorded = false;
   std::uint64_t time_ns = 0;
+  Clock clock;  // what was recorded
 };
 
 struct CUkern_st {
@@ -111,8 +120,15 @@ class Runtime {
   // Memory of cudaMalloc and its like.
   cudaError_t allocate(std::size_t bytes, void** pointer);
   cudaError_t free(void* pointer);
-  // Copies between any two memories; direction by the pointers.
-  cudaError_t copy(void* to, const void* from, std::size_t bytes);
+  // Copies between any two memories; direction by the pointers. begin_copy() issues one, and waits
+  // where CUDA's documentation says that the host waits; copy() does it, as often as it has rows.
+  struct CopyCall {
+    cudaStream_t stream = nullptr;
+    const char* name = nullptr;  // of the API function
+    bool async = false;          // the function's name says so
+  };
+  void begin_copy(const CopyCall&, const void* to, const void* from);
+  cudaError_t copy(const CopyCall&, void* to, const void* from, std::size_t bytes);
   std::map<std::uintptr_t, std::size_t>& pinned() { return pinned_; }          // cudaHostAlloc
   std::map<std::uintptr_t, std::size_t>& registered() { return registered_; }  // cudaHostRegister
   std::map<std::uintptr_t, unsigned>& host_flags() { return host_flags_; }
@@ -125,13 +141,23 @@ class Runtime {
   bool destroy_event(cudaEvent_t);
   bool valid(cudaEvent_t) const;
 
+  // Order. An operation is issued in the stream: the device is told, if there is anything to tell.
+  void issue(cudaStream_t, const char* call);
+  void record(cudaEvent_t, cudaStream_t);
+  void wait(cudaStream_t, cudaEvent_t);
+  void host_waits_for(cudaStream_t);
+  void host_waits_for(cudaEvent_t);
+  void host_waits_for_all();
+  // The allocation that begins there comes into being, or ends, with the operation issued last.
+  void touch(const void* pointer);
+
   // The simulated clock of events, which is no measurement of anything: a microsecond for each
   // launch, copy or fill, a nanosecond for each warp instruction and for each 32 bytes copied or
   // filled.
   std::uint64_t clock_ns() const { return clock_ns_; }
   void advance(std::uint64_t work) { clock_ns_ += 1000 + work; }
 
-  cudaError_t launch(Kernel&, const LaunchConfig&, void** args);
+  cudaError_t launch(Kernel&, const LaunchConfig&, void** args, cudaStream_t);
   cudaError_t reset();
 
   std::map<cudaLimit, std::size_t>& limits() { return limits_; }
@@ -146,6 +172,9 @@ class Runtime {
   cudaError_t finish_launch(LaunchReply&);
   bool names_host_memory(const std::vector<std::byte>& params) const;
   void free_everything();
+  StreamOrder::Index index_of(cudaStream_t);
+  bool page_locked(const void*, std::size_t bytes) const;
+  void settle();
 
   std::unique_ptr<DeviceLink> device_;
   RunLog log_{-1};
@@ -165,6 +194,10 @@ class Runtime {
   Owned<CUstream_st> streams_;
   Owned<CUevent_st> events_;
   unsigned long long next_stream_id_ = 3;
+  StreamOrder order_;
+  std::map<std::thread::id, StreamOrder::Index> own_streams_;  // cudaStreamPerThread
+  Operation operation_;                                        // issued last
+  HostCopies host_copies_;
   std::map<cudaLimit, std::size_t> limits_;
   std::uint64_t release_threshold_ = 0;
   unsigned device_flags_ = 0;
@@ -179,6 +212,8 @@ struct ThreadState {
     cudaStream_t stream;
   };
   std::vector<Configuration> configurations;  // between <<<...>>> and the stub
+  // Stream 0 is the thread's own: in functions of --default-stream per-thread.
+  bool per_thread = false;
 
   static ThreadState& current();
 };
@@ -214,7 +249,53 @@ bool is_device(const void* pointer);
 
 }  // namespace assay::sim::cuda
 
-// The variant of a function for programs compiled with --default-stream per-thread: the same, since
-// all streams run in the order of the calls.
-#define ASSAY_CUDA_PER_THREAD(name, suffix) \
+// The variant of a function for programs compiled with --default-stream per-thread: the same where
+// no stream does anything.
+#define ASSAY_CUDA_PER_THREAD_ALIAS(name, suffix) \
   extern "C" __attribute__((alias(#name))) decltype(name) name##suffix
+
+namespace assay::sim::cuda {
+
+// In calls from here stream 0 is the thread's own.
+template <class F, class... A>
+cudaError_t in_own_stream(F* function, A... arguments) {
+  bool& flag = ThreadState::current().per_thread;
+  const bool before = std::exchange(flag, true);
+  const cudaError_t error = function(arguments...);
+  flag = before;
+  return error;
+}
+
+template <class F>
+struct Arguments;
+template <class R, class... A>
+struct Arguments<R(A...)> {
+  template <std::size_t i>
+  using At = std::tuple_element_t<i, std::tuple<A...>>;
+};
+
+}  // namespace assay::sim::cuda
+
+#define ASSAY_ARGUMENT(name, i) Arguments<decltype(name)>::At<i> a##i
+#define ASSAY_PARAMETERS_2(name) ASSAY_ARGUMENT(name, 0), ASSAY_ARGUMENT(name, 1)
+#define ASSAY_PARAMETERS_3(name) ASSAY_PARAMETERS_2(name), ASSAY_ARGUMENT(name, 2)
+#define ASSAY_PARAMETERS_4(name) ASSAY_PARAMETERS_3(name), ASSAY_ARGUMENT(name, 3)
+#define ASSAY_PARAMETERS_5(name) ASSAY_PARAMETERS_4(name), ASSAY_ARGUMENT(name, 4)
+#define ASSAY_PARAMETERS_6(name) ASSAY_PARAMETERS_5(name), ASSAY_ARGUMENT(name, 5)
+#define ASSAY_PARAMETERS_7(name) ASSAY_PARAMETERS_6(name), ASSAY_ARGUMENT(name, 6)
+#define ASSAY_PARAMETERS_8(name) ASSAY_PARAMETERS_7(name), ASSAY_ARGUMENT(name, 7)
+#define ASSAY_PARAMETERS_1(name) ASSAY_ARGUMENT(name, 0)
+#define ASSAY_ARGUMENTS_1 a0
+#define ASSAY_ARGUMENTS_2 a0, a1
+#define ASSAY_ARGUMENTS_3 a0, a1, a2
+#define ASSAY_ARGUMENTS_4 a0, a1, a2, a3
+#define ASSAY_ARGUMENTS_5 a0, a1, a2, a3, a4
+#define ASSAY_ARGUMENTS_6 a0, a1, a2, a3, a4, a5
+#define ASSAY_ARGUMENTS_7 a0, a1, a2, a3, a4, a5, a6
+#define ASSAY_ARGUMENTS_8 a0, a1, a2, a3, a4, a5, a6, a7
+// Likewise of a function of `n` parameters that works in a stream.
+#define ASSAY_CUDA_PER_THREAD(n, name, suffix)                      \
+  extern "C" cudaError_t name##suffix(ASSAY_PARAMETERS_##n(name)) { \
+    return in_own_stream(name, ASSAY_ARGUMENTS_##n);                \
+  }                                                                 \
+  static_assert(true)

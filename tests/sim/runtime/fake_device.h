@@ -27,6 +27,9 @@ struct FakeState {
   std::string kernel_problem;                      // what the simulator lacks for any kernel
   ModuleReply module_reply;
   LaunchReply launch_reply;
+  std::vector<Operation> operations;   // what the runtime said of the calls that followed
+  std::vector<std::uint64_t> touched;  // addresses of allocations
+  std::vector<Finding> findings;       // of the runtime's own
   std::uint64_t capacity = 1 << 20;
 };
 
@@ -54,6 +57,9 @@ class FakeDevice final : public DeviceLink {
     if (fresh) at->second = allocate(found->second);
     return {at->second, found->second};
   }
+  void order(const Operation& o) override { s_.operations.push_back(o); }
+  void touch(std::uint64_t address) override { s_.touched.push_back(address); }
+  void report(const Finding& f) override { s_.findings.push_back(f); }
   std::uint64_t allocate(std::uint64_t bytes) override {
     if (bytes > s_.capacity - memory().live) return 0;
     const std::uint64_t address = next_;
