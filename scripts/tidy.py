@@ -42,10 +42,17 @@ def headers_of(entry, options):
     return sorted({str(pathlib.Path(entry["directory"], name).resolve()) for name in names})
 
 
+def rules_of(file):
+    """What .clang-tidy says in the file's folder and in those above it."""
+    folders = [folder for folder in pathlib.Path(file).resolve().parents if folder == ROOT or ROOT in folder.parents]
+    rules = [folder / ".clang-tidy" for folder in folders]
+    return "".join(path.read_text() for path in rules if path.exists())
+
+
 def key_of(entry, version):
     options = options_of(entry)
     state = hashlib.sha256()
-    for text in (version, (ROOT / ".clang-tidy").read_text(), " ".join(options).replace(str(ROOT), "")):
+    for text in (version, rules_of(entry["file"]), " ".join(options).replace(str(ROOT), "")):
         state.update(text.encode() + b"\0")
     for name in headers_of(entry, options):
         state.update(name.replace(str(ROOT), "").encode() + b"\0" + pathlib.Path(name).read_bytes() + b"\0")
