@@ -196,7 +196,7 @@ std::unique_ptr<MemoryGroup> MemoryGroup::make(const MemoryGroups& groups,
   Fd lock;
   fs::path folder;
   for (int attempt = 0; attempt < 3 && !lock; ++attempt) {
-    std::string name = (groups.folder / (std::string(kPrefix) + "XXXXXX")).string();
+    std::string name = (groups.folder / fmt::format("{}XXXXXX", kPrefix)).string();
     if (::mkdtemp(name.data()) == nullptr) return nullptr;
     folder = name;
     lock = lock_group(folder);
