@@ -92,7 +92,7 @@ std::optional<DrawnCase> drawn_problem(const json& draw, std::int64_t most_produ
     return std::nullopt;
   if (wrong.empty()) return c;
 
-  if (kind != "" || extra.is_object()) return std::nullopt;
+  if (!kind.empty() || extra.is_object()) return std::nullopt;
   const std::string null = wrong.value("null", "");
   if (null.empty()) {
     params["override"] = wrong;

@@ -10,8 +10,8 @@
 
 #include "assay/parallel.h"
 #include "assay/random.h"
+#include "run/window.h"
 #include "util/transient_fault.h"
-#include "wire/window.h"
 
 namespace assay::run {
 namespace {
@@ -239,7 +239,7 @@ Windows::Windows(const Layout& layout, std::byte* input, std::byte* output) {
     std::byte* const arena = window.in_output != 0 ? output : input;
     open_.push_back({nullptr, window.bytes});
     if (arena == nullptr) continue;
-    open_.back().data = wire::open_window(window, layout.parts.data(), arena);
+    open_.back().data = open_window(window, layout.parts.data(), arena);
     if (open_.back().data == nullptr)
       throw_errno(fmt::format("cannot reserve {} bytes of address space", window.bytes));
   }

@@ -32,7 +32,7 @@ enum class Command : std::uint32_t {
 };
 
 // Address space of a sparse buffer, of which only parts can be accessed: pages of an arena. The
-// worker opens windows when it starts, before it is sealed. window.h opens them.
+// worker opens windows when it starts, before it is sealed. run/window.h opens them.
 struct Window {
   std::uint64_t bytes = 0, in_output = 0;
   std::uint64_t first_part = 0, parts = 0;

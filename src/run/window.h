@@ -8,16 +8,17 @@
 
 #include "wire/worker.h"
 
-namespace assay::wire {
+namespace assay::run {
 
 // `arena` is a shared mapping; what may be done to it may be done to the parts. Null where the
 // kernel refuses. Closed by munmap(result, window.bytes).
-inline std::byte* open_window(const Window& window, const WindowPart* all_parts, std::byte* arena) {
+inline std::byte* open_window(const wire::Window& window, const wire::WindowPart* all_parts,
+                              std::byte* arena) {
   void* const base =
       ::mmap(nullptr, window.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return nullptr;
   for (std::size_t i = 0; i < window.parts; ++i) {
-    const WindowPart& part = all_parts[window.first_part + i];
+    const wire::WindowPart& part = all_parts[window.first_part + i];
     void* const at = static_cast<std::byte*>(base) + part.at;
     // An old size of 0 leaves the old mapping and makes another of the same pages.
     const void* const mapped =
@@ -29,4 +30,4 @@ inline std::byte* open_window(const Window& window, const WindowPart* all_parts,
   return static_cast<std::byte*>(base);
 }
 
-}  // namespace assay::wire
+}  // namespace assay::run
