@@ -370,13 +370,30 @@ void fill_sampling(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Buf
   });
 }
 
+// Moves all logits of the items whose script says so: which is the largest, and what softmax makes
+// of them, stays as it was.
+void offset_logits(const Shape& s, const AcceptInputs& in) {
+  for (std::int64_t b = 0; b < s.B(); ++b) {
+    const Item& item = s.items[static_cast<std::size_t>(b)];
+    const float offset = item.script->value("offset", 0.0f);
+    if (offset == 0) continue;
+    for (std::int64_t i = -1; i < item.n; ++i) {
+      float* row = logits_of(s, in, b, i);
+      for (std::int32_t v = 0; v < s.V; ++v) row[v] += offset;
+    }
+  }
+}
+
 void fill_accept(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
   using namespace accept;
   copy_to(buffers[kCu], s.cu);
   write_trees(s, seed, buffers[kParent].as<std::int32_t>());
-  if (s.sampling != DV_GREEDY) return fill_sampling(spec, s, seed, buffers);
-  if (s.V == 0) return;
   const AcceptInputs in = accept_inputs(buffers);
+  if (s.sampling != DV_GREEDY) {
+    fill_sampling(spec, s, seed, buffers);
+    return offset_logits(s, in);
+  }
+  if (s.V == 0) return;
   const NoisePool noise(substream(seed, 4), s.V);
   parallel_for(s.B(), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
@@ -388,6 +405,7 @@ void fill_accept(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Buffe
       }
     }
   });
+  offset_logits(s, in);
 }
 
 // --- compact
@@ -457,6 +475,7 @@ LanguageModel model_of(const CaseSpec& spec, BufferViews buffers) {
   model.most_rows = 2 * (j.at("n_prompt").get<std::int64_t>() +
                          j.at("max_new").get<std::int64_t>() + model.max_nodes + 1);
   model.eos_rate = j.value("eos_rate", 0.0);
+  model.offset = j.value("offset", 0.0f);
   model.hit_rate = j.value("hit", 0.8);
   const std::string style = j.value("draft", "random");
   model.style = style == "chain"    ? DraftStyle::chain

@@ -33,6 +33,7 @@ class LanguageModel {
   std::int32_t V = 0, max_nodes = 0;
   std::int64_t most_rows = 0;  // that a prefix or a request to verify can have
   double eos_rate = 0;         // of greedy tokens
+  float offset = 0;            // of all logits
   double hit_rate = 0;         // of contexts whose greedy token is among the drafted children
   DraftStyle style = DraftStyle::random;
 
@@ -56,8 +57,9 @@ class LanguageModel {
 
   // The greedy token stands out by at least 0.25, far beyond any rounding.
   void logits(std::uint64_t row_state, float* out) const {
-    fill_uniform({out, static_cast<std::size_t>(V)}, drawn(row_state, 2), -4.0f, 3.5f);
-    out[greedy(row_state)] = 3.75f;
+    fill_uniform({out, static_cast<std::size_t>(V)}, drawn(row_state, 2), offset - 4.0f,
+                 offset + 3.5f);
+    out[greedy(row_state)] = offset + 3.75f;
   }
 
   struct Tree {

@@ -20,7 +20,7 @@ struct Item {
   const nlohmann::json* script = nullptr;
 };
 
-// A case's params in spec.json.
+// A case's params in spec.json. An item's `offset` is added to all its logits.
 struct Shape {
   Entry entry = kMask;
   std::int32_t V = 0, dtype = ASSAY_F32, sampling = DV_GREEDY;

@@ -39,6 +39,9 @@ class FlashAttentionBackward final : public Challenge {
     const std::int64_t keys = span_of(p.sk, p.B, p.Hkv, p.Nk, p.D);
     const std::int64_t values = span_of(p.sv, p.B, p.Hkv, p.Nk, p.Dv);
     const std::int64_t outputs = span_of(p.so, p.B, p.Hq, p.Nq, p.Dv);
+    const auto pieces = [&](const assay_stride& s, std::int64_t H, std::int64_t N, std::int64_t D) {
+      return attention::pieces_of(problem, s, H, N, D);
+    };
     CasePlan plan;
     plan.set_params(Params{attention::told_params(spec, problem), problem.softcap,
                            entry_of(spec, problem), spec.params.value("calls", 1),
@@ -46,9 +49,15 @@ class FlashAttentionBackward final : public Challenge {
     plan.aligned = spec.group == CaseGroup::timed;
     const std::vector<std::int64_t> heads{p.Hq}, rows{p.B, p.Hq, p.Nq}, ends{problem.p.B + 1},
         bias_shape{bias.B, bias.Hq, bias.Nq, bias.Nk};
-    plan.add(kQ, {.name = "q", .dtype = type, .shape = {queries}});
-    plan.add(kK, {.name = "k", .dtype = type, .shape = {keys}});
-    plan.add(kV, {.name = "v", .dtype = type, .shape = {values}});
+    plan.add(
+        kQ,
+        {.name = "q", .dtype = type, .shape = {queries}, .pieces = pieces(p.sq, p.Hq, p.Nq, p.D)});
+    plan.add(
+        kK,
+        {.name = "k", .dtype = type, .shape = {keys}, .pieces = pieces(p.sk, p.Hkv, p.Nk, p.D)});
+    plan.add(
+        kV,
+        {.name = "v", .dtype = type, .shape = {values}, .pieces = pieces(p.sv, p.Hkv, p.Nk, p.Dv)});
     plan.add(kAlibi,
              {.name = "alibi", .dtype = Dtype::f32, .shape = heads, .null = !problem.alibi});
     plan.add(kSink, {.name = "sink", .dtype = Dtype::f32, .shape = heads, .null = !problem.sink});
@@ -60,12 +69,31 @@ class FlashAttentionBackward final : public Challenge {
     plan.add(kBias,
              {.name = "bias", .dtype = Dtype::f32, .shape = bias_shape, .null = !problem.bias});
     plan.add(kDlse, {.name = "dlse", .dtype = Dtype::f32, .shape = rows, .null = !dlse});
-    plan.add(kDout, {.name = "dout", .dtype = type, .shape = {outputs}});
-    plan.add(kO, {.name = "o", .dtype = type, .shape = {outputs}, .role = role});
+    plan.add(kDout, {.name = "dout",
+                     .dtype = type,
+                     .shape = {outputs},
+                     .pieces = pieces(p.so, p.Hq, p.Nq, p.Dv)});
+    plan.add(kO, {.name = "o",
+                  .dtype = type,
+                  .shape = {outputs},
+                  .role = role,
+                  .pieces = pieces(p.so, p.Hq, p.Nq, p.Dv)});
     plan.add(kLse, {.name = "lse", .dtype = Dtype::f32, .shape = rows, .role = role});
-    plan.add(kDq, {.name = "dq", .dtype = type, .shape = {queries}, .role = Role::output});
-    plan.add(kDk, {.name = "dk", .dtype = type, .shape = {keys}, .role = Role::output});
-    plan.add(kDv, {.name = "dv", .dtype = type, .shape = {values}, .role = Role::output});
+    plan.add(kDq, {.name = "dq",
+                   .dtype = type,
+                   .shape = {queries},
+                   .role = Role::output,
+                   .pieces = pieces(p.sq, p.Hq, p.Nq, p.D)});
+    plan.add(kDk, {.name = "dk",
+                   .dtype = type,
+                   .shape = {keys},
+                   .role = Role::output,
+                   .pieces = pieces(p.sk, p.Hkv, p.Nk, p.D)});
+    plan.add(kDv, {.name = "dv",
+                   .dtype = type,
+                   .shape = {values},
+                   .role = Role::output,
+                   .pieces = pieces(p.sv, p.Hkv, p.Nk, p.Dv)});
     plan.add(kDbias, {.name = "dbias",
                       .dtype = Dtype::f32,
                       .shape = bias_shape,

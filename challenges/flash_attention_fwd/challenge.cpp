@@ -37,15 +37,25 @@ class FlashAttentionForward final : public Challenge {
     const std::int64_t keys = span_of(p.sk, p.B, p.Hkv, p.Nk, p.D);
     const std::int64_t values = span_of(p.sv, p.B, p.Hkv, p.Nk, p.Dv);
     const std::int64_t outputs = span_of(p.so, p.B, p.Hq, p.Nq, p.Dv);
+    const auto pieces = [&](const assay_stride& s, std::int64_t H, std::int64_t N, std::int64_t D) {
+      return attention::pieces_of(problem, s, H, N, D);
+    };
     CasePlan plan;
     plan.set_params(Params{attention::told_params(spec, problem), problem.softcap,
                            entry_of(problem), packed ? p.Nq : 0, packed ? p.Nk : 0, bias});
     plan.aligned = spec.group == CaseGroup::timed;
     const std::vector<std::int64_t> heads{p.Hq}, rows{p.B, p.Hq, p.Nq}, ends{problem.p.B + 1},
         bias_shape{bias.B, bias.Hq, bias.Nq, bias.Nk};
-    plan.add(kQ, {.name = "q", .dtype = input, .shape = {queries}});
-    plan.add(kK, {.name = "k", .dtype = input, .shape = {keys}});
-    plan.add(kV, {.name = "v", .dtype = input, .shape = {values}});
+    plan.add(
+        kQ,
+        {.name = "q", .dtype = input, .shape = {queries}, .pieces = pieces(p.sq, p.Hq, p.Nq, p.D)});
+    plan.add(
+        kK,
+        {.name = "k", .dtype = input, .shape = {keys}, .pieces = pieces(p.sk, p.Hkv, p.Nk, p.D)});
+    plan.add(kV, {.name = "v",
+                  .dtype = input,
+                  .shape = {values},
+                  .pieces = pieces(p.sv, p.Hkv, p.Nk, p.Dv)});
     plan.add(kAlibi,
              {.name = "alibi", .dtype = Dtype::f32, .shape = heads, .null = !problem.alibi});
     plan.add(kSink, {.name = "sink", .dtype = Dtype::f32, .shape = heads, .null = !problem.sink});
@@ -57,7 +67,11 @@ class FlashAttentionForward final : public Challenge {
     plan.add(kBias,
              {.name = "bias", .dtype = Dtype::f32, .shape = bias_shape, .null = !problem.bias});
     plan.add(kScales, {.name = "scales", .dtype = Dtype::f32, .shape = {3}, .null = !problem.fp8});
-    plan.add(kO, {.name = "o", .dtype = type, .shape = {outputs}, .role = Role::output});
+    plan.add(kO, {.name = "o",
+                  .dtype = type,
+                  .shape = {outputs},
+                  .role = Role::output,
+                  .pieces = pieces(p.so, p.Hq, p.Nq, p.Dv)});
     plan.add(kLse, {.name = "lse",
                     .dtype = Dtype::f32,
                     .shape = rows,

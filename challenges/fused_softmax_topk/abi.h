@@ -19,7 +19,8 @@ typedef struct {
   float temperature; /* > 0 and finite */
 } stk_params;
 
-/* logits [rows, ld]; idx [rows, K], prob [rows, K], lse [rows] or NULL.
+/* logits [rows, ld]; idx [rows, K], prob [rows, K], lse [rows] or NULL. Offsets are 64-bit: r * ld
+ * may exceed 2^32.
  *
  * z = x / temperature; lse = log sum_{j<V} exp(z_j); prob = exp(z - lse) over the full row. Slots
  * are ordered by x descending, ties by lower index (-0 equals +0). Slots from V on hold -1 and 0.

@@ -22,7 +22,7 @@ Shape shape_of(const CaseSpec& spec) {
   Shape s;
   s.rows = j.at("rows");
   s.V = j.at("V");
-  s.ld = s.V + j.value("pad", 0);
+  s.ld = s.V + j.value("pad", std::int64_t{0});
   s.K = j.at("K");
   s.dtype = j.value("dtype", "f32") == "bf16" ? ASSAY_BF16 : ASSAY_F32;
   s.temperature = j.value("temperature", 1.0f);
@@ -51,6 +51,8 @@ class FusedSoftmaxTopK final : public Challenge {
     constexpr std::int64_t kMostLogits = 1 << 20;
     const std::int64_t rows = c.params.at("rows"), V = c.params.at("V"), K = c.params.at("K");
     if (rows * std::max(V, K) > kMostLogits) return std::nullopt;
+    // Far apart only where there are rows to be apart; a page each.
+    if (c.params.at("pad") > kMostPadding && (rows < 2 || rows > 80 || V < 1)) return std::nullopt;
     if (c.params.at("entry") != "top_p") c.params.erase("top_p");
     if (wrong.empty()) return c;
     // An array that is empty may be NULL, and a width of -1 is only below V.
@@ -83,8 +85,11 @@ class FusedSoftmaxTopK final : public Challenge {
     const Dtype input = s.dtype == ASSAY_F32 ? Dtype::f32 : Dtype::bf16;
     const bool null_logits = spec.params.value("null_logits", false);
     const std::vector<std::int64_t> winners{s.rows, s.K}, rows{s.rows};
-    plan.add(kLogits,
-             {.name = "logits", .dtype = input, .shape = {s.rows, s.ld}, .null = null_logits});
+    BufferPlan logits{.name = "logits", .dtype = input, .shape = {s.extent()}};
+    logits.null = null_logits;
+    for (std::int64_t r = 0; s.sparse() && r < s.rows; ++r)
+      logits.pieces.push_back({r * s.ld, s.V});
+    plan.add(kLogits, std::move(logits));
     plan.add(kIdx, {.name = "idx", .dtype = Dtype::i32, .shape = winners, .role = Role::output});
     plan.add(kProb, {.name = "prob", .dtype = Dtype::f32, .shape = winners, .role = Role::output});
     plan.add(kLse, {.name = "lse",
@@ -124,7 +129,8 @@ class FusedSoftmaxTopK final : public Challenge {
 
   std::string shape(const CaseSpec& spec) const override {
     const Shape s = shape_of(spec);
-    return fmt::format("rows={} V={} K={}{}{}", s.rows, s.V, s.K,
+    return fmt::format("rows={} V={}{} K={}{}{}", s.rows, s.V,
+                       s.sparse() ? fmt::format(" ld={}", s.ld) : "", s.K,
                        s.dtype == ASSAY_F32 ? "" : " bf16",
                        s.temperature == 1 ? "" : fmt::format(" T={}", s.temperature));
   }

@@ -171,13 +171,14 @@ void generate(const CaseSpec& spec, std::uint64_t seed, BufferViews buffers) {
       if (!bf16) {
         float* x = buffers[kLogits].as<float>() + r * s.ld;
         if (s.V > 0) fill_row(spec, r, s.K, {x, static_cast<std::size_t>(s.V)}, row_seed);
-        for (std::int64_t j = s.V; j < s.ld; ++j) x[j] = padding_value(j);
+        for (std::int64_t j = s.V; j < s.filled_columns(); ++j) x[j] = padding_value(j);
       } else {
         std::uint16_t* x = buffers[kLogits].as<std::uint16_t>() + r * s.ld;
         if (s.V > 0) fill_row(spec, r, s.K, widened, row_seed);
         for (std::int64_t j = 0; j < s.V; ++j)
           x[j] = float_to_bf16(widened[static_cast<std::size_t>(j)]);
-        for (std::int64_t j = s.V; j < s.ld; ++j) x[j] = float_to_bf16(padding_value(j));
+        for (std::int64_t j = s.V; j < s.filled_columns(); ++j)
+          x[j] = float_to_bf16(padding_value(j));
       }
     }
   });

@@ -10,13 +10,21 @@
 
 namespace assay::fused_softmax_topk {
 
-// A case's params in spec.json.
+// A case's params in spec.json. With `pad` beyond kMostPadding the rows lie in a sparse buffer and
+// nothing stands between them.
+inline constexpr std::int64_t kMostPadding = 1 << 16;
+
 struct Shape {
   std::int64_t rows = 0, V = 0, ld = 0;
   std::int32_t K = 0, dtype = ASSAY_F32;
   float temperature = 1, top_p = 0;
   Entry entry = kTopK;
   bool null_lse = false;
+
+  bool sparse() const { return ld - V > kMostPadding && rows > 1 && V > 0; }
+  // Elements of the buffer: behind the last row of a sparse one stands nothing.
+  std::int64_t extent() const { return sparse() ? (rows - 1) * ld + V : rows * ld; }
+  std::int64_t filled_columns() const { return sparse() ? V : ld; }
 };
 
 Shape shape_of(const CaseSpec&);

@@ -17,7 +17,9 @@ using RowsD = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMa
 using RowsF = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 // A case's params in spec.json: the fields of fa_params by name, and
-//   layout   "bhnd" (default), "bshd", or "padded": bhnd with gaps between rows, heads and items
+//   layout   "bhnd" (default), "bshd", or "padded": bhnd with gaps between rows, heads and items;
+//            "far_rows", "far_heads", "far_items": these lie `far` elements apart, 2^31 + 8 by
+//            default, in sparse buffers
 //   softcap, alibi, sink, kv_len: the extras; kv_len is a list of B lengths
 //   q_len, k_len: lists of lengths of packed sequences, instead of B, Nq and Nk
 //   bias     [B, Hq, Nq, Nk], each 0 for the full size or 1; bias_poison: NaN where the pair is
@@ -31,6 +33,7 @@ struct Problem {
   std::vector<std::int64_t> kv_len;        // empty: Nk for all
   std::vector<std::int64_t> q_len, k_len;  // of packed sequences; empty: not packed
   bool bias = false, bias_poison = false, fp8 = false;
+  bool sparse = false;  // what lies between the rows does not exist
   fa_bias bias_shape{};
   nlohmann::json data;
 
@@ -87,6 +90,10 @@ fa_params told_params(const CaseSpec&, const Problem&);
 std::int64_t span_of(const assay_stride&, std::int64_t B, std::int64_t H, std::int64_t N,
                      std::int64_t D);
 
+// Of a sparse problem what there is of such an array, else nothing.
+std::vector<Piece> pieces_of(const Problem&, const assay_stride&, std::int64_t H, std::int64_t N,
+                             std::int64_t D);
+
 Dtype dtype_of(const Problem&);
 
 // Visible keys of query i among L keys: [lo, hi), empty if lo >= hi.
@@ -111,7 +118,7 @@ double visible_pairs(const Problem&);
 // filled for fp8.
 void fill_qkv(const Problem&, std::uint64_t seed, const BufferView& q, const BufferView& k,
               const BufferView& v, const BufferView& scales = {});
-// N(0, sigma^2) into an array with strides; gaps are filled as well.
+// N(0, sigma^2) into an array of o's shape and strides; gaps are filled as well.
 void fill_array(const Problem&, std::uint64_t seed, const BufferView&, float sigma);
 void fill_extras(const Problem&, std::uint64_t seed, const BufferView& alibi,
                  const BufferView& sink, const BufferView& kv_len);

@@ -155,10 +155,68 @@ class Inputs {
   Floats q_, k_, v_;
 };
 
+// The same problem in one piece: heads one after the other.
+Problem compact(const Problem& problem) {
+  Problem dense = problem;
+  fa_params& p = dense.p;
+  const fa_params flat = problem.flat().p;
+  const auto stride = [&](std::int64_t H, std::int64_t N, std::int64_t D) {
+    return assay_stride{problem.packed() ? 0 : H * N * D, N * D, D};
+  };
+  p.sq = stride(p.Hq, flat.Nq, p.D);
+  p.sk = stride(p.Hkv, flat.Nk, p.D);
+  p.sv = stride(p.Hkv, flat.Nk, p.Dv);
+  p.so = stride(p.Hq, flat.Nq, p.Dv);
+  dense.sparse = false;
+  return dense;
+}
+
+// An array of a sparse problem, first in one piece.
+class Gathered {
+ public:
+  Gathered(const Problem& problem, const assay_stride& to, std::int64_t H, std::int64_t N,
+           std::int64_t D, const BufferView& view)
+      : to_(to),
+        H_(H),
+        N_(N),
+        D_(D),
+        rows_(problem.flat().p.B * H * N),
+        size_(problem.fp8                    ? 1
+              : problem.p.dtype == ASSAY_F32 ? 4
+                                             : 2),
+        view_(view),
+        bytes_(view.bytes == 0 ? 0 : static_cast<std::size_t>(rows_ * D * size_)) {}
+
+  BufferView dense() { return {bytes_.empty() ? nullptr : bytes_.data(), bytes_.size()}; }
+
+  void scatter() const {
+    for (std::int64_t row = 0; !bytes_.empty() && row < rows_; ++row) {
+      const std::int64_t at = row / (H_ * N_) * to_.b + row / N_ % H_ * to_.h + row % N_ * to_.n;
+      std::copy_n(bytes_.data() + row * D_ * size_, D_ * size_, view_.as<std::byte>() + at * size_);
+    }
+  }
+
+ private:
+  assay_stride to_;
+  std::int64_t H_, N_, D_, rows_, size_;
+  BufferView view_;
+  std::vector<std::byte> bytes_;
+};
+
 }  // namespace
 
 void fill_qkv(const Problem& problem, std::uint64_t seed, const BufferView& q, const BufferView& k,
               const BufferView& v, const BufferView& scales) {
+  if (problem.sparse) {
+    const fa_params& p = problem.p;
+    const fa_params flat_p = problem.flat().p;
+    Gathered queries(problem, p.sq, p.Hq, flat_p.Nq, p.D, q);
+    Gathered keys(problem, p.sk, p.Hkv, flat_p.Nk, p.D, k);
+    Gathered values(problem, p.sv, p.Hkv, flat_p.Nk, p.Dv, v);
+    fill_qkv(compact(problem), seed, queries.dense(), keys.dense(), values.dense(), scales);
+    for (const Gathered* array : {&queries, &keys, &values}) array->scatter();
+    return;
+  }
   Problem flat = problem.flat();
   if (!problem.fp8) return Inputs(flat, seed, q, k, v).make();
   flat.p.dtype = ASSAY_F32;
@@ -182,6 +240,12 @@ void fill_qkv(const Problem& problem, std::uint64_t seed, const BufferView& q, c
 }
 
 void fill_array(const Problem& problem, std::uint64_t seed, const BufferView& view, float sigma) {
+  if (problem.sparse) {
+    const fa_params& p = problem.p;
+    Gathered array(problem, p.so, p.Hq, problem.flat().p.Nq, p.Dv, view);
+    fill_array(compact(problem), seed, array.dense(), sigma);
+    return array.scatter();
+  }
   if (problem.p.dtype == ASSAY_F32) return fill_normal(view.span<float>(), seed, 0, sigma);
   if (problem.p.dtype == ASSAY_BF16) {
     return fill_normal_bf16(view.span<std::uint16_t>(), seed, 0, sigma);

@@ -13,13 +13,17 @@ namespace {
 
 using nlohmann::json;
 
-assay_stride strides(const std::string& layout, std::int64_t H, std::int64_t N, std::int64_t D) {
+assay_stride strides(const std::string& layout, std::int64_t far, std::int64_t H, std::int64_t N,
+                     std::int64_t D) {
   if (layout == "bhnd") return {H * N * D, N * D, D};
   if (layout == "bshd") return {N * H * D, D, H * D};
   if (layout == "padded") {
     const std::int64_t n = D + 5, h = N * n + 7;
     return {H * h + 11, h, n};
   }
+  if (layout == "far_rows") return {N * far, D, far};
+  if (layout == "far_heads") return {H * far, far, D};
+  if (layout == "far_items") return {far, N * D, D};
   throw Error(fmt::format("attention: unknown layout '{}'", layout));
 }
 
@@ -52,11 +56,13 @@ Problem problem_of(const CaseSpec& spec) {
   p.D = j.value("D", std::int64_t{64});
   p.Dv = j.value("Dv", p.D);
   const std::string layout = j.value("layout", "bhnd");
+  const std::int64_t far = j.value("far", (std::int64_t{1} << 31) + 8);
+  out.sparse = layout.starts_with("far_");
   const std::int64_t queries = out.flat().p.Nq, keys = out.flat().p.Nk;
-  p.sq = strides(layout, p.Hq, queries, p.D);
-  p.sk = strides(layout, p.Hkv, keys, p.D);
-  p.sv = strides(layout, p.Hkv, keys, p.Dv);
-  p.so = strides(layout, p.Hq, queries, p.Dv);
+  p.sq = strides(layout, far, p.Hq, queries, p.D);
+  p.sk = strides(layout, far, p.Hkv, keys, p.D);
+  p.sv = strides(layout, far, p.Hkv, keys, p.Dv);
+  p.so = strides(layout, far, p.Hq, queries, p.Dv);
   if (out.packed()) p.sq.b = p.sk.b = p.sv.b = p.so.b = 0;
   p.scale = j.value("scale", 1.0f / std::sqrt(static_cast<float>(std::max<std::int64_t>(p.D, 1))));
   p.causal = j.value("causal", true) ? 1 : 0;
@@ -123,6 +129,23 @@ std::int64_t span_of(const assay_stride& s, std::int64_t B, std::int64_t H, std:
   return (B - 1) * s.b + (H - 1) * s.h + (N - 1) * s.n + D;
 }
 
+std::vector<Piece> pieces_of(const Problem& problem, const assay_stride& s, std::int64_t H,
+                             std::int64_t N, std::int64_t D) {
+  if (!problem.sparse || D == 0) return {};
+  std::vector<std::int64_t> rows;
+  const std::int64_t B = problem.flat().p.B;
+  for (std::int64_t row = 0; row < B * H * N; ++row)
+    rows.push_back(row / (H * N) * s.b + row / N % H * s.h + row % N * s.n);
+  std::ranges::sort(rows);
+  std::vector<Piece> pieces;
+  for (const std::int64_t first : rows) {
+    const bool joins = !pieces.empty() && pieces.back().first + pieces.back().count == first;
+    if (!joins) pieces.push_back({first, 0});
+    pieces.back().count += D;
+  }
+  return pieces;
+}
+
 Dtype dtype_of(const Problem& problem) {
   if (problem.p.dtype == ASSAY_F32) return Dtype::f32;
   return problem.p.dtype == ASSAY_BF16 ? Dtype::bf16 : Dtype::f16;
@@ -150,6 +173,7 @@ double visible_pairs(const Problem& problem) {
 
 void check_gaps(const Problem& problem, const assay_stride& s, std::int64_t H, std::int64_t N,
                 std::int64_t D, const BufferView& output, const char* name, CheckResult& result) {
+  if (problem.sparse) return;
   const std::int64_t size = problem.p.dtype == ASSAY_F32 ? 4 : 2;
   const fa_params p = problem.flat().p;
   const auto elements = static_cast<std::int64_t>(output.bytes) / size;

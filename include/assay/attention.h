@@ -8,7 +8,8 @@
 extern "C" {
 #endif
 
-/* Strides in elements for batch, head and position; the last dimension is contiguous. */
+/* Strides in elements for batch, head and position; the last dimension is contiguous. Offsets are
+ * 64-bit: they may exceed 2^32. */
 typedef struct {
   int64_t b, h, n;
 } assay_stride;

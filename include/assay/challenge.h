@@ -36,6 +36,11 @@ enum class Role : std::uint8_t {
 // At the end of the timed phase where a case is timed, else of the last.
 inline constexpr int kDefaultDue = -1;
 
+// Elements of a buffer that lie side by side.
+struct Piece {
+  std::int64_t first = 0, count = 0;
+};
+
 struct BufferPlan {
   std::string name;
   Dtype dtype = Dtype::f32;
@@ -50,6 +55,11 @@ struct BufferPlan {
   int sized_by = -1;      // outputs: the handle of an i64 output that holds how many of this one's
                           // bytes the submission asked for; those behind must survive too
   bool host = false;      // stays in host memory when the submission runs on a device
+  // Not empty: the buffer is sparse and holds these elements only, in ascending order. Between them
+  // lies address space without memory, for offsets that 32 bits cannot hold: who touches it faults.
+  // Inputs of the first phase and outputs, of cases on the host that are neither timed nor
+  // measured nor run twice.
+  std::vector<Piece> pieces{};
 
   std::int64_t elements() const {
     std::int64_t n = 1;

@@ -34,6 +34,11 @@ PlannedCase plan_case(const Challenge& challenge, const CaseSpec& spec, Memory m
   PlannedCase planned{&spec, challenge.plan(spec), {}};
   require_due(spec, planned.plan);
   planned.layout = make_layout(planned.plan, challenge.has_callbacks(spec), memory, skew);
+  const bool measured =
+      spec.group == CaseGroup::timed || spec.group == CaseGroup::resource || spec.deterministic;
+  if (measured && !planned.layout.windows.empty())
+    throw std::logic_error(fmt::format(
+        "case {}: a sparse buffer in a case that is timed, measured or run twice", spec.name));
   return planned;
 }
 
@@ -59,6 +64,7 @@ std::byte* CaseInput::base(std::size_t i, std::byte* output) const {
 }
 
 void CaseInput::draw(std::uint64_t seed) {
+  poison_gaps(planned_.plan, planned_.layout, arena_, seed);
   // No output arena exists yet; fill() and reference() do not look at outputs.
   const std::vector<BufferView> buffers = views(nullptr);
   challenge_.fill(*planned_.spec, planned_.plan, Seeds(seed), buffers);
@@ -88,12 +94,22 @@ void CaseInput::reveal(int phase) const {
   }
 }
 
+const Windows& CaseInput::windows(std::byte* output) const {
+  if (!windows_ || output != windows_output_) windows_.emplace(planned_.layout, arena_, output);
+  windows_output_ = output;
+  return *windows_;
+}
+
 std::vector<BufferView> CaseInput::views(std::byte* output) const {
   std::vector<BufferView> result;
   for (std::size_t i = 0; i < staging_.size(); ++i) {
     const wire::BufferSlot& slot = planned_.layout.slots[i];
     if (slot.null != 0) {
       result.push_back({});
+    } else if (slot.window != 0) {
+      std::byte* const data = windows(output).data(slot);
+      result.push_back({data == nullptr ? nullptr : data + slot.offset,
+                        data == nullptr ? 0 : static_cast<std::size_t>(slot.bytes)});
     } else if (slot.in_output == 0) {
       result.push_back(
           {staging_[i] ? staging_[i].get() : base(i, output) + slot.offset, slot.bytes});

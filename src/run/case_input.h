@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "assay/challenge.h"
@@ -41,7 +42,8 @@ class CaseInput {
   // Shows the inputs of `phase`.
   void reveal(int phase) const;
 
-  // Views for check() and callbacks(): true inputs, and outputs in the given arena.
+  // Views for check() and callbacks(): true inputs, and outputs in the given arena. Those of sparse
+  // buffers hold until another arena is given.
   std::vector<BufferView> views(std::byte* output) const;
   std::byte* device() const { return device_; }
 
@@ -54,12 +56,16 @@ class CaseInput {
   bool staged(std::size_t i) const;
   // The arena of a buffer, given that of outputs.
   std::byte* base(std::size_t i, std::byte* output) const;
+  // With those of outputs in the arena, if there is one.
+  const Windows& windows(std::byte* output) const;
 
   const Challenge& challenge_;
   const PlannedCase& planned_;
   std::byte *arena_, *device_;
   std::vector<std::unique_ptr<std::byte[]>> staging_;  // per buffer, null when not staged
   std::unique_ptr<Reference> reference_;
+  mutable std::optional<Windows> windows_;
+  mutable std::byte* windows_output_ = nullptr;
 };
 
 }  // namespace assay::run

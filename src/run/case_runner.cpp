@@ -46,11 +46,16 @@ CaseRunner::Ran CaseRunner::run(const CaseSpec& spec, std::uint64_t seed) {
     bench_.settings.device->launch_limit = spec.instruction_limit;
     worker_.reset();
   }
+  // Windows are opened when a worker starts, for its first case.
+  const bool windows = !planned.layout.windows.empty();
+  if (windows) worker_.reset();
   if (worker_ == nullptr) {
+    WorkerSettings settings = bench_.settings;
+    if (windows) settings.windows_of = &planned.layout;
     const Charge charge(bench_.account.workers);
     ++bench_.account.workers_started;
-    worker_ = bench_.world.make_worker(bench_.settings, *input_, output_bytes_,
-                                       device_ ? &*device_ : nullptr);
+    worker_ =
+        bench_.world.make_worker(settings, *input_, output_bytes_, device_ ? &*device_ : nullptr);
     const Outcome loaded = worker_->load();
     if (loaded.verdict != Verdict::ok) {
       worker_.reset();
@@ -74,7 +79,7 @@ CaseRunner::Ran CaseRunner::run(const CaseSpec& spec, std::uint64_t seed) {
   ++bench_.account.cases;
   // What a handle holds that was not destroyed would be missing in the cases to come, and an error
   // on the device stays with the process.
-  const bool spoilt = !worker_->alive() || trace.kept_blocks != 0 ||
+  const bool spoilt = windows || !worker_->alive() || trace.kept_blocks != 0 ||
                       (on_device && ran.result.verdict != Verdict::ok);
   if (spoilt) worker_.reset();
   return ran;

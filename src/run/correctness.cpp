@@ -91,11 +91,12 @@ class Session {
   }
 
   // A loaded worker, or why there is none.
-  std::optional<Outcome> start_worker(const CaseSpec& spec) {
+  std::optional<Outcome> start_worker(const PlannedCase& planned) {
     const Charge charge(account_.workers);
     ++account_.workers_started;
     WorkerSettings settings = settings_;
-    settings.measures_memory = needs_fresh_worker(spec);
+    settings.measures_memory = needs_fresh_worker(*planned.spec);
+    if (!planned.layout.windows.empty()) settings.windows_of = &planned.layout;
     worker_ = world_.make_worker(settings, input_, capacity(&Layout::output_bytes) + kMostSkew,
                                  device_ ? &*device_ : nullptr);
     const Outcome outcome = worker_->load();
@@ -116,6 +117,7 @@ class Session {
     if (worker_ != nullptr && !worker_->alive()) worker_.reset();
     // What a handle holds that was not destroyed is no affair of the cases to come.
     if (planned.spec->failing_allocation > 0) worker_.reset();
+    if (!planned.layout.windows.empty()) worker_.reset();
     if (settings_.device) after_simulation(result);
     return result;
   }
@@ -130,7 +132,8 @@ class Session {
   }
 
   CaseResult attempt_case(const PlannedCase& planned) {
-    if (needs_fresh_worker(*planned.spec)) worker_.reset();
+    // Windows are opened when a worker starts.
+    if (needs_fresh_worker(*planned.spec) || !planned.layout.windows.empty()) worker_.reset();
     if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
     if (timeouts_ >= kPatience) {
       return not_run(
@@ -139,7 +142,7 @@ class Session {
                       settings_.device ? ", or their simulated device died" : ""));
     }
     if (worker_ == nullptr) {
-      load_failure_ = start_worker(*planned.spec);
+      load_failure_ = start_worker(planned);
       if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
     }
     return planned.spec->deterministic ? run_twice(planned) : run_once(planned);
@@ -169,7 +172,7 @@ class Session {
     CaseResult result = run_once(planned, &first);
     if (result.verdict != Verdict::ok) return result;
     worker_.reset();
-    if (const auto failure = start_worker(*planned.spec))
+    if (const auto failure = start_worker(planned))
       return not_run(planned, failure->verdict, failure->detail);
     const PlannedCase elsewhere =
         plan_case(challenge_, *planned.spec, device_ ? Memory::device : Memory::host, kMostSkew);

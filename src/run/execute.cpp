@@ -111,8 +111,7 @@ class DueOutputs {
     Contents all(buffers_.size());
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
       if (planned_.plan.buffers[i].role == Role::input) continue;
-      const auto* begin = static_cast<const std::byte*>(buffers_[i].data);
-      all[i].assign(begin, begin + buffers_[i].bytes);
+      append(i, all[i]);
     }
     return all;
   }
@@ -131,13 +130,25 @@ class DueOutputs {
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
       const BufferPlan& buffer = planned_.plan.buffers[i];
       if (buffer.role == Role::input || !buffer.compared) continue;
-      const auto* begin = static_cast<const std::byte*>(buffers_[i].data);
-      bytes.insert(bytes.end(), begin, begin + buffers_[i].bytes);
+      append(i, bytes);
     }
     return bytes;
   }
 
  private:
+  // What a buffer holds: of a sparse one its pieces.
+  void append(std::size_t i, std::vector<std::byte>& to) const {
+    const BufferPlan& buffer = planned_.plan.buffers[i];
+    const auto* const data = static_cast<const std::byte*>(buffers_[i].data);
+    if (buffer.pieces.empty()) to.insert(to.end(), data, data + buffers_[i].bytes);
+    for (const Piece& piece : buffer.pieces) {
+      const std::byte* const first =
+          data + static_cast<std::size_t>(piece.first) * size_of(buffer.dtype);
+      to.insert(to.end(), first,
+                first + static_cast<std::size_t>(piece.count) * size_of(buffer.dtype));
+    }
+  }
+
   bool is_due(std::size_t i, int phase) const {
     const BufferPlan& buffer = planned_.plan.buffers[i];
     return buffer.role != Role::input && buffers_[i].bytes > 0 &&

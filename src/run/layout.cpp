@@ -1,17 +1,22 @@
 #include "run/layout.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
+#include <span>
+#include <stdexcept>
 
 #include "assay/parallel.h"
 #include "assay/random.h"
+#include "run/window.h"
+#include "util/transient_fault.h"
 
 namespace assay::run {
 namespace {
 
-constexpr std::size_t kAlign = 256;
+constexpr std::size_t kAlign = 256, kPage = 4096;
 
 std::size_t round_up(std::size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
@@ -55,6 +60,104 @@ std::size_t first_difference(const std::byte* arena, std::size_t begin, std::siz
   return end;
 }
 
+// A range of an arena.
+struct Extent {
+  std::size_t begin = 0, end = 0;
+  std::size_t in_buffer = 0;  // of its first byte, from the buffer's
+};
+
+// A sparse buffer's pages, as ranges of pieces and of gaps in their order.
+struct SparseExtents {
+  std::vector<Extent> pieces, gaps;
+};
+
+SparseExtents sparse_extents(const CasePlan& plan, const Layout& layout, std::size_t buffer) {
+  SparseExtents all;
+  const wire::BufferSlot& slot = layout.slots[buffer];
+  const BufferPlan& b = plan.buffers[buffer];
+  const wire::Window& window = layout.windows[slot.window - 1];
+  const std::size_t size = size_of(b.dtype);
+  auto piece = b.pieces.begin();
+  for (std::size_t i = 0; i < window.parts; ++i) {
+    const wire::WindowPart& part = layout.parts[window.first_part + i];
+    const auto extent = [&](std::size_t begin, std::size_t end) {  // from offsets in the window
+      return Extent{begin - part.at + part.offset, end - part.at + part.offset,
+                    begin - slot.offset};
+    };
+    std::size_t at = part.at;
+    for (; piece != b.pieces.end(); ++piece) {
+      const std::size_t begin = slot.offset + static_cast<std::size_t>(piece->first) * size;
+      if (begin >= part.at + part.bytes) break;
+      const std::size_t end = begin + static_cast<std::size_t>(piece->count) * size;
+      all.gaps.push_back(extent(at, begin));
+      all.pieces.push_back(extent(begin, end));
+      at = end;
+    }
+    all.gaps.push_back(extent(at, part.at + part.bytes));
+  }
+  return all;
+}
+
+// Of a sparse output: what lies around its pieces and was written.
+std::string find_written_gap(const CasePlan& plan, const Layout& layout, const std::byte* arena,
+                             std::size_t buffer, std::uint64_t seed) {
+  for (const Extent& gap : sparse_extents(plan, layout, buffer).gaps) {
+    const std::size_t at = first_difference(arena, gap.begin, gap.end, seed);
+    if (at == gap.end) continue;
+    return fmt::format("wrote around the rows of {}, at byte {}", plan.buffers[buffer].name,
+                       static_cast<std::int64_t>(gap.in_buffer + (at - gap.begin)));
+  }
+  return {};
+}
+
+void write_poison_to_parts(const Layout& layout, const wire::BufferSlot& slot, std::byte* arena,
+                           std::uint64_t seed) {
+  const wire::Window& window = layout.windows[slot.window - 1];
+  for (const auto& part : std::span(layout.parts).subspan(window.first_part, window.parts))
+    write_poison(arena, part.offset, part.offset + part.bytes, seed);
+}
+
+void require_sparse(const BufferPlan& b, int phases, Memory memory) {
+  const auto wrong = [&](const char* why) {
+    throw std::logic_error(fmt::format("the sparse buffer {} {}", b.name, why));
+  };
+  if (memory == Memory::device && !b.host) wrong("cannot go to a device");
+  if (b.role == Role::inout || b.phase != 0) wrong("needs its contents from the start");
+  if (b.sized_by >= 0) wrong("has no size that is asked for");
+  if (b.role == Role::output && phases > 1) wrong("is due in a case of one phase only");
+  std::int64_t end = 0;
+  for (const Piece& piece : b.pieces) {
+    if (piece.first < end || piece.count <= 0) wrong("needs pieces in ascending order");
+    end = piece.first + piece.count;
+  }
+  if (end > b.elements()) wrong("has pieces behind its end");
+}
+
+// The window of a sparse buffer that begins `begin` bytes behind the window's start. Its pages come
+// into the arena at the cursor.
+wire::Window add_window(const BufferPlan& b, std::size_t begin, std::size_t& cursor,
+                        std::vector<wire::WindowPart>& parts) {
+  wire::Window window{.in_output = b.role != Role::input, .first_part = parts.size()};
+  const std::size_t size = size_of(b.dtype);
+  cursor = (cursor + kPage - 1) / kPage * kPage;
+  for (const Piece& piece : b.pieces) {
+    const std::size_t first = begin + static_cast<std::size_t>(piece.first) * size;
+    const std::size_t end = first + static_cast<std::size_t>(piece.count) * size;
+    const std::size_t from = (first - kCanaryBytes) / kPage * kPage;
+    const std::size_t to = (end + kCanaryBytes + kPage - 1) / kPage * kPage;
+    if (window.parts == 0 || from > parts.back().at + parts.back().bytes) {
+      parts.push_back({.at = from, .offset = cursor, .bytes = 0});
+      ++window.parts;
+    }
+    wire::WindowPart& part = parts.back();
+    const std::size_t bytes = std::max<std::size_t>(part.bytes, to - part.at);
+    cursor += bytes - part.bytes;
+    part.bytes = bytes;
+    window.bytes = part.at + part.bytes + kPage;
+  }
+  return window;
+}
+
 // What of a buffer the submission may write.
 std::size_t usable_bytes(const CasePlan& plan, const Layout& layout, const void* output,
                          std::size_t buffer) {
@@ -81,7 +184,15 @@ Layout make_layout(const CasePlan& plan, bool callbacks, Memory memory, std::siz
   layout.slots_offset = round_up(sizeof(wire::Header));
   layout.params_offset =
       round_up(layout.slots_offset + plan.buffers.size() * sizeof(wire::BufferSlot));
-  std::size_t input = round_up(layout.params_offset + plan.params.size()) + skew;
+  layout.windows_offset = round_up(layout.params_offset + plan.params.size());
+  std::size_t sparse = 0, pieces = 0;
+  for (const BufferPlan& b : plan.buffers) {
+    sparse += b.pieces.empty() ? 0 : 1;
+    pieces += b.pieces.size();
+  }
+  std::size_t input = round_up(layout.windows_offset + sparse * sizeof(wire::Window) +
+                               pieces * sizeof(wire::WindowPart)) +
+                      skew;
   std::size_t output = skew;
   layout.device_bytes = skew;
   for (const BufferPlan& b : plan.buffers) {
@@ -90,7 +201,13 @@ Layout make_layout(const CasePlan& plan, bool callbacks, Memory memory, std::siz
     slot.null = b.null;
     slot.in_output = b.role != Role::input;
     slot.bytes = b.null ? 0 : b.bytes();
-    if (!b.null) {
+    if (!b.null && !b.pieces.empty()) {
+      require_sparse(b, plan.phases, memory);
+      slot.offset = kAlign + misalignment(plan, b, Memory::host);
+      layout.windows.push_back(
+          add_window(b, slot.offset, slot.in_output ? output : input, layout.parts));
+      slot.window = layout.windows.size();
+    } else if (!b.null) {
       std::size_t& cursor = on_device ? layout.device_bytes : slot.in_output ? output : input;
       // Unaligned cases put every base one element behind a 256-byte boundary.
       slot.offset =
@@ -111,12 +228,38 @@ Layout make_layout(const CasePlan& plan, bool callbacks, Memory memory, std::siz
   return layout;
 }
 
-std::vector<BufferView> views(const Layout& layout, void* input, void* output, void* device) {
+std::uint64_t Layout::window_bytes() const {
+  std::uint64_t sum = 0;
+  for (const wire::Window& window : windows) sum += window.bytes;
+  return sum;
+}
+
+Windows::Windows(const Layout& layout, std::byte* input, std::byte* output) {
+  for (const wire::Window& window : layout.windows) {
+    std::byte* const arena = window.in_output != 0 ? output : input;
+    open_.push_back({nullptr, window.bytes});
+    if (arena == nullptr) continue;
+    open_.back().data = open_window(window, layout.parts.data(), arena);
+    if (open_.back().data == nullptr)
+      throw_errno(fmt::format("cannot reserve {} bytes of address space", window.bytes));
+  }
+}
+
+Windows::~Windows() {
+  for (const Open& window : open_) {
+    if (window.data != nullptr) ::munmap(window.data, window.bytes);
+  }
+}
+
+std::vector<BufferView> views(const Layout& layout, void* input, void* output, void* device,
+                              const Windows* windows) {
   std::vector<BufferView> result;
   for (std::size_t i = 0; i < layout.slots.size(); ++i) {
     const auto& slot = layout.slots[i];
     if (slot.null) {
       result.push_back({});
+    } else if (slot.window != 0) {
+      result.push_back({windows->data(slot) + slot.offset, slot.bytes});
     } else {
       auto* base = static_cast<std::byte*>(layout.on_device[i] ? device
                                            : slot.in_output    ? output
@@ -127,12 +270,24 @@ std::vector<BufferView> views(const Layout& layout, void* input, void* output, v
   return result;
 }
 
+void poison_gaps(const CasePlan& plan, const Layout& layout, void* input, std::uint64_t seed) {
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    const auto& slot = layout.slots[i];
+    if (slot.window != 0 && slot.in_output == 0)
+      write_poison_to_parts(layout, slot, static_cast<std::byte*>(input), seed);
+  }
+}
+
 void poison(const CasePlan& plan, const Layout& layout, void* output, std::uint64_t seed,
             void* device) {
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     auto* arena = static_cast<std::byte*>(layout.on_device[i] ? device : output);
     const auto& slot = layout.slots[i];
     if (slot.null || !slot.in_output) continue;
+    if (slot.window != 0) {
+      write_poison_to_parts(layout, slot, arena, seed);
+      continue;
+    }
     const std::size_t end = slot.offset + slot.bytes;
     if (plan.buffers[i].role == Role::output) {
       write_poison(arena, slot.offset - kCanaryBytes, end + kCanaryBytes, seed);
@@ -149,6 +304,11 @@ std::string find_overrun(const CasePlan& plan, const Layout& layout, const void*
     const auto* arena = static_cast<const std::byte*>(layout.on_device[i] ? device : output);
     const auto& slot = layout.slots[i];
     if (slot.null || !slot.in_output || !plan.buffers[i].canary) continue;
+    if (slot.window != 0) {
+      if (std::string gap = find_written_gap(plan, layout, arena, i, seed); !gap.empty())
+        return gap;
+      continue;
+    }
     const std::size_t begin = slot.offset, usable = usable_bytes(plan, layout, output, i);
     const std::size_t end = begin + usable, guarded = begin + slot.bytes + kCanaryBytes;
     const std::size_t before = first_difference(arena, begin - kCanaryBytes, begin, seed);
@@ -172,11 +332,14 @@ std::string find_touched(const CasePlan& plan, const Layout& layout, const void*
     const auto* arena = static_cast<const std::byte*>(layout.on_device[i] ? device : output);
     const auto& slot = layout.slots[i];
     if (slot.null || plan.buffers[i].role != Role::output) continue;
-    const std::size_t end = slot.offset + slot.bytes;
-    const std::size_t at = first_difference(arena, slot.offset, end, seed);
-    if (at < end) {
+    const std::vector<Extent> pieces =
+        slot.window != 0 ? sparse_extents(plan, layout, i).pieces
+                         : std::vector<Extent>{{slot.offset, slot.offset + slot.bytes, 0}};
+    for (const Extent& piece : pieces) {
+      const std::size_t at = first_difference(arena, piece.begin, piece.end, seed);
+      if (at == piece.end) continue;
       return fmt::format("{} was written at byte {} although the call had to fail",
-                         plan.buffers[i].name, at - slot.offset);
+                         plan.buffers[i].name, piece.in_buffer + (at - piece.begin));
     }
   }
   return {};

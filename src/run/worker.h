@@ -30,6 +30,9 @@ struct WorkerSettings {
   // Its memory is told to the page, which costs it time: not where time is measured.
   bool measures_memory = false;
   int image_fd = -1;  // the program to run as the worker; -1: assay's own
+  // Of the case that it is made for, if buffers of that are sparse: it opens their windows when it
+  // starts. Must outlive the start only.
+  const Layout* windows_of = nullptr;
 };
 
 // What became of one request.

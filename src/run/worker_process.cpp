@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <span>
 #include <vector>
 
 #include "run/cores.h"
@@ -122,7 +123,14 @@ std::uint64_t shared_bytes(const CasePlan& plan, const Layout& layout) {
   for (std::size_t i = 0; i < layout.slots.size(); ++i) {
     const wire::BufferSlot& slot = layout.slots[i];
     if (slot.null != 0 || layout.on_device[i]) continue;
-    (slot.in_output != 0 ? output : input).emplace_back(slot.offset, slot.offset + slot.bytes);
+    auto& ranges = slot.in_output != 0 ? output : input;
+    if (slot.window == 0) {
+      ranges.emplace_back(slot.offset, slot.offset + slot.bytes);
+      continue;
+    }
+    const wire::Window& window = layout.windows[slot.window - 1];
+    for (const auto& part : std::span(layout.parts).subspan(window.first_part, window.parts))
+      ranges.emplace_back(part.offset, part.offset + part.bytes);
   }
   return bytes_of_pages(std::move(input)) + bytes_of_pages(std::move(output));
 }
@@ -141,6 +149,7 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
   new (control_.data()) wire::Control;
   header().scratch_capacity = static_cast<std::uint64_t>(spec.limits.memory_bytes);
   header().nthreads = settings_.threads;
+  describe_windows();
 
   const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 
@@ -170,6 +179,16 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
     throw TransientFault("a new worker does not stop");
 }
 
+void WorkerProcess::describe_windows() {
+  if (settings_.windows_of == nullptr) return;
+  const Layout& layout = *settings_.windows_of;
+  header().windows = static_cast<std::uint32_t>(layout.windows.size());
+  header().windows_offset = static_cast<std::uint32_t>(layout.windows_offset);
+  auto* const windows = reinterpret_cast<wire::Window*>(input_.data() + layout.windows_offset);
+  auto* const behind = std::ranges::copy(layout.windows, windows).out;
+  std::ranges::copy(layout.parts, reinterpret_cast<wire::WindowPart*>(behind));
+}
+
 // A group's limit is of what is touched, and the kernel says when it was reached. Without one the
 // limit on address space is all there is; it has to leave room for what is only reserved.
 void WorkerProcess::limit_memory(sandbox::Program& program) {
@@ -181,6 +200,12 @@ void WorkerProcess::limit_memory(sandbox::Program& program) {
   const std::uint64_t touched = limit + arenas / 256 + (device_ != nullptr ? 256 : 64) * kMiB;
   const sandbox::MemoryGroups& groups = sandbox::memory_groups();
   share_.emplace(arenas + (groups.version != 0 ? touched : program.limits.address_space - arenas));
+  // Windows are address space that no memory backs. What a submission could put in their place is
+  // bounded as before: it can make no shared memory, and its own is data.
+  if (settings_.windows_of != nullptr) {
+    program.limits.data = program.limits.address_space - arenas;
+    program.limits.address_space += settings_.windows_of->window_bytes();
+  }
   group_ = sandbox::MemoryGroup::make(groups, touched);
   if (group_ != nullptr) program.group_fd = group_->join_fd();
 }

@@ -70,6 +70,7 @@ class WorkerProcess final : public Worker {
                               std::uint64_t instruction_limit);
   void take_report(Outcome&);
   double device_seconds() const { return device_ == nullptr ? 0 : device_->busy_seconds(); }
+  void describe_windows();
   void limit_memory(sandbox::Program&);
   Outcome prepare_within(double wall_s, double processor_s);
   Outcome timed_out(double time_limit_s);

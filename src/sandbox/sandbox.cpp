@@ -194,6 +194,7 @@ void set_limits(const Launch& launch) {
   set_limit(launch, RLIMIT_NOFILE, limits.open_files);
   set_limit(launch, RLIMIT_STACK, limits.stack);
   if (limits.address_space > 0) set_limit(launch, RLIMIT_AS, limits.address_space);
+  if (limits.data > 0) set_limit(launch, RLIMIT_DATA, limits.data);
   if (limits.cpu_seconds > 0) set_limit(launch, RLIMIT_CPU, limits.cpu_seconds);
   // The limit is of a user's processes. Where those are all that he runs on this machine it would
   // be reached by what has nothing to do with the program. There address space bounds threads,

@@ -52,6 +52,7 @@ struct Mount {
 
 struct Limits {
   std::uint64_t address_space = 0;  // bytes, 0: unlimited
+  std::uint64_t data = 0;           // of private memory that can be written, 0: unlimited
   std::uint64_t cpu_seconds = 0;
   std::uint64_t file_size = 0;  // of any file written
   std::uint64_t processes = 0;  // processes and threads

@@ -31,11 +31,22 @@ enum class Command : std::uint32_t {
   self_test,  // the submission's own tests: assay_self_test(ctx)
 };
 
+// Address space of a sparse buffer, of which only parts can be accessed: pages of an arena. The
+// worker opens windows when it starts, before it is sealed. run/window.h opens them.
+struct Window {
+  std::uint64_t bytes = 0, in_output = 0;
+  std::uint64_t first_part = 0, parts = 0;
+};
+struct WindowPart {
+  std::uint64_t at = 0, offset = 0, bytes = 0;  // in the window and in the arena; whole pages
+};
+
 struct BufferSlot {
-  std::uint64_t offset = 0, bytes = 0;
+  std::uint64_t offset = 0, bytes = 0;  // in the window if it has one, else in the arena
   std::uint32_t in_output = 0, null = 0;
   std::uint64_t device =
       0;  // not 0: the buffer is device memory at this address, and in no memfd of the worker's
+  std::uint64_t window = 0;  // not 0: the buffer lies in this window, counted from 1
 };
 
 inline constexpr std::uint32_t kMagic = 0x59415341;  // "ASAY"
@@ -52,15 +63,16 @@ struct Header {
   std::uint32_t challenge = 0;  // index into the adapter table
   std::uint32_t buffers = 0, buffers_offset = 0;
   std::uint32_t params_bytes = 0, params_offset = 0;
-  std::uint64_t callback_offset = 0;           // in the output memfd; request payload
-  std::uint64_t callback_response_offset = 0;  // in the input memfd
-  std::int32_t callback_status = 0;            // the answer to the latest callback
-  std::int32_t callback_bulk_written = 0;      // whether its bulk stands at the address asked for
-  std::uint64_t measures_memory = 0;           // whether freed scratch goes back to the kernel
-  std::uint64_t watch_memory = 0;              // whether calls that shrink memory await the harness
-  std::uint64_t guard_blocks = 0;              // whether red zones lie around blocks of ctx->alloc
-  std::uint64_t scratch_capacity = 0;          // of ctx->alloc, bytes
-  std::uint64_t failing_allocation = 0;        // the how manieth of the case gives NULL, 0: none
+  std::uint32_t windows = 0, windows_offset = 0;  // all parts follow the last window
+  std::uint64_t callback_offset = 0;              // in the output memfd; request payload
+  std::uint64_t callback_response_offset = 0;     // in the input memfd
+  std::int32_t callback_status = 0;               // the answer to the latest callback
+  std::int32_t callback_bulk_written = 0;  // whether its bulk stands at the address asked for
+  std::uint64_t measures_memory = 0;       // whether freed scratch goes back to the kernel
+  std::uint64_t watch_memory = 0;          // whether calls that shrink memory await the harness
+  std::uint64_t guard_blocks = 0;          // whether red zones lie around blocks of ctx->alloc
+  std::uint64_t scratch_capacity = 0;      // of ctx->alloc, bytes
+  std::uint64_t failing_allocation = 0;    // the how manieth of the case gives NULL, 0: none
   std::uint32_t required_symbols = 0, optional_symbols = 0;  // required first
   char symbols[kMaxSymbols][kMaxSymbolLength] = {};
 };
@@ -87,10 +99,13 @@ struct Control {
 
 static_assert(sizeof(Control) <= 4096, "one page");
 static_assert(std::is_trivially_copyable_v<Header> && std::is_trivially_copyable_v<BufferSlot> &&
+              std::is_trivially_copyable_v<Window> && std::is_trivially_copyable_v<WindowPart> &&
               std::is_trivially_copyable_v<Control>);
 // No padding, through which memory of the sender could pass.
 static_assert(std::has_unique_object_representations_v<Header> &&
               std::has_unique_object_representations_v<BufferSlot> &&
+              std::has_unique_object_representations_v<Window> &&
+              std::has_unique_object_representations_v<WindowPart> &&
               std::has_unique_object_representations_v<Control>);
 
 }  // namespace assay::wire

@@ -17,8 +17,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "run/adapter_registry.h"
+#include "run/window.h"
 #include "wire/worker.h"
 #include "worker/device.h"
 #include "worker/probe.h"
@@ -106,6 +108,7 @@ class Worker final : public Call {
             .alloc = &scratch_alloc,
             .free = &scratch_free,
             .priv = nullptr};
+    open_windows();
     ::dl_iterate_phdr(&map_readable, nullptr);
   }
 
@@ -133,6 +136,7 @@ class Worker final : public Call {
     const wire::BufferSlot& s = slot(handle);
     if (s.null != 0) return nullptr;
     if (s.device != 0) return reinterpret_cast<void*>(s.device);  // NOLINT: of the device
+    if (s.window != 0) return windows_[s.window - 1] + s.offset;
     return (s.in_output != 0 ? output_ : input_).data + s.offset;
   }
   std::size_t bytes(int handle) const override { return slot(handle).bytes; }
@@ -169,6 +173,18 @@ class Worker final : public Call {
   Control& control() { return *reinterpret_cast<Control*>(control_.data); }
   const wire::BufferSlot& slot(int handle) const {
     return reinterpret_cast<const wire::BufferSlot*>(input_.data + header().buffers_offset)[handle];
+  }
+
+  // Now: once sealed, the process can map no shared memory.
+  void open_windows() {
+    const std::byte* const at = input_.data + header().windows_offset;
+    const auto* const all = reinterpret_cast<const wire::Window*>(at);
+    const auto* const parts = reinterpret_cast<const wire::WindowPart*>(all + header().windows);
+    for (std::uint32_t i = 0; i < header().windows; ++i) {
+      std::byte* const arena = (all[i].in_output != 0 ? output_ : input_).data;
+      windows_.push_back(run::open_window(all[i], parts, arena));
+      if (windows_.back() == nullptr) std::_Exit(75);
+    }
   }
 
   void await_request() {
@@ -214,7 +230,8 @@ class Worker final : public Call {
   void prepare() {
     for (std::uint32_t i = 0; i < header().buffers; ++i) {
       const wire::BufferSlot& s = slot(static_cast<int>(i));
-      if (s.null == 0 && s.device == 0 && s.bytes > 0) make_resident(s);
+      const bool elsewhere = s.null != 0 || s.device != 0 || s.window != 0;
+      if (!elsewhere && s.bytes > 0) make_resident(s);
     }
     scratch_.poison();
   }
@@ -266,6 +283,7 @@ class Worker final : public Call {
 
   const char* library_path_;
   Mapping control_, input_, output_;
+  std::vector<std::byte*> windows_;  // of sparse buffers
   Scratch scratch_;
   assay_ctx ctx_{};
   Adapter adapter_ = nullptr;

@@ -15,6 +15,7 @@
 
 #include "run/challenge_registry.h"
 #include "run/layout.h"
+#include "support/direct_call.h"
 #include "support/direct_runner.h"
 #include "support/paths.h"
 #include "util/files.h"
@@ -60,7 +61,9 @@ class Filled {
         layout_(run::make_layout(plan_, challenge_.has_callbacks(case_))),
         input_(layout_.input_bytes),
         output_(layout_.output_bytes),
-        buffers_(run::views(layout_, input_.data(), output_.data())) {
+        windows_(layout_, input_.data(), output_.data()),
+        buffers_(run::views(layout_, input_.data(), output_.data(), nullptr, &windows_)) {
+    run::poison_gaps(plan_, layout_, input_.data(), seed);
     challenge_.fill(case_, plan_, seed, buffers_);
     run::poison(plan_, layout_, output_.data(), seed);
     reference_ = challenge_.reference(case_, plan_, buffers_);
@@ -77,14 +80,19 @@ class Filled {
   CallbackServer* server() const { return server_.get(); }
   BufferViews buffers() const { return buffers_; }
   const BufferView& buffer(int handle) const { return buffers_[static_cast<std::size_t>(handle)]; }
-  std::string bytes(int handle) const { return {buffer(handle).as<char>(), buffer(handle).bytes}; }
+  std::string bytes(int handle) const {
+    std::string all;
+    each_piece(handle, [&](unsigned char* data, std::size_t n) { all.append(data, data + n); });
+    return all;
+  }
   CheckResult check() const {
     return challenge_.check(case_, plan_, *reference_, buffers_, server_.get());
   }
 
   void overwrite(int handle, int byte) {
-    const BufferView& view = buffer(handle);
-    std::fill_n(view.as<unsigned char>(), view.bytes, static_cast<unsigned char>(byte));
+    each_piece(handle, [&](unsigned char* data, std::size_t n) {
+      std::fill_n(data, n, static_cast<unsigned char>(byte));
+    });
   }
   void overwrite_outputs(int byte) {
     for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
@@ -93,11 +101,25 @@ class Filled {
   }
 
  private:
+  // What there is of a buffer: all, or the pieces of a sparse one.
+  template <class Body>
+  void each_piece(int handle, Body body) const {
+    const BufferPlan& planned = plan_.buffers[static_cast<std::size_t>(handle)];
+    const BufferView& view = buffer(handle);
+    if (planned.pieces.empty()) return body(view.as<unsigned char>(), view.bytes);
+    const std::size_t size = size_of(planned.dtype);
+    for (const Piece& piece : planned.pieces) {
+      body(view.as<unsigned char>() + static_cast<std::size_t>(piece.first) * size,
+           static_cast<std::size_t>(piece.count) * size);
+    }
+  }
+
   const Challenge& challenge_;
   CaseSpec case_;
   CasePlan plan_;
   run::Layout layout_;
-  std::vector<std::byte> input_, output_;
+  Arena input_, output_;
+  run::Windows windows_;
   std::vector<BufferView> buffers_;
   std::unique_ptr<Reference> reference_;
   std::unique_ptr<CallbackServer> server_;

@@ -356,6 +356,21 @@ INSTANTIATE_TEST_SUITE_P(
                       "../../submissions/textbook/dflash_verify/submission.cpp",
                       "../../submissions/tuned/dflash_verify/submission.cpp"));
 
+TEST(DflashAccept, AnOffsetMovesEveryLogitAndNoChoice) {
+  CaseSpec moved = subject().case_named("negative_logits_v_1000");
+  CaseSpec there = moved;
+  for (auto& item : there.params.at("items")) item.erase("offset");
+  const Filled low(subject(), moved, 3), usual(subject(), there, 3);
+  const auto below = low.buffer(accept::kNodeLogits).span<float>(),
+             as_drawn = usual.buffer(accept::kNodeLogits).span<float>();
+  ASSERT_EQ(below.size(), as_drawn.size());
+  for (std::size_t i = 0; i < below.size(); ++i) {
+    ASSERT_LT(below[i], 0);
+    ASSERT_EQ(below[i], as_drawn[i] - 100);
+  }
+  EXPECT_EQ(low.bytes(accept::kToken), usual.bytes(accept::kToken));
+}
+
 TEST(DflashExamples, CoverEveryTrap) { testing::expect_traps_covered(subject()); }
 
 // --- generator and checker

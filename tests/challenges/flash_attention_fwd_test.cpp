@@ -384,6 +384,34 @@ TEST(FlashAttentionForward, GapsBetweenRowsAreNotTheSubmissions) {
   EXPECT_FALSE(f.check().pass);
 }
 
+TEST(FlashAttentionForward, RowsFarApartHoldWhatRowsSideBySideDo) {
+  CaseSpec dense = subject().case_named("far_items");
+  dense.params["layout"] = "bhnd";
+  const Filled expected(subject(), dense, 5);
+  const auto& tiles = expected.reference_as<ForwardReference>().tiles;
+  ASSERT_EQ(tiles.size(), 6u);
+  for (const char* layout : {"far_items", "far_heads", "far_rows"}) {
+    CaseSpec far = dense;
+    far.params["layout"] = layout;
+    Filled f(subject(), far, 5);
+    EXPECT_GT(f.buffer(kQ).bytes, std::size_t{1} << 33) << layout;
+    const attention::Problem problem = attention::problem_of(far);
+    for (const TileReference& t : f.reference_as<ForwardReference>().tiles) {
+      EXPECT_EQ(t.o, tiles[static_cast<std::size_t>(t.b * problem.p.Hq + t.h)].o) << layout;
+      for (std::int64_t r = 0; r < t.rows; ++r) {
+        const std::int64_t at = problem.query_at(problem.p.so, t.b, t.h, t.first + r);
+        for (std::int64_t d = 0; d < problem.p.Dv; ++d)
+          f.buffer(kO).as<float>()[at + d] = static_cast<float>(t.o(r, d));
+        f.buffer(kLse).as<float>()[problem.lse_at(t.b, t.h, t.first + r)] =
+            static_cast<float>(t.lse[static_cast<std::size_t>(r)]);
+      }
+    }
+    EXPECT_TRUE(f.check().pass) << layout;
+    f.buffer(kO).as<float>()[problem.query_at(problem.p.so, 2, 1, 2)] += 1;
+    EXPECT_FALSE(f.check().pass) << layout;
+  }
+}
+
 TEST(FlashAttentionForward, UntouchedOutputsFailEveryCaseThatHasSome) {
   testing::expect_untouched_outputs_fail(subject(), {kO, kLse});
 }

@@ -204,6 +204,22 @@ TEST(FusedSoftmaxTopK, UntouchedOutputsFailEveryCaseThatHasSome) {
   testing::expect_untouched_outputs_fail(subject(), {kIdx, kProb, kLse});
 }
 
+TEST(FusedSoftmaxTopK, RowsFarApartHoldWhatRowsSideBySideDo) {
+  for (const char* name : {"rows_2_to_31_apart", "bf16_rows_2_to_31_apart"}) {
+    const Filled far(subject(), name, 2);
+    CaseSpec dense = subject().case_named(name);
+    dense.params["pad"] = 3;
+    const Filled side(subject(), dense, 2);
+    const auto &a = far.reference_as<TopKReference>(), &b = side.reference_as<TopKReference>();
+    EXPECT_EQ(a.idx, b.idx);
+    ASSERT_EQ(a.rows.size(), 3u);
+    for (std::size_t r = 0; r < 3; ++r) EXPECT_EQ(a.rows[r].lse, b.rows[r].lse);
+    const run::Layout layout = run::make_layout(far.plan(), false);
+    EXPECT_GT(layout.slots[kLogits].bytes, std::size_t{1} << 33);
+    EXPECT_LT(layout.input_bytes, std::size_t{64} << 10);
+  }
+}
+
 TEST(FusedSoftmaxTopK, PoisonedRowsAcceptNothingButNan) {
   Filled f(subject(), "nan_row_between", 2);
   const auto& rows = f.reference_as<TopKReference>().rows;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <stdexcept>
 
 #include "fake_world.h"
@@ -126,6 +127,58 @@ TEST(PlanCase, RefusesATimedPhaseThatOwesNothingAndIsFollowed) {
   EXPECT_NO_THROW(plan_case(Owing(0, kDefaultDue), timed));
   EXPECT_NO_THROW(plan_case(Owing(1, 0), timed)) << "nothing follows it";
   EXPECT_NO_THROW(plan_case(Owing(0, 1), testing::case_spec("one")));
+}
+
+// Two floats of an input and of an output, 4 GiB apart.
+class FarApart final : public testing::Copying {
+ public:
+  static constexpr std::int64_t kFar = std::int64_t{1} << 30;
+  CasePlan plan(const CaseSpec&) const override {
+    CasePlan plan;
+    plan.buffers = {{.name = "x", .shape = {kFar + 1}, .role = Role::input},
+                    {.name = "y", .shape = {kFar + 1}, .role = Role::output}};
+    for (BufferPlan& buffer : plan.buffers) buffer.pieces = {{0, 1}, {kFar, 1}};
+    return plan;
+  }
+  void fill(const CaseSpec&, const CasePlan&, const Seeds& seeds,
+            BufferViews buffers) const override {
+    buffers[0].as<float>()[0] = 1;
+    buffers[0].as<float>()[kFar] = static_cast<float>(seeds.inputs % 1000);
+    if (buffers[1].bytes != 0) throw std::logic_error("there is no output yet");
+  }
+};
+
+TEST(PlanCase, RefusesSparseBuffersWhereMuchIsMeasured) {
+  const FarApart challenge;
+  EXPECT_NO_THROW(plan_case(challenge, testing::case_spec("one")));
+  CaseSpec spec = testing::case_spec("time", CaseGroup::timed);
+  EXPECT_THROW(plan_case(challenge, spec), std::logic_error);
+  spec = testing::case_spec("memory", CaseGroup::resource);
+  EXPECT_THROW(plan_case(challenge, spec), std::logic_error);
+  spec = testing::case_spec("twice");
+  spec.deterministic = true;
+  EXPECT_THROW(plan_case(challenge, spec), std::logic_error);
+}
+
+TEST(SparseCaseInput, ShowsInputsAndTheOutputsOfTheArenaThatIsGiven) {
+  constexpr std::int64_t kFar = FarApart::kFar;
+  const FarApart challenge;
+  const CaseSpec spec = testing::case_spec("one");
+  const PlannedCase planned = plan_case(challenge, spec);
+  Arena arena("input", planned.layout.input_bytes, Arena::Access::worker_reads);
+  Arena first("output", planned.layout.output_bytes, Arena::Access::worker_writes),
+      second("output", planned.layout.output_bytes, Arena::Access::worker_writes);
+  CaseInput input(challenge, planned, arena.data());
+  input.draw(10);
+  for (Arena* output : {&first, &second}) {
+    input.begin(output->data(), 3);
+    const std::vector<BufferView> seen = input.views(output->data());
+    EXPECT_EQ(seen[0].as<float>()[kFar], static_cast<float>(Seeds(10).inputs % 1000));
+    EXPECT_TRUE(std::isnan(seen[0].as<float>()[1]));
+    EXPECT_TRUE(std::isnan(seen[1].as<float>()[kFar]));
+    seen[1].as<float>()[kFar] = 5;
+  }
+  EXPECT_EQ(input.views(first.data())[1].as<float>()[kFar], 5);
 }
 
 TEST(PlanCase, RefusesPhasesThatNeverCome) {

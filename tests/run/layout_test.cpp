@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
+
+#include "run/arena.h"
 
 namespace assay::run {
 namespace {
@@ -86,6 +90,104 @@ TEST(Layout, WhatWasNotAskedForIsNotToBeWritten) {
   poison(plan, layout, output.data(), 42);
   std::memset(output.data() + layout.slots[0].offset, 0, 64);
   EXPECT_EQ(find_overrun(plan, layout, output.data(), 42), "") << "no size was asked for";
+}
+
+// Rows of five floats, 2^31 + 8 elements apart, in a buffer of the role.
+CasePlan sparse_plan(Role role) {
+  constexpr std::int64_t kStride = (std::int64_t{1} << 31) + 8;
+  CasePlan plan;
+  plan.buffers = {{.name = "few", .dtype = Dtype::f32, .shape = {3}, .role = role},
+                  {.name = "far", .dtype = Dtype::f32, .shape = {2 * kStride + 5}, .role = role}};
+  for (std::int64_t r = 0; r < 3; ++r) plan.buffers[1].pieces.push_back({r * kStride, 5});
+  return plan;
+}
+
+// A sparse output in an arena of its own.
+class SparseOutput : public ::testing::Test {
+ protected:
+  SparseOutput() { poison(plan_, layout_, arena_.data(), 42); }
+  std::string overrun() { return find_overrun(plan_, layout_, arena_.data(), 42); }
+
+  static constexpr std::int64_t kRow = (std::int64_t{1} << 31) + 8;
+  CasePlan plan_ = sparse_plan(Role::output);
+  Layout layout_ = make_layout(plan_, false);
+  Arena arena_{"output", layout_.output_bytes, Arena::Access::worker_writes};
+  Windows windows_{layout_, nullptr, arena_.data()};
+  float* far_ = views(layout_, nullptr, arena_.data(), nullptr, &windows_)[1].as<float>();
+};
+
+TEST_F(SparseOutput, TakesThePagesOfItsPiecesAlone) {
+  EXPECT_EQ(layout_.slots[1].bytes, (2 * kRow + 5) * sizeof(float));
+  EXPECT_LT(arena_.bytes(), std::size_t{64} << 10);
+  EXPECT_GT(layout_.window_bytes(), std::uint64_t{16} << 30);
+  for (std::int64_t r = 0; r < 3; ++r) far_[r * kRow] = static_cast<float>(r);
+  EXPECT_EQ(far_[2 * kRow], 2);
+}
+
+TEST_F(SparseOutput, ItsPiecesMayBeWrittenAndWhatLiesAroundThemMayNot) {
+  EXPECT_EQ(find_touched(plan_, layout_, arena_.data(), 42), "");
+  std::fill_n(far_ + kRow, 5, 1.0f);
+  EXPECT_EQ(overrun(), "");
+  EXPECT_EQ(find_touched(plan_, layout_, arena_.data(), 42),
+            "far was written at byte 8589934624 although the call had to fail");
+  far_[kRow + 5] = 1;
+  EXPECT_EQ(overrun(), "wrote around the rows of far, at byte 8589934644");
+  poison(plan_, layout_, arena_.data(), 42);
+  far_[-1] = 1;
+  EXPECT_EQ(overrun(), "wrote around the rows of far, at byte -4");
+  poison(plan_, layout_, arena_.data(), 42);
+  far_[2 * kRow + 16] = 1;
+  EXPECT_EQ(overrun(), "wrote around the rows of far, at byte 17179869312");
+}
+
+TEST_F(SparseOutput, NothingElseCanBeAccessed) {
+  volatile float* const between = far_ + kRow / 2;
+  EXPECT_DEATH(*between = 1, "");
+  volatile float* const behind = far_ + 2 * kRow + 1024;
+  EXPECT_DEATH(static_cast<void>(*behind), "");
+}
+
+TEST(Layout, AroundThePiecesOfASparseInputStandsPoison) {
+  const CasePlan plan = sparse_plan(Role::input);
+  const Layout layout = make_layout(plan, false);
+  Arena arena("input", layout.input_bytes, Arena::Access::worker_reads);
+  poison_gaps(plan, layout, arena.data(), 7);
+  const Windows windows(layout, arena.data(), nullptr);
+  const auto seen = views(layout, arena.data(), nullptr, nullptr, &windows);
+  const auto* far = seen[1].as<float>();
+  EXPECT_TRUE(std::isnan(far[5]));
+  EXPECT_TRUE(std::isnan(far[-1]));
+  EXPECT_EQ(seen[0].as<float>()[0], 0) << "what is not sparse is left alone";
+}
+
+TEST(Layout, PiecesSideBySideShareTheirPages) {
+  CasePlan plan;
+  plan.buffers = {{.name = "x", .shape = {1 << 20}, .role = Role::output}};
+  for (std::int64_t r = 0; r < 300; ++r) plan.buffers[0].pieces.push_back({r * 100, 7});
+  const Layout layout = make_layout(plan, false);
+  EXPECT_EQ(layout.parts.size(), 1u);
+  Arena arena("output", layout.output_bytes, Arena::Access::worker_writes);
+  const Windows windows(layout, nullptr, arena.data());
+  auto* x = views(layout, nullptr, arena.data(), nullptr, &windows)[0].as<float>();
+  poison(plan, layout, arena.data(), 1);
+  x[150 * 100 + 6] = 0;
+  EXPECT_EQ(find_overrun(plan, layout, arena.data(), 1), "");
+  x[150 * 100 + 7] = 0;
+  EXPECT_THAT(find_overrun(plan, layout, arena.data(), 1), HasSubstr("around the rows of x"));
+}
+
+TEST(Layout, ASparseBufferThatCannotBeIsTheChallengesMistake) {
+  const auto made = [](auto change, Memory memory = Memory::host) {
+    CasePlan plan = sparse_plan(Role::output);
+    change(plan);
+    return make_layout(plan, false, memory);
+  };
+  EXPECT_NO_THROW(made([](CasePlan&) {}));
+  EXPECT_THROW(made([](CasePlan&) {}, Memory::device), std::logic_error);
+  EXPECT_THROW(made([](CasePlan& p) { p.buffers[1].role = Role::inout; }), std::logic_error);
+  EXPECT_THROW(made([](CasePlan& p) { p.buffers[1].pieces[1].first = 4; }), std::logic_error);
+  EXPECT_THROW(made([](CasePlan& p) { p.buffers[1].pieces[2].count = 6; }), std::logic_error);
+  EXPECT_THROW(made([](CasePlan& p) { p.phases = 2; }), std::logic_error);
 }
 
 TEST_F(LayoutTest, TellsTouchedFromUntouched) {

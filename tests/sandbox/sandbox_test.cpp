@@ -167,6 +167,13 @@ TEST_F(SandboxTest, LimitsProcessorTime) {
   EXPECT_TRUE(WIFSIGNALED(run(program).status));
 }
 
+TEST_F(SandboxTest, LimitsPrivateMemoryThatCanBeWritten) {
+  Program program = shell("[ $(ulimit -d) = 65536 ]", null_);
+  EXPECT_NE(run(program).status, 0);
+  program.limits.data = 64 << 20;
+  EXPECT_EQ(run(program).status, 0);
+}
+
 TEST_F(SandboxTest, HidesOpenFiles) {
   const Fd secret(::open("/etc/hostname", O_RDONLY));  // without O_CLOEXEC
   EXPECT_EQ(run(shell("for fd in 3 4 5 6 7 8 9; do (: <&$fd) 2>/dev/null && exit $fd; done; exit 0",

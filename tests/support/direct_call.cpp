@@ -42,7 +42,7 @@ void refuse_allocation(std::uint64_t number) {
 
 Arena::Arena(std::size_t bytes)
     : bytes_(std::max<std::size_t>(bytes, 1)),
-      data_(::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+      data_(::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
   if (data_ == MAP_FAILED) throw std::bad_alloc();
 }
 

@@ -14,14 +14,14 @@
 
 namespace assay::testing {
 
-// Anonymous memory the size of an arena.
+// Anonymous memory the size of an arena, shared as one is: windows can be opened in it.
 class Arena {
  public:
   explicit Arena(std::size_t bytes);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
-  void* data() const { return data_; }
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
 
  private:
   std::size_t bytes_;

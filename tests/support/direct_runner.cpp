@@ -34,7 +34,10 @@ CaseResult DirectRunner::run(const CaseSpec& spec, std::uint64_t seed) {
   const CasePlan plan = challenge.plan(spec);
   const run::Layout layout = run::make_layout(plan, challenge.has_callbacks(spec));
   Arena input(layout.input_bytes), output(layout.output_bytes);
-  const std::vector<BufferView> buffers = run::views(layout, input.data(), output.data());
+  const run::Windows windows(layout, input.data(), output.data());
+  const std::vector<BufferView> buffers =
+      run::views(layout, input.data(), output.data(), nullptr, &windows);
+  run::poison_gaps(plan, layout, input.data(), seed);
   challenge.fill(spec, plan, seed, buffers);
   const auto reference = challenge.reference(spec, plan, buffers);
   const auto server = challenge.callbacks(spec, plan, buffers);
