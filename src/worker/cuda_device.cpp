@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -63,8 +64,8 @@ void* device_allocate(std::size_t bytes, std::size_t align) {
     return nullptr;
   }
   const std::size_t step = std::max(align, kAlignment);
-  void* p =
-      reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(base) + step - 1) & ~(step - 1));
+  const std::uintptr_t up = -reinterpret_cast<std::uintptr_t>(base) & (step - 1);
+  void* const p = static_cast<std::byte*>(base) + up;
   const std::lock_guard lock(blocks().mutex);
   blocks().allocation[p] = base;
   return p;

@@ -61,11 +61,16 @@ template <class Bug>
 int masked_attention(assay_ctx* ctx, const fa_params* p, const int64_t* P, const int64_t* cu,
                      const int32_t* parent, const void* q, const void* const* kc,
                      const void* const* vc, void* o, float* lse) {
-  const int status = naive_dv_attention(ctx, p, P, cu, parent, q, kc, vc, o, lse);
-  if (status != ASSAY_OK || p->B == 0 || p->dtype != ASSAY_F32) return status;
+  const auto right = [&] { return naive_dv_attention(ctx, p, P, cu, parent, q, kc, vc, o, lse); };
+  if (p == nullptr || p->B < 1 || p->B > INT32_MAX || p->dtype != ASSAY_F32) return right();
+  const auto B = static_cast<std::int32_t>(p->B);
+  if (!valid_trees(B, cu, parent) || !valid_prefixes(B, P)) return right();
   std::int64_t most = 1;
-  for (std::int64_t b = 0; b < p->B; ++b) most = std::max(most, P[b] + cu[b + 1] - cu[b]);
+  for (std::int32_t b = 0; b < B; ++b) most = std::max(most, P[b] + cu[b + 1] - cu[b]);
+  // Before anything is written: a call that fails leaves its outputs as they were.
   const Scratch<float> s(ctx, most), acc(ctx, p->D);
+  if (s.failed() || acc.failed()) return ASSAY_ENOMEM;
+  if (const int status = right(); status != ASSAY_OK) return status;
   for (std::int64_t b = 0; b < p->B; ++b) {
     const std::int64_t n = cu[b + 1] - cu[b];
     for (std::int64_t row = 0; row < n * p->Hq; ++row) {

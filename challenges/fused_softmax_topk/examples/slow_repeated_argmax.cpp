@@ -1,6 +1,9 @@
 // slow: time_256x50257_k50 time_16x128256_k256
 // K passes over the row, each for the best column behind the one found last. Correct, needs no
 // scratch, and reads everything K times.
+#include <algorithm>
+#include <cmath>
+
 #include "around_naive.h"
 
 namespace {
@@ -20,32 +23,38 @@ Found next(const float* x, std::int64_t V, Found last) {
   return best;
 }
 
+// Its log-sum-exp; NaN where the row holds NaN or +inf.
+double log_sum_exp(const float* x, std::int64_t V, float temperature) {
+  double largest = -HUGE_VAL, sum = 0;
+  for (std::int64_t j = 0; j < V; ++j) {
+    if (std::isnan(x[j]) || x[j] == HUGE_VALF) return std::nan("");
+    largest = std::max(largest, static_cast<double>(x[j]));
+  }
+  if (largest == -HUGE_VAL) return largest;
+  for (std::int64_t j = 0; j < V; ++j) sum += std::exp((x[j] - largest) / temperature);
+  return largest / temperature + std::log(sum);
+}
+
 }  // namespace
 
 static int answer(const Call& call) {
   if (!call.valid()) return ASSAY_EINVAL;
   if (call.p->dtype != ASSAY_F32) return call.naive();
   const stk_params& p = *call.p;
-  stk_params best = p;
-  best.K = std::min(p.K, 1);
   for (std::int64_t r = 0; r < p.rows; ++r) {
     const float* x = call.row(r);
-    std::int32_t* idx = call.idx + r * p.K;
-    float* prob = call.prob + r * p.K;
-    if (const int status = call.naive_row(best, r); status != ASSAY_OK) return status;
+    const double lse = log_sum_exp(x, p.V, p.temperature);
+    if (call.lse != nullptr) call.lse[r] = static_cast<float>(lse);
     Found found{0, -1};
-    for (std::int32_t k = 0; k < p.K; ++k) {
-      if (idx[0] < 0) {  // poisoned, or no columns
-        idx[k] = -1;
-        prob[k] = prob[0];
-        continue;
-      }
-      const bool used = k < p.V;
+    for (std::int64_t k = 0; k < p.K; ++k) {
+      const bool used = k < p.V && !std::isnan(lse);
       if (used) found = next(x, p.V, found);
       const bool masked = !used || std::isinf(found.value);
-      if (k == 0) continue;
-      idx[k] = used ? static_cast<std::int32_t>(found.column) : -1;
-      prob[k] = masked ? 0.0f : prob[0] * std::exp((found.value - x[idx[0]]) / p.temperature);
+      call.idx[r * p.K + k] = used ? static_cast<std::int32_t>(found.column) : -1;
+      call.prob[r * p.K + k] =
+          std::isnan(lse) ? std::nanf("")
+          : masked        ? 0.0f
+                          : static_cast<float>(std::exp(found.value / p.temperature - lse));
     }
   }
   return ASSAY_OK;

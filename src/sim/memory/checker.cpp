@@ -29,6 +29,8 @@ struct LaunchChecker::State {
   std::mutex mutex;
   std::map<std::uint32_t, UndefinedStores> undefined_stores;  // by pc
 
+  State(GlobalMemory& m, CheckOptions o) : memory(m), options(o) {}
+
   void add(const RawFinding& f) {
     const std::lock_guard lock(mutex);
     const auto [at, fresh] =
@@ -244,7 +246,7 @@ void BlockChecker::begin_block(std::uint64_t block) {
 bool BlockChecker::global(const WarpAccess& a) {
   State& s = *state_;
   const LanePattern p = find_pattern(a);
-  if (!p.aligned) return s.refuse(FindingKind::misaligned, a, s.misaligned_lane(a), false);
+  if (!p.aligned) return s.refuse(FindingKind::misaligned, a, State::misaligned_lane(a), false);
   const Allocation* allocation = nullptr;
   if (!s.in_allocations(a, p, allocation)) return false;
   if (is_read_modify_write(a.kind)) {
@@ -260,7 +262,7 @@ bool BlockChecker::global(const WarpAccess& a) {
     if (reads(a.kind)) {
       uninitialised = uninitialised_lanes(s.global_bits, kGlobalRange.begin, a, p);
       if (uninitialised != 0 && !computes(a.kind)) {
-        undefined = s.who_reads_first(a, uninitialised);
+        undefined = State::who_reads_first(a, uninitialised);
         uninitialised = 0;
       }
     }
@@ -295,7 +297,7 @@ bool BlockChecker::shared(const WarpAccess& a) {
       if (lanes != 0 && computes(a.kind)) {
         s.report_uninitialised(a, lanes, true);
       } else if (lanes != 0) {
-        undefined = s.who_reads_first(a, lanes);
+        undefined = State::who_reads_first(a, lanes);
       }
     }
     if (writes(a.kind)) initialise_lanes(s.shared_bits.data(), 0, a, p);
