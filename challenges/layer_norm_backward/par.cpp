@@ -89,15 +89,23 @@ float sum(Vec v) {
   return s;
 }
 
+// Additions in fp32 before a sum goes on in fp64, so that wide rows are as exact as narrow ones.
+constexpr int kChain = 32;
+
 // Sum over a row of f(vector of x) with four independent chains.
 template <class Type, class F, class F1>
 double row_sum(const typename Type::Element* x, std::int64_t D, F f, F1 f1) {
-  Vec a[4] = {};
+  constexpr std::int64_t kStep = 4 * kLanes;
+  double total = 0;
   std::int64_t i = 0;
-  for (; i + 4 * kLanes <= D; i += 4 * kLanes) {
-    for (int k = 0; k < 4; ++k) a[k] += f(Type::load(x + i + k * kLanes));
+  while (i + kStep <= D) {
+    Vec a[4] = {};
+    for (const std::int64_t end = std::min(D - kStep, i + (kChain - 1) * kStep); i <= end;
+         i += kStep) {
+      for (int k = 0; k < 4; ++k) a[k] += f(Type::load(x + i + k * kLanes));
+    }
+    total += sum((a[0] + a[1]) + (a[2] + a[3]));
   }
-  double total = sum((a[0] + a[1]) + (a[2] + a[3]));
   for (; i < D; ++i) total += f1(Type::load1(x + i));
   return total;
 }
@@ -127,9 +135,13 @@ Statistics statistics(const typename Type::Element* x, std::int64_t D, float eps
       x, D, [=](Vec v) { return (v - mean) * (v - mean); },
       [=](float v) { return (v - mean) * (v - mean); });
   if (!std::isfinite(var)) return wide_statistics<Type>(x, D, eps);
-  // The rounding of the mean to fp32 adds its square to the variance; take it out again.
-  const double slip = shift + offset - mean;
-  return {mean,
+  // The first sum is rounded by its size, which is that of the first element: an outlier spoils it.
+  // What is left around the mean is small, and its sum exact enough to take the slip out again.
+  const double slip =
+      row_sum<Type>(
+          x, D, [=](Vec v) { return v - mean; }, [=](float v) { return v - mean; }) /
+      static_cast<double>(D);
+  return {static_cast<float>(mean + slip),
           static_cast<float>(
               1 / std::sqrt(std::max(var / static_cast<double>(D) - slip * slip, 0.0) + eps))};
 }
@@ -176,23 +188,30 @@ struct Projection {
 template <class Type>
 Projection first_sweep(const typename Type::Element* dy, const typename Type::Element* x,
                        const float* gamma, Statistics s, std::int64_t D) {
-  Vec g_sum[2] = {}, gx_sum[2] = {};
+  constexpr std::int64_t kStep = 2 * kLanes;
+  double g_total = 0, gx_total = 0;
   std::int64_t i = 0;
-  for (; i + 2 * kLanes <= D; i += 2 * kLanes) {
-    for (int k = 0; k < 2; ++k) {
-      const std::int64_t at = i + k * kLanes;
-      const Vec g = Type::load(dy + at) * load_as<Vec>(gamma + at);
-      g_sum[k] += g;
-      gx_sum[k] += g * ((Type::load(x + at) - s.mean) * s.rstd);
+  while (i + kStep <= D) {
+    Vec g_sum[2] = {}, gx_sum[2] = {};
+    for (const std::int64_t end = std::min(D - kStep, i + (2 * kChain - 1) * kStep); i <= end;
+         i += kStep) {
+      for (int k = 0; k < 2; ++k) {
+        const std::int64_t at = i + k * kLanes;
+        const Vec g = Type::load(dy + at) * load_as<Vec>(gamma + at);
+        g_sum[k] += g;
+        gx_sum[k] += g * ((Type::load(x + at) - s.mean) * s.rstd);
+      }
     }
+    g_total += sum(g_sum[0] + g_sum[1]);
+    gx_total += sum(gx_sum[0] + gx_sum[1]);
   }
-  float g_total = sum(g_sum[0] + g_sum[1]), gx_total = sum(gx_sum[0] + gx_sum[1]);
   for (; i < D; ++i) {
     const float g = Type::load1(dy + i) * gamma[i];
     g_total += g;
     gx_total += g * ((Type::load1(x + i) - s.mean) * s.rstd);
   }
-  return {g_total / static_cast<float>(D), gx_total / static_cast<float>(D)};
+  const auto n = static_cast<double>(D);
+  return {static_cast<float>(g_total / n), static_cast<float>(gx_total / n)};
 }
 
 template <bool kStream>
