@@ -108,6 +108,8 @@ int add_answer(const Context& context, const AddCommand& c) {
   }
   AttemptRecord record = c.record;
   record.language = received.language == Language::cuda ? "cuda" : "cpp";
+  record.prompt_sha256 = received.prompt_sha256;
+  record.prompt_hints = received.prompt_hints;
   record.how = received.how;
   record.cut_off = received.cut_off;
   record.not_kept = received.not_kept;

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "intake/code.h"
+#include "results/entrant_json.h"
 #include "util/fd.h"
 #include "util/files.h"
 #include "util/plain_file.h"
@@ -155,6 +157,7 @@ class FolderReader {
 
  private:
   static constexpr std::size_t kMostLookedAt = 100'000;
+  static constexpr char kRecord[] = "attempt.json";
 
   void take(const fs::path& name) {
     const bool top = !name.has_parent_path();
@@ -171,6 +174,7 @@ class FolderReader {
       if (source) throw Error(fmt::format("{} {}", shown(root_ / name), file.objection));
       return leave_out(name);
     }
+    if (name == kRecord) read_record(file.contents);
     if (source) {
       received_.answer.files.push_back({name, file.contents});
       if (received_.answer.files.size() > kMostSources)
@@ -188,10 +192,23 @@ class FolderReader {
     if (const std::string objection = objection_to_name(name); !objection.empty())
       throw Error(fmt::format("{}: {}", shown(root_ / name), objection));
   }
+  // One that does not read is a file like any other.
+  void read_record(const std::string& text) {
+    try {
+      const AttemptRecord record = attempt_record_from(nlohmann::json::parse(text));
+      received_.prompt_sha256 = record.prompt_sha256;
+      received_.prompt_hints = record.prompt_hints;
+    } catch (const nlohmann::json::exception&) {
+      received_.ignored.emplace_back(kRecord);
+    } catch (const FactError&) {
+      received_.ignored.emplace_back(kRecord);
+    }
+  }
   void leave_out(const fs::path& name) { received_.not_kept.push_back(name); }
   // What `assay deploy` puts there, and what its script builds, is not worth a word.
   void ignore(const fs::path& name) {
-    for (const char* known : {"PROMPT.md", "abi.h", "build.sh", "submission.so"}) {
+    for (const char* known :
+         {"PROMPT.md", "abi.h", "build.sh", "check.sh", "submission.so", kRecord}) {
       if (name == known) return;
     }
     received_.ignored.push_back(name);

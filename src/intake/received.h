@@ -20,6 +20,9 @@ struct Received {
   bool cut_off = false;
   std::vector<std::string> not_kept;  // what of a folder is too large, or no plain file
   std::vector<std::string> ignored;   // what of a folder is no part of the answer, and worth a word
+  // Which prompt it answers, as attempt.json of a deployed folder says: for AttemptRecord.
+  std::string prompt_sha256{};
+  std::optional<bool> prompt_hints{};
 };
 
 // A chat answer; it is kept as original/`name`.

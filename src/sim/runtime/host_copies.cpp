@@ -16,7 +16,7 @@ bool knows(const Clock& clock, std::uint32_t stream, std::uint32_t time) {
   return stream < clock.size() && clock[stream] >= time;
 }
 
-std::uintptr_t address_of(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
+std::uintptr_t host_address(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void HostCopies::deliver(const Copy& c) {
 }
 
 std::span<std::byte> HostCopies::receive(void* to, std::size_t bytes, const Operation& o) {
-  const std::uintptr_t address = address_of(to);
+  const std::uintptr_t address = host_address(to);
   // Nobody can see any more what it overwrites.
   std::erase_if(copies_, [&](const Copy& c) {
     const bool covered = c.to_host && knows(o.clock, c.stream, c.time) && c.address >= address &&
@@ -54,7 +54,7 @@ std::span<std::byte> HostCopies::receive(void* to, std::size_t bytes, const Oper
 void HostCopies::send(std::span<const std::byte> from, std::span<const std::byte> read,
                       const Operation& o) {
   Copy& c = copies_.emplace_back();
-  c.address = address_of(from.data());
+  c.address = host_address(from.data());
   c.bytes = from.size();
   c.hash = hash_of(read);
   c.stream = o.stream;
@@ -65,7 +65,7 @@ void HostCopies::send(std::span<const std::byte> from, std::span<const std::byte
 
 std::span<const std::byte> HostCopies::contents(std::span<const std::byte> from, const Clock& clock,
                                                 std::vector<std::byte>& buffer) const {
-  const std::uintptr_t begin = address_of(from.data()), end = begin + from.size();
+  const std::uintptr_t begin = host_address(from.data()), end = begin + from.size();
   std::span<const std::byte> now = from;
   for (const Copy& c : copies_) {
     const std::uintptr_t first = std::max(begin, c.address),
