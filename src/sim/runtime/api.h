@@ -16,6 +16,7 @@ namespace assay::sim::cuda {
 extern "C" {
 
 // --- what nvcc's host code calls ---
+// NOLINTBEGIN(bugprone-reserved-identifier): nvcc chose the names
 void** __cudaRegisterFatBinary(void* wrapper);
 void __cudaRegisterFatBinaryEnd(void** handle);
 void __cudaUnregisterFatBinary(void** handle);
@@ -35,6 +36,7 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_b
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_function);
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** args,
                                size_t shared_bytes, cudaStream_t stream);
+// NOLINTEND(bugprone-reserved-identifier)
 
 // --- errors ---
 cudaError_t cudaGetLastError(void);
