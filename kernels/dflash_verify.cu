@@ -3,19 +3,18 @@
 // The shape. A tree of n nodes, some tens, stands behind a prefix of P tokens, some thousands. With
 // Hq query heads on Hkv key heads of D elements, attention reads 2 (P + n) Hkv D floats once and
 // does 4 n Hq (P + n) D flops. For P 2048, n 64, 8/8 heads of 64: 8.7 MB, 1.8 us of an H200's
-// 4.8 TB/s; 0.28 Gflop, 4.1 us of its 67 Tflop/s of fp32. For P 4096, n 60, 8/2 heads of 128: 8.5 MB
-// and 1.0 Gflop. So the CUDA cores are the limit, and the tensor cores move it:
+// 4.8 TB/s; 0.28 Gflop, 4.1 us of its 67 Tflop/s of fp32. For P 4096, n 60, 8/2 heads of 128:
+// 8.5 MB and 1.0 Gflop. So the CUDA cores are the limit, and the tensor cores move it:
 //
 // Three products. x = hi + lo, both tf32 (11 bits each, 22 of the 24); hi hi' + hi lo' + lo hi'
 // errs by some 2^-22 of each product, what fp32 does anyway. 3 x 0.28 Gflop at 494 Tflop/s are
 // 1.7 us, as long as memory takes. Values of bf16 are tf32 as they are: one product for the
 // scores, two for the weights (hi and lo) with the values.
 //
-// Tiles. A block takes 128 rows (query heads of a key head, node by node: all of them read the
-// same keys) and tiles of 32 keys. A warp owns 32 rows, two tiles of mma.m16n8k8, so that a
-// fragment of keys is loaded from shared memory and split once for six products; with one tile
-// shared memory would be the limit (4 passes for 3 products of 1.1 clocks each). At D = 128 the
-// output takes 128 registers, scores 32. Heads of more than 128 elements take 64 rows. Keys and
+// Tiles. A block takes 64 rows (query heads of a key head, node by node: all of them read the same
+// keys), 16 a warp, and tiles of 32 keys. For 8 columns of the heads, a warp loads 16 x 8 queries
+// and 32 x 8 keys by ldmatrix, 4 + 8 passes over shared memory, and does 12 products of
+// mma.m16n8k8, 13 clocks: balanced. At D = 128 the output takes 64 registers, scores 16. Keys and
 // values have a buffer each: cp.async brings the next keys while the values are multiplied, and the
 // next values during the scores. Rows are padded by 4 floats: ldmatrix of keys and the strided
 // loads of values both hit 32 different banks.
@@ -34,10 +33,14 @@
 // comparison a pair, in the tiles that hold nodes. The prefix and the nodes are one sequence of
 // keys.
 //
-// Tried and rejected: ancestor bits (n^2 / 8 bytes to make and to read: 1,000 nodes take 125 KB);
-// 64 keys a tile (64 registers more, spills at D = 128); keys split into hi and lo in shared memory
-// (twice the space and the passes; splitting costs issue slots, which are idle); one upload for the
-// tree (3 us: up to 3.7 KB it comes as a parameter of the launch).
+// Tried and rejected, with modelled times of the two shapes: 128 rows a block, 32 a warp. A
+// fragment of keys then serves six products instead of three, but 240 rows and 2 heads in 15
+// chunks are only 60 blocks, and of 64 rows half of the warps are idle: 12.3 and 25.9 us, where 64
+// rows take 8.8 and 17.2.
+//
+// Considered and rejected: ancestor bits (n^2 / 8 bytes to make and to read, 125 KB for 1,000
+// nodes); an upload of the tree (3 us; up to 3.7 KB it comes as a parameter of the launch); two
+// terms of fp16 instead of tf32 (twice the rate, but its range is not that of fp32).
 #include <cooperative_groups.h>
 #include <cuda_bf16.h>
 
@@ -259,8 +262,7 @@ constexpr int kWarps = 4, kThreads = kWarps * kWarp, kKeys = 32;
 // kD: elements of a head in shared memory and registers, at least those of the problem.
 template <int kD>
 struct Tiling {
-  static constexpr int kRowTiles = kD <= 128 ? 2 : 1;  // of 16 rows, a warp
-  static constexpr int kRows = kWarps * 16 * kRowTiles;
+  static constexpr int kRows = kWarps * 16;
   static constexpr int kStride = kD + 4;
   static constexpr int kBytes = (kRows + 2 * kKeys) * kStride * int{sizeof(float)};
 };
@@ -285,10 +287,11 @@ __device__ std::uint32_t shared_address(const void* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
 }
 
-__device__ void load_matrices(std::uint32_t (&r)[4], const float* p) {
+// Four tiles of 8 rows of 16 bytes; `address`: in shared memory, of the lane's row.
+__device__ void load_matrices(std::uint32_t (&r)[4], std::uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(shared_address(p))
+               : "r"(address)
                : "memory");
 }
 
@@ -379,6 +382,18 @@ __device__ void stage(float* to, int room, int rows, int D, bool vector, const _
   }
 }
 
+// The same of a whole tile of floats, `step` elements apart: addresses are sums.
+template <int kD, class T>
+__device__ void stage_whole(float* to, const T* from, std::int64_t step) {
+  constexpr int kQuads = kD / 4, kRowsAtOnce = kThreads / kQuads;
+  const int r = threadIdx.x / kQuads, d = threadIdx.x % kQuads * 4;
+  float* at = to + r * Tiling<kD>::kStride + d;
+  from += r * step + d;
+#pragma unroll
+  for (int i = 0; i < kKeys / kRowsAtOnce; ++i, from += kRowsAtOnce * step)
+    copy_async<16>(at + i * kRowsAtOnce * Tiling<kD>::kStride, from, true);
+}
+
 __device__ void put(float* out, float x) { *out = x; }
 __device__ void put(__nv_bfloat16* out, float x) { *out = __float2bfloat16(x); }
 __device__ void put(float* out, float2 x) { *reinterpret_cast<float2*>(out) = x; }
@@ -435,121 +450,103 @@ __device__ const Item& find_item(const Item* items, std::int32_t B, std::int64_t
   return items[low];
 }
 
-// A warp's rows against the keys of a chunk. Of a tile of 16 rows, a thread has columns 2t and
-// 2t + 1 of rows g and g + 8: index 2 h + e of an accumulator, t = lane % 4, g = lane / 4.
+// 16 rows of a warp against the keys of a chunk. A thread has columns 2t and 2t + 1 of rows g and
+// g + 8: index 2 h + e of an accumulator, t = lane % 4, g = lane / 4.
 template <int kD, class T>
 class WarpRows {
-  static constexpr int kTiles = Tiling<kD>::kRowTiles, kStride = Tiling<kD>::kStride;
+  static constexpr int kStride = Tiling<kD>::kStride;
   static constexpr int kKeyTiles = kKeys / 8, kOutTiles = kD / 8;
   static constexpr bool kExact = sizeof(T) == 2;
 
  public:
   __device__ WarpRows() {
 #pragma unroll
-    for (int m = 0; m < kTiles; ++m) {
+    for (auto& tile : out_) {
 #pragma unroll
-      for (int n = 0; n < kOutTiles; ++n) {
+      for (float& x : tile) x = 0;
+    }
 #pragma unroll
-        for (float& x : out_[m][n]) x = 0;
-      }
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        max_[m][h] = -INFINITY;
-        sum_[m][h] = 0;
-      }
+    for (int h = 0; h < 2; ++h) {
+      max_[h] = -INFINITY;
+      sum_[h] = 0;
     }
   }
 
   // `q`: the warp's rows.
   __device__ void scores(const float* q, const float* k, int D) {
     const int lane = threadIdx.x % kWarp;
-    const float* a_at = q + lane % 16 * kStride + lane / 16 * 4;
-    const float* b_at = k + (lane / 16 * 8 + lane % 8) * kStride + lane / 8 % 2 * 4;
+    std::uint32_t a_at = shared_address(q + lane % 16 * kStride + lane / 16 * 4);
+    std::uint32_t b_at =
+        shared_address(k + (lane / 16 * 8 + lane % 8) * kStride + lane / 8 % 2 * 4);
 #pragma unroll
     for (auto& tile : p_) {
 #pragma unroll
-      for (auto& key_tile : tile) {
-#pragma unroll
-        for (float& x : key_tile) x = 0;
-      }
+      for (float& x : tile) x = 0;
     }
 #pragma unroll 2
     for (int d = 0; d < D; d += 8) {
-      Rows16<kExact> a[kTiles];
+      Rows16<kExact> a;
+      std::uint32_t raw[4];
+      load_matrices(raw, a_at);
 #pragma unroll
-      for (int m = 0; m < kTiles; ++m) {
-        std::uint32_t raw[4];
-        load_matrices(raw, a_at + m * 16 * kStride + d);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) a[m].set(i, __uint_as_float(raw[i]));
-      }
+      for (int i = 0; i < 4; ++i) a.set(i, __uint_as_float(raw[i]));
 #pragma unroll
       for (int n = 0; n < kKeyTiles; n += 2) {
-        std::uint32_t raw[4];
-        load_matrices(raw, b_at + n * 8 * kStride + d);
+        load_matrices(raw, b_at + n * 8 * kStride * 4);
         Split b[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) b[i] = multiplicand(__uint_as_float(raw[i]));
-#pragma unroll
-        for (int m = 0; m < kTiles; ++m) {
-          multiply_split<kExact, kExact>(p_[m][n], a[m], b[0], b[1]);
-          multiply_split<kExact, kExact>(p_[m][n + 1], a[m], b[2], b[3]);
-        }
+        multiply_split<kExact, kExact>(p_[n], a, b[0], b[1]);
+        multiply_split<kExact, kExact>(p_[n + 1], a, b[2], b[3]);
       }
+      a_at += 32;
+      b_at += 32;
     }
   }
 
-  // Scores become weights relative to the running maximum. visible(m, h, column) says which keys of
+  // Scores become weights relative to the running maximum. visible(h, column) says which keys of
   // the tile a row sees; where kMasked is false it sees all.
   template <bool kMasked, class Visible>
   __device__ void weights(float scale, const Visible& visible) {
     const int t = threadIdx.x % 4;
-    float keep[kTiles][2];
-    bool same = true;
+    float keep[2];
 #pragma unroll
-    for (int m = 0; m < kTiles; ++m) {
+    for (int h = 0; h < 2; ++h) {
+      float largest = max_[h];
 #pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        float largest = max_[m][h];
+      for (int n = 0; n < kKeyTiles; ++n) {
 #pragma unroll
-        for (int n = 0; n < kKeyTiles; ++n) {
-#pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            float& x = p_[m][n][2 * h + e];
-            x *= scale;
-            // Selected, not added: what is masked may be NaN.
-            if (kMasked && !visible(m, h, n * 8 + 2 * t + e)) x = -INFINITY;
-            largest = fmaxf(largest, x);
-          }
+        for (int e = 0; e < 2; ++e) {
+          float& x = p_[n][2 * h + e];
+          x *= scale;
+          // Selected, not added: what is masked may be NaN.
+          if (kMasked && !visible(h, n * 8 + 2 * t + e)) x = -INFINITY;
+          largest = fmaxf(largest, x);
         }
-        largest = fmaxf(largest, __shfl_xor_sync(kAll, largest, 1));
-        largest = fmaxf(largest, __shfl_xor_sync(kAll, largest, 2));
-        const float base = largest == -INFINITY ? 0.0f : largest;  // nothing seen so far
-        keep[m][h] = exp2_fast(max_[m][h] - base);
-        same = same && max_[m][h] == largest;
-        max_[m][h] = largest;
-        float added = 0;
-#pragma unroll
-        for (int n = 0; n < kKeyTiles; ++n) {
-#pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            float& x = p_[m][n][2 * h + e];
-            x = exp2_fast(x - base);
-            added += x;
-          }
-        }
-        sum_[m][h] = sum_[m][h] * keep[m][h] + added;
       }
+      largest = fmaxf(largest, __shfl_xor_sync(kAll, largest, 1));
+      largest = fmaxf(largest, __shfl_xor_sync(kAll, largest, 2));
+      const float base = largest == -INFINITY ? 0.0f : largest;  // nothing seen so far
+      keep[h] = exp2_fast(max_[h] - base);
+      max_[h] = largest;
+      float added = 0;
+#pragma unroll
+      for (int n = 0; n < kKeyTiles; ++n) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float& x = p_[n][2 * h + e];
+          x = exp2_fast(x - base);
+          added += x;
+        }
+      }
+      sum_[h] = sum_[h] * keep[h] + added;
     }
     // After a few tiles maxima rarely grow.
-    if (__all_sync(kAll, same)) return;
+    if (__all_sync(kAll, keep[0] == 1 && keep[1] == 1)) return;
 #pragma unroll
-    for (int m = 0; m < kTiles; ++m) {
+    for (auto& tile : out_) {
 #pragma unroll
-      for (int n = 0; n < kOutTiles; ++n) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) out_[m][n][i] *= keep[m][i / 2];
-      }
+      for (int i = 0; i < 4; ++i) tile[i] *= keep[i / 2];
     }
   }
 
@@ -557,20 +554,16 @@ class WarpRows {
     const int lane = threadIdx.x % kWarp, t = lane % 4, g = lane / 4;
 #pragma unroll
     for (int j = 0; j < kKeyTiles; ++j) {
-      Rows16<false> a[kTiles];
-#pragma unroll
-      for (int m = 0; m < kTiles; ++m) {
-        a[m].set(0, p_[m][j][0]);
-        a[m].set(1, p_[m][j][2]);
-        a[m].set(2, p_[m][j][1]);
-        a[m].set(3, p_[m][j][3]);
-      }
+      Rows16<false> a;
+      a.set(0, p_[j][0]);
+      a.set(1, p_[j][2]);
+      a.set(2, p_[j][1]);
+      a.set(3, p_[j][3]);
       const float* at = v + (j * 8 + 2 * t) * kStride + g;
 #pragma unroll
       for (int n = 0; n < kOutTiles; ++n) {
-        const Split b0 = multiplicand(at[n * 8]), b1 = multiplicand(at[n * 8 + kStride]);
-#pragma unroll
-        for (int m = 0; m < kTiles; ++m) multiply_split<false, kExact>(out_[m][n], a[m], b0, b1);
+        multiply_split<false, kExact>(out_[n], a, multiplicand(at[n * 8]),
+                                      multiplicand(at[n * 8 + kStride]));
       }
     }
   }
@@ -579,14 +572,11 @@ class WarpRows {
   __device__ void poison(unsigned keys) {
     const int t = threadIdx.x % 4;
 #pragma unroll
-    for (int m = 0; m < kTiles; ++m) {
+    for (int n = 0; n < kKeyTiles; ++n) {
 #pragma unroll
-      for (int n = 0; n < kKeyTiles; ++n) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          float& x = p_[m][n][i];
-          if ((keys >> (n * 8 + 2 * t + i % 2) & 1) != 0 && x != 0) x = NAN;
-        }
+      for (int i = 0; i < 4; ++i) {
+        float& x = p_[n][i];
+        if ((keys >> (n * 8 + 2 * t + i % 2) & 1) != 0 && x != 0) x = NAN;
       }
     }
   }
@@ -594,16 +584,12 @@ class WarpRows {
   // Calls write(row of the warp, maximum, sum, outputs by tile, index of the first of two).
   template <class Write>
   __device__ void finish(const Write& write) {
-    const int lane = threadIdx.x % kWarp;
 #pragma unroll
-    for (int m = 0; m < kTiles; ++m) {
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        float sum = sum_[m][h];
-        sum += __shfl_xor_sync(kAll, sum, 1);
-        sum += __shfl_xor_sync(kAll, sum, 2);
-        write(m * 16 + h * 8 + lane / 4, max_[m][h], sum, out_[m], 2 * h);
-      }
+    for (int h = 0; h < 2; ++h) {
+      float sum = sum_[h];
+      sum += __shfl_xor_sync(kAll, sum, 1);
+      sum += __shfl_xor_sync(kAll, sum, 2);
+      write(h * 8 + static_cast<int>(threadIdx.x) % kWarp / 4, max_[h], sum, out_, 2 * h);
     }
   }
 
@@ -613,9 +599,9 @@ class WarpRows {
     return split(x);
   }
 
-  float p_[kTiles][kKeyTiles][4];  // scores, then weights
-  float out_[kTiles][kOutTiles][4];
-  float max_[kTiles][2], sum_[kTiles][2];  // sum_: over the thread's columns
+  float p_[kKeyTiles][4];  // scores, then weights
+  float out_[kOutTiles][4];
+  float max_[2], sum_[2];  // sum_: over the thread's columns
 };
 
 // Two elements of a row, or one where the row ends.
@@ -633,7 +619,6 @@ template <int kD, class T>
 __device__ void attend_chunk(const Attention<T>& p, const Item& item, const Span* spans,
                              std::int64_t piece, float* memory) {
   constexpr int kStride = Tiling<kD>::kStride, kRows = Tiling<kD>::kRows;
-  constexpr int kTiles = Tiling<kD>::kRowTiles;
   float *q = memory, *k = q + kRows * kStride, *v = k + kKeys * kStride;
   __shared__ unsigned not_finite;  // keys of the tile with such values
   const auto chunk = static_cast<std::int32_t>(piece % item.chunks);
@@ -647,22 +632,23 @@ __device__ void attend_chunk(const Attention<T>& p, const Item& item, const Span
   const T* values = static_cast<const T*>(item.v) + std::int64_t{kv} * p.D;
   const auto stage_keys = [&](float* to, const T* from, std::int64_t j) {
     const T* at = from + j * step;
-    stage<kD>(to, kKeys, static_cast<int>(min(end - j, std::int64_t{kKeys})), p.D, p.vector, from,
-              [&](int r) { return at + r * step; });
+    const int n = static_cast<int>(min(end - j, std::int64_t{kKeys}));
+    if (sizeof(T) == 4 && p.vector && n == kKeys && p.D == kD) {
+      stage_whole<kD>(to, at, step);
+    } else {
+      stage<kD>(to, kKeys, n, p.D, p.vector, from, [&](int r) { return at + r * step; });
+    }
     commit_copies();
   };
 
   const int warp = threadIdx.x / kWarp, g = threadIdx.x % kWarp / 4;
-  const int warp_row = warp * 16 * kTiles;
+  const int warp_row = warp * 16;
   const bool idle = warp_row >= rows;
-  Span own[kTiles][2];  // the nodes of the thread's rows
+  Span own[2];  // the nodes of the thread's rows
 #pragma unroll
-  for (int m = 0; m < kTiles; ++m) {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const int r = warp_row + m * 16 + h * 8 + g;
-      own[m][h] = r < rows ? spans[item.node + (first_row + r) / p.group] : Span{0, 0};
-    }
+  for (int h = 0; h < 2; ++h) {
+    const int r = warp_row + h * 8 + g;
+    own[h] = r < rows ? spans[item.node + (first_row + r) / p.group] : Span{0, 0};
   }
   __syncthreads();  // the shared memory of the piece before has been used
   stage<kD>(q, kRows, rows, p.D, p.vector, p.q,
@@ -682,12 +668,12 @@ __device__ void attend_chunk(const Attention<T>& p, const Item& item, const Span
     }
     const bool masked = j + kKeys > item.prefix;
     if (!idle && !masked) {
-      state.template weights<false>(p.scale, [](int, int, int) { return true; });
+      state.template weights<false>(p.scale, [](int, int) { return true; });
     } else if (!idle) {
-      state.template weights<true>(p.scale, [&](int m, int h, int column) {
+      state.template weights<true>(p.scale, [&](int h, int column) {
         const std::int64_t key = j + column;
         if (key < item.prefix) return true;
-        return key < end && spans[item.node + key - item.prefix].holds(own[m][h]);
+        return key < end && spans[item.node + key - item.prefix].holds(own[h]);
       });
     }
     wait_copies<1>();
@@ -814,8 +800,8 @@ Cut cut(std::vector<Item>& items, std::int64_t Hkv, int tile_rows, std::int64_t 
   return all;
 }
 
-// Chunks that take least: the larger of what memory and what the busiest multiprocessor take.
-// A tile of 32 keys is 3 * 4 * rows * 32 * D flops of tf32; an SM of an H200 does 1,892 a clock.
+// Chunks that take least: what memory takes and what the busiest multiprocessor takes. A tile of 32
+// keys is 3 * 4 * rows * 32 * D flops of tf32; an SM of an H200 does 1,892 a clock.
 Cut plan_chunks(std::vector<Item>& items, std::int64_t Hkv, std::int64_t D, int tile_rows) {
   std::int64_t most_keys = 1, tiles = 0, rows = 1;
   for (const Item& item : items) {
@@ -825,7 +811,7 @@ Cut plan_chunks(std::vector<Item>& items, std::int64_t Hkv, std::int64_t D, int 
     tiles += Hkv * row_tiles * ((item.keys + kKeys - 1) / kKeys);
     rows = std::max<std::int64_t>(rows, std::min(item.rows, tile_rows));
   }
-  const double tile_clocks = 12.0 * static_cast<double>((rows + 31) / 32 * 32 * kKeys * D) / 1892;
+  const double tile_clocks = 12.0 * static_cast<double>((rows + 15) / 16 * 16 * kKeys * D) / 1892;
   const double bytes_a_clock = 4.8e12 / 1.98e9, count = multiprocessors();
   double best = INFINITY;
   std::int64_t best_length = most_keys;
@@ -836,7 +822,7 @@ Cut plan_chunks(std::vector<Item>& items, std::int64_t Hkv, std::int64_t D, int 
                          static_cast<double>(c.partial_rows * (D + 2)) * 8;
     const double busiest =
         std::max(static_cast<double>(c.longest), static_cast<double>(tiles) / count);
-    const double clocks = std::max(bytes / bytes_a_clock, busiest * tile_clocks);
+    const double clocks = bytes / bytes_a_clock + busiest * tile_clocks;
     if (clocks < best) {
       best = clocks;
       best_length = length;

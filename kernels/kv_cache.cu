@@ -34,11 +34,15 @@
 // 500 pages and more); a copy to the device costs 3 us like a launch. One launch a call, two where
 // pages are packed.
 //
-// Tried and rejected: keys and values straight from global memory into the fragments of mma (no
-// shared memory, but 16 rows a warp would read prefill's keys 32 times); fp32 FMA for decoding (one
-// more kernel, and no faster while memory is the limit); pages of 16 tokens (twice the list, and
-// scales of int4 would take half of what the codes take); detecting what forks share in kvc_attend
-// (pays when told, costs a search of the lists when not).
+// Tried and rejected, with the modelled time of the first shape: addresses of staged tokens
+// computed anew for each 16 bytes, and chunks where only memory and multiplication are weighed (32
+// blocks for 132 SMs): 50.0 us, the limit was integer arithmetic; now memory is, 10.5 us.
+//
+// Considered and rejected: keys and values straight from global memory into the fragments of mma
+// (no shared memory, but 16 rows a warp would read prefill's keys 32 times); fp32 FMA for decoding
+// (one more kernel, and no faster while memory is the limit); pages of 16 tokens (twice the list,
+// and scales that take half of what codes of 4 bits take); looking in kvc_attend for pages that
+// entries share (a search of the lists in every call; kvc_attend_shared is told).
 #include <cooperative_groups.h>
 #include <cuda_bf16.h>
 
@@ -595,10 +599,11 @@ __device__ std::uint32_t shared_address(const void* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
 }
 
-__device__ void load_matrices(std::uint32_t (&r)[4], const float* p) {
+// Four tiles of 8 rows of 16 bytes; `address`: in shared memory, of the lane's row.
+__device__ void load_matrices(std::uint32_t (&r)[4], std::uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(shared_address(p))
+               : "r"(address)
                : "memory");
 }
 
@@ -714,8 +719,9 @@ struct WarpRows {
 
   __device__ void scores(const float* q, const float* k, int stride, int D) {
     const int lane = threadIdx.x % kWarp;
-    const float* a_at = q + lane % 16 * stride + lane / 16 * 4;
-    const float* b_at = k + (lane / 16 * 8 + lane % 8) * stride + lane / 8 % 2 * 4;
+    std::uint32_t a_at = shared_address(q + lane % 16 * stride + lane / 16 * 4);
+    std::uint32_t b_at = shared_address(k + (lane / 16 * 8 + lane % 8) * stride + lane / 8 % 2 * 4);
+    const std::uint32_t two_tiles = 16 * stride * 4;
     for (auto& tile : p) {
 #pragma unroll
       for (float& x : tile) x = 0;
@@ -724,18 +730,20 @@ struct WarpRows {
     for (int d = 0; d < D; d += 8) {
       Rows16<kExact> a;
       std::uint32_t raw[4];
-      load_matrices(raw, a_at + d);
+      load_matrices(raw, a_at);
 #pragma unroll
       for (int i = 0; i < 4; ++i) a.set(i, __uint_as_float(raw[i]));
 #pragma unroll
       for (int n = 0; n < kKeyTiles; n += 2) {
-        load_matrices(raw, b_at + n * 8 * stride + d);
+        load_matrices(raw, b_at + n / 2 * two_tiles);
         Split b[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) b[i] = split<kExact>(__uint_as_float(raw[i]));
         multiply_split<kExact, kExact>(p[n], a, b[0], b[1]);
         multiply_split<kExact, kExact>(p[n + 1], a, b[2], b[3]);
       }
+      a_at += 32;
+      b_at += 32;
     }
   }
 
@@ -813,30 +821,42 @@ struct WarpRows {
   }
 };
 
-// Stages keys or values of tokens j to j + kKeys of a head, elements from d0 on, as floats; zeros
-// for tokens at `end` and behind, out of the window, and for elements that do not exist.
+// Where the elements of a head go in shared memory.
+struct Staging {
+  std::int32_t log_quads;     // of a row: log 2 of its pieces of 16 bytes, rounded up
+  std::int32_t first, width;  // elements: of the cached row, and how many
+  std::int32_t stride;        // floats of a staged row
+};
+
+// Stages keys or values of a head, whole pages from token j on, as floats; zeros for tokens at
+// `end` and behind, out of the window, and for elements that do not exist. A thread has 16 bytes of
+// every few rows: addresses are sums.
 template <class T, int kKeys>
-__device__ void stage(const Attention& a, const PageRef* pages, std::int32_t head, bool values,
-                      std::int64_t j, std::int64_t end, std::int32_t d0, std::int32_t log_quads,
-                      std::int32_t width, float* to, std::int32_t stride) {
-  const Layout& l = a.layout;
-  const std::int32_t room = (values ? l.raw_Dv : l.raw_D) - d0;
-  for (auto i = static_cast<std::int32_t>(threadIdx.x); i < kKeys << log_quads; i += kThreads) {
-    const std::int32_t r = i >> log_quads, d = (i & ((1 << log_quads) - 1)) * 4;
-    if (d >= width) continue;
-    float* at = to + r * stride + d;
-    const std::int64_t token = j + r;
-    const PageRef page = token < end ? pages[token / kPage] : 0;
-    if (page == 0 || d >= room) {
-      store4(at, make_float4(0, 0, 0, 0));
-      continue;
-    }
-    const auto in_page = static_cast<std::int32_t>(token % kPage);
-    if (sizeof(T) == 4 && !is_packed(page)) {
-      copy_async(at, l.raw_row(bytes_of(page), head, in_page, values) + (d0 + d) * 4);
+__device__ void stage(const Layout& l, const PageRef* pages, std::int32_t head, bool values,
+                      std::int64_t j, std::int64_t end, const Staging& s, float* to) {
+  const auto thread = static_cast<std::int32_t>(threadIdx.x);
+  const std::int32_t d = (thread & ((1 << s.log_quads) - 1)) * 4, first = thread >> s.log_quads;
+  const std::int32_t step = kThreads >> s.log_quads;
+  if (d >= s.width) return;
+  const std::int32_t room = values ? l.raw_Dv : l.raw_D;
+  const std::int32_t step_bytes = step * room * l.element, step_floats = step * s.stride;
+#pragma unroll
+  for (std::int32_t page = 0; page < kKeys / kPage; ++page) {
+    const auto tokens = static_cast<std::int32_t>(
+        max(std::int64_t{0}, min(end - j - page * kPage, std::int64_t{kPage})));
+    const PageRef ref = tokens > 0 ? pages[j / kPage + page] : 0;
+    const std::int32_t n = ref != 0 && s.first + d < room ? tokens : 0;
+    std::int32_t r = first;
+    float* at = to + (page * kPage + r) * s.stride + d;
+    if (sizeof(T) == 4 && !is_packed(ref)) {
+      const unsigned char* from = l.raw_row(bytes_of(ref), head, r, values) + (s.first + d) * 4;
+#pragma unroll 4
+      for (; r < n; r += step, at += step_floats, from += step_bytes) copy_async(at, from);
     } else {
-      store4(at, cached4<T>(l, page, head, in_page, values, d0 + d));
+      for (; r < n; r += step, at += step_floats)
+        store4(at, cached4<T>(l, ref, head, r, values, s.first + d));
     }
+    for (; r < kPage; r += step, at += step_floats) store4(at, make_float4(0, 0, 0, 0));
   }
 }
 
@@ -853,7 +873,7 @@ struct Sight {
   const Span* spans;
 
   __device__ bool sees(const RowView& row, std::int64_t key) const {
-    if (key >= item.end) return false;
+    if (key < item.begin || key >= item.end) return false;
     std::int64_t position = key;
     if (key >= item.prefix) {
       const std::int64_t node = item.row + key - item.prefix;
@@ -885,7 +905,7 @@ __device__ void attend_piece(const Attention& a, const Item& item, const Table& 
   const auto* positions = table.at<std::int32_t>(a.position_table);
   const auto* spans = table.at<Span>(a.span_table);
   const Sight sight{a, item, positions, spans};
-  const std::int64_t begin = item.begin + chunk * item.keys_per_chunk;
+  const std::int64_t begin = item.begin / kPage * kPage + chunk * item.keys_per_chunk;
   const std::int64_t end = min(begin + item.keys_per_chunk, item.end);
 
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
@@ -937,10 +957,10 @@ __device__ void attend_piece(const Attention& a, const Item& item, const Table& 
     return end;
   };
   const auto stage_keys = [&](std::int64_t j) {
-    stage<T, F::kKeys>(a, pages, kv, false, j, end, 0, a.quads, a.stride - 4, k, a.stride);
+    stage<T, F::kKeys>(l, pages, kv, false, j, end, {a.quads, 0, a.stride - 4, a.stride}, k);
   };
   const auto stage_values = [&](std::int64_t j) {
-    stage<T, F::kKeys>(a, pages, kv, true, j, end, slice, a.value_quads, kOut, v, kValueStride);
+    stage<T, F::kKeys>(l, pages, kv, true, j, end, {a.value_quads, slice, kOut, kValueStride}, v);
   };
   WarpRows<kOut, F::kWarpKeys, kExact> state;
   std::int64_t j = next_tile(begin);
@@ -957,8 +977,8 @@ __device__ void attend_piece(const Attention& a, const Item& item, const Table& 
     if (next < end) stage_keys(next);
     commit_copies();
     const std::int64_t last = j + F::kKeys - 1;
-    const bool masked =
-        last >= end || last >= item.prefix || last > low || (a.window >= 0 && j <= high - a.window);
+    const bool masked = j < item.begin || last >= end || last >= item.prefix || last > low ||
+                        (a.window >= 0 && j <= high - a.window);
     if (!idle) {
       state.weights(a.scale, masked, [&](int h, int column) {
         const std::int64_t key = j + warp_key + column;
@@ -1104,7 +1124,7 @@ struct Cut {
 Cut cut(std::vector<Item>& items, std::int64_t heads, int tile_rows, std::int64_t keys_per_chunk) {
   Cut all;
   for (Item& item : items) {
-    const std::int64_t keys = item.end - item.begin;
+    const std::int64_t keys = item.end - item.begin / kPage * kPage;
     item.keys_per_chunk = keys_per_chunk;
     item.chunks = static_cast<std::int32_t>(
         std::max<std::int64_t>(1, (keys + keys_per_chunk - 1) / keys_per_chunk));
@@ -1119,8 +1139,8 @@ Cut cut(std::vector<Item>& items, std::int64_t heads, int tile_rows, std::int64_
   return all;
 }
 
-// Chunks that take least: the larger of what memory and what the busiest multiprocessor take; at
-// most some 2 MB of partial results. A token costs a block of 16 rows 3 * 4 * 16 D flops of tf32,
+// Chunks that take least: what memory takes and what the busiest multiprocessor takes; at most
+// some 2 MB of partial results. A token costs a block of 16 rows 3 * 4 * 16 D flops of tf32,
 // of which an SM of an H200 does 1,892 a clock, or the path to its memory: 128 bytes a clock.
 Cut plan_chunks(std::vector<Item>& items, const Layout& l, int tile_rows, int tile_keys) {
   constexpr double kMostPartial = 2.2e6;
@@ -1130,7 +1150,7 @@ Cut plan_chunks(std::vector<Item>& items, const Layout& l, int tile_rows, int ti
   std::int64_t most_keys = 1;
   double tokens = 0;
   for (const Item& item : items) {
-    most_keys = std::max(most_keys, item.end - item.begin);
+    most_keys = std::max(most_keys, item.end - item.begin / kPage * kPage);
     const std::int64_t tiles = (item.rows + tile_rows - 1) / tile_rows;
     tokens += static_cast<double>((item.end - item.begin) * tiles * l.n_kv);
   }
@@ -1144,8 +1164,8 @@ Cut plan_chunks(std::vector<Item>& items, const Layout& l, int tile_rows, int ti
     if (chunks > 1 && partial > kMostPartial) break;
     const double memory = (tokens * D * element + 2 * partial) / bytes_a_clock;
     const double busiest = std::max(static_cast<double>(c.longest), tokens / count) * clocks;
-    if (std::max(memory, busiest) < best) {
-      best = std::max(memory, busiest);
+    if (memory + busiest < best) {
+      best = memory + busiest;
       best_length = length;
     }
   }
