@@ -1,8 +1,9 @@
 // Beam search over a model that is called once a step.
 //
-// The shape. A step looks at a row of V values for each of B K beams. B 4, K 8, V 32,000, fp32: 4 MB,
-// 0.9 us of an H200's 4.8 TB/s; one item with 64 beams and V 50,257: 13 MB, 2.7 us. The arithmetic
-// is a comparison a value. What comes back are K candidates a row, 8 bytes each: 2 KB and 33 KB.
+// The shape. A step looks at a row of V values for each of B K beams. B 4, K 8, V 32,000, fp32:
+// 4 MB, 0.9 us of an H200's 4.8 TB/s; one item with 64 beams and V 50,257: 13 MB, 2.7 us. The
+// arithmetic is a comparison a value. What comes back are K candidates a row, 8 bytes each: 2 KB
+// and 33 KB.
 //
 // The limiting resource is what a step costs whatever it does: the model wants its rows from the
 // host, so there is one launch (3 us) and one copy back (3 us) a step, and no more: sums of the
@@ -10,9 +11,9 @@
 //
 // One pass. A block has a row and reads it once, into shared memory (200 KB for V 50,257). On the
 // way every thread keeps the largest value that it has seen. Let M be the candidates that are
-// wanted. Each of the block's w warps takes its M / w largest of those maxima: at least M values of
-// the row are no smaller than the smallest of them. A second look, at shared memory, collects what
-// is not below that bound, some 10 to 200 values, and only these are compared exactly.
+// wanted. The warps give the largest of these maxima, together some 2 M; the M-th of them is a
+// bound that at least M values of the row reach. A second look, at shared memory, collects what is
+// not below it, hardly more than M values, and only these are compared exactly.
 //
 // Exactness. What decides is the score in double, (acc + (x - shift)) / len^alpha, and lower tokens
 // come first among equals. Rounding may make scores of different values equal, so the bound is a
@@ -28,10 +29,14 @@
 // with what the device cannot know: finished beams, groups, banned tokens. Banned tokens and
 // tokens that other groups took may cost a row some of its candidates, so that many more are asked.
 //
-// Tried and rejected: K passes over the row (K times the bytes); a sorted list in registers for
-// each thread (K registers, and an insertion for every value that is large for its thread);
-// candidates as (acc, token) of 16 bytes (33 KB more a step for 64 beams, 0.5 us); a second kernel
-// that selects for each item on the device (3 us to save 0.5 us of copying).
+// Tried and rejected, with modelled times of the two shapes: the smallest of M such maxima as the
+// bound. Some hundred values reach it where 8 are wanted, and comparing each with each took most
+// of the time: 99.0 us for 8 steps and 102.1 us for 6, now 64.7 and 63.6.
+//
+// Considered and rejected: K passes over the row (K times the bytes); a sorted list in registers
+// for each thread (K registers, and an insertion for every value that is large for its thread);
+// candidates as a sum and a token, 16 bytes (33 KB more a step for 64 beams, 0.5 us); a second
+// kernel that selects for each item on the device (3 us to save 0.5 us of copying).
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -204,24 +209,35 @@ __device__ double log_sum_exp(const Row<T>& row, float largest) {
   return static_cast<double>(largest) + log(block_sum(sum));
 }
 
-// A value that at least `wanted` of the row are no smaller than; -inf if the warps see too few.
-// `largest` is what the thread has seen.
+constexpr std::int32_t kMostTops = 512;
+
+// A value that at least `wanted` of the row are no smaller than, and not many more; -inf if the
+// warps see too few, or too many are wanted. `largest` is what the thread has seen. Each warp gives
+// the largest of these, together some twice as many as are wanted; the wanted-th of them is the
+// bound.
 __device__ float lower_bound(float largest, std::int32_t wanted) {
-  __shared__ std::uint32_t of_warp[kMostWarps];
+  __shared__ std::uint32_t tops[kMostTops];
+  __shared__ std::uint32_t bound;
   const auto warps = static_cast<std::int32_t>(blockDim.x / kWarp);
-  const std::int32_t each = (wanted + warps - 1) / warps;
-  std::uint32_t mine = ordered(largest), taken = 0;
+  const std::int32_t each = (2 * wanted + warps - 1) / warps, all = each * warps;
+  if (each > kWarp || all > kMostTops) return -INFINITY;
+  std::uint32_t mine = ordered(largest);
   for (std::int32_t i = 0; i < each; ++i) {
-    taken = __reduce_max_sync(kAll, mine);
-    const unsigned holders = __ballot_sync(kAll, mine == taken);
+    const std::uint32_t top = __reduce_max_sync(kAll, mine);
+    const unsigned holders = __ballot_sync(kAll, mine == top);
     if (static_cast<int>(threadIdx.x % kWarp) == __ffs(static_cast<int>(holders)) - 1) mine = 0;
+    if (threadIdx.x % kWarp == 0) tops[threadIdx.x / kWarp * each + i] = top;
   }
   __syncthreads();
-  if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = taken;
+  for (auto i = static_cast<std::int32_t>(threadIdx.x); i < all;
+       i += static_cast<std::int32_t>(blockDim.x)) {
+    const std::uint32_t top = tops[i];
+    std::int32_t before = 0;
+    for (std::int32_t j = 0; j < all; ++j) before += tops[j] > top || (tops[j] == top && j < i);
+    if (before == wanted - 1) bound = top;
+  }
   __syncthreads();
-  taken = of_warp[0];
-  for (std::int32_t w = 1; w < warps; ++w) taken = min(taken, of_warp[w]);
-  return taken == 0 ? -INFINITY : number(taken);
+  return bound == 0 ? -INFINITY : number(bound);
 }
 
 // The most of `wanted` candidates, exactly, whatever the row is like.
@@ -333,7 +349,8 @@ __global__ void __launch_bounds__(1024)
 template <class T>
 bool launch(const Sums& sums, Rows rows, std::int32_t n, unsigned char* results,
             cudaStream_t stream) {
-  constexpr std::size_t kRoom = 232448 - kListed * sizeof(Listed) - 1024;  // of a block, on sm_90
+  // Of a block on sm_90, less what the kernel declares.
+  constexpr std::size_t kRoom = 232448 - kListed * sizeof(Listed) - 4096;
   const auto kernel = best_of_row<T>;
   const std::size_t bytes = static_cast<std::size_t>(rows.V) * sizeof(float);
   rows.cached = sizeof(T) == sizeof(float) && bytes <= kRoom;
