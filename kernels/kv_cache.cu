@@ -31,7 +31,7 @@
 // What forks share (kvc_attend_shared) is a sequence of its own with the rows of all entries.
 //
 // Launches. Positions and lists of pages come as parameters of the launch (up to 16 KB, which is
-// 500 pages and more); a copy to the device costs 3 us like a launch. One launch a call, two where
+// some 2,000 pages); a copy to the device costs 3 us like a launch. One launch a call, two where
 // pages are packed.
 //
 // Tried and rejected, with the modelled time of the first shape: addresses of staged tokens
