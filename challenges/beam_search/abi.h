@@ -52,7 +52,8 @@ enum { BS_LOG_PROBS = 0, BS_LOGITS = 1 };
  *
  * BS_LOG_PROBS: out is log-probabilities, <= 0, -inf included. They need not add up to 1.
  * BS_LOGITS: out is logits x, -inf included; the log-probability is x - log(sum exp(x)),
- * computed in double; all -inf if every x is. */
+ * computed in double; all -inf if every x is.
+ * Neither holds NaN or +inf. */
 typedef struct {
   uint32_t size; /* sizeof(assay_lm) */
   int32_t V;     /* vocabulary, >= 1 */

@@ -79,7 +79,8 @@ int kvc_append(kvc* cache, int32_t layer, int32_t n, const int32_t* slots, const
  * p = L - nb + i and sees the keys j with j <= p, and j > p - window or j < sinks if there is a
  * window. Query head h reads key head h / (n_q / n_kv). o [T, n_q, Dv] is the softmax over the
  * visible keys of scale * q.k, times v; lse [T, n_q], fp32, the logarithm of the sum of
- * exponentials, or NULL. A row that sees nothing (p < 0) has o = 0 and lse = -inf. */
+ * exponentials, or NULL. A row that sees nothing (p < 0) has o = 0 and lse = -inf. Keys, values,
+ * queries and scores are finite. */
 int kvc_attend(kvc* cache, int32_t layer, int32_t n, const int32_t* slots, const int64_t* cu,
                const void* q, float scale, void* o, float* lse);
 
