@@ -193,6 +193,7 @@ __device__ void compact(Key* keys, int& n, Key bound) {
   const int before = n;
   __syncthreads();
   if (threadIdx.x == 0) n = 0;
+  __syncthreads();
   for (int first = 0; first < before; first += blockDim.x) {
     const int i = first + static_cast<int>(threadIdx.x);
     const Key key = i < before ? keys[i] : 0;
@@ -240,16 +241,21 @@ template <>
 struct Pack<float> {
   static constexpr int kSize = 4;
   float x[kSize];
-  __device__ explicit Pack(uint4 v)
-      : x{__uint_as_float(v.x), __uint_as_float(v.y), __uint_as_float(v.z), __uint_as_float(v.w)} {}
+  __device__ explicit Pack(uint4 v) {
+    x[0] = __uint_as_float(v.x), x[1] = __uint_as_float(v.y);
+    x[2] = __uint_as_float(v.z), x[3] = __uint_as_float(v.w);
+  }
 };
 
 template <>
 struct Pack<__nv_bfloat16> {
   static constexpr int kSize = 8;
   float x[kSize];
-  __device__ explicit Pack(uint4 v)
-      : x{low(v.x), high(v.x), low(v.y), high(v.y), low(v.z), high(v.z), low(v.w), high(v.w)} {}
+  __device__ explicit Pack(uint4 v) {
+    const unsigned pairs[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) x[2 * i] = low(pairs[i]), x[2 * i + 1] = high(pairs[i]);
+  }
   __device__ static float low(unsigned pair) { return __uint_as_float(pair << 16); }
   __device__ static float high(unsigned pair) { return __uint_as_float(pair & 0xffff0000u); }
 };
@@ -367,28 +373,19 @@ struct Candidates {
   __device__ void collect(const Tile<T>& tile, int k, const BlockReduce& block) {
     const int before = n;
     __syncthreads();
-    while (true) {
-      tile.each(value_of(bound), [&](float x, unsigned column) {
-        const Key key = key_of(x, column);
-        if (key < bound) return;
-        const int at = atomicAdd(&n, 1);
-        if (at < capacity) keys[at] = key;
-      });
-      __syncthreads();
-      const bool fits = n <= capacity;
-      __syncthreads();
-      if (fits) return;
-      if (threadIdx.x == 0) n = before;
-      __syncthreads();
-      bound = bisect(bound, k, capacity / 2, [&](Key middle) {
-        unsigned mine = count_in(keys, before, middle);
-        tile.each(value_of(middle),
-                  [&](float x, unsigned column) { mine += key_of(x, column) >= middle; });
-        return block.sum(mine);
-      });
-      drop();
-      return collect_again(tile);
-    }
+    append(tile);
+    const bool fits = n <= capacity;
+    __syncthreads();
+    if (fits) return;
+    if (threadIdx.x == 0) n = before;
+    bound = bisect(bound, k, capacity / 2, [&](Key middle) {
+      unsigned mine = count_in(keys, before, middle);
+      tile.each(value_of(middle),
+                [&](float x, unsigned column) { mine += key_of(x, column) >= middle; });
+      return block.sum(mine);
+    });
+    drop();
+    append(tile);
   }
   // At least k stay.
   __device__ void raise(int k, int most, const BlockReduce& block) {
@@ -399,11 +396,14 @@ struct Candidates {
   __device__ void drop() { compact(keys, n, bound); }
 
  private:
+  // Counts those that find no room.
   template <class T>
-  __device__ void collect_again(const Tile<T>& tile) {
+  __device__ void append(const Tile<T>& tile) {
     tile.each(value_of(bound), [&](float x, unsigned column) {
       const Key key = key_of(x, column);
-      if (key >= bound) keys[atomicAdd(&n, 1)] = key;
+      if (key < bound) return;
+      const int at = atomicAdd(&n, 1);
+      if (at < capacity) keys[at] = key;
     });
     __syncthreads();
   }

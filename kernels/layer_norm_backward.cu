@@ -63,7 +63,7 @@ constexpr std::int64_t kMostScratch = 64LL << 20;  // of rows beyond kMostColumn
 
 enum class Norm { layer, rms };
 
-struct RowStatistics {
+struct alignas(8) RowStatistics {
   float mean, rstd;
 };
 
@@ -137,24 +137,47 @@ __device__ void store(__nv_bfloat16* p, const float* v) {
 
 __device__ float2 operator+(float2 a, float2 b) { return make_float2(a.x + b.x, a.y + b.y); }
 
-__device__ float2 lanes_sum(float2 v, int lanes) {
-  for (int offset = lanes / 2; offset > 0; offset /= 2)
-    v = v + make_float2(__shfl_xor_sync(~0u, v.x, offset), __shfl_xor_sync(~0u, v.y, offset));
+__device__ float2 add_lane(float2 v, int offset) {
+  return v + make_float2(__shfl_xor_sync(~0u, v.x, offset), __shfl_xor_sync(~0u, v.y, offset));
+}
+
+__device__ float2 warp_sum(float2 v) {
+#pragma unroll
+  for (int offset = kWarp / 2; offset > 0; offset /= 2) v = add_lane(v, offset);
   return v;
 }
 
-// Two sums along the row, in all of its threads. One barrier of the block; calls alternate between
-// two buffers, so that none is needed behind it.
-__device__ float2 row_sum(float2 v, int row_threads, float2 (&warp_sums)[kWarps]) {
-  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-  v = lanes_sum(v, min(row_threads, kWarp));
-  const int warps = row_threads / kWarp;
-  if (warps > 1 && lane == 0) warp_sums[warp] = v;
-  __syncthreads();
-  if (warps <= 1) return v;
-  v = lane < warps ? warp_sums[warp / warps * warps + lane] : float2{};
-  return lanes_sum(v, kWarp);
-}
+// Sums along a row, in all of its threads. Calls of the whole block, each of one barrier; they
+// alternate between two buffers, so that none is needed behind.
+class RowSum {
+ public:
+  __device__ RowSum(int row_threads, float2 (&buffers)[2][kWarps])
+      : row_threads_(row_threads), warps_(row_threads / kWarp), lane_(threadIdx.x % kWarp) {
+    const int warp = threadIdx.x / kWarp;
+    mine_ = &buffers[0][warp];
+    row_ = warps_ > 1 ? &buffers[0][warp / warps_ * warps_ + lane_] : mine_;
+  }
+  // turn: 0 and 1 by turns.
+  __device__ float2 operator()(float2 v, int turn) const {
+    if (row_threads_ < kWarp) {
+      for (unsigned offset = row_threads_ / 2; offset > 0; offset /= 2)
+        v = add_lane(v, static_cast<int>(offset));
+    } else {
+      v = warp_sum(v);
+    }
+    if (warps_ <= 1) {
+      __syncthreads();
+      return v;
+    }
+    if (lane_ == 0) mine_[turn * kWarps] = v;
+    __syncthreads();
+    return warp_sum(lane_ < warps_ ? row_[turn * kWarps] : float2{});
+  }
+
+ private:
+  int row_threads_, warps_, lane_;
+  float2 *mine_, *row_;
+};
 
 // The columns of one thread: kColumns / kVector accesses, each beside those of the other threads.
 template <int kVector, int kColumns>
@@ -207,23 +230,55 @@ struct InShared {
   __device__ float& dbeta(int j) { return word(2 * kColumns + j); }
 };
 
+// gamma is read once a block, by way of shared memory where several rows share it.
+template <int kVector, int kColumns, class Kept>
+__device__ void read_gamma(const float* gamma, const Columns<kVector, kColumns>& columns,
+                           Kept& kept, float* by_column) {
+  float own[kColumns] = {};
+  if constexpr (kColumns == kNarrow) {
+    for (int i = threadIdx.x; i < columns.D; i += blockDim.x) by_column[i] = gamma[i];
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) {
+      const int column = columns.first(j / kVector) + j % kVector;
+      if (column < columns.D) own[j] = by_column[column];
+    }
+  } else {
+    columns.read(gamma, own);
+  }
+#pragma unroll
+  for (int j = 0; j < kColumns; ++j) {
+    kept.gamma(j) = own[j];
+    kept.dgamma(j) = kept.dbeta(j) = 0;
+  }
+}
+
 // The scalars of a row that dx needs besides its elements.
 struct RowTerms {
   float mean, rstd, mean_g, mean_gx;
 };
 
+// What is the same for all rows.
+struct Scale {
+  float eps, by_D, by_root_D;  // 1 / D, 1 / sqrt(D)
+
+  __device__ Scale(float e, std::int64_t D)
+      : eps(e), by_D(1 / static_cast<float>(D)), by_root_D(1 / sqrtf(static_cast<float>(D))) {}
+};
+
 // sums: those of g and g (x - mean) for layer norm, of (x / sqrt(D))^2 and g x for RMS norm.
 template <Norm norm>
-__device__ RowTerms row_terms(RowStatistics s, float2 sums, float D, float eps, bool present) {
-  if constexpr (norm == Norm::layer) return {s.mean, s.rstd, sums.x / D, s.rstd * (sums.y / D)};
-  const float q = present ? 1 / sqrtf(sums.x + eps) : 0;
-  return {0, q, 0, q * (sums.y / D)};
+__device__ RowTerms row_terms(RowStatistics s, float2 sums, const Scale& scale, bool present) {
+  if constexpr (norm == Norm::layer)
+    return {s.mean, s.rstd, sums.x * scale.by_D, s.rstd * (sums.y * scale.by_D)};
+  const float q = present ? 1 / sqrtf(sums.x + scale.eps) : 0;
+  return {0, q, 0, q * (sums.y * scale.by_D)};
 }
 
 template <Norm norm>
-__device__ float2 row_addends(float x, float g, float mean, float root) {
+__device__ float2 row_addends(float x, float g, float mean, const Scale& scale) {
   if constexpr (norm == Norm::layer) return {g, g * (x - mean)};
-  return {x * root * (x * root), g * x};
+  return {x * scale.by_root_D * (x * scale.by_root_D), g * x};
 }
 
 // Last stage: a warp adds up 32 columns over some of the blocks, then the warps of these columns
@@ -253,11 +308,11 @@ __device__ void add_partials(const Backward<T>& p) {
   }
 }
 
-// The block's column sums: lanes that hold the same columns are added up, then teams.
+// The block's column sums: lanes that hold the same columns are added up, then teams, in
+// team_sums [teams, G kNarrow].
 template <int kVector, class T>
 __device__ void add_teams(const Backward<T>& p, const Columns<kVector, kNarrow>& columns,
-                          InRegisters<kNarrow>& kept, float* mine) {
-  alignas(16) __shared__ float team_sums[kThreads * kNarrow];  // [teams, G kNarrow]
+                          InRegisters<kNarrow>& kept, float* team_sums, float* mine) {
   const int G = columns.row_threads, team_threads = p.shares.team_threads();
   const int width = G * kNarrow, team = threadIdx.x / team_threads;
   for (int offset = G; offset < kWarp; offset *= 2) {
@@ -289,91 +344,88 @@ __device__ void add_teams(const Backward<T>& p, const Columns<kVector, kNarrow>&
 template <class T, Norm norm, int kVector, int kColumns, class Kept>
 __global__ void __launch_bounds__(kThreads, 1) backward_rows(const Backward<T> p) {
   constexpr bool kAhead = kColumns == kNarrow;  // the next row is fetched while this is reduced
-  constexpr int kRowsAtOnce = kAhead ? kThreads : 1;
-  __shared__ RowStatistics statistics[2][kRowsAtOnce];
+  __shared__ RowStatistics statistics[2][kAhead ? kThreads : 1];
   __shared__ float2 warp_sums[2][kWarps];
-  const int G = p.shares.row_threads, row_in_block = threadIdx.x / G;
+  alignas(16) __shared__ float by_column[kAhead ? kThreads * kNarrow : 1];
+  const int G = p.shares.row_threads, row_of_turn = threadIdx.x / G;
+  const int rows_at_once = p.shares.rows_at_once;
   const Columns<kVector, kColumns> columns{G, static_cast<int>(threadIdx.x) % G,
                                            static_cast<int>(p.D)};
-  const auto D = static_cast<float>(p.D);
-  const float root = 1 / sqrtf(D);
+  const RowSum row_sum(G, warp_sums);
+  const Scale scale(p.eps, p.D);
 
   Kept kept;
-  {
-    float gamma[kColumns];
-    columns.read(p.gamma, gamma);
-#pragma unroll
-    for (int j = 0; j < kColumns; ++j) {
-      kept.gamma(j) = gamma[j];
-      kept.dgamma(j) = kept.dbeta(j) = 0;
-    }
-  }
+  read_gamma<kVector>(p.gamma, columns, kept, by_column);
 
+  // Both count from the first row of a turn.
+  const std::int64_t stride = std::int64_t{gridDim.x} * rows_at_once;
+  std::int64_t left = p.rows - std::int64_t{blockIdx.x} * rows_at_once;
+  std::int64_t at = (p.rows - left + row_of_turn) * p.D;  // of this thread's row, an element
   struct Row {
     float x[kColumns] = {}, dy[kColumns] = {};
   };
-  const auto fetch = [&](std::int64_t row, Row& to) {
-    if (row < p.rows) {
-      columns.read(p.x + row * p.D, to.x);
-      columns.read(p.dy + row * p.D, to.dy);
+  const auto fetch = [&](std::int64_t from, bool present, Row& to) {
+    if (present) {
+      columns.read(p.x + from, to.x);
+      columns.read(p.dy + from, to.dy);
     } else {
       to = {};
     }
   };
-  const auto fetch_statistics = [&](std::int64_t first, RowStatistics* to) {
+  const RowStatistics* cached = p.cache + (p.rows - left) + threadIdx.x;
+  const auto fetch_statistics = [&](std::int64_t rows, RowStatistics* to) {
     const int i = threadIdx.x;
-    if (norm == Norm::layer && i < p.shares.rows_at_once && first + i < p.rows)
-      to[i] = p.cache[first + i];
+    if (norm == Norm::layer && i < rows_at_once && i < rows) to[i] = *cached;
+    cached += stride;
   };
 
-  const std::int64_t stride = std::int64_t{gridDim.x} * p.shares.rows_at_once;
-  std::int64_t first = std::int64_t{blockIdx.x} * p.shares.rows_at_once;
   Row next;
-  if (kAhead) fetch(first + row_in_block, next);
-  fetch_statistics(first, statistics[0]);
+  if (kAhead) fetch(at, row_of_turn < left, next);
+  fetch_statistics(left, statistics[0]);
   __syncthreads();
-  for (int turn = 0; first < p.rows; first += stride, turn ^= 1) {
-    const std::int64_t row = first + row_in_block;
-    const bool present = row < p.rows;
+  for (int turn = 0; left > 0; turn ^= 1) {
+    const bool present = row_of_turn < left;
+    const std::int64_t now_at = at;
+    left -= stride;
+    at += stride * p.D;
     Row now;
     if constexpr (kAhead) {
       now = next;
-      fetch(row + stride, next);
+      fetch(at, row_of_turn < left, next);
     } else {
-      fetch(row, now);
+      fetch(now_at, present, now);
     }
-    const RowStatistics s =
-        norm == Norm::layer && present ? statistics[turn][row_in_block] : RowStatistics{};
-    fetch_statistics(first + stride, statistics[turn ^ 1]);
+    RowStatistics s{};
+    if (norm == Norm::layer && present) s = statistics[turn][row_of_turn];
+    fetch_statistics(left, statistics[turn ^ 1]);
     float2 sums{};
 #pragma unroll
     for (int j = 0; j < kColumns; ++j)
-      sums = sums + row_addends<norm>(now.x[j], now.dy[j] * kept.gamma(j), s.mean, root);
-    sums = row_sum(sums, G, warp_sums[turn]);  // its barrier is for the statistics too
-    const RowTerms r = row_terms<norm>(s, sums, D, p.eps, present);
+      sums = sums + row_addends<norm>(now.x[j], now.dy[j] * kept.gamma(j), s.mean, scale);
+    sums = row_sum(sums, turn);  // its barrier is for the statistics too
+    const RowTerms r = row_terms<norm>(s, sums, scale, present);
 
 #pragma unroll
     for (int a = 0; a < columns.kAccesses; ++a) {
-      const bool inside = present && columns.first(a) < p.D;
-      const std::int64_t at = row * p.D + columns.first(a);
-      float dx[kVector] = {};
-      if (p.dres != nullptr && inside) load<kVector>(p.dres + at, dx);
+      const bool inside = present && columns.first(a) < columns.D;
+      float residual[kVector] = {}, dx[kVector];
+      if (p.dres != nullptr && inside) load<kVector>(p.dres + now_at + columns.first(a), residual);
 #pragma unroll
       for (int e = 0; e < kVector; ++e) {
         const int j = a * kVector + e;
         const float xhat = (now.x[j] - r.mean) * r.rstd, g = now.dy[j] * kept.gamma(j);
-        dx[e] += r.rstd * (g - r.mean_g - xhat * r.mean_gx);
+        dx[e] = r.rstd * fmaf(-xhat, r.mean_gx, g - r.mean_g) + residual[e];
         kept.dgamma(j) += now.dy[j] * xhat;
         kept.dbeta(j) += now.dy[j];
       }
-      if (p.dx != nullptr && inside) store<kVector>(p.dx + at, dx);
+      if (p.dx != nullptr && inside) store<kVector>(p.dx + now_at + columns.first(a), dx);
     }
   }
   if (p.partial == nullptr) return;
 
   float* mine = p.partial + blockIdx.x * p.partial_stride;
   if constexpr (kColumns == kNarrow) {
-    add_teams<kVector>(p, columns, kept, mine);
+    add_teams<kVector>(p, columns, kept, by_column, mine);
   } else {  // one team; its columns go out as they lie
 #pragma unroll
     for (int a = 0; a < columns.kAccesses; ++a) {
@@ -397,8 +449,8 @@ __global__ void __launch_bounds__(kThreads, 1) backward_rows(const Backward<T> p
 template <class T, Norm norm>
 __global__ void __launch_bounds__(kThreads, 1) backward_long_rows(const Backward<T> p) {
   __shared__ float2 warp_sums[2][kWarps];
-  const auto D = static_cast<float>(p.D);
-  const float root = 1 / sqrtf(D);
+  const RowSum row_sum(kThreads, warp_sums);
+  const Scale scale(p.eps, p.D);
   float *dgamma = nullptr, *dbeta = nullptr;
   if (p.partial != nullptr) {
     dgamma = p.partial + blockIdx.x * p.partial_stride;
@@ -411,10 +463,10 @@ __global__ void __launch_bounds__(kThreads, 1) backward_long_rows(const Backward
     float2 sums{};
     for (std::int64_t i = threadIdx.x; i < p.D; i += blockDim.x) {
       const float g = static_cast<float>(dy[i]) * p.gamma[i];
-      sums = sums + row_addends<norm>(static_cast<float>(x[i]), g, s.mean, root);
+      sums = sums + row_addends<norm>(static_cast<float>(x[i]), g, s.mean, scale);
     }
-    sums = row_sum(sums, kThreads, warp_sums[turn]);
-    const RowTerms r = row_terms<norm>(s, sums, D, p.eps, true);
+    sums = row_sum(sums, turn);
+    const RowTerms r = row_terms<norm>(s, sums, scale, true);
     const bool first = row == blockIdx.x;
     for (std::int64_t i = threadIdx.x; i < p.D; i += blockDim.x) {
       const float d = static_cast<float>(dy[i]), g = d * p.gamma[i];
@@ -443,23 +495,22 @@ struct Forward {
   Shares shares;
 };
 
-// The statistics of a row of which `each(f)` calls f(x) for every element of this thread's.
+// The statistics of a row; `each(f)` calls f(x) for every element of this thread's.
 template <class Each>
-__device__ RowStatistics statistics_of(Each each, float D, float eps, int row_threads,
-                                       float2 (&warp_sums)[2][kWarps], int& turn) {
+__device__ RowStatistics statistics_of(Each each, const Scale& scale, const RowSum& row_sum,
+                                       int& turn) {
   const auto sum = [&](auto term) {
     float part = 0;
     each([&](float x) { part += term(x); });
-    return row_sum(make_float2(part, 0), row_threads, warp_sums[turn ^= 1]).x;
+    return row_sum(make_float2(part, 0), turn ^= 1).x;
   };
-  float mean = sum([](float x) { return x; }) / D;
-  mean += sum([&](float x) { return x - mean; }) / D;
-  const float root = 1 / sqrtf(D);
+  float mean = sum([](float x) { return x; }) * scale.by_D;
+  mean += sum([&](float x) { return x - mean; }) * scale.by_D;
   const float variance = sum([&](float x) {
-    const float d = (x - mean) * root;
+    const float d = (x - mean) * scale.by_root_D;
     return d * d;
   });
-  return {mean, 1 / sqrtf(variance + eps)};
+  return {mean, 1 / sqrtf(variance + scale.eps)};
 }
 
 template <class T, int kVector, int kColumns>
@@ -479,7 +530,7 @@ __global__ void __launch_bounds__(kThreads, 1) forward_rows(const Forward<T> p) 
     }
   };
   int turn = 0;
-  const RowStatistics s = statistics_of(each, static_cast<float>(p.D), p.eps, G, warp_sums, turn);
+  const RowStatistics s = statistics_of(each, Scale(p.eps, p.D), RowSum(G, warp_sums), turn);
   if (!present) return;
   float gamma[kColumns], beta[kColumns];
   columns.read(p.gamma, gamma);
@@ -500,7 +551,7 @@ __global__ void __launch_bounds__(kThreads, 1) forward_long_rows(const Forward<T
       for (std::int64_t i = threadIdx.x; i < p.D; i += blockDim.x) f(static_cast<float>(x[i]));
     };
     const RowStatistics s =
-        statistics_of(each, static_cast<float>(p.D), p.eps, kThreads, warp_sums, turn);
+        statistics_of(each, Scale(p.eps, p.D), RowSum(kThreads, warp_sums), turn);
     for (std::int64_t i = threadIdx.x; i < p.D; i += blockDim.x) {
       const float y = (static_cast<float>(x[i]) - s.mean) * s.rstd * p.gamma[i] + p.beta[i];
       store<1>(p.y + row * p.D + i, &y);
