@@ -15,7 +15,7 @@
 // four of them under way in a thread: 1024 * 64 bytes = 64 KiB a multiprocessor, twice what
 // 4.8 TB/s need at 900 ns of latency.
 //
-// Sum. Each thread keeps its maximum and the sum of 2^((x - max) log2(e) / T); one extra 2^x every 4
+// Sum. Each thread keeps its maximum and the sum of 2^((x - max) log2(e) / T); one extra 2^x every 16
 // logits moves the sum to a new maximum. NaN and +inf need no test: both make the sum NaN.
 //
 // Selection. A thread's maximum is one logit, and different threads have different ones. So the
@@ -203,11 +203,11 @@ __device__ void compact(Key* keys, int& n, Key bound) {
   }
 }
 
-// Sorts keys[0, size), size a power of two, largest first. Up to 64 keys are one warp's.
+// Sorts keys[0, size), size a power of two, largest first: a bitonic network, a pair a thread. Only
+// the warps that have pairs meet at its barriers.
 __device__ void sort(Key* keys, int size) {
-  const bool one_warp = size <= 2 * kWarp;
-  const int threads = one_warp ? kWarp : static_cast<int>(blockDim.x);
-  if (!one_warp || threadIdx.x < kWarp) {
+  const int threads = min(max(size / 2, kWarp), static_cast<int>(blockDim.x));
+  if (static_cast<int>(threadIdx.x) < threads) {
     for (int run = 2; run <= size; run *= 2) {
       for (int step = run / 2; step > 0; step /= 2) {
         for (int pair = threadIdx.x; pair < size / 2; pair += threads) {
@@ -218,10 +218,10 @@ __device__ void sort(Key* keys, int size) {
             keys[high] = a;
           }
         }
-        if (one_warp) {
+        if (threads == kWarp) {
           __syncwarp();
         } else {
-          __syncthreads();
+          asm volatile("barrier.sync 1, %0;" ::"r"(threads) : "memory");
         }
       }
     }
@@ -245,6 +245,7 @@ struct Pack<float> {
     x[0] = __uint_as_float(v.x), x[1] = __uint_as_float(v.y);
     x[2] = __uint_as_float(v.z), x[3] = __uint_as_float(v.w);
   }
+  __device__ float largest() const { return fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3])); }
 };
 
 template <>
@@ -255,6 +256,12 @@ struct Pack<__nv_bfloat16> {
     const unsigned pairs[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
     for (int i = 0; i < 4; ++i) x[2 * i] = low(pairs[i]), x[2 * i + 1] = high(pairs[i]);
+  }
+  __device__ float largest() const {
+    float most = x[0];
+#pragma unroll
+    for (int i = 1; i < kSize; ++i) most = fmaxf(most, x[i]);
+    return most;
   }
   __device__ static float low(unsigned pair) { return __uint_as_float(pair << 16); }
   __device__ static float high(unsigned pair) { return __uint_as_float(pair & 0xffff0000u); }
@@ -269,9 +276,10 @@ struct Sum {
     sum *= exp2_approx((max - larger) * scale);
     max = larger;
   }
+  __device__ void rise(float larger, float scale) { move_to(fmaxf(max, larger), scale); }
+  // None is larger than max.
   template <int n>
-  __device__ void add(const float (&x)[n], float largest, float scale) {
-    move_to(fmaxf(max, largest), scale);
+  __device__ void add(const float (&x)[n], float scale) {
 #pragma unroll
     for (int i = 0; i < n; ++i) sum += exp2_approx((x[i] - max) * scale);
   }
@@ -322,27 +330,15 @@ struct Tile {
     if (loose_column >= 0) {
       const float x[1] = {static_cast<float>(slice.row[loose_column])};
       loose = largest = x[0];
-      sum.add(x, x[0], scale);
+      sum.rise(x[0], scale);
+      sum.add(x, scale);
     }
     const int threads = blockDim.x;
-    for (int i = threadIdx.x; i < n; i += kUnder * threads) {
-      uint4 v[kUnder];
-#pragma unroll
-      for (int u = 0; u < kUnder; ++u) {
-        if (i + u * threads < n) v[u] = __ldcs(slice.pack(first + i + u * threads));
-      }
-#pragma unroll
-      for (int u = 0; u < kUnder; ++u) {
-        if (i + u * threads >= n) continue;
-        kept[i + u * threads] = v[u];
-        const Pack<T> pack(v[u]);
-        float most = pack.x[0];
-#pragma unroll
-        for (int e = 1; e < Slice<T>::kPack; ++e) most = fmaxf(most, pack.x[e]);
-        largest = fmaxf(largest, most);
-        sum.add(pack.x, most, scale);
-      }
-    }
+    int i = threadIdx.x;
+    const uint4* from = slice.pack(first + i);
+    for (; i + (kUnder - 1) * threads < n; i += kUnder * threads, from += kUnder * threads)
+      take<kUnder>(from, i, sum, scale);
+    for (; i < n; i += threads, from += threads) take<1>(from, i, sum, scale);
   }
 
   // f(x, column) for each of this thread's logits of at least `least`.
@@ -352,12 +348,33 @@ struct Tile {
     if (loose_column >= 0 && loose >= least) f(loose, static_cast<unsigned>(loose_column));
     for (int i = threadIdx.x; i < packs; i += blockDim.x) {
       const Pack<T> pack(kept[i]);
+      if (!(pack.largest() >= least)) continue;
 #pragma unroll
       for (int e = 0; e < Slice<T>::kPack; ++e) {
         if (pack.x[e] >= least)
           f(pack.x[e], static_cast<unsigned>(first_column + i * Slice<T>::kPack + e));
       }
     }
+  }
+
+ private:
+  // `count` accesses, all under way before the first is used.
+  template <int count>
+  __device__ void take(const uint4* from, int i, Sum& sum, float scale) {
+    const int threads = blockDim.x;
+    uint4 v[count];
+#pragma unroll
+    for (int u = 0; u < count; ++u) v[u] = __ldcs(from + u * threads);
+    float most = -INFINITY;
+#pragma unroll
+    for (int u = 0; u < count; ++u) {
+      kept[i + u * threads] = v[u];
+      most = fmaxf(most, Pack<T>(v[u]).largest());
+    }
+    largest = fmaxf(largest, most);
+    sum.rise(most, scale);
+#pragma unroll
+    for (int u = 0; u < count; ++u) sum.add(Pack<T>(v[u]).x, scale);
   }
 };
 
@@ -485,6 +502,19 @@ __device__ Key bound_of_slices(const Problem& p, const SliceHead* heads, int q, 
   return Key{chosen} << 32;
 }
 
+// Maximum and sum of a row from those of its slices.
+__device__ void add_slices(const Problem& p, const SliceHead* heads, float scale, float& max,
+                           float& sum, const BlockReduce& block) {
+  Sum mine;
+  for (int s = threadIdx.x; s < p.slices; s += blockDim.x) {
+    mine.rise(heads[s].max, scale);
+    mine.sum += heads[s].sum * exp2_approx((heads[s].max - mine.max) * scale);
+  }
+  max = value_of(block.max(ordered(mine.max)));
+  mine.move_to(max, scale);
+  sum = block.sum(mine.sum);
+}
+
 // Collects the keys of a row from the lists of its slices, into all of shared memory.
 __device__ void gather(const Problem& p, const SliceHead* heads, const Key* lists, Candidates& c,
                        const BlockReduce& block) {
@@ -578,10 +608,7 @@ __global__ void __launch_bounds__(kMostThreads, 1) softmax_topk_rows(const Probl
     }
     cooperative_groups::this_grid().sync();
     if (slice_of_row != 0) return;
-    for (int s = 0; s < p.slices; ++s) row_max = fmaxf(row_max, heads[s].max);
-    row_sum = 0;
-    for (int s = 0; s < p.slices; ++s)
-      row_sum += heads[s].sum * exp2_approx((heads[s].max - row_max) * scale);
+    add_slices(p, heads, scale, row_max, row_sum, block);
     const Key* lists = p.lists + row * p.slices * std::int64_t{p.list_capacity};
     if (p.k > 0) gather(p, heads, lists, candidates, block);
   }
