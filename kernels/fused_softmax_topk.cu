@@ -11,7 +11,8 @@
 // slices of a row meet by the grid's barrier (a cooperative launch). The slice is kept on the chip,
 // up to 200 KiB in shared memory: 50257 fp32 logits fit. So the threshold may be found after all is
 // read, and nothing is read again. Longer slices pass in several tiles. Rows of odd ld are not
-// aligned: up to 3 logits (7 in bf16) at either end are single loads, the rest accesses of 16 bytes,
+// aligned: up to 7 logits (15 in bf16) at either end are single loads, so that the rest are accesses
+// of 16 bytes that begin at a sector,
 // four of them under way in a thread: 1024 * 64 bytes = 64 KiB a multiprocessor, twice what
 // 4.8 TB/s need at 900 ns of latency.
 //
@@ -49,6 +50,7 @@
 #include <cfloat>
 #include <climits>
 #include <cstdint>
+#include <utility>
 
 #include "abi.h"
 
@@ -291,13 +293,13 @@ template <class T>
 struct Slice {
   static constexpr int kPack = Pack<T>::kSize;
   const T* row;
-  std::int64_t body = 0, packs = 0;  // the first aligned column; accesses from there
+  std::int64_t body = 0, packs = 0;  // the first column at a sector; accesses from there
   std::int64_t loose = -1;           // this thread's single column, or -1
 
   __device__ Slice(const T* r, std::int64_t begin, std::int64_t end) : row(r) {
     if (begin >= end) return;
     const auto address = reinterpret_cast<std::uintptr_t>(row + begin);
-    const auto head = static_cast<std::int64_t>((0 - address) % 16 / sizeof(T));
+    const auto head = static_cast<std::int64_t>((0 - address) % 32 / sizeof(T));
     body = min(begin + head, end);
     packs = (end - body) / kPack;
     const std::int64_t tail = body + packs * kPack, i = threadIdx.x;
@@ -606,8 +608,11 @@ __global__ void __launch_bounds__(kMostThreads, 1) softmax_topk_rows(const Probl
       heads[slice_of_row].sum = row_sum;
       heads[slice_of_row].passed = n;
     }
-    cooperative_groups::this_grid().sync();
+    // Only the blocks that merge wait.
+    const auto grid = cooperative_groups::this_grid();
+    auto arrived = grid.barrier_arrive();
     if (slice_of_row != 0) return;
+    grid.barrier_wait(std::move(arrived));
     add_slices(p, heads, scale, row_max, row_sum, block);
     const Key* lists = p.lists + row * p.slices * std::int64_t{p.list_capacity};
     if (p.k > 0) gather(p, heads, lists, candidates, block);
