@@ -3,17 +3,17 @@
 // The problem. rows x V logits are read, K columns and probabilities a row are written: 4 bytes a
 // logit (2 in bf16), beside which the outputs are nothing. A multiprocessor has 18 bytes a clock of
 // the memory's 4.8 TB/s, so 32 logits every 7 clocks: 28 issue slots, of which 14 may be integer
-// and 3.5 special functions. Reading costs about 7 slots a logit of a warp: load, keep, maximum,
-// difference, 2^x, sum. What is left, three quarters, is there to find the K. 16 x 128256 is 8.2 MB,
-// 1.7 us: less than a launch (3 us), so a second one would cost more than all logits do.
+// and 3.5 special functions. Reading costs about 10 slots a logit of a warp: load, keep, maximum,
+// difference, 2^x, sum. What is left, almost two thirds, is there to find the K. 16 x 128256 is 8.2
+// MB, 1.7 us: less than a launch (3 us), so a second one would cost more than all logits do.
 //
 // Tiles. A block has one row, or a slice of one where there are fewer rows than multiprocessors;
 // slices of a row meet by the grid's barrier (a cooperative launch). The slice is kept on the chip,
 // up to 200 KiB in shared memory: 50257 fp32 logits fit. So the bound of the K may be found after
 // all is read, and nothing is read again. Longer slices pass in several tiles. Rows of odd ld are
 // not aligned: up to 7 logits (15 in bf16) at either end are single loads, so that the rest are
-// accesses of 16 bytes that begin at a sector, four of them under way in a thread: 1024 * 64 bytes =
-// 64 KiB a multiprocessor, twice what 4.8 TB/s need at 900 ns of latency.
+// accesses of 16 bytes that begin at a sector, four of them under way in a thread: 1024 * 64 bytes
+// = 64 KiB a multiprocessor, twice what 4.8 TB/s need at 900 ns of latency.
 //
 // Sum. Each thread keeps its maximum and the sum of 2^((x - max) log2(e) / T); one extra 2^x every
 // 16 logits moves the sum to a new maximum. NaN and +inf need no test: both make the sum NaN.
@@ -30,12 +30,12 @@
 // Whatever the data, the bound is only where to start: when more pass than there is room for,
 // bisection over the keys themselves (64 steps at most) finds a bound that K to 2 K of them pass.
 //
-// Merge. Slices put keys that pass into scratch memory, 2 K at most each. One block of the row waits
-// for all others, collects, sorts and writes. K up to 8192: the keys of twice as many fit beside a
-// tile.
+// Merge. Slices put keys that pass into scratch memory, 2 K at most each. One block of the row
+// waits for all others, collects, sorts and writes. K up to 8192: the keys of twice as many fit
+// beside a tile.
 //
-// Modelled on an H200: 8.5 us for 128 x 50257 and K = 50 (floor 8.4), 5.2 us for 512 x 4096 and
-// K = 8 (floor 4.8), where memory and launch are the limit; about 8.5 us for 16 x 128256 and K = 256
+// Modelled on an H200: 8.5 us for 128 x 50257 and K = 50 (floor 8.4), 5.2 us for 512 x 4096 and K =
+// 8 (floor 4.8), where memory and launch are the limit; about 8.5 us for 16 x 128256 and K = 256
 // (floor 4.7), of which the merging blocks' sort is a third.
 //
 // Tried and rejected:
@@ -44,8 +44,8 @@
 //   block, 6000 clocks, where 128256 / 8 logits are read in 3500
 // - radix select over the logits: a histogram takes an atomic each, and logits of one exponent meet
 //   in one bin, 32 passes a warp
-// - the exact K-th of each slice before the merge: S K keys of 8 bytes each way are 6 % of the bytes
-//   for K = 256, and the merge sorts 2048 in place of 512
+// - the exact K-th of each slice before the merge: S K keys of 8 bytes each way are 6 % of the
+//   bytes for K = 256, and the merge sorts 2048 in place of 512
 // - no common bound: each slice lists K / S + 3 sqrt(K / S), and what ends above the K-th of all is
 //   read again. One barrier less, but where the winners lie side by side one block reads and sorts
 //   alone: 12 us in place of 8.5
