@@ -29,7 +29,7 @@
 //
 // Balance. A block costs 20 bytes a column beside the 12 of each row: gamma 4, its sums 8 and 8
 // back. Where rows are short of 34 a block, up to a tenth of the multiprocessors is left idle, so
-// that this stays below 5 % of all: 4096 rows of 4096 take 121 blocks of 34 rows, not 128 of 32. A
+// that this stays near 5 % of all: 4096 rows of 4096 take 121 blocks of 34 rows, not 128 of 32. A
 // row is never divided, so fewer rows than multiprocessors leave some idle: a row of 16384 takes
 // one of them about as long as the launch.
 //
