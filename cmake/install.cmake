@@ -1,7 +1,7 @@
 # What `cmake --install` puts where:
 #   bin/assay
 #   share/assay/          what assay reads: the challenges without their trusted sources, which are
-#                         compiled in, and the headers that answers include
+#                         compiled in, the par kernels, and the headers that answers include
 #   share/man/man1, share/bash-completion/completions, share/doc/assay
 include(GNUInstallDirs)
 
@@ -15,6 +15,7 @@ foreach(name ${challenges})
   install(DIRECTORY challenges/${name} DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges
     FILES_MATCHING REGEX "/((spec|public)\\.json|(prompt|hints)\\.md|[^/]*\\.h|(naive|par)\\.(cpp|cu)|examples/.*)$")
 endforeach()
+install(DIRECTORY kernels DESTINATION ${CMAKE_INSTALL_DATADIR}/assay FILES_MATCHING REGEX "\\.(cu|h)$")
 install(DIRECTORY include DESTINATION ${CMAKE_INSTALL_DATADIR}/assay)
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)

@@ -137,7 +137,7 @@ class Fuzzing {
   }
 
   void add_baseline(const std::string& name, const std::string& extension) {
-    if (!fs::exists(fs::path(spec_.directory) / (name + extension))) return;
+    if (!fs::exists(run::Baselines::path(spec_, name + extension))) return;
     const Device device = extension == ".cu" ? Device::sim : Device::cpu;
     if (device == Device::sim && !harness_.builder->cuda_toolkit()) return lacks_toolkit(name);
     tell(fmt::format("building {}{}\n", name, extension));

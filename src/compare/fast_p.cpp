@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compare/bootstrap.h"
+#include "results/share_of_floor.h"
 
 namespace assay::compare {
 namespace {
@@ -45,9 +46,12 @@ std::optional<Estimate> speed_against(const BoardRow& row, Reference reference) 
   if (!std::ranges::all_of(speeds, &is_positive)) return {};
   std::vector<double> value, low, high;
   for (const ShapeSpeed& s : speeds) {
-    // Naive's time is a scale without an interval of its own: par's goes for both.
-    const double scale = reference == Reference::naive ? s.ratio_to_naive / s.ratio_to_par : 1;
-    value.push_back(scale * s.ratio_to_par);
+    // Naive and the floor are scales without an interval of their own: par's goes for all.
+    const double ratio = reference == Reference::naive   ? s.ratio_to_naive
+                         : reference == Reference::floor ? share_of_floor(s)
+                                                         : s.ratio_to_par;
+    const double scale = ratio / s.ratio_to_par;
+    value.push_back(ratio);
     low.push_back(scale * s.ratio_interval.low);
     high.push_back(scale * s.ratio_interval.high);
   }

@@ -12,8 +12,7 @@
 namespace assay::compare {
 
 // To which a speed is relative. On the CPU there are naive and par. On the simulated GPU speeds are
-// modelled: there are naive and the reference of the score, which is the floor that nothing can
-// beat, or the challenge's own par kernel where it has one.
+// modelled: there are naive and the floor, which nothing can beat.
 enum class Reference : std::uint8_t { par, naive, floor };
 const char* to_string(Reference);
 std::optional<Reference> reference_from(const std::string&);

@@ -1,10 +1,11 @@
-// The modelled speed of a simulated submission on a logarithmic scale between the challenge's naive
-// kernel, which earns nothing, and its par kernel where it has one, else the floor: the time that
-// no implementation can beat.
+// The modelled speed of a simulated submission on a logarithmic scale: the challenge's naive kernel
+// earns nothing, its par kernel, where it has one, 85 %, and the floor, which no implementation can
+// beat, everything.
 #include <fmt/format.h>
 
 #include "grade/dimensions.h"
 #include "measure/statistics.h"
+#include "results/share_of_floor.h"
 
 namespace assay::grading {
 namespace {
@@ -75,7 +76,7 @@ Dimension modelled_performance(const CaseTable& table, const Gpu& gpu,
                                std::vector<ShapeSpeed>& speeds, std::vector<Note>& flags) {
   const auto explain = [&] {
     std::vector<double> ratios;
-    for (const ShapeSpeed& s : speeds) ratios.push_back(s.ratio_to_par);
+    for (const ShapeSpeed& s : speeds) ratios.push_back(share_of_floor(s));
     return fmt::format("modelled on {}: {:.3g} times the speed of the floor over {} {}", gpu.name,
                        geometric_mean(ratios), speeds.size(),
                        speeds.size() == 1 ? "shape" : "shapes");

@@ -7,6 +7,7 @@
 
 #include "grade/grade.h"
 #include "measure/statistics.h"
+#include "results/share_of_floor.h"
 #include "util/text.h"
 
 namespace assay::report {
@@ -125,7 +126,11 @@ std::string speed_against_par(const Score& s) {
   if (!d->points) return kNotRun;
   const auto speed = overall_speed(s);
   if (!speed) return "failed";
-  if (!s.modelled_on.empty()) return fmt::format("{:.3g}x modelled", speed->ratio_to_par);
+  if (!s.modelled_on.empty()) {
+    std::vector<double> shares;
+    for (const ShapeSpeed& p : s.speeds) shares.push_back(share_of_floor(p));
+    return fmt::format("{:.3g}x modelled", geometric_mean(shares));
+  }
   return fmt::format("{:.2f}x ({:.2f} to {:.2f})", speed->ratio_to_par, speed->ratio_interval.low,
                      speed->ratio_interval.high);
 }

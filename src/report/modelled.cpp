@@ -7,6 +7,7 @@
 #include "grade/gpu.h"
 #include "report/figures.h"
 #include "results/lookup.h"
+#include "results/share_of_floor.h"
 #include "results/simulated_work.h"
 #include "util/text.h"
 
@@ -58,7 +59,7 @@ std::string modelled_tables(const BoardEntry& e) {
   if (name == names.end() || e.score.speeds.empty()) return "";
   const Gpu& g = gpu(*name);
   TextTable times(
-      {"timed case", "naive", "floor", "this", "bound by", "speed, floor = 1", "share"});
+      {"timed case", "naive", "par", "floor", "this", "bound by", "speed, floor = 1", "share"});
   TextTable counts({"timed case", "MB moved", "instructions", "efficiency", "shared replays",
                     "spilled MB", "launches"});
   for (const ShapeSpeed& s : e.score.speeds) {
@@ -69,8 +70,9 @@ std::string modelled_tables(const BoardEntry& e) {
     const auto least = least_work(r->metrics);
     const ModelledTime t = modelled_time(*work, g);
     times.add({label, time_text(simulated_work(r->metrics, kNaivePrefix), g),
+               time_text(simulated_work(r->metrics, kParPrefix), g),
                least ? duration(floor_time(*least, g)) : "-", duration(t.total()), t.bound(),
-               fmt::format("{:.3g}", s.ratio_to_par), fmt::format("{:.0f} %", 100 * s.points)});
+               fmt::format("{:.3g}", share_of_floor(s)), fmt::format("{:.0f} %", 100 * s.points)});
     const sim::Counters& c = work->counters;
     counts.add({label, traffic(*r, *work), std::to_string(c.instructions),
                 fmt::format("{:.0f} %", 100 * c.divergence_efficiency()),

@@ -10,16 +10,26 @@
 namespace assay::run {
 namespace fs = std::filesystem;
 
+namespace {
+
+bool is_kernel(const std::string& file) { return file == "par.cu"; }
+
+}  // namespace
+
+fs::path Baselines::path(const ChallengeSpec& spec, const std::string& file) {
+  return is_kernel(file) ? kernel_path(spec) : fs::path(spec.directory) / file;
+}
+
 fs::path Baselines::library(const ChallengeSpec& spec, const std::string& file) const {
   const Language language = file.ends_with(".cu") ? Language::cuda : Language::cpp;
-  const BuildResult result = world_.compile({.sources = {challenge_file(spec, file)},
-                                             .headers = baseline_headers(spec),
-                                             .time_limit_s = build_limit(spec, language),
-                                             .language = language});
-  if (result.record.verdict != Verdict::ok) {
-    throw Error(
-        fmt::format("{}/{} does not compile:\n{}", spec.directory, file, result.record.log));
-  }
+  const fs::path source = path(spec, file);
+  const BuildResult result =
+      world_.compile({.sources = {{file, read_file(source)}},
+                      .headers = is_kernel(file) ? kernel_headers(spec) : baseline_headers(spec),
+                      .time_limit_s = build_limit(spec, language),
+                      .language = language});
+  if (result.record.verdict != Verdict::ok)
+    throw Error(fmt::format("{} does not compile:\n{}", source.string(), result.record.log));
   return result.library;
 }
 
@@ -40,7 +50,7 @@ SimulatedWork Baselines::simulate(const ChallengeSpec& spec, const std::string& 
   account_.add(account);
   const auto work = results.empty() ? std::nullopt : simulated_work(results.front().metrics);
   if (!work || results.front().verdict != Verdict::ok) {
-    throw Error(fmt::format("{}/{} failed the case {}: {}", spec.directory, file, case_name,
+    throw Error(fmt::format("{} failed the case {}: {}", path(spec, file).string(), case_name,
                             results.empty() ? "it was not run" : results.front().detail));
   }
   save_work(kept, *work);
@@ -49,7 +59,7 @@ SimulatedWork Baselines::simulate(const ChallengeSpec& spec, const std::string& 
 
 std::optional<SimulatedWork> Baselines::work(const ChallengeSpec& spec, const std::string& file,
                                              const std::string& case_name) {
-  if (!fs::exists(fs::path(spec.directory) / file)) return std::nullopt;
+  if (!fs::exists(path(spec, file))) return std::nullopt;
   const std::string key = fmt::format("{}/{}/{}", spec.name, file, case_name);
   std::shared_future<SimulatedWork> work;
   {

@@ -23,7 +23,11 @@ class Baselines {
   Baselines(const World& world, const RunOptions& options, SharedAccount& account)
       : world_(world), options_(options), account_(account) {}
 
-  // The library of a file such as naive.cpp. Throws Error when it does not compile.
+  // Where a file such as naive.cpp lies: in the challenge's folder, but for "par.cu", which is
+  // kernels/NAME.cu beside challenges/.
+  static std::filesystem::path path(const ChallengeSpec&, const std::string& file);
+
+  // The library of such a file. Throws Error when it does not compile.
   std::filesystem::path library(const ChallengeSpec&, const std::string& file) const;
   BaselineLibraries libraries(const ChallengeSpec&) const;  // of naive.cpp and par.cpp
 

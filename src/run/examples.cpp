@@ -56,10 +56,8 @@ Example load_example(const ChallengeSpec& spec, const fs::path& path) {
   return example;
 }
 
-// The files of a folder of the challenge with that extension, sorted.
-std::vector<fs::path> files_of(const ChallengeSpec& spec, const char* subfolder,
-                               const char* extension) {
-  const fs::path folder = fs::path(spec.directory) / subfolder;
+// The files of a folder with that extension, sorted.
+std::vector<fs::path> files_in(const fs::path& folder, const char* extension) {
   if (!fs::exists(folder)) return {};
   std::vector<fs::path> paths;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -67,6 +65,15 @@ std::vector<fs::path> files_of(const ChallengeSpec& spec, const char* subfolder,
   }
   std::ranges::sort(paths);
   return paths;
+}
+
+std::vector<fs::path> files_of(const ChallengeSpec& spec, const char* subfolder,
+                               const char* extension) {
+  return files_in(fs::path(spec.directory) / subfolder, extension);
+}
+
+fs::path kernels_folder(const ChallengeSpec& spec) {
+  return fs::path(spec.directory).parent_path().parent_path() / "kernels";
 }
 
 template <class Property>
@@ -97,6 +104,17 @@ std::vector<SourceFile> baseline_headers(const ChallengeSpec& spec) {
         headers.push_back({folder / path.filename(), read_file(path)});
     }
   }
+  return headers;
+}
+
+fs::path kernel_path(const ChallengeSpec& spec) {
+  return kernels_folder(spec) / (spec.name + ".cu");
+}
+
+std::vector<SourceFile> kernel_headers(const ChallengeSpec& spec) {
+  std::vector<SourceFile> headers{challenge_file(spec, "abi.h")};
+  for (const fs::path& path : files_in(kernels_folder(spec) / "common", ".h"))
+    headers.push_back({"common" / path.filename(), read_file(path)});
   return headers;
 }
 

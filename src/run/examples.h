@@ -1,6 +1,7 @@
 // The examples of a challenge: wrong, slow and cheating implementations that it must catch.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,14 @@ std::vector<Example> load_examples(const ChallengeSpec&);
 // par/ by that path.
 std::vector<SourceFile> baseline_headers(const ChallengeSpec&);
 
-// What an example may include: the same, naive.cpp, and the headers that lie among the examples.
+// The challenge's par kernel in CUDA, NAME.cu in the folder kernels/ beside challenges/. It need not
+// exist.
+std::filesystem::path kernel_path(const ChallengeSpec&);
+
+// What it may include: abi.h, and the headers of kernels/common/ as "common/NAME.h".
+std::vector<SourceFile> kernel_headers(const ChallengeSpec&);
+
+// What an example may include: what naive and par may, naive.cpp, and the headers that lie among the examples.
 std::vector<SourceFile> example_headers(const ChallengeSpec&);
 
 // Whether a case that every submission must pass fails with it. Tests need not know of

@@ -38,7 +38,8 @@ std::string performance_text(const ChallengeSpec& spec, Language language) {
   if (language == Language::cuda) {
     return fmt::format(
         "{} shapes, the time modelled for an H200 from what the kernels do, on a logarithmic scale "
-        "from a plain kernel (nothing) to the least that the problem needs at all (all)",
+        "from a plain kernel (nothing), over an expert's where there is one (85 %, or more where "
+        "that is near the end), to the least that the problem needs at all (all)",
         shapes);
   }
   return fmt::format(

@@ -176,6 +176,19 @@ TEST(FastP, OnTheSimulatorTheReferenceIsTheFloor) {
   EXPECT_EQ(fast_p(field.players[0], Device::sim, Reference::floor, 0.2)->value, 1);
 }
 
+TEST(FastP, OnTheSimulatorAParIsNoReferenceButTheFloorIs) {
+  BoardRow row;
+  row.key.device = Device::sim;
+  row.score.speeds = {{.case_name = "a",
+                       .ratio_to_par = 0.5,
+                       .ratio_interval = {0.5, 0.5},
+                       .ratio_to_naive = 8,
+                       .ratio_to_floor = 0.25}};
+  EXPECT_NEAR(speed_against(row, Reference::floor)->value, 0.25, 1e-12);
+  EXPECT_NEAR(speed_against(row, Reference::floor)->interval.high, 0.25, 1e-12);
+  EXPECT_NEAR(speed_against(row, Reference::naive)->value, 8, 1e-12);
+}
+
 // --- Bradley and Terry -------------------------------------------------------------
 
 // At the most likely strengths the expected wins of everybody are those that happened; the phantom

@@ -15,6 +15,7 @@ namespace {
 
 using testing::case_of;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::sample_cell;
 using testing::sample_spec;
 
@@ -87,6 +88,23 @@ TEST(ModelledPerformance, AParKernelIsAnAnchorBelowTheFloor) {
   EXPECT_NEAR(share(kLeast), 1, 1e-9);
   EXPECT_GT(share(2 * kLeast), 0.85);
   EXPECT_LT(share(2 * kLeast), 1);
+}
+
+TEST(ModelledPerformance, BesideAParTheSpeedIsStillToldByTheFloor) {
+  const ChallengeSpec spec = simulated_spec();
+  BoardEntry e;
+  e.cell = simulated_cell(spec, 3 * kLeast, 10 * kLeast);
+  for (CaseResult& r : e.cell.cases) {
+    if (r.group == CaseGroup::timed) add_metrics(r.metrics, moving(2 * kLeast), kParPrefix);
+  }
+  e.score = grade(spec, e.cell);
+  EXPECT_NEAR(e.score.speeds.front().ratio_to_par, 23.0 / 33, 1e-9);
+  EXPECT_NEAR(e.score.speeds.front().ratio_to_floor, 13.0 / 33, 1e-9);
+  EXPECT_THAT(performance(e.score).why, HasSubstr("0.394 times the speed of the floor"));
+  const std::string text = explain(e, spec);
+  EXPECT_THAT(text, HasSubstr("23.0 us"));
+  EXPECT_THAT(text, HasSubstr("0.394"));
+  EXPECT_THAT(text, Not(HasSubstr("0.697")));
 }
 
 TEST(ModelledPerformance, AnotherGpuIsAnotherGrade) {

@@ -76,6 +76,11 @@ class Installed(unittest.TestCase):
         self.assertFalse(names & {"reference.cpp", "generate.cpp", "check.cpp", "adapter.cpp", "challenge.cpp"})
         self.assertTrue((shared / "include" / "assay" / "abi.h").exists())
 
+    def test_par_kernels_are_where_answers_in_CUDA_are_graded_by_them(self):
+        installed = {p.name for p in (self.prefix / "share" / "assay" / "kernels").glob("*.cu")}
+        self.assertEqual(installed, {p.name for p in (ROOT / "kernels").glob("*.cu")})
+        self.assertIn(f"{CHALLENGE}.cu", installed)
+
     def test_the_package(self):
         run("cpack", "-G", "DEB", "-B", self.folder / "packages", cwd=BUILD)
         package, = (self.folder / "packages").glob("*.deb")

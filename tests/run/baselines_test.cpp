@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 using assay::testing::error_of;
 using testing::Answer;
 using testing::case_spec;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -22,7 +23,9 @@ using ::testing::IsEmpty;
 class BaselinesTest : public ::testing::Test {
  protected:
   BaselinesTest() {
-    spec_.directory = folder_.path;
+    spec_.directory = folder_.path / "challenges" / spec_.name;
+    fs::create_directories(spec_.directory);
+    fs::create_directories(folder_.path / "kernels" / "common");
     write("abi.h", "");
     for (const char* name : {"naive", "par"}) write(std::string(name) + ".cpp", name);
     fs::create_directories(folder_.path / "kept");
@@ -30,12 +33,15 @@ class BaselinesTest : public ::testing::Test {
     world_.kept = folder_.path / "kept";
   }
   void write(const std::string& file, const std::string& text) const {
-    write_file_atomically(folder_.path / file, text);
+    write_file_atomically(fs::path(spec_.directory) / file, text);
   }
   // The kernels of naive.cu launch so often in a case.
   void write_kernels(std::uint64_t launches) {
     write("naive.cu", "kernels");
-    fake_.libraries["kernels"].run = [launches](const std::string&, int) {
+    launch("kernels", launches);
+  }
+  void launch(const std::string& library, std::uint64_t launches) {
+    fake_.libraries[library].run = [launches](const std::string&, int) {
       Answer answer;
       answer.outcome.device.emplace();
       answer.outcome.device->work.counters.launches = launches;
@@ -66,13 +72,47 @@ TEST_F(BaselinesTest, OneThatDoesNotCompileIsAnErrorWithTheCompilersWords) {
     return result;
   };
   const std::string said = error_of([&] { baselines_.library(spec_, "par.cpp"); });
-  EXPECT_THAT(said, HasSubstr((folder_.path / "par.cpp").string() + " does not compile"));
+  EXPECT_THAT(said,
+              HasSubstr((fs::path(spec_.directory) / "par.cpp").string() + " does not compile"));
   EXPECT_THAT(said, HasSubstr("expected ';'"));
 }
 
 TEST_F(BaselinesTest, WhatHasNoKernelsHasNoWork) {
   EXPECT_FALSE(baselines_.work(spec_, "naive.cu", "time"));
   EXPECT_THAT(fake_.log, IsEmpty());
+}
+
+TEST_F(BaselinesTest, ParInCudaIsTheKernelBesideTheChallenges) {
+  write("par.cu", "not this one");
+  EXPECT_FALSE(baselines_.work(spec_, "par.cu", "time"));
+  const fs::path kernel = folder_.path / "kernels" / (spec_.name + ".cu");
+  write_file_atomically(kernel, "expert");
+  launch("expert", 1);
+  EXPECT_EQ(Baselines::path(spec_, "par.cu"), kernel);
+  EXPECT_EQ(baselines_.work(spec_, "par.cu", "time")->counters.launches, 1u);
+}
+
+TEST_F(BaselinesTest, AKernelThatIsWrittenAnewIsCountedAnew) {
+  const fs::path kernel = folder_.path / "kernels" / (spec_.name + ".cu");
+  write_file_atomically(kernel, "expert");
+  launch("old", 2);
+  launch("expert", 1);
+  EXPECT_EQ(baselines_.work(spec_, "par.cu", "time")->counters.launches, 1u);
+  write_file_atomically(kernel, "old");
+  Baselines later(world_, options_, account_);
+  EXPECT_EQ(later.work(spec_, "par.cu", "time")->counters.launches, 2u);
+}
+
+TEST_F(BaselinesTest, AKernelMayIncludeTheInterfaceAndWhatKernelsShare) {
+  write_file_atomically(folder_.path / "kernels" / (spec_.name + ".cu"), "expert");
+  write_file_atomically(folder_.path / "kernels" / "common" / "tiles.h", "");
+  std::vector<std::string> headers;
+  fake_.compile = [&](const BuildRequest& request) {
+    for (const SourceFile& header : request.headers) headers.push_back(header.name);
+    return BuildResult{};
+  };
+  error_of([&] { baselines_.library(spec_, "par.cu"); });
+  EXPECT_THAT(headers, ElementsAre("abi.h", "common/tiles.h"));
 }
 
 TEST_F(BaselinesTest, WorkIsFoundOutOnceAndKeptForOtherRuns) {

@@ -9,6 +9,7 @@
 #include "measure/statistics.h"
 #include "report/figures.h"
 #include "results/lookup.h"
+#include "results/share_of_floor.h"
 #include "results/simulated_work.h"
 #include "site/pages/cell_page.h"
 #include "site/pages/words.h"
@@ -96,11 +97,15 @@ void add_timed_case(Html& html, const CellView& v, const CaseResult& r,
   html.raw("<h3>").text(r.name).raw(" <small>").text(clipped(r.shape, 200)).raw("</small></h3>");
   const bool modelled = v.row->key.device == Device::sim;
   if (const ShapeSpeed* s = speed_of(v, r.name)) {
-    html.raw("<p>").text(fmt::format(
-        "{}{:.3g} times as fast as {} ({:.3g} to {:.3g}), {:.3g} times naive: {:.0f} % of the "
-        "points.",
-        modelled ? "Modelled: " : "", s->ratio_to_par, modelled ? "the reference" : "par",
-        s->ratio_interval.low, s->ratio_interval.high, s->ratio_to_naive, 100 * s->points));
+    const std::string interval =
+        modelled
+            ? ""
+            : fmt::format(" ({:.3g} to {:.3g})", s->ratio_interval.low, s->ratio_interval.high);
+    html.raw("<p>").text(
+        fmt::format("{}{:.3g} times as fast as {}{}, {:.3g} times naive: {:.0f} % of the "
+                    "points.",
+                    modelled ? "Modelled: " : "", modelled ? share_of_floor(*s) : s->ratio_to_par,
+                    modelled ? "the floor" : "par", interval, s->ratio_to_naive, 100 * s->points));
   }
   begin_table(html, "Times of " + r.name,
               {{""},

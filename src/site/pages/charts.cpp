@@ -181,8 +181,7 @@ Html speed_legend(Device device) {
   if (device == Device::sim) {
     html.raw(
         "Modelled, never measured; on a log scale. The tick at 1 is the floor, which no "
-        "implementation can beat (or the challenge&#39;s own kernel where it has one); the "
-        "ring is the naive kernel.");
+        "implementation can beat; the ring is the naive kernel.");
   } else {
     html.raw(
         "On a log scale, with the 95 % interval of the timings. The tick at 1 is par, an "

@@ -1,0 +1,113 @@
+"""A par kernel, graded as a user would: every case passes, and on timed cases it moves what the problem must.
+
+Usage: kernels_test.py ASSAY ROOT CHALLENGE [unittest arguments]. Skipped (77) without nvcc.
+"""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ASSAY, ROOT, CHALLENGE = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1)), sys.argv.pop(1)
+KERNELS = ROOT / "kernels"
+NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5}
+MOST_BYTES, LEAST_EFFICIENCY = 1.05, 0.95
+# Bytes relative to the least, and the used part of the sectors.
+EXCEPTIONS = {
+    # gamma and the column sums of 121 blocks are 5 % of the bytes, and there are the looks of the barrier.
+    "time_4096x4096": (1.055, LEAST_EFFICIENCY),
+    # All blocks wait for each other after 1.7 us of reading, and each look of one that waits is a sector.
+    "time_16x128256_k256": (1.12, 0.93)}
+
+
+def graded(folder):
+    """The evidence of the kernel as an answer of its own."""
+    answer = folder / "submissions" / "par" / CHALLENGE
+    answer.mkdir(parents=True)
+    shutil.copy(KERNELS / f"{CHALLENGE}.cu", answer / "submission.cu")
+    if (KERNELS / "common").is_dir():
+        shutil.copytree(KERNELS / "common", answer / "common")
+    done = subprocess.run([ASSAY, "--root", ROOT, "run", "--submissions", folder / "submissions", "--results",
+                           folder / "results", "--device", "sim", "--challenge", CHALLENGE],
+                          capture_output=True, text=True, timeout=900)
+    if done.returncode != 0:
+        raise AssertionError(f"{done.returncode}\n{done.stdout}\n{done.stderr}")
+    board = json.loads((folder / "results" / "scoreboard.json").read_text())
+    entry, = board["entries"]
+    return json.loads((folder / "results" / entry["evidence"]["path"]).read_text())
+
+
+def launches_of_head():
+    """How many launches the first line of the file promises for each that the problem needs."""
+    first = (KERNELS / f"{CHALLENGE}.cu").read_text().split("\n", 1)[0]
+    found = re.search(r"\b(%s) launch(es)?\b" % "|".join(NUMBERS), first)
+    if not found:
+        raise AssertionError(f"the first line must say how many launches it needs: {first}")
+    return NUMBERS[found[1]]
+
+
+class Kernel(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory(prefix="assay-kernels-") as folder:
+            cls.evidence = graded(pathlib.Path(folder))
+        cls.cases = cls.evidence["cell"]["cases"]
+        cls.timed = {c["name"]: {m["name"]: m["value"] for m in c["metrics"]} for c in cls.cases
+                     if c["group"] == "timed"}
+
+    def test_every_case_passes_and_nothing_is_left_out(self):
+        wrong = {c["name"]: (c["verdict"], c.get("detail")) for c in self.cases if c["verdict"] != "OK"}
+        self.assertEqual(wrong, {})
+        self.assertEqual([n for n in ("correctness", "completeness", "resources")
+                          if not self.has_full_marks(n)], [])
+
+    def has_full_marks(self, name):
+        found = [d for d in self.evidence["score"]["dimensions"] if d["name"] == name]
+        return all(abs(d["points"] - d["max"]) < 1e-9 for d in found)
+
+    def test_it_is_the_par_that_answers_are_graded_by(self):
+        self.assertTrue(self.timed)
+        for name, m in self.timed.items():
+            for counter in ("launches", "blocks"):
+                self.assertEqual(m[f"par_sim_{counter}"], m[f"sim_{counter}"], name)
+        # Speeds differ with the inputs alone, which are drawn anew.
+        for speed in self.evidence["score"]["speeds"]:
+            self.assertAlmostEqual(speed["ratio_to_par"], 1, delta=0.15, msg=speed["case"])
+
+    def test_naive_par_and_the_floor_are_in_order(self):
+        for speed in self.evidence["score"]["speeds"]:
+            self.assertGreater(speed["ratio_to_naive"], 1, speed["case"])
+            self.assertLess(speed["ratio_to_floor"], 1, speed["case"])
+
+    def test_bytes_are_near_the_least(self):
+        for name, m in self.timed.items():
+            most, _ = EXCEPTIONS.get(name, (MOST_BYTES, LEAST_EFFICIENCY))
+            sectors = (m["sim_global_load_sectors"] + m["sim_global_store_sectors"] + m["sim_local_sectors"] +
+                       2 * m["sim_atomic_sectors"])
+            self.assertLessEqual(32 * sectors + m["sim_within_bytes"], most * m["least_bytes"], name)
+
+    def test_sectors_are_used(self):
+        for name, m in self.timed.items():
+            _, least = EXCEPTIONS.get(name, (MOST_BYTES, LEAST_EFFICIENCY))
+            used = m["sim_global_load_bytes"] + m["sim_global_store_bytes"]
+            sectors = m["sim_global_load_sectors"] + m["sim_global_store_sectors"]
+            self.assertGreaterEqual(used, least * 32 * sectors, name)
+
+    def test_nothing_is_in_local_memory(self):
+        for name, m in self.timed.items():
+            self.assertEqual(m["sim_local_load_bytes"] + m["sim_local_store_bytes"], 0, name)
+
+    def test_launches_are_those_of_its_head(self):
+        for name, m in self.timed.items():
+            self.assertEqual(m["sim_launches"] + m["sim_transfers"], launches_of_head() * m["least_launches"], name)
+
+
+if __name__ == "__main__":
+    found = subprocess.run([ASSAY, "--root", ROOT, "doctor"], capture_output=True, text=True).stdout
+    if "nvcc in the sandbox" not in found:
+        print("no nvcc: skipped")
+        sys.exit(77)
+    unittest.main()
