@@ -1,4 +1,4 @@
-// Verification of a draft tree: attention of the nodes, acceptance, compaction, and the loop.
+// Verification of a draft tree: attention in one launch, acceptance, compaction, and the loop.
 //
 // The shape. A tree of n nodes, some tens, stands behind a prefix of P tokens, some thousands. With
 // Hq query heads on Hkv key heads of D elements, attention reads 2 (P + n) Hkv D floats once and

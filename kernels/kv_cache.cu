@@ -1,4 +1,4 @@
-// A paged key/value cache, and attention that reads it.
+// A paged key/value cache, and attention that reads it in one launch.
 //
 // The shape. Decoding, B 8 sequences of L 1024 tokens, 16 query heads on 4 key heads, D 128, fp32:
 // 33.6 MB of keys and values, 7.0 us of an H200's 4.8 TB/s, and 67 Mflop of scores and sums. Memory

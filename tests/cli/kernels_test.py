@@ -20,7 +20,19 @@ EXCEPTIONS = {
     # gamma and the column sums of 121 blocks are 5 % of the bytes, and there are the looks of the barrier.
     "time_4096x4096": (1.055, LEAST_EFFICIENCY),
     # All blocks wait for each other after 1.7 us of reading, and each look of one that waits is a sector.
-    "time_16x128256_k256": (1.12, 0.93)}
+    "time_16x128256_k256": (1.12, 0.93),
+    # Arithmetic is the limit: each block of 64 rows reads the keys, and chunks leave partial results.
+    "attention_2048": (1.75, LEAST_EFFICIENCY),
+    "attention_8192": (5.2, LEAST_EFFICIENCY),
+    "prefill_chunk": (10, 0.94),
+    # Partial results of chunks, a few keys' worth where histories are short.
+    "decode_ragged": (1.1, LEAST_EFFICIENCY),
+    "decode_forks": (1.07, LEAST_EFFICIENCY),
+    # What is appended is read, stored and read again.
+    "create_fill_decode": (2.1, LEAST_EFFICIENCY)}
+# Copies that are no launch: of the candidates to the host, which asks the model; of the harness, which
+# overwrites what a cache was given.
+TRANSFERS = {"items_8_beams_8": 8, "items_1_beams_64": 6, "create_fill_decode": 4}
 
 
 def graded(folder):
@@ -102,7 +114,8 @@ class Kernel(unittest.TestCase):
 
     def test_launches_are_those_of_its_head(self):
         for name, m in self.timed.items():
-            self.assertEqual(m["sim_launches"] + m["sim_transfers"], launches_of_head() * m["least_launches"], name)
+            self.assertEqual(m["sim_launches"], launches_of_head() * m["least_launches"], name)
+            self.assertLessEqual(m["sim_transfers"], TRANSFERS.get(name, 0), name)
 
 
 if __name__ == "__main__":
