@@ -27,7 +27,8 @@ constexpr std::size_t kModelsOfASubset = 20;
 
 constexpr const char* kSimulated =
     R"(Speeds are modelled as on {}, never measured. Full marks are for the floor, which nothing beats: the
-fewest launches and least bytes or flops, at the data sheet's rates. The naive kernel earns none.)";
+fewest launches and least bytes or flops, at the data sheet's rates. The naive kernel earns none, an
+expert's, where `kernels/` has one, 85 %.)";
 
 constexpr const char* kRankNote =
     R"(Ranked by the {} at each challenge, averaged over all challenges that are graded whole on
