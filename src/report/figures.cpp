@@ -7,7 +7,6 @@
 
 #include "grade/grade.h"
 #include "measure/statistics.h"
-#include "results/share_of_floor.h"
 #include "util/text.h"
 
 namespace assay::report {
@@ -127,9 +126,11 @@ std::string speed_against_par(const Score& s) {
   const auto speed = overall_speed(s);
   if (!speed) return "failed";
   if (!s.modelled_on.empty()) {
-    std::vector<double> shares;
-    for (const ShapeSpeed& p : s.speeds) shares.push_back(share_of_floor(p));
-    return fmt::format("{:.3g}x modelled", geometric_mean(shares));
+    // Without an expert's kernel the floor stands for par.
+    const bool has_par = std::ranges::any_of(s.speeds, [](const ShapeSpeed& p) {
+      return p.ratio_to_floor > 0 && p.ratio_to_par != p.ratio_to_floor;
+    });
+    return fmt::format("{:.3g}x {}", speed->ratio_to_par, has_par ? "modelled" : "of the floor");
   }
   return fmt::format("{:.2f}x ({:.2f} to {:.2f})", speed->ratio_to_par, speed->ratio_interval.low,
                      speed->ratio_interval.high);

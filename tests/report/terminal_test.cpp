@@ -5,6 +5,7 @@
 
 #include "boards.h"
 #include "golden.h"
+#include "report/figures.h"
 
 namespace assay {
 namespace {
@@ -76,6 +77,23 @@ TEST(Explain, WhatIsStaleIsSaidWithItsReasons) {
   EXPECT_THAT(explained(cell), Not(HasSubstr("stale")));
   const std::string text = explain(graded_entry(spec, cell), spec, {"older spec"});
   EXPECT_THAT(text, HasSubstr("stale, and compared with nothing: older spec; `assay run --stale`"));
+}
+
+TEST(SpeedAgainstPar, OnASimulatedGpuTheFloorStandsInWhereThereIsNoPar) {
+  Score score;
+  score.modelled_on = "H200";
+  Dimension performance;
+  performance.name = "performance";
+  performance.points = 5;
+  score.dimensions.push_back(performance);
+  ShapeSpeed speed;
+  speed.ratio_to_par = speed.ratio_to_floor = 0.25;
+  speed.ratio_interval = {.low = 0.25, .high = 0.25};
+  speed.ratio_to_naive = 4;
+  score.speeds.push_back(speed);
+  EXPECT_EQ(report::speed_against_par(score), "0.25x of the floor");
+  score.speeds.front().ratio_to_floor = 0.2;
+  EXPECT_EQ(report::speed_against_par(score), "0.25x modelled");
 }
 
 TEST(Replay, NamesTheCaseAndTheSeedOfTheRun) {
