@@ -51,15 +51,11 @@
 #include <vector>
 
 #include "abi.h"
+#include "common/device.h"
 
 namespace {
 
-constexpr int kWarp = 32;
-constexpr int kMostWarps = 32;
-constexpr unsigned kAll = ~0u;
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-cudaStream_t stream_of(const assay_ctx* ctx) { return static_cast<cudaStream_t>(ctx->stream); }
 
 // --- the device: candidates of a row ---
 
@@ -111,22 +107,6 @@ __device__ float widen(float x) { return x; }
 __device__ float widen(__nv_bfloat16 x) { return __bfloat162float(x); }
 __device__ float widen(__half x) { return __half2float(x); }
 
-// Over the block, in a fixed order; every thread gets the result. combine must be commutative.
-template <class T, class Combine>
-__device__ T block_reduce(T x, const Combine& combine) {
-  __shared__ T of_warp[kMostWarps];
-  for (int offset = kWarp / 2; offset > 0; offset /= 2)
-    x = combine(x, __shfl_xor_sync(kAll, x, offset));
-  __syncthreads();  // the result before has been read
-  if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = x;
-  __syncthreads();
-  x = of_warp[0];
-  for (unsigned w = 1; w < blockDim.x / kWarp; ++w) x = combine(x, of_warp[w]);
-  return x;
-}
-__device__ double block_sum(double x) {
-  return block_reduce(x, [](double a, double b) { return a + b; });
-}
 __device__ std::int32_t block_count(std::int32_t x) {
   return block_reduce(x, [](std::int32_t a, std::int32_t b) { return a + b; });
 }

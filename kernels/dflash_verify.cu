@@ -49,94 +49,20 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include "abi.h"
+#include "common/device.h"
+#include "common/tree.h"
+#include "common/warp_attention.h"
 
 namespace {
 
-constexpr int kWarp = 32;
-constexpr unsigned kAll = ~0u;
-constexpr float kLn2 = 0.693147180559945f, kLog2E = 1.44269504088896f;
-
-cudaStream_t stream_of(const assay_ctx* ctx) { return static_cast<cudaStream_t>(ctx->stream); }
-
-int launch_status() { return cudaGetLastError() == cudaSuccess ? ASSAY_OK : ASSAY_EINTERNAL; }
-
-int multiprocessors() {
-  int device = 0, count = 1;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-  return count;
-}
-
-// Scratch on the device that goes back when it leaves its scope.
-class Scratch {
- public:
-  Scratch(assay_ctx* ctx, std::size_t bytes)
-      : ctx_(ctx), data_(bytes > 0 ? ctx->alloc(ctx, bytes, 256, 1) : nullptr), bytes_(bytes) {}
-  ~Scratch() {
-    if (data_ != nullptr) ctx_->free(ctx_, data_);
-  }
-  Scratch(const Scratch&) = delete;
-  bool failed() const { return bytes_ > 0 && data_ == nullptr; }
-  template <class T>
-  T* as() const {
-    return static_cast<T*>(data_);
-  }
-
- private:
-  assay_ctx* ctx_;
-  void* data_;
-  std::size_t bytes_;
-};
-
 // --- tables: what the host knows and a kernel needs ---
 
-// A small table travels as a parameter of the launch, a large one in one copy.
 constexpr std::size_t kInlineBytes = 3712;
-struct Table {
-  const unsigned char* device;  // null: the bytes are here
-  alignas(16) unsigned char bytes[kInlineBytes];
-
-  template <class T>
-  __device__ const T* at(std::uint32_t offset) const {
-    return reinterpret_cast<const T*>((device != nullptr ? device : bytes) + offset);
-  }
-};
-
-class TableBuilder {
- public:
-  template <class T>
-  std::uint32_t add(const T* data, std::int64_t n) {
-    const std::size_t at = (bytes_.size() + 15) / 16 * 16;
-    bytes_.resize(at + static_cast<std::size_t>(n) * sizeof(T));
-    if (n > 0) std::memcpy(bytes_.data() + at, data, static_cast<std::size_t>(n) * sizeof(T));
-    return static_cast<std::uint32_t>(at);
-  }
-  template <class T>
-  std::uint32_t add(const std::vector<T>& data) {
-    return add(data.data(), static_cast<std::int64_t>(data.size()));
-  }
-  std::size_t scratch_bytes() const { return bytes_.size() <= kInlineBytes ? 0 : bytes_.size(); }
-
-  // `scratch` holds scratch_bytes().
-  Table upload(const assay_ctx* ctx, const Scratch& scratch) const {
-    Table table{};
-    table.device = scratch.as<unsigned char>();
-    if (table.device == nullptr) {
-      std::copy(bytes_.begin(), bytes_.end(), table.bytes);
-    } else {
-      cudaMemcpyAsync(scratch.as<void>(), bytes_.data(), bytes_.size(), cudaMemcpyHostToDevice,
-                      stream_of(ctx));
-    }
-    return table;
-  }
-
- private:
-  std::vector<unsigned char> bytes_;
-};
+using Table = InlineTable<kInlineBytes>;
+using TableBuilder = InlineTableBuilder<kInlineBytes>;
 
 // --- what is legal ---
 
@@ -175,33 +101,6 @@ std::int64_t most_nodes(std::int32_t B, const std::int64_t* cu) {
   std::int64_t most = 0;
   for (std::int32_t b = 0; b < B; ++b) most = std::max(most, cu[b + 1] - cu[b]);
   return most;
-}
-
-// --- the tree as intervals ---
-
-// A node's place in the depth-first order, and how many nodes its subtree has.
-struct Span {
-  std::int32_t order, size;
-  __host__ __device__ bool holds(Span node) const {
-    return static_cast<std::uint32_t>(node.order - order) < static_cast<std::uint32_t>(size);
-  }
-};
-
-// Parents come before their children: sizes are summed from the back, places given from the front.
-void add_spans(std::int64_t n, const std::int32_t* parent, std::vector<Span>& spans) {
-  const std::size_t first = spans.size();
-  spans.resize(first + static_cast<std::size_t>(n), {0, 1});
-  Span* span = spans.data() + first;
-  for (std::int64_t i = n - 1; i >= 0; --i) {
-    if (parent[i] >= 0) span[parent[i]].size += span[i].size;
-  }
-  std::vector<std::int32_t> next(static_cast<std::size_t>(n) + 1);  // of the children of i - 1
-  for (std::int64_t i = 0; i < n; ++i) {
-    std::int32_t& place = next[static_cast<std::size_t>(parent[i] + 1)];
-    span[i].order = place;
-    place += span[i].size;
-    next[static_cast<std::size_t>(i) + 1] = span[i].order + 1;
-  }
 }
 
 // --- masks ---
@@ -267,77 +166,12 @@ struct Tiling {
   static constexpr int kBytes = (kRows + 2 * kKeys) * kStride * int{sizeof(float)};
 };
 
-// The larger part of x, and the rest: of both the tensor cores read the upper 19 bits.
-struct Split {
-  std::uint32_t hi, lo;
-};
-__device__ Split split(float x) {
-  std::uint32_t hi;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(hi) : "f"(x));
-  return {hi, __float_as_uint(x - __uint_as_float(hi))};
-}
-
-__device__ float exp2_fast(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-__device__ std::uint32_t shared_address(const void* p) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
-}
-
-// Four tiles of 8 rows of 16 bytes; `address`: in shared memory, of the lane's row.
-__device__ void load_matrices(std::uint32_t (&r)[4], std::uint32_t address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(address)
-               : "memory");
-}
-
-__device__ void multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                         std::uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-// A multiplicand of 16 rows and 8 columns. kExact: lo is 0.
-template <bool kExact>
-struct Rows16 {
-  std::uint32_t hi[4], lo[4];
-  __device__ void set(int i, float x) {
-    if (kExact) {
-      hi[i] = __float_as_uint(x);
-      return;
-    }
-    const Split s = split(x);
-    hi[i] = s.hi;
-    lo[i] = s.lo;
-  }
-};
-
-// The products that matter, the small ones first.
-template <bool kExactA, bool kExactB>
-__device__ void multiply_split(float (&c)[4], const Rows16<kExactA>& a, const Split& b0,
-                               const Split& b1) {
-  if (!kExactA) multiply(c, a.lo, b0.hi, b1.hi);
-  if (!kExactB) multiply(c, a.hi, b0.lo, b1.lo);
-  multiply(c, a.hi, b0.hi, b1.hi);
-}
-
 // Copies 4 or 16 bytes in the background, or fills with zeros.
 template <int kBytes>
 __device__ void copy_async(float* to, const void* from, bool valid) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(to)),
                "l"(__cvta_generic_to_global(from)), "n"(kBytes), "r"(valid ? kBytes : 0)
                : "memory");
-}
-__device__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int kPending>
-__device__ void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
 // Rows of D elements into shared memory, as floats, zeros beyond `rows` and D. row(r) is where row
@@ -450,132 +284,16 @@ __device__ const Item& find_item(const Item* items, std::int32_t B, std::int64_t
   return items[low];
 }
 
-// 16 rows of a warp against the keys of a chunk. A thread has columns 2t and 2t + 1 of rows g and
-// g + 8: index 2 h + e of an accumulator, t = lane % 4, g = lane / 4.
 template <int kD, class T>
-class WarpRows {
-  static constexpr int kStride = Tiling<kD>::kStride;
-  static constexpr int kKeyTiles = kKeys / 8, kOutTiles = kD / 8;
-  static constexpr bool kExact = sizeof(T) == 2;
-
- public:
-  __device__ WarpRows() {
-#pragma unroll
-    for (auto& tile : out_) {
-#pragma unroll
-      for (float& x : tile) x = 0;
-    }
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      max_[h] = -INFINITY;
-      sum_[h] = 0;
-    }
-  }
-
-  // `q`: the warp's rows.
-  __device__ void scores(const float* q, const float* k, int D) {
-    const int lane = threadIdx.x % kWarp;
-    std::uint32_t a_at = shared_address(q + lane % 16 * kStride + lane / 16 * 4);
-    std::uint32_t b_at =
-        shared_address(k + (lane / 16 * 8 + lane % 8) * kStride + lane / 8 % 2 * 4);
-#pragma unroll
-    for (auto& tile : p_) {
-#pragma unroll
-      for (float& x : tile) x = 0;
-    }
-#pragma unroll 2
-    for (int d = 0; d < D; d += 8) {
-      Rows16<kExact> a;
-      std::uint32_t raw[4];
-      load_matrices(raw, a_at);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) a.set(i, __uint_as_float(raw[i]));
-#pragma unroll
-      for (int n = 0; n < kKeyTiles; n += 2) {
-        load_matrices(raw, b_at + n * 8 * kStride * 4);
-        Split b[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) b[i] = multiplicand(__uint_as_float(raw[i]));
-        multiply_split<kExact, kExact>(p_[n], a, b[0], b[1]);
-        multiply_split<kExact, kExact>(p_[n + 1], a, b[2], b[3]);
-      }
-      a_at += 32;
-      b_at += 32;
-    }
-  }
-
-  // Scores become weights relative to the running maximum. visible(h, column) says which keys of
-  // the tile a row sees; where kMasked is false it sees all.
-  template <bool kMasked, class Visible>
-  __device__ void weights(float scale, const Visible& visible) {
-    const int t = threadIdx.x % 4;
-    float keep[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      float largest = max_[h];
-#pragma unroll
-      for (int n = 0; n < kKeyTiles; ++n) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& x = p_[n][2 * h + e];
-          x *= scale;
-          // Selected, not added: what is masked may be NaN.
-          if (kMasked && !visible(h, n * 8 + 2 * t + e)) x = -INFINITY;
-          largest = fmaxf(largest, x);
-        }
-      }
-      largest = fmaxf(largest, __shfl_xor_sync(kAll, largest, 1));
-      largest = fmaxf(largest, __shfl_xor_sync(kAll, largest, 2));
-      const float base = largest == -INFINITY ? 0.0f : largest;  // nothing seen so far
-      keep[h] = exp2_fast(max_[h] - base);
-      max_[h] = largest;
-      float added = 0;
-#pragma unroll
-      for (int n = 0; n < kKeyTiles; ++n) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& x = p_[n][2 * h + e];
-          x = exp2_fast(x - base);
-          added += x;
-        }
-      }
-      sum_[h] = sum_[h] * keep[h] + added;
-    }
-    // After a few tiles maxima rarely grow.
-    if (__all_sync(kAll, keep[0] == 1 && keep[1] == 1)) return;
-#pragma unroll
-    for (auto& tile : out_) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) tile[i] *= keep[i / 2];
-    }
-  }
-
-  __device__ void add_values(const float* v) {
-    const int lane = threadIdx.x % kWarp, t = lane % 4, g = lane / 4;
-#pragma unroll
-    for (int j = 0; j < kKeyTiles; ++j) {
-      Rows16<false> a;
-      a.set(0, p_[j][0]);
-      a.set(1, p_[j][2]);
-      a.set(2, p_[j][1]);
-      a.set(3, p_[j][3]);
-      const float* at = v + (j * 8 + 2 * t) * kStride + g;
-#pragma unroll
-      for (int n = 0; n < kOutTiles; ++n) {
-        multiply_split<false, kExact>(out_[n], a, multiplicand(at[n * 8]),
-                                      multiplicand(at[n * 8 + kStride]));
-      }
-    }
-  }
-
+struct ChunkRows : WarpRows<kD, kKeys, sizeof(T) == 2> {
   // Rows that see one of these keys of the tile become NaN.
   __device__ void poison(unsigned keys) {
     const int t = threadIdx.x % 4;
 #pragma unroll
-    for (int n = 0; n < kKeyTiles; ++n) {
+    for (int n = 0; n < this->kKeyTiles; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        float& x = p_[n][i];
+        float& x = this->p[n][i];
         if ((keys >> (n * 8 + 2 * t + i % 2) & 1) != 0 && x != 0) x = NAN;
       }
     }
@@ -584,24 +302,13 @@ class WarpRows {
   // Calls write(row of the warp, maximum, sum, outputs by tile, index of the first of two).
   template <class Write>
   __device__ void finish(const Write& write) {
+    this->add_up_columns();
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      float sum = sum_[h];
-      sum += __shfl_xor_sync(kAll, sum, 1);
-      sum += __shfl_xor_sync(kAll, sum, 2);
-      write(h * 8 + static_cast<int>(threadIdx.x) % kWarp / 4, max_[h], sum, out_, 2 * h);
+      write(h * 8 + static_cast<int>(threadIdx.x) % kWarp / 4, this->max[h], this->sum[h],
+            this->out, 2 * h);
     }
   }
-
- private:
-  static __device__ Split multiplicand(float x) {
-    if (kExact) return {__float_as_uint(x), 0};
-    return split(x);
-  }
-
-  float p_[kKeyTiles][4];  // scores, then weights
-  float out_[kOutTiles][4];
-  float max_[2], sum_[2];  // sum_: over the thread's columns
 };
 
 // Two elements of a row, or one where the row ends.
@@ -655,11 +362,11 @@ __device__ void attend_chunk(const Attention<T>& p, const Item& item, const Span
             [&](int r) { return p.q + p.query(item, kv, first_row + r) * p.D; });
   stage_keys(k, keys, begin);
   stage_keys(v, values, begin);
-  WarpRows<kD, T> state;
+  ChunkRows<kD, T> state;
   for (std::int64_t j = begin; j < end; j += kKeys) {
     wait_copies<1>();
     __syncthreads();  // the keys are there
-    if (!idle) state.scores(q + warp_row * kStride, k, p.D);
+    if (!idle) state.scores(q + warp_row * kStride, k, kStride, p.D);
     __syncthreads();  // and have been used
     if (j + kKeys < end) {
       stage_keys(k, keys, j + kKeys);
@@ -668,9 +375,9 @@ __device__ void attend_chunk(const Attention<T>& p, const Item& item, const Span
     }
     const bool masked = j + kKeys > item.prefix;
     if (!idle && !masked) {
-      state.template weights<false>(p.scale, [](int, int) { return true; });
+      state.weights(p.scale, false, [](int, int) { return true; });
     } else if (!idle) {
-      state.template weights<true>(p.scale, [&](int h, int column) {
+      state.weights(p.scale, true, [&](int h, int column) {
         const std::int64_t key = j + column;
         if (key < item.prefix) return true;
         return key < end && spans[item.node + key - item.prefix].holds(own[h]);
@@ -934,25 +641,6 @@ struct Accept {
   double* work;                              // [blocks, 2, V]: p and q of modes B and C
   std::int32_t *count, *bonus, *nan, *path;  // results
 };
-
-constexpr int kMostWarps = 32;
-
-// Over the block, in a fixed order; every thread gets the result. combine must be commutative.
-template <class T, class Combine>
-__device__ T block_reduce(T x, const Combine& combine) {
-  __shared__ T of_warp[kMostWarps];
-  for (int offset = kWarp / 2; offset > 0; offset /= 2)
-    x = combine(x, __shfl_xor_sync(kAll, x, offset));
-  __syncthreads();  // the result before has been read
-  if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = x;
-  __syncthreads();
-  x = of_warp[0];
-  for (unsigned w = 1; w < blockDim.x / kWarp; ++w) x = combine(x, of_warp[w]);
-  return x;
-}
-__device__ double block_sum(double x) {
-  return block_reduce(x, [](double a, double b) { return a + b; });
-}
 
 // A float and its index as one integer that orders by value, then by the lower index.
 __device__ std::uint64_t ranked(float value, std::int32_t index) {

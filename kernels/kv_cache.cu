@@ -55,23 +55,14 @@
 #include <vector>
 
 #include "abi.h"
+#include "common/device.h"
+#include "common/tree.h"
+#include "common/warp_attention.h"
 
 namespace {
 
-constexpr int kWarp = 32;
 constexpr int kPage = 32;   // tokens
 constexpr int kGroup = 32;  // elements of a packed value that share a scale
-constexpr unsigned kAll = ~0u;
-constexpr float kLn2 = 0.693147180559945f, kLog2E = 1.44269504088896f;
-
-int launch_status() { return cudaGetLastError() == cudaSuccess ? ASSAY_OK : ASSAY_EINTERNAL; }
-
-int multiprocessors() {
-  int device = 0, count = 1;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-  return count;
-}
 
 constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) {
   return (n + unit - 1) / unit * unit;
@@ -175,7 +166,7 @@ struct kvc {
   std::vector<std::int64_t> tokens;  // of each layer, over all sequences
   std::int64_t held = 0;             // bytes of pages
 
-  cudaStream_t stream() const { return static_cast<cudaStream_t>(ctx->stream); }
+  cudaStream_t stream() const { return stream_of(ctx); }
 
   // Null when there is no memory.
   Page* new_page(bool packed) {
@@ -240,68 +231,11 @@ struct kvc {
 
 namespace {
 
-// Scratch on the device that goes back when it leaves its scope.
-class Scratch {
- public:
-  Scratch(const kvc* cache, std::size_t bytes)
-      : ctx_(cache->ctx),
-        data_(bytes > 0 ? ctx_->alloc(ctx_, bytes, 256, 1) : nullptr),
-        bytes_(bytes) {}
-  ~Scratch() {
-    if (data_ != nullptr) ctx_->free(ctx_, data_);
-  }
-  Scratch(const Scratch&) = delete;
-  bool failed() const { return bytes_ > 0 && data_ == nullptr; }
-  template <class T>
-  T* as() const {
-    return static_cast<T*>(data_);
-  }
-
- private:
-  assay_ctx* ctx_;
-  void* data_;
-  std::size_t bytes_;
-};
-
 // --- tables: what the host knows and a kernel needs ---
 
-// A small table travels as a parameter of the launch, a large one in one copy.
 constexpr std::size_t kInlineBytes = 16384;
-struct Table {
-  const unsigned char* device;  // null: the bytes are here
-  alignas(16) unsigned char bytes[kInlineBytes];
-
-  template <class T>
-  __device__ const T* at(std::uint32_t offset) const {
-    return reinterpret_cast<const T*>((device != nullptr ? device : bytes) + offset);
-  }
-};
-
-class TableBuilder {
- public:
-  template <class T>
-  std::uint32_t add(const std::vector<T>& data) {
-    const std::size_t at = (bytes_.size() + 15) / 16 * 16, n = data.size() * sizeof(T);
-    bytes_.resize(at + n);
-    if (n > 0) std::memcpy(bytes_.data() + at, data.data(), n);
-    return static_cast<std::uint32_t>(at);
-  }
-  std::size_t scratch_bytes() const { return bytes_.size() <= kInlineBytes ? 0 : bytes_.size(); }
-
-  // `scratch` holds scratch_bytes().
-  void upload(const kvc* cache, const Scratch& scratch, Table& table) const {
-    table.device = scratch.as<unsigned char>();
-    if (table.device == nullptr) {
-      std::copy(bytes_.begin(), bytes_.end(), table.bytes);
-    } else {
-      cudaMemcpyAsync(scratch.as<void>(), bytes_.data(), bytes_.size(), cudaMemcpyHostToDevice,
-                      cache->stream());
-    }
-  }
-
- private:
-  std::vector<unsigned char> bytes_;
-};
+using Table = InlineTable<kInlineBytes>;
+using TableBuilder = InlineTableBuilder<kInlineBytes>;
 
 template <class Entry>
 __device__ const Entry& find_entry(const Entry* entries, std::int32_t n, std::int64_t at) {
@@ -577,85 +511,13 @@ struct Form {
   static constexpr int kWarpKeys = kDecode ? 16 : 32;  // of a warp
 };
 
-// The larger part of x, and the rest: of both the tensor cores read the upper 19 bits.
-struct Split {
-  std::uint32_t hi, lo;
-};
-template <bool kExact>
-__device__ Split split(float x) {
-  if (kExact) return {__float_as_uint(x), 0};
-  std::uint32_t hi;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(hi) : "f"(x));
-  return {hi, __float_as_uint(x - __uint_as_float(hi))};
-}
-
-__device__ float exp2_fast(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-__device__ std::uint32_t shared_address(const void* p) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
-}
-
-// Four tiles of 8 rows of 16 bytes; `address`: in shared memory, of the lane's row.
-__device__ void load_matrices(std::uint32_t (&r)[4], std::uint32_t address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(address)
-               : "memory");
-}
-
-__device__ void multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                         std::uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-// A multiplicand of 16 rows and 8 columns.
-template <bool kExact>
-struct Rows16 {
-  std::uint32_t hi[4], lo[4];
-  __device__ void set(int i, float x) {
-    const Split s = split<kExact>(x);
-    hi[i] = s.hi;
-    lo[i] = s.lo;
-  }
-};
-
-// The products that matter, the small ones first.
-template <bool kExactA, bool kExactB>
-__device__ void multiply_split(float (&c)[4], const Rows16<kExactA>& a, const Split& b0,
-                               const Split& b1) {
-  if (!kExactA) multiply(c, a.lo, b0.hi, b1.hi);
-  if (!kExactB) multiply(c, a.hi, b0.lo, b1.lo);
-  multiply(c, a.hi, b0.hi, b1.hi);
-}
-
 __device__ void copy_async(float* to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)),
                "l"(__cvta_generic_to_global(from))
                : "memory");
 }
-__device__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int kPending>
-__device__ void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
 
 // --- attention: the kernel ---
-
-// A node's place in the depth-first order of its tree, and how many nodes its subtree has: its
-// descendants are an interval of that order.
-struct Span {
-  std::int32_t order, size;
-  __host__ __device__ bool holds(Span node) const {
-    return static_cast<std::uint32_t>(node.order - order) < static_cast<std::uint32_t>(size);
-  }
-};
 
 // Rows of the batch that attend to tokens of a list of pages; and the work that it is cut into: for
 // each slice of the values, key head and tile of rows, chunks of the keys.
@@ -692,132 +554,6 @@ struct Attention {
   __device__ std::int64_t partial_row(const Item& item, std::int32_t kv, std::int32_t chunk,
                                       std::int32_t row) const {
     return item.partial + (std::int64_t{kv} * item.chunks + chunk) * item.rows + row;
-  }
-};
-
-// 16 rows of a warp against its keys. A thread has columns 2t and 2t + 1 of rows g and g + 8: index
-// 2 h + e of an accumulator, t = lane % 4, g = lane / 4.
-template <int kOut, int kKeys, bool kExact>
-struct WarpRows {
-  static constexpr int kKeyTiles = kKeys / 8, kOutTiles = kOut / 8;
-  float p[kKeyTiles][4];  // scores, then weights
-  float out[kOutTiles][4];
-  float max[2], sum[2];  // sum: over the thread's columns
-
-  __device__ WarpRows() {
-#pragma unroll
-    for (auto& tile : out) {
-#pragma unroll
-      for (float& x : tile) x = 0;
-    }
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      max[h] = -INFINITY;
-      sum[h] = 0;
-    }
-  }
-
-  __device__ void scores(const float* q, const float* k, int stride, int D) {
-    const int lane = threadIdx.x % kWarp;
-    std::uint32_t a_at = shared_address(q + lane % 16 * stride + lane / 16 * 4);
-    std::uint32_t b_at = shared_address(k + (lane / 16 * 8 + lane % 8) * stride + lane / 8 % 2 * 4);
-    const std::uint32_t two_tiles = 16 * stride * 4;
-    for (auto& tile : p) {
-#pragma unroll
-      for (float& x : tile) x = 0;
-    }
-#pragma unroll 2
-    for (int d = 0; d < D; d += 8) {
-      Rows16<kExact> a;
-      std::uint32_t raw[4];
-      load_matrices(raw, a_at);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) a.set(i, __uint_as_float(raw[i]));
-#pragma unroll
-      for (int n = 0; n < kKeyTiles; n += 2) {
-        load_matrices(raw, b_at + n / 2 * two_tiles);
-        Split b[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) b[i] = split<kExact>(__uint_as_float(raw[i]));
-        multiply_split<kExact, kExact>(p[n], a, b[0], b[1]);
-        multiply_split<kExact, kExact>(p[n + 1], a, b[2], b[3]);
-      }
-      a_at += 32;
-      b_at += 32;
-    }
-  }
-
-  // Scores become weights relative to the running maximum. visible(h, column).
-  template <class Visible>
-  __device__ void weights(float scale, bool masked, const Visible& visible) {
-    const int t = threadIdx.x % 4;
-    float keep[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      float largest = max[h];
-#pragma unroll
-      for (int n = 0; n < kKeyTiles; ++n) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& x = p[n][2 * h + e];
-          x *= scale;
-          if (masked && !visible(h, n * 8 + 2 * t + e)) x = -INFINITY;
-          largest = fmaxf(largest, x);
-        }
-      }
-      largest = fmaxf(largest, __shfl_xor_sync(kAll, largest, 1));
-      largest = fmaxf(largest, __shfl_xor_sync(kAll, largest, 2));
-      const float base = largest == -INFINITY ? 0.0f : largest;  // nothing seen so far
-      keep[h] = exp2_fast(max[h] - base);
-      float added = 0;
-#pragma unroll
-      for (int n = 0; n < kKeyTiles; ++n) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& x = p[n][2 * h + e];
-          x = exp2_fast(x - base);
-          added += x;
-        }
-      }
-      sum[h] = sum[h] * keep[h] + added;
-      max[h] = largest;
-    }
-    // After a few tiles maxima rarely grow.
-    if (__all_sync(kAll, keep[0] == 1 && keep[1] == 1)) return;
-#pragma unroll
-    for (auto& tile : out) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) tile[i] *= keep[i / 2];
-    }
-  }
-
-  // The multiplicand's columns t and t + 4 are called keys 2t and 2t + 1: those of the
-  // accumulators, so that weights need not move.
-  __device__ void add_values(const float* v) {
-    constexpr int kStride = kOut + 4;
-    const int lane = threadIdx.x % kWarp, t = lane % 4, g = lane / 4;
-#pragma unroll
-    for (int j = 0; j < kKeyTiles; ++j) {
-      Rows16<false> a;
-      a.set(0, p[j][0]);
-      a.set(1, p[j][2]);
-      a.set(2, p[j][1]);
-      a.set(3, p[j][3]);
-      const float* at = v + (j * 8 + 2 * t) * kStride + g;
-#pragma unroll
-      for (int n = 0; n < kOutTiles; ++n) {
-        multiply_split<false, kExact>(out[n], a, split<kExact>(at[n * 8]),
-                                      split<kExact>(at[n * 8 + kStride]));
-      }
-    }
-  }
-
-  __device__ void add_up_columns() {
-#pragma unroll
-    for (float& x : sum) {
-      x += __shfl_xor_sync(kAll, x, 1);
-      x += __shfl_xor_sync(kAll, x, 2);
-    }
   }
 };
 
@@ -1243,9 +979,9 @@ int launch_attend(const AttendCall& call, Batch& batch) {
   a.span_table = builder.add(batch.spans);
   a.item_of_row = builder.add(batch.item_of_row);
   const auto rows = static_cast<std::size_t>(a.partial_results ? pieces.partial_rows : 0);
-  const Scratch scratch(cache, builder.scratch_bytes());
+  const Scratch scratch(cache->ctx, builder.scratch_bytes());
   const Scratch partial(
-      cache, rows * (static_cast<std::size_t>(l.raw_Dv) * sizeof(float) + sizeof(float2)));
+      cache->ctx, rows * (static_cast<std::size_t>(l.raw_Dv) * sizeof(float) + sizeof(float2)));
   if (scratch.failed() || partial.failed()) return ASSAY_ENOMEM;
   a.partial = partial.as<float>();
   if (rows > 0) {
@@ -1267,7 +1003,7 @@ int launch_attend(const AttendCall& call, Batch& batch) {
     return ASSAY_EINTERNAL;
   }
   static thread_local Table table;  // 16 KB: not on the stack of a caller's thread
-  builder.upload(cache, scratch, table);
+  builder.upload(cache->ctx, scratch, table);
   const auto blocks = static_cast<unsigned>(
       std::min<std::int64_t>(a.work, std::int64_t{resident} * multiprocessors()));
   void* arguments[] = {&table, &a};
@@ -1327,24 +1063,13 @@ void add_positions(Batch& batch, std::int64_t length, std::int64_t rows) {
     batch.positions.push_back(static_cast<std::int32_t>(length - rows + i));
 }
 
-// Parents come before their children: sizes are summed from the back, places given from the front.
 void add_tree(Batch& batch, std::int64_t prefix, std::int64_t n, const std::int32_t* parent) {
   const std::size_t first = batch.spans.size();
-  batch.spans.resize(first + static_cast<std::size_t>(n), {0, 1});
+  add_spans(n, parent, batch.spans);
   batch.positions.resize(batch.spans.size());
-  Span* span = batch.spans.data() + first;
   std::int32_t* position = batch.positions.data() + first;
-  for (std::int64_t i = n - 1; i >= 0; --i) {
-    if (parent[i] >= 0) span[parent[i]].size += span[i].size;
-  }
-  std::vector<std::int32_t> next(static_cast<std::size_t>(n) + 1);  // of the children of i - 1
-  for (std::int64_t i = 0; i < n; ++i) {
-    std::int32_t& place = next[static_cast<std::size_t>(parent[i] + 1)];
-    span[i].order = place;
-    place += span[i].size;
-    next[static_cast<std::size_t>(i) + 1] = span[i].order + 1;
+  for (std::int64_t i = 0; i < n; ++i)
     position[i] = parent[i] < 0 ? static_cast<std::int32_t>(prefix) : position[parent[i]] + 1;
-  }
 }
 
 // --- arguments ---
@@ -1560,10 +1285,10 @@ int kvc_append(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_
     most_copies += Growth::replaces_tail(to) ? 1 : 0;
     if (c.quant != 0) most_packs += static_cast<std::size_t>(after / kPage - to.length / kPage);
   }
-  const Scratch store_table(cache,
+  const Scratch store_table(cache->ctx,
                             table_bytes(static_cast<std::size_t>(n), most_pages, most_copies));
   const std::size_t pack_bytes = most_packs * sizeof(PackJob);
-  const Scratch pack_table(cache, pack_bytes <= kInlineBytes ? 0 : pack_bytes);
+  const Scratch pack_table(cache->ctx, pack_bytes <= kInlineBytes ? 0 : pack_bytes);
   Growth growth(cache);
   bool enough = !store_table.failed() && !pack_table.failed();
   for (std::int32_t b = 0; enough && b < n; ++b)
@@ -1585,10 +1310,10 @@ int kvc_append(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_
   store.entry_table = builder.add(growth.entries);
   store.page_table = builder.add(growth.pages);
   store.copy_table = builder.add(growth.copies);
-  builder.upload(cache, store_table, table);
+  builder.upload(cache->ctx, store_table, table);
   TableBuilder pack_builder;
   pack_builder.add(growth.packs);
-  pack_builder.upload(cache, pack_table, packs);
+  pack_builder.upload(cache->ctx, pack_table, packs);
   const std::int64_t work = store.rows + std::ssize(growth.copies) * kPage;
   const auto launch = c.dtype == ASSAY_F32 ? launch_store<float> : launch_store<__nv_bfloat16>;
   const int stored = launch(cache, store, work, table, &packs, growth.packs.size());
@@ -1691,10 +1416,10 @@ int kvc_read(kvc* cache, std::int32_t layer, std::int32_t slot, std::int64_t t0,
     pages.push_back(ref(from.pages[static_cast<std::size_t>(i)]));
   TableBuilder builder;
   builder.add(pages);
-  const Scratch scratch(cache, builder.scratch_bytes());
+  const Scratch scratch(cache->ctx, builder.scratch_bytes());
   if (scratch.failed()) return ASSAY_ENOMEM;
   static thread_local Table table;
-  builder.upload(cache, scratch, table);
+  builder.upload(cache->ctx, scratch, table);
   const Read read{cache->layout, t0 % kPage, t1 - t0, k, v};
   constexpr int kBlock = 256;
   const auto blocks = static_cast<unsigned>((read.rows * kWarp + kBlock - 1) / kBlock);

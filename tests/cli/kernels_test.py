@@ -5,7 +5,6 @@ Usage: kernels_test.py ASSAY ROOT CHALLENGE [unittest arguments]. Skipped (77) w
 import json
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,9 +38,11 @@ def graded(folder):
     """The evidence of the kernel as an answer of its own."""
     answer = folder / "submissions" / "par" / CHALLENGE
     answer.mkdir(parents=True)
-    shutil.copy(KERNELS / f"{CHALLENGE}.cu", answer / "submission.cu")
-    if (KERNELS / "common").is_dir():
-        shutil.copytree(KERNELS / "common", answer / "common")
+    # An answer is one folder, without folders in it.
+    parts = {"submission.cu": KERNELS / f"{CHALLENGE}.cu"}
+    parts.update({path.name: path for path in (KERNELS / "common").glob("*.h")})
+    for name, path in parts.items():
+        (answer / name).write_text(path.read_text().replace('#include "common/', '#include "'))
     done = subprocess.run([ASSAY, "--root", ROOT, "run", "--submissions", folder / "submissions", "--results",
                            folder / "results", "--device", "sim", "--challenge", CHALLENGE],
                           capture_output=True, text=True, timeout=900)
