@@ -12,6 +12,11 @@ namespace assay::sim {
 // the end of the vector: none.
 using Clock = std::vector<std::uint32_t>;
 
+// Whether the operation of this number in the stream happened before what the clock stands for.
+inline bool knows(const Clock& clock, std::uint32_t stream, std::uint32_t time) {
+  return stream < clock.size() && clock[stream] >= time;
+}
+
 // Streams that are told apart; see sim/runtime/stream_order.h.
 inline constexpr std::uint32_t kMaxStreams = 1024;
 
@@ -24,7 +29,7 @@ struct Operation {
 
   // Whether that operation of that stream happened before this one, or is this one.
   bool knows(std::uint32_t other_stream, std::uint32_t other_time) const {
-    return other_stream < clock.size() && clock[other_stream] >= other_time;
+    return sim::knows(clock, other_stream, other_time);
   }
 };
 

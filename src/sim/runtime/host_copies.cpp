@@ -12,10 +12,6 @@ std::size_t hash_of(std::span<const std::byte> bytes) {
   return std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-bool knows(const Clock& clock, std::uint32_t stream, std::uint32_t time) {
-  return stream < clock.size() && clock[stream] >= time;
-}
-
 std::uintptr_t host_address(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 
 }  // namespace

@@ -47,9 +47,7 @@ class StreamOrder {
   void host_waits_for(const Clock& event);
   void host_waits_for_all();
   // Whether the host knows that an operation is done.
-  bool host_knows(Index s, std::uint32_t time) const {
-    return s < host_.size() && host_[s] >= time;
-  }
+  bool host_knows(Index s, std::uint32_t time) const { return knows(host_, s, time); }
 
  private:
   struct Stream {
