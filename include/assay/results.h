@@ -130,13 +130,16 @@ struct CellKey {
 // "model/challenge", with "/2" for attempt 2 and " (sim)" for another device than the CPU.
 std::string to_string(const CellKey&);
 
+// The target, after -march=, that is the machine which measures.
+inline constexpr char kNativeTarget[] = "native";
+
 // One cell as run, before grading. A stored cell can be graded again without running anything.
 struct CellResult {
   CellKey key;
   std::string spec_hash;
   std::string isolation;  // "namespaces+seccomp", "landlock+seccomp" or "none"
   // That answer, naive and par were compiled for, after -march=. Of CUDA, which has none, as it is.
-  std::string target = "native";
+  std::string target = kNativeTarget;
   std::uint64_t seed = 0;
   std::string finished_at;  // UTC, ISO 8601
   BuildRecord build;
@@ -224,7 +227,7 @@ struct BoardRow {
   // See failed_cases(). Absent: not known, the board is of before they were kept.
   std::optional<std::vector<FailedCase>> failed;
   std::string spec_hash, source_hash, isolation;
-  std::string target = "native";        // see CellResult
+  std::string target = kNativeTarget;   // see CellResult
   int revision = kMeasurementRevision;  // see grade/currency.h; 0: of before there were any
   std::uint64_t seed = 0;
   std::string finished_at;  // UTC, ISO 8601

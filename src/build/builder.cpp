@@ -18,6 +18,7 @@
 #include <fstream>
 #include <new>
 
+#include "build/target.h"
 #include "build/tool.h"
 #include "sandbox/probe.h"
 #include "sandbox/worker_image.h"

@@ -11,7 +11,6 @@
 #include "assay/results.h"
 #include "build/cache.h"
 #include "build/nvcc.h"
-#include "build/target.h"
 #include "sandbox/sandbox.h"
 #include "submission/submission.h"
 

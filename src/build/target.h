@@ -7,8 +7,6 @@
 
 namespace assay {
 
-inline constexpr char kNativeTarget[] = "native";  // this machine's
-
 // "AVX2", "FMA" ...: the instruction sets that code for the target may use, as the compiler's macros
 // name them. Throws Error with the remedy when the compiler does not know the target.
 std::set<std::string> instruction_sets(const std::string& compiler, const std::string& target);

@@ -278,7 +278,7 @@ Json to_json(const CellResult& c) {
          {"build", build_json(c.build)},
          {"cases", list_json(c.cases, &case_json)},
          {"mutants", list_json(c.mutants, &mutant_json)}};
-  if (c.target != "native") j["target"] = c.target;
+  if (c.target != kNativeTarget) j["target"] = c.target;
   if (c.tests_note) j["tests_note"] = note_json(*c.tests_note);
   if (!c.faults.empty()) j["faults"] = c.faults;
   return j;

@@ -42,7 +42,7 @@ Json cell_json(const BoardRow& row) {
          {"seed", std::to_string(row.seed)},
          {"finished_at", row.finished_at},
          {"seconds", row.seconds}};
-  if (row.target != "native") j["target"] = row.target;
+  if (row.target != kNativeTarget) j["target"] = row.target;
   return j;
 }
 

@@ -210,7 +210,7 @@ std::string timing_table(const BoardEntry& e) {
 }
 
 std::string target_text(const std::string& target) {
-  return target == "native" ? "" : ", for " + one_line(target);
+  return target == kNativeTarget ? "" : ", for " + one_line(target);
 }
 
 std::string provenance(const BoardRow& e) {
@@ -237,7 +237,7 @@ std::string rerun_command(const CellKey& key, const std::string& target) {
   std::string text = fmt::format("assay rerun {} {}", quoted(key.model), quoted(key.challenge));
   if (!key.attempt.empty()) text += " --attempt " + quoted(key.attempt);
   text += fmt::format(" --device {}", to_string(key.device));
-  return target == "native" ? text : text + " --march " + quoted(target);
+  return target == kNativeTarget ? text : text + " --march " + quoted(target);
 }
 
 std::string replay_command(const CellResult& cell, const std::string& case_name) {
