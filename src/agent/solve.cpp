@@ -73,7 +73,8 @@ std::vector<std::string> with_places(
 
 Solution solve(const Assignment& a, const Redactor& redactor) {
   const task::Handout handout{{a.language}, a.hints};
-  task::deploy(a.source, handout, a.folder, a.check);
+  Solution solution;
+  solution.prompt_sha256 = task::deploy(a.source, handout, a.folder, a.check);
   const std::string challenge = a.source.spec.name;
   const Submission before = answer_in(a.folder, a.language, challenge);
   const fs::path folder = fs::absolute(a.folder), prompt = folder / "PROMPT.md";
@@ -94,8 +95,6 @@ Solution solve(const Assignment& a, const Redactor& redactor) {
   program.grace = a.grace;
 
   SessionLog log(a.log, redactor);
-  Solution solution;
-  solution.prompt_sha256 = task::version_of(task::prompt_of(a.source, handout));
   solution.ended = run_program(program, [&](std::string_view output) { log.add(output); });
   log.close();
   solution.output_bytes = log.size();

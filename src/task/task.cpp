@@ -125,14 +125,14 @@ bool is_current(const Source& source, const std::string& version) {
   });
 }
 
-void deploy(const Source& source, const Handout& handout, const fs::path& folder,
-            const CheckProgram& assay) {
+std::string deploy(const Source& source, const Handout& handout, const fs::path& folder,
+                   const CheckProgram& assay) {
   require_nothing_there(folder);
   const std::string interface = interface_of(source);
   const std::string prompt = prompt_with(source, interface, handout);
+  const std::string version = version_of(prompt);
   // As challenges/entrant.schema.json describes it.
-  const nlohmann::ordered_json record{{"prompt_sha256", version_of(prompt)},
-                                      {"prompt_hints", handout.hints}};
+  const nlohmann::ordered_json record{{"prompt_sha256", version}, {"prompt_hints", handout.hints}};
   std::error_code ec;
   fs::create_directories(folder, ec);
   if (ec) throw Error(fmt::format("cannot make {}: {}", folder.string(), ec.message()));
@@ -147,6 +147,7 @@ void deploy(const Source& source, const Handout& handout, const fs::path& folder
   }
   write_script(folder / "build.sh", script);
   write_script(folder / "check.sh", check_script(source.spec.name, assay));
+  return version;
 }
 
 }  // namespace assay::task

@@ -45,8 +45,8 @@ bool is_current(const Source&, const std::string& version);
 // Makes `folder` with PROMPT.md, abi.h, build.sh, check.sh, the skeletons of these languages and an
 // attempt.json that says which version of the prompt this is. check.sh calls `assay check`: that of
 // the variable ASSAY, else this one. Throws Error, and changes nothing, when the folder holds
-// anything already.
-void deploy(const Source&, const Handout&, const std::filesystem::path& folder,
-            const CheckProgram&);
+// anything already. Returns that version.
+std::string deploy(const Source&, const Handout&, const std::filesystem::path& folder,
+                   const CheckProgram&);
 
 }  // namespace assay::task
