@@ -18,11 +18,13 @@ struct Call {
   int naive() const { return naive_softmax_topk(ctx, p, logits, idx, prob, lse); }
   // Row r alone.
   int naive_row(stk_params one, std::int64_t r) const {
+    return naive_row_at(one, r, r * p->ld * (p->dtype == ASSAY_F32 ? 4 : 2));
+  }
+  // The same, of logits that many bytes from the first.
+  int naive_row_at(stk_params one, std::int64_t r, std::int64_t offset) const {
     one.rows = 1;
-    const std::size_t width = p->dtype == ASSAY_F32 ? 4 : 2;
-    const auto* x = static_cast<const char*>(logits) + static_cast<std::size_t>(r * p->ld) * width;
-    return naive_softmax_topk(ctx, &one, x, idx + r * p->K, prob + r * p->K,
-                              lse != nullptr ? lse + r : nullptr);
+    return naive_softmax_topk(ctx, &one, static_cast<const char*>(logits) + offset, idx + r * p->K,
+                              prob + r * p->K, lse != nullptr ? lse + r : nullptr);
   }
 
   bool valid() const { return ::valid(p, logits, idx, prob); }

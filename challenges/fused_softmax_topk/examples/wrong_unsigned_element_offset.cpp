@@ -4,15 +4,10 @@
 
 static int answer(const Call& call) {
   if (!call.selects_fp32()) return call.naive();
-  const auto* logits = static_cast<const float*>(call.logits);
   for (std::int64_t r = 0; r < call.p->rows; ++r) {
     const std::uint32_t offset =
         static_cast<std::uint32_t>(r) * static_cast<std::uint32_t>(call.p->ld);
-    stk_params one = *call.p;
-    one.rows = 1;
-    const int status =
-        naive_softmax_topk(call.ctx, &one, logits + offset, call.idx + r * one.K,
-                           call.prob + r * one.K, call.lse != nullptr ? call.lse + r : nullptr);
+    const int status = call.naive_row_at(*call.p, r, std::int64_t{offset} * 4);
     if (status != ASSAY_OK) return status;
   }
   return ASSAY_OK;

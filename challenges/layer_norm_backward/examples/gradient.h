@@ -9,6 +9,8 @@ struct RightGradient {
   static double mean_g(double sum, double D) { return sum / D; }
   static double mean_gx(double sum, double D) { return sum / D; }
   static double dx(double rest, double) { return rest; }  // of the row, and gamma
+  // Whether the sum over g xhat starts anew at column i of D.
+  static bool restarts(std::int64_t, std::int64_t) { return false; }
 };
 
 // Right, but with dx as `Steps` has it.
@@ -33,6 +35,7 @@ struct WithGradient : Right {
     double sum_g = 0, sum_gx = 0;
     for (std::int64_t i = 0; i < p.D; ++i) {
       sum_g += g(i);
+      if (Steps::restarts(i, p.D)) sum_gx = 0;
       sum_gx += g(i) * xhat(i);
     }
     const auto D = static_cast<double>(p.D);
