@@ -20,10 +20,14 @@ using Status = StageRecord::Status;
 
 bool is_required(const CaseResult& r) { return in_correctness(r.group); }
 
-// A required case that is not right; what the simulator found is the affair of the next stage.
-bool fails_correct(const CaseResult& r) {
+// A required case that is not right; what the simulator found is the affair of a later stage.
+bool is_wrong_case(const CaseResult& r) {
   return is_required(r) && r.verdict != Verdict::ok && r.verdict != Verdict::device_error;
 }
+
+bool fails_core(const CaseResult& r) { return r.group == CaseGroup::core && is_wrong_case(r); }
+
+bool fails_all(const CaseResult& r) { return r.group != CaseGroup::core && is_wrong_case(r); }
 
 bool has_finding(const CaseResult& r) {
   return is_required(r) && r.verdict == Verdict::device_error;
@@ -51,9 +55,13 @@ class Staging {
         cell = steps_.build();
         if (cell.build.verdict != Verdict::ok) record.why = description(cell.build.verdict);
         break;
-      case Stage::correct:
-        steps_.correct(cell, everything_);
-        record.why = why_failed(cell, fails_correct);
+      case Stage::core:
+        steps_.core(cell);
+        record.why = why_failed(cell, fails_core);
+        break;
+      case Stage::all:
+        steps_.all(cell, everything_);
+        record.why = why_failed(cell, fails_all);
         break;
       case Stage::findings: record.why = why_failed(cell, has_finding); break;
       case Stage::tests: steps_.own_tests(cell); break;
@@ -81,7 +89,8 @@ bool is_partial(const StagedGrade& grade) {
                      });
   return loads && std::ranges::any_of(grade.stages, [](const StageRecord& record) {
            return record.status == Status::not_run &&
-                  (record.stage == Stage::correct || record.stage == Stage::time);
+                  (record.stage == Stage::core || record.stage == Stage::all ||
+                   record.stage == Stage::time);
          });
 }
 
@@ -93,19 +102,27 @@ void withdraw_total(Score& score) {
   std::erase_if(score.flags, [](const Note& note) { return note.kind == Note::Kind::quick; });
 }
 
-// A build for all, and the cases in which there may be findings.
+// Every stage needs the build; `all` begins with the core cases, and findings are looked for in all.
 bool is_needed(Stage stage, const std::vector<Stage>& wanted) {
   const auto asked = [&](Stage s) { return std::ranges::find(wanted, s) != wanted.end(); };
-  return stage == Stage::build || asked(stage) ||
-         (stage == Stage::correct && asked(Stage::findings));
+  switch (stage) {
+    case Stage::build: return true;
+    case Stage::core: return asked(stage) || asked(Stage::all) || asked(Stage::findings);
+    case Stage::all: return asked(stage) || asked(Stage::findings);
+    default: return asked(stage);
+  }
 }
+
+bool is_core(const CaseSpec& c) { return c.group == CaseGroup::core; }
+bool is_timed(const CaseSpec& c) { return c.group == CaseGroup::timed; }
 
 }  // namespace
 
 const char* to_string(Stage stage) {
   switch (stage) {
     case Stage::build: return "build";
-    case Stage::correct: return "correct";
+    case Stage::core: return "core";
+    case Stage::all: return "all";
     case Stage::findings: return "findings";
     case Stage::tests: return "tests";
     case Stage::time: return "time";
@@ -174,33 +191,31 @@ CellResult RunnerStages::build() {
   return cell;
 }
 
-void RunnerStages::simulate(CellResult& cell, const run::CaseFilter& filter) {
-  CellResult simulated = runner_.simulate_built(spec_, built_, filter);
-  std::ranges::move(simulated.cases, std::back_inserter(cell.cases));
-  cell.finished_at = simulated.finished_at;
-  std::ranges::move(simulated.faults, std::back_inserter(cell.faults));
-  if (simulated.build.verdict != Verdict::ok) cell.build = simulated.build;
-}
-
-run::CaseFilter RunnerStages::simulated(bool timed) const {
+void RunnerStages::check(CellResult& cell, const std::function<bool(const CaseSpec&)>& wanted) {
+  const ChallengeSpec spec = spec_for(cell.key.device, spec_);
   run::CaseFilter filter;
-  for (const CaseSpec& c : spec_for(Device::sim, spec_).cases) {
-    if ((c.group == CaseGroup::timed) == timed && filter_.takes(c)) filter.named.push_back(c.name);
+  for (const CaseSpec& c : spec.cases) {
+    if (wanted(c) && filter_.takes(c)) filter.named.push_back(c.name);
   }
-  return filter;
+  if (filter.named.empty()) return;  // to a filter, no name is every case
+  CellResult checked = answer_.language == Language::cuda
+                           ? runner_.simulate_built(spec_, built_, filter)
+                           : runner_.check_built(spec_, built_, filter);
+  std::ranges::move(checked.cases, std::back_inserter(cell.cases));
+  std::ranges::stable_sort(cell.cases, {}, [&](const CaseResult& r) {
+    return std::ranges::find(spec.cases, r.name, &CaseSpec::name) - spec.cases.begin();
+  });
+  cell.finished_at = checked.finished_at;
+  std::ranges::move(checked.faults, std::back_inserter(cell.faults));
+  if (checked.build.verdict != Verdict::ok) cell.build = checked.build;
 }
 
-void RunnerStages::correct(CellResult& cell, bool all) {
-  if (answer_.language == Language::cuda) {
-    all_simulated_ = all;
-    const run::CaseFilter filter = all ? filter_ : simulated(false);
-    if (all || !filter.named.empty()) simulate(cell, filter);
-    return;
-  }
-  CellResult checked = runner_.check_built(spec_, built_, filter_);
-  checked.key = cell.key;
-  cell = std::move(checked);
-  note_absent_tests(cell);
+void RunnerStages::core(CellResult& cell) { check(cell, is_core); }
+
+void RunnerStages::all(CellResult& cell, bool timed) {
+  timed_is_simulated_ = timed && answer_.language == Language::cuda;
+  check(cell,
+        [&](const CaseSpec& c) { return !is_core(c) && (!is_timed(c) || timed_is_simulated_); });
 }
 
 void RunnerStages::own_tests(CellResult& cell) {
@@ -209,8 +224,7 @@ void RunnerStages::own_tests(CellResult& cell) {
 
 void RunnerStages::time(CellResult& cell) {
   if (answer_.language == Language::cuda) {
-    const run::CaseFilter filter = simulated(true);
-    if (!all_simulated_ && !filter.named.empty()) simulate(cell, filter);
+    if (!timed_is_simulated_) check(cell, is_timed);
     return;
   }
   runner_.time_together(spec_, std::span(&cell, 1));

@@ -1,4 +1,4 @@
-// The grade of one answer, stage by stage: build -> correct -> findings -> tests -> time.
+// The grade of one answer, stage by stage: build -> core -> all -> findings -> tests -> time.
 #pragma once
 
 #include <array>
@@ -18,15 +18,16 @@
 namespace assay::check {
 
 enum class Stage : std::uint8_t {
-  build,     // fails where it does not compile
-  correct,   // every untimed case; fails where one of core, edge or trap is wrong
+  build,  // fails where it does not compile
+  core,   // the core cases; fails where one is wrong
+  all,    // every other untimed case, and core before them; fails where an edge or a trap is wrong
   findings,  // CUDA: fails where a check of the simulator found something in one of these, which it
              // brings with it
   tests,     // its own tests against right and wrong implementations; cannot fail
   time,      // every timed case, in CUDA simulated, and those that run alone; fails where one does
 };
-inline constexpr std::array kStages{Stage::build, Stage::correct, Stage::findings, Stage::tests,
-                                    Stage::time};
+inline constexpr std::array kStages{Stage::build,    Stage::core,  Stage::all,
+                                    Stage::findings, Stage::tests, Stage::time};
 
 const char* to_string(Stage);
 std::optional<Stage> stage_from(std::string_view);
@@ -37,9 +38,10 @@ class StageSteps {
   virtual ~StageSteps() = default;
   // A cell without cases.
   virtual CellResult build() = 0;
-  // The untimed cases. With `all`, the timed ones of a simulated answer too, in one session as a
-  // run has them.
-  virtual void correct(CellResult&, bool all) = 0;
+  virtual void core(CellResult&) = 0;
+  // The other untimed cases. With `timed`, the timed ones of a simulated answer too, in one session
+  // as a run has them.
+  virtual void all(CellResult&, bool timed) = 0;
   virtual void own_tests(CellResult&) = 0;
   virtual void time(CellResult&) = 0;
 };
@@ -56,7 +58,7 @@ const char* to_string(StageRecord::Status);
 struct StagedGrade {
   CellResult cell;
   Score score;                      // with a total where all of it was measured
-  std::vector<StageRecord> stages;  // all five, in order
+  std::vector<StageRecord> stages;  // all six, in order
 };
 
 // Runs the named stages in their order, and `build` in any case. With stop_at_failure none follows
@@ -75,15 +77,15 @@ class RunnerStages final : public StageSteps {
       : runner_(runner), spec_(spec), answer_(answer), filter_(filter), jobs_(jobs) {}
 
   CellResult build() override;
-  void correct(CellResult&, bool all) override;
+  void core(CellResult&) override;
+  void all(CellResult&, bool timed) override;
   void own_tests(CellResult&) override;
   void time(CellResult&) override;
 
  private:
   void note_absent_tests(CellResult&);
-  void simulate(CellResult&, const run::CaseFilter&);
-  // The cases of the simulated GPU that are timed, or those that are not.
-  run::CaseFilter simulated(bool timed) const;
+  // Runs those of the cases that are wanted, and puts their results into the cell.
+  void check(CellResult&, const std::function<bool(const CaseSpec&)>& wanted);
 
   run::CellRunner& runner_;
   const ChallengeSpec& spec_;
@@ -91,7 +93,7 @@ class RunnerStages final : public StageSteps {
   const run::CaseFilter filter_;
   const std::size_t jobs_;
   BuildResult built_;
-  bool all_simulated_ = false;
+  bool timed_is_simulated_ = false;
 };
 
 }  // namespace assay::check

@@ -82,28 +82,31 @@ int grade_answer(const Context& context, const GradeCommand& c) {
 
 void add_grade(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("grade", "Grade one answer that lies anywhere");
-  command->footer(
-      "\nThe grade that `assay run` gives, of one answer, without submissions/ and without a "
-      "board:\n"
-      "nothing is stored, and PATH is left alone. With --stages it runs those in their order and\n"
-      "stops after the first that fails:\n"
-      "\n"
-      "  build     it compiles\n"
-      "  correct   every core, edge and trap case is right; capabilities and memory are measured\n"
-      "  findings  in CUDA: the simulator found nothing in these\n"
-      "  tests     its own tests against right and wrong implementations; cannot fail\n"
-      "  time      every timed case is right, and how fast\n"
-      "\n"
-      "`build` is always run, and `correct` with `findings`. Without --stages all run that can. "
-      "The score is there where all of\n"
-      "its parts were measured: without `tests`, of an answer that has none or is in CUDA. With\n"
-      "--json there are the parts that a reward is made of, see challenges/grade.schema.json.\n"
-      "\nExit status: 0 graded, whatever the grade; 2 wrong usage or a fault of the harness; 130,\n"
-      "143 or 129 stopped by SIGINT, SIGTERM or SIGHUP.\n"
-      "\nExamples:\n"
-      "  assay grade answer.cpp -c CHALLENGE --json\n"
-      "  assay grade submissions/textbook/CHALLENGE --device cpu --seed 7\n"
-      "  assay grade answer.cu -c CHALLENGE --stages build,correct,findings,time --json\n");
+  command->footer(R"(
+The grade that `assay run` gives, of one answer, without submissions/ and without a board:
+nothing is stored, and PATH is left alone. With --stages it runs those in their order and
+stops after the first that fails:
+
+  build     it compiles
+  core      every core case is right
+  all       every edge and trap case is right; capabilities and memory are measured
+  findings  in CUDA: the simulator found nothing in these
+  tests     its own tests against right and wrong implementations; cannot fail
+  time      every timed case is right, and how fast
+
+`build` is always run, `core` with `all`, and both with `findings`. Without --stages all
+run that can. The score is there where all of its parts were measured: without `tests`, of
+an answer that has none or is in CUDA. With --json there are the parts that a reward is
+made of, see challenges/grade.schema.json.
+
+Exit status: 0 graded, whatever the grade; 2 wrong usage or a fault of the harness; 130,
+143 or 129 stopped by SIGINT, SIGTERM or SIGHUP.
+
+Examples:
+  assay grade answer.cpp -c CHALLENGE --json
+  assay grade submissions/textbook/CHALLENGE --device cpu --seed 7
+  assay grade answer.cu -c CHALLENGE --stages build,core,all,findings,time --json
+)");
   auto c = std::make_shared<GradeCommand>();
   add_outside_options(*command, c->outside);
   command->add_flag("--json", c->json, "the grade as JSON");

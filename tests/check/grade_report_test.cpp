@@ -75,7 +75,7 @@ TEST_F(GradeReportTest, AnUnfinishedOneSaysWhatIsThere) {
   const StagedGrade grade = graded(all_, true);
   const json j = report(grade);
   EXPECT_EQ(j.at("total"), nullptr);
-  EXPECT_EQ(j.at("failed_stage"), "correct");
+  EXPECT_EQ(j.at("failed_stage"), "core");
   EXPECT_EQ(j.at("passed").at("core"),
             json({{"passed", 1}, {"run", 2}, {"of", 2}, {"share", 0.25}}));
   EXPECT_EQ(j.at("failed_cases")[0].at("name"), "heavy");

@@ -34,9 +34,13 @@ struct ScriptedSteps final : StageSteps {
     cell.build.verdict = build_verdict;
     return cell;
   }
-  void correct(CellResult& cell, bool all) override {
-    log.emplace_back(all ? "correct all" : "correct");
-    cell.cases.push_back(result_of("plain", CaseGroup::core, core));
+  void core(CellResult& cell) override {
+    log.emplace_back("core");
+    cell.cases.push_back(result_of("plain", CaseGroup::core, core_verdict));
+  }
+  void all(CellResult& cell, bool timed_too) override {
+    log.emplace_back(timed_too ? "all, timed" : "all");
+    cell.cases.push_back(result_of("deep", CaseGroup::trap, trap));
     cell.cases.push_back(result_of("more", CaseGroup::completeness, Verdict::wrong_answer));
   }
   void own_tests(CellResult&) override { log.emplace_back("tests"); }
@@ -46,7 +50,8 @@ struct ScriptedSteps final : StageSteps {
   }
 
   Device device = Device::cpu;
-  Verdict build_verdict = Verdict::ok, core = Verdict::ok, timed = Verdict::ok;
+  Verdict build_verdict = Verdict::ok, core_verdict = Verdict::ok, trap = Verdict::ok,
+          timed = Verdict::ok;
   std::vector<std::string> log;
 };
 
@@ -57,6 +62,9 @@ class StagesTest : public ::testing::Test {
       told_.emplace_back(to_string(stage));
       return nullptr;
     });
+  }
+  static const StageRecord& record(const StagedGrade& grade, Stage stage) {
+    return *std::ranges::find(grade.stages, stage, &StageRecord::stage);
   }
   static std::vector<Status> statuses(const StagedGrade& grade) {
     std::vector<Status> all;
@@ -72,34 +80,51 @@ class StagesTest : public ::testing::Test {
 
 TEST_F(StagesTest, NamesGoBothWays) {
   for (const Stage stage : kStages) EXPECT_EQ(stage_from(to_string(stage)), stage);
-  EXPECT_FALSE(stage_from("all"));
+  EXPECT_FALSE(stage_from("everything"));
 }
 
 TEST_F(StagesTest, RunInTheirOrderWhateverTheOrderAsked) {
-  const StagedGrade grade = graded({Stage::time, Stage::tests, Stage::correct}, true);
-  EXPECT_THAT(steps_.log, ElementsAre("build", "correct", "tests", "time"));
-  EXPECT_THAT(told_, ElementsAre("build", "correct", "tests", "time"));
-  EXPECT_THAT(statuses(grade), ElementsAre(Status::passed, Status::passed, Status::not_run,
-                                           Status::passed, Status::passed));
-  EXPECT_EQ(grade.stages[2].why, "not asked for");
+  const StagedGrade grade = graded({Stage::time, Stage::tests, Stage::all}, true);
+  EXPECT_THAT(steps_.log, ElementsAre("build", "core", "all", "tests", "time"));
+  EXPECT_THAT(told_, ElementsAre("build", "core", "all", "tests", "time"));
+  EXPECT_THAT(statuses(grade), ElementsAre(Status::passed, Status::passed, Status::passed,
+                                           Status::not_run, Status::passed, Status::passed));
+  EXPECT_EQ(record(grade, Stage::findings).why, "not asked for");
 }
 
 TEST_F(StagesTest, TheFirstThatFailsIsTheLast) {
-  steps_.core = Verdict::wrong_answer;
+  steps_.core_verdict = Verdict::wrong_answer;
   const StagedGrade grade = graded(kAll, true);
-  EXPECT_THAT(steps_.log, ElementsAre("build", "correct"));
-  EXPECT_EQ(grade.stages[1].status, Status::failed);
-  EXPECT_EQ(grade.stages[1].why, "plain (WA)");
-  EXPECT_EQ(grade.stages[4].why, "correct failed");
+  EXPECT_THAT(steps_.log, ElementsAre("build", "core"));
+  EXPECT_EQ(record(grade, Stage::core).status, Status::failed);
+  EXPECT_EQ(record(grade, Stage::core).why, "plain (WA)");
+  EXPECT_EQ(record(grade, Stage::time).why, "core failed");
   EXPECT_FALSE(grade.score.total);
 }
 
+TEST_F(StagesTest, CoreCasesAloneMayDo) {
+  const StagedGrade grade = graded({Stage::core}, true);
+  EXPECT_THAT(steps_.log, ElementsAre("build", "core"));
+  EXPECT_EQ(record(grade, Stage::core).status, Status::passed);
+  EXPECT_FALSE(grade.score.total);
+}
+
+TEST_F(StagesTest, ATrapFailsTheStageOfAllCases) {
+  steps_.trap = Verdict::runtime_error;
+  const StagedGrade grade = graded(kAll, true);
+  EXPECT_THAT(steps_.log, ElementsAre("build", "core", "all"));
+  EXPECT_EQ(record(grade, Stage::core).status, Status::passed);
+  EXPECT_EQ(record(grade, Stage::all).why, "deep (RE)");
+  EXPECT_EQ(record(grade, Stage::tests).why, "all failed");
+}
+
 TEST_F(StagesTest, AWholeGradeGoesOnAsARunDoes) {
-  steps_.core = Verdict::wrong_answer;
+  steps_.core_verdict = Verdict::wrong_answer;
   const StagedGrade grade = graded(kAll, false);
-  EXPECT_THAT(steps_.log, ElementsAre("build", "correct all", "tests", "time"));
-  EXPECT_EQ(grade.stages[1].status, Status::failed);
-  EXPECT_EQ(grade.stages[4].status, Status::passed);
+  EXPECT_THAT(steps_.log, ElementsAre("build", "core", "all, timed", "tests", "time"));
+  EXPECT_EQ(record(grade, Stage::core).status, Status::failed);
+  EXPECT_EQ(record(grade, Stage::all).status, Status::passed);
+  EXPECT_EQ(record(grade, Stage::time).status, Status::passed);
 }
 
 TEST_F(StagesTest, NothingFollowsABuildThatFails) {
@@ -120,26 +145,26 @@ TEST_F(StagesTest, TheBuildIsRunUnasked) {
 }
 
 TEST_F(StagesTest, FindingsAreAStageOfTheirOwnOnTheSimulator) {
-  steps_.core = Verdict::device_error;
-  EXPECT_EQ(graded(kAll, true).stages[2].why, "only the simulated GPU has findings");
+  steps_.core_verdict = Verdict::device_error;
+  EXPECT_EQ(record(graded(kAll, true), Stage::findings).why, "only the simulated GPU has findings");
   steps_.device = Device::sim;
   const StagedGrade grade = graded(kAll, true);
-  EXPECT_EQ(grade.stages[1].status, Status::passed);
-  EXPECT_EQ(grade.stages[2].status, Status::failed);
-  EXPECT_EQ(grade.stages[2].why, "plain (DE)");
-  EXPECT_EQ(grade.stages[3].status, Status::not_run);
+  EXPECT_EQ(record(grade, Stage::core).status, Status::passed);
+  EXPECT_EQ(record(grade, Stage::findings).status, Status::failed);
+  EXPECT_EQ(record(grade, Stage::findings).why, "plain (DE)");
+  EXPECT_EQ(record(grade, Stage::tests).status, Status::not_run);
 }
 
 TEST_F(StagesTest, FindingsBringTheirCasesWithThem) {
   steps_.device = Device::sim;
-  steps_.core = Verdict::device_error;
-  EXPECT_EQ(graded({Stage::findings}, true).stages[2].status, Status::failed);
-  EXPECT_THAT(steps_.log, ElementsAre("build", "correct"));
+  steps_.core_verdict = Verdict::device_error;
+  EXPECT_EQ(record(graded({Stage::findings}, true), Stage::findings).status, Status::failed);
+  EXPECT_THAT(steps_.log, ElementsAre("build", "core", "all"));
 }
 
 TEST_F(StagesTest, ATimedCaseCanFail) {
   steps_.timed = Verdict::time_limit;
-  EXPECT_EQ(graded(kAll, true).stages[4].why, "speed (TLE)");
+  EXPECT_EQ(record(graded(kAll, true), Stage::time).why, "speed (TLE)");
 }
 
 // --- with a CellRunner ---------------------------------------------------------------------------
@@ -161,7 +186,8 @@ class RunnerStagesTest : public ::testing::Test {
   }
 
   CheckFixture fixture_{
-      run::testing::spec_with({case_spec("plain"), case_spec("speed", CaseGroup::timed)})};
+      run::testing::spec_with({case_spec("plain"), case_spec("deep", CaseGroup::trap),
+                               case_spec("speed", CaseGroup::timed)})};
 };
 
 TEST_F(RunnerStagesTest, AWholeGradeIsTheCellOfARun) {
@@ -190,25 +216,38 @@ TEST_F(RunnerStagesTest, ItCanBeTimedUnchecked) {
 }
 
 TEST_F(RunnerStagesTest, WithoutTestsOfItsOwnTheirStageIsNotMissed) {
-  const StagedGrade grade = graded({Stage::correct, Stage::time}, true);
+  const StagedGrade grade = graded({Stage::all, Stage::time}, true);
   ASSERT_TRUE(grade.cell.tests_note);
   EXPECT_EQ(grade.cell.tests_note->kind, Note::Kind::no_tests);
 }
 
 TEST_F(RunnerStagesTest, TimedCasesOfTheSimulatorWaitForTheirStage) {
-  fixture_.spec_.cases[1].on_simulator = true;
-  const StagedGrade checked = graded({Stage::correct}, true, Language::cuda);
-  EXPECT_THAT(names(checked.cell), ElementsAre("plain"));
+  fixture_.spec_.cases[2].on_simulator = true;
+  const StagedGrade checked = graded({Stage::all}, true, Language::cuda);
+  EXPECT_THAT(names(checked.cell), ElementsAre("plain", "deep"));
   EXPECT_EQ(checked.cell.key.device, Device::sim);
-  EXPECT_THAT(names(graded(kAll, true, Language::cuda).cell), ElementsAre("plain", "speed"));
+  EXPECT_THAT(names(graded(kAll, true, Language::cuda).cell),
+              ElementsAre("plain", "deep", "speed"));
   EXPECT_EQ(fixture_.world_.count("run answer speed"), 1);
-  EXPECT_THAT(names(graded(kAll, false, Language::cuda).cell), ElementsAre("plain", "speed"));
+  EXPECT_THAT(names(graded(kAll, false, Language::cuda).cell),
+              ElementsAre("plain", "deep", "speed"));
   EXPECT_EQ(fixture_.world_.count("run answer speed"), 2);
 }
 
-TEST_F(RunnerStagesTest, AWrongAnswerIsNotTimed) {
+TEST_F(RunnerStagesTest, EachCaseIsRunOnce) {
+  graded(kAll, true);
+  EXPECT_EQ(fixture_.world_.count("run answer plain"), 1);
+  EXPECT_EQ(fixture_.world_.count("run answer deep"), 1);
+}
+
+TEST_F(RunnerStagesTest, TheCoreFailsBeforeTheOthersAreRun) {
   fixture_.fails("plain", wrong());
   EXPECT_THAT(names(graded(kAll, true).cell), ElementsAre("plain"));
+}
+
+TEST_F(RunnerStagesTest, AWrongAnswerIsNotTimed) {
+  fixture_.fails("deep", wrong());
+  EXPECT_THAT(names(graded(kAll, true).cell), ElementsAre("plain", "deep"));
 }
 
 }  // namespace

@@ -239,26 +239,26 @@ class Grade(Case):
         self.same_as_a_run("layer_norm_backward", "cpu", "--quick")
 
     def test_stages_stop_where_one_fails(self):
-        stages = ["--stages", "build,correct,findings,time", "-c", SOFTMAX, "--quick"]
+        stages = ["--stages", "build,core,all,findings,time", "-c", SOFTMAX, "--quick"]
         status = lambda document: {s["name"]: s["status"] for s in document["stages"]}
         document = self.grade(self.write("a.cpp", softmax("int x = y;")), *stages)
-        self.assertEqual(status(document), {"build": "failed", "correct": "not_run", "findings": "not_run", "tests": "not_run",
-                                            "time": "not_run"})
+        self.assertEqual(status(document), {"build": "failed", "core": "not_run", "all": "not_run", "findings": "not_run",
+                                            "tests": "not_run", "time": "not_run"})
         self.assertEqual((document["compiled"], document["total"], document["verdict"]), (False, 0, "CE"))
         document = self.grade(self.write("b.cpp", softmax("")), *stages)
-        self.assertEqual(document["failed_stage"], "correct")
+        self.assertEqual(document["failed_stage"], "core")
         self.assertEqual(status(document)["time"], "not_run")
         self.assertIsNone(document["total"])
         self.assertLess(document["passed"]["core"]["share"], 1)
         document = self.grade(self.write("c.cpp", PLAIN), *stages)
-        self.assertEqual(status(document), {"build": "passed", "correct": "passed", "findings": "not_run", "tests": "not_run",
-                                            "time": "passed"})
+        self.assertEqual(status(document), {"build": "passed", "core": "passed", "all": "passed", "findings": "not_run",
+                                            "tests": "not_run", "time": "passed"})
         self.assertEqual(document["passed"]["core"]["share"] is not None, True)
         self.assertGreater(document["total"], 50)
 
     def test_the_text_shows_stages_and_dimensions(self):
-        shown = self.assay("grade", self.write("b.cpp", softmax("")), "-c", SOFTMAX, "--stages", "correct", "--quick").stdout
-        self.assertRegex(shown, r"correct +[\d.]+ +failed")
+        shown = self.assay("grade", self.write("b.cpp", softmax("")), "-c", SOFTMAX, "--stages", "core", "--quick").stdout
+        self.assertRegex(shown, r"core +[\d.]+ +failed")
         self.assertIn("failed cases", shown)
         self.assertNotIn("assay rerun", shown)
 

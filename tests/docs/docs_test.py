@@ -132,9 +132,9 @@ COMMANDS = {
         "build/assay grade submissions/textbook/layer_norm_backward --device cpu --seed 7 --json": Run(
             "build/assay grade submissions/textbook/layer_norm_backward --device cpu --seed 7 --quick --json "
             "| python3 -m json.tool"),
-        "build/assay grade answer.cu -c kv_cache --stages build,correct,findings,time --json": Run(
+        "build/assay grade answer.cu -c kv_cache --stages build,core,all,findings,time --json": Run(
             "build/assay grade submissions/textbook/layer_norm_backward/submission.cpp --quick --json "
-            "--stages build,correct,findings,time | python3 -m json.tool"),
+            "--stages build,core,all,findings,time | python3 -m json.tool"),
     },
     "docs/grading.md": {
         "build/assay rerun textbook ternary_training --device cpu --case real_text --corpus my.txt": Run(
