@@ -130,7 +130,7 @@ std::string deploy(const Source& source, const Handout& handout, const fs::path&
   require_nothing_there(folder);
   const std::string interface = interface_of(source);
   const std::string prompt = prompt_with(source, interface, handout);
-  const std::string version = version_of(prompt);
+  std::string version = version_of(prompt);
   // As challenges/entrant.schema.json describes it.
   const nlohmann::ordered_json record{{"prompt_sha256", version}, {"prompt_hints", handout.hints}};
   std::error_code ec;
