@@ -155,7 +155,8 @@ std::string some_of(const std::vector<std::string>& names) {
   return names.size() > kShown ? text + ", ..." : text;
 }
 
-// Groups of which nothing was run (a quick run) leave their share to the others.
+// Groups of which nothing was run (a quick run) leave their share to the others. What is wrong at
+// the sizes of speed or memory is a core case that failed, beside those that the spec has.
 Dimension correctness(const CaseTable& table) {
   const ChallengeSpec& spec = table.spec();
   const double max = spec.weights.correctness;
@@ -166,7 +167,13 @@ Dimension correctness(const CaseTable& table) {
   std::vector<std::string> failed;
   int ran = 0;
   for (const CaseSpec& c : spec.cases) {
-    if (!in_correctness(c.group) || table.ran(c.name) == nullptr) continue;
+    const CaseResult* r = table.ran(c.name);
+    if (r != nullptr && is_wrong_at_size(*r)) {
+      ++ran;
+      groups[CaseGroup::core].add(1, 0);
+      failed.push_back(c.name);
+    }
+    if (!in_correctness(c.group) || r == nullptr) continue;
     ++ran;
     groups[c.group].add(c.weight, table.passed(c.name) ? 1 : 0);
     if (!table.passed(c.name)) failed.push_back(c.name);

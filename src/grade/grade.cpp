@@ -50,7 +50,9 @@ std::string unusable(const CellResult& cell) {
 
 bool failed_core(const CaseTable& table) {
   const auto failed = [&](const CaseSpec& c) {
-    return c.group == CaseGroup::core && table.ran(c.name) != nullptr && !table.passed(c.name);
+    const CaseResult* r = table.ran(c.name);
+    return r != nullptr && r->verdict != Verdict::ok &&
+           (c.group == CaseGroup::core || is_wrong_at_size(*r));
   };
   const auto& cases = table.spec().cases;
   return std::any_of(cases.begin(), cases.end(), failed);

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "results/lookup.h"
+#include "spec/spec.h"
+
 namespace assay {
 namespace {
 
@@ -42,9 +45,11 @@ std::string reason_it_never_ran(const CellResult& cell) {
 
 std::string failed_core_case(const CellResult& cell) {
   for (const CaseResult& r : cell.cases) {
-    if (r.group != CaseGroup::core) continue;
     if (r.verdict == Verdict::ok || !was_run(r.verdict)) continue;
-    return with_detail(fmt::format("core case {} failed ({})", r.name, code(r.verdict)), r.detail);
+    if (r.group != CaseGroup::core && !is_wrong_at_size(r)) continue;
+    return with_detail(
+        fmt::format("{} case {} failed ({})", to_string(r.group), r.name, code(r.verdict)),
+        r.detail);
   }
   return "";
 }

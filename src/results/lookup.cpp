@@ -21,6 +21,18 @@ bool is_failure(const CaseResult& r) {
   return !(r.verdict == Verdict::unsupported && optional);
 }
 
+bool is_wrong_at_size(const CaseResult& r) {
+  if (r.group != CaseGroup::timed && r.group != CaseGroup::resource) return false;
+  switch (r.verdict) {
+    case Verdict::security_violation:
+    case Verdict::protocol_violation:
+    case Verdict::runtime_error:
+    case Verdict::device_error:
+    case Verdict::wrong_answer: return true;
+    default: return false;
+  }
+}
+
 std::vector<FailedCase> failed_cases(const CellResult& cell) {
   std::vector<FailedCase> failed;
   for (const CaseResult& r : cell.cases) {

@@ -16,6 +16,10 @@ const double* find_metric(std::span<const Metric>, std::string_view name);
 // Whether the case failed by the submission's fault; not where what is optional is not supported.
 bool is_failure(const CaseResult&);
 
+// Whether a case that is there for speed or memory showed that the answer is wrong at these sizes:
+// wrong outputs, a crash, a finding, a breach. Being too slow or too large is none of these.
+bool is_wrong_at_size(const CaseResult&);
+
 // All that did not pass, what is optional and not supported among them; not what the harness failed
 // to run. By the verdict's code, then in the order of the cell.
 std::vector<FailedCase> failed_cases(const CellResult&);

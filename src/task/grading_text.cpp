@@ -20,16 +20,15 @@ double share(const ChallengeSpec& spec, CaseGroup group) {
 std::string correctness_text(const ChallengeSpec& spec) {
   return fmt::format(
       "ordinary cases {:.0f} %, edge cases {:.0f} %, cases on which known mistakes show {:.0f} %. "
-      "A "
-      "failed ordinary case caps the total at 59",
+      "A failed ordinary case caps the total at 59. So do wrong outputs in a case that measures "
+      "speed or memory, which is an ordinary case that failed",
       share(spec, CaseGroup::core), share(spec, CaseGroup::edge), share(spec, CaseGroup::trap));
 }
 
 std::string accuracy_text(const ChallengeSpec& spec) {
   return fmt::format(
       "the error over that of a plain fp32 implementation, median of the cases: {:g} and less "
-      "earns "
-      "all, {:g} and more nothing",
+      "earns all, {:g} and more nothing",
       spec.accuracy_full, spec.accuracy_zero);
 }
 

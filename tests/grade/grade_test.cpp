@@ -9,6 +9,7 @@
 
 #include "assay/challenge.h"
 #include "grade/dimensions.h"
+#include "grade/reason.h"
 #include "measure/machine.h"
 #include "results/floor.h"
 #include "results/simulated_work.h"
@@ -597,7 +598,28 @@ TEST(Grade, WrongTimedRepetitionFailsPerformanceAndIsFlagged) {
   EXPECT_NEAR(*dimension(s, "performance").points, 15, 0.1);
   EXPECT_THAT(s.flags, ::testing::Contains(note(Note::Kind::wrong_when_timed, "timed_a")));
   EXPECT_EQ(s.verdict, Verdict::wrong_answer);
-  EXPECT_FALSE(s.capped);
+}
+
+// A reduction that takes no more partial sums than small shapes have is no right answer.
+TEST(Grade, WhatIsWrongAtTheSizesOfSpeedAndMemoryIsACoreCaseThatFailed) {
+  for (const Verdict verdict : {Verdict::wrong_answer, Verdict::runtime_error,
+                                Verdict::device_error, Verdict::protocol_violation}) {
+    const ChallengeSpec spec = sample_spec();
+    CellResult cell = sample_cell(spec);
+    case_of(cell, "timed_a").verdict = verdict;
+    const Score s = grade(spec, cell);
+    // core share 0.4, one of what are now three
+    EXPECT_NEAR(*dimension(s, "correctness").points, 50 - 20.0 / 3, 1e-9);
+    EXPECT_THAT(dimension(s, "correctness").why, HasSubstr("6 of 7 cases; failed: timed_a"));
+    EXPECT_TRUE(s.capped);
+    EXPECT_EQ(s.total, kFailedCoreCap);
+    EXPECT_THAT(main_reason(cell, s), HasSubstr("timed case timed_a failed"));
+  }
+  for (const Verdict slow : {Verdict::time_limit, Verdict::idle_limit, Verdict::memory_limit}) {
+    const Score s = graded([&](CellResult& c) { case_of(c, "timed_a").verdict = slow; });
+    EXPECT_EQ(*dimension(s, "correctness").points, 50);
+    EXPECT_FALSE(s.capped);
+  }
 }
 
 TEST(Grade, TimedCaseWithoutNaiveIsNotRun) {
