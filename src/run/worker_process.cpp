@@ -32,6 +32,10 @@ using wire::Command, wire::Reply;
 
 constexpr std::size_t kTextLimit = 64 << 10;
 constexpr double kPingLimit = 10;  // of a call that does nothing
+// A machine that is busy with other things makes nobody slow: time that a worker spent waiting for
+// a processor is added to its limit, to at most so many times it. Threads of its own can make it
+// wait too, hence the bound. Less than the smaller share is not worth another look.
+constexpr double kMostGivenBack = 4, kLeastGivenBack = 0.02;
 constexpr double kSimulationLimit =
     300;  // of the device in one call, beside the limit on instructions
 
@@ -459,6 +463,7 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackSer
 std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, double spent) {
   const auto start = Clock::now();
   const double device_before = device_seconds();
+  double given_back = 0;  // of the time in which it was ready and others had the processors
   for (;;) {
     pollfd entries[] = {{line_.ours(), POLLIN, 0},
                         {process_.pidfd(), POLLIN, 0},
@@ -471,7 +476,7 @@ std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, double sp
           Verdict::time_limit,
           fmt::format("its kernels took more than {:.0f} s to simulate", kSimulationLimit));
     }
-    const auto deadline = start + nanoseconds(time_limit_s - spent + device_spent);
+    const auto deadline = start + nanoseconds(time_limit_s - spent + device_spent + given_back);
     const auto left = std::max<std::chrono::nanoseconds>(deadline - Clock::now(), {});
     const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
     const int ready = ::ppoll(entries, std::size(entries), &timeout, nullptr);
@@ -479,8 +484,12 @@ std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, double sp
     if (entries[0].revents != 0) return std::nullopt;
     if (entries[1].revents != 0) return died();
     if (entries[3].revents != 0) return device_died();
-    if (ready == 0 && device_seconds() - device_before <= device_spent)
-      return timed_out(time_limit_s);
+    if (ready == 0 && device_seconds() - device_before <= device_spent) {
+      const double queued = std::min(process_.queued_seconds(), kMostGivenBack * time_limit_s);
+      if (queued < given_back + kLeastGivenBack * time_limit_s)
+        return timed_out(time_limit_s, given_back);
+      given_back = queued;
+    }
     if (entries[4].revents != 0) watch_->serve();
     if (entries[2].revents != 0 && drain_text()) {
       return ended(Verdict::output_limit, "more than 64 KiB on stdout and stderr");
@@ -521,12 +530,16 @@ void WorkerProcess::answer(CallbackServer* server) {
   if (device_ != nullptr) device_->answered_on_host(response_bytes + (to_device ? 0 : bulk_bytes));
 }
 
-Outcome WorkerProcess::timed_out(double time_limit_s) {
+Outcome WorkerProcess::timed_out(double time_limit_s, double given_back) {
   process_.kill();
   const double cpu = process_.wait({}).value_or(sandbox::Exit{}).cpu_seconds();
   Outcome outcome = ended(
       cpu < 0.3 * time_limit_s ? Verdict::idle_limit : Verdict::time_limit,
-      fmt::format("no reply within {:.3g} s ({:.2f} s of processor time used)", time_limit_s, cpu));
+      fmt::format("no reply within {:.3g} s{} ({:.2f} s of processor time used)", time_limit_s,
+                  given_back > 0
+                      ? fmt::format(" and {:.3g} s in which others had the processors", given_back)
+                      : "",
+                  cpu));
   outcome.seconds = time_limit_s;
   return outcome;
 }

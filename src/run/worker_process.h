@@ -73,7 +73,7 @@ class WorkerProcess final : public Worker {
   void describe_windows();
   void limit_memory(sandbox::Program&);
   Outcome prepare_within(double wall_s, double processor_s);
-  Outcome timed_out(double time_limit_s);
+  Outcome timed_out(double time_limit_s, double given_back);
   Outcome would_not_stop();
   Outcome died();
   Outcome device_died();

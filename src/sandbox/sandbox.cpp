@@ -639,6 +639,20 @@ double Process::cpu_seconds() const {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+// "running queued timeslices", in nanoseconds, of each thread.
+double Process::queued_seconds() const {
+  if (pid_ < 0 || exit_) return 0;
+  double most = 0;
+  std::error_code gone;  // a thread, or all of it, may end meanwhile
+  for (std::filesystem::directory_iterator thread(fmt::format("/proc/{}/task", pid_), gone), end;
+       !gone && thread != end; thread.increment(gone)) {
+    std::ifstream in(thread->path() / "schedstat");
+    double running = 0, queued = 0;
+    if (in >> running >> queued) most = std::max(most, queued * 1e-9);
+  }
+  return most;
+}
+
 // Without a pid namespace: ends what the program started. Before the program is reaped, while its
 // id is nobody else's.
 void Process::kill_group() {

@@ -119,6 +119,10 @@ class Process {
   // Processor time of all its threads so far, by the kernel's account. Not after its end.
   double cpu_seconds() const;
 
+  // For how long one of its threads, the one with the most, has been ready to run while others had
+  // the processors. 0 where the kernel does not say, and after its end.
+  double queued_seconds() const;
+
  private:
   static constexpr std::chrono::seconds kPatience{10};
 

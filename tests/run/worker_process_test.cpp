@@ -4,15 +4,20 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <thread>
+#include <vector>
 
 #include "fake_world.h"
 #include "programs/worker_behaviour.h"
 #include "run/case_input.h"
+#include "run/cores.h"
 #include "sandbox/memory_group.h"
 #include "sandbox/probe.h"
 #include "sandbox/worker_image.h"
@@ -146,6 +151,29 @@ TEST_F(WorkerProcessTest, ATimeLimitIsBusyOrIdle) {
   const Outcome idle = run(Behaviour::sleeps);
   EXPECT_EQ(idle.verdict, Verdict::idle_limit);
   EXPECT_THAT(idle.detail, HasSubstr("no reply within 0.5 s"));
+}
+
+// Three others keep its core busy, so it takes four times as long as alone.
+TEST_F(WorkerProcessTest, TimeInWhichOthersHadTheProcessorsIsGivenBack) {
+  if (!std::ifstream("/proc/self/schedstat")) GTEST_SKIP() << "the kernel does not count waits";
+  case_.time_limit_s = 0.25;
+  std::atomic<bool> on = true;
+  std::vector<std::jthread> others;
+  for (int i = 0; i < 3; ++i) {
+    others.emplace_back([&on] {
+      cpu_set_t core;
+      CPU_ZERO(&core);
+      CPU_SET(worker_cores(1).front(), &core);
+      ::sched_setaffinity(0, sizeof core, &core);
+      while (on) {
+      }
+    });
+  }
+  const Outcome outcome = run(Behaviour::computes);
+  const Outcome busy = run(Behaviour::spins);
+  on = false;
+  EXPECT_EQ(outcome.verdict, Verdict::ok) << outcome.detail;
+  EXPECT_THAT(busy.detail, HasSubstr("in which others had the processors"));
 }
 
 // Whatever it answers until it is stopped is found then; afterwards it cannot answer.

@@ -188,6 +188,10 @@ void misbehave(Behaviour behaviour, const Header& header, Control& control) {
       break;
     case Behaviour::sleeps:
       for (;;) ::pause();
+    case Behaviour::computes:
+      while (std::clock() < 15 * CLOCKS_PER_SEC / 100) {
+      }
+      break;
     case Behaviour::floods:
       for (int i = 0; i < 100; ++i) {
         char text[1024];

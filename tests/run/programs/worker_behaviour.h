@@ -12,6 +12,7 @@ enum class WorkerBehaviour : std::uint32_t {
   aborts_with_a_word,
   spins,
   sleeps,
+  computes,  // for 150 ms of processor time
   answers_seven_times,
   answers_an_older_request,
   floods,  // 100 KiB on stdout
