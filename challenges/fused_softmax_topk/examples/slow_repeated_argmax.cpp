@@ -23,16 +23,20 @@ Found next(const float* x, std::int64_t V, Found last) {
   return best;
 }
 
-// Its log-sum-exp; NaN where the row holds NaN or +inf.
-double log_sum_exp(const float* x, std::int64_t V, float temperature) {
-  double largest = -HUGE_VAL, sum = 0;
+// The sum of exp((x - largest) / temperature); `largest` is NaN where the row holds NaN or +inf.
+struct Sum {
+  double largest, sum;
+};
+
+Sum sum_of(const float* x, std::int64_t V, float temperature) {
+  Sum s{-HUGE_VAL, 0};
   for (std::int64_t j = 0; j < V; ++j) {
-    if (std::isnan(x[j]) || x[j] == HUGE_VALF) return std::nan("");
-    largest = std::max(largest, static_cast<double>(x[j]));
+    if (std::isnan(x[j]) || x[j] == HUGE_VALF) return {std::nan(""), 0};
+    s.largest = std::max(s.largest, static_cast<double>(x[j]));
   }
-  if (largest == -HUGE_VAL) return largest;
-  for (std::int64_t j = 0; j < V; ++j) sum += std::exp((x[j] - largest) / temperature);
-  return largest / temperature + std::log(sum);
+  if (s.largest == -HUGE_VAL) return s;
+  for (std::int64_t j = 0; j < V; ++j) s.sum += std::exp((x[j] - s.largest) / temperature);
+  return s;
 }
 
 }  // namespace
@@ -43,18 +47,19 @@ static int answer(const Call& call) {
   const stk_params& p = *call.p;
   for (std::int64_t r = 0; r < p.rows; ++r) {
     const float* x = call.row(r);
-    const double lse = log_sum_exp(x, p.V, p.temperature);
-    if (call.lse != nullptr) call.lse[r] = static_cast<float>(lse);
+    const auto [largest, sum] = sum_of(x, p.V, p.temperature);
+    if (call.lse != nullptr)
+      call.lse[r] = static_cast<float>(largest / p.temperature + std::log(sum));
     Found found{0, -1};
     for (std::int64_t k = 0; k < p.K; ++k) {
-      const bool used = k < p.V && !std::isnan(lse);
+      const bool used = k < p.V && !std::isnan(largest);
       if (used) found = next(x, p.V, found);
       const bool masked = !used || std::isinf(found.value);
       call.idx[r * p.K + k] = used ? static_cast<std::int32_t>(found.column) : -1;
       call.prob[r * p.K + k] =
-          std::isnan(lse) ? std::nanf("")
-          : masked        ? 0.0f
-                          : static_cast<float>(std::exp(found.value / p.temperature - lse));
+          std::isnan(largest) ? std::nanf("")
+          : masked            ? 0.0f
+                   : static_cast<float>(std::exp((found.value - largest) / p.temperature) / sum);
     }
   }
   return ASSAY_OK;
