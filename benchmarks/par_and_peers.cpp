@@ -9,9 +9,13 @@
 // Medians over rounds in which all contestants run in turn with cold caches; ratios are medians
 // over rounds with their 95 % intervals. Peers: Debian's libtorch-dev, libdnnl-dev and
 // libopenblas-dev. Build: ninja -C build par_and_peers. Usage: par_and_peers --help.
+//
+// --isa holds par, naive and the libraries to the instructions of one level of x86-64, so that one
+// machine shows how par does on another.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <malloc.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -42,10 +46,53 @@ using nlohmann::json;
 
 struct Options {
   std::vector<std::string> challenges;
-  std::string case_name, json_file;
+  std::string case_name, json_file, isa = "native";
   int repetitions = 11, naive_repetitions = 3;
   bool no_peers = false, smoke = false;
 };
+
+// --- instructions -------------------------------------------------------------------------------
+
+struct Isa {
+  std::string name, target;  // the target is what follows -march=
+  std::vector<std::pair<const char*, const char*>> environment;  // holds the libraries to it
+};
+
+const std::vector<Isa>& isas() {
+  static const std::vector<Isa> all = {
+      {"native", "native", {}},
+      {"v3",
+       "x86-64-v3",
+       {{"ATEN_CPU_CAPABILITY", "avx2"},
+        {"ONEDNN_MAX_CPU_ISA", "AVX2"},
+        {"DNNL_MAX_CPU_ISA", "AVX2"},
+        {"OPENBLAS_CORETYPE", "Haswell"}}},
+      {"v4",
+       "x86-64-v4",
+       {{"ATEN_CPU_CAPABILITY", "avx512"},
+        {"ONEDNN_MAX_CPU_ISA", "AVX512_CORE"},
+        {"DNNL_MAX_CPU_ISA", "AVX512_CORE"},
+        {"OPENBLAS_CORETYPE", "SkylakeX"}}},
+  };
+  return all;
+}
+
+const Isa& isa_named(const std::string& name) {
+  return *std::ranges::find(isas(), name, &Isa::name);
+}
+
+// Libraries read their environment as they are loaded, which has happened: starts over with it.
+void hold_libraries(const Isa& isa, char** argv) {
+  bool held = true;
+  for (const auto& [name, value] : isa.environment) {
+    const char* now = std::getenv(name);
+    held = held && now != nullptr && std::strcmp(now, value) == 0;
+    ::setenv(name, value, 1);
+  }
+  if (held) return;
+  ::execv("/proc/self/exe", argv);
+  throw Error(fmt::format("cannot start again: {}", std::strerror(errno)));
+}
 
 // --- the machine's limits ---------------------------------------------------------------------
 
@@ -196,8 +243,8 @@ class Bench {
   }
 
   void challenge(const ChallengeSpec& spec) {
-    const Library par(testing::compile(spec.directory + "/par.cpp", spec.name));
-    const Library naive(testing::compile(spec.directory + "/naive.cpp", spec.name));
+    const Library par(testing::compile(spec.directory + "/par.cpp", spec.name, target()));
+    const Library naive(testing::compile(spec.directory + "/naive.cpp", spec.name, target()));
     const int threads = std::min(spec.limits.threads, machine_.cores);
     set_parallel_threads(threads);
     product_ = best_matrix_product(threads);
@@ -216,6 +263,7 @@ class Bench {
  private:
   Row measure(const ChallengeSpec&, const CaseSpec&, void* par, void* naive, int threads);
   static void print(const Row&);
+  const std::string& target() const { return isa_named(options_.isa).target; }
 
   Options options_;
   Machine machine_;
@@ -285,8 +333,8 @@ double load_average() {
 }
 
 void Bench::print_header() const {
-  fmt::print("{} cores of {}, {}, {}; {}; load {:.1f} at the start\n\n", machine_.cores,
-             machine_.cpu, machine_.os, machine_.compiler, today(), load_average());
+  fmt::print("{} cores of {}, {}, {}, -march={}; {}; load {:.1f} at the start\n\n", machine_.cores,
+             machine_.cpu, machine_.os, machine_.compiler, target(), today(), load_average());
   fmt::print("copy {:.1f} GB/s (read + written), fp32 multiply-add {:.0f} GFLOP/s",
              machine_.copy_bytes_per_s / 1e9, machine_.fma_flops_per_s / 1e9);
   for (const std::string& version : peers::library_versions()) fmt::print("; {}", version);
@@ -332,6 +380,7 @@ json to_json(const Row& row) {
 
 json Bench::to_json() const {
   json out = {{"date", today()},
+              {"target", target()},
               {"machine",
                {{"cpu", machine_.cpu},
                 {"cores", machine_.cores},
@@ -365,6 +414,11 @@ int main(int argc, char** argv) {
   app.add_option("--json", options.json_file, "Also write the table to this file");
   app.add_option("--repetitions", options.repetitions, "Rounds")->check(CLI::Range(3, 1000));
   app.add_option("--naive-repetitions", options.naive_repetitions)->check(CLI::Range(1, 1000));
+  std::vector<std::string> names;
+  for (const Isa& isa : isas()) names.push_back(isa.name);
+  app.add_option("--isa", options.isa,
+                 "Instructions that everybody may use: this machine's, or AVX2 (v3), AVX-512 (v4)")
+      ->check(CLI::IsMember(names));
   app.add_flag("--no-peers", options.no_peers, "Only par, naive and the machine");
   app.add_flag("--smoke", options.smoke,
                "Only show that it works: of each challenge one case, three rounds");
@@ -373,6 +427,7 @@ int main(int argc, char** argv) {
   options.naive_repetitions = std::min(options.naive_repetitions, options.repetitions);
   keep_freed_memory();
   try {
+    hold_libraries(isa_named(options.isa), argv);
     Bench bench(options);
     bench.print_header();
     for (const ChallengeSpec& spec :

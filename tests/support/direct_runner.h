@@ -33,6 +33,7 @@ void draw_cases(ChallengeSpec&, std::uint64_t run_seed);
 
 // Compiles one C++ file the way assay builds a submission (plain g++, no sandbox) and returns the
 // shared object's path; throws Error with the compiler's output.
-std::string compile(const std::string& source, const std::string& challenge);
+std::string compile(const std::string& source, const std::string& challenge,
+                    const std::string& target = "native");
 
 }  // namespace assay::testing
