@@ -42,6 +42,9 @@ ItemModel item_model(const json& j, const Shape& s, std::uint64_t seed) {
   m.end_at = j.value("end_at", 0);
   m.inexact = j.value("inexact", false);
   m.offset = j.value("offset", 0.0f);
+  m.levels = j.value("levels", false);
+  // Below 0 by up to 8, in steps of 2^-12 as all values.
+  if (m.levels) m.offset -= static_cast<float>(m.hash(0, 0) >> 49) * 0x1p-12f;
   m.dtype = s.row_dtype;
   if (j.contains("equal")) {
     m.kind = ItemModel::equal;

@@ -51,6 +51,7 @@ struct ItemModel {
   std::int32_t end_at = 0;  // depth of the rows that allow nothing but eos; 0: none
   std::int32_t every = 0;   // `equal` models: the multiple of every token
   bool inexact = false;
+  bool levels = false;       // rows whose values reach down to -16, -8 or -4
   float offset = 0;          // logits only
   Dtype dtype = Dtype::f32;  // that every value is rounded to
   std::shared_ptr<const Script> script;
@@ -76,7 +77,15 @@ struct ItemModel {
 
  private:
   // What is drawn for a state, beside the states after it: second words that are no token.
-  enum Purpose : std::uint64_t { kStart = 1ull << 32, kRow, kLastRow, kDead, kDeadTokens, kEos };
+  enum Purpose : std::uint64_t {
+    kStart = 1ull << 32,
+    kRow,
+    kLastRow,
+    kDead,
+    kDeadTokens,
+    kEos,
+    kLevel
+  };
 
   void unrounded_row(const State& s, float* out) const {
     if (kind == scripted) return scripted_row(s, out);
@@ -114,13 +123,14 @@ struct ItemModel {
     const std::uint64_t drawn = hash(s.hash, kRow);
     const auto a = static_cast<std::uint32_t>(drawn), b = static_cast<std::uint32_t>(drawn >> 32);
     const std::uint32_t keep = ~((1u << coarse) - 1);
+    const std::uint64_t narrower = levels ? hash(s.hash, kLevel) % 3 : 0;
     const std::int32_t n = V;
     const float scale = inexact ? -0x1p-12f * 1.0123457f : -0x1p-12f;
     const float add = inexact ? offset * 1.0123457f : offset;
     for (std::int32_t v = 0; v < n; ++v) {
       const std::uint32_t x = scramble(static_cast<std::uint32_t>(v), a, b);
       const std::uint32_t low = x & 0xffff, high = x >> 16, most = low > high ? low : high;
-      out[v] = static_cast<float>(static_cast<std::int32_t>(most & keep)) * scale + add;
+      out[v] = static_cast<float>(static_cast<std::int32_t>(most >> narrower & keep)) * scale + add;
     }
   }
 

@@ -10,6 +10,7 @@
 #include "assay/parallel.h"
 #include "assay/random.h"
 #include "language_model.h"
+#include "shared/score_levels.h"
 #include "trusted.h"
 #include "util/files.h"
 
@@ -116,6 +117,16 @@ void aim_key(const Shape& s, BufferViews buffers, std::int64_t row, float score)
   for (std::int64_t i = 0; i < s.nodes() * s.Hq; ++i) q[i * s.D] = 4.0f;
 }
 
+void raise_scores(const Shape& s, std::uint64_t seed, BufferViews buffers) {
+  using namespace attention;
+  assay::attention::ScoreLevels levels(seed, s.Hkv, s.D, s.scale);
+  const auto keys = static_cast<std::int64_t>(buffers[kK].span<float>().size()) / (s.Hkv * s.D);
+  for (std::int64_t i = 0; i < keys * s.Hkv; ++i)
+    levels.key(i % s.Hkv, buffers[kK].as<float>() + i * s.D);
+  for (std::int64_t i = 0; i < s.nodes() * s.Hq; ++i)
+    levels.query(i % s.Hq / (s.Hq / s.Hkv), buffers[kQ].as<float>() + i * s.D);
+}
+
 void fill_attention(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
   using namespace attention;
   write_prefixes(s, buffers[kP]);
@@ -128,6 +139,7 @@ void fill_attention(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Bu
   if (spec.params.contains("aim_row")) {
     aim_key(s, buffers, spec.params.at("aim_row"), spec.params.at("aim_score"));
   }
+  if (spec.params.value("levels", false)) raise_scores(s, substream(seed, 4), buffers);
   spoil_nodes(s, buffers);
 }
 

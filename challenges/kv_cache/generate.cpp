@@ -6,6 +6,7 @@
 #include "assay/parallel.h"
 #include "assay/random.h"
 #include "script_builder.h"
+#include "shared/score_levels.h"
 
 namespace assay::kv_cache {
 namespace {
@@ -49,6 +50,19 @@ void add_spikes(const json& j, const Params& p, const BufferView& k, const Buffe
   }
 }
 
+void raise_scores(const Params& p, std::uint64_t seed, const BufferView& k, const BufferView& q) {
+  const kvc_config& c = p.config[0];
+  attention::ScoreLevels levels(seed, c.n_kv, c.D, p.scale);
+  std::int64_t at = 0;
+  for (std::span<float> keys = k.span<float>(); !keys.empty();
+       keys = keys.subspan(static_cast<std::size_t>(c.D)))
+    levels.key(at++ % c.n_kv, keys.data());
+  at = 0;
+  for (std::span<float> queries = q.span<float>(); !queries.empty();
+       queries = queries.subspan(static_cast<std::size_t>(c.D)))
+    levels.query(at++ % c.n_q / (c.n_q / c.n_kv), queries.data());
+}
+
 template <class T>
 void store(const BufferView& buffer, const std::vector<T>& items) {
   std::copy(items.begin(), items.end(), buffer.as<T>());
@@ -76,6 +90,9 @@ void generate_inputs(const CaseSpec& spec, std::uint64_t seed, BufferViews buffe
   }
   if (spec.params.contains("spike")) {
     add_spikes(spec.params.at("spike"), s.params, buffers[kK], buffers[kQ]);
+  }
+  if (spec.params.value("levels", false)) {
+    raise_scores(s.params, substream(seed, 0x1e), buffers[kK], buffers[kQ]);
   }
 }
 

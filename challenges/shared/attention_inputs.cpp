@@ -7,6 +7,7 @@
 
 #include "assay/random.h"
 #include "attention.h"
+#include "score_levels.h"
 #include "util/files.h"
 
 namespace assay::attention {
@@ -83,12 +84,7 @@ class Inputs {
   void aligned(Height height, float noise) {
     Random random(substream(seed_, 4));
     std::vector<float> u(static_cast<std::size_t>(p_.D));
-    double norm = 0;
-    for (float& x : u) {
-      x = static_cast<float>(random.normal());
-      norm += double{x} * x;
-    }
-    for (float& x : u) x /= static_cast<float>(std::sqrt(norm));
+    draw_direction(random, u);
     each_row(q_, p_.sq, p_.Hq, p_.Nq, [&](float* q, std::int64_t) {
       for (std::size_t d = 0; d < u.size(); ++d) q[d] = 8 * u[d] + noise * q[d];
     });
@@ -96,6 +92,18 @@ class Inputs {
       const float a = height(j) / (8 * p_.scale);
       for (std::size_t d = 0; d < u.size(); ++d) k[d] = a * u[d] + noise * k[d];
     });
+  }
+
+  void levels() {
+    ScoreLevels levels(substream(seed_, 5), p_.B * p_.Hkv, p_.D, p_.scale);
+    for (std::int64_t head = 0; head < p_.B * p_.Hkv; ++head) {
+      const std::int64_t b = head / p_.Hkv, h = head % p_.Hkv, group = p_.Hq / p_.Hkv;
+      for (std::int64_t j = 0; j < p_.Nk; ++j)
+        levels.key(head, row(p_.sk, k_.values().data(), b, h, j));
+      for (std::int64_t i = 0; i < group * p_.Nq; ++i) {
+        levels.query(head, row(p_.sq, q_.values().data(), b, h * group + i / p_.Nq, i % p_.Nq));
+      }
+    }
   }
 
   void structure(const std::string& kind) {
@@ -114,6 +122,8 @@ class Inputs {
       const std::int64_t key = data.at("key");
       const float score = data.at("score");
       aligned([&](std::int64_t j) { return j == key ? score : 0.0f; }, 0.1f);
+    } else if (kind == "drawn") {
+      levels();
     } else if (kind == "zero_q") {
       std::ranges::fill(q_.values(), 0.0f);
     } else if (kind == "constant_k") {

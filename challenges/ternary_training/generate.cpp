@@ -327,6 +327,14 @@ void random_blocks(Random& random, double sigma, std::span<std::uint8_t> out) {
   }
 }
 
+// Each row at a magnitude of its own, from 1/4 to 4: no fixed point is made for them all.
+void draw_magnitudes(Random& random, std::int64_t width, std::span<float> rows) {
+  for (; !rows.empty(); rows = rows.subspan(static_cast<std::size_t>(width))) {
+    const auto factor = static_cast<float>(std::exp2(random.uniform(-2, 2)));
+    for (float& x : rows.first(static_cast<std::size_t>(width))) x *= factor;
+  }
+}
+
 void fill_linear(const CaseSpec& spec, const Shape& s, std::uint64_t seed, std::uint64_t judging,
                  BufferViews buffers) {
   using namespace linear;
@@ -340,6 +348,9 @@ void fill_linear(const CaseSpec& spec, const Shape& s, std::uint64_t seed, std::
   fill_normal(buffers[kX].span<float>(), substream(seed, 3));
   fill_normal(buffers[kDy].span<float>(), substream(seed, 4), 0,
               spec.params.value("dy_sigma", 1.0f));
+  if (!spec.params.value("levels", false)) return;
+  draw_magnitudes(random, s.call.cols, buffers[kX].span<float>());
+  draw_magnitudes(random, s.call.rows, buffers[kDy].span<float>());
 }
 
 void random_tokens(Random& random, std::int64_t V, std::span<std::uint16_t> tokens) {

@@ -1,0 +1,63 @@
+// Attention scores at levels that nobody can foresee, for timed inputs: whoever knows how they are
+// drawn can leave nothing out.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "assay/random.h"
+
+namespace assay::attention {
+
+// A direction of length 1 in D dimensions.
+inline void draw_direction(Random& random, std::vector<float>& u) {
+  double norm = 0;
+  for (float& x : u) {
+    x = static_cast<float>(random.normal());
+    norm += double{x} * x;
+  }
+  for (float& x : u) x /= static_cast<float>(std::sqrt(norm));
+}
+
+// Adds to queries and keys a share of a direction that each head of keys has. Half of the queries
+// get none. Each of the others sees all keys around a level of its own, from -156 to 156, and a
+// quarter of the keys up to a quarter nearer to 0. So exp(s) without the row's maximum overflows in
+// one row of eight, and is 0 for all keys in one of thirty; and a row's weights span more than a
+// short approximation of exp reaches.
+class ScoreLevels {
+ public:
+  // `scale` is the one of scores, scale q.k; with 0 there are no levels.
+  ScoreLevels(std::uint64_t seed, std::int64_t key_heads, std::int64_t D, double scale)
+      : random_(seed), per_key_(scale == 0 ? 0 : kLevel / (kQuery * scale)) {
+    for (std::int64_t h = 0; h < key_heads; ++h)
+      draw_direction(random_, directions_.emplace_back(static_cast<std::size_t>(D)));
+  }
+
+  void key(std::int64_t head, float* k) {
+    const double nearer = random_.below(4) == 0 ? random_.uniform(kNearest, 1) : 1;
+    add(head, nearer * per_key_, k);
+  }
+
+  // Of a query that looks at the keys of `head`.
+  void query(std::int64_t head, float* q) {
+    if (random_.below(2) == 0) return;
+    const double level = random_.uniform(kLeast, kMost) * (random_.below(2) == 0 ? 1 : -1);
+    if (per_key_ != 0) add(head, level * kQuery, q);
+  }
+
+ private:
+  static constexpr double kLevel = 130, kQuery = 8, kLeast = 0.2, kMost = 1.2, kNearest = 0.75;
+
+  void add(std::int64_t head, double factor, float* to) const {
+    const std::vector<float>& u = directions_[static_cast<std::size_t>(head)];
+    for (std::size_t d = 0; d < u.size(); ++d) to[d] += static_cast<float>(factor) * u[d];
+  }
+
+  Random random_;
+  double per_key_;
+  std::vector<std::vector<float>> directions_;
+};
+
+}  // namespace assay::attention
