@@ -5,6 +5,7 @@
 
 #include "assay/parallel.h"
 #include "trusted.h"
+#include "util/reserved_memory.h"
 
 namespace assay::flash_attention_bwd {
 namespace {
@@ -237,11 +238,13 @@ std::unique_ptr<BackwardReference> make_reference(const Problem& problem, bool c
   const fa_params& p = problem.p;
   std::vector<BufferView> buffers(given.begin(), given.end());
   // The submission will write o and lse; here the plain backward pass gets the right ones.
-  std::vector<float> o, lse;
+  ReservedMemory o;  // its rows may be far apart
+  std::vector<float> lse;
   if (chained) {
-    o.resize(static_cast<std::size_t>(attention::span_of(p.so, p.B, p.Hq, p.Nq, p.Dv)));
+    const std::int64_t elements = attention::span_of(p.so, p.B, p.Hq, p.Nq, p.Dv);
+    o = ReservedMemory(static_cast<std::size_t>(elements) * sizeof(float));
     lse.resize(static_cast<std::size_t>(p.B * p.Hq * p.Nq));
-    buffers[kO] = {o.data(), o.size() * sizeof(float)};
+    buffers[kO] = {o.data(), o.bytes()};
     buffers[kLse] = {lse.data(), lse.size() * sizeof(float)};
     forward(problem, buffers);
     reference->o.resize(static_cast<std::size_t>(p.B * p.Hq));

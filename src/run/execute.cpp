@@ -13,6 +13,7 @@
 #include "run/begin_result.h"
 #include "run/bounded_server.h"
 #include "run/judge.h"
+#include "util/reserved_memory.h"
 
 namespace assay::run {
 namespace {
@@ -84,7 +85,7 @@ struct MemoryUse {
 class DueOutputs {
  public:
   DueOutputs(const PlannedCase& planned, std::vector<BufferView> buffers)
-      : planned_(planned), buffers_(std::move(buffers)), copies_(buffers_.size()) {}
+      : planned_(planned), buffers_(std::move(buffers)) {}
 
   bool any(int phase) const {
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
@@ -97,9 +98,11 @@ class DueOutputs {
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
       if (!is_due(i, phase)) continue;
       BufferView& view = buffers_[i];
-      copies_[i] = std::make_unique_for_overwrite<std::byte[]>(view.bytes);
-      std::memcpy(copies_[i].get(), view.data, view.bytes);
-      view.data = copies_[i].get();
+      ReservedMemory& copy = copies_.emplace_back(view.bytes);
+      for_each_part(i, [&](std::size_t first, std::size_t bytes) {
+        std::memcpy(copy.data() + first, static_cast<const std::byte*>(view.data) + first, bytes);
+      });
+      view.data = copy.data();
     }
   }
 
@@ -136,17 +139,22 @@ class DueOutputs {
   }
 
  private:
-  // What a buffer holds: of a sparse one its pieces.
-  void append(std::size_t i, std::vector<std::byte>& to) const {
+  // part(first byte, bytes): all of a buffer, or of a sparse one its pieces.
+  template <class Part>
+  void for_each_part(std::size_t i, Part part) const {
     const BufferPlan& buffer = planned_.plan.buffers[i];
-    const auto* const data = static_cast<const std::byte*>(buffers_[i].data);
-    if (buffer.pieces.empty()) to.insert(to.end(), data, data + buffers_[i].bytes);
+    if (buffer.pieces.empty()) return part(std::size_t{0}, buffers_[i].bytes);
     for (const Piece& piece : buffer.pieces) {
-      const std::byte* const first =
-          data + static_cast<std::size_t>(piece.first) * size_of(buffer.dtype);
-      to.insert(to.end(), first,
-                first + static_cast<std::size_t>(piece.count) * size_of(buffer.dtype));
+      part(static_cast<std::size_t>(piece.first) * size_of(buffer.dtype),
+           static_cast<std::size_t>(piece.count) * size_of(buffer.dtype));
     }
+  }
+
+  void append(std::size_t i, std::vector<std::byte>& to) const {
+    const auto* const data = static_cast<const std::byte*>(buffers_[i].data);
+    for_each_part(i, [&](std::size_t first, std::size_t bytes) {
+      to.insert(to.end(), data + first, data + first + bytes);
+    });
   }
 
   bool is_due(std::size_t i, int phase) const {
@@ -157,7 +165,7 @@ class DueOutputs {
 
   const PlannedCase& planned_;
   std::vector<BufferView> buffers_;
-  std::vector<std::unique_ptr<std::byte[]>> copies_;
+  std::vector<ReservedMemory> copies_;
 };
 
 // A call that returned ASSAY_ENOMEM, in a case of which an allocation was to be refused.

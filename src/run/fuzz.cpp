@@ -9,6 +9,7 @@
 #include "assay/random.h"
 #include "assay/secret.h"
 #include "results/lookup.h"
+#include "run/fault.h"
 #include "util/files.h"
 
 namespace assay::run {
@@ -48,6 +49,16 @@ Fuzzer::Step Fuzzer::step(std::uint64_t seed) {
   Step step;
   const draw::Drawn drawn =
       draw::draw_case(bench_.challenge, *bench_.spec().random, placeholder_, seed, true);
+  try {
+    search(drawn, seed, step);
+  } catch (const std::exception& fault) {
+    throw Error(
+        fmt::format("{}, in the draw {} with seed {}", fault_text(fault), drawn.draw.dump(), seed));
+  }
+  return step;
+}
+
+void Fuzzer::search(const draw::Drawn& drawn, std::uint64_t seed, Step& step) {
   const CaseRunner::Ran ran = runner_.run(drawn.spec, seed);
   ++step.runs;
   if (ran.result.verdict == Verdict::unsupported) {
@@ -59,7 +70,6 @@ Fuzzer::Step Fuzzer::step(std::uint64_t seed) {
   }
   if (step.failure && can_shrink(step.failure->result.verdict))
     step.failure = smallest_failure(runner_, bench_, placeholder_, *std::move(step.failure));
-  return step;
 }
 
 void Fuzzer::refuse_allocations(const draw::Drawn& drawn, std::uint64_t allocations,

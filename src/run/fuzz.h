@@ -22,13 +22,15 @@ class Fuzzer {
     std::optional<Failure> failure;              // shrunk
   };
 
-  // A draw from the seed, its inputs from the same.
+  // A draw from the seed, its inputs from the same. Faults of the harness are an Error that names the
+  // draw.
   Step step(std::uint64_t seed);
   // One draw as it is, with the allocation refused that it names, if any. Throws Error where it is
   // no case.
   CaseResult replay(const nlohmann::json& draw, std::uint64_t seed);
 
  private:
+  void search(const draw::Drawn&, std::uint64_t seed, Step&);
   void refuse_allocations(const draw::Drawn&, std::uint64_t allocations, std::uint64_t seed, Step&);
 
   Bench bench_;

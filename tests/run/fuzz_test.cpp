@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
 #include <vector>
 
 #include "fake_world.h"
@@ -69,6 +70,18 @@ TEST_F(FuzzTest, AFailureIsShrunkAndCanBeReplayed) {
   EXPECT_EQ(failure->draw, (json{{"n", 17}}));
   EXPECT_EQ(fuzzer.replay(failure->draw, failure->result.seed).verdict, Verdict::wrong_answer);
   EXPECT_EQ(fuzzer.replay({{"n", 16}}, failure->result.seed).verdict, Verdict::ok);
+}
+
+TEST_F(FuzzTest, AFaultOfTheHarnessNamesTheDraw) {
+  answer([](const CaseSpec&) -> Answer { throw std::bad_alloc(); });
+  Fuzzer fuzzer = this->fuzzer();
+  try {
+    fuzzer.step(5);
+    FAIL() << "the fault is lost";
+  } catch (const Error& fault) {
+    EXPECT_THAT(fault.what(), HasSubstr("out of memory, in the draw {\"n\":"));
+    EXPECT_THAT(fault.what(), HasSubstr("with seed 5"));
+  }
 }
 
 TEST_F(FuzzTest, EveryAllocationIsRefusedOnce) {
