@@ -7,6 +7,7 @@
 
 #include "assay/parallel.h"
 #include "language_model.h"
+#include "shared/plain_sum.h"
 #include "trusted.h"
 
 namespace assay::dflash_verify {
@@ -173,10 +174,7 @@ class HeadReference {
     o_.noalias() = p_ * v_.topRows(P_).cast<double>();
     scale_.noalias() = p_ * v_.topRows(P_).cast<double>().cwiseAbs();
     o32_ = RowsF::Zero(q_.rows(), s_.D);
-    for (std::int64_t j = 0; j < P_; j += 64) {
-      const std::int64_t n = std::min<std::int64_t>(64, P_ - j);
-      o32_.noalias() += p32_.middleCols(j, n) * v_.middleRows(j, n);
-    }
+    add_plain_product(p32_, v_.topRows(P_), o32_);
   }
 
   void finish_row(std::int64_t row) {

@@ -1,10 +1,11 @@
 // fp64 attention, and beside it the plain fp32 (or half-width) one that sets the tolerance: two
-// passes, sums over blocks of 64 keys one after the other.
+// passes, sums over keys one after the other.
 #include <algorithm>
 #include <cmath>
 
 #include "assay/parallel.h"
 #include "assay/random.h"
+#include "shared/plain_sum.h"
 #include "trusted.h"
 
 namespace assay::flash_attention_fwd {
@@ -40,10 +41,7 @@ TileReference multiply(const Head& head, Tile& tile) {
   out.scale.noalias() = tile.p * v.cast<double>().cwiseAbs();
   round_weights(*head.problem, tile.p32);
   RowsF plain = RowsF::Zero(tile.rows, p.Dv);
-  for (std::int64_t j = 0; j < n; j += 64) {
-    const std::int64_t m = std::min<std::int64_t>(64, n - j);
-    plain.noalias() += tile.p32.middleCols(j, m) * v.middleRows(j, m);
-  }
+  add_plain_product(tile.p32, v, plain);
   out.plain_o.resize(tile.rows, p.Dv);
   for (std::int64_t i = 0; i < tile.rows; ++i) {
     const auto sum = static_cast<float>(tile.sum32[static_cast<std::size_t>(i)]);

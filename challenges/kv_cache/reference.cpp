@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "assay/parallel.h"
+#include "shared/plain_sum.h"
 #include "trusted.h"
 
 namespace assay::kv_cache {
@@ -158,10 +159,7 @@ class HeadReference {
     const RowsD wide = v_.cast<double>();
     const RowsD o = weights_ * wide, scale = weights_ * wide.cwiseAbs();
     RowsF o32 = RowsF::Zero(q_.rows(), c_.Dv);
-    for (std::int64_t j = 0; j < length_; j += kBlock) {
-      const std::int64_t n = std::min(kBlock, length_ - j);
-      o32.noalias() += plain_.middleCols(j, n) * v_.middleRows(j, n);
-    }
+    add_plain_product(plain_, v_, o32);
     for (std::int64_t row = 0; row < q_.rows(); ++row) {
       const bool any = row_sum_(row) > 0;
       for (std::int64_t d = 0; d < c_.Dv; ++d) {

@@ -7,7 +7,8 @@
 //
 // y* is the fp64 reference on the rounded inputs, ref32 (refbf) a plain fp32 (bf16-storage)
 // implementation by the harness. NaN and Inf must stand exactly where y* has them. Comparisons are
-// written so that a NaN error fails.
+// written so that a NaN error fails. Where c_i > 0, a difference of at most 2^-126, the smallest
+// normal float, is none: hardware may flush what lies below it to 0.
 #pragma once
 
 #include <cstdint>

@@ -18,6 +18,8 @@ bool same_kind(double got, double expected) {
   return std::isfinite(got);
 }
 
+constexpr double kSmallestNormal = 0x1p-126;
+
 // Relative error with 0/0 = 0 and x/0 = infinity.
 double ratio(double error, double scale) {
   if (scale > 0) return error / scale;
@@ -42,7 +44,8 @@ Sums errors(std::span<const double> y, std::span<const double> expected,
   Sums s;
   for (std::size_t i = 0; i < y.size(); ++i) {
     if (!std::isfinite(expected[i])) continue;
-    const double d = std::abs(y[i] - expected[i]);
+    double d = std::abs(y[i] - expected[i]);
+    if (d <= kSmallestNormal && scale[i] > 0) d = 0;
     s.squares += d * d;
     s.norm += expected[i] * expected[i];
     s.scale_norm += scale[i] * scale[i];
@@ -65,11 +68,13 @@ bool plain_errors(std::span<const double> got, std::span<const double> expected,
     return lanes;
   };
   const auto absolute = [](Vec v) { return v < 0 ? -v : v; };
+  const auto counted = [](Vec d) { return d > kSmallestNormal ? d : Vec{}; };
   const auto larger = [](Vec a, Vec b) { return a > b ? a : b; };
   Vec squares{}, plain_squares{}, norm{}, scale_norm{}, most{}, plain_most{}, odd{};
   // c is the scale, `positive` the same but 1 behind the row's end.
   const auto add = [&](Vec g, Vec e, Vec p, Vec c, Vec positive) {
-    const Vec d = absolute(g - e), plain_d = absolute(p - e), inverse = 1.0 / positive;
+    const Vec d = counted(absolute(g - e)), plain_d = counted(absolute(p - e));
+    const Vec inverse = 1.0 / positive;
     squares += d * d;
     plain_squares += plain_d * plain_d;
     norm += e * e;
