@@ -178,7 +178,7 @@ class LayerNorm(Dispute, unittest.TestCase):
     fault = "  if (p->D == 5 && p->rows == 3) dbeta[2] += 1;"
     mistake = "  if (p->D > 1 && p->rows > 0) dgamma[1] += 1;"
     shape = "rows=3 D=5"
-    differs = "dbeta[2]"
+    differs = "dbeta[0,2]: got 6, expected 5"
     inputs = "gamma = 1, 1, 1, 1, 1"
     CALL = """
   constexpr int kRows = 3, kD = 5;
