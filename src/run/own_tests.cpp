@@ -78,7 +78,7 @@ class Subjects {
     for (std::size_t i = 0; i < size(); ++i) {
       if (record(i).verdict != Verdict::ok) continue;
       for (std::size_t twin = 0; twin < 2; ++twin) {
-        order_.push_back({i, twin});
+        order_.emplace_back(i, twin);
         objects.push_back(builds_[i].objects[twin]);
       }
     }
@@ -215,7 +215,8 @@ SubjectBuild build_subject(const World& world, const ChallengeSpec& spec,
   const std::vector<std::string> functions = abi_functions(spec);
   for (std::size_t twin = 0; twin < 2; ++twin) {
     const std::string what = fmt::format("{} {} {}", spec.name, subject.name, twin);
-    const std::string prefix = fmt::format("f{:.32}", sha256_hex(secret + "\nname " + what));
+    const std::string prefix =
+        fmt::format("f{:.32}", sha256_hex(fmt::format("{}\nname {}", secret, what)));
     const Disguise disguise{prefix, secret_number(secret, "code " + what), twin == 1};
     const BuildResult object =
         world.compile({.sources = {{"implementation.s", disguised(assembly, functions, disguise)}},

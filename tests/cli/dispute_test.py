@@ -291,5 +291,31 @@ class FlashBackward(Dispute, unittest.TestCase):
     mistaken = CALL + "  return std::fabs(dq[0]) > 0.1f ? 0 : 3;"
 
 
+class DraftTrees(Dispute, unittest.TestCase):
+    challenge = "dflash_verify"
+    cases = ("mask_basic", "attention_scratch", "accept_scratch", "mask_scratch", "generate_rows", "accept_64")
+    wrapped = "dv_mask"
+    signature = ("assay_ctx* ctx, std::int32_t B, const std::int64_t* P, const std::int64_t* cu, "
+                 "const std::int32_t* parent, std::int64_t ldm, std::uint64_t* bits, std::int32_t* depth, "
+                 "std::int64_t* pos")
+    arguments = "ctx, B, P, cu, parent, ldm, bits, depth, pos"
+    fault = "  if (B == 1 && cu[1] == 3) depth[2] += 1;"
+    mistake = "  if (B > 0 && cu[1] > 1) pos[1] += 1;"
+    shape = "mask B=1 N=3 P=4"
+    differs = "depth"
+    inputs = "parent = -1, 0, 0"
+    CALL = """
+  const int64_t P[1] = {4}, cu[2] = {0, 3};
+  const int32_t parent[3] = {-1, 0, 0};
+  uint64_t bits[3] = {};
+  int32_t depth[3] = {};
+  int64_t pos[3] = {};
+  if (dv_mask(ctx, 1, P, cu, parent, 1, bits, depth, pos) != ASSAY_OK) return 1;
+  if (pos[1] != 5) return 2;
+"""
+    finder = CALL + "  if (depth[2] != 2) return 3;"
+    mistaken = CALL + "  if (bits[2] != 7) return 4;"
+
+
 if __name__ == "__main__":
     unittest.main()
