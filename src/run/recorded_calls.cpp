@@ -62,7 +62,13 @@ Recording read_recording(std::span<const std::byte> shared) {
     if (!call) break;
     rest = rest.subspan(head->bytes);
     const std::string_view text(reinterpret_cast<const char*>(whole.data()), whole.size());
-    if (known.insert(text).second) recording.calls.push_back(*call);
+    if (!known.insert(text).second) continue;
+    if (recording.calls.size() == kMostCalls) {
+      ++recording.dropped;
+      known.erase(text);
+    } else {
+      recording.calls.push_back(*call);
+    }
   }
   std::ranges::reverse(recording.calls);
   return recording;

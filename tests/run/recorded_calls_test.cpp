@@ -95,6 +95,15 @@ TEST_F(RecordedCallsTest, WithoutRoomAreCountedAndLeaveRoomForSmallerOnes) {
   EXPECT_EQ(text_of(recording.calls[0]), "small");
 }
 
+TEST_F(RecordedCallsTest, BeyondAMostAreCountedAndNotKept) {
+  constexpr std::size_t kBytes = 1 << 20;
+  memory_.assign(kBytes / 8, 0);
+  open(kBytes);
+  for (std::size_t i = 0; i < kMostCalls + 5; ++i) witness::Record(static_cast<std::int32_t>(i));
+  EXPECT_EQ(read().calls.size(), kMostCalls);
+  EXPECT_EQ(read().dropped, 5u);
+}
+
 TEST_F(RecordedCallsTest, SizesThatAreNoneReadNothing) {
   // The compiler must not know it, or it warns of the copy that is never made.
   const volatile std::int64_t huge = std::numeric_limits<std::int64_t>::max();
