@@ -13,7 +13,7 @@ function(find_challenges result folder)
     list(APPEND names ${name})
     # What runs in the worker or is built like a submission is not the harness's.
     file(GLOB sources CONFIGURE_DEPENDS ${challenge}/*.cpp)
-    list(FILTER sources EXCLUDE REGEX "/(adapter|naive|par)\\.cpp$")
+    list(FILTER sources EXCLUDE REGEX "/(adapter|naive|par|witness)\\.cpp$")
     list(APPEND trusted ${sources})
     list(APPEND adapters ${challenge}/adapter.cpp)
   endforeach()

@@ -314,6 +314,14 @@ class DflashVerify final : public Challenge {
     return c;
   }
 
+  std::optional<json> recorded(const RecordedCall& call) const override {
+    return recorded_params(call);
+  }
+
+  bool adopt(const CaseSpec& spec, const CasePlan&, BufferViews buffers) const override {
+    return adopt_inputs(shape_of(spec), buffers);
+  }
+
   CasePlan plan(const CaseSpec& spec) const override {
     const Shape s = shape_of(spec);
     CasePlan plan;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,6 +40,10 @@ struct Shape {
 };
 
 Shape shape_of(const CaseSpec&);
+
+// The params of a case that makes a recorded call, and whether its inputs are as promised.
+std::optional<nlohmann::json> recorded_params(const RecordedCall&);
+bool adopt_inputs(const Shape&, BufferViews);
 
 void generate_inputs(const CaseSpec&, const Shape&, const Seeds&, BufferViews);
 

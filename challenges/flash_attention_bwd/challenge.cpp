@@ -1,5 +1,10 @@
 #include <fmt/format.h>
 
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <vector>
+
 #include "trusted.h"
 
 namespace assay::flash_attention_bwd {
@@ -17,6 +22,29 @@ Entry entry_of(const CaseSpec& spec, const Problem& problem) {
   return problem.has_extra() || spec.params.value("dlse", false) ? Entry::extra : Entry::plain;
 }
 
+// Whether o and lse are those of the inputs as far as a half-width forward pass knows them.
+bool near_forward(const Problem& problem, std::span<const std::byte> o,
+                  std::span<const std::byte> lse, BufferViews exact) {
+  constexpr double kNear = 0.02;
+  const fa_params p = problem.flat().p;
+  const auto near = [](double a, double b) {
+    return a == b || std::abs(a - b) <= kNear * (1 + std::abs(b));
+  };
+  for (std::int64_t row = 0; row < p.B * p.Hq * p.Nq; ++row) {
+    float given = 0;
+    std::memcpy(&given, lse.data() + row * 4, 4);
+    if (!near(given, exact[kLse].as<float>()[row])) return false;
+    const std::int64_t at =
+        row / (p.Hq * p.Nq) * p.so.b + row / p.Nq % p.Hq * p.so.h + row % p.Nq * p.so.n;
+    for (std::int64_t d = 0; d < p.Dv; ++d) {
+      if (!near(attention::widen(p.dtype, o.data(), at + d),
+                attention::widen(p.dtype, exact[kO].data, at + d)))
+        return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 class FlashAttentionBackward final : public Challenge {
@@ -24,6 +52,74 @@ class FlashAttentionBackward final : public Challenge {
   std::optional<DrawnCase> drawn(const nlohmann::json& draw) const override {
     constexpr std::int64_t kMostProducts = 1 << 23;
     return attention::drawn_problem(draw, kMostProducts);
+  }
+
+  std::optional<nlohmann::json> recorded(const RecordedCall& call) const override {
+    const auto params = call.params_as<Params>();
+    if (!params || params->calls != 1) return std::nullopt;
+    const Entry entry = params->entry;
+    attention::RecordedForm form{.p = params->p};
+    if (entry == Entry::extra) {
+      form.extra = true;
+      form.softcap = params->softcap;
+      form.alibi = kAlibi;
+      form.sink = kSink;
+      form.kv_len = kKvLen;
+    } else if (entry == Entry::varlen) {
+      form.cu_q = kCuQ;
+      form.cu_k = kCuK;
+      form.total_q = params->total_q;
+      form.total_k = params->total_k;
+    } else if (entry == Entry::bias) {
+      form.bias = params->bias;
+    } else if (entry != Entry::plain) {
+      return std::nullopt;
+    }
+    auto found = attention::recorded_problem(call, form);
+    for (const Handle handle : {kDout, kQ, kK, kV, kO, kLse, kDq, kDk, kDv}) {
+      if (call.find(handle) == nullptr) return std::nullopt;
+    }
+    if (!found) return std::nullopt;
+    const bool packed = entry == Entry::varlen;
+    const std::int64_t queries = packed ? form.total_q : form.p.Nq,
+                       keys = packed ? form.total_k : form.p.Nk;
+    if (queries > 0 && call.find(kDq)->null) return std::nullopt;
+    if (keys > 0 && (call.find(kDk)->null || call.find(kDv)->null)) return std::nullopt;
+    if (entry == Entry::extra) {
+      const RecordedCall::Array* const dlse = call.find(kDlse);
+      (*found)["dlse"] = dlse != nullptr && !dlse->null;
+    }
+    if (entry == Entry::bias) {
+      const RecordedCall::Array* const dbias = call.find(kDbias);
+      (*found)["no_dbias"] = dbias == nullptr || dbias->null;
+    }
+    CaseSpec spec;
+    spec.params = *found;
+    // A call of fa_backward_extra without extras is no case, for one.
+    if (entry_of(spec, problem_of(spec)) != entry) return std::nullopt;
+    return found;
+  }
+
+  // Tests know o and lse from a forward pass of their own. What is promised is exact up to one
+  // rounding, so the case gets that, unless theirs are others.
+  bool adopt(const CaseSpec& spec, const CasePlan&, BufferViews buffers) const override {
+    const Problem problem = problem_of(spec);
+    const fa_params p = problem.flat().p;
+    for (const Handle handle : {kAlibi, kSink, kBias, kDlse}) {
+      if (!attention::finite_values(buffers[handle])) return false;
+    }
+    if (!attention::finite_rows(problem, p.sq, p.Hq, p.Nq, p.D, buffers[kQ]) ||
+        !attention::finite_rows(problem, p.sk, p.Hkv, p.Nk, p.D, buffers[kK]) ||
+        !attention::finite_rows(problem, p.sv, p.Hkv, p.Nk, p.Dv, buffers[kV]) ||
+        !attention::finite_rows(problem, p.so, p.Hq, p.Nq, p.Dv, buffers[kDout]))
+      return false;
+    const auto copy = [](const BufferView& view) {
+      const auto bytes = view.span<const std::byte>();
+      return std::vector<std::byte>(bytes.begin(), bytes.end());
+    };
+    const std::vector<std::byte> o = copy(buffers[kO]), lse = copy(buffers[kLse]);
+    forward(problem, buffers);
+    return near_forward(problem, {o.data(), o.size()}, {lse.data(), lse.size()}, buffers);
   }
 
   CasePlan plan(const CaseSpec& spec) const override {

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "trusted.h"
 
 namespace assay::flash_attention_fwd {
@@ -24,6 +27,61 @@ class FlashAttentionForward final : public Challenge {
   std::optional<DrawnCase> drawn(const nlohmann::json& draw) const override {
     constexpr std::int64_t kMostProducts = 1 << 23;
     return attention::drawn_problem(draw, kMostProducts);
+  }
+
+  std::optional<nlohmann::json> recorded(const RecordedCall& call) const override {
+    const auto params = call.params_as<Params>();
+    if (!params) return std::nullopt;
+    const Entry entry = params->entry;
+    attention::RecordedForm form{.p = params->p};
+    if (entry == Entry::extra) {
+      form.extra = true;
+      form.softcap = params->softcap;
+      form.alibi = kAlibi;
+      form.sink = kSink;
+      form.kv_len = kKvLen;
+    } else if (entry == Entry::varlen) {
+      form.cu_q = kCuQ;
+      form.cu_k = kCuK;
+      form.total_q = params->total_q;
+      form.total_k = params->total_k;
+    } else if (entry == Entry::bias) {
+      form.bias = params->bias;
+    } else if (entry != Entry::plain && entry != Entry::fp8) {
+      return std::nullopt;
+    }
+    auto found = attention::recorded_problem(call, form);
+    for (const Handle handle : {kQ, kK, kV, kO, kLse}) {
+      if (call.find(handle) == nullptr) return std::nullopt;
+    }
+    if (!found) return std::nullopt;
+    if (entry == Entry::fp8) (*found)["fp8"] = true;
+    const std::int64_t queries = entry == Entry::varlen ? form.total_q : form.p.Nq;
+    if (queries > 0 && call.find(kO)->null) return std::nullopt;
+    if (call.find(kLse)->null) (*found)["null_lse"] = true;
+    CaseSpec spec;
+    spec.params = *found;
+    // A call of fa_forward_extra without extras is no case, for one.
+    if (entry_of(problem_of(spec)) != entry) return std::nullopt;
+    return found;
+  }
+
+  // What is masked may hold anything; whether that is so is not looked at.
+  bool adopt(const CaseSpec& spec, const CasePlan&, BufferViews buffers) const override {
+    const Problem problem = problem_of(spec);
+    const fa_params p = problem.flat().p;
+    for (const Handle handle : {kAlibi, kSink, kBias, kScales}) {
+      if (!attention::finite_values(buffers[handle])) return false;
+    }
+    if (problem.fp8) {
+      const auto is_nan = [](std::uint8_t x) { return (x & 0x7f) == 0x7f; };
+      return std::ranges::all_of(std::initializer_list<Handle>{kQ, kK, kV}, [&](Handle handle) {
+        return std::ranges::none_of(buffers[handle].span<std::uint8_t>(), is_nan);
+      });
+    }
+    return attention::finite_rows(problem, p.sq, p.Hq, p.Nq, p.D, buffers[kQ]) &&
+           attention::finite_rows(problem, p.sk, p.Hkv, p.Nk, p.D, buffers[kK]) &&
+           attention::finite_rows(problem, p.sv, p.Hkv, p.Nk, p.Dv, buffers[kV]);
   }
 
   CasePlan plan(const CaseSpec& spec) const override {

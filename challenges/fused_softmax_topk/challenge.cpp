@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "trusted.h"
 #include "util/files.h"
@@ -13,6 +14,41 @@ Entry entry_named(const std::string& name) {
   if (name == "logprob") return kLogTopK;
   if (name == "top_p") return kTopP;
   throw Error(fmt::format("fused_softmax_topk: unknown entry '{}'", name));
+}
+
+// Whether there is an array where elements have to go.
+bool has(const RecordedCall& call, Handle handle, std::int64_t elements) {
+  const RecordedCall::Array* const array = call.find(handle);
+  return array != nullptr && (elements == 0 || !array->null);
+}
+
+std::optional<nlohmann::json> recorded_params(const RecordedCall& call) {
+  constexpr std::int64_t kMostElements = 1 << 25;
+  const auto params = call.params_as<Params>();
+  if (!params || call.entry < kTopK || call.entry > kTopP) return std::nullopt;
+  const stk_params& p = params->p;
+  const auto within = [](std::int64_t n) { return n >= 0 && n <= kMostElements; };
+  const bool sized = p.size == sizeof(stk_params) && within(p.rows) && within(p.V) && p.ld >= p.V &&
+                     within(p.ld) && within(p.K) &&
+                     p.rows * std::max<std::int64_t>(p.ld, p.K) <= kMostElements;
+  if (!sized || (p.dtype != ASSAY_F32 && p.dtype != ASSAY_BF16)) return std::nullopt;
+  if (!(p.temperature > 0) || !std::isfinite(p.temperature)) return std::nullopt;
+  if (call.entry == kTopP && !(params->top_p > 0 && params->top_p <= 1)) return std::nullopt;
+  const bool complete = has(call, kLogits, p.rows * p.V) && has(call, kIdx, p.rows * p.K) &&
+                        has(call, kProb, p.rows * p.K) &&
+                        (call.entry != kTopP || has(call, kCount, p.rows));
+  if (!complete || call.find(kLse) == nullptr) return std::nullopt;
+  constexpr const char* kEntries[] = {"prob", "logprob", "top_p"};
+  nlohmann::json found{{"rows", p.rows},
+                       {"V", p.V},
+                       {"pad", p.ld - p.V},
+                       {"K", p.K},
+                       {"dtype", p.dtype == ASSAY_F32 ? "f32" : "bf16"},
+                       {"temperature", p.temperature},
+                       {"entry", kEntries[call.entry]},
+                       {"null_lse", call.find(kLse)->null && p.rows > 0}};
+  if (call.entry == kTopP) found["top_p"] = params->top_p;
+  return found;
 }
 
 }  // namespace
@@ -65,6 +101,10 @@ class FusedSoftmaxTopK final : public Challenge {
     }
     c.expect_status = ASSAY_EINVAL;
     return c;
+  }
+
+  std::optional<nlohmann::json> recorded(const RecordedCall& call) const override {
+    return recorded_params(call);
   }
 
   CasePlan plan(const CaseSpec& spec) const override {

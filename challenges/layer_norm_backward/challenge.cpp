@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "trusted.h"
 #include "util/files.h"
 
@@ -13,6 +16,47 @@ Mode mode_named(const std::string& name) {
     if (name == kNames[i]) return static_cast<Mode>(i);
   }
   throw Error(fmt::format("layer_norm_backward: unknown mode '{}'", name));
+}
+
+// Whether the call has no array where the task needs one of so many elements.
+bool lacks(const RecordedCall& call, Handle handle, std::int64_t elements) {
+  const RecordedCall::Array* const array = call.find(handle);
+  return array != nullptr && array->null && elements > 0;
+}
+
+// A forward is a case whose dy is zero, a backward one whose beta is.
+std::optional<nlohmann::json> recorded_params(const RecordedCall& call) {
+  constexpr std::int64_t kMostElements = 1 << 24;
+  constexpr const char* kModes[] = {"plain", "twice", "older_cache", "residual", "rms"};
+  const auto params = call.params_as<Params>();
+  if (!params) return std::nullopt;
+  const ln_params& p = params->p;
+  const bool known = params->mode == kPlain || params->mode == kResidual || params->mode == kRms;
+  const auto within = [](std::int64_t n) { return n >= 0 && n <= kMostElements; };
+  if (!known || p.size != sizeof(ln_params) || !within(p.rows) || !within(p.D) ||
+      p.rows * p.D > kMostElements)
+    return std::nullopt;
+  if ((p.dtype != ASSAY_F32 && p.dtype != ASSAY_BF16) || !(p.eps >= 0) || !std::isfinite(p.eps))
+    return std::nullopt;
+  const std::int64_t elements = p.rows * p.D;
+  const bool forward = params->mode != kRms, residual = params->mode == kResidual;
+  if (call.find(kX) == nullptr || call.find(kGamma) == nullptr || lacks(call, kX, elements) ||
+      lacks(call, kGamma, p.D) || lacks(call, kDy, elements))
+    return std::nullopt;
+  if (forward && (lacks(call, kBeta, p.D) || lacks(call, kY, elements))) return std::nullopt;
+  if (residual && (call.find(kDres) == nullptr || lacks(call, kDres, elements)))
+    return std::nullopt;
+  nlohmann::json found{{"rows", p.rows},
+                       {"D", p.D},
+                       {"eps", p.eps},
+                       {"dtype", p.dtype == ASSAY_F32 ? "f32" : "bf16"},
+                       {"mode", kModes[params->mode]}};
+  nlohmann::json null = nlohmann::json::array();
+  if (lacks(call, kDx, elements)) null.push_back("dx");
+  if (lacks(call, kDgamma, p.D)) null.push_back("dgamma");
+  if (lacks(call, kDbeta, p.D) || !forward) null.push_back("dbeta");
+  if (!null.empty()) found["null"] = std::move(null);
+  return found;
 }
 
 }  // namespace
@@ -54,6 +98,30 @@ class LayerNormBackward final : public Challenge {
     if (!missing.empty()) c.params["null"] = {missing};
     c.expect_status = ASSAY_EINVAL;
     return c;
+  }
+
+  std::optional<nlohmann::json> recorded(const RecordedCall& call) const override {
+    return recorded_params(call);
+  }
+
+  // NaN is for x and dy, where it is said what becomes of it.
+  bool adopt(const CaseSpec& spec, const CasePlan&, BufferViews buffers) const override {
+    const Shape s = shape_of(spec);
+    const auto finite = [](float value) { return std::isfinite(value); };
+    for (const Handle handle : {kGamma, kBeta}) {
+      if (!std::ranges::all_of(buffers[handle].span<float>(), finite)) return false;
+    }
+    for (const Handle handle : {kX, kDy, kDres}) {
+      const auto legal = [&](float value) {
+        return std::isfinite(value) || (handle != kDres && std::isnan(value));
+      };
+      const bool all =
+          s.dtype == ASSAY_F32
+              ? std::ranges::all_of(buffers[handle].span<float>(), legal)
+              : std::ranges::all_of(buffers[handle].span<std::uint16_t>(), legal, &bf16_to_float);
+      if (!all) return false;
+    }
+    return true;
   }
 
   CasePlan plan(const CaseSpec& spec) const override {

@@ -5,6 +5,7 @@
 
 #include <Eigen/Core>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,7 @@ using RowsF = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMaj
 //   layout   "bhnd" (default), "bshd", or "padded": bhnd with gaps between rows, heads and items;
 //            "far_rows", "far_heads", "far_items": these lie `far` elements apart, 2^31 + 8 by
 //            default, in sparse buffers
+//   strides  {"q": [b, h, n], ...} of q, k, v and o, instead of those of a layout
 //   softcap, alibi, sink, kv_len: the extras; kv_len is a list of B lengths
 //   q_len, k_len: lists of lengths of packed sequences, instead of B, Nq and Nk
 //   bias     [B, Hq, Nq, Nk], each 0 for the full size or 1; bias_poison: NaN where the pair is
@@ -82,6 +84,25 @@ Problem problem_of(const CaseSpec&);
 //   invalid  {}, an override (Hkv may be "Hq+1"), or {"null": array}
 // Nothing for what does not go together or takes more than so many products.
 std::optional<DrawnCase> drawn_problem(const nlohmann::json& draw, std::int64_t most_products);
+
+// What a recorded call is beside its arrays. Handles are those of the case's buffers, -1 for what
+// its function does not have.
+struct RecordedForm {
+  fa_params p{};
+  bool extra = false;
+  float softcap = 0;
+  std::int32_t alibi = -1, sink = -1, kv_len = -1;
+  std::int32_t cu_q = -1, cu_k = -1;  // of packed sequences
+  std::int64_t total_q = 0, total_k = 0;
+  std::optional<fa_bias> bias{};
+};
+// The params of a case that makes the call; nothing where it is not legal or too large to be judged.
+std::optional<nlohmann::json> recorded_problem(const RecordedCall&, const RecordedForm&);
+
+// Whether there is neither NaN nor Inf in the rows of an array with these strides; in all of one.
+bool finite_rows(const Problem&, const assay_stride&, std::int64_t H, std::int64_t N,
+                 std::int64_t D, const BufferView&);
+bool finite_values(const BufferView& floats);
 
 // What the submission is told: the problem's params with the case's "override" on top.
 fa_params told_params(const CaseSpec&, const Problem&);

@@ -63,6 +63,16 @@ Problem problem_of(const CaseSpec& spec) {
   p.sk = strides(layout, far, p.Hkv, keys, p.D);
   p.sv = strides(layout, far, p.Hkv, keys, p.Dv);
   p.so = strides(layout, far, p.Hq, queries, p.Dv);
+  if (j.contains("strides")) {
+    const auto given = [&](const char* name) {
+      const json& s = j.at("strides").at(name);
+      return assay_stride{s.at(0), s.at(1), s.at(2)};
+    };
+    p.sq = given("q");
+    p.sk = given("k");
+    p.sv = given("v");
+    p.so = given("o");
+  }
   if (out.packed()) p.sq.b = p.sk.b = p.sv.b = p.so.b = 0;
   p.scale = j.value("scale", 1.0f / std::sqrt(static_cast<float>(std::max<std::int64_t>(p.D, 1))));
   p.causal = j.value("causal", true) ? 1 : 0;

@@ -76,7 +76,7 @@ void check_logits(const Shape& s, double c, const TernReference& r, BufferViews 
   judge.add_to(result);
 }
 
-std::vector<float> widened(const BufferView& bf16) {
+std::vector<float> floats_of(const BufferView& bf16) {
   std::vector<float> out;
   for (const std::uint16_t bits : bf16.span<std::uint16_t>()) out.push_back(bf16_to_float(bits));
   return out;
@@ -309,8 +309,8 @@ CheckResult check_outputs(const CaseSpec& spec, const TernReference& r, BufferVi
       break;
     case kLinearBf16:
       // One rounding: the errors of the sum are far below it.
-      check_rows("y", {2.0, 0x1p-9}, widened(buffers[linear::kY]), r.y, result);
-      check_rows("dx", {2.0, 0x1p-9}, widened(buffers[linear::kDx]), r.dx, result);
+      check_rows("y", {2.0, 0x1p-9}, floats_of(buffers[linear::kY]), r.y, result);
+      check_rows("dx", {2.0, 0x1p-9}, floats_of(buffers[linear::kDx]), r.dx, result);
       check_rows("dw_latent", {4.0, 32 * kEps32}, buffers[linear::kDw].span<float>(), r.dw, result);
       break;
     case kDistill:

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -200,6 +202,36 @@ struct DrawnCase {
   std::int32_t expect_status = 0;  // ASSAY_*
 };
 
+// A call that tests of a submission's own made, as the challenge's witness.cpp wrote it down (see
+// assay/witness.h). Hostile bytes: sizes are looked at before anything is computed with them.
+struct RecordedCall {
+  struct Array {
+    std::int32_t handle = 0;
+    bool null = false;
+    std::span<const std::byte> bytes{};
+  };
+  std::int32_t entry = 0;
+  std::span<const std::byte> params;  // what the adapter would be told
+  std::vector<Array> arrays;          // what went in, by the handle of the case's buffer
+
+  // Nothing where these are no T.
+  template <class T>
+  std::optional<T> params_as() const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    if (params.size() != sizeof(T)) return std::nullopt;
+    T value;
+    std::memcpy(&value, params.data(), sizeof value);
+    return value;
+  }
+  // Null where the call has none of that handle.
+  const Array* find(std::int32_t handle) const {
+    for (const Array& array : arrays) {
+      if (array.handle == handle) return &array;
+    }
+    return nullptr;
+  }
+};
+
 class Challenge {
  public:
   virtual ~Challenge() = default;
@@ -240,6 +272,14 @@ class Challenge {
   // Metrics of memory that rest on what the worker says of itself, which is never believed alone:
   // raises them to what the account shows. Only of cases in which memory is measured.
   virtual void hold_to_account(const CasePlan&, const MemoryAccount&, std::vector<Metric>&) const {}
+
+  // The params of a case that makes this call, with the call's arrays for inputs; what the call has
+  // no array for is zero. Nothing where the challenge has no such case, or where the arguments are
+  // not legal or too large to be judged.
+  virtual std::optional<nlohmann::json> recorded(const RecordedCall&) const { return std::nullopt; }
+  // Whether inputs that were filled from such a call are as the task promises. May put right what
+  // tests can know roughly only.
+  virtual bool adopt(const CaseSpec&, const CasePlan&, BufferViews) const { return true; }
 
   // For rooflines and floors; absent where there is no simple bound.
   virtual std::optional<LeastWork> least_work(const CaseSpec&, const CasePlan&) const {

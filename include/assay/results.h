@@ -81,6 +81,7 @@ enum class TestVerdict : std::uint8_t {
   not_built,     // the tests, or the two together, do not compile
   not_run,       // the harness could not; says why
   inconsistent,  // accepted one of two twins that behave alike, and rejected the other
+  house_fault,   // rejected, and by the reference it was wrong there though it is held for right
 };
 
 const char* code(TestVerdict);  // "accepted"
@@ -94,7 +95,8 @@ struct Mutant {
   double seconds = 0;
 
   bool judged_rightly() const {
-    return verdict == (correct ? TestVerdict::accepted : TestVerdict::rejected);
+    return verdict == TestVerdict::house_fault ||
+           verdict == (correct ? TestVerdict::accepted : TestVerdict::rejected);
   }
 };
 

@@ -14,6 +14,9 @@ std::string safe(const std::string& text, std::size_t lines) {
 nlohmann::ordered_json faults_json(const CellResult& cell) {
   auto faults = nlohmann::ordered_json::array();
   for (const std::string& fault : cell.faults) faults.push_back(safe(fault, 3));
+  for (const Mutant& m : cell.mutants) {
+    if (m.verdict == TestVerdict::house_fault) faults.push_back(safe(m.reason, 1));
+  }
   return faults;
 }
 

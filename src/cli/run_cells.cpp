@@ -146,6 +146,11 @@ std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runne
       progress.note(fmt::format("{}: tried again after a fault of the harness: {}",
                                 to_string(entries.back().cell.key), report::one_line(fault)));
     }
+    for (const Mutant& m : entries.back().cell.mutants) {
+      if (m.verdict != TestVerdict::house_fault) continue;
+      progress.note(fmt::format("{}: FAULT OF THE HOUSE, please report it: {}",
+                                to_string(entries.back().cell.key), report::one_line(m.reason)));
+    }
     progress.finished(one_line(entries.back()));
   };
   session::RunnerSteps steps(runner, specs);

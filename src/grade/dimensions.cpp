@@ -294,14 +294,18 @@ Dimension tests(const CaseTable& table) {
     return note.kind == Note::Kind::no_tests ? scored("tests", max, 0, note.text)
                                              : not_run("tests", max, note.text);
   }
-  std::vector<std::string> missed, told_apart;
-  std::size_t wrong = 0;
+  std::vector<std::string> missed, told_apart, left_out;
+  std::size_t wrong = 0, right = 0;
   std::string rejected;
   for (const Mutant& m : cell.mutants) {
     if (m.verdict == TestVerdict::not_run) {
       return not_run("tests", max, fmt::format("not run: {} ({})", m.subject, m.reason));
     }
-    if (!m.correct) ++wrong;
+    if (m.verdict == TestVerdict::house_fault) {
+      left_out.push_back(m.subject);
+      continue;
+    }
+    ++(m.correct ? right : wrong);
     if (m.judged_rightly()) continue;
     if (m.verdict == TestVerdict::inconsistent) told_apart.push_back(m.subject);
     if (!m.correct) {
@@ -323,9 +327,17 @@ Dimension tests(const CaseTable& table) {
                   fmt::format("its tests do not accept a correct implementation: {}", rejected));
   }
   if (wrong == 0) return not_run("tests", max, "not run: no wrong example was tried");
+  if (right == 0) {
+    return not_run("tests", max,
+                   with_list("not run: a fault of the house: no implementation is right where its "
+                             "tests look",
+                             "wrong", left_out));
+  }
   auto why = fmt::format("its tests reject {} of {} wrong examples", wrong - missed.size(), wrong);
   const double share = static_cast<double>(wrong - missed.size()) / static_cast<double>(wrong);
-  return scored("tests", max, share, with_list(std::move(why), "missed", missed));
+  why = with_list(std::move(why), "missed", missed);
+  return scored("tests", max, share,
+                with_list(std::move(why), "they rightly reject, a fault of the house", left_out));
 }
 
 }  // namespace assay::grading

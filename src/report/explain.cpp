@@ -162,6 +162,16 @@ std::string failed_tests(const CellResult& cell) {
   return text.empty() ? "" : "\nits own tests misjudge:\n" + text;
 }
 
+// What assay holds for right and is not.
+std::string house_faults(const CellResult& cell) {
+  std::string text;
+  for (const Mutant& m : cell.mutants) {
+    if (m.verdict == TestVerdict::house_fault) text += "  " + one_line(m.reason) + "\n";
+  }
+  return text.empty() ? ""
+                      : "\nFAULT OF THE HOUSE, found by its own tests; please report it:\n" + text;
+}
+
 // --- timing ------------------------------------------------------------------
 
 std::string median_of(const CaseResult& r, std::optional<double> TimingSample::*which) {
@@ -255,7 +265,7 @@ std::string explain(const BoardEntry& e, const ChallengeSpec& spec,
   const BoardRow row = board_row(e, {});
   return heading(row, spec) + score_lines(row, spec, stale) + dimension_table(e.score) +
          build_failure(e.cell.build) + passing_faults(e.cell) + failed_cases(e.cell, spec) +
-         skipped_cases(e.cell) + failed_tests(e.cell) +
+         skipped_cases(e.cell) + failed_tests(e.cell) + house_faults(e.cell) +
          (e.score.modelled_on.empty() ? timing_table(e) : modelled_tables(e)) + provenance(row);
 }
 

@@ -35,8 +35,8 @@ constexpr std::array kRows{
 };
 
 // In the order of each enumeration.
-constexpr const char* kTestVerdicts[] = {"accepted", "rejected", "not_built", "not_run",
-                                         "inconsistent"};
+constexpr const char* kTestVerdicts[] = {"accepted", "rejected",     "not_built",
+                                         "not_run",  "inconsistent", "house_fault"};
 constexpr const char* kNoteKinds[] = {"other",          "no_tests",       "tests_not_run",
                                       "quick",          "stolen_time",    "few_repetitions",
                                       "par_not_faster", "naive_at_floor", "wrong_when_timed",

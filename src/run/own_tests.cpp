@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <numeric>
 #include <system_error>
 
 #include "assay/random.h"
 #include "numerics/jobs.h"
+#include "run/dispute.h"
 #include "run/examples.h"
 #include "util/files.h"
 #include "util/sha256.h"
@@ -58,6 +60,13 @@ class Subjects {
   Mutant about(std::size_t i) const {
     return {.subject = subjects_[i].name, .correct = subjects_[i].correct};
   }
+  const TestSubject& subject(std::size_t i) const { return subjects_[i]; }
+  const SubjectBuild& build(std::size_t i) const { return builds_[i]; }
+  std::vector<TestSubject> right() const {
+    std::vector<TestSubject> found;
+    std::ranges::copy_if(subjects_, std::back_inserter(found), &TestSubject::correct);
+    return found;
+  }
   // Ok, or why it was not built.
   const BuildRecord& record(std::size_t i) const { return builds_[i].failed.record; }
 
@@ -69,7 +78,7 @@ class Subjects {
     for (std::size_t i = 0; i < size(); ++i) {
       if (record(i).verdict != Verdict::ok) continue;
       for (std::size_t twin = 0; twin < 2; ++twin) {
-        order_.push_back({i, twin});
+        order_.emplace_back(i, twin);
         objects.push_back(builds_[i].objects[twin]);
       }
     }
@@ -166,6 +175,19 @@ Mutant judge_tests(const Subjects& subjects, std::size_t i, std::size_t first_tw
   return mutant;
 }
 
+// What rejected it may be right.
+void hear(const World& world, const ChallengeSpec& spec, const WorkerSettings& settings,
+          const fs::path& tests, const Subjects& subjects, std::size_t i, Mutant& mutant) {
+  const Ruling ruling = settle_dispute(world, spec, settings, tests, subjects.subject(i),
+                                       subjects.build(i), subjects.right());
+  if (ruling.against == Ruling::On::implementation) {
+    mutant.verdict = TestVerdict::house_fault;
+    mutant.reason = ruling.text + "; the tests: " + mutant.reason;
+  } else {
+    mutant.reason += "; " + ruling.text;
+  }
+}
+
 }  // namespace
 
 std::vector<TestSubject> test_subjects(const ChallengeSpec& spec) {
@@ -193,7 +215,8 @@ SubjectBuild build_subject(const World& world, const ChallengeSpec& spec,
   const std::vector<std::string> functions = abi_functions(spec);
   for (std::size_t twin = 0; twin < 2; ++twin) {
     const std::string what = fmt::format("{} {} {}", spec.name, subject.name, twin);
-    const std::string prefix = fmt::format("f{:.32}", sha256_hex(secret + "\nname " + what));
+    const std::string prefix =
+        fmt::format("f{:.32}", sha256_hex(fmt::format("{}\nname {}", secret, what)));
     const Disguise disguise{prefix, secret_number(secret, "code " + what), twin == 1};
     const BuildResult object =
         world.compile({.sources = {{"implementation.s", disguised(assembly, functions, disguise)}},
@@ -238,6 +261,8 @@ std::vector<Mutant> run_own_tests(const World& world, const ChallengeSpec& spec,
       return;
     }
     mutants[i] = judge_tests(subjects, i, substream(layout, i) % 2);
+    if (mutants[i].correct && mutants[i].verdict == TestVerdict::rejected)
+      hear(world, spec, settings, tests.library, subjects, i, mutants[i]);
   });
   return mutants;
 }

@@ -36,7 +36,9 @@ SubjectBuild build_subject(const World&, const ChallengeSpec&, const TestSubject
 
 // What the tests made of every subject, tried on up to `jobs` threads. `settings` but for the
 // library. Both twins of a subject must be accepted, or both rejected, for it to count so; where
-// each twin keeps its own verdict from run to run, the subject is `inconsistent`. Which subject
+// each twin keeps its own verdict from run to run, the subject is `inconsistent`. A right one that
+// they reject is put to the reference first, see run/dispute.h; where that finds it wrong, it is a
+// `house_fault`. Which subject
 // lies where follows from `seed` and a secret of this machine.
 std::vector<Mutant> run_own_tests(const World&, const ChallengeSpec&,
                                   const WorkerSettings& settings, const std::string& test_source,

@@ -13,6 +13,7 @@
 #include "../../challenges/dflash_verify/trusted.h"
 #include "assay/random.h"
 #include "challenges/challenge_fixture.h"
+#include "challenges/recorded_case.h"
 
 namespace assay::dflash_verify {
 namespace {
@@ -461,6 +462,55 @@ TEST(DflashServer, BoundsRowsBeforeItCountsThem) {
   EXPECT_EQ(c.server()->serve(kVerify, request, response), ASSAY_EINVAL);
   EXPECT_NE(c.check().detail.find("more rows than a text can have"), std::string::npos)
       << c.check().detail;
+}
+
+TEST(DflashVerifyRecorded, MasksAndGreedyAcceptanceComeBack) {
+  std::set<std::string> others;
+  for (const std::string& name : testing::not_recorded(subject())) {
+    const auto& params = subject().case_named(name).params;
+    const std::string entry = params.at("entry");
+    const bool greedy = params.value("sampling", "greedy") == "greedy";
+    if (entry != "attention" && entry != "compact" && entry != "generate" && greedy)
+      others.insert(name);
+  }
+  // Those with NaN, and one of 20 million logits.
+  EXPECT_THAT(others,
+              ::testing::UnorderedElementsAre("accept_wide_256", "budget_0", "nan_unvisited"));
+}
+
+// Numbers of a forger: none makes the harness compute or read without bounds.
+TEST(DflashVerifyRecorded, TreesThatAreNoneAreNoCase) {
+  const Filled filled(subject(), "mask_basic", 1);
+  const std::size_t nodes = filled.buffer(mask::kParent).bytes / 4;
+  for (const std::int32_t parent : {-2, static_cast<std::int32_t>(nodes), 0, -1}) {
+    testing::RecordedCase recorded(filled);
+    std::vector<std::int32_t> parents(nodes, -1);
+    parents[0] = parent;
+    recorded.array(mask::kParent).bytes = std::as_bytes(std::span(parents));
+    EXPECT_EQ(run::GivenInputs(*subject().challenge).take(recorded.call).has_value(), parent == -1)
+        << parent;
+  }
+  const auto refused = [&](auto change) {
+    testing::RecordedCase recorded(filled);
+    recorded.with<Params>(change);
+    return !run::GivenInputs(*subject().challenge).take(recorded.call);
+  };
+  EXPECT_FALSE(refused([](Params&) {}));
+  EXPECT_TRUE(refused([](Params& p) { p.B = -1; }));
+  EXPECT_TRUE(refused([](Params& p) { p.B = 1 << 30; }));
+  EXPECT_TRUE(refused([](Params& p) { p.ldm = 0; }));
+  EXPECT_TRUE(refused([](Params& p) { p.ldm = std::int64_t{1} << 62; }));
+}
+
+TEST(DflashVerifyRecorded, TokensOutsideTheVocabularyAreNoCase) {
+  const Filled filled(subject(), "accept_basic", 1);
+  testing::RecordedCase recorded(filled);
+  run::GivenInputs given(*subject().challenge);
+  ASSERT_TRUE(given.take(recorded.call));
+  std::vector<std::int32_t> tokens(filled.buffer(accept::kToken).bytes / 4, 0);
+  tokens[0] = 1 << 30;
+  recorded.array(accept::kToken).bytes = std::as_bytes(std::span(tokens));
+  EXPECT_FALSE(given.take(recorded.call));
 }
 
 }  // namespace

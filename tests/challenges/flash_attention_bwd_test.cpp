@@ -7,6 +7,7 @@
 #include <random>
 
 #include "challenges/challenge_fixture.h"
+#include "challenges/recorded_case.h"
 #include "trusted.h"
 
 namespace assay::flash_attention_bwd {
@@ -377,6 +378,71 @@ TEST(FlashAttentionBackward, EachWrongOutputOfAChainedOrBiasedCaseFails) {
 
 TEST(FlashAttentionBackward, UntouchedOutputsFailEveryCaseThatHasSome) {
   testing::expect_untouched_outputs_fail(subject(), {kDq, kDk, kDv, kDbias});
+}
+
+// Not those with NaN somewhere, of two calls, or without batch, heads or width.
+TEST(FlashAttentionBackwardRecorded, TheCasesComeBack) {
+  EXPECT_THAT(testing::not_recorded(subject()),
+              ::testing::UnorderedElementsAre(
+                  "batch0", "bias_full", "chained", "chained_large_scores",
+                  "chained_rows_without_keys", "double_call", "head_dim_0", "hq_0", "masked_poison",
+                  "nan_dout", "unseen_keys", "varlen_cross", "varlen_nan"));
+}
+
+// Numbers of a forger: none makes the harness compute or allocate without bounds.
+TEST(FlashAttentionBackwardRecorded, ArgumentsThatAreNotLegalOrTooLargeAreNoCase) {
+  const Filled filled(subject(), "causal_64", 1);
+  const auto refused = [&](auto change) {
+    testing::RecordedCase recorded(filled);
+    run::GivenInputs given(*subject().challenge);
+    EXPECT_TRUE(given.take(recorded.call));
+    recorded.with<Params>([&](Params& params) { change(params.p); });
+    return !given.take(recorded.call);
+  };
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  EXPECT_TRUE(refused([](fa_params& p) { p.B = -1; }));
+  EXPECT_TRUE(refused([](fa_params& p) { p.Nq = kHuge; }));
+  EXPECT_TRUE(refused([](fa_params& p) { p.Nk = 1 << 20; }));
+  EXPECT_TRUE(refused([](fa_params& p) { p.Hkv = 0; }));
+  EXPECT_TRUE(refused([](fa_params& p) { p.D = kHuge; }));
+  EXPECT_TRUE(refused([](fa_params& p) { p.dtype = 77; }));
+  EXPECT_TRUE(refused([](fa_params& p) { p.scale = NAN; }));
+  EXPECT_TRUE(refused([](fa_params& p) { p.so.n = 1; })) << "rows overlap";
+  EXPECT_TRUE(refused([](fa_params& p) { p.so.n = -p.so.n; }));
+  EXPECT_TRUE(refused([](fa_params& p) { p.sq.n = kHuge; }));
+  EXPECT_TRUE(refused([](fa_params& p) { --p.Nk; })) << "the array is longer than that";
+}
+
+TEST(FlashAttentionBackwardRecorded, LengthsThatDoNotAscendAreNoCase) {
+  CaseSpec spec = subject().case_named("causal_64");
+  spec.params = {{"q_len", {3, 4}}, {"k_len", {5, 6}}, {"D", 32}};
+  const Filled filled(subject(), spec, 1);
+  for (const std::vector<std::int64_t>& ends : std::vector<std::vector<std::int64_t>>{
+           {0, 5, 11}, {0, 12, 11}, {0, -1, 11}, {1, 5, 11}, {0, 5, 10}, {0, 0, 11}}) {
+    testing::RecordedCase recorded(filled);
+    recorded.array(kCuK).bytes = std::as_bytes(std::span(ends));
+    const bool taken = run::GivenInputs(*subject().challenge).take(recorded.call).has_value();
+    EXPECT_EQ(taken, ends[1] == 5 && ends[0] == 0 && ends[2] == 11) << ends[1];
+  }
+}
+
+TEST(FlashAttentionBackwardRecorded, OAndLseOfAnotherForwardAreNoCaseAndRoughOnesArePutRight) {
+  const Filled filled(subject(), "causal_64", 1);
+  std::vector<float> lse(filled.buffer(kLse).bytes / 4);
+  std::memcpy(lse.data(), filled.buffer(kLse).data, lse.size() * 4);
+  const float exact = lse[0];
+  for (const float off : {1e-3f, 1.0f, NAN}) {
+    lse[0] = exact + off;
+    testing::RecordedCase recorded(filled);
+    recorded.array(kLse).bytes = std::as_bytes(std::span(lse));
+    run::GivenInputs given(*subject().challenge);
+    const auto spec = given.take(recorded.call);
+    EXPECT_EQ(spec.has_value(), off == 1e-3f) << off;
+    if (!spec) continue;
+    Filled refilled(subject(), "causal_64", 2);
+    given.fill(*spec, given.plan(*spec), Seeds(1), refilled.buffers());
+    EXPECT_EQ(refilled.buffer(kLse).as<float>()[0], exact);
+  }
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "assay/dtype.h"
 #include "challenges/challenge_fixture.h"
+#include "challenges/recorded_case.h"
 #include "trusted.h"
 
 namespace assay::fused_softmax_topk {
@@ -228,6 +229,42 @@ TEST(FusedSoftmaxTopK, PoisonedRowsAcceptNothingButNan) {
   f.overwrite(kProb, 0);
   f.overwrite(kLse, 0);
   EXPECT_FALSE(f.check().pass);
+}
+
+TEST(FusedSoftmaxTopKRecorded, EveryCaseComesBack) {
+  EXPECT_THAT(testing::not_recorded(subject()), ::testing::IsEmpty());
+}
+
+// Numbers of a forger: none makes the harness compute or allocate without bounds.
+TEST(FusedSoftmaxTopKRecorded, ArgumentsThatAreNotLegalOrTooLargeAreNoCase) {
+  const Filled filled(subject(), "basic", 1);
+  const auto refused = [&](auto change) {
+    testing::RecordedCase recorded(filled);
+    run::GivenInputs given(*subject().challenge);
+    EXPECT_TRUE(given.take(recorded.call));
+    recorded.with<Params>(change);
+    return !given.take(recorded.call);
+  };
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  EXPECT_TRUE(refused([](Params& p) { p.p.rows = -1; }));
+  EXPECT_TRUE(refused([](Params& p) { p.p.rows = kHuge; }));
+  EXPECT_TRUE(refused([](Params& p) { p.p.V = kHuge, p.p.ld = kHuge; }));
+  EXPECT_TRUE(refused([](Params& p) { p.p.ld = p.p.V - 1; }));
+  EXPECT_TRUE(refused([](Params& p) { p.p.K = 1 << 30; }));
+  EXPECT_TRUE(refused([](Params& p) { p.p.temperature = 0; }));
+  EXPECT_TRUE(refused([](Params& p) { p.p.temperature = NAN; }));
+  EXPECT_TRUE(refused([](Params& p) { p.p.dtype = 77; }));
+  EXPECT_TRUE(refused([](Params& p) { p.p.size = 1; }));
+  EXPECT_TRUE(refused([](Params& p) { --p.p.rows; })) << "the array is longer than that";
+}
+
+TEST(FusedSoftmaxTopKRecorded, AnArrayThatHasToBeThereMayNotBeNull) {
+  const Filled filled(subject(), "basic", 1);
+  for (const int handle : {kLogits, kIdx, kProb}) {
+    testing::RecordedCase recorded(filled);
+    recorded.array(handle) = {handle, true, {}};
+    EXPECT_FALSE(run::GivenInputs(*subject().challenge).take(recorded.call)) << handle;
+  }
 }
 
 }  // namespace

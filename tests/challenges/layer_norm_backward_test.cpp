@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "challenges/challenge_fixture.h"
+#include "challenges/recorded_case.h"
 #include "trusted.h"
 
 namespace assay::layer_norm_backward {
@@ -94,6 +95,54 @@ TEST(LayerNormBaseline, PassesEveryUntimedCase) {
 }
 
 TEST(LayerNormExamples, CoverEveryTrap) { testing::expect_traps_covered(subject()); }
+
+TEST(LayerNormBackwardRecorded, EveryCaseOfOneBackwardComesBack) {
+  EXPECT_THAT(testing::not_recorded(subject(), {kOtherX}),
+              ::testing::UnorderedElementsAre("accumulate_twice", "older_cache"));
+}
+
+TEST(LayerNormBackwardRecorded, AForwardComesBackWithoutItsGradients) {
+  const Filled filled(subject(), "basic", 1);
+  testing::RecordedCase recorded(filled);
+  std::erase_if(recorded.call.arrays, [](const RecordedCall::Array& a) {
+    return a.handle == kDy || a.handle == kDx || a.handle == kDgamma || a.handle == kDbeta;
+  });
+  run::GivenInputs given(*subject().challenge);
+  const auto spec = given.take(recorded.call);
+  ASSERT_TRUE(spec);
+  EXPECT_FALSE(spec->params.contains("null")) << "all outputs are wanted";
+}
+
+TEST(LayerNormBackwardRecorded, WhatIsNotLegalIsNoCase) {
+  const Filled filled(subject(), "basic", 1);
+  const auto refused = [&](auto change) {
+    testing::RecordedCase recorded(filled);
+    run::GivenInputs given(*subject().challenge);
+    EXPECT_TRUE(given.take(recorded.call));
+    recorded.with<Params>(change);
+    return !given.take(recorded.call);
+  };
+  EXPECT_TRUE(refused([](Params& p) { p.p.rows = -1; }));
+  EXPECT_TRUE(refused([](Params& p) { p.p.D = std::int64_t{1} << 62; }));
+  EXPECT_TRUE(refused([](Params& p) { p.p.eps = NAN; }));
+  EXPECT_TRUE(refused([](Params& p) { p.mode = kInvalidForward; }));
+  EXPECT_TRUE(refused([](Params& p) { p.mode = 1000; }));
+}
+
+TEST(LayerNormBackwardRecorded, InfinityIsNotPromisedAndNanInXIs) {
+  const Filled filled(subject(), "basic", 1);
+  std::vector<float> values(filled.buffer(kX).bytes / 4, 1.0f);
+  for (const int handle : {kX, kGamma}) {
+    for (const float odd : {NAN, INFINITY}) {
+      testing::RecordedCase recorded(filled);
+      values[0] = odd;
+      auto& array = recorded.array(handle);
+      array.bytes = std::as_bytes(std::span(values)).first(array.bytes.size());
+      const bool taken = run::GivenInputs(*subject().challenge).take(recorded.call).has_value();
+      EXPECT_EQ(taken, handle == kX && std::isnan(odd)) << handle << " " << odd;
+    }
+  }
+}
 
 }  // namespace
 }  // namespace assay::layer_norm_backward

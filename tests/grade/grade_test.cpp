@@ -386,6 +386,26 @@ TEST(Grade, OwnTestsThatRejectACorrectOneAreQuoted) {
               HasSubstr("par (rejected: returned 3; its output ends: tie at 138)"));
 }
 
+TEST(Grade, OwnTestsThatRightlyRejectWhatTheHouseHoldsForRightLoseNothing) {
+  const Score before = graded([](CellResult&) {});
+  const Score s =
+      graded([](CellResult& c) { mutant_of(c, "par").verdict = TestVerdict::house_fault; });
+  EXPECT_EQ(dimension(s, "tests").points, dimension(before, "tests").points);
+  EXPECT_GT(*dimension(s, "tests").points, 0);
+  EXPECT_THAT(dimension(s, "tests").why,
+              HasSubstr("they rightly reject, a fault of the house: par"));
+}
+
+TEST(Grade, OwnTestsToWhichNothingRightIsLeftAreNoZero) {
+  const Score s = graded([](CellResult& c) {
+    for (Mutant& m : c.mutants) {
+      if (m.correct) m.verdict = TestVerdict::house_fault;
+    }
+  });
+  EXPECT_FALSE(dimension(s, "tests").points);
+  EXPECT_THAT(dimension(s, "tests").why, HasSubstr("fault of the house"));
+}
+
 TEST(Grade, OwnTestsThatDoNotBuildAcceptNothing) {
   const Score s =
       graded([](CellResult& c) { mutant_of(c, "naive").verdict = TestVerdict::not_built; });

@@ -72,7 +72,7 @@ class Installed(unittest.TestCase):
     def test_what_is_trusted_is_not_installed_as_source(self):
         shared = self.prefix / "share" / "assay"
         names = {p.name for p in shared.glob("challenges/*/*")}
-        self.assertLessEqual({"spec.json", "prompt.md", "abi.h", "naive.cpp", "par.cpp"}, names)
+        self.assertLessEqual({"spec.json", "prompt.md", "abi.h", "call.h", "naive.cpp", "par.cpp", "witness.cpp"}, names)
         self.assertFalse(names & {"reference.cpp", "generate.cpp", "check.cpp", "adapter.cpp", "challenge.cpp"})
         self.assertTrue((shared / "include" / "assay" / "abi.h").exists())
 

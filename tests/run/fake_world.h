@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,6 +90,7 @@ struct Behaviour {
   std::function<Answer(const CaseSpec&)> run_drawn{};  // not empty: instead, by the case
   std::function<void(CallbackServer&)> asks{};         // during a call, where there is a server
   Outcome self_test = {};
+  std::function<void(std::span<std::byte>)> records{};  // what self_test leaves in the output
   double ping_seconds = 0;
   bool loses_device = false;  // what ends it is the death of its device
 };
@@ -159,6 +161,7 @@ class FakeWorld {
     Outcome prepare() override { return {}; }
     Outcome self_test(double) override {
       tell("test");
+      if (behaviour().records) behaviour().records({output_.data(), output_.bytes()});
       return finished(behaviour().self_test);
     }
     Outcome run(int, const CaseSpec& spec, CallbackServer* server) override {

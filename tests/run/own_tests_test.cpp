@@ -8,7 +8,11 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <span>
+#include <vector>
 
+#include "assay/witness.h"
 #include "fake_world.h"
 #include "util/files.h"
 #include "util/sha256.h"
@@ -24,10 +28,19 @@ using ::testing::UnorderedElementsAre;
 
 constexpr std::size_t kWrong = 3;  // the place of the wrong example among what tests are tried on
 
+// Four floats that come from a recorded call.
+class Recorded final : public testing::Copying {
+ public:
+  std::optional<nlohmann::json> recorded(const RecordedCall& call) const override {
+    if (call.arrays.size() != 1 || call.arrays[0].bytes.size() != 16) return std::nullopt;
+    return nlohmann::json{{"of", "four"}};
+  }
+};
+
 // A challenge of one function, with naive, par, a slow and a wrong example, each of whose text is its
 // name. The compiler is not real: assembly holds the name of its source, and a library a number for
 // each slot of its switchboard. Workers are known by whose functions are in force: "naive 0" and
-// "naive 1" are the twins.
+// "naive 1" are the twins, "naive alone" is what replays calls, "recorder" stands before any.
 class OwnTestsTest : public ::testing::Test {
  protected:
   OwnTestsTest()
@@ -56,13 +69,17 @@ class OwnTestsTest : public ::testing::Test {
     BuildResult result;
     std::string text = request.sources.at(0).contents;
     std::string name = text.substr(text.find('\n') + 1);
-    if (request.assembly) {
+    if (request.sources[0].name == "witness.cpp") {
+      name = text = "recorder";
+    } else if (request.assembly) {
       text = fmt::format("\t.text\n\t.string\t\"{}\"\ncopy:\n\tret\n", name);
     } else if (request.object && name != "the tests") {
       name = "twin";
     } else if (!request.objects.empty()) {
       name = "linked";
       text = linked(request, text);
+    } else if (!request.object) {
+      text = name += " alone";
     }
     if (does_not_build_ == name) {
       result.record.verdict = Verdict::build_error;
@@ -103,8 +120,10 @@ class OwnTestsTest : public ::testing::Test {
     return "nobody";
   }
   std::string in_force(const fs::path& library) const {
+    const std::string text = read_file(library);
+    if (text == "recorder" || text.ends_with(" alone")) return text;
     std::int32_t distance = 0;
-    std::memcpy(&distance, read_file(library).data() + 32, sizeof distance);
+    std::memcpy(&distance, text.data() + 32, sizeof distance);
     return slots_.at(static_cast<std::size_t>((distance + 32) / 1000 - 1));
   }
 
@@ -112,6 +131,7 @@ class OwnTestsTest : public ::testing::Test {
     WorkerSettings settings;
     settings.spec = &spec_;
     World world = world_.world();
+    world.challenge = [this](const std::string&) { return KnownChallenge{0, &challenge_}; };
     const WorkerFactory make = world.make_worker;
     world.make_worker = [this, make](const WorkerSettings& given, Arena& input, std::size_t bytes,
                                      Arena* device) {
@@ -122,8 +142,29 @@ class OwnTestsTest : public ::testing::Test {
     return run_own_tests(world, spec_, settings, "the tests", seed, 1);
   }
 
+  // With a witness, by which the tests are seen to make a call for each of these first values.
+  void witness_of(const std::vector<float>& calls) {
+    write("witness.cpp", "the witness");
+    write("call.h", "");
+    world_.libraries["recorder"].records = [calls](std::span<std::byte> memory) {
+      auto& page = witness::Page::of_process();
+      page.data = reinterpret_cast<unsigned char*>(memory.data());
+      page.room = memory.size() - sizeof(witness::Account);
+      for (const float first : calls) {
+        const float x[4] = {first, 2, 3, 4};
+        witness::Record(0).array(0, x, sizeof x);
+      }
+      page.data = nullptr;
+    };
+  }
+  // How an implementation does on recorded inputs.
+  void alone(const std::string& subject, const testing::Answer& answer) {
+    world_.libraries[subject + " alone"].run = [answer](const auto&, int) { return answer; };
+  }
+
   fs::path folder_;
   testing::FakeWorld world_;
+  Recorded challenge_;
   ChallengeSpec spec_ = testing::spec_with({testing::case_spec("basic")});
   std::string does_not_build_;
   std::vector<BuildRequest> requests_;
@@ -175,9 +216,106 @@ TEST_F(OwnTestsTest, ThatRejectOneTwinOfACorrectOneAreWrongAboutIt) {
   EXPECT_FALSE(run()[1].judged_rightly());
 }
 
+TEST_F(OwnTestsTest, ThatRejectWhatIsWrongByTheReferenceFoundAFaultOfTheHouse) {
+  witness_of({1});
+  both("par", {.status = 3});
+  alone("par", testing::wrong());
+  const Mutant par = run()[1];
+  EXPECT_EQ(par.verdict, TestVerdict::house_fault);
+  EXPECT_TRUE(par.judged_rightly());
+  for (const char* part : {"par of copying is wrong, and naive right", "shape of recorded",
+                           "not a copy", "x = 1, 2, 3, 4", R"({"of":"four"})", "returned 3"})
+    EXPECT_THAT(par.reason, HasSubstr(part));
+}
+
+TEST_F(OwnTestsTest, ThatRejectWhatIsRightByTheReferenceAreWrong) {
+  witness_of({1, 5});
+  both("par", {.status = 3});
+  const auto mutants = run();
+  EXPECT_EQ(mutants[1].verdict, TestVerdict::rejected);
+  EXPECT_FALSE(mutants[1].judged_rightly());
+  EXPECT_EQ(
+      mutants[1].reason,
+      "returned 3; the reference finds it right on 2 of 2 different calls that were recorded");
+  EXPECT_EQ(world_.count("run par alone recorded"), 2);
+}
+
+TEST_F(OwnTestsTest, OneWrongCallAmongManyIsEnough) {
+  witness_of({1, 5, 6});
+  both("par", {.status = 3});
+  world_.libraries["par alone"].run = [](const auto&, int nth) {
+    return nth == 2 ? testing::wrong() : testing::Answer();
+  };
+  const Mutant par = run()[1];
+  EXPECT_EQ(par.verdict, TestVerdict::house_fault);
+  EXPECT_THAT(par.reason, HasSubstr("x = 1, 2, 3, 4")) << "the first call is replayed last";
+}
+
+TEST_F(OwnTestsTest, InputsOnWhichNoImplementationPassesAccuseNone) {
+  witness_of({1});
+  both("par", {.status = 3});
+  for (const char* subject : {"naive", "par", "slow_b"}) alone(subject, testing::wrong());
+  const Mutant par = run()[1];
+  EXPECT_EQ(par.verdict, TestVerdict::rejected);
+  EXPECT_THAT(par.reason, HasSubstr("could not judge"));
+  EXPECT_THAT(par.reason, HasSubstr("1 on which no implementation passes"));
+}
+
+TEST_F(OwnTestsTest, ACrashOnRecordedInputsIsAFaultAndATimeLimitIsNone) {
+  witness_of({1});
+  both("par", {.status = 3});
+  alone("par", testing::ending(Verdict::runtime_error));
+  EXPECT_EQ(run()[1].verdict, TestVerdict::house_fault);
+  alone("par", testing::ending(Verdict::time_limit));
+  EXPECT_EQ(run()[1].verdict, TestVerdict::rejected);
+}
+
+TEST_F(OwnTestsTest, ARecordThatIsNoneChangesNothing) {
+  witness_of({});
+  world_.libraries["recorder"].records = [](std::span<std::byte> memory) {
+    std::memset(memory.data(), 0x5a, 4096);
+  };
+  both("par", {.status = 3});
+  alone("par", testing::wrong());
+  const Mutant par = run()[1];
+  EXPECT_EQ(par.verdict, TestVerdict::rejected);
+  EXPECT_THAT(par.reason, HasSubstr("could not judge"));
+}
+
+TEST_F(OwnTestsTest, WithoutAWitnessSayThatTheReferenceWasNotAsked) {
+  both("par", {.status = 3});
+  alone("par", testing::wrong());
+  const Mutant par = run()[1];
+  EXPECT_EQ(par.verdict, TestVerdict::rejected);
+  EXPECT_THAT(par.reason, HasSubstr("not put to the reference"));
+}
+
+TEST_F(OwnTestsTest, OnlyARejectionOfWhatIsRightIsDisputed) {
+  witness_of({1});
+  run();
+  EXPECT_TRUE(world_.entries("test recorder").empty());
+  both("par", {.status = 3});
+  run();
+  EXPECT_EQ(world_.entries("test recorder").size(), 1u);
+}
+
+TEST_F(OwnTestsTest, TheRecorderHoldsOneImplementationAndShowsItsEntryBeside) {
+  witness_of({1});
+  both("par", {.status = 3});
+  run();
+  const BuildRequest& request = *std::ranges::find_if(
+      requests_, [](const BuildRequest& r) { return r.sources[0].name == "witness.cpp"; });
+  EXPECT_EQ(request.objects.size(), 2u);
+  EXPECT_THAT(request.exports, UnorderedElementsAre("copy", "assay_self_test", "assay_witness"));
+  const auto header = std::ranges::find_if(
+      request.headers, [](const SourceFile& h) { return h.name == "implementation.h"; });
+  ASSERT_NE(header, request.headers.end());
+  EXPECT_THAT(header->contents, HasSubstr("decltype(copy)"));
+}
+
 TEST_F(OwnTestsTest, SayWhatTheyPrinted) {
   both("par", {.detail = "; its output ends: row 3 is off", .status = 2});
-  EXPECT_EQ(run()[1].reason, "returned 2; its output ends: row 3 is off");
+  EXPECT_THAT(run()[1].reason, HasSubstr("returned 2; its output ends: row 3 is off;"));
 }
 
 TEST_F(OwnTestsTest, ACrashUnderTheTestsIsARejection) {
@@ -186,7 +324,7 @@ TEST_F(OwnTestsTest, ACrashUnderTheTestsIsARejection) {
     world_.libraries[twin].load = {.verdict = Verdict::load_error, .detail = "no symbol"};
   const auto mutants = run();
   EXPECT_EQ(mutants[1].verdict, TestVerdict::rejected);
-  EXPECT_EQ(mutants[1].reason, "SIGSEGV");
+  EXPECT_THAT(mutants[1].reason, HasSubstr("SIGSEGV; not put to the reference"));
   EXPECT_FALSE(mutants[1].judged_rightly());
   EXPECT_EQ(mutants[kWrong].verdict, TestVerdict::rejected);
 }

@@ -221,6 +221,22 @@ TEST_F(Site, APageMayRunTheSitesScriptOrNone) {
   EXPECT_GT(bare, 3U);
 }
 
+TEST_F(Site, AFaultOfTheHouseIsSaidLoudly) {
+  BoardEntry found = entries_.front();
+  for (Mutant& m : found.cell.mutants) {
+    if (m.subject == "par") m = {"par", true, TestVerdict::house_fault, "par is wrong on V=5", 0};
+  }
+  found.cell.key.model = "finder";
+  store::ResultStore store(results());
+  store.start(testing::run_start("another-run"));
+  store.add(testing::graded_entry(specs_[0], found.cell));
+  store.finish();
+  std::size_t pages = 0;
+  for (const auto& [path, text] : written())
+    pages += text.find("A fault of the house:</strong> par is wrong on V=5") != text.npos ? 1 : 0;
+  EXPECT_EQ(pages, 1u);
+}
+
 TEST_F(Site, WhatIsMissingIsSaid) {
   for (const auto& [key, row] : store::read_board(results()).entries) {
     if (key == this->key("textbook", 0)) fs::remove(results() / row.evidence.path);

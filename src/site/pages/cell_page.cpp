@@ -283,11 +283,14 @@ void add_own_tests(Html& html, const CellView& v) {
   std::size_t count = 0;
   Html wrong;
   for (const Mutant& m : c.mutants) {
-    if (m.judged_rightly()) {
+    if (m.verdict == TestVerdict::house_fault) {
+      html.raw("<p><strong>A fault of the house:</strong> ")
+          .text(clipped(m.reason, kLongestDetail));
+    } else if (m.judged_rightly()) {
       ++count;
       right += (right.empty() ? "" : ", ") + m.subject;
-      continue;
     }
+    if (m.judged_rightly()) continue;
     wrong.raw("<tr><td>").text(m.subject);
     cell(wrong, m.correct ? "correct" : "wrong");
     cell(wrong, code(m.verdict));

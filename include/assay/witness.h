@@ -1,0 +1,166 @@
+// What a challenge author implements so that a dispute can be settled: witness.cpp, which stands
+// between the tests of a submission and an implementation that they rejected, and writes down what
+// they hand to it. It runs in the sandboxed worker beside these tests, so what it writes is hostile
+// bytes: inputs to try, never evidence. Only inputs are kept; outputs are made anew, elsewhere.
+//
+// Memory of the harness, in the worker's reach:  Account, then calls one after the other: a
+// CallHead, then for each field a FieldHead and its bytes, up to the next multiple of 8.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+
+namespace assay::witness {
+
+struct Account {
+  std::uint64_t used = 0;     // bytes of calls behind this
+  std::uint64_t dropped = 0;  // calls that found no room
+  std::uint64_t strange = 0;  // calls with arguments that allow no array to be read
+};
+struct CallHead {
+  std::uint64_t bytes = 0;  // with this head and all fields
+  std::int32_t entry = 0;   // of the adapter
+  std::uint32_t fields = 0;
+};
+struct FieldHead {
+  std::int32_t handle = 0;  // of a buffer of the case, or kParams
+  std::uint32_t null = 0;   // the pointer was NULL
+  std::uint64_t bytes = 0;
+};
+inline constexpr std::int32_t kParams = -1;  // the field that holds what the adapter is told
+constexpr std::uint64_t padded(std::uint64_t bytes) { return (bytes + 7) / 8 * 8; }
+
+// Where calls are written to, of this process.
+struct Page {
+  std::mutex mutex;
+  unsigned char* data = nullptr;
+  std::uint64_t room = 0;  // behind the account
+
+  Account& account() const { return *reinterpret_cast<Account*>(data); }
+  static Page& of_process() {
+    static Page page;
+    return page;
+  }
+};
+
+// Sizes of arrays in bytes, or kNone where a number is negative or they are beyond any record.
+inline constexpr std::int64_t kNone = -1;
+inline constexpr std::int64_t kMost = std::int64_t{1} << 40;
+constexpr std::int64_t product(std::int64_t a, std::int64_t b) {
+  if (a < 0 || b < 0) return kNone;
+  return a != 0 && b > kMost / a ? kNone : a * b;
+}
+constexpr std::int64_t sum(std::int64_t a, std::int64_t b) {
+  if (a < 0 || b < 0 || a > kMost || b > kMost) return kNone;
+  return a + b;
+}
+
+// One call, kept whole when this object goes, or not at all.
+class Record {
+ public:
+  explicit Record(std::int32_t entry) : page_(Page::of_process()), lock_(page_.mutex) {
+    head_.entry = entry;
+    if (page_.data == nullptr) return;
+    at_ = page_.account().used;
+    fits_ = true;
+    take(sizeof head_);
+  }
+  ~Record() {
+    if (page_.data == nullptr) return;
+    Account& account = page_.account();
+    if (strange_) {
+      ++account.strange;
+    } else if (!fits_) {
+      ++account.dropped;
+    } else {
+      head_.bytes = at_ - account.used;
+      std::memcpy(place(account.used), &head_, sizeof head_);
+      account.used = at_;
+    }
+  }
+  Record(const Record&) = delete;
+  Record& operator=(const Record&) = delete;
+
+  // No array of this call can be read, as where sizes are negative.
+  void strange() { strange_ = true; }
+
+  template <class T>
+  void params(const T& value) {
+    array(kParams, &value, sizeof value);
+  }
+  void array(std::int32_t handle, const void* data, std::int64_t bytes) {
+    unsigned char* const to = field(handle, data, bytes);
+    if (to != nullptr && bytes > 0) std::memcpy(to, data, static_cast<std::size_t>(bytes));
+  }
+  // `rows` of so many bytes, each `stride` bytes behind the one before, with NaN between them.
+  void rows(std::int32_t handle, const void* data, std::int64_t rows, std::int64_t bytes,
+            std::int64_t stride) {
+    blocks(handle, data, bytes, {rows, stride}, {1, 0}, {1, 0});
+  }
+
+  struct Axis {
+    std::int64_t count = 0, stride = 0;  // in bytes
+  };
+  // Pieces of so many bytes on three axes, with NaN between them.
+  void blocks(std::int32_t handle, const void* data, std::int64_t bytes, Axis a, Axis b, Axis c) {
+    const bool empty = a.count == 0 || b.count == 0 || c.count == 0 || bytes == 0;
+    const std::int64_t span = empty ? 0 : sum(sum(last(a), last(b)), sum(last(c), bytes));
+    unsigned char* const to = field(handle, data, span);
+    if (to == nullptr || empty) return;
+    std::memset(to, 0xff, static_cast<std::size_t>(span));
+    for (std::int64_t i = 0; i < a.count; ++i) {
+      for (std::int64_t j = 0; j < b.count; ++j) {
+        for (std::int64_t k = 0; k < c.count; ++k) {
+          const std::int64_t at = i * a.stride + j * b.stride + k * c.stride;
+          std::memcpy(to + at, static_cast<const unsigned char*>(data) + at,
+                      static_cast<std::size_t>(bytes));
+        }
+      }
+    }
+  }
+
+ private:
+  static std::int64_t last(Axis axis) {
+    return axis.count < 0 ? kNone : product(axis.count - 1, axis.stride);
+  }
+  unsigned char* place(std::uint64_t at) const { return page_.data + sizeof(Account) + at; }
+  bool take(std::uint64_t bytes) {
+    fits_ = fits_ && page_.room >= at_ && page_.room - at_ >= bytes;
+    if (fits_) at_ += bytes;
+    return fits_;
+  }
+  // Room for a field, or null where there is none or nothing can be read.
+  unsigned char* field(std::int32_t handle, const void* data, std::int64_t bytes) {
+    if (bytes < 0) strange_ = true;
+    if (strange_ || page_.data == nullptr) return nullptr;
+    FieldHead head;
+    head.handle = handle;
+    head.null = data == nullptr ? 1 : 0;
+    head.bytes = data == nullptr ? 0 : static_cast<std::uint64_t>(bytes);
+    const std::uint64_t at = at_;
+    if (!take(sizeof head + padded(head.bytes))) return nullptr;
+    std::memcpy(place(at), &head, sizeof head);
+    ++head_.fields;
+    return data == nullptr ? nullptr : place(at) + sizeof head;
+  }
+
+  Page& page_;
+  std::lock_guard<std::mutex> lock_;
+  CallHead head_;
+  std::uint64_t at_ = 0;
+  bool fits_ = false, strange_ = false;
+};
+
+}  // namespace assay::witness
+
+// Once in witness.cpp: by which the worker says where to write.
+#define ASSAY_WITNESS()                                            \
+  extern "C" void assay_witness(void* memory, std::size_t bytes) { \
+    auto& page = assay::witness::Page::of_process();               \
+    if (bytes < sizeof(assay::witness::Account)) return;           \
+    page.room = bytes - sizeof(assay::witness::Account);           \
+    page.data = static_cast<unsigned char*>(memory);               \
+    page.account() = {};                                           \
+  }
