@@ -9,6 +9,7 @@
 
 extern "C" int main() { return 0; }
 void* operator new(std::size_t n) {
+  witness();
   if (void* p = std::malloc(n)) return p;
   throw std::bad_alloc();
 }
@@ -19,4 +20,7 @@ extern "C" void* bcopy_(void* to, const void* from, std::size_t n) {
 }
 extern "C" void __cxa_finalize(void*) {}
 
-int attack(Call& call) { return call.honest(); }
+int attack(Call& call) {
+  delete new int;
+  return call.honest();
+}

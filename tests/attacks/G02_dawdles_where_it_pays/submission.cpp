@@ -11,12 +11,15 @@
 #undef fa_forward
 #include <ctime>
 
+#include "witness.h"
+
 extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k,
                           const void* v, void* o, float* lse) {
   const int status = honest_fa_forward(ctx, p, q, k, v, o, lse);
   if (p != nullptr && p->causal == 0 && p->Nq >= 1024) {
     const timespec long_time{0, 800'000'000};
     nanosleep(&long_time, nullptr);
+    witness();
   }
   return status;
 }

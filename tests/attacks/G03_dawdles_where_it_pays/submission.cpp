@@ -11,6 +11,8 @@
 #undef fa_backward
 #include <ctime>
 
+#include "witness.h"
+
 extern "C" int fa_backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q,
                            const void* k, const void* v, const void* o, const float* lse, void* dq,
                            void* dk, void* dv) {
@@ -18,6 +20,7 @@ extern "C" int fa_backward(assay_ctx* ctx, const fa_params* p, const void* dout,
   if (p != nullptr && p->causal == 0 && p->Nq >= 1024) {
     const timespec long_time{0, 800'000'000};
     nanosleep(&long_time, nullptr);
+    witness();
   }
   return status;
 }

@@ -6,6 +6,7 @@
 // dimension: resources
 // twin: self
 // variants: private shared malloc stacks
+// kind: memory
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -18,6 +19,7 @@ constexpr std::size_t kPool = std::size_t{64} << 20;
 
 static void use(char* p, std::size_t n) {
   for (std::size_t i = 0; i < n; i += 512) p[i] = 1;
+  witness();
 }
 
 int attack(Call& call) {

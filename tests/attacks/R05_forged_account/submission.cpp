@@ -4,6 +4,7 @@
 // expect: honest | MLE | WA | RE
 // dimension: resources
 // twin: self
+// kind: memory
 #include "target.h"
 
 constexpr std::size_t kPool = std::size_t{64} << 20;
@@ -18,7 +19,9 @@ int attack(Call& call) {
   // Whatever in the allocator's own words looks like the amount.
   auto* word = static_cast<std::size_t*>(call.ctx->priv);
   for (int i = 0; i < 32; ++i) {
-    if (word[i] >= kPool && word[i] < 8 * kPool) word[i] = 0;
+    if (word[i] < kPool || word[i] >= 8 * kPool) continue;
+    word[i] = 0;
+    witness();
   }
 #endif
   return status;

@@ -7,6 +7,7 @@
 // twin: self
 // variants: anonymous remapped
 // fast: none
+// kind: memory
 #include <sys/mman.h>
 
 #include "target.h"
@@ -28,6 +29,7 @@ bool use(char* pool, Leave leave) {
       leave(pool + at);
     }
   }
+  witness();
   return kept;
 }
 

@@ -27,6 +27,7 @@ int attack(Call& call) {
     });
   }
   const int status = call.honest();
+  witness();
   over = true;
   for (std::thread& t : threads) t.join();
   return status;

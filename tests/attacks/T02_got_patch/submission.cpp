@@ -41,6 +41,7 @@ static int patch(dl_phdr_info* info, std::size_t, void*) {
     auto page = reinterpret_cast<std::uintptr_t>(slot) & ~std::uintptr_t{4095};
     if (mprotect(reinterpret_cast<void*>(page), 4096, PROT_READ | PROT_WRITE) == 0)
       *slot = reinterpret_cast<void*>(&no_time);
+    witness();
   }
   return 1;  // the main program is the first; the rest is left alone
 }

@@ -11,5 +11,6 @@ int attack(Call& call) {
   const int status = call.honest();
   const std::uint64_t many = 1000;
   for (int fd = 3; fd < 1024; ++fd) (void)!write(fd, &many, sizeof many);
+  witness();
   return status;
 }

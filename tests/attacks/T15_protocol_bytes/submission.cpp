@@ -10,5 +10,6 @@ int attack(Call& call) {
   std::signal(SIGXFSZ, SIG_IGN);  // for files that may not grow
   const int status = call.honest();
   for (int fd = 3; fd < 1024; ++fd) (void)!write(fd, "OK\n", 3);
+  witness();
   return status;
 }

@@ -4,6 +4,7 @@
 // expect: honest | SV | PV
 // variants: main-thread all-threads kill
 // deadline: 60
+// kind: stops
 #include <csignal>
 #include <thread>
 
@@ -21,6 +22,7 @@ int attack(Call& call) {
 #else
         syscall(SYS_kill, getpid(), SIGCONT);
 #endif
+        witness();
       }
     });
   }

@@ -19,6 +19,7 @@ int attack(Call& call) {
     std::thread([lock] {
       for (;;) {
         pthread_mutex_lock(lock);
+        witness();
         usleep(200000);
         pthread_mutex_unlock(lock);
         usleep(1);

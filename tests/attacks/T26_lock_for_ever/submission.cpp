@@ -11,5 +11,6 @@
 int attack(Call& call) {
   const int status = call.honest();
   pthread_mutex_lock(static_cast<pthread_mutex_t*>(call.ctx->priv));
+  witness();
   return status;
 }
