@@ -102,8 +102,34 @@ class Header {
   int lines_ = 0;
 };
 
+const ChallengeSpec& spec_of(const Header& header, const std::vector<ChallengeSpec>& specs,
+                             const std::string& name) {
+  std::vector<std::string> known;
+  for (const ChallengeSpec& spec : specs) {
+    if (spec.name == name) return spec;
+    known.push_back(spec.name);
+  }
+  header.fail(unknown_name("challenge", name, known));
+}
+
+// What a header says of cases, for one challenge: words "challenge:case" are for that one alone, in
+// place of those for all.
+std::vector<std::string> words_for(const Header& header, const ChallengeSpec& spec,
+                                   const std::vector<ChallengeSpec>& specs) {
+  std::vector<std::string> own, common;
+  for (const std::string& word : words(header.one("cases"))) {
+    const std::size_t colon = word.find(':');
+    if (colon == std::string::npos) {
+      common.push_back(word);
+    } else if (spec_of(header, specs, word.substr(0, colon)).name == spec.name) {
+      own.push_back(word.substr(colon + 1));
+    }
+  }
+  return own.empty() ? common : own;
+}
+
 std::vector<std::string> cases_of(const Header& header, const ChallengeSpec& spec,
-                                  Language language) {
+                                  const std::vector<ChallengeSpec>& specs, Language language) {
   std::vector<std::string> names;
   const auto add_if = [&](const std::function<bool(const CaseSpec&)>& wanted, bool one) {
     for (const CaseSpec& c : spec.cases) {
@@ -118,7 +144,7 @@ std::vector<std::string> cases_of(const Header& header, const ChallengeSpec& spe
   const auto resource = [](const CaseSpec& c) {
     return c.group == CaseGroup::resource && !c.exclusive;
   };
-  for (const std::string& word : words(header.one("cases"))) {
+  for (const std::string& word : words_for(header, spec, specs)) {
     if (word == "quick") {
       add_if([](const CaseSpec& c) { return c.quick; }, false);
     } else if (word == "timed") {
@@ -213,16 +239,6 @@ std::vector<Witness> witnesses_of(const Header& header, const Attack& attack) {
     witnesses.push_back(witness_in(header, line, attack));
   if (witnesses.empty()) witnesses.emplace_back();
   return witnesses;
-}
-
-const ChallengeSpec& spec_of(const Header& header, const std::vector<ChallengeSpec>& specs,
-                             const std::string& name) {
-  std::vector<std::string> known;
-  for (const ChallengeSpec& spec : specs) {
-    if (spec.name == name) return spec;
-    known.push_back(spec.name);
-  }
-  header.fail(unknown_name("challenge", name, known));
 }
 
 // "a\sb" -> "a b"
@@ -361,7 +377,7 @@ std::vector<Attack> read_attack(const fs::path& folder, const std::vector<Challe
     for (std::size_t v = 0; v < variants.size(); ++v) {
       Attack row = base;
       row.challenge = challenge;
-      row.cases = cases_of(header, spec, language);
+      row.cases = cases_of(header, spec, specs, language);
       row.variant = static_cast<int>(v);
       if (many) row.id += "." + challenge;
       if (!variants[v].empty()) row.id += "." + variants[v];

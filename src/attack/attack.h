@@ -6,7 +6,8 @@
 //   challenge   whom it answers; several names, or "each": a row for each of them
 //   cases       those that are run, names after blanks; "quick", "timed", "resource" and "core"
 //               stand for those of that kind, "one-timed", "one-resource", "one-core" and
-//               "deterministic" for one of them
+//               "deterministic" for one of them. "challenge:case" is for one of
+//               several challenges, in place of those that are for all
 //   expect      the right outcome: a verdict's code (WA, SV, CE-limit ...) or honest, which is that
 //               every case passes and nothing is gained; several right ones with '|' between
 //   dimension   what it is after: correctness, accuracy, performance, resources, completeness or

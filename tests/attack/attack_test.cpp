@@ -155,6 +155,17 @@ TEST_F(AttackTest, WordsForCases) {
   EXPECT_THAT(of("quick"), ElementsAre("small", "clock"));
 }
 
+TEST_F(AttackTest, AChallengeMayHaveCasesOfItsOwn) {
+  const auto rows =
+      read("// attack: x\n// challenge: each\n// cases: one-core two:memory\n// expect: WA\n");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_THAT(rows[0].cases, ElementsAre("small"));
+  EXPECT_THAT(rows[1].cases, ElementsAre("memory"));
+  EXPECT_THAT(error_of("// attack: x\n// challenge: each\n// cases: one-core tow:memory\n"
+                       "// expect: WA\n"),
+              HasSubstr("did you mean 'two'"));
+}
+
 TEST_F(AttackTest, MalformedHeadersNameFileAndCause) {
   EXPECT_THAT(error_of("// attack: x\n// challenge: one\n// cases: small\n"),
               HasSubstr("'// expect:' is missing"));

@@ -9,7 +9,6 @@
 
 extern "C" int main() { return 0; }
 void* operator new(std::size_t n) {
-  witness();
   if (void* p = std::malloc(n)) return p;
   throw std::bad_alloc();
 }
@@ -21,6 +20,8 @@ extern "C" void* bcopy_(void* to, const void* from, std::size_t n) {
 extern "C" void __cxa_finalize(void*) {}
 
 int attack(Call& call) {
-  delete new int;
+  // Called, whoever's definitions the loader chose.
+  ::operator delete(::operator new(16));
+  witness();
   return call.honest();
 }

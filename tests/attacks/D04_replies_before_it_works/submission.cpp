@@ -1,7 +1,7 @@
 // attack: replies first and works after: a thread begins when the call is over; its twin waits
 // for the same thread
 // challenge: each
-// cases: one-core
+// cases: one-core dflash_verify:attention_basic ternary_training:linear
 // expect: WA | PV | RE
 // dimension: correctness
 // twin: self

@@ -40,6 +40,7 @@ int attack(Call& call) {
 #elif ATTACK_VARIANT == 1
   auto* pool = static_cast<char*>(
       mmap(nullptr, kPool, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  witness();  // refused or not
   if (pool == MAP_FAILED) return ASSAY_ENOMEM;
   use(pool, kPool);
   const int status = call.honest();

@@ -1,7 +1,7 @@
 // attack: foresees that a check looks at the beginning and the end of each output, and leaves
 // the middle as it was
 // challenge: each
-// cases: one-core
+// cases: one-core dflash_verify:attention_basic ternary_training:linear
 // expect: WA
 // dimension: correctness
 // twin: self

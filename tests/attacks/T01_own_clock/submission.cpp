@@ -21,6 +21,6 @@ extern "C" int gettimeofday(timeval* t, void*) noexcept {
 int attack(Call& call) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  if (now.tv_sec == 1 && now.tv_nsec == 0) witness();
+  witness();  // asked, whoever's clock the loader chose
   return call.honest();
 }

@@ -14,6 +14,7 @@ int attack(Call& call) {
   static std::thread* storm[3] = {};
   for (int i = 0; storm[2] == nullptr && i < 3; ++i) {
     storm[i] = new std::thread([] {
+      witness();
       for (;;) {
 #if ATTACK_VARIANT == 0
         syscall(SYS_tgkill, getpid(), getpid(), SIGCONT);
@@ -22,7 +23,6 @@ int attack(Call& call) {
 #else
         syscall(SYS_kill, getpid(), SIGCONT);
 #endif
-        witness();
       }
     });
   }

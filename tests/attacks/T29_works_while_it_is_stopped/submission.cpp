@@ -1,7 +1,7 @@
 // attack: replies at once, and a thread that keeps the worker from stopping, or continues it,
 // does the work that its twin does before it replies
 // challenge: each
-// cases: one-core
+// cases: one-core dflash_verify:attention_basic ternary_training:linear
 // expect: WA | PV | SV | RE
 // dimension: correctness
 // twin: self
