@@ -25,11 +25,11 @@ extern "C" int kvc_attend(kvc* cache, std::int32_t layer, std::int32_t n, const 
   const auto page = reinterpret_cast<std::uintptr_t>(shared) & ~std::uintptr_t{4095};
   auto* base = reinterpret_cast<void*>(page);
 #if ATTACK_VARIANT == 0
+  witness();  // the call may be refused
   void* seen = nullptr;
   if (cudaHostRegister(base, 4096, cudaHostRegisterMapped) != cudaSuccess) return ASSAY_EINTERNAL;
   if (cudaHostGetDevicePointer(&seen, base, 0) != cudaSuccess) return ASSAY_EINTERNAL;
   count<<<1, 1>>>(static_cast<std::int64_t*>(seen));
-  witness();
   return kGotIt;
 #elif ATTACK_VARIANT == 1
   if (cudaHostRegister(base, 4096, cudaHostRegisterDefault) != cudaSuccess) return ASSAY_EINTERNAL;

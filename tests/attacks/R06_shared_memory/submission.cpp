@@ -29,7 +29,6 @@ bool use(char* pool, Leave leave) {
       leave(pool + at);
     }
   }
-  witness();
   return kept;
 }
 
@@ -44,6 +43,7 @@ int attack(Call& call) {
   static char* pool = nullptr;
   if (pool == nullptr) {
     void* p = mmap(nullptr, kPool, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    witness();  // refused or not
     if (p == MAP_FAILED) return ASSAY_ENOMEM;
     pool = static_cast<char*>(p);
   }
