@@ -23,7 +23,7 @@ std::string missing(const Attack& attack) {
   std::vector<std::string> looked_for;
   for (const Witness& witness : attack.witnesses) {
     switch (witness.kind) {
-      case Witness::Kind::line: looked_for.push_back("it did not say its witness"); break;
+      case Witness::Kind::line: looked_for.emplace_back("it did not say its witness"); break;
       case Witness::Kind::verdict: looked_for.push_back("not " + witness.text); break;
       case Witness::Kind::finding:
         looked_for.push_back(fmt::format("no finding '{}'", witness.text));
