@@ -323,10 +323,10 @@ struct Tally {
     for (const Row& row : rows) {
       if (row.attack.canary.empty()) {
         ++(row.skipped() ? skipped : row.complaint.empty() ? caught : missed);
-      } else if (row.complaint.empty() && !row.skipped()) {
-        ++reported;
-      } else {
+      } else if (!row.complaint.empty()) {
         blind.push_back(row.attack.canary);
+      } else if (!row.skipped()) {
+        ++reported;
       }
     }
   }
