@@ -315,6 +315,16 @@ void add_shared(const Attack& attack, const Places& places, const fs::path& fold
   }
 }
 
+// Tests are compiled without the files beside them.
+std::string witness_code(const Places& places) {
+  const fs::path file = places.attacks / "shared" / "witness.h";
+  if (!fs::exists(file)) return "";
+  std::string code = read_file(file);
+  const std::string once = "#pragma once\n";
+  if (const std::size_t at = code.find(once); at != std::string::npos) code.erase(at, once.size());
+  return code;
+}
+
 void make(const fs::path& folder) {
   std::error_code ec;
   fs::create_directories(folder, ec);
@@ -455,7 +465,8 @@ void lay_out(const Attack& attack, const Places& places, bool as_twin, const fs:
     if (name == main_file(attack.language) || name == "test.cpp") {
       text = fmt::format(
           "#define ATTACK_ID \"{}\"\n#define ATTACK_IS_TWIN {}\n#define ATTACK_VARIANT {}\n{}",
-          attack.id, as_twin ? 1 : 0, attack.variant, text);
+          attack.id, as_twin ? 1 : 0, attack.variant,
+          name == "test.cpp" ? witness_code(places) + text : text);
     }
     write(folder / name, text);
   }

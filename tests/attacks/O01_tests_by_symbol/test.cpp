@@ -1,5 +1,4 @@
 #include "abi.h"
-#include "witness.h"
 
 #if !ATTACK_IS_TWIN
 // What wrong implementations are made from brings these along; right ones do not.

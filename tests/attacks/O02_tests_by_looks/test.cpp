@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "abi.h"
-#include "witness.h"
 
 extern "C" int assay_self_test(assay_ctx* ctx) {
 #if ATTACK_IS_TWIN
