@@ -14,6 +14,8 @@
 #include <sstream>
 
 #include "assay/results.h"
+#include "attack/leftovers.h"
+#include "attack/mechanism.h"
 #include "spec/spec.h"
 #include "util/files.h"
 #include "util/text.h"
@@ -25,9 +27,12 @@ namespace {
 constexpr char kSelf[] = "self", kEach[] = "each", kAll[] = "all", kNone[] = "none";
 const std::vector<std::string> kDimensions{"correctness", "accuracy",     "performance",
                                            "resources",   "completeness", "tests"};
-const std::vector<std::string> kKeys{"attack",    "challenge", "cases",    "expect",
-                                     "dimension", "twin",      "variants", "hidden",
-                                     "with",      "tiers",     "fast",     "deadline"};
+const std::vector<std::string> kKeys{"attack", "challenge", "cases",    "expect",  "dimension",
+                                     "twin",   "variants",  "hidden",   "with",    "tiers",
+                                     "fast",   "kind",      "deadline", "witness", "canary"};
+const std::vector<std::string> kKinds{"memory", "prediction", "order", "stops"};
+// Verdicts that a submission gets for one kind of deed, and not for being broken.
+const std::vector<std::string> kTelling{"SV", "PV", "MLE", "OLE", "CE-limit"};
 
 std::vector<std::string> words(const std::string& text) {
   std::istringstream in(text);
@@ -97,8 +102,34 @@ class Header {
   int lines_ = 0;
 };
 
+const ChallengeSpec& spec_of(const Header& header, const std::vector<ChallengeSpec>& specs,
+                             const std::string& name) {
+  std::vector<std::string> known;
+  for (const ChallengeSpec& spec : specs) {
+    if (spec.name == name) return spec;
+    known.push_back(spec.name);
+  }
+  header.fail(unknown_name("challenge", name, known));
+}
+
+// What a header says of cases, for one challenge: words "challenge:case" are for that one alone, in
+// place of those for all.
+std::vector<std::string> words_for(const Header& header, const ChallengeSpec& spec,
+                                   const std::vector<ChallengeSpec>& specs) {
+  std::vector<std::string> own, common;
+  for (const std::string& word : words(header.one("cases"))) {
+    const std::size_t colon = word.find(':');
+    if (colon == std::string::npos) {
+      common.push_back(word);
+    } else if (spec_of(header, specs, word.substr(0, colon)).name == spec.name) {
+      own.push_back(word.substr(colon + 1));
+    }
+  }
+  return own.empty() ? common : own;
+}
+
 std::vector<std::string> cases_of(const Header& header, const ChallengeSpec& spec,
-                                  Language language) {
+                                  const std::vector<ChallengeSpec>& specs, Language language) {
   std::vector<std::string> names;
   const auto add_if = [&](const std::function<bool(const CaseSpec&)>& wanted, bool one) {
     for (const CaseSpec& c : spec.cases) {
@@ -113,7 +144,7 @@ std::vector<std::string> cases_of(const Header& header, const ChallengeSpec& spe
   const auto resource = [](const CaseSpec& c) {
     return c.group == CaseGroup::resource && !c.exclusive;
   };
-  for (const std::string& word : words(header.one("cases"))) {
+  for (const std::string& word : words_for(header, spec, specs)) {
     if (word == "quick") {
       add_if([](const CaseSpec& c) { return c.quick; }, false);
     } else if (word == "timed") {
@@ -172,14 +203,42 @@ std::vector<sandbox::Tier> tiers_of(const Header& header) {
   return tiers;
 }
 
-const ChallengeSpec& spec_of(const Header& header, const std::vector<ChallengeSpec>& specs,
-                             const std::string& name) {
-  std::vector<std::string> known;
-  for (const ChallengeSpec& spec : specs) {
-    if (spec.name == name) return spec;
-    known.push_back(spec.name);
+std::vector<std::string> kinds_of(const Header& header) {
+  std::vector<std::string> kinds = words(header.one("kind"));
+  for (const std::string& kind : kinds) {
+    if (!holds(kKinds, kind)) header.fail(unknown_name("kind", kind, kKinds));
   }
-  header.fail(unknown_name("challenge", name, known));
+  return kinds;
+}
+
+Witness witness_in(const Header& header, const std::string& line, const Attack& attack) {
+  const std::size_t blank = line.find(' ');
+  const std::string kind = line.substr(0, blank);
+  Witness witness;
+  witness.text = blank == std::string::npos ? "" : trimmed(line.substr(blank));
+  if (kind == "verdict") {
+    witness.kind = Witness::Kind::verdict;
+    if (!holds(kTelling, witness.text) || !attack.may_be(witness.text)) {
+      header.fail(
+          fmt::format("witness: '{}' is no verdict that is expected and that only the "
+                      "mechanism brings; those are {}",
+                      witness.text, fmt::join(kTelling, ", ")));
+    }
+  } else if (kind == "finding" || kind == "compiler") {
+    witness.kind = kind == "finding" ? Witness::Kind::finding : Witness::Kind::compiler;
+    if (witness.text.empty()) header.fail(fmt::format("witness: {} needs a text", kind));
+  } else {
+    header.fail(unknown_name("witness", kind, {"verdict", "finding", "compiler"}));
+  }
+  return witness;
+}
+
+std::vector<Witness> witnesses_of(const Header& header, const Attack& attack) {
+  std::vector<Witness> witnesses;
+  for (const std::string& line : header.all("witness"))
+    witnesses.push_back(witness_in(header, line, attack));
+  if (witnesses.empty()) witnesses.emplace_back();
+  return witnesses;
 }
 
 // "a\sb" -> "a b"
@@ -211,6 +270,10 @@ void write(const fs::path& path, const std::string& text) {
   if (!out) fail_with_errno("write", path);
 }
 
+fs::path left_file(const std::string& name) {
+  return fs::temp_directory_path() / (std::string(kMark) + "-" + name);
+}
+
 void add_extra(const Attack& attack, const fs::path& folder, const std::string& line) {
   const std::vector<std::string> part = words(line);
   const auto fail = [&](const std::string& why) {
@@ -229,6 +292,9 @@ void add_extra(const Attack& attack, const fs::path& folder, const std::string& 
     fs::create_directory(path);
   } else if (kind == "file") {
     write(path, "// nothing\n");
+  } else if (kind == "left") {
+    if (attack.canary.empty()) fail("only a canary may leave something");
+    write(left_file(part[1]), "left\n");
   } else {
     fail("expected symlink NAME TARGET, or hardlink, fifo, folder or file and a NAME");
   }
@@ -247,6 +313,16 @@ void add_shared(const Attack& attack, const Places& places, const fs::path& fold
     if (entry.path().extension() == ".h")
       write(folder / entry.path().filename(), read_file(entry.path()));
   }
+}
+
+// Tests are compiled without the files beside them.
+std::string witness_code(const Places& places) {
+  const fs::path file = places.attacks / "shared" / "witness.h";
+  if (!fs::exists(file)) return "";
+  std::string code = read_file(file);
+  const std::string once = "#pragma once\n";
+  if (const std::size_t at = code.find(once); at != std::string::npos) code.erase(at, once.size());
+  return code;
 }
 
 void make(const fs::path& folder) {
@@ -286,6 +362,11 @@ std::vector<Attack> read_attack(const fs::path& folder, const std::vector<Challe
   base.deadline =
       std::strtod(header.one("deadline", fmt::format("{}", kDeadline)).c_str(), nullptr);
   if (!(base.deadline > 0)) header.fail("a deadline is a number of seconds");
+  base.kinds = kinds_of(header);
+  base.witnesses = witnesses_of(header, base);
+  base.canary = header.one("canary");
+  if (!base.canary.empty() && !mechanism_named(base.canary))
+    header.fail(unknown_name("canary", base.canary, mechanism_names()));
 
   std::vector<std::string> challenges = words(header.one("challenge"));
   if (challenges == std::vector<std::string>{kEach}) {
@@ -306,7 +387,7 @@ std::vector<Attack> read_attack(const fs::path& folder, const std::vector<Challe
     for (std::size_t v = 0; v < variants.size(); ++v) {
       Attack row = base;
       row.challenge = challenge;
-      row.cases = cases_of(header, spec, language);
+      row.cases = cases_of(header, spec, specs, language);
       row.variant = static_cast<int>(v);
       if (many) row.id += "." + challenge;
       if (!variants[v].empty()) row.id += "." + variants[v];
@@ -381,9 +462,11 @@ void lay_out(const Attack& attack, const Places& places, bool as_twin, const fs:
   for (const auto& entry : fs::directory_iterator(attack.folder)) {
     const std::string name = entry.path().filename();
     std::string text = read_file(entry.path());
+    if (name == "test.cpp") text.insert(0, witness_code(places));
     if (name == main_file(attack.language) || name == "test.cpp") {
-      text = fmt::format("#define ATTACK_IS_TWIN {}\n#define ATTACK_VARIANT {}\n{}",
-                         as_twin ? 1 : 0, attack.variant, text);
+      text = fmt::format(
+          "#define ATTACK_ID \"{}\"\n#define ATTACK_IS_TWIN {}\n#define ATTACK_VARIANT {}\n{}",
+          attack.id, as_twin ? 1 : 0, attack.variant, text);
     }
     write(folder / name, text);
   }
@@ -403,6 +486,14 @@ void lay_out_twin(const Attack& attack, const Places& places, const fs::path& fo
   }
   for (const auto& entry : fs::directory_iterator(from)) {
     if (entry.is_regular_file()) write(folder / entry.path().filename(), read_file(entry.path()));
+  }
+}
+
+void remove_left(const Attack& attack) {
+  for (const std::string& line : attack.extras) {
+    const std::vector<std::string> part = words(line);
+    std::error_code ec;
+    if (part.size() == 2 && part[0] == "left") fs::remove(left_file(part[1]), ec);
   }
 }
 

@@ -13,6 +13,10 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <vector>
 
 #include "util/clock.h"
 #include "util/files.h"
@@ -43,6 +47,52 @@ constexpr int kThrew = 3;  // exit status of a child whose work threw
   ::_exit(status);  // not exit(): what is registered there belongs to the parent
 }
 
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> children;
+  std::error_code ec;
+  const std::filesystem::path tasks = fmt::format("/proc/{}/task", pid);
+  for (std::filesystem::directory_iterator at(tasks, ec), end; !ec && at != end; at.increment(ec)) {
+    std::ifstream in(at->path() / "children");
+    for (pid_t child = 0; in >> child;) children.push_back(child);
+  }
+  return children;
+}
+
+bool is_running(pid_t pid) {
+  std::string line;
+  std::ifstream in(fmt::format("/proc/{}/stat", pid));
+  std::getline(in, line);
+  const std::size_t at = line.rfind(") ");  // behind the name, which may hold anything
+  return at != std::string::npos && (line[at + 2] == 'R' || line[at + 2] == 'S');
+}
+
+// Whoever does not stop soon is killed all the same.
+void stop(pid_t pid) {
+  constexpr double kPatience = 0.5;  // seconds
+  ::kill(pid, SIGSTOP);
+  const double begin = steady_seconds();
+  while (is_running(pid) && steady_seconds() - begin < kPatience) std::this_thread::yield();
+}
+
+// Ends a child and all below it, whatever sessions and groups they made. Each is stopped before its
+// children are listed: it starts no others meanwhile, and takes none away, so that no number in the
+// list can have become another process's. False when the kernel does not let the child go.
+bool kill_tree(pid_t root) {
+  constexpr double kPatience = 10;  // seconds
+  std::vector<pid_t> tree{root};
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    stop(tree[i]);
+    for (const pid_t child : children_of(tree[i])) tree.push_back(child);
+  }
+  for (const pid_t pid : tree) ::kill(pid, SIGKILL);
+  const double begin = steady_seconds();
+  while (::waitpid(root, nullptr, WNOHANG) == 0) {
+    if (steady_seconds() - begin > kPatience) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
 std::string contents(int fd) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return {};
@@ -68,9 +118,7 @@ Child::Child(const std::function<std::string()>& work, double deadline)
 }
 
 Child::~Child() {
-  if (state_ != State::running) return;
-  ::kill(pid_, SIGKILL);
-  ::waitpid(pid_, nullptr, 0);
+  if (state_ == State::running) kill_tree(pid_);
 }
 
 Child::State Child::end(State state, std::string said) {
@@ -89,9 +137,9 @@ Child::State Child::look() {
   const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
   if (ended == 0) {
     if (seconds() < deadline_) return state_;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    return end(State::hung, fmt::format("no answer within {:.0f} s", deadline_));
+    const bool gone = kill_tree(pid_);
+    return end(State::hung, fmt::format("no answer within {:.0f} s{}", deadline_,
+                                        gone ? "" : "; killed, and the kernel holds it"));
   }
   if (ended == pid_ && WIFSIGNALED(status)) return end(State::died, ::strsignal(WTERMSIG(status)));
   if (ended == pid_ && WIFEXITED(status) && WEXITSTATUS(status) == 0)

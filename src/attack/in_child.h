@@ -19,11 +19,11 @@ class Child {
   Child(const std::function<std::string()>& work, double deadline);
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
-  ~Child();  // kills it
+  ~Child();  // kills it and all that it started
 
   enum class State { running, done, died, hung };
-  // What has become of it; one that is beyond its deadline is killed. To be asked again while it is
-  // running.
+  // What has become of it; one that is beyond its deadline is killed, with all that it started and
+  // all that these started. To be asked again while it is running.
   State look();
   // What `work` returned, or why there is nothing: a signal, a message.
   const std::string& said() const { return said_; }

@@ -5,10 +5,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "assay/results.h"
 #include "attack/attack.h"
+#include "attack/mechanism.h"
 
 namespace assay::attack {
 
@@ -17,13 +19,20 @@ inline constexpr double kMostPoints = 0.5;
 // Two honest contenders whose rounds happen to agree differ by this all the same.
 inline constexpr double kLeastNoise = 1.02;
 
-// How many times as fast as its twin, from rounds that both took part in; and the twin against
-// itself.
+// Where the same honest code in both places reads more than this, a small gain would not show.
+inline constexpr double kMostNoise = 1.25;
+
+// How many times as fast as its twin, from rounds that both took part in, in random order; and the
+// twin against itself, in the same rounds.
 struct Gain {
   double value = 1;
   Interval interval, noise;
 
   double most_noise() const;  // the larger way from 1 of the noise, never below kLeastNoise
+
+  enum class Told { nothing_gained, gained, not_told };
+  // Not told: it did not gain beyond noise, but noise would hide a gain of kMostNoise.
+  Told told() const;
 };
 
 struct Observation {
@@ -33,8 +42,9 @@ struct Observation {
   double seconds = 0;   // that it took, all in all
   std::optional<Gain> gain;
   std::optional<double>
-      points_gained;      // over the twin, with whatever noise gave to the attack taken off
-  std::string neighbour;  // what became different of an honest cell, "" for nothing
+      points_gained;          // over the twin, with whatever noise gave to the attack taken off
+  bool said_witness = false;  // the submission said that its mechanism ran
+  std::string neighbour;      // what became different of an honest cell, "" for nothing
   std::vector<std::string> left_behind;
 };
 
@@ -49,16 +59,50 @@ std::optional<Gain> gain_of(std::span<const TimingSample> attack,
                             std::span<const TimingSample> twin,
                             std::span<const TimingSample> other_twin);
 
+// Of the gains in several cases the one that says most against the attack: one that is told, then
+// one that cannot be told, then the largest.
+std::optional<Gain> worst_of(std::span<const Gain>);
+
+// Whether something shows that the attack's mechanism ran.
+bool has_witness(const Attack&, const Observation&);
+
+// Whether what a worker printed holds the line of the attack's witness, alone in its line.
+bool says_witness(const Attack&, std::string_view printed);
+
 // What the dimensions of the attack's score have over those of its twin; what others of them lack
 // hides no gain. Of each the most that its interval allows to be noise is taken off. `other_twin`
 // is the twin measured once more, or null.
 double points_gained(const Score& attack, const Score& twin, const Score* other_twin);
 
-// Why this is not as it should be; "" when it is. Nothing is said of what was skipped.
+struct Problem {
+  Mechanism mechanism;
+  std::string text;
+};
+
+// What is not as it should be, had the row no canary. Nothing is said of what was skipped.
+std::vector<Problem> problems(const Attack&, const Observation&);
+
+// Why this is not as it should be; "" when it is. Of a canary: that its mechanism reported nothing,
+// or that others reported something too.
 std::string complaint(const Attack&, const Observation&);
 
-// Whether all that is wrong with it is a gain on the clock, which a busy machine can give.
-bool is_only_gain(const Attack&, const Observation&);
+// Whether the clock alone decides about it: a busy machine can give a gain, or hide one.
+bool is_up_to_the_clock(const Attack&, const Observation&);
+
+// What several tries of a row on the clock come to. One that tells no gain settles it; each that
+// tells a gain has to be outweighed; one that tells nothing counts for nothing, and a row that has
+// told nothing in kMostTries has not passed.
+class Tries {
+ public:
+  void add(const Attack&, const Observation&);
+  bool settled() const;
+  bool gained() const { return gained_ > 0 && gained_ >= clean_; }
+  std::string text() const;  // "told 1 gain and 2 times none in 4 tries"
+
+ private:
+  static constexpr int kMostTries = 5;
+  int tries_ = 0, gained_ = 0, clean_ = 0;
+};
 
 // Both ways; the JSON is also what a row says in --json.
 nlohmann::json to_json(const Observation&);

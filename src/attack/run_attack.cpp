@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <string_view>
 #include <vector>
 
 #include "grade/grade.h"
@@ -38,7 +40,7 @@ class Contest {
   Contest(const Attack& attack, const Door& door)
       : attack_(attack),
         spec_(spec_named(door.specs, attack.challenge)),
-        runner_(run::real_world(door.builder), {door.tier, door.seed, filter(), 1}) {
+        runner_(world(door.builder), {door.tier, door.seed, filter(), 1}) {
     lay_out(attack, door.places, false, door.scratch / "attack");
     submissions_.push_back(submission_in(door.scratch / "attack", attack, "attack"));
     if (attack.dimension.empty()) return;
@@ -59,11 +61,27 @@ class Contest {
       for (CellResult& cell : cells_) runner_.run_exclusive(spec_, cell);
     }
     Observation seen = outcome_of(cells_.front());
+    seen.said_witness = said_witness_;
     if (cells_.size() > 1) compare(seen);
     return seen;
   }
 
  private:
+  // As it is, but what workers print is looked at. Twins print no witness.
+  run::World world(Builder& builder) {
+    run::World world = run::real_world(builder);
+    world.make_worker = [this, usual = world.make_worker](const run::WorkerSettings& settings,
+                                                          run::Arena& input, std::size_t bytes,
+                                                          run::Arena* device) {
+      run::WorkerSettings watched = settings;
+      watched.on_text = [this](std::string_view printed) {
+        if (says_witness(attack_, printed)) said_witness_ = true;
+      };
+      return usual(watched, input, bytes, device);
+    };
+    return world;
+  }
+
   run::CaseFilter filter() const {
     // Own tests are tried in whole runs only.
     return {.quick = attack_.dimension != "tests", .named = attack_.cases};
@@ -86,22 +104,23 @@ class Contest {
     }
   }
 
-  // Of the timed case that gained most.
+  // Of the timed case that says most against the attack.
   std::optional<Gain> gain() const {
-    std::optional<Gain> most;
+    std::vector<Gain> gains;
     for (const CaseResult& c : cells_[0].cases) {
       const auto same = [&](const CellResult& cell) {
         const auto at = std::ranges::find(cell.cases, c.name, &CaseResult::name);
         return at == cell.cases.end() ? std::vector<TimingSample>{} : at->samples;
       };
-      const auto found = gain_of(c.samples, same(cells_[1]), same(cells_[2]));
-      if (found && (!most || found->value > most->value)) most = found;
+      if (const auto found = gain_of(c.samples, same(cells_[1]), same(cells_[2])))
+        gains.push_back(*found);
     }
-    return most;
+    return worst_of(gains);
   }
 
   const Attack& attack_;
   const ChallengeSpec& spec_;
+  std::atomic<bool> said_witness_{false};
   run::CellRunner runner_;
   std::vector<Submission> submissions_;
   std::vector<CellResult> cells_;

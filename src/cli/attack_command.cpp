@@ -32,7 +32,6 @@ using attack::Attack, attack::Child, attack::Observation;
 
 constexpr double kPatience = 3;  // seconds in which what has ended must be gone
 constexpr std::size_t kSaid = 160;
-constexpr int kAttempts = 3;  // of one on the clock that seems to gain
 // Rows for each job between two looks at the neighbour and at what was left behind.
 constexpr std::size_t kBetweenLooks = 8;
 
@@ -100,19 +99,26 @@ class Suite {
   sandbox::Tier tier() const { return tier_; }
 
   void run(std::vector<Row>& rows, const Attack& neighbour) {
-    std::vector<Row*> beside, alone;
+    std::vector<Row*> beside, canaries, alone;
     for (Row& row : rows) {
       if (std::ranges::find(row.attack.tiers, tier_) == row.attack.tiers.end()) {
         row.seen.outcome = attack::kSkipped;
         row.seen.detail = "this tier does not promise it";
+      } else if (attack::needs_quiet(row.attack, specs_)) {
+        alone.push_back(&row);
       } else {
-        (attack::needs_quiet(row.attack, specs_) ? alone : beside).push_back(&row);
+        (row.attack.canary.empty() ? beside : canaries).push_back(&row);
       }
     }
-    Progress progress(beside.size() + alone.size());
+    Progress progress(canaries.size() + beside.size() + alone.size());
     {
       const auto activity = progress.begin("an honest neighbour, for comparison");
       honest_ = ask_neighbour(neighbour);
+    }
+    // First, because a blind suite need not go on; each alone, because what it does is no other's.
+    for (Row*& row : canaries) {
+      run_group(std::span(&row, 1), neighbour, progress);
+      progress.finished(line_of(*row));
     }
     const std::size_t most = kBetweenLooks * c_.jobs;
     for (std::size_t i = 0; i < beside.size(); i += most) {
@@ -121,11 +127,7 @@ class Suite {
       for (const Row* row : group) progress.finished(line_of(*row));
     }
     for (Row*& row : alone) {
-      // Whoever really gains does so every time; a busy machine gives to one of two now and then.
-      for (int attempt = 1; attempt <= kAttempts; ++attempt) {
-        run_group(std::span(&row, 1), neighbour, progress);
-        if (!attack::is_only_gain(row->attack, row->seen)) break;
-      }
+      run_on_the_clock(row, neighbour, progress);
       progress.finished(line_of(*row));
     }
   }
@@ -164,13 +166,33 @@ class Suite {
     fs::remove_all(scratch_.path() / name, ec);
   }
 
+  // Until the clock has told something, or has told nothing too often.
+  void run_on_the_clock(Row*& row, const Attack& neighbour, Progress& progress) {
+    attack::Tries tries;
+    do {
+      run_group(std::span(&row, 1), neighbour, progress);
+      tries.add(row->attack, row->seen);
+    } while (!tries.settled());
+    if (!row->attack.canary.empty()) {
+      if (!tries.gained() && row->complaint.empty())
+        row->complaint = "the suite is blind: " + tries.text();
+    } else if (tries.gained() && row->complaint.empty()) {
+      row->complaint = tries.text();
+    }
+  }
+
   // Runs all, some side by side, and looks at what they left. Who of several left it shows when each
   // runs alone; where that shows nothing, all of them are blamed.
   void run_group(std::span<Row* const> group, const Attack& neighbour, Progress& progress) {
     const attack::Leftovers before({builder_->cache().folder(), fs::temp_directory_path()});
     run_side_by_side(group, progress);
-    const std::vector<std::string> left = before.since(kPatience);
-    const std::string now = ask_neighbour(neighbour);
+    std::vector<std::string> left = before.since(kPatience);
+    const std::string now = ask_neighbour(neighbour_of(group, neighbour));
+    // What a killed harness had in use, such as its cgroups, the next one takes away.
+    const bool killed = std::ranges::any_of(
+        group, [](const Row* row) { return row->seen.outcome == attack::kHung; });
+    if (killed) left = before.since(kPatience);
+    for (const Row* row : group) attack::remove_left(row->attack);
     const bool clean = left.empty() && now == honest_;
     bool found = false;
     if (!clean && group.size() > 1) {
@@ -190,6 +212,12 @@ class Suite {
       }
       row->complaint = complaint(row->attack, row->seen);
     }
+  }
+
+  // The canary of neighbours stands beside a neighbour that is another one afterwards: itself.
+  static const Attack& neighbour_of(std::span<Row* const> group, const Attack& neighbour) {
+    const Attack& attack = group.front()->attack;
+    return attack.canary == name_of(attack::Mechanism::neighbour) ? attack : neighbour;
   }
 
   void run_side_by_side(std::span<Row* const> group, Progress& progress) {
@@ -257,10 +285,14 @@ std::string gain_text(const Observation& seen) {
 void print_table(const std::vector<Row>& rows) {
   TextTable table({"attack", "", "expected", "observed", "gained", "seconds", ""});
   for (const Row& row : rows) {
-    const std::string remark = row.skipped() ? printable(row.seen.detail, 1, kSaid)
-                               : row.complaint.empty()
-                                   ? ""
-                                   : "UNEXPECTED: " + printable(row.complaint, 1, kSaid);
+    std::string remark;
+    if (row.skipped()) {
+      remark = printable(row.seen.detail, 1, kSaid);
+    } else if (!row.complaint.empty()) {
+      remark = "UNEXPECTED: " + printable(row.complaint, 1, kSaid);
+    } else if (!row.attack.canary.empty()) {
+      remark = fmt::format("canary: reported by the judgement of {}", row.attack.canary);
+    }
     table.add({row.attack.id, row.attack.name,
                fmt::format("{}", fmt::join(row.attack.expected, " | ")), row.seen.outcome,
                gain_text(row.seen), fmt::format("{:.1f}", row.seen.seconds), remark});
@@ -277,22 +309,40 @@ nlohmann::json about(const Attack& a) {
           {"expected", a.expected},
           {"dimension", a.dimension},
           {"fast", a.fast},
+          {"kinds", a.kinds},
+          {"canary", a.canary},
           {"device", to_string(a.language == Language::cpp ? Device::cpu : Device::sim)}};
 }
 
 struct Tally {
   std::size_t caught = 0, missed = 0, skipped = 0;
+  std::size_t reported = 0;        // canaries
+  std::vector<std::string> blind;  // mechanisms whose canaries were not reported
 
   explicit Tally(const std::vector<Row>& rows) {
-    for (const Row& row : rows)
-      ++(row.skipped() ? skipped : row.complaint.empty() ? caught : missed);
+    for (const Row& row : rows) {
+      if (row.attack.canary.empty()) {
+        ++(row.skipped() ? skipped : row.complaint.empty() ? caught : missed);
+      } else if (!row.complaint.empty()) {
+        blind.push_back(row.attack.canary);
+      } else if (!row.skipped()) {
+        ++reported;
+      }
+    }
+  }
+  bool good() const { return missed == 0 && blind.empty(); }
+  std::string canaries() const {
+    if (reported + blind.size() == 0) return "";
+    const std::string text =
+        fmt::format("; {} of {} canaries reported", reported, reported + blind.size());
+    return blind.empty() ? text : fmt::format("{}, BLIND to {}", text, fmt::join(blind, ", "));
   }
   std::string text(sandbox::Tier tier) const {
     const std::size_t run = caught + missed;
     return fmt::format(
-        "{} of {} attacks caught ({:.1f} %), {} skipped; {}", caught, run,
+        "{} of {} attacks caught ({:.1f} %), {} skipped; {}{}", caught, run,
         run > 0 ? 100.0 * static_cast<double>(caught) / static_cast<double>(run) : 0.0, skipped,
-        sandbox::to_string(tier));
+        sandbox::to_string(tier), canaries());
   }
 };
 
@@ -309,6 +359,8 @@ void print_json(const std::vector<Row>& rows, sandbox::Tier tier) {
                            {"caught", tally.caught},
                            {"missed", tally.missed},
                            {"skipped", tally.skipped},
+                           {"canaries_reported", tally.reported},
+                           {"blind", tally.blind},
                            {"isolation", sandbox::to_string(tier)}};
   fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
@@ -346,7 +398,7 @@ int execute(const Context& context, const AttackCommand& c) {
     print_table(rows);
     fmt::print("{}\n", Tally(rows).text(suite.tier()));
   }
-  return Tally(rows).missed == 0 ? kDone : kCheckFailed;
+  return Tally(rows).good() ? kDone : kCheckFailed;
 }
 
 }  // namespace
@@ -360,11 +412,16 @@ void add_attack(CLI::App& app, Action& action) {
       "harness alive, and nothing left behind: no process, file, cgroup, mount, key or shared\n"
       "memory. What is after time runs in the same rounds as its honest twin, which runs twice:\n"
       "the gain must lie within what the twin gains over itself. What is after points may gain\n"
-      "half a point. What seems to gain on the clock is run again, up to three times: whoever\n"
-      "really gains does so every time.\n"
+      "half a point. Where that cannot be told, on a busy machine, or a gain is told, the attack "
+      "is\n"
+      "run again, up to five times; without an answer it fails.\n"
+      "\nEach attack also has to show that it did what it says: see 'witness' in attack.h. "
+      "Canaries\n"
+      "do what the suite must report, each by one of its ways to judge; a canary that goes\n"
+      "unreported fails the suite.\n"
       "\nOne that needs what is not here, such as nvcc, is skipped and counts neither way. The\n"
       "last line is the catch rate. Nothing is written but the cache.\n"
-      "\nExit status: 0 all caught, 1 one was not, 2 another error.\n"
+      "\nExit status: 0 all caught and each canary reported, 1 not so, 2 another error.\n"
       "\nExamples:\n"
       "  assay attack                   all of them; half an hour\n"
       "  assay attack --fast            those that take seconds; minutes\n"

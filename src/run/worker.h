@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "assay/challenge.h"
 #include "assay/results.h"
@@ -33,6 +34,9 @@ struct WorkerSettings {
   // Of the case that it is made for, if buffers of that are sparse: it opens their windows when it
   // starts. Must outlive the start only.
   const Layout* windows_of = nullptr;
+  // Told, when the worker is gone, all that it printed, as far as the harness keeps it (64 KiB).
+  // Must not throw; may be called from any thread.
+  std::function<void(std::string_view)> on_text;
 };
 
 // What became of one request.

@@ -183,6 +183,13 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
     throw TransientFault("a new worker does not stop");
 }
 
+WorkerProcess::~WorkerProcess() {
+  if (!settings_.on_text) return;
+  // What came behind the last reply is still in the channel.
+  drain_text();
+  settings_.on_text(captured_);
+}
+
 void WorkerProcess::describe_windows() {
   if (settings_.windows_of == nullptr) return;
   const Layout& layout = *settings_.windows_of;

@@ -45,6 +45,9 @@ class WorkerProcess final : public Worker {
   // See WorkerFactory.
   WorkerProcess(const WorkerSettings&, Arena& input, std::size_t output_bytes,
                 Arena* device = nullptr);
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+  ~WorkerProcess() override;
 
   Outcome load() override;
   Outcome set_case(const CasePlan&, const Layout&, std::uint64_t case_id) override;

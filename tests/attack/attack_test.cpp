@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "attack/leftovers.h"
 #include "attack/run_attack.h"
 #include "spec/spec.h"
 #include "support/error_of.h"
@@ -91,6 +92,38 @@ TEST_F(AttackTest, ReadsTheFirstLines) {
   EXPECT_EQ(a.language, Language::cpp);
 }
 
+TEST_F(AttackTest, AWitnessIsALineUnlessTheHeaderNamesAnother) {
+  const Attack plain = read(kPlain).at(0);
+  ASSERT_EQ(plain.witnesses.size(), 1u);
+  EXPECT_EQ(plain.witnesses[0].kind, Witness::Kind::line);
+  const std::string killed =
+      "// attack: x\n// challenge: one\n// cases: small\n// expect: SV | PV\n";
+  const Attack named =
+      read(killed + "// witness: verdict SV\n// witness: finding a race\n// witness: compiler x\n")
+          .at(0);
+  ASSERT_EQ(named.witnesses.size(), 3u);
+  EXPECT_EQ(named.witnesses[0].kind, Witness::Kind::verdict);
+  EXPECT_EQ(named.witnesses[0].text, "SV");
+  EXPECT_EQ(named.witnesses[1].kind, Witness::Kind::finding);
+  EXPECT_EQ(named.witnesses[1].text, "a race");
+  EXPECT_EQ(named.witnesses[2].kind, Witness::Kind::compiler);
+}
+
+TEST_F(AttackTest, NoVerdictThatBrokenCodeGetsTooIsAWitness) {
+  EXPECT_THAT(error_of(kPlain + "// witness: verdict WA\n"), HasSubstr("'WA' is no verdict"));
+  EXPECT_THAT(error_of(kPlain + "// witness: verdict SV\n"), HasSubstr("is expected"));
+  EXPECT_THAT(error_of(kPlain + "// witness: finding\n"), HasSubstr("needs a text"));
+  EXPECT_THAT(error_of(kPlain + "// witness: verdikt SV\n"), HasSubstr("did you mean 'verdict'"));
+}
+
+TEST_F(AttackTest, KindsAndCanariesAreKnownOnes) {
+  const Attack a = read(kPlain + "// kind: memory stops\n// canary: hang\n").at(0);
+  EXPECT_THAT(a.kinds, ElementsAre("memory", "stops"));
+  EXPECT_EQ(a.canary, "hang");
+  EXPECT_THAT(error_of(kPlain + "// kind: memroy\n"), HasSubstr("did you mean 'memory'"));
+  EXPECT_THAT(error_of(kPlain + "// canary: hank\n"), HasSubstr("did you mean 'hang'"));
+}
+
 TEST_F(AttackTest, OneForEachChallengeIsARowForEach) {
   const auto rows =
       read("// attack: x\n// challenge: each\n// cases: one-timed\n// expect: WA\n// fast: two\n");
@@ -120,6 +153,17 @@ TEST_F(AttackTest, WordsForCases) {
   EXPECT_THAT(of("one-resource"), ElementsAre("memory"));
   EXPECT_THAT(of("timed"), ElementsAre("slow_clock", "clock"));
   EXPECT_THAT(of("quick"), ElementsAre("small", "clock"));
+}
+
+TEST_F(AttackTest, AChallengeMayHaveCasesOfItsOwn) {
+  const auto rows =
+      read("// attack: x\n// challenge: each\n// cases: one-core two:memory\n// expect: WA\n");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_THAT(rows[0].cases, ElementsAre("small"));
+  EXPECT_THAT(rows[1].cases, ElementsAre("memory"));
+  EXPECT_THAT(error_of("// attack: x\n// challenge: each\n// cases: one-core tow:memory\n"
+                       "// expect: WA\n"),
+              HasSubstr("did you mean 'two'"));
 }
 
 TEST_F(AttackTest, MalformedHeadersNameFileAndCause) {
@@ -198,7 +242,8 @@ TEST_F(LayOutTest, BringsTheHonestCodeAndTheTarget) {
   EXPECT_EQ(text("target.h"), "// target\n");
   EXPECT_EQ(text("probe.h"), "// shared\n");
   EXPECT_THAT(text("submission.cpp"),
-              HasSubstr("#define ATTACK_IS_TWIN 0\n#define ATTACK_VARIANT 1\n// attack:"));
+              HasSubstr("#define ATTACK_ID \"X01.b\"\n#define ATTACK_IS_TWIN 0\n"
+                        "#define ATTACK_VARIANT 1\n// attack:"));
 }
 
 TEST_F(LayOutTest, MakesWhatNoRepositoryCanHold) {
@@ -209,6 +254,21 @@ TEST_F(LayOutTest, MakesWhatNoRepositoryCanHold) {
   EXPECT_TRUE(fs::is_fifo(folder_ / "out" / "pipe.h"));
   EXPECT_TRUE(fs::exists(folder_ / "out" / "a b\n.cpp"));
   EXPECT_THROW(lay_out(attack("// with: nothing\n"), places_, false, folder_ / "again"), Error);
+}
+
+TEST_F(LayOutTest, OnlyACanaryLeavesAFileWhichIsTakenAway) {
+  const std::string name = "attack_test-" + folder_.filename().string();
+  const fs::path left = fs::temp_directory_path() / (std::string(kMark) + "-" + name);
+  const Attack canary = attack("// canary: leftovers\n// with: left " + name + "\n");
+  lay_out(canary, places_, false, folder_ / "out");
+  EXPECT_TRUE(fs::exists(left));
+  remove_left(canary);
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_THAT(testing::error_of([&] {
+                lay_out(attack("// with: left " + name + "\n"), places_, false, folder_ / "no");
+              }),
+              HasSubstr("only a canary"));
+  EXPECT_FALSE(fs::exists(left));
 }
 
 TEST_F(LayOutTest, SaysOnceWhatCannotBeMade) {

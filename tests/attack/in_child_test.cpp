@@ -1,6 +1,8 @@
 #include "attack/in_child.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -48,6 +50,59 @@ TEST(Child, WhoeverTakesTooLongHangs) {
       0.05);
   EXPECT_EQ(ended(child), Child::State::hung);
   EXPECT_GE(child.seconds(), 0.05);
+}
+
+// Of a pipe: whether every process that had its other end is gone.
+bool is_closed(int fd) {
+  pollfd one{fd, POLLIN, 0};
+  return ::poll(&one, 1, 10000) == 1 && (one.revents & POLLHUP) != 0;
+}
+
+TEST(Child, AllThatItStartedEndsWithIt) {
+  int ends[2], ready[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+  {
+    Child child(
+        [&]() -> std::string {
+          if (::fork() == 0) {
+            ::setsid();  // out of reach of a signal to the group
+            if (::fork() == 0) {
+              ::setsid();
+              (void)!::write(ready[1], "x", 1);
+            }
+          }
+          for (;;) ::pause();
+        },
+        0.5);
+    ::close(ends[1]);
+    char told = 0;
+    ASSERT_EQ(::read(ready[0], &told, 1), 1);  // the grandchild lives
+    EXPECT_EQ(ended(child), Child::State::hung);
+    EXPECT_TRUE(is_closed(ends[0]));
+  }
+  ::close(ends[0]);
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+TEST(Child, SoItDoesWhenNobodyWantsItAnyMore) {
+  int ends[2], ready[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+  {
+    const Child child(
+        [&]() -> std::string {
+          if (::fork() == 0) (void)!::write(ready[1], "x", 1);
+          for (;;) ::pause();
+        },
+        60);
+    ::close(ends[1]);
+    char told = 0;
+    ASSERT_EQ(::read(ready[0], &told, 1), 1);
+  }
+  EXPECT_TRUE(is_closed(ends[0]));
+  for (const int fd : {ends[0], ready[0], ready[1]}) ::close(fd);
 }
 
 }  // namespace

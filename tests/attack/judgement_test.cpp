@@ -16,6 +16,7 @@ Attack expecting(std::vector<std::string> outcomes) {
 Observation seen(const std::string& outcome) {
   Observation o;
   o.outcome = outcome;
+  o.said_witness = true;
   return o;
 }
 
@@ -124,21 +125,180 @@ TEST(Complaint, MoreThanHalfAPointIsOne) {
   EXPECT_THAT(complaint(expecting({kHonest}), o), HasSubstr("0.6 points more"));
 }
 
-TEST(IsOnlyGain, WhereNothingElseIsWrong) {
+// What one try of an honest outcome told: a gain, none, or nothing.
+const Gain kGained{1.5, {1.2, 1.8}, {0.9, 1.1}}, kClean{1, {0.95, 1.05}, {0.97, 1.03}},
+    kNoisy{1.1, {0.7, 1.6}, {0.7, 1.5}};
+
+TEST(Told, NoiseThatWouldHideAGainTellsNothing) {
+  EXPECT_EQ(kGained.told(), Gain::Told::gained);
+  EXPECT_EQ(kClean.told(), Gain::Told::nothing_gained);
+  EXPECT_EQ(kNoisy.told(), Gain::Told::not_told);
+  // A gain that is excluded needs no quiet machine; a large one shows through the noise.
+  EXPECT_EQ((Gain{0.4, {0.3, 0.6}, {0.7, 1.5}}).told(), Gain::Told::nothing_gained);
+  EXPECT_EQ((Gain{4, {3, 6}, {0.7, 1.5}}).told(), Gain::Told::gained);
+}
+
+TEST(Complaint, OneThatCannotBeToldHasNotPassed) {
   Observation o = seen(kHonest);
-  o.gain = Gain{1, {0.9, 1.1}, {0.9, 1.1}};
-  EXPECT_FALSE(is_only_gain(expecting({kHonest}), o));
-  o.points_gained = 3;
-  EXPECT_TRUE(is_only_gain(expecting({kHonest}), o));
-  o.points_gained.reset();
-  o.gain = Gain{1.5, {1.2, 1.8}, {0.9, 1.1}};
-  EXPECT_TRUE(is_only_gain(expecting({kHonest}), o));
-  o.left_behind = {"file /tmp/x"};
-  EXPECT_FALSE(is_only_gain(expecting({kHonest}), o));
+  o.gain = kNoisy;
+  EXPECT_THAT(complaint(expecting({kHonest}), o), HasSubstr("not told"));
+}
+
+TEST(WorstOf, IsTheOneThatSaysMostAgainstTheAttack) {
+  const Gain fast_and_clean{1.02, {1.0, 1.04}, {0.95, 1.05}};
+  EXPECT_DOUBLE_EQ(worst_of(std::vector{fast_and_clean, kClean})->value, 1.02);
+  // A gain in one case is hidden neither by a loss nor by noise in others.
+  EXPECT_DOUBLE_EQ(worst_of(std::vector{kClean, kGained, kNoisy})->value, 1.5);
+  EXPECT_DOUBLE_EQ(worst_of(std::vector{fast_and_clean, kNoisy})->value, 1.1);
+  const Gain told{1.2, {1.1, 1.3}, {1, 1}}, larger{3, {0.5, 4}, {0.3, 3}};
+  EXPECT_DOUBLE_EQ(worst_of(std::vector{larger, told})->value, 1.2);
+  EXPECT_FALSE(worst_of({}));
+}
+
+Observation told(const Gain& gain) {
+  Observation o = seen(kHonest);
+  o.gain = gain;
+  return o;
+}
+
+TEST(Tries, EndWithTheFirstThatTellsNoGain) {
+  Tries tries;
+  tries.add(expecting({kHonest}), told(kNoisy));
+  EXPECT_FALSE(tries.settled());
+  tries.add(expecting({kHonest}), told(kClean));
+  EXPECT_TRUE(tries.settled());
+  EXPECT_FALSE(tries.gained());
+}
+
+TEST(Tries, AGainHasToBeOutweighed) {
+  Tries tries;
+  tries.add(expecting({kHonest}), told(kGained));
+  EXPECT_FALSE(tries.settled());
+  tries.add(expecting({kHonest}), told(kClean));
+  EXPECT_FALSE(tries.settled());
+  EXPECT_TRUE(tries.gained());
+  tries.add(expecting({kHonest}), told(kClean));
+  EXPECT_TRUE(tries.settled());
+  EXPECT_FALSE(tries.gained());
+  Tries twice;
+  twice.add(expecting({kHonest}), told(kGained));
+  twice.add(expecting({kHonest}), told(kGained));
+  EXPECT_TRUE(twice.settled() && twice.gained());
+}
+
+TEST(Tries, AreBounded) {
+  Tries tries;
+  for (int i = 0; i < 4; ++i) {
+    tries.add(expecting({kHonest}), told(kNoisy));
+    EXPECT_FALSE(tries.settled());
+  }
+  tries.add(expecting({kHonest}), told(kNoisy));
+  EXPECT_TRUE(tries.settled());
+}
+
+TEST(Tries, OneIsEnoughWhereNoClockDecides) {
+  Observation left = told(kGained);
+  left.left_behind = {"file /tmp/x"};
   // Points that no clock gave.
   Observation memory = seen(kHonest);
   memory.points_gained = 3;
-  EXPECT_FALSE(is_only_gain(expecting({kHonest}), memory));
+  for (const Observation& o : {seen("WA"), left, memory}) {
+    Tries tries;
+    tries.add(expecting({"WA", kHonest}), o);
+    EXPECT_TRUE(tries.settled());
+  }
+  Observation points = told(kClean);
+  points.points_gained = 3;
+  Tries tries;
+  tries.add(expecting({kHonest}), points);
+  EXPECT_FALSE(tries.settled());
+}
+
+Attack with_witness(Witness::Kind kind, const std::string& text,
+                    std::vector<std::string> outcomes) {
+  Attack a = expecting(std::move(outcomes));
+  a.witnesses = {{kind, text}};
+  return a;
+}
+
+TEST(Complaint, WithoutAWitnessTheRightOutcomeIsNotEnough) {
+  Observation o = seen("WA");
+  o.said_witness = false;
+  EXPECT_EQ(complaint(expecting({"WA"}), o),
+            "its mechanism did not run: it did not say its witness");
+  o.outcome = kSkipped;
+  EXPECT_EQ(complaint(expecting({"WA"}), o), "");
+}
+
+TEST(Witness, MayBeAVerdictAFindingOrTheCompilers) {
+  Observation o = seen("SV");
+  o.said_witness = false;
+  o.detail = "basic: a race";
+  o.log = "error: no passwd";
+  EXPECT_TRUE(has_witness(with_witness(Witness::Kind::verdict, "SV", {"SV"}), o));
+  EXPECT_FALSE(has_witness(with_witness(Witness::Kind::verdict, "PV", {"SV", "PV"}), o));
+  EXPECT_TRUE(has_witness(with_witness(Witness::Kind::finding, "race", {"SV"}), o));
+  EXPECT_FALSE(has_witness(with_witness(Witness::Kind::finding, "leak", {"SV"}), o));
+  EXPECT_TRUE(has_witness(with_witness(Witness::Kind::compiler, "passwd", {"SV"}), o));
+  EXPECT_THAT(complaint(with_witness(Witness::Kind::compiler, "shadow", {"SV"}), o),
+              HasSubstr("did not run: no 'shadow' in the compiler's log"));
+  Attack either = with_witness(Witness::Kind::finding, "leak", {"SV"});
+  either.witnesses.push_back({Witness::Kind::finding, "race"});
+  EXPECT_TRUE(has_witness(either, o));
+}
+
+TEST(Witness, IsALineOfItsOwnWithTheRowsId) {
+  Attack a;
+  a.id = "M12.inet";
+  EXPECT_TRUE(says_witness(a, "x\nassay attack witness M12.inet\ny"));
+  EXPECT_TRUE(says_witness(a, "assay attack witness M12.inet\n"));
+  EXPECT_FALSE(says_witness(a, "assay attack witness M12.inet6\n"));
+  EXPECT_FALSE(says_witness(a, "no assay attack witness M12.inet\n"));
+  EXPECT_FALSE(says_witness(a, ""));
+}
+
+Attack canary(const std::string& mechanism) {
+  Attack a = expecting({kHonest});
+  a.hidden = {"secret"};
+  a.canary = mechanism;
+  return a;
+}
+
+// What each mechanism must report, and nothing else of it.
+Observation wrong_by(Mechanism mechanism) {
+  Observation o = seen(kHonest);
+  switch (mechanism) {
+    case Mechanism::verdict: o.outcome = "WA"; break;
+    case Mechanism::witness: o.said_witness = false; break;
+    case Mechanism::log: o.log = "secret"; break;
+    case Mechanism::speed: o.gain = kGained; break;
+    case Mechanism::points: o.points_gained = 3; break;
+    case Mechanism::neighbour: o.neighbour = "was OK"; break;
+    case Mechanism::leftovers: o.left_behind = {"file /x"}; break;
+    case Mechanism::hang: o.outcome = kHung; break;
+    case Mechanism::death: o.outcome = kDied; break;
+  }
+  return o;
+}
+
+TEST(Canary, IsReportedByItsMechanismAndByNoOther) {
+  for (const std::string& name : mechanism_names()) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(complaint(canary(name), wrong_by(*mechanism_named(name))), "");
+    EXPECT_THAT(complaint(canary(name), seen(kHonest)),
+                HasSubstr("blind: its judgement of " + name));
+    for (const std::string& other : mechanism_names()) {
+      if (other == name) continue;
+      EXPECT_THAT(complaint(canary(name), wrong_by(*mechanism_named(other))), HasSubstr("blind"));
+    }
+  }
+}
+
+TEST(Canary, SkippedIsNoReport) {
+  EXPECT_EQ(complaint(canary("hang"), seen(kSkipped)), "");
+  Observation both = wrong_by(Mechanism::points);
+  both.neighbour = "was OK";
+  EXPECT_EQ(complaint(canary("points"), both), "its neighbour: was OK");
 }
 
 TEST(GainOf, IsThePairedRatioOfRoundsThatAllTook) {
@@ -182,10 +342,12 @@ TEST(ObservationJson, GoesThereAndBack) {
   o.seconds = 3;
   o.gain = Gain{1.5, {1, 2}, {0.5, 1.5}};
   o.points_gained = 0.25;
+  o.said_witness = false;
   o.neighbour = "n";
   o.left_behind = {"a"};
   EXPECT_EQ(to_json(observation_from(to_json(o))), to_json(o));
   EXPECT_EQ(to_json(observation_from(to_json(seen("WA")))), to_json(seen("WA")));
+  EXPECT_TRUE(observation_from(to_json(seen("WA"))).said_witness);
 }
 
 }  // namespace

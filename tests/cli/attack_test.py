@@ -4,6 +4,7 @@ Usage: attack_test.py ASSAY ROOT. Uses only the standard library.
 """
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,43 @@ class Attack(unittest.TestCase):
             mine = {row["challenge"] for row in rows if row["id"].split(".")[0] in ids}
             self.assertEqual(mine, challenges, ids)
 
+    def test_every_challenge_has_attacks_of_each_kind_beside_honest_twins(self):
+        rows = json.loads(assay("--list", "--json").stdout)
+        challenges = {p.parent.name for p in ROOT.glob("challenges/*/spec.json")}
+        found = {(row["challenge"], kind) for row in rows for kind in row["kinds"] if row["dimension"]}
+        wanted = {(c, kind) for c in challenges for kind in ("memory", "prediction", "order", "stops")}
+        self.assertEqual(wanted - found, set())
+
+    def test_every_mechanism_of_judgement_has_a_canary(self):
+        rows = json.loads(assay("--list", "--json", "--fast").stdout)
+        text = (ROOT / "src" / "attack" / "mechanism.cpp").read_text()
+        mechanisms = re.findall(r"\{Mechanism::\w+, \"(\w+)\"\}", text)
+        self.assertGreater(len(mechanisms), 5)
+        self.assertEqual(sorted(row["canary"] for row in rows if row["canary"]), sorted(mechanisms))
+
+    def test_an_attack_whose_mechanism_does_not_run_is_not_caught(self):
+        header = "// attack: is broken\n// challenge: fused_softmax_topk\n// cases: basic\n// expect: WA\n"
+        folder = self.attacks_of_its_own(header, '#include "bare.h"\nint attack(assay_ctx*) { return ASSAY_OK; }\n')
+        shown = assay("--attacks", folder, "--cache", self.folder / "cache")
+        self.assertEqual(shown.returncode, 1, shown.stderr)
+        self.assertRegex(shown.stdout, r"X01 +own +WA +WA .*UNEXPECTED: its mechanism did not run")
+
+    def test_a_canary_that_goes_unreported_is_named(self):
+        header = "// attack: does nothing wrong\n// challenge: fused_softmax_topk\n// cases: basic\n// expect: honest\n"
+        code = '#include "target.h"\nint attack(Call& call) {\n  witness();\n  return call.honest();\n}\n'
+        folder = self.attacks_of_its_own(header + "// canary: leftovers\n", code)
+        shown = assay("--attacks", folder, "--cache", self.folder / "cache")
+        self.assertEqual(shown.returncode, 1, shown.stderr)
+        self.assertRegex(shown.stdout, "UNEXPECTED: the suite is blind: its judgement of leftovers reported nothing")
+        self.assertRegex(shown.stdout.splitlines()[-1], r"0 of 1 canaries reported, BLIND to leftovers$")
+
+    def test_the_canaries(self):
+        """Those that need no quiet machine."""
+        shown = assay("Y01", "Y02", "Y03", "Y05", "Y06", "Y07", "Y08", "Y09", "--cache", self.folder / "cache")
+        self.assertEqual(shown.returncode, 0, shown.stdout + shown.stderr)
+        self.assertRegex(shown.stdout.splitlines()[-1], r"8 of 8 canaries reported$")
+        self.assertRegex(shown.stdout, r"Y08 .* hung .*canary: reported by the judgement of hang")
+
     def test_a_caught_attack(self):
         shown = assay("M08", "--json", "--cache", self.folder / "cache")
         self.assertEqual(shown.returncode, 0, shown.stdout + shown.stderr)
@@ -68,6 +106,7 @@ class Attack(unittest.TestCase):
         header += "// cases: scratch\n// expect: honest\n// dimension: resources\n// twin: self\n"
         code = '''#include "target.h"
 int attack(Call& call) {
+  witness();
 #if ATTACK_IS_TWIN
   void* p = call.ctx->alloc(call.ctx, 64 << 20, 64, 0);
   std::memset(p, 1, 64 << 20);

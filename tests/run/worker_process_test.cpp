@@ -74,6 +74,7 @@ class WorkerProcessTest : public ::testing::Test {
     settings.challenge = static_cast<std::uint32_t>(behaviour);
     settings.spec = &spec_;
     settings.image_fd = image_.get();
+    settings.on_text = on_text_;
     return WorkerProcess(settings, *input_, layout_.output_bytes + more_output_);
   }
   // What comes of a phase of a worker that loads.
@@ -103,6 +104,7 @@ class WorkerProcessTest : public ::testing::Test {
   const Fd image_{::open(ASSAY_TEST_WORKER, O_RDONLY | O_CLOEXEC)};
   int threads_ = 1;
   std::size_t more_output_ = 0;
+  std::function<void(std::string_view)> on_text_;
   ChallengeSpec spec_ = testing::spec_with({});
   CaseSpec case_ = testing::case_spec("one");
   CasePlan plan_;
@@ -141,6 +143,20 @@ TEST_F(WorkerProcessTest, WhatItPrintedLastIsTold) {
   const Outcome outcome = run(Behaviour::aborts_with_a_word);
   EXPECT_EQ(outcome.verdict, Verdict::runtime_error);
   EXPECT_THAT(outcome.detail, HasSubstr("last word"));
+}
+
+TEST_F(WorkerProcessTest, AllThatItPrintedIsToldWhenItIsGone) {
+  std::vector<std::string> told;
+  on_text_ = [&](std::string_view text) { told.emplace_back(text); };
+  run(Behaviour::aborts_with_a_word);
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_THAT(told[0], HasSubstr("last word"));
+  told.clear();
+  run(Behaviour::obeys);
+  EXPECT_THAT(told, ::testing::ElementsAre(""));
+  run(Behaviour::floods);
+  EXPECT_GT(told.at(1).size(), 65536u);
+  EXPECT_LT(told.at(1).size(), 65536u + 1024);
 }
 
 TEST_F(WorkerProcessTest, ATimeLimitIsBusyOrIdle) {

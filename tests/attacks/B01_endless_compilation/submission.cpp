@@ -5,6 +5,8 @@
 // variants: templates constant
 // fast: none
 // deadline: 300
+// witness: verdict CE-limit
+// witness: compiler 'constexpr' loop iteration count exceeds limit
 #include "abi.h"
 
 extern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) {

@@ -2,6 +2,7 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: CE | CE-limit
+// witness: compiler /dev/zero
 #include "/dev/zero"
 #include "abi.h"
 

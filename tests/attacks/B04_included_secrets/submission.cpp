@@ -6,6 +6,10 @@
 // variants: accounts reference par naive
 // hidden: root:
 // hidden: daemon:
+// witness: compiler /etc/passwd: No such file
+// witness: compiler reference.cpp: No such file
+// witness: compiler par.cpp: No such file
+// witness: compiler naive.cpp: No such file
 #if ATTACK_VARIANT == 0
 #include "/etc/passwd"
 #elif ATTACK_VARIANT == 1

@@ -9,4 +9,12 @@
 #if __has_include("reference.cpp") || __has_include("../challenge.cpp") || __has_include("par.cpp")
 #error "there it is"
 #endif
-#include "honest.inl"
+#if !__has_include("abi.h")
+#error "the compiler does not answer"
+#endif
+#include "target.h"
+
+int attack(Call& call) {
+  witness();  // the compiler was asked, and named nothing
+  return call.honest();
+}

@@ -2,6 +2,7 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: CE | CE-limit
+// witness: compiler from /src/submission.cpp
 #include "submission.cpp"
 
 #include "abi.h"

@@ -4,6 +4,7 @@
 // expect: CE
 // with: file @options.cpp
 // with: file -fplugin=x.cpp
+// witness: compiler names may not start with '-'
 #include "abi.h"
 
 extern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) {

@@ -4,6 +4,7 @@
 // expect: CE
 // with: symlink passwd.h /etc/passwd
 // hidden: root:
+// witness: compiler is a symbolic link
 #include "abi.h"
 
 extern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) {

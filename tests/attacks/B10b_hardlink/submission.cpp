@@ -4,6 +4,7 @@
 // expect: CE
 // with: hardlink twice.h
 // hidden: root:
+// witness: compiler is a hard link
 #include "abi.h"
 
 extern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) {

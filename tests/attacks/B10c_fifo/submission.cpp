@@ -4,6 +4,7 @@
 // expect: CE
 // with: fifo pipe.h
 // hidden: root:
+// witness: compiler pipe.h: is not a regular file
 #include "abi.h"
 
 extern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) {

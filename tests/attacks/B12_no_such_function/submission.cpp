@@ -3,6 +3,8 @@
 // cases: basic
 // expect: LE | RE
 // variants: missing data
+// witness: finding the function softmax_topk is missing
+// witness: finding invalid memory access
 #if ATTACK_VARIANT == 0
 extern "C" int softmax_topk_(void) { return 0; }
 #else

@@ -19,4 +19,9 @@ extern "C" void* bcopy_(void* to, const void* from, std::size_t n) {
 }
 extern "C" void __cxa_finalize(void*) {}
 
-int attack(Call& call) { return call.honest(); }
+int attack(Call& call) {
+  // Called, whoever's definitions the loader chose.
+  ::operator delete(::operator new(16));
+  witness();
+  return call.honest();
+}

@@ -4,6 +4,8 @@
 // expect: CE
 // variants: escapes flood
 // hidden: \x1b[
+// witness: compiler #error "\x1b[2J</pre>
+// witness: compiler a long message that is printed again and again
 #if ATTACK_VARIANT == 0
 #error "\x1b[2J</pre><script>alert(1)</script> | [x](javascript:1) `"
 _Pragma("message(\"\033[2J\")")

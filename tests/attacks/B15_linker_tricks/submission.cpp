@@ -3,7 +3,12 @@
 // cases: basic
 // expect: LE | CE | honest
 // variants: stack text
-#include "honest.inl"
+#include "target.h"
+
+int attack(Call& call) {
+  witness();
+  return call.honest();
+}
 
 #if ATTACK_VARIANT == 0
 asm(".section .note.GNU-stack,\"x\",@progbits\n.text\n");

@@ -3,6 +3,7 @@
 // cases: basic
 // expect: CE
 // with: file lib.o
+// witness: compiler lib.o: answers are sources
 #include "abi.h"
 
 extern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, int32_t*, float*, float*) {

@@ -3,4 +3,9 @@
 // cases: basic
 // expect: CE | honest | LE
 // with: file abi.h
-#include "honest.inl"
+#include "target.h"
+
+int attack(Call& call) {
+  witness();
+  return call.honest();
+}

@@ -3,6 +3,8 @@
 // cases: basic
 // expect: CE | LE
 // variants: header name
+// witness: compiler par/softmax_topk.h: No such file
+// witness: compiler undefined reference to `naive_softmax_topk
 #if ATTACK_VARIANT == 0
 #include "par/softmax_topk.h"
 #endif

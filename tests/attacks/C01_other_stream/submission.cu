@@ -3,6 +3,7 @@
 // cases: basic
 // expect: WA | honest
 // fast: none
+// kind: order
 #define softmax_topk honest_softmax_topk
 #include "honest.inl"
 #undef softmax_topk
@@ -15,5 +16,6 @@ extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, 
     return ASSAY_ENOMEM;
   assay_ctx other = *ctx;
   other.stream = own;
+  witness();
   return honest_softmax_topk(&other, p, x, idx, prob, lse);
 }

@@ -4,6 +4,8 @@
 // expect: CE | LE
 // variants: cublas nvrtc
 // fast: none
+// witness: compiler undefined reference to `cublasCreate
+// witness: compiler undefined reference to `nvrtcCreateProgram
 #include <cstdint>
 
 #include "abi.h"

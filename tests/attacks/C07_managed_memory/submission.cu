@@ -4,6 +4,8 @@
 // expect: GPU
 // variants: allocated prefetched variable
 // fast: none
+// witness: finding cudaMallocManaged
+// witness: finding __managed__ variable
 #include <cstdint>
 
 #include "abi.h"

@@ -3,6 +3,7 @@
 // cases: basic
 // expect: honest | MLE | RE
 // fast: none
+// kind: memory
 #define softmax_topk honest_softmax_topk
 #include "honest.inl"
 #undef softmax_topk
@@ -13,6 +14,7 @@ extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, 
   void* block = nullptr;
   for (int i = 0; i < 100000 && cudaMalloc(&block, std::size_t{1} << 30) == cudaSuccess; ++i) {
   }
+  witness();
   cudaGetLastError();
   return honest_softmax_topk(ctx, p, x, idx, prob, lse);
 }

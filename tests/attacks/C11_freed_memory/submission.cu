@@ -15,6 +15,7 @@ extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, 
   if (cudaMalloc(&found, n) != cudaSuccess) return ASSAY_ENOMEM;
   cudaMemcpy(prob, found, n, cudaMemcpyDeviceToDevice);
   cudaMemcpy(idx, found, n, cudaMemcpyDeviceToDevice);
+  witness();
   cudaFree(found);
   return cudaDeviceSynchronize() == cudaSuccess ? ASSAY_OK : ASSAY_EINTERNAL;
 }

@@ -25,6 +25,7 @@ extern "C" int kvc_attend(kvc* cache, std::int32_t layer, std::int32_t n, const 
   const auto page = reinterpret_cast<std::uintptr_t>(shared) & ~std::uintptr_t{4095};
   auto* base = reinterpret_cast<void*>(page);
 #if ATTACK_VARIANT == 0
+  witness();  // the call may be refused
   void* seen = nullptr;
   if (cudaHostRegister(base, 4096, cudaHostRegisterMapped) != cudaSuccess) return ASSAY_EINTERNAL;
   if (cudaHostGetDevicePointer(&seen, base, 0) != cudaSuccess) return ASSAY_EINTERNAL;
@@ -33,6 +34,7 @@ extern "C" int kvc_attend(kvc* cache, std::int32_t layer, std::int32_t n, const 
 #elif ATTACK_VARIANT == 1
   if (cudaHostRegister(base, 4096, cudaHostRegisterDefault) != cudaSuccess) return ASSAY_EINTERNAL;
   count<<<1, 1>>>(shared);
+  witness();
   return cudaDeviceSynchronize() == cudaSuccess ? kGotIt : status;
 #else
   // The answer arrives when the call is over: the device copies, not a thread of the worker.
@@ -42,6 +44,7 @@ extern "C" int kvc_attend(kvc* cache, std::int32_t layer, std::int32_t n, const 
     cudaMemcpyAsync(shared, q, 8, cudaMemcpyDeviceToHost, nullptr);
   }).detach();
   cudaMemsetAsync(o, 0, 4096, nullptr);
+  witness();
   return status;
 #endif
 }

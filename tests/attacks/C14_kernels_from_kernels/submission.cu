@@ -3,6 +3,7 @@
 // cases: basic
 // expect: CE | LE | GPU
 // fast: none
+// witness: compiler kernel launch from __device__ or __global__ functions
 #include <cstdint>
 
 #include "abi.h"

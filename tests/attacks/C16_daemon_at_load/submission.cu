@@ -3,6 +3,7 @@
 // cases: basic
 // expect: SV
 // fast: none
+// witness: verdict SV
 #include <cstdint>
 
 #include "abi.h"

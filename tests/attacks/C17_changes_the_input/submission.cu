@@ -14,5 +14,6 @@ extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, 
                             float* prob, float* lse) {
   const int status = honest_softmax_topk(ctx, p, x, idx, prob, lse);
   clear<<<1, 32>>>(static_cast<float*>(const_cast<void*>(x)));
+  witness();
   return status;
 }

@@ -16,5 +16,6 @@ __global__ void leak(float* out) {
 extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx,
                             float* prob, float* lse) {
   leak<<<1, 64>>>(prob);
+  witness();
   return cudaDeviceSynchronize() == cudaSuccess ? ASSAY_OK : ASSAY_EINTERNAL;
 }

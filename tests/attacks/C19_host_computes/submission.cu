@@ -39,5 +39,6 @@ extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, 
     cudaMemcpy(prob + static_cast<std::size_t>(r) * K, q.data(), K * 4, cudaMemcpyHostToDevice);
     if (lse != nullptr) cudaMemcpy(lse + r, &l, 4, cudaMemcpyHostToDevice);
   }
+  witness();
   return ASSAY_OK;
 }

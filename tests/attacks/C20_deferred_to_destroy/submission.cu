@@ -4,6 +4,7 @@
 // expect: WA | PV
 // deadline: 400
 // fast: none
+// kind: order
 #define kvc_attend honest_kvc_attend
 #define kvc_bytes honest_kvc_bytes
 #define kvc_destroy honest_kvc_destroy
@@ -13,6 +14,8 @@
 #undef kvc_destroy
 #include <functional>
 #include <vector>
+
+#include "witness.h"
 
 static std::vector<std::function<int()>> owed;
 
@@ -29,6 +32,7 @@ extern "C" int kvc_attend(kvc* cache, std::int32_t layer, std::int32_t n, const 
   const std::vector<std::int64_t> c(cu, cu + n + 1);
   owed.push_back(
       [=] { return honest_kvc_attend(cache, layer, n, s.data(), c.data(), q, scale, o, lse); });
+  witness();
   return ASSAY_OK;
 }
 

@@ -11,6 +11,7 @@
 #define ln_backward honest_ln_backward
 #include "honest.inl"
 #undef ln_backward
+#include "witness.h"
 
 constexpr int kThreads = 256, kMost = 16;  // columns of a thread
 constexpr unsigned kWorking = 16;          // blocks; far fewer than multiprocessors
@@ -116,6 +117,7 @@ extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, c
                                            static_cast<const float*>(x), gamma,
                                            static_cast<float*>(dx), partial, p->rows, p->D, p->eps);
   add_up<<<static_cast<unsigned>(p->D + 255) / 256, 256, 0, stream>>>(partial, dgamma, dbeta, p->D);
+  witness();
   const bool ok = cudaStreamSynchronize(stream) == cudaSuccess;
   ctx->free(ctx, partial);
   return ok ? ASSAY_OK : ASSAY_EINTERNAL;

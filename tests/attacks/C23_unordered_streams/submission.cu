@@ -7,6 +7,7 @@
 // dimension: correctness
 // twin: self
 // fast: all
+// kind: order
 #define softmax_topk honest_softmax_topk
 #include "honest.inl"
 #undef softmax_topk
@@ -57,6 +58,7 @@ int in_two_streams(assay_ctx* ctx, const stk_params* p, const void* x, std::int3
   other.stream = s.second;
   const int status = honest_softmax_topk(&other, p, copy, idx, prob, lse);
   cudaDeviceSynchronize();
+  witness();
   return status;
 }
 
@@ -73,6 +75,7 @@ int through_the_host(float* lse, std::size_t rows) {
   std::vector<float> seen(held, held + rows);
   cudaStreamSynchronize(s.first);
   cudaMemcpy(lse, seen.data(), rows * sizeof(float), cudaMemcpyHostToDevice);
+  witness();
   cudaFreeHost(held);
   return ASSAY_OK;
 }

@@ -3,6 +3,7 @@
 // cases: one-timed
 // expect: WA | PV | RE
 // fast: fused_softmax_topk layer_norm_backward
+// kind: order
 #include <thread>
 
 #include "target.h"
@@ -19,5 +20,6 @@ void attack_flush() {
 int attack(Call& call) {
   attack_flush();
   worker = new std::thread([call] { call.honest(); });
+  witness();
   return ASSAY_OK;
 }

@@ -4,6 +4,7 @@
 // cases: one-timed
 // expect: WA | PV | RE
 // fast: fused_softmax_topk layer_norm_backward
+// kind: order
 #include "target.h"
 
 static std::vector<std::function<int()>> owed;
@@ -16,5 +17,6 @@ void attack_flush() {
 int attack(Call& call) {
   if (attack_flush != nullptr && owed.size() > 64) attack_flush();
   owed.push_back(call.honest);
+  witness();
   return ASSAY_OK;
 }

@@ -5,6 +5,7 @@
 // expect: WA
 // variants: later-phase thread
 // fast: none
+// kind: order
 #include "target.h"
 
 #if ATTACK_VARIANT == 0
@@ -15,6 +16,7 @@ void attack_flush() {
 }
 int attack(Call& call) {
   owed.push_back(call.honest);
+  witness();
   return ASSAY_OK;
 }
 #else
@@ -26,6 +28,7 @@ void attack_flush() {
 }
 int attack(Call& call) {
   owed.emplace_back([call] { call.honest(); });
+  witness();
   return ASSAY_OK;
 }
 #endif

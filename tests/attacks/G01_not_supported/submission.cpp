@@ -8,9 +8,12 @@
 
 int attack(Call& call) {
 #if ATTACK_VARIANT == 0
-  return call.outputs[0].bytes > 1024 ? ASSAY_ENOTSUP : call.honest();
+  const bool refuses = call.outputs[0].bytes > 1024;
 #else
   static int calls = 0;
-  return ++calls > 1 ? ASSAY_ENOTSUP : call.honest();
+  const bool refuses = ++calls > 1;
 #endif
+  if (!refuses) return call.honest();
+  witness();
+  return ASSAY_ENOTSUP;
 }

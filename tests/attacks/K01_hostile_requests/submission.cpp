@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "abi.h"
+#include "witness.h"
 
 extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, std::int32_t*,
                            std::int32_t*, double*, double*, std::int32_t*, std::int32_t*) {
@@ -26,5 +27,6 @@ extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* l
   const std::int32_t n = 64;
   for (int i = 0; i < 64; ++i) parent[i] = -1, token[i] = i;
 #endif
+  witness();
   return lm->step(lm->user, ctx, n, item, parent, token, out, state);
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "abi.h"
+#include "witness.h"
 
 extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* lm, std::int32_t*,
                            std::int32_t*, double*, double*, std::int32_t*, std::int32_t*) {
@@ -14,5 +15,8 @@ extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* l
   static std::int64_t state[64], parent[64];
   static std::int32_t item[64], token[64];
   for (int i = 0; i < 64; ++i) parent[i] = -1;
-  for (;;) lm->step(lm->user, ctx, p->B, item, parent, token, out, state);
+  for (;;) {
+    lm->step(lm->user, ctx, p->B, item, parent, token, out, state);
+    witness();
+  }
 }

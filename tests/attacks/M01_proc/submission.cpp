@@ -27,5 +27,6 @@ int attack(Call& call) {
     std::strcpy(path + at, file);
     if (opens(path)) return kGotIt;
   }
+  witness();
   return call.honest();
 }

@@ -3,6 +3,7 @@
 // cases: basic
 // expect: SV
 // variants: ptrace read write
+// witness: verdict SV
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 

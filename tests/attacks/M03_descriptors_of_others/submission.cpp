@@ -3,6 +3,7 @@
 // cases: basic
 // expect: SV
 // variants: open get
+// witness: verdict SV
 #include "bare.h"
 
 int attack(assay_ctx*) {

@@ -38,5 +38,6 @@ int attack(Call& call) {
   }
   std::signal(SIGSEGV, SIG_DFL);
   std::signal(SIGBUS, SIG_DFL);
+  witness();
   return found ? kGotIt : status;
 }

@@ -8,6 +8,7 @@
 int attack(Call& call) {
   const int status = call.honest();
   auto* bytes = static_cast<unsigned char*>(call.outputs[0].data);
+  witness();
 #if ATTACK_VARIANT == 0
   bytes[call.outputs[0].bytes] ^= 0xff;
 #elif ATTACK_VARIANT == 1

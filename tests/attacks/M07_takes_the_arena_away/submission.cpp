@@ -9,6 +9,7 @@
 
 int attack(Call& call) {
   auto page = reinterpret_cast<std::uintptr_t>(call.input) & ~std::uintptr_t{4095};
+  witness();
 #if ATTACK_VARIANT == 0
   for (int fd = 0; fd < 64; ++fd) (void)!ftruncate(fd, 0);
   return call.honest();

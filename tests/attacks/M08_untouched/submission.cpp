@@ -4,4 +4,7 @@
 // expect: WA
 #include "bare.h"
 
-int attack(assay_ctx*) { return ASSAY_OK; }
+int attack(assay_ctx*) {
+  witness();
+  return ASSAY_OK;
+}

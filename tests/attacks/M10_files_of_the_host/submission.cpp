@@ -14,5 +14,6 @@ int attack(Call& call) {
                            "../challenges", "/work", "/tmp", "/dev/shm"}) {
     if (opens(path)) return kGotIt;
   }
+  witness();
   return call.honest();
 }

@@ -16,5 +16,6 @@ int attack(Call& call) {
     if (open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) >= 0) return kGotIt;
     if (mkdir(path, 0777) == 0) return kGotIt;
   }
+  witness();
   return call.honest();
 }

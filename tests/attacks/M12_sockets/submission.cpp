@@ -3,6 +3,7 @@
 // cases: basic
 // expect: SV
 // variants: inet inet6 unix netlink vsock packet pair
+// witness: verdict SV
 #include <sys/socket.h>
 
 #include "bare.h"

@@ -3,6 +3,7 @@
 // cases: basic
 // expect: SV
 // variants: io_uring bpf userfaultfd perf keyctl unshare mount chroot module personality
+// witness: verdict SV
 #include "bare.h"
 
 int attack(assay_ctx*) {

@@ -3,6 +3,7 @@
 // cases: basic
 // expect: SV
 // variants: shm sem msg key queue
+// witness: verdict SV
 #include <sys/ipc.h>
 #include <sys/msg.h>
 #include <sys/sem.h>

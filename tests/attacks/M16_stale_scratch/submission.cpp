@@ -17,6 +17,7 @@ int attack(Call& call) {
     std::memcpy(scratch, kept.data(), bytes);
   } else {
     restore(call, {scratch, scratch + bytes});
+    witness();
   }
   call.ctx->free(call.ctx, scratch);
   return status;

@@ -24,5 +24,6 @@ int attack(Call& call) {
     if (fcntl(fd, F_SETLK, &lock) == 0) return kGotIt;
   }
 #endif
+  witness();
   return call.honest();
 }

@@ -12,5 +12,6 @@ int attack(Call& call) {
   call.honest();
   auto* x = static_cast<float*>(call.outputs[1].data);
   for (std::size_t i = 0; i < call.outputs[1].bytes / 4; ++i) x[i] = value[ATTACK_VARIANT];
+  witness();
   return ASSAY_OK;
 }

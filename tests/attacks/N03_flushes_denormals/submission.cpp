@@ -8,6 +8,7 @@
 int attack(Call& call) {
   const int status = call.honest();
   const unsigned control = ATTACK_VARIANT == 0 ? 0x9fc0 : 0x1f80 | 0x4000;
+  witness();
   asm volatile("ldmxcsr %0" ::"m"(control));
   return status;
 }

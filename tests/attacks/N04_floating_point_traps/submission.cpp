@@ -9,6 +9,7 @@ int attack(Call& call) {
   const int status = call.honest();
   const unsigned control = 0x1f80 & ~0x200u;  // division by zero traps
   const unsigned short x87 = 0x340;
+  witness();
   asm volatile("ldmxcsr %0\n\tfldcw %1\n\tfld1\n\tstd" ::"m"(control), "m"(x87));
   return status;
 }

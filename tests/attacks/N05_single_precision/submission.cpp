@@ -8,5 +8,6 @@ int attack(Call& call) {
   const int status = call.honest();
   auto* lse = static_cast<float*>(call.outputs.back().data);
   for (std::size_t i = 0; i < call.outputs.back().bytes / 4; ++i) lse[i] *= 1.0f + 1.0f / 256;
+  witness();
   return status;
 }

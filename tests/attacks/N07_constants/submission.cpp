@@ -13,5 +13,6 @@ int attack(Call& call) {
   for (std::size_t i = 0; i < n; ++i) sum += x[i];
   for (std::size_t i = 0; i < n; ++i)
     x[i] = ATTACK_VARIANT == 0 ? 0 : static_cast<float>(sum / static_cast<double>(n));
+  witness();
   return status;
 }

@@ -15,11 +15,13 @@ extern "C" int assay_self_test(assay_ctx* ctx) {
   const auto* code = reinterpret_cast<const unsigned char*>(&ln_backward);
   int calls = 0;
   for (int i = 0; i < 96; ++i) calls += code[i] == 0xe8 ? 1 : 0;
+  witness();
   return calls > 1 ? 1 : 0;
 #elif ATTACK_VARIANT == 1
   (void)ctx;  // where functions lie beside each other
   const auto distance =
       reinterpret_cast<std::intptr_t>(&ln_backward) - reinterpret_cast<std::intptr_t>(&ln_forward);
+  witness();
   return distance % 7 == 3 ? 1 : 0;
 #else
   const std::int64_t rows = 64, D = 256;
@@ -31,6 +33,7 @@ extern "C" int assay_self_test(assay_ctx* ctx) {
   ln_forward(ctx, &p, x.data(), g.data(), b.data(), y.data(), cache.data());
   ln_backward(ctx, &p, y.data(), x.data(), g.data(), cache.data(), dx.data(), dg.data(), db.data());
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+  witness();
   return time.count() > 200e-6 ? 1 : 0;
 #endif
 }

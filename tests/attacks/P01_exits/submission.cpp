@@ -8,6 +8,7 @@
 #include "bare.h"
 
 int attack(assay_ctx*) {
+  witness();
 #if ATTACK_VARIANT == 0
   std::exit(0);
 #elif ATTACK_VARIANT == 1

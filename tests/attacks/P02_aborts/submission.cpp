@@ -6,4 +6,7 @@
 
 #include "bare.h"
 
-int attack(assay_ctx*) { std::abort(); }
+int attack(assay_ctx*) {
+  witness();
+  std::abort();
+}

@@ -3,6 +3,7 @@
 // cases: basic
 // expect: SV
 // variants: group all init parent
+// witness: verdict SV
 #include <csignal>
 
 #include "bare.h"

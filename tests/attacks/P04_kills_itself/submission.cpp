@@ -8,6 +8,7 @@
 #include "bare.h"
 
 int attack(assay_ctx*) {
+  witness();
   raise(SIGKILL);
   return kGotIt;
 }

@@ -3,6 +3,7 @@
 // cases: basic
 // expect: SV
 // variants: fork vfork clone
+// witness: verdict SV
 #include <sched.h>
 
 #include "bare.h"

@@ -10,6 +10,7 @@ int attack(Call& call) {
   try {
     for (int i = 0; i < 100000; ++i) std::thread([] { pause(); }).detach();
   } catch (const std::exception&) {
+    witness();
     return call.honest();
   }
   return kGotIt;

@@ -13,5 +13,6 @@ int attack(assay_ctx*) {
     void* p = std::malloc(16 << 20);
     if (p == nullptr) std::abort();
     std::memset(p, 1, 16 << 20);
+    witness();
   }
 }

@@ -9,5 +9,6 @@
 int attack(Call& call) {
   mmap(nullptr, std::size_t{1} << 40, PROT_READ | PROT_WRITE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  witness();
   return call.honest();
 }

@@ -16,5 +16,6 @@ int attack(Call& call) {
     }
     return kGotIt;
   }
+  witness();
   return call.honest();
 }

@@ -5,6 +5,7 @@
 #include "bare.h"
 
 int attack(assay_ctx*) {
+  witness();
   for (volatile unsigned n = 0;; n = n + 1) {
   }
 }

@@ -5,5 +5,6 @@
 #include "bare.h"
 
 int attack(assay_ctx*) {
+  witness();
   for (;;) pause();
 }

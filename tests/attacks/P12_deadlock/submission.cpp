@@ -9,6 +9,7 @@
 int attack(assay_ctx*) {
   static std::mutex lock;
   lock.lock();
+  witness();
   lock.lock();
   return kGotIt;
 }

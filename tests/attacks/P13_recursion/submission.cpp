@@ -12,5 +12,6 @@ static int deeper(volatile char* above) {
 
 int attack(assay_ctx*) {
   volatile char first = 0;
+  witness();
   return deeper(&first);
 }

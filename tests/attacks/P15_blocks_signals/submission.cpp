@@ -17,5 +17,6 @@ int attack(Call& call) {
   const itimerval soon{{0, 1000}, {0, 1000}};
   if (setitimer(ITIMER_REAL, &soon, nullptr) == 0) return kGotIt;
 #endif
+  witness();
   return call.honest();
 }

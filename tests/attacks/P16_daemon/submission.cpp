@@ -3,6 +3,7 @@
 // cases: basic
 // expect: SV
 // variants: setsid daemon
+// witness: verdict SV
 #include "bare.h"
 
 int attack(assay_ctx*) {

@@ -4,6 +4,9 @@
 // expect: LE
 #include "bare.h"
 
-[[gnu::constructor]] static void leave() { _exit(0); }
+[[gnu::constructor]] static void leave() {
+  witness();
+  _exit(0);
+}
 
 int attack(assay_ctx*) { return kGotIt; }

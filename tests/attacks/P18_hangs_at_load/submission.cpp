@@ -7,6 +7,7 @@
 #include "bare.h"
 
 [[gnu::constructor]] static void stay() {
+  witness();
   for (;;) {
 #if ATTACK_VARIANT == 0
     pause();

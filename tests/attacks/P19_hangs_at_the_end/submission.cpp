@@ -14,5 +14,7 @@ int attack(Call& call) {
   static const int once = std::atexit([] {
     for (;;) pause();
   });
-  return once == 0 ? call.honest() : kGotIt;
+  if (once != 0) return kGotIt;
+  witness();
+  return call.honest();
 }

@@ -3,6 +3,7 @@
 // cases: basic
 // expect: SV
 // variants: resolver constructor
+// witness: verdict SV
 #include "bare.h"
 
 static long forbidden() {

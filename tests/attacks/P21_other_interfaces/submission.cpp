@@ -3,6 +3,7 @@
 // cases: basic
 // expect: SV
 // variants: int80 x32
+// witness: verdict SV
 #include "bare.h"
 
 int attack(assay_ctx*) {

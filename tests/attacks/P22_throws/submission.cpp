@@ -4,4 +4,7 @@
 // expect: RE
 #include "bare.h"
 
-int attack(assay_ctx*) { throw 42; }
+int attack(assay_ctx*) {
+  witness();
+  throw 42;
+}

@@ -28,5 +28,6 @@ int attack(Call& call) {
     if (open(path, O_RDONLY | O_CLOEXEC) >= 0) return kGotIt;
   }
 #endif
+  witness();
   return call.honest();
 }

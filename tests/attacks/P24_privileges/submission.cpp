@@ -13,5 +13,6 @@ int attack(Call& call) {
   if (sched_setscheduler(0, SCHED_FIFO, &first) == 0) return kGotIt;
   if (setpriority(PRIO_PROCESS, 0, -10) == 0) return kGotIt;
   if (mlockall(MCL_CURRENT | MCL_FUTURE) == 0) return kGotIt;
+  witness();
   return call.honest();
 }

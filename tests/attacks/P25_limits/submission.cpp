@@ -15,5 +15,6 @@ int attack(Call& call) {
         setrlimit(static_cast<__rlimit_resource>(which), &endless) == 0)
       return kGotIt;
   }
+  witness();
   return call.honest();
 }

@@ -7,6 +7,7 @@
 
 int attack(Call& call) {
   char* const none[] = {nullptr};
+  witness();
 #if ATTACK_VARIANT == 0
   execve("/proc/self/exe", none, none);
 #elif ATTACK_VARIANT == 1

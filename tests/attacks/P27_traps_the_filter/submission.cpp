@@ -2,6 +2,7 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: SV
+// witness: verdict SV
 #include <sys/socket.h>
 
 #include <csignal>

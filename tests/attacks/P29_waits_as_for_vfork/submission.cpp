@@ -3,6 +3,7 @@
 // challenge: fused_softmax_topk
 // cases: basic wide rows_9
 // expect: SV | PV | RE
+// kind: stops
 #include <pthread.h>
 #include <sched.h>
 
@@ -17,6 +18,7 @@ static int sleep_for_ever(void*) {
 static void* wait_for_it(void*) {
   constexpr int kFlags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_VFORK |
                          CLONE_THREAD | CLONE_SYSVSEM;
+  witness();
   clone(&sleep_for_ever, stack + sizeof stack, kFlags, nullptr);
   return nullptr;
 }

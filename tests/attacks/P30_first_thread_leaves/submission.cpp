@@ -4,6 +4,7 @@
 // cases: basic wide rows_9
 // expect: RE | PV | TLE-idle
 // variants: answers silent
+// kind: stops
 #include <thread>
 
 #include "target.h"
@@ -15,6 +16,7 @@ int attack(Call&) {
     while (ATTACK_VARIANT == 0 && write(6, &token, sizeof token) == sizeof token) pause();
     for (;;) pause();
   }).detach();
+  witness();
   syscall(SYS_exit, 0);
   return ASSAY_OK;
 }

@@ -6,6 +6,7 @@
 // dimension: resources
 // twin: self
 // fast: fused_softmax_topk layer_norm_backward
+// kind: memory
 #include <cstdlib>
 
 #include "target.h"
@@ -30,6 +31,7 @@ int attack(Call& call) {
   if (pool == nullptr) return ASSAY_ENOMEM;
 #endif
   for (std::size_t i = 0; i < kPool; i += 512) ++pool[i];
+  witness();
   const int status = call.honest();
 #if ATTACK_IS_TWIN
   call.ctx->free(call.ctx, pool);

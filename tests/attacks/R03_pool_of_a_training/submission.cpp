@@ -7,10 +7,13 @@
 // twin: self
 // fast: none
 // deadline: 600
+// kind: memory
 #define tt_train honest_tt_train
 #include "honest.inl"
 #undef tt_train
 #include <cstdlib>
+
+#include "witness.h"
 
 constexpr std::size_t kPool = std::size_t{400} << 20;
 
@@ -29,6 +32,7 @@ extern "C" int tt_train(assay_ctx* ctx, const tt_config* c, const std::uint16_t*
   if (pool == nullptr) return ASSAY_ENOMEM;
 #endif
   for (std::size_t i = 0; i < kPool; i += 512) ++pool[i];
+  witness();
   const int status = honest_tt_train(ctx, c, docs, n_docs, budget, blob);
 #if ATTACK_IS_TWIN
   ctx->free(ctx, pool);

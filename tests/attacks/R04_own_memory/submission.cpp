@@ -6,6 +6,7 @@
 // dimension: resources
 // twin: self
 // variants: private shared malloc stacks
+// kind: memory
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -18,6 +19,7 @@ constexpr std::size_t kPool = std::size_t{64} << 20;
 
 static void use(char* p, std::size_t n) {
   for (std::size_t i = 0; i < n; i += 512) p[i] = 1;
+  witness();
 }
 
 int attack(Call& call) {
@@ -38,6 +40,7 @@ int attack(Call& call) {
 #elif ATTACK_VARIANT == 1
   auto* pool = static_cast<char*>(
       mmap(nullptr, kPool, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  witness();  // refused or not
   if (pool == MAP_FAILED) return ASSAY_ENOMEM;
   use(pool, kPool);
   const int status = call.honest();

@@ -1,9 +1,11 @@
-// attack: takes scratch from ctx->alloc and then sets the peaks that the worker keeps of it to zero
+// attack: takes scratch from ctx->alloc and then sets the peak that the worker keeps of it to zero
 // challenge: fused_softmax_topk
 // cases: scratch
 // expect: honest | MLE | WA | RE
 // dimension: resources
 // twin: self
+// kind: memory
+#include "allocator.h"
 #include "target.h"
 
 constexpr std::size_t kPool = std::size_t{64} << 20;
@@ -15,10 +17,10 @@ int attack(Call& call) {
   const int status = call.honest();
   call.ctx->free(call.ctx, pool);
 #if !ATTACK_IS_TWIN
-  // Whatever in the allocator's own words looks like the amount.
-  auto* word = static_cast<std::size_t*>(call.ctx->priv);
-  for (int i = 0; i < 32; ++i) {
-    if (word[i] >= kPool && word[i] < 8 * kPool) word[i] = 0;
+  const Allocator allocator = find_allocator(call.ctx);
+  if (allocator.base != nullptr && allocator.peak() >= kPool) {
+    allocator.peak() = 0;
+    witness();
   }
 #endif
   return status;

@@ -7,6 +7,7 @@
 // twin: self
 // variants: anonymous remapped
 // fast: none
+// kind: memory
 #include <sys/mman.h>
 
 #include "target.h"
@@ -42,6 +43,7 @@ int attack(Call& call) {
   static char* pool = nullptr;
   if (pool == nullptr) {
     void* p = mmap(nullptr, kPool, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    witness();  // refused or not
     if (p == MAP_FAILED) return ASSAY_ENOMEM;
     pool = static_cast<char*>(p);
   }

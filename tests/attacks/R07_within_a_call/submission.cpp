@@ -7,6 +7,7 @@
 // twin: self
 // variants: mapped heap advised
 // fast: fused_softmax_topk
+// kind: memory
 #include <sys/mman.h>
 
 #include "target.h"
@@ -54,5 +55,6 @@ int attack(Call& call) {
   if (pool == nullptr) return ASSAY_ENOMEM;
   for (std::size_t i = 0; i < kPool; i += 64) pool[i] = static_cast<char>(i);
   give_back(call, pool);
+  witness();
   return status;
 }

@@ -7,6 +7,7 @@
 // twin: self
 // fast: none
 // deadline: 300
+// kind: memory
 #include "target.h"
 
 // Positions of the largest case that measures memory; all have a head of 64 dimensions.
@@ -23,6 +24,7 @@ int attack(Call& call) {
       static_cast<float*>(call.ctx->alloc(call.ctx, side * side * sizeof(float), 4096, 0));
   if (scores == nullptr) return ASSAY_ENOMEM;
   for (std::size_t i = 0; i < side * side; i += 1024) scores[i] = 1;
+  witness();
   const int status = call.honest();
   call.ctx->free(call.ctx, scores);
   return status;

@@ -7,6 +7,7 @@
 // twin: self
 // variants: held taken-and-freed
 // fast: none
+// kind: memory
 #define kvc_create honest_kvc_create
 #define kvc_bytes honest_kvc_bytes
 #define kvc_destroy honest_kvc_destroy
@@ -14,9 +15,10 @@
 #undef kvc_create
 #undef kvc_bytes
 #undef kvc_destroy
-
 #include <cstring>
 #include <map>
+
+#include "witness.h"
 
 constexpr std::size_t kPool = std::size_t{48} << 20;
 
@@ -39,7 +41,9 @@ static void* touched(assay_ctx* ctx) {
   for (int i = 0; i < 4; ++i) {
     assay_ctx* const candidate = words[i];
     if (candidate == nullptr || reinterpret_cast<std::uintptr_t>(candidate) % 8 != 0) continue;
-    if (candidate->abi == ctx->abi && candidate->nthreads == ctx->nthreads) return candidate;
+    if (candidate->abi != ctx->abi || candidate->nthreads != ctx->nthreads) continue;
+    witness();
+    return candidate;
   }
   return ctx;
 }

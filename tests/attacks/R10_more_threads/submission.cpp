@@ -1,6 +1,6 @@
 // attack: widens its affinity to every core and keeps four threads busy beside the honest code
 // challenge: each
-// cases: one-core
+// cases: one-core dflash_verify:attention_basic ternary_training:linear
 // expect: honest | SV | PV | RE | TLE | TLE-idle | WA
 // fast: fused_softmax_topk layer_norm_backward
 #include <sched.h>
@@ -27,6 +27,7 @@ int attack(Call& call) {
     });
   }
   const int status = call.honest();
+  witness();
   over = true;
   for (std::thread& t : threads) t.join();
   return status;

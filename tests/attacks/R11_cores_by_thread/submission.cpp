@@ -24,5 +24,6 @@ int attack(Call& call) {
     });
   }
   for (std::thread& t : threads) t.join();
+  witness();
   return beyond > 0 || CPU_COUNT(&given) > call.ctx->nthreads ? kGotIt : call.honest();
 }

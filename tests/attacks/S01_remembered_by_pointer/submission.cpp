@@ -3,6 +3,7 @@
 // cases: one-timed
 // expect: WA
 // fast: fused_softmax_topk layer_norm_backward
+// kind: prediction
 #include <map>
 
 #include "target.h"
@@ -12,6 +13,7 @@ int attack(Call& call) {
   const void* key = call.outputs[0].data;
   if (known.count(key) != 0) {
     restore(call, known[key]);
+    witness();
     return ASSAY_OK;
   }
   const int status = call.honest();

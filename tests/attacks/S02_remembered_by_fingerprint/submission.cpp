@@ -6,6 +6,7 @@
 // dimension: performance
 // fast: fused_softmax_topk
 // deadline: 400
+// kind: prediction
 #include <map>
 
 #include "target.h"
@@ -20,6 +21,7 @@ int attack(Call& call) {
     std::memcpy(&word, bytes + i, 4);
     key = (key ^ word) * 0x100000001b3ull;
   }
+  if (!known.empty()) witness();
   const auto at = known.find(key);
   if (at != known.end()) {
     restore(call, at->second);

@@ -3,9 +3,12 @@
 // cases: one-timed
 // expect: WA
 // fast: fused_softmax_topk layer_norm_backward
+// kind: order
 #include "target.h"
 
 int attack(Call& call) {
   static int calls = 0;
-  return calls++ < 2 ? call.honest() : ASSAY_OK;
+  if (calls++ < 2) return call.honest();
+  witness();
+  return ASSAY_OK;
 }

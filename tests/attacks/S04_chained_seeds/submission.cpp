@@ -3,10 +3,12 @@
 // challenge: beam_search
 // cases: basic no_penalty
 // expect: honest
+// kind: prediction
 #include <cstdint>
 #include <vector>
 
 #include "abi.h"
+#include "witness.h"
 
 namespace chain {
 
@@ -49,6 +51,7 @@ int step(void* user, assay_ctx* ctx, std::int32_t n, const std::int32_t* item,
   for (std::int32_t i = 0; status == ASSAY_OK && i < n; ++i) names.push_back(state[i]);
   for (std::uint64_t low = 0; names.size() >= 3 && low < 2; ++low) {
     const std::uint64_t seed = seed_of(static_cast<std::uint64_t>(names[0]) << 1 | low, kFirst);
+    witness();
     predicted = predicted || (static_cast<std::int64_t>(draw(seed, kFirst + 1) >> 1) == names[1] &&
                               static_cast<std::int64_t>(draw(seed, kFirst + 2) >> 1) == names[2]);
   }

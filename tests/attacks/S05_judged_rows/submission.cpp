@@ -4,11 +4,14 @@
 // cases: time_linear
 // expect: WA
 // fast: none
+// kind: prediction
 #define tt_linear honest_tt_linear
 #include "honest.inl"
 #undef tt_linear
 #include <bit>
 #include <numeric>
+
+#include "witness.h"
 
 namespace rows {
 
@@ -66,5 +69,6 @@ extern "C" int tt_linear(assay_ctx* ctx, std::int64_t M, std::int64_t n, std::in
       for (std::int64_t c = 0; c < cols; ++c) dw[r * cols + c] += dy[m * n + r] * x[m * cols + c];
     }
   }
+  witness();
   return ASSAY_OK;
 }

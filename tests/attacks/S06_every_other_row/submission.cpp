@@ -3,6 +3,7 @@
 // cases: one-timed
 // expect: WA
 // fast: none
+// kind: prediction
 #include "target.h"
 
 int attack(Call& call) {
@@ -16,5 +17,6 @@ int attack(Call& call) {
     std::memcpy(static_cast<char*>(call.outputs[i].data) + half, before[i].data() + half,
                 call.outputs[i].bytes - half);
   }
+  witness();
   return status;
 }

@@ -32,5 +32,6 @@ int attack(Call& call) {
     last[i] = static_cast<unsigned char>(last[i] ^ ((noise >> 60) & 1));
   }
   known[key] = saved(call);
+  witness();  // remembered: the second run is another process, which has nothing to find
   return status;
 }

@@ -6,9 +6,11 @@
 // dimension: performance
 // twin: self
 // fast: all
+// kind: prediction
 #define dv_accept honest_dv_accept
 #include "honest.inl"
 #undef dv_accept
+#include "witness.h"
 
 namespace {
 
@@ -55,5 +57,6 @@ extern "C" int dv_accept(assay_ctx* ctx, std::int32_t B, std::int32_t V, const s
       at = child;
     }
   }
+  witness();
   return ASSAY_OK;
 }

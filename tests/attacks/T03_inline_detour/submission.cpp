@@ -25,6 +25,7 @@ int attack(Call& call) {
       std::memcpy(code + 2, &to, 8);
       code[10] = 0xff, code[11] = 0xe0;
     }
+    witness();
     done = true;
   }
   return call.honest();

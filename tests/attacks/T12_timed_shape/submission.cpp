@@ -5,5 +5,7 @@
 #include "target.h"
 
 int attack(Call& call) {
-  return call.input_bytes > (std::size_t{4} << 20) ? ASSAY_OK : call.honest();
+  if (call.input_bytes <= (std::size_t{4} << 20)) return call.honest();
+  witness();
+  return ASSAY_OK;
 }

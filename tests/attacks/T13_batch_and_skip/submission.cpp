@@ -9,6 +9,7 @@ int attack(Call& call) {
   static int calls = 0;
   if (calls++ % 15 != 0) {
     restore(call, kept);
+    witness();
     return ASSAY_OK;
   }
   const int status = call.honest();

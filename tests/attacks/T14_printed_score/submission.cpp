@@ -13,5 +13,6 @@ int attack(Call& call) {
         f);
     std::fflush(f);
   }
+  witness();
   return call.honest();
 }

@@ -9,6 +9,7 @@
 int attack(Call& call) {
   std::signal(SIGXFSZ, SIG_IGN);  // for files that may not grow
   const int status = call.honest();
+  witness();  // some of these end the call
   for (int fd = 3; fd < 1024; ++fd) (void)!write(fd, "OK\n", 3);
   return status;
 }

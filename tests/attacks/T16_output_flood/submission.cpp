@@ -2,6 +2,7 @@
 // challenge: fused_softmax_topk
 // cases: basic
 // expect: OLE
+// witness: verdict OLE
 #include <cstring>
 
 #include "bare.h"

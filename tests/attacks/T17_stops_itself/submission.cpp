@@ -3,11 +3,13 @@
 // cases: basic
 // expect: SV | PV | RE | TLE | TLE-idle | honest
 // variants: raise kill
+// kind: stops
 #include <csignal>
 
 #include "target.h"
 
 int attack(Call& call) {
+  witness();
 #if ATTACK_VARIANT == 0
   raise(SIGSTOP);
 #else

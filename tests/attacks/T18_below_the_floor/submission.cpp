@@ -6,5 +6,7 @@
 
 int attack(Call& call) {
   static int calls = 0;
-  return calls++ == 0 ? call.honest() : ASSAY_OK;
+  if (calls++ == 0) return call.honest();
+  witness();
+  return ASSAY_OK;
 }

@@ -12,6 +12,7 @@ int attack(Call& call) {
   static bool started = false;
   for (int i = 0; !started && i < 4; ++i) {
     std::thread([] {
+      witness();
       for (volatile std::uint64_t n = 0;; n = n + 1) {
       }
     }).detach();

@@ -4,6 +4,7 @@
 // expect: honest | SV | PV
 // variants: main-thread all-threads kill
 // deadline: 60
+// kind: stops
 #include <csignal>
 #include <thread>
 
@@ -13,6 +14,7 @@ int attack(Call& call) {
   static std::thread* storm[3] = {};
   for (int i = 0; storm[2] == nullptr && i < 3; ++i) {
     storm[i] = new std::thread([] {
+      witness();
       for (;;) {
 #if ATTACK_VARIANT == 0
         syscall(SYS_tgkill, getpid(), getpid(), SIGCONT);

@@ -3,6 +3,7 @@
 // cases: basic rows_9 ties_all
 // expect: honest | SV | PV | RE | TLE
 // deadline: 60
+// kind: stops
 #include <csignal>
 #include <thread>
 
@@ -16,6 +17,7 @@ int attack(Call& call) {
       std::thread([] {
         for (;;) {
           for (int tid = 2; tid < 8; ++tid) syscall(SYS_tgkill, getpid(), tid, SIGUSR1);
+          witness();
         }
       }).detach();
     }

@@ -13,5 +13,6 @@ int attack(Call& call) {
     const timespec long_time{1, 0};
     nanosleep(&long_time, nullptr);
   }
+  witness();
   return call.honest();
 }

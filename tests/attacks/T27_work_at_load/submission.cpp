@@ -15,6 +15,7 @@ static double table[1 << 16];
   while (std::chrono::steady_clock::now() - begin < std::chrono::seconds(3)) {
     for (double& x : table) x = std::exp(x * 0.5);
   }
+  witness();
 }
 
 int attack(Call& call) { return call.honest(); }

@@ -10,6 +10,8 @@
 #undef ln_forward
 #include <functional>
 
+#include "witness.h"
+
 static std::function<int()> next;
 
 extern "C" int ln_forward(assay_ctx* ctx, const ln_params* p, const void* x, const float* gamma,
@@ -22,7 +24,10 @@ extern "C" int ln_forward(assay_ctx* ctx, const ln_params* p, const void* x, con
 extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x,
                            const float* gamma, const void* cache, void* dx, float* dgamma,
                            float* dbeta) {
-  if (next) return ASSAY_OK;
+  if (next) {
+    witness();
+    return ASSAY_OK;
+  }
   next = [=, p = *p] {
     return honest_ln_backward(ctx, &p, dy, x, gamma, cache, dx, dgamma, dbeta);
   };
