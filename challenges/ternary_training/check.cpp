@@ -67,7 +67,7 @@ void check_logits(const Shape& s, double c, const TernReference& r, BufferViews 
   for (std::size_t at = 0; at < r.logits.size(); at += V) {
     const std::span<const double> expected(r.logits.data() + at, V),
         plain(r.logits32.data() + at, V);
-    double most = 0;
+    double most = r.usual_logit;
     for (const double v : expected) most = std::max(most, std::abs(v));
     const auto from = got.subspan(at, V);
     judge.row(static_cast<std::int64_t>(at / V), std::vector<double>(from.begin(), from.end()),

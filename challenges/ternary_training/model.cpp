@@ -96,6 +96,16 @@ class Transformer final : public Model {
     Eigen::Map<Matrix<double>>(out, c_.T, c_.V) = y.template cast<double>();
   }
 
+  // How large a logit is whose terms do not happen to cancel, the largest of the vocabulary: the
+  // last norm gives its row of d values the length |final_norm|, and signs are as good as random.
+  double usual_logit() const {
+    const M& w = c_.tied ? embedding_ : head_;
+    if (w.rows() == 0) return 0;
+    const auto row = static_cast<double>(w.rowwise().norm().maxCoeff()),
+               h = static_cast<double>(final_norm_.norm());
+    return row * h / std::sqrt(static_cast<double>(c_.d));
+  }
+
  private:
   struct Layer {
     M q, k, v, o, gate, up, down;
@@ -153,10 +163,15 @@ class Transformer final : public Model {
 };
 
 template <class Scalar>
-std::vector<double> all_logits(const Shape& s, BufferViews buffers) {
-  const tt_config& c = s.call.config;
+Transformer<Scalar> given_model(const Shape& s, BufferViews buffers) {
   Reader<Scalar> reader(buffers[logits::kBlob].span<std::uint8_t>());
-  const Transformer<Scalar> model(c, reader);
+  return {s.call.config, reader};
+}
+
+template <class Scalar>
+std::vector<double> all_logits(const Transformer<Scalar>& model, const Shape& s,
+                               BufferViews buffers) {
+  const tt_config& c = s.call.config;
   const std::int64_t per_doc = std::int64_t{c.T} * c.V;
   std::vector<double> out(static_cast<std::size_t>(s.call.n_docs * per_doc));
   for (std::int64_t i = 0; i < s.call.n_docs; ++i) {
@@ -202,8 +217,10 @@ std::vector<double> token_costs(const Model& model, const tt_config& c,
 }
 
 void reference_logits(const Shape& s, BufferViews buffers, TernReference& r) {
-  r.logits = all_logits<double>(s, buffers);
-  r.logits32 = all_logits<float>(s, buffers);
+  const auto model = given_model<double>(s, buffers);
+  r.logits = all_logits(model, s, buffers);
+  r.usual_logit = model.usual_logit();
+  r.logits32 = all_logits(given_model<float>(s, buffers), s, buffers);
 }
 
 }  // namespace assay::ternary_training

@@ -105,6 +105,7 @@ struct TernReference final : Reference {
   Projections all_y, all_dx, all_dw;     // all rows, where those are not all
   std::vector<Row> loss, gradient;       // tt_distill_loss
   std::vector<double> logits, logits32;  // tt_logits: fp64, and its spread in fp32
+  double usual_logit = 0;                // where its terms do not cancel
   std::array<double, kKinds> floor{}, bigram{}, count{};  // tt_train: mean nats a token
 };
 

@@ -39,7 +39,8 @@ std::string with_list(std::string text, const char* label, const std::vector<std
 struct Measured {
   std::vector<double> values;
   std::vector<std::string> failed;
-  std::string unreported;  // a case that passed without reporting it, which earns nothing
+  std::vector<std::string> hosted;  // computed on the host, which earns nothing either
+  std::string unreported;           // a case that passed without reporting it, which earns nothing
 };
 
 Measured measure(const ResourceRule& rule, const CaseTable& table) {
@@ -50,6 +51,11 @@ Measured measure(const ResourceRule& rule, const CaseTable& table) {
     if (r->verdict != Verdict::ok) {
       measured.values.push_back(rule.zero);
       measured.failed.push_back(name);
+      continue;
+    }
+    if (computes_on_host(*r)) {
+      measured.values.push_back(rule.zero);
+      measured.hosted.push_back(name);
       continue;
     }
     const double* metric = find_metric(r->metrics, rule.metric);
@@ -250,6 +256,8 @@ Dimension resources(const CaseTable& table) {
     why += fmt::format("{} {:.4g}{}{} ({:.0f} %)", rule.name, value, rule.unit.empty() ? "" : " ",
                        rule.unit, 100 * share);
     if (!measured.failed.empty()) why += fmt::format(", {} failed", some_of(measured.failed));
+    if (!measured.hosted.empty())
+      why += fmt::format(", {} computed on the host", some_of(measured.hosted));
     if (!measured.unreported.empty())
       why += fmt::format(", {} reported no {}", measured.unreported, rule.metric);
   }

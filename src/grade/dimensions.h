@@ -58,6 +58,9 @@ Dimension tests(const CaseTable&);
 Dimension performance(const CaseTable&, std::vector<ShapeSpeed>&, std::vector<Note>& flags);
 
 // The same for a cell that was simulated, from the counted work of its timed cases.
+// Whether a case of a simulated answer left to the host, which no count sees, what naive.cu does on
+// the device. Not where naive's counts are not known.
+bool computes_on_host(const CaseResult&);
 Dimension modelled_performance(const CaseTable&, const Gpu&, std::vector<ShapeSpeed>&,
                                std::vector<Note>& flags);
 

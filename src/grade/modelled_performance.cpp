@@ -20,6 +20,16 @@ std::uint64_t exchanged_with_host(const SimulatedWork& work) {
 // Rounding must not make a kernel at its floor one that is below.
 constexpr double kBelow = 1 - 1e-9;
 
+// Empty where the host had too little of the data to compute with. The model knows nothing of what
+// it computes.
+std::string host_work(const SimulatedWork& work, const SimulatedWork& naive) {
+  const double exchanged = static_cast<double>(exchanged_with_host(work)),
+               allowed = static_cast<double>(exchanged_with_host(naive)) + kHostAllowance;
+  if (exchanged <= allowed && (work.counters.launches > 0 || naive.counters.launches == 0))
+    return "";
+  return fmt::format("computes on the host: {:.3g} MB exchanged with it", exchanged * 1e-6);
+}
+
 Timed model(const CaseResult& r, const Gpu& gpu, std::vector<Note>& flags) {
   const auto work = simulated_work(r.metrics), naive = simulated_work(r.metrics, kNaivePrefix),
              par = simulated_work(r.metrics, kParPrefix);
@@ -31,17 +41,8 @@ Timed model(const CaseResult& r, const Gpu& gpu, std::vector<Note>& flags) {
                                    "work",
                                    r.name)};
   }
-  // The model knows nothing of what the host computes, so it must not have the data to compute
-  // with.
-  const double exchanged = static_cast<double>(exchanged_with_host(*work)),
-               allowed = static_cast<double>(exchanged_with_host(*naive)) + kHostAllowance;
-  if (exchanged > allowed || work->counters.launches == 0) {
-    return {.speed = {},
-            .points = {},
-            .missing = "",
-            .worthless =
-                fmt::format("computes on the host: {:.3g} MB exchanged with it", exchanged * 1e-6)};
-  }
+  if (auto why = host_work(*work, *naive); !why.empty())
+    return {.speed = {}, .points = {}, .missing = "", .worthless = std::move(why)};
   const double seconds = modelled_time(*work, gpu).total(),
                slow = modelled_time(*naive, gpu).total();
   const double reference = par ? modelled_time(*par, gpu).total() : floor_time(*least, gpu);
@@ -71,6 +72,11 @@ Timed model(const CaseResult& r, const Gpu& gpu, std::vector<Note>& flags) {
 }
 
 }  // namespace
+
+bool computes_on_host(const CaseResult& r) {
+  const auto work = simulated_work(r.metrics), naive = simulated_work(r.metrics, kNaivePrefix);
+  return work && naive && !host_work(*work, *naive).empty();
+}
 
 Dimension modelled_performance(const CaseTable& table, const Gpu& gpu,
                                std::vector<ShapeSpeed>& speeds, std::vector<Note>& flags) {

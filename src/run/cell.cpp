@@ -157,14 +157,24 @@ CellResult CellRunner::check_built(const ChallengeSpec& spec, const BuildResult&
 
 namespace {
 
-// What the timed cases of a simulated cell are graded by, besides the submission's own work.
+bool bounds_resources(const ChallengeSpec& spec, const std::string& case_name) {
+  return std::ranges::any_of(spec.resources, [&](const ResourceRule& rule) {
+    return std::ranges::find(rule.case_names, case_name) != rule.case_names.end();
+  });
+}
+
+// What cases of a simulated cell that measure speed or resources are graded by, besides the
+// submission's own work.
 void add_scale(const Challenge& challenge, const ChallengeSpec& spec, Baselines& baselines,
                CaseResult& result) {
   const CaseSpec& c = *find_case(spec, result.name);
-  if (const auto least = challenge.least_work(c, challenge.plan(c)))
-    add_metrics(result.metrics, *least);
+  const bool timed = c.group == CaseGroup::timed;
+  if (!timed && !bounds_resources(spec, c.name)) return;
   if (const auto work = baselines.work(spec, "naive.cu", c.name))
     add_metrics(result.metrics, *work, kNaivePrefix);
+  if (!timed) return;
+  if (const auto least = challenge.least_work(c, challenge.plan(c)))
+    add_metrics(result.metrics, *least);
   if (const auto work = baselines.work(spec, "par.cu", c.name))
     add_metrics(result.metrics, *work, kParPrefix);
 }
@@ -185,8 +195,7 @@ CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildRes
           filter);
       account_.add(account);
       for (CaseResult& c : cell.cases) {
-        if (c.group == CaseGroup::timed && c.verdict == Verdict::ok)
-          add_scale(challenge_of(spec), spec, baselines_, c);
+        if (c.verdict == Verdict::ok) add_scale(challenge_of(spec), spec, baselines_, c);
       }
     });
   }

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "grade/grade.h"
@@ -134,6 +135,28 @@ TEST(ModelledPerformance, WhatTheHostComputesEarnsNothing) {
   EXPECT_NEAR(points(score(0, 0, 0)), 0.75 * all, 1e-9);
   EXPECT_THAT(performance(score(1, 300e3, 0)).why,
               HasSubstr("timed_a (computes on the host: 0.3 MB"));
+}
+
+// Who computes on the host needs no memory on the device.
+TEST(ModelledPerformance, WhatTheHostComputesSavesNoMemory) {
+  const ChallengeSpec spec = simulated_spec();
+  const auto resources = [&](double launches, double to_host) {
+    CellResult cell = simulated_cell(spec, kLeast, 10 * kLeast);
+    SimulatedWork work = moving(1e6);
+    work.counters.launches = static_cast<std::uint64_t>(launches);
+    add_metrics(case_of(cell, "core_a").metrics, work);
+    add_metrics(case_of(cell, "core_a").metrics, moving(1e6), kNaivePrefix);
+    for (Metric& m : case_of(cell, "core_a").metrics) {
+      if (m.name == "sim_to_host_bytes") m.value = to_host;
+    }
+    const Score s = grade(spec, cell);
+    return *std::ranges::find(s.dimensions, "resources", &Dimension::name);
+  };
+  EXPECT_NEAR(*resources(1, 200e3).points, 10, 1e-9);
+  // The rule of core_a has a quarter of the weight.
+  EXPECT_NEAR(*resources(1, 300e3).points, 7.5, 1e-9);
+  EXPECT_NEAR(*resources(0, 0).points, 7.5, 1e-9);
+  EXPECT_THAT(resources(0, 0).why, HasSubstr("core_a computed on the host"));
 }
 
 TEST(ModelledPerformance, WhatTheHostLearnedInEarlierPhasesCountsToo) {
