@@ -10,11 +10,12 @@
 namespace assay::grading {
 namespace {
 
-// Bytes between host and device beyond those of the naive kernel: room for tables and results.
+// Bytes to the host beyond those of the naive kernel: room for lengths and flags that steer the next
+// launch. What goes to the device, such as tables of pages, gives the host nothing to compute with.
 constexpr double kHostAllowance = 256 << 10;
 
-std::uint64_t exchanged_with_host(const SimulatedWork& work) {
-  return work.to_device_bytes + work.to_host_bytes + work.exchanged_before;
+std::uint64_t known_to_host(const SimulatedWork& work) {
+  return work.to_host_bytes + work.to_host_before;
 }
 
 // Rounding must not make a kernel at its floor one that is below.
@@ -23,11 +24,10 @@ constexpr double kBelow = 1 - 1e-9;
 // Empty where the host had too little of the data to compute with. The model knows nothing of what
 // it computes.
 std::string host_work(const SimulatedWork& work, const SimulatedWork& naive) {
-  const double exchanged = static_cast<double>(exchanged_with_host(work)),
-               allowed = static_cast<double>(exchanged_with_host(naive)) + kHostAllowance;
-  if (exchanged <= allowed && (work.counters.launches > 0 || naive.counters.launches == 0))
-    return "";
-  return fmt::format("computes on the host: {:.3g} MB exchanged with it", exchanged * 1e-6);
+  const double known = static_cast<double>(known_to_host(work)),
+               allowed = static_cast<double>(known_to_host(naive)) + kHostAllowance;
+  if (known <= allowed && (work.counters.launches > 0 || naive.counters.launches == 0)) return "";
+  return fmt::format("computes on the host: {:.3g} MB copied to it", known * 1e-6);
 }
 
 Timed model(const CaseResult& r, const Gpu& gpu, std::vector<Note>& flags) {

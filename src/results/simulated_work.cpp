@@ -75,7 +75,7 @@ constexpr std::array kWork{WorkField{"sim_to_device_bytes", &SimulatedWork::to_d
                            WorkField{"sim_to_host_bytes", &SimulatedWork::to_host_bytes},
                            WorkField{"sim_within_bytes", &SimulatedWork::within_bytes},
                            WorkField{"sim_transfers", &SimulatedWork::transfers},
-                           WorkField{"sim_exchanged_before", &SimulatedWork::exchanged_before},
+                           WorkField{"sim_to_host_before", &SimulatedWork::to_host_before},
                            WorkField{"sim_device_bytes", &SimulatedWork::device_bytes}};
 
 // Calls f(name, value) for every field of Work, a SimulatedWork that may be const.

@@ -8,9 +8,9 @@ void DeviceReport::add(const DeviceReport& later, bool counts) {
   const std::uint64_t most = std::max(work.device_bytes, later.work.device_bytes);
   if (counts) {
     work = later.work;
-    work.exchanged_before = exchanged;
+    work.to_host_before = to_host;
   }
-  exchanged += later.work.to_device_bytes + later.work.to_host_bytes;
+  to_host += later.work.to_host_bytes;
   work.device_bytes = most;
   if (findings == 0) first_finding = later.first_finding;
   findings += later.findings;

@@ -25,11 +25,11 @@ struct DeviceReport {
   std::string invalid_ptx;
   bool over_limit = false;  // too many instructions
 
-  // Bytes exchanged with the host in the phases so far, while none of them counted.
-  std::uint64_t exchanged = 0;
+  // Bytes that went to the host in the phases so far.
+  std::uint64_t to_host = 0;
 
-  // A later phase. If it is the one that counts, its work takes the place of what stood here, whose
-  // exchange with the host is then that before it; most memory stays.
+  // A later phase. If it is the one that counts, its work takes the place of what stood here, and
+  // what went to the host until then is that before it; most memory stays.
   void add(const DeviceReport& later, bool counts);
 };
 

@@ -164,7 +164,7 @@ TEST(ModelledPerformance, WhatTheHostLearnedInEarlierPhasesCountsToo) {
   const ChallengeSpec spec = simulated_spec();
   CellResult cell = simulated_cell(spec, kLeast, 10 * kLeast);
   for (Metric& m : case_of(cell, "timed_a").metrics) {
-    if (m.name == "sim_exchanged_before") m.value = 300e3;
+    if (m.name == "sim_to_host_before") m.value = 300e3;
   }
   EXPECT_THAT(performance(grade(spec, cell)).why,
               HasSubstr("timed_a (computes on the host: 0.3 MB"));

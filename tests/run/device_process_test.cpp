@@ -144,7 +144,7 @@ TEST_F(DeviceProcessTest, EveryFigureOfAReportArrivesInItsOwnPlace) {
   EXPECT_EQ(work.to_host_bytes, said.to_host_bytes);
   EXPECT_EQ(work.within_bytes, said.within_bytes);
   EXPECT_EQ(work.transfers, said.transfers);
-  EXPECT_EQ(work.exchanged_before, 0u) << "it is of the phases before, see DeviceReport::add";
+  EXPECT_EQ(work.to_host_before, 0u) << "it is of the phases before, see DeviceReport::add";
   EXPECT_EQ(work.device_bytes, said.peak_bytes);
   EXPECT_EQ(report->findings, said.findings);
   EXPECT_EQ(report->first_finding, said.first_finding);
@@ -171,7 +171,7 @@ TEST_F(DeviceProcessTest, MostDeviceMemoryOfAnyPhaseIsKept) {
   all.add(*report, false);
   all.add(*report, true);
   EXPECT_EQ(all.work.device_bytes, testing::figures().peak_bytes);
-  EXPECT_EQ(all.work.exchanged_before, 3u);
+  EXPECT_EQ(all.work.to_host_before, 2u);
 }
 
 }  // namespace

@@ -24,13 +24,13 @@ TEST(DeviceReport, TheWorkIsThatOfThePhaseThatCounts) {
 }
 
 // Or a submission would fetch its data before the clock starts, and compute with it on the host.
-TEST(DeviceReport, ExchangesBeforeThePhaseThatCountsAreKept) {
+TEST(DeviceReport, WhatTheHostLearnedBeforeThePhaseThatCountsIsKept) {
   DeviceReport all;
   all.add(phase(1, 100, 1000), false);
   all.add(phase(1, 1, 2), false);
   all.add(phase(1, 10, 20), true);
   all.add(phase(1, 5000, 5000), false);
-  EXPECT_EQ(all.work.exchanged_before, 1103u);
+  EXPECT_EQ(all.work.to_host_before, 1002u);
 }
 
 TEST(DeviceReport, MostMemoryAndAllFindingsStay) {
