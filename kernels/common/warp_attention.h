@@ -69,6 +69,16 @@ __device__ void multiply_split(float (&c)[4], const Rows16<kExactA>& a, const Sp
   multiply(c, a.hi, b0.hi, b1.hi);
 }
 
+// The same for scores. Tensor cores cut sums off instead of rounding them: of a score in the
+// hundreds, whose terms have one sign, too much is lost for exp. So its long sum is one of fp32.
+template <bool kExact>
+__device__ void add_to_scores(float (&c)[4], const Rows16<kExact>& a, const Split& b0,
+                              const Split& b1) {
+  float part[4] = {};
+  multiply_split<kExact, kExact>(part, a, b0, b1);
+  for (int i = 0; i < 4; ++i) c[i] += part[i];
+}
+
 __device__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int kPending>
 __device__ void wait_copies() {
@@ -121,8 +131,8 @@ struct WarpRows {
         Split b[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) b[i] = split<kExact>(__uint_as_float(raw[i]));
-        multiply_split<kExact, kExact>(p[n], a, b[0], b[1]);
-        multiply_split<kExact, kExact>(p[n + 1], a, b[2], b[3]);
+        add_to_scores<kExact>(p[n], a, b[0], b[1]);
+        add_to_scores<kExact>(p[n + 1], a, b[2], b[3]);
       }
       a_at += 32;
       b_at += 32;
