@@ -1,11 +1,13 @@
 // Sample entrant of assay, not a model's answer. A layer of a sequence is a list of pages of 32
 // tokens; forks share pages, who writes to a shared one copies it first, and one that nobody holds
 // goes back at once. The list, lengths and holders stay on the host, and travel as parameters of a
-// launch, 4 bytes a page. Attention is flash-decoding: a block takes a chunk of a sequence and up
-// to 8 rows (query heads of a key head). 8 to 32 lanes share a key, so that a page is one round of
-// the block, and each such group of lanes has an online softmax of its own; groups are merged in
-// shared memory, chunks by a second launch. Supports bf16, values of another width, windows, sinks,
-// trees, shared prefixes and defragmentation; no quantisation.
+// launch, 4 bytes a page. Attention is flash-decoding: chunks of a sequence go to different blocks,
+// and a second launch merges them. A row is a query head of a query; rows of one key head share
+// what is read. Few rows, up to 8 a block: 8 to 32 lanes share a key, so that a page is one round
+// of the block, and each such group of lanes has an online softmax of its own, merged in shared
+// memory. Many rows: tiles of 64 rows by 64 keys in shared memory, 16 scores a thread. Supports
+// bf16, values of another width, windows, sinks, trees, shared prefixes and defragmentation; no
+// quantisation.
 #include <cuda_bf16.h>
 
 #include <algorithm>
@@ -512,6 +514,220 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// --- attention of many rows ---
+
+constexpr int kTile = 64, kSide = 16, kTileThreads = kSide * kSide, kSub = kTile / kSide;
+
+template <int D>
+struct Tile {
+  float4 q[kTile][D / 4 + 1];
+  float4 kv[kTile][D / 4 + 1];     // keys, then values of the same tokens
+  float4 p[kTile][kTile / 4 + 1];  // weights relative to the running maximum
+  std::uint64_t sees[kTile];       // the tokens of the tile that each row sees
+};
+
+__device__ float dot(float4 a, float4 b, float sum) {
+  return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
+}
+
+// The running softmax of a thread's four rows. Its columns of the output: vectors of four, 64
+// apart. The sum is over the thread's own keys.
+template <int D>
+struct Online {
+  static constexpr int kColumns = D / kSide;
+  float max[kSub], sum[kSub], output[kSub][kColumns];
+
+  __device__ static int column(int c) {
+    return c / 4 * kTile + static_cast<int>(threadIdx.x) % kSide * 4 + c % 4;
+  }
+};
+
+template <int D>
+__device__ void add_scores(Tile<D>& s, Online<D>& state, float scale) {
+  const int tx = threadIdx.x % kSide, ty = static_cast<int>(threadIdx.x) / kSide;
+  float score[kSub][kSub] = {};  // of the keys tx + 16 c
+#pragma unroll 4
+  for (int d = 0; d < D / 4; ++d) {
+    float4 key[kSub];
+#pragma unroll
+    for (int c = 0; c < kSub; ++c) key[c] = s.kv[tx + kSide * c][d];
+#pragma unroll
+    for (int r = 0; r < kSub; ++r) {
+      const float4 query = s.q[ty * kSub + r][d];
+#pragma unroll
+      for (int c = 0; c < kSub; ++c) score[r][c] = dot(query, key[c], score[r][c]);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < kSub; ++r) {
+    const std::uint64_t sees = s.sees[ty * kSub + r] >> tx;
+    float largest = state.max[r];
+#pragma unroll
+    for (int c = 0; c < kSub; ++c) {
+      score[r][c] = (sees >> (kSide * c) & 1) != 0 ? score[r][c] * scale : -INFINITY;
+      largest = fmaxf(largest, score[r][c]);
+    }
+    for (int offset = kSide / 2; offset > 0; offset /= 2)
+      largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, offset));
+    const float base = largest == -INFINITY ? 0.0f : largest;  // it has seen nothing yet
+    const float keep = expf(state.max[r] - base);
+    state.max[r] = largest;
+    state.sum[r] *= keep;
+#pragma unroll
+    for (float& x : state.output[r]) x *= keep;
+    auto* weights = reinterpret_cast<float*>(s.p[ty * kSub + r]);
+#pragma unroll
+    for (int c = 0; c < kSub; ++c) {
+      const float weight = expf(score[r][c] - base);
+      weights[tx + kSide * c] = weight;
+      state.sum[r] += weight;
+    }
+  }
+}
+
+template <int D>
+__device__ void add_values(const Tile<D>& s, Online<D>& state) {
+  const int tx = threadIdx.x % kSide, ty = static_cast<int>(threadIdx.x) / kSide;
+#pragma unroll 2
+  for (int j = 0; j < kTile; j += 4) {
+    float4 p[kSub];
+#pragma unroll
+    for (int r = 0; r < kSub; ++r) p[r] = s.p[ty * kSub + r][j / 4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+#pragma unroll
+      for (int c = 0; c < Online<D>::kColumns; c += 4) {
+        const float4 value = s.kv[j + i][c / 4 * kSide + tx];
+#pragma unroll
+        for (int r = 0; r < kSub; ++r) {
+          const float weight = i == 0 ? p[r].x : i == 1 ? p[r].y : i == 2 ? p[r].z : p[r].w;
+          float* output = state.output[r] + c;
+          output[0] = fmaf(weight, value.x, output[0]);
+          output[1] = fmaf(weight, value.y, output[1]);
+          output[2] = fmaf(weight, value.z, output[2]);
+          output[3] = fmaf(weight, value.w, output[3]);
+        }
+      }
+    }
+  }
+}
+
+// What the rows of a tile see of the 64 tokens from `first` on, of which those up to `end` exist.
+template <int D>
+__device__ void mark_seen(Tile<D>& s, const Attention& a, const Table<kAttendInline>& table,
+                          const Entry& entry, int top, int rows, std::int32_t first,
+                          std::int32_t end) {
+  const auto all_rows = static_cast<std::int32_t>(entry.rows);
+  const std::int32_t lowest = static_cast<std::int32_t>(entry.start) - all_rows + top / a.group;
+  if (!a.tree && a.window < 0 && first + kTile <= end && first + kTile - 1 <= lowest) {
+    if (threadIdx.x < kTile) s.sees[threadIdx.x] = ~std::uint64_t{0};
+    return;
+  }
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = threadIdx.x % kWarp;
+  for (int r = warp; r < kTile; r += kTileThreads / kWarp) {
+    const Sight sight(a, table, entry, min(top + r, rows - 1) / a.group);
+    const auto sees = [&](std::int32_t j) {
+      return __ballot_sync(~0u, j < end && sight.sees(a, table, entry, j));
+    };
+    const std::uint64_t low = sees(first + lane), high = sees(first + kWarp + lane);
+    if (lane == 0) s.sees[r] = high << 32 | low;
+  }
+}
+
+// As attend, for 64 rows a block. D: the width of heads, filled up.
+template <class T, int D>
+__global__ void __launch_bounds__(kTileThreads)
+    attend_tiles(const __grid_constant__ Attention a,
+                 const __grid_constant__ Table<kAttendInline> table) {
+  extern __shared__ float4 memory[];
+  auto& s = *reinterpret_cast<Tile<D>*>(memory);
+  const Layout& layout = a.layout;
+  const Entry entry = table.entry(blockIdx.x / layout.n_kv);
+  const int kv = static_cast<int>(blockIdx.x) % layout.n_kv;
+  const auto length = static_cast<std::int32_t>(entry.start);
+  const int rows = static_cast<int>(entry.rows) * a.group;
+  const int top = static_cast<int>(blockIdx.y) * kTile;
+  const std::int32_t begin = static_cast<std::int32_t>(blockIdx.z) * a.chunk;
+  const std::int32_t end = min(begin + a.chunk, length);
+  if (top >= rows || (begin >= end && blockIdx.z > 0)) return;
+  const int tx = threadIdx.x % kSide, ty = static_cast<int>(threadIdx.x) / kSide;
+  const auto place = [&](int r) {
+    return (std::int64_t{entry.row} + (top + r) / a.group) * layout.n_q + kv * a.group +
+           (top + r) % a.group;
+  };
+  for (int at = threadIdx.x; at < kTile * D; at += kTileThreads) {
+    const int r = at / D, d = at % D;
+    const bool real = top + r < rows && d < layout.D;
+    const T* q = static_cast<const T*>(a.q);
+    reinterpret_cast<float*>(s.q[r])[d] = real ? widen(q[place(r) * layout.D + d]) : 0.0f;
+  }
+  // Tokens from `first` on; those that do not exist, or were given back, are 0.
+  const auto load = [&](std::int32_t first, std::int64_t offset, int width) {
+    for (int at = threadIdx.x; at < kTile * (D / 4); at += kTileThreads) {
+      const int t = at / (D / 4), d = at % (D / 4) * 4;
+      Four<T> four{};
+      if (first + t < end && d < width) {
+        const std::uint32_t where = table[std::int64_t{entry.pages} + (first + t) / kPage];
+        if (where != kReleased) {
+          const T* page = reinterpret_cast<const T*>(table.base + std::int64_t{where} * kAlign);
+          four = *reinterpret_cast<const Four<T>*>(page + offset +
+                                                   (kv * kPage + t % kPage) * width + d);
+        }
+      }
+      s.kv[t][d / 4] = make_float4(widen(four.values[0]), widen(four.values[1]),
+                                   widen(four.values[2]), widen(four.values[3]));
+    }
+  };
+  Online<D> state;
+  for (int r = 0; r < kSub; ++r) {
+    state.max[r] = -INFINITY;
+    state.sum[r] = 0;
+    for (float& x : state.output[r]) x = 0;
+  }
+  // Nobody sees what comes after the last row.
+  const int last_row = (min(top + kTile, rows) - 1) / a.group;
+  const std::int32_t seen =
+      a.tree ? end : min(end, length - static_cast<std::int32_t>(entry.rows) + last_row + 1);
+  for (std::int32_t first = begin; first < seen; first += kTile) {
+    __syncthreads();  // the values before have been used
+    mark_seen(s, a, table, entry, top, rows, first, end);
+    load(first, 0, layout.k_width);
+    __syncthreads();
+    add_scores(s, state, a.scale);
+    __syncthreads();
+    load(first, layout.values(), layout.v_width);
+    __syncthreads();
+    add_values(s, state);
+  }
+
+  for (int r = 0; r < kSub; ++r) {
+    float sum = state.sum[r];
+    for (int offset = kSide / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(~0u, sum, offset);
+    if (top + ty * kSub + r >= rows) continue;
+    const std::int64_t at = place(ty * kSub + r);
+    float* part = a.partial + (at * a.chunks + blockIdx.z) * (layout.Dv + 2);
+    for (int c = 0; c < Online<D>::kColumns; ++c) {
+      const int d = Online<D>::column(c);
+      if (d >= layout.Dv) continue;
+      if (a.partial != nullptr) {
+        part[d] = state.output[r][c];
+      } else {
+        const float x = sum > 0 ? state.output[r][c] / sum : 0.0f;
+        narrow(x, static_cast<T*>(a.o) + at * layout.Dv + d);
+      }
+    }
+    if (tx != 0) continue;
+    if (a.partial != nullptr) {
+      part[layout.Dv] = state.max[r];
+      part[layout.Dv + 1] = sum;
+    } else if (a.lse != nullptr) {
+      a.lse[at] = sum > 0 ? state.max[r] + logf(sum) : -INFINITY;
+    }
+  }
+}
+
+// --- chunks ---
+
 constexpr int kMergeInline = 384;
 
 // A warp for each row and query head: its chunks become one.
@@ -541,26 +757,30 @@ __global__ void __launch_bounds__(kThreads)
   if (lane == 0 && a.lse != nullptr) a.lse[at] = total > 0 ? base + logf(total) : -INFINITY;
 }
 
-template <class T>
 using Kernel = void (*)(Attention, Table<kAttendInline>);
 
-template <class T>
 struct Choice {
-  Kernel<T> kernel;
-  int rows;
+  Kernel kernel;
+  int rows;  // of a block
+  int threads = kThreads;
+  int shared_bytes = 0;
 };
 
-// The kernel for heads of this width, and for entries of at most so many rows and query heads.
+// The kernel for heads of this width, and for entries of at most so many rows.
 template <class T>
-Choice<T> choose(std::int64_t width, std::int64_t rows) {
+Choice choose(std::int64_t width, std::int64_t rows) {
+  if (rows > 16 && width > 32 && width <= 128) {
+    return width <= 64 ? Choice{&attend_tiles<T, 64>, kTile, kTileThreads, sizeof(Tile<64>)}
+                       : Choice{&attend_tiles<T, 128>, kTile, kTileThreads, sizeof(Tile<128>)};
+  }
   if (width <= 32) return {&attend<T, 8, 1, 4>, 4};
   if (width <= 64) {
     if (rows == 1) return {&attend<T, 16, 1, 1>, 1};
-    return rows <= 4 ? Choice<T>{&attend<T, 16, 1, 4>, 4} : Choice<T>{&attend<T, 16, 1, 8>, 8};
+    return rows <= 4 ? Choice{&attend<T, 16, 1, 4>, 4} : Choice{&attend<T, 16, 1, 8>, 8};
   }
   if (width <= 128)
-    return rows == 1 ? Choice<T>{&attend<T, 16, 2, 1>, 1} : Choice<T>{&attend<T, 16, 2, 4>, 4};
-  return width <= 256 ? Choice<T>{&attend<T, 32, 2, 4>, 4} : Choice<T>{&attend<T, 32, 4, 2>, 2};
+    return rows == 1 ? Choice{&attend<T, 16, 2, 1>, 1} : Choice{&attend<T, 16, 2, 4>, 4};
+  return width <= 256 ? Choice{&attend<T, 32, 2, 4>, 4} : Choice{&attend<T, 32, 4, 2>, 2};
 }
 
 struct Batch {
@@ -574,15 +794,15 @@ template <class T>
 int run_attention(kvc* cache, Attention a, const Batch& batch) {
   const Layout& layout = cache->layout;
   const std::int64_t width = std::max(layout.k_width, layout.v_width);
-  const Choice<T> choice = choose<T>(width, batch.most_rows * a.group);
+  const Choice choice = choose<T>(width, batch.most_rows * a.group);
   const std::int64_t tops = divide_up(batch.most_rows * a.group, choice.rows);
-  // About two blocks for each multiprocessor, but no chunk below four pages.
+  // Two small blocks or one large one for each multiprocessor, and no chunk below 128 tokens.
   int multiprocessors = 1;
   cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, cache->ctx->device);
+  const std::int64_t blocks = choice.rows == kTile ? multiprocessors : 2 * multiprocessors;
   const std::int64_t work = batch.all_tokens * layout.n_kv * tops;
-  const std::int64_t chunk =
-      std::max<std::int64_t>(divide_up(work, 2 * multiprocessors), 4 * kPage);
-  a.chunk = static_cast<std::int32_t>(round_up(chunk, kPage));
+  const std::int64_t chunk = std::max<std::int64_t>(divide_up(work, blocks), 2 * kTile);
+  a.chunk = static_cast<std::int32_t>(round_up(chunk, kTile));
   a.chunks =
       static_cast<std::int32_t>(std::max<std::int64_t>(divide_up(batch.longest, a.chunk), 1));
   const std::int64_t rows = batch.T * layout.n_q;
@@ -597,7 +817,10 @@ int run_attention(kvc* cache, Attention a, const Batch& batch) {
   batch.builder.deliver(cache->stream(), room, table);
   const dim3 grid(static_cast<unsigned>(batch.builder.entries() * layout.n_kv),
                   static_cast<unsigned>(tops), static_cast<unsigned>(a.chunks));
-  choice.kernel<<<grid, kThreads, 0, cache->stream()>>>(a, table);
+  cudaFuncSetAttribute(choice.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                       choice.shared_bytes);
+  choice.kernel<<<grid, choice.threads, static_cast<std::size_t>(choice.shared_bytes),
+                  cache->stream()>>>(a, table);
   if (floats > 0) {
     Table<kMergeInline> lengths{};
     batch.lengths.deliver(cache->stream(), room_of_lengths, lengths);
