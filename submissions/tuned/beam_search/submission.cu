@@ -2,9 +2,9 @@
 // streams the values of a row, 16 a thread at a time, and keeps what reaches a bound: the first is
 // found by bisection over the threads' maxima, the next by bisection over what was kept. Order is
 // that of the scores in double: a value stands for all values that give the same score, so that
-// equal scores are in order of token. The host merges the rows of an item with its finished beams,
-// and keeps texts as links back. All of beam_search, early stops, and rows of f16 and bf16; no
-// other options.
+// equal scores are in order of token. The host merges the rows of a group with its finished beams,
+// and keeps texts as links back. Where tokens may be banned or have been taken by other groups, it
+// asks for as many candidates more. All of both functions, and early stops.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -368,11 +368,13 @@ struct Link {
   std::int32_t before, token;
 };
 
+// Lists of groups stand one after the other, K / groups places each.
 struct Item {
   Beam *list, *next, *bank;
+  std::int32_t* sizes;  // [groups]
   Link* links;
-  std::int32_t size, banked, serials, n_links;
-  bool settled;  // given up, because nothing that is active can come into the answer
+  std::int32_t banked, serials, n_links;
+  bool settled;  // it makes no more steps, and answers with finished beams alone
 };
 
 // Memory of the context, all of which goes back at the end.
@@ -406,34 +408,47 @@ struct Results {
 
 class Searcher {
  public:
-  Searcher(assay_ctx* ctx, const bs_params& p, const assay_lm& lm, std::int32_t row_dtype)
+  Searcher(assay_ctx* ctx, const bs_params& p, const assay_lm& lm, const bs_options& options)
       : ctx_(ctx),
         p_(p),
         lm_(lm),
+        o_(options),
         memory_(ctx),
-        row_dtype_(row_dtype),
         K_(p.K),
-        each_(std::min(p.K, lm.V)) {}
+        places_(p.K / options.groups) {}
 
   bool allocate() {
     const std::int64_t n = std::int64_t{p_.B} * K_;
-    const std::int64_t row_bytes = lm_.V * std::int64_t{row_dtype_ == ASSAY_F32 ? 4 : 2};
+    const std::int64_t row_bytes = lm_.V * std::int64_t{o_.row_dtype == ASSAY_F32 ? 4 : 2};
+    const std::int64_t most_banned =
+        o_.n_bad + std::int64_t{o_.no_repeat_ngram > 0 ? p_.max_new : 0};
+    each_ = static_cast<std::int32_t>(std::min<std::int64_t>(K_ + most_banned, lm_.V));
     Beam* beams;
     Link* links;
+    std::int32_t* sizes;
     if (!memory_.get(items_, p_.B) || !memory_.get(beams, 3 * n) ||
-        !memory_.get(links, n * p_.max_new))
+        !memory_.get(links, n * p_.max_new) || !memory_.get(sizes, std::int64_t{p_.B} * o_.groups))
       return false;
     if (p_.max_new > 0 &&
         (!memory_.get(values_, n * row_bytes, 1) || !memory_.get(found_, found_bytes(n), 1) ||
          !memory_.get(host_found_, found_bytes(n)) || !memory_.get(sums_, n) ||
          !memory_.get(state_, n) || !memory_.get(parent_, n) || !memory_.get(item_, n) ||
-         !memory_.get(token_, n) || !memory_.get(pool_, std::int64_t{K_} * each_)))
+         !memory_.get(token_, n) || !memory_.get(pool_, std::int64_t{places_} * each_)))
       return false;
     if (n > kInlineRows && p_.max_new > 0 && !memory_.get(device_sums_, n, 1)) return false;
+    if (bans() && (!memory_.get(text_, p_.max_new) || !memory_.get(banned_, lm_.V))) return false;
+    if (o_.groups > 1 && !memory_.get(taken_, lm_.V)) return false;
+    if (bans()) std::fill_n(banned_, lm_.V, 0);
+    if (o_.groups > 1) std::fill_n(taken_, lm_.V, 0);
     for (std::int64_t b = 0; b < p_.B; ++b) {
       Beam* mine = beams + 3 * K_ * b;
-      items_[b] = {mine, mine + K_, mine + 2 * K_, links + b * K_ * p_.max_new, 1, 0, 0, 0, false};
-      mine[0] = {0, 0, -1, -1, 0, 0, -1};
+      items_[b] = {
+          mine, mine + K_, mine + 2 * K_, sizes + b * o_.groups, links + b * K_ * p_.max_new, 0,
+          0,    0,         false};
+      for (std::int32_t g = 0; g < o_.groups; ++g) {
+        items_[b].sizes[g] = 1;
+        mine[g * places_] = {0, 0, -1, -1, 0, 0, -1};
+      }
     }
     return true;
   }
@@ -448,11 +463,7 @@ class Searcher {
       if (status != ASSAY_OK) return status;
       status = find(rows);
       if (status != ASSAY_OK) return status;
-      for (std::int32_t row = 0; row < rows;) {
-        Item& it = items_[item_[row]];
-        row = collect(it, row, rows);
-        rebuild(it);
-      }
+      for (std::int32_t row = 0; row < rows;) row = advance(items_[item_[row]], row, rows);
     }
     return ASSAY_OK;
   }
@@ -460,9 +471,13 @@ class Searcher {
   void write(const Results& to) {
     for (std::int32_t b = 0; b < p_.B; ++b) {
       Item& it = items_[b];
-      Beam* end = it.list + it.size;
-      if (it.settled)
-        end = std::remove_if(it.list, end, [](const Beam& beam) { return !beam.done(); });
+      Beam* end = it.list;
+      for (std::int32_t g = 0; g < o_.groups; ++g) {
+        for (std::int32_t i = 0; i < it.sizes[g]; ++i) {
+          const Beam& beam = it.list[g * places_ + i];
+          if (beam.done() || !it.settled) *end++ = beam;
+        }
+      }
       // Finished beams of one score are in order of their serial, active ones of their place.
       std::stable_sort(it.list, end, [](const Beam& x, const Beam& y) { return x.ahead(y); });
       const Beam *listed = it.list, *dropped = it.bank, *last = it.bank + it.banked;
@@ -480,6 +495,8 @@ class Searcher {
   }
 
  private:
+  bool bans() const { return o_.no_repeat_ngram > 0 || o_.n_bad > 0; }
+
   // Of n rows: their shifts, then their candidates.
   std::int64_t found_bytes(std::int64_t n) const {
     return n * static_cast<std::int64_t>(sizeof(double) + sizeof(Candidate) * each_);
@@ -489,40 +506,75 @@ class Searcher {
     return std::pow(p_.penalty == 0 ? static_cast<double>(len) : (5.0 + len) / 6.0, p_.alpha);
   }
 
-  // What the model is asked for. Returns the number of rows.
+  template <class Do>
+  void for_each_beam(Item& it, const Do& body) {
+    for (std::int32_t g = 0; g < o_.groups; ++g) {
+      for (std::int32_t i = 0; i < it.sizes[g]; ++i) body(it.list[g * places_ + i]);
+    }
+  }
+
+  // What the model is asked for, and how many candidates a row has to give. Returns the number of
+  // rows.
   std::int32_t gather() {
-    std::int32_t rows = 0;
+    std::int32_t rows = 0, most_banned = 0;
     for (std::int32_t b = 0; b < p_.B; ++b) {
       Item& it = items_[b];
-      if (it.settled || is_settled(it)) {
-        it.settled = true;
-        continue;
-      }
-      for (std::int32_t i = 0; i < it.size; ++i) {
-        const Beam& beam = it.list[i];
-        if (beam.done()) continue;
+      it.settled = it.settled || is_settled(it);
+      if (it.settled) continue;
+      for_each_beam(it, [&](const Beam& beam) {
+        if (beam.done()) return;
+        if (bans()) most_banned = std::max(most_banned, mark_banned(it, beam));
         item_[rows] = b;
         parent_[rows] = beam.state;
         token_[rows] = beam.token;
         sums_[rows++] = beam.acc;
-      }
+      });
     }
+    // Each group before may have made some tokens worse, and those that are banned are left out.
+    wanted_ =
+        static_cast<std::int32_t>(std::min<std::int64_t>(std::int64_t{K_} + most_banned, lm_.V));
     return rows;
+  }
+
+  // Marks the tokens that may not follow a beam with a stamp_ of its own. Returns how many.
+  std::int32_t mark_banned(const Item& it, const Beam& beam) {
+    ++stamp_;
+    std::int32_t n = 0, link = beam.link;
+    const std::int32_t len = beam.len;
+    for (std::int32_t t = len; t-- > 0; link = it.links[link].before)
+      text_[t] = it.links[link].token;
+    const auto ban = [&](std::int32_t token) {
+      if (banned_[token] == stamp_) return;
+      banned_[token] = stamp_;
+      ++n;
+    };
+    const std::int32_t before = o_.no_repeat_ngram - 1;  // tokens of an n-gram but its last
+    for (std::int32_t i = 0; before >= 0 && i + before < len; ++i) {
+      if (std::equal(text_ + i, text_ + i + before, text_ + len - before)) ban(text_[i + before]);
+    }
+    for (std::int32_t i = 0; i < o_.n_bad; ++i) {
+      const std::int32_t m = o_.bad_len[i] - 1;
+      if (m <= len && std::equal(o_.bad[i], o_.bad[i] + m, text_ + len - m)) ban(o_.bad[i][m]);
+    }
+    return n;
   }
 
   // Whether K finished beams beat all that the active ones can still become. A score lies between
   // those of the shortest and of the longest text.
-  bool is_settled(const Item& it) const {
+  bool is_settled(Item& it) {
     double most = -kInf;
-    for (std::int32_t i = 0; i < it.size; ++i) {
-      if (!it.list[i].done()) most = std::max(most, it.list[i].acc);
-    }
+    for_each_beam(it, [&](const Beam& beam) {
+      if (!beam.done()) most = std::max(most, beam.acc);
+    });
     if (p_.keep_finished == 0 || most == -kInf) return false;
     const double bound = std::max(most / divisor_, most / divisor(p_.max_new));
-    const auto beats = [&](const Beam& b) { return b.done() && b.score > bound; };
-    return std::count_if(it.list, it.list + it.size, beats) +
-               std::count_if(it.bank, it.bank + it.banked, beats) >=
-           K_;
+    std::int64_t beating = 0;
+    const auto count = [&](const Beam& beam) {
+      beating += beam.done() && beam.score > bound ? 1 : 0;
+    };
+    for_each_beam(it, count);
+    std::for_each(it.bank, it.bank + it.banked, count);
+    return beating >= K_;
   }
 
   int find(std::int32_t n) {
@@ -530,7 +582,7 @@ class Searcher {
     Rows rows{};
     rows.values = values_;
     rows.V = lm_.V;
-    rows.wanted = each_;
+    rows.wanted = wanted_;
     rows.excluded = step_ < p_.min_new ? p_.eos : -1;
     rows.logits = lm_.kind == BS_LOGITS;
     rows.divisor = p_.rank_mode == 0 ? divisor_ : 1.0;
@@ -543,63 +595,81 @@ class Searcher {
       cudaMemcpyAsync(device_sums_, sums_, static_cast<std::size_t>(n) * sizeof(double),
                       cudaMemcpyHostToDevice, stream);
     }
-    const auto run = row_dtype_ == ASSAY_F32    ? &launch<float>
-                     : row_dtype_ == ASSAY_BF16 ? &launch<__nv_bfloat16>
-                                                : &launch<__half>;
+    const auto run = o_.row_dtype == ASSAY_F32    ? &launch<float>
+                     : o_.row_dtype == ASSAY_BF16 ? &launch<__nv_bfloat16>
+                                                  : &launch<__half>;
     run(rows, n, stream);
-    cudaMemcpyAsync(host_found_, found_, static_cast<std::size_t>(found_bytes(n)),
-                    cudaMemcpyDeviceToHost, stream);
+    const std::size_t bytes =
+        static_cast<std::size_t>(n) *
+        (sizeof(double) + sizeof(Candidate) * static_cast<std::size_t>(wanted_));
+    cudaMemcpyAsync(host_found_, found_, bytes, cudaMemcpyDeviceToHost, stream);
     if (cudaGetLastError() != cudaSuccess) return ASSAY_EINTERNAL;
     return cudaStreamSynchronize(stream) == cudaSuccess ? ASSAY_OK : ASSAY_EINTERNAL;
   }
 
-  // Fills pool_ with the best continuations of an item, in order; returns the row behind its last.
-  std::int32_t collect(Item& it, std::int32_t row, std::int32_t rows) {
+  // A step of an item, whose rows begin at `row`; returns the row behind its last.
+  std::int32_t advance(Item& it, std::int32_t row, std::int32_t rows) {
+    for (std::int32_t g = 0; g < o_.groups; ++g) {
+      row = collect(it, g, row, rows);
+      rebuild(it, g);
+    }
+    if (o_.groups > 1) std::fill_n(taken_, lm_.V, 0);
+    std::swap(it.list, it.next);
+    if (o_.patience > 0 && it.serials >= o_.patience * K_) it.settled = true;
+    return row;
+  }
+
+  // Fills pool_ with the best continuations of a group, in order; returns the row behind its last.
+  std::int32_t collect(Item& it, std::int32_t group, std::int32_t row, std::int32_t rows) {
     const auto* shifts = reinterpret_cast<const double*>(host_found_);
     const auto* found = reinterpret_cast<const Candidate*>(shifts + rows);
     n_ = 0;
-    for (std::int32_t i = 0; i < it.size; ++i) {
-      Beam& beam = it.list[i];
+    for (std::int32_t i = 0; i < it.sizes[group]; ++i) {
+      Beam& beam = it.list[group * places_ + i];
       if (beam.done()) continue;
       beam.state = state_[row];
-      for (std::int32_t k = 0; k < each_; ++k) {
-        const Candidate& c = found[std::int64_t{row} * each_ + k];
-        if (c.token < 0) continue;
+      if (bans()) mark_banned(it, beam);
+      for (std::int32_t k = 0; k < wanted_; ++k) {
+        const Candidate& c = found[std::int64_t{row} * wanted_ + k];
+        if (c.token < 0 || (bans() && banned_[c.token] == stamp_)) continue;
         const double acc = beam.acc + (static_cast<double>(c.value) - shifts[row]);
-        pool_[n_++] = {p_.rank_mode == 0 ? acc / divisor_ : acc, acc, i, c.token};
+        const double compared = o_.groups > 1 ? acc - o_.diversity * taken_[c.token] : acc;
+        pool_[n_++] = {p_.rank_mode == 0 ? compared / divisor_ : compared, acc, i, c.token};
       }
       ++row;
     }
-    const std::int64_t most = std::min<std::int64_t>(n_, K_);
+    const std::int64_t most = std::min<std::int64_t>(n_, places_);
     std::partial_sort(pool_, pool_ + most, pool_ + n_);
     n_ = most;
     return row;
   }
 
-  // Merges the finished beams of the list with the pool.
-  void rebuild(Item& it) {
+  // Merges the finished beams of a group's list with the pool.
+  void rebuild(Item& it, std::int32_t group) {
+    const Beam* list = it.list + group * places_;
+    Beam* next = it.next + group * places_;
+    const std::int32_t size = it.sizes[group];
     std::int32_t n = 0, old = 0;
     std::int64_t fresh = 0;
     const auto to_finished = [&] {
-      while (old < it.size && !it.list[old].done()) ++old;
+      while (old < size && !list[old].done()) ++old;
     };
-    for (; n < K_; ++n) {
+    for (; n < places_; ++n) {
       to_finished();
-      const bool has_old = old < it.size, has_fresh = fresh < n_;
+      const bool has_old = old < size, has_fresh = fresh < n_;
       if (!has_old && !has_fresh) break;
-      const double key = !has_old ? 0 : p_.rank_mode == 0 ? it.list[old].score : it.list[old].acc;
+      const double key = !has_old ? 0 : p_.rank_mode == 0 ? list[old].score : list[old].acc;
       const bool takes_old = has_old && (!has_fresh || key >= pool_[fresh].key);
-      it.next[n] = takes_old ? it.list[old++] : extended(it, pool_[fresh++]);
+      next[n] = takes_old ? list[old++] : extended(it, list, pool_[fresh++]);
     }
-    for (to_finished(); p_.keep_finished != 0 && old < it.size; to_finished())
-      bank(it, it.list[old++]);
-    std::swap(it.list, it.next);
-    it.size = n;
+    for (to_finished(); p_.keep_finished != 0 && old < size; to_finished()) bank(it, list[old++]);
+    it.sizes[group] = n;
   }
 
-  Beam extended(Item& it, const Extension& e) {
-    const Beam& parent = it.list[e.parent];
+  Beam extended(Item& it, const Beam* list, const Extension& e) {
+    const Beam& parent = list[e.parent];
     it.links[it.n_links] = {parent.link, e.token};
+    if (o_.groups > 1) ++taken_[e.token];
     const std::int32_t serial = e.token == p_.eos ? it.serials++ : -1;
     return {e.acc, e.acc / divisor_, parent.state, it.n_links++, step_, e.token, serial};
   }
@@ -629,8 +699,11 @@ class Searcher {
   assay_ctx* ctx_;
   const bs_params& p_;
   const assay_lm& lm_;
+  const bs_options& o_;
   Memory memory_;
-  std::int32_t row_dtype_, K_, each_;  // each_: continuations of a row
+  std::int32_t K_, places_;  // places_: of a group's list
+  std::int32_t each_ = 0;    // most candidates of a row
+  std::int32_t wanted_ = 0;  // of this step
   std::int32_t step_ = 0;
   double divisor_ = 1;
   Item* items_ = nullptr;
@@ -638,6 +711,10 @@ class Searcher {
   double *sums_ = nullptr, *device_sums_ = nullptr;
   std::int64_t *state_ = nullptr, *parent_ = nullptr;
   std::int32_t *item_ = nullptr, *token_ = nullptr;
+  std::int32_t* text_ = nullptr;    // of a beam
+  std::int64_t* banned_ = nullptr;  // [V]: stamps of those who may not take the token
+  std::int64_t stamp_ = 0;
+  std::int32_t* taken_ = nullptr;  // [V]: by the groups before, in this step
   Extension* pool_ = nullptr;
   std::int64_t n_ = 0;  // of the pool
 };
@@ -678,10 +755,10 @@ bool valid(const bs_options& o, const bs_params& p, std::int32_t V) {
   return true;
 }
 
-int search(assay_ctx* ctx, const bs_params& p, const assay_lm& lm, std::int32_t row_dtype,
+int search(assay_ctx* ctx, const bs_params& p, const assay_lm& lm, const bs_options& options,
            const Results& to) {
   if (p.B == 0) return ASSAY_OK;
-  Searcher searcher(ctx, p, lm, row_dtype);
+  Searcher searcher(ctx, p, lm, options);
   if (!searcher.allocate()) return ASSAY_ENOMEM;
   const int status = searcher.run();
   if (status == ASSAY_OK) searcher.write(to);
@@ -695,7 +772,10 @@ extern "C" int beam_search(assay_ctx* ctx, const bs_params* p, const assay_lm* l
                            int32_t* n_out) {
   const Results to{seq, len, acc, score, finished, n_out};
   if (!valid(p, lm, to)) return ASSAY_EINVAL;
-  return search(ctx, *p, *lm, ASSAY_F32, to);
+  bs_options none{};
+  none.row_dtype = ASSAY_F32;
+  none.groups = 1;
+  return search(ctx, *p, *lm, none, to);
 }
 
 extern "C" int beam_search_with_options(assay_ctx* ctx, const bs_params* p, const bs_options* o,
@@ -703,7 +783,5 @@ extern "C" int beam_search_with_options(assay_ctx* ctx, const bs_params* p, cons
                                         double* score, int32_t* finished, int32_t* n_out) {
   const Results to{seq, len, acc, score, finished, n_out};
   if (!valid(p, lm, to) || o == nullptr || !valid(*o, *p, lm->V)) return ASSAY_EINVAL;
-  if (o->no_repeat_ngram != 0 || o->n_bad != 0 || o->groups != 1 || o->patience != 0)
-    return ASSAY_ENOTSUP;
-  return search(ctx, *p, *lm, o->row_dtype, to);
+  return search(ctx, *p, *lm, *o, to);
 }
