@@ -74,6 +74,8 @@ COMMANDS = {
         "scripts/test.sh": CalledBy(".ci/run"),
         "scripts/run.sh --model textbook --quick": Run(RUN_SCRIPT, slow=True),
         "build/assay show flawed kv_cache": Run(),
+        "build/assay ask --url http://localhost:8000/v1 --model my-model --challenge kv_cache": asked(""),
+        "build/assay run --model my-model": Run(RUN_SCRIPT, slow=True),
         "build/assay prompt kv_cache --language cuda > task.md": Run(),
         "build/assay deploy my-model --challenge kv_cache": Run(
             "build/assay deploy my-model --challenge kv_cache --into $TMP/tasks"),
