@@ -41,7 +41,7 @@ class DeviceProcessTest : public ::testing::Test {
 
   static inline sandbox::Tier tier_ = sandbox::Tier::none;
   const Fd image_{::open(ASSAY_TEST_DEVICE, O_RDONLY | O_CLOEXEC)};
-  const testing::Copying challenge_;
+  const testing::Copying challenge_{};
   const CaseSpec case_ = testing::case_spec("one");
   const CasePlan plan_ = challenge_.plan(case_);
   Layout layout_ = make_layout(plan_, false, Memory::device);

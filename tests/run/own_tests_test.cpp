@@ -120,7 +120,7 @@ class OwnTestsTest : public ::testing::Test {
     return "nobody";
   }
   std::string in_force(const fs::path& library) const {
-    const std::string text = read_file(library);
+    std::string text = read_file(library);
     if (text == "recorder" || text.ends_with(" alone")) return text;
     std::int32_t distance = 0;
     std::memcpy(&distance, text.data() + 32, sizeof distance);

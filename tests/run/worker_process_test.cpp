@@ -83,7 +83,7 @@ class WorkerProcessTest : public ::testing::Test {
     WorkerProcess worker = start(behaviour, challenge);
     EXPECT_EQ(worker.load().verdict, Verdict::ok);
     worker.set_case(plan_, layout_, 1);
-    const Outcome outcome = worker.run(0, case_, server);
+    Outcome outcome = worker.run(0, case_, server);
     EXPECT_EQ(worker.alive(), outcome.verdict == Verdict::ok);
     return outcome;
   }

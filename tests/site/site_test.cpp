@@ -137,8 +137,8 @@ TEST_F(Site, EveryLinkLeadsToAPageOrALineOfOne) {
       ++links;
       if (target.starts_with('#')) {
         const std::string id = target.substr(1);
-        EXPECT_TRUE(text.find("id=\"" + id + "\"") != text.npos ||
-                    text.find("id=" + id + ">") != text.npos)
+        EXPECT_TRUE(text.find("id=\"" + id + "\"") != std::string::npos ||
+                    text.find("id=" + id + ">") != std::string::npos)
             << path << " " << target;
         continue;
       }
@@ -180,7 +180,8 @@ TEST_F(Site, NothingOfOthersBecomesMarkup) {
     if (!path.ends_with(".html")) continue;
     std::string markup = text;
     // Our own script compares with "<".
-    if (const auto at = markup.find(script()); at != markup.npos) markup.erase(at, script().size());
+    if (const auto at = markup.find(script()); at != std::string::npos)
+      markup.erase(at, script().size());
     for (std::sregex_iterator at(markup.begin(), markup.end(), tag), end; at != end; ++at)
       EXPECT_THAT(known, Contains((*at)[1].str())) << path;
     EXPECT_EQ(markup.find("alert(2)</script"), markup.npos) << path;
@@ -208,7 +209,7 @@ TEST_F(Site, APageMayRunTheSitesScriptOrNone) {
   std::size_t scripted = 0, bare = 0;
   for (const auto& [path, text] : written()) {
     if (!path.ends_with(".html")) continue;
-    const bool has_script = text.find("<script>") != text.npos;
+    const bool has_script = text.find("<script>") != std::string::npos;
     EXPECT_THAT(text, HasSubstr("default-src &#39;none&#39;")) << path;
     EXPECT_THAT(text,
                 HasSubstr(has_script ? "script-src &#39;" + escaped(policy_hash(script())) + "&#39;"
@@ -233,7 +234,9 @@ TEST_F(Site, AFaultOfTheHouseIsSaidLoudly) {
   store.finish();
   std::size_t pages = 0;
   for (const auto& [path, text] : written())
-    pages += text.find("A fault of the house:</strong> par is wrong on V=5") != text.npos ? 1 : 0;
+    pages += text.find("A fault of the house:</strong> par is wrong on V=5") != std::string::npos
+                 ? 1
+                 : 0;
   EXPECT_EQ(pages, 1u);
 }
 

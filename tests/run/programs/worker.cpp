@@ -90,7 +90,7 @@ void start_threads(int n) {
 
 // With more threads than it may have; hundredths of a core that it got, over a while.
 int keep_cores_busy() {
-  constexpr std::chrono::milliseconds kWhile{300};
+  static constexpr std::chrono::milliseconds kWhile{300};
   cores();
   const auto begin = std::chrono::steady_clock::now();
   const std::clock_t before = std::clock();
