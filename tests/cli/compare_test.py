@@ -90,7 +90,7 @@ class Compare(OnTheShippedBoard):
         said = self.assay(*arguments)
         self.assertIn("(stale: older measurement revision)", said)
         self.assertIn("(stale: older spec)", said)
-        self.assertIn("2 of 36 results are stale", self.told(*arguments))
+        self.assertRegex(self.told(*arguments), r"\b2 of \d+ results are stale")
         [cpu] = json.loads(self.assay(*arguments, "--json"))
         [pair] = cpu["pairs"]
         self.assertEqual(pair["wins"] + pair["ties"] + pair["losses"], len(CHALLENGES) - 2)
@@ -194,7 +194,7 @@ class Export(OnTheShippedBoard):
     def test_a_file_is_written_whole(self):
         out = self.root / "t.csv"
         said = self.assay("export", "csv", "--table", "cells", "-c", "kv_cache", "-m", "tuned", "-m", "textbook", "-o", out)
-        self.assertIn("wrote 3 rows", said)
+        self.assertIn("wrote 4 rows", said)  # both in C++ and in CUDA
         self.assertTrue(out.read_text().startswith("model,challenge,device,"))
         self.assertEqual(list(self.root.glob("*.tmp")), [])
         self.assay("export", "csv", "-o", self.root / "no" / "folder.csv", expect=2)

@@ -86,9 +86,10 @@ class Kernel(unittest.TestCase):
         for name, m in self.timed.items():
             for counter in ("launches", "blocks"):
                 self.assertEqual(m[f"par_sim_{counter}"], m[f"sim_{counter}"], name)
-        # Speeds differ with the inputs alone, which are drawn anew.
+        # Speeds differ with the inputs alone, which are drawn anew: how many candidates a threshold
+        # leaves in top-k.
         for speed in self.evidence["score"]["speeds"]:
-            self.assertAlmostEqual(speed["ratio_to_par"], 1, delta=0.15, msg=speed["case"])
+            self.assertAlmostEqual(speed["ratio_to_par"], 1, delta=0.3, msg=speed["case"])
 
     def test_naive_par_and_the_floor_are_in_order(self):
         for speed in self.evidence["score"]["speeds"]:

@@ -16,4 +16,10 @@ def has_tests(node):
         map(has_tests, bases))
 
 
-print(";".join(name for name, node in classes.items() if has_tests(node)))
+def is_case(node):
+    """Not a mixin, whose tests are those of the classes that take them. What is not of this file is a case."""
+    return any(is_case(classes[base.id]) if isinstance(base, ast.Name) and base.id in classes else True
+               for base in node.bases)
+
+
+print(";".join(name for name, node in classes.items() if has_tests(node) and is_case(node)))
