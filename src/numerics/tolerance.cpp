@@ -26,6 +26,12 @@ double ratio(double error, double scale) {
   return error == 0 ? 0 : HUGE_VAL;
 }
 
+// How far a value is off; below the smallest normal float not at all, unless it must be exact.
+double difference(double y, double expected, double scale) {
+  const double d = std::abs(y - expected);
+  return d <= kSmallestNormal && scale > 0 ? 0 : d;
+}
+
 // Sums and the largest relative error of one row.
 struct Sums {
   double squares = 0;  // of the errors
@@ -44,8 +50,7 @@ Sums errors(std::span<const double> y, std::span<const double> expected,
   Sums s;
   for (std::size_t i = 0; i < y.size(); ++i) {
     if (!std::isfinite(expected[i])) continue;
-    double d = std::abs(y[i] - expected[i]);
-    if (d <= kSmallestNormal && scale[i] > 0) d = 0;
+    const double d = difference(y[i], expected[i], scale[i]);
     s.squares += d * d;
     s.norm += expected[i] * expected[i];
     s.scale_norm += scale[i] * scale[i];
@@ -121,7 +126,7 @@ std::int64_t worst_column(std::span<const double> y, std::span<const double> exp
   double most = 0;
   for (std::size_t i = 0; i < y.size(); ++i) {
     if (!std::isfinite(expected[i])) continue;
-    const double cw = ratio(std::abs(y[i] - expected[i]), scale[i]);
+    const double cw = ratio(difference(y[i], expected[i], scale[i]), scale[i]);
     if (cw <= most) continue;
     most = cw;
     worst = static_cast<std::int64_t>(i);

@@ -80,6 +80,11 @@ TEST(RowJudge, WhatHardwareFlushesToZeroIsNoError) {
   }
 }
 
+TEST(RowJudge, WhatWasFlushedIsNotNamedAsTheWorst) {
+  const CheckResult r = judge({0, 1 + 3e-6}, {-1e-39, 1}, {-1e-39, 1}, {1e-39, 1});
+  EXPECT_EQ(r.detail.substr(0, 6), "y[0,1]");
+}
+
 TEST(RowJudge, CancelledRowsAreJudgedByTheirScale) {
   // The exact result is 0; an error of 1e-7 of what was added up is rounding.
   EXPECT_TRUE(judge({1e-7, -1e-7}, {0, 0}, {0, 0}, {1, 1}).pass);
