@@ -79,7 +79,7 @@ real_ptx() {
   fi
   for source in challenges/*/naive.cu submissions/*/*/submission.cu; do
     name=$(basename "$(dirname "$source")")
-    "$nvcc" -std=c++17 -O3 -w -arch=compute_90 -ptx -Iinclude "-Ichallenges/$name" -o "$build/source.ptx" "$source" || continue
+    "$nvcc" -std=c++20 -O3 -w -arch=compute_90 -ptx -Iinclude "-Ichallenges/$name" -o "$build/source.ptx" "$source" || continue
     awk -v prefix="$1/$(dirname "$source" | tr / -)" '
       /^(\.visible |\.weak )*\.(entry|func) / { file = sprintf("%s-%d.ptx", prefix, ++n); printf "%s", head >file }
       /^\/\// { next }

@@ -42,7 +42,7 @@ std::set<std::string> instruction_sets(const std::string& compiler, const std::s
   if (macros.empty()) {
     throw Error(fmt::format(
         "{} does not know the target '{}': --march takes what follows -march=, such as native, "
-        "x86-64-v3 or armv8.2-a",
+        "x86-64-v3 or znver4",
         compiler, printable(target, 1, 60)));
   }
   // "#define __AVX2__ 1"; names of processors are in small letters.

@@ -30,6 +30,13 @@ bool has_board(const fs::path& folder) {
   return fs::exists(store::board_path(folder)) || fs::exists(store::journal_path(folder));
 }
 
+std::string where_the_site_is(const fs::path& results, const std::string& named) {
+  const std::string command = "assay board" + (named.empty() ? "" : " --results " + quoted(named));
+  const fs::path index = results / "site" / "index.html";
+  if (!fs::exists(index)) return fmt::format("As a site: {}\n", command);
+  return fmt::format("The site: {}, as it was when `{}` wrote it\n", index.string(), command);
+}
+
 std::vector<std::string> models_of(const Scoreboard& board) {
   std::set<std::string> models;
   for (const auto& [key, row] : board.entries) models.insert(key.model);

@@ -20,6 +20,10 @@ Scoreboard open_board_to_change(const std::filesystem::path& folder);
 // Whether the folder holds a board, finished or still in a journal.
 bool has_board(const std::filesystem::path& folder);
 
+// Where the site of a board lies, or the command that makes one; a line. `named` is the folder as
+// the user named it with --results, or "".
+std::string where_the_site_is(const std::filesystem::path& results, const std::string& named);
+
 std::vector<std::string> models_of(const Scoreboard&);  // each once, sorted
 
 }  // namespace assay::cli

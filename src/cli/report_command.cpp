@@ -210,6 +210,7 @@ int report(const Context& context, const ReportOptions& o) {
     }
   }
   fmt::print("the rankings show the board as it is: {} results\n", board.entries.size());
+  if (!o.check) fmt::print("{}", where_the_site_is(board_folder(context, o), o.results));
   return kDone;
 }
 

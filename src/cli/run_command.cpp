@@ -9,6 +9,7 @@
 #include "assay/parallel.h"
 #include "build/nvcc.h"
 #include "cli/account.h"
+#include "cli/boards.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"
 #include "cli/run_cells.h"
@@ -169,8 +170,9 @@ void print_summary(const RunCommand& c, const store::ResultStore& store,
   fmt::print("\n{}", summary(entries, specs));
   print_external(entries, specs);
   print_set_aside(store);
-  fmt::print("\nThis run: {}\nThe board: {}\n", store.run_path().string(),
-             store.board_path().string());
+  fmt::print("\nThis run: {}\nThe board: {}\n{}", store.run_path().string(),
+             store.board_path().string(),
+             where_the_site_is(store.board_path().parent_path(), c.results));
 }
 
 run::RunOptions run_options(const RunCommand& c, const Harness& harness,

@@ -167,6 +167,11 @@ Estimate score_of(const BoardRow& row) {
            i.high >= value && i.high <= kMost ? i.high : value}};
 }
 
+bool takes_part(const Field& field, const Player& player, std::size_t c) {
+  const Cell& cell = player.cells[c];
+  return cell.count() > 0 && !field.is_partial(c) && !is_quick(cell.best->score);
+}
+
 bool is_correct(const BoardRow& row) { return row.score.verdict == Verdict::ok; }
 
 bool was_built(const BoardRow& row) {

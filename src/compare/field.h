@@ -78,6 +78,10 @@ bool attempt_before(const std::string& a, const std::string& b);
 // whatever a board of others says. REQUIRES a finite total.
 Estimate score_of(const BoardRow&);
 
+// Whether a model's score at a challenge can stand beside others: a full total of today at a
+// challenge that the device grades whole.
+bool takes_part(const Field&, const Player&, std::size_t challenge);
+
 // Every case that the spec requires passed.
 bool is_correct(const BoardRow&);
 

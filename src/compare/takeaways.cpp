@@ -31,11 +31,6 @@ std::string list_of(const std::vector<std::string>& names) {
   return text;
 }
 
-bool takes_part(const Field& field, const Player& player, std::size_t c) {
-  const Cell& cell = player.cells[c];
-  return cell.count() > 0 && !field.is_partial(c) && !is_quick(cell.best->score);
-}
-
 // The lowest and the highest of a model's challenges.
 struct Range {
   const Player* player = nullptr;

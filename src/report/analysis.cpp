@@ -10,6 +10,7 @@
 
 #include "compare/fast_p.h"
 #include "compare/pass_at_k.h"
+#include "compare/showings.h"
 #include "compare/takeaways.h"
 #include "compare/traps.h"
 #include "grade/currency.h"
@@ -110,6 +111,20 @@ struct DeviceView {
   Standings standings;
   std::vector<TrapFigure> traps;
 };
+
+// Strengths above, weaknesses below.
+void add_showings(Page& page, const Standings& all, const Player& player) {
+  std::vector<Page::Row> rows;
+  for (const compare::Showing& s : compare::Showings(all.field, all.by).of(all.field, player)) {
+    rows.push_back({all.field.challenges[s.challenge]->title, points(s.score), points(s.others),
+                    fmt::format("{:+.1f}", shown(s.lead()) + 0.0),
+                    fmt::format("{} of {}", s.place, s.models)});
+  }
+  if (rows.empty()) return;
+  page.heading(3, "Strengths and weaknesses");
+  page.paragraph("Each challenge by how far the model stands above the median of the others.");
+  page.table({"Challenge", "Score", "Others", "Lead", "Place"}, "lrrrr", rows);
+}
 
 void add_challenge(Page& page, const DeviceView& view, std::size_t c) {
   const Standings& all = view.standings;
@@ -244,6 +259,7 @@ void add_model(Page& page, const DeviceView& view, const Standing& s) {
   page.table({"Challenge", "Score (95 %)", "Attempts", "Deviation", "Speed", "Verdict",
               "Main reason (best attempt)"},
              "lrccrcl", rows);
+  add_showings(page, all, *s.player);
   bool any = false;
   for (std::size_t c = 0; c < all.field.challenges.size(); ++c) {
     const BoardRow* best = s.player->cells[c].best;
@@ -254,22 +270,6 @@ void add_model(Page& page, const DeviceView& view, const Standing& s) {
     }
     add_failures_of(page, all, c, *best);
   }
-}
-
-// Who is compared on a page of their own: the leaders among themselves, then neighbours.
-std::vector<std::pair<const Standing*, const Standing*>> pairs_that_matter(const Standings& all) {
-  std::vector<const Standing*> scored;
-  for (const Standing& s : all.models) {
-    if (s.average) scored.push_back(&s);
-  }
-  std::vector<std::pair<const Standing*, const Standing*>> pairs;
-  const std::size_t leaders = std::min(scored.size(), kPairsOfLeaders);
-  for (std::size_t i = 0; i < leaders; ++i) {
-    for (std::size_t j = i + 1; j < leaders; ++j) pairs.emplace_back(scored[i], scored[j]);
-  }
-  for (std::size_t i = leaders; i < scored.size() && pairs.size() < kPairPages; ++i)
-    pairs.emplace_back(scored[i - 1], scored[i]);
-  return pairs;
 }
 
 ComparisonOptions options_of_pages(By by) {

@@ -16,7 +16,7 @@
 namespace assay::report {
 
 // How much of a large board has pages: those that lead each device.
-inline constexpr std::size_t kModelPages = 50, kPairsOfLeaders = 4, kPairPages = 12;
+inline constexpr std::size_t kModelPages = 50;
 
 struct AnalysisOptions {
   compare::By by = compare::By::mean;

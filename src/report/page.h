@@ -1,5 +1,6 @@
-// A text for people in two forms: Markdown for the repository, and plain for a terminal. What is put
-// in is plain text and may hold names and details of others: each form makes it safe in its way.
+// A text for people in several forms: Markdown for the repository, plain for a terminal, and by its
+// blocks whatever else a reader of them makes. What is put in is plain text and may hold names and
+// details of others: each form makes it safe in its way.
 #pragma once
 
 #include <string>
@@ -20,6 +21,15 @@ class Page {
  public:
   using Row = std::vector<Text>;
 
+  struct Block {
+    enum class Kind { heading, paragraph, markdown, bullet, table } kind;
+    int level = 0;  // of a heading
+    Text text{""};
+    std::vector<std::string> header{};
+    std::string alignment{};
+    std::vector<Row> rows{};
+  };
+
   void heading(int level, const std::string& text);
   void paragraph(const std::string& text);
   // Some words of our own with links in them, or anything else that is Markdown already; a terminal
@@ -32,16 +42,9 @@ class Page {
 
   std::string to_markdown() const;
   std::string to_terminal() const;
+  const std::vector<Block>& blocks() const { return blocks_; }
 
  private:
-  struct Block {
-    enum class Kind { heading, paragraph, markdown, bullet, table } kind;
-    int level = 0;
-    Text text{""};
-    std::vector<std::string> header{};
-    std::string alignment{};
-    std::vector<Row> rows{};
-  };
   std::vector<Block> blocks_;
 };
 

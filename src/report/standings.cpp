@@ -228,6 +228,21 @@ std::string place_among_others(const Standings& all, const std::string& model,
                     s->attempted, all.whole, titles);
 }
 
+std::vector<std::pair<const Standing*, const Standing*>> pairs_that_matter(const Standings& all) {
+  std::vector<const Standing*> scored;
+  for (const Standing& s : all.models) {
+    if (s.average) scored.push_back(&s);
+  }
+  std::vector<std::pair<const Standing*, const Standing*>> pairs;
+  const std::size_t leaders = std::min(scored.size(), kPairsOfLeaders);
+  for (std::size_t i = 0; i < leaders; ++i) {
+    for (std::size_t j = i + 1; j < leaders; ++j) pairs.emplace_back(scored[i], scored[j]);
+  }
+  for (std::size_t i = leaders; i < scored.size() && pairs.size() < kPairPages; ++i)
+    pairs.emplace_back(scored[i - 1], scored[i]);
+  return pairs;
+}
+
 bool clearly_above(Interval a, Interval b) { return a.low > b.high + compare::kLeastShown; }
 
 }  // namespace assay::report

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "assay/case.h"
@@ -81,6 +82,11 @@ std::vector<SubsetRanking> subset_rankings(const Standings&, std::size_t most);
 // several, and the challenges that its average leaves out, if any. Lines of plain text.
 std::string place_among_others(const Standings&, const std::string& model,
                                const std::string& challenge);
+
+// Of a large board those that a page of their own compares: the leaders among themselves, then
+// neighbours in the order of the standings, the better first.
+inline constexpr std::size_t kPairsOfLeaders = 4, kPairPages = 12;
+std::vector<std::pair<const Standing*, const Standing*>> pairs_that_matter(const Standings&);
 
 // Whether the whole of `a` lies above the whole of `b`, by more than the tables show.
 bool clearly_above(Interval a, Interval b);

@@ -32,6 +32,10 @@ std::string challenge_page(const std::string& challenge, Device device) {
   return fmt::format("challenges/{}.{}.html", safe_name(challenge), to_string(device));
 }
 
+std::string pair_page(const std::string& a, const std::string& b) {
+  return fmt::format("pairs/{}/{}.html", safe_name(a), safe_name(b));
+}
+
 std::string ranking_page(std::size_t number) {
   return number <= 1 ? kIndexPage : fmt::format("ranking-{}.html", number);
 }

@@ -243,6 +243,11 @@ SiteReport write_site(const SiteInputs& in, const fs::path& out) {
     check_stop();
     write(model_page(model), model_document(view, model));
   }
+  for (const ModelPair& pair : shown_pairs(view)) {
+    const std::string page = pair_page(pair.a, pair.b);
+    fs::create_directories((workshop.path() / page).parent_path());
+    write(page, pair_document(view, pair));
+  }
   for (const DeviceView& d : view.devices) {
     for (std::size_t i = 0; i < d.shown().field.challenges.size(); ++i) {
       check_stop();

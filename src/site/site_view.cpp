@@ -29,10 +29,12 @@ const CellFacts& SiteView::facts_of(const BoardRow& row) const {
 SiteView make_site_view(const Scoreboard& board, const std::vector<ChallengeSpec>& specs) {
   SiteView view{&board, {}, {}, stale_text(count_stale(board, specs))};
   for (const Device device : compare::devices_of(board)) {
-    DeviceView d{device, {}};
+    DeviceView d{device, {}, {}};
     for (const compare::By by : kFigures)
       d.by.push_back(report::make_standings(board, specs, device, by));
-    if (!d.shown().models.empty()) view.devices.push_back(std::move(d));
+    if (d.shown().models.empty()) continue;
+    d.showings = compare::Showings(d.shown().field, d.shown().by);
+    view.devices.push_back(std::move(d));
   }
   return view;
 }

@@ -8,6 +8,7 @@
 
 #include "assay/results.h"
 #include "compare/field.h"
+#include "compare/showings.h"
 #include "report/standings.h"
 #include "site/cell_view.h"
 
@@ -19,6 +20,7 @@ inline constexpr std::array kFigures{compare::By::mean, compare::By::best, compa
 struct DeviceView {
   Device device = Device::cpu;
   std::vector<report::Standings> by;  // one for each of kFigures
+  compare::Showings showings;         // of the first
 
   const report::Standings& shown() const { return by.front(); }
   // The same model in another figure's standings.

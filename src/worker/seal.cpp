@@ -14,13 +14,7 @@
 namespace assay::worker {
 namespace {
 
-#if defined(__x86_64__)
 constexpr std::uint32_t kArchitecture = AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
-#else
-#error "which architecture's system calls does the worker make?"
-#endif
 
 constexpr std::uint16_t kLoad = BPF_LD | BPF_W | BPF_ABS, kMask = BPF_ALU | BPF_AND | BPF_K,
                         kIfEqual = BPF_JMP | BPF_JEQ | BPF_K, kReturn = BPF_RET | BPF_K;

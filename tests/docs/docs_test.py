@@ -175,6 +175,8 @@ COMMANDS = {
     },
     "docs/site.md": {
         "build/assay board": Run("build/assay board --out $TMP/site && test -s $TMP/site/index.html"),
+        "build/assay board --no-sources --out /tmp/site": Run(
+            "build/assay board --no-sources --out $TMP/public && test -s $TMP/public/index.html"),
         "ninja -C build site_size && build/benchmarks/site_size": Target("benchmarks/site_size"),
         "scripts/test.sh --browser": CalledBy(".ci/run"),
     },

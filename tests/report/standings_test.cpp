@@ -127,5 +127,16 @@ TEST(ClearlyAbove, IsByMoreThanTheTablesShow) {
   EXPECT_FALSE(clearly_above({.low = 0, .high = 3}, {.low = 1, .high = 2}));
 }
 
+TEST_F(StandingsTest, LeadersAreComparedAmongThemselvesAndOthersWithTheirNeighbour) {
+  std::vector<GivenScore> scores;
+  const std::vector<const char*> models{"a", "b", "c", "d", "e", "f"};
+  for (std::size_t i = 0; i < models.size(); ++i)
+    scores = scores + everywhere(models[i], 90 - 10 * static_cast<double>(i));
+  std::string pairs;
+  for (const auto& [better, worse] : pairs_that_matter(make(scores)))
+    pairs += better->model + worse->model + " ";
+  EXPECT_EQ(pairs, "ab ac ad bc bd cd de ef ");
+}
+
 }  // namespace
 }  // namespace assay::report

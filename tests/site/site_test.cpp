@@ -159,6 +159,41 @@ TEST_F(Site, EveryCellModelAndChallengeHasAPage) {
   EXPECT_TRUE(pages.contains("index.html"));
 }
 
+TEST_F(Site, ThePairsThatMatterStandSideBySide) {
+  const Pages pages = written();
+  const auto pairs = shown_pairs(make_site_view(board_, specs_));
+  ASSERT_THAT(pairs, Contains(ModelPair{"textbook", "tuned"}));
+  for (const ModelPair& pair : pairs) {
+    const std::string path = pair_page(pair.a, pair.b), title = pair.a + " against " + pair.b;
+    EXPECT_THAT(pages.at(path), HasSubstr("<h1>" + escaped(title) + "</h1>"));
+    EXPECT_THAT(pages.at(path), HasSubstr("Difference (95 %)"));
+    for (const std::string& from : {std::string("index.html"), model_page(pair.a)}) {
+      EXPECT_THAT(pages.at(from), HasSubstr("\"" + link(from, path) + "\">" + escaped(title)))
+          << from;
+    }
+  }
+  EXPECT_THAT(pairs, Contains(::testing::Field(&ModelPair::b, kHostileName)));
+}
+
+TEST(CostChart, StandsWhereCostsAreKnown) {
+  const std::vector<ChallengeSpec> specs = testing::two_specs();
+  Scoreboard board;
+  for (const char* model : {"cheap", "dear", "unknown"}) {
+    BoardRow row = testing::graded_row(specs[0], testing::sample_cell(specs[0], model));
+    board.entries[row.key] = row;
+  }
+  EXPECT_THAT(ranking_document(make_site_view(board, specs), 1), Not(HasSubstr("Cost and score")));
+  for (auto& [key, row] : board.entries) {
+    if (key.model == "cheap") row.attempt.cost_usd = 0.01;
+    if (key.model == "dear") row.attempt.cost_usd = 2.5;
+  }
+  const std::string page = ranking_document(make_site_view(board, specs), 1);
+  const std::string chart = page.substr(page.find("<h3>Cost and score</h3>"));
+  EXPECT_THAT(chart, HasSubstr("US dollars an attempt"));
+  EXPECT_THAT(chart, HasSubstr(">dear</a><td class=n>$2.5"));
+  EXPECT_THAT(chart, Not(HasSubstr(">unknown</a>")));
+}
+
 TEST_F(Site, TheSameBoardGivesTheSameBytes) {
   const Pages first = written();
   write(1);
@@ -169,13 +204,14 @@ TEST_F(Site, TheSameBoardGivesTheSameBytes) {
 TEST_F(Site, NothingOfOthersBecomesMarkup) {
   const std::regex tag("<([A-Za-z][^\\s>/]*)");
   const std::set<std::string> known{
-      "html",   "meta",   "link",   "title", "body",    "header",  "a",          "nav",
-      "main",   "h1",     "h2",     "h3",    "p",       "ul",      "ol",         "li",
-      "dl",     "dt",     "dd",     "span",  "strong",  "small",   "section",    "div",
-      "table",  "thead",  "tbody",  "tr",    "th",      "td",      "svg",        "path",
-      "circle", "rect",   "line",   "text",  "desc",    "figure",  "figcaption", "form",
-      "label",  "select", "option", "input", "output",  "code",    "pre",        "b",
-      "i",      "u",      "em",     "mark",  "details", "summary", "footer",     "script"};
+      "html",  "meta",   "link",   "title",  "body",  "header",  "a",       "nav",
+      "main",  "h1",     "h2",     "h3",     "h4",    "p",       "ul",      "ol",
+      "li",    "dl",     "dt",     "dd",     "span",  "strong",  "small",   "section",
+      "div",   "table",  "thead",  "tbody",  "tr",    "th",      "td",      "svg",
+      "path",  "circle", "rect",   "line",   "text",  "desc",    "figure",  "figcaption",
+      "form",  "label",  "select", "option", "input", "output",  "code",    "pre",
+      "b",     "i",      "u",      "em",     "mark",  "details", "summary", "footer",
+      "script"};
   for (const auto& [path, text] : written()) {
     if (!path.ends_with(".html")) continue;
     std::string markup = text;
@@ -215,7 +251,7 @@ TEST_F(Site, APageMayRunTheSitesScriptOrNone) {
                 HasSubstr(has_script ? "script-src &#39;" + escaped(policy_hash(script())) + "&#39;"
                                      : "script-src &#39;none&#39;"))
         << path;
-    EXPECT_EQ(has_script, !path.starts_with("cells/")) << path;
+    EXPECT_EQ(has_script, !path.starts_with("cells/") && !path.starts_with("pairs/")) << path;
     ++(has_script ? scripted : bare);
   }
   EXPECT_GT(scripted, 3U);

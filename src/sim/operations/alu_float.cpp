@@ -56,7 +56,7 @@ struct Fma {
 };
 
 // Whether std::fma is an instruction, not a function.
-#if defined(__FMA__) || defined(__aarch64__)
+#if defined(__FMA__)
 constexpr bool kHostFma = true;
 #else
 constexpr bool kHostFma = false;

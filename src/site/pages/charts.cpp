@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compare/effort.h"
 #include "compare/pass_at_k.h"
 #include "report/figures.h"
 #include "site/links.h"
@@ -331,6 +332,54 @@ Html pass_at_k_chart(const Shown& s) {
   for (std::size_t k = 1; k <= columns; ++k)
     head.push_back({fmt::format("pass@{} (95 %) of challenges", k), Column::Kind::number});
   begin_table(html, "pass@k", head);
+  html.add(rows);
+  end_table(html);
+  html.raw("</div></div></section>\n");
+  return html;
+}
+
+Html cost_chart(const Shown& s) {
+  const compare::Goal goal = compare::goal_from("correct");
+  Plot plot;
+  plot.id = fmt::format("cost-{}", to_string(s.view->device));
+  plot.title = "Cost and score.";
+  plot.description =
+      "Average score against what a model's attempts here cost, for each attempt. Up and to the "
+      "left is better.";
+  plot.x_label = "US dollars an attempt";
+  plot.y_label = "score";
+  plot.y = score_axis();
+  double low = HUGE_VAL, high = 0;
+  Html rows;
+  for (const report::Standing* model : s.models) {
+    const compare::Effort effort = compare::effort_of(*model->player, goal);
+    if (!effort.cost_usd || *effort.cost_usd <= 0 || !model->average) continue;
+    const double each = *effort.cost_usd / static_cast<double>(effort.attempts);
+    low = std::min(low, each);
+    high = std::max(high, each);
+    const auto of_solved = effort.per_solved(effort.cost_usd);
+    begin_model_row(rows, s, model->model);
+    number_cell(rows, report::dollars(each));
+    number_cell(rows, report::points(*model->average));
+    number_cell(rows, std::to_string(effort.solved));
+    number_cell(rows, of_solved ? report::dollars(*of_solved) : "");
+    rows.raw("\n");
+    const std::string name = clipped(model->model, 40);
+    plot.points.push_back({each, *model->average, static_cast<int>(plot.points.size()),
+                           plot.points.size() < kLines ? name : "",
+                           fmt::format("{}: {} at {}", name, report::points(*model->average),
+                                       report::dollars(each))});
+  }
+  Html html;
+  if (plot.points.empty()) return html;
+  plot.x = log_axis(low, high);
+  html.raw("<section><h3>Cost and score</h3><div class=charts>").add(line_chart(plot)).raw("<div>");
+  begin_table(html, "Cost and score",
+              {{"model", Column::Kind::text},
+               {"cost an attempt", Column::Kind::number},
+               {"score", Column::Kind::number},
+               {"solved", Column::Kind::number},
+               {"cost a solved challenge", Column::Kind::number}});
   html.add(rows);
   end_table(html);
   html.raw("</div></div></section>\n");

@@ -44,6 +44,7 @@ Html dimension_chart(const Shown&);
 Html speed_chart(const Shown&);  // against par, on the simulator against the floor
 Html fast_p_chart(const Shown&);
 Html pass_at_k_chart(const Shown&);
+Html cost_chart(const Shown&);  // score against cost, of whose models it is known
 
 // Of a device's speeds the reference that is 1: par, on the simulator the floor.
 compare::Reference reference_of(Device);

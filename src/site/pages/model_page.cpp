@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "compare/showings.h"
+#include "grade/grade.h"
 #include "report/figures.h"
 #include "site/frame.h"
 #include "site/links.h"
@@ -105,6 +107,47 @@ void add_challenges(Html& html, const DeviceView& d, const report::Standing& s,
     html.raw("\n");
   }
   end_table(html);
+}
+
+// Strengths above, weaknesses below.
+void add_showings(Html& html, const DeviceView& d, const compare::Player& player) {
+  const auto all = d.showings.of(d.shown().field, player);
+  if (all.empty()) return;
+  html.raw(
+      "<section><h3>Strengths and weaknesses</h3><p class=note>Each challenge by how far the "
+      "model (dot) stands above the median of the others (tick).</p>");
+  const ChartAxis axis = score_axis();
+  begin_table(html, "Strengths and weaknesses",
+              {{"challenge", Column::Kind::text},
+               {"", Column::Kind::plain, strip_axis(axis)},
+               {"score", Column::Kind::number},
+               {"others", Column::Kind::number},
+               {"lead", Column::Kind::number},
+               {"place", Column::Kind::right}});
+  for (const compare::Showing& s : all) {
+    const std::vector<Mark> marks{{Mark::Shape::tick, s.others, 0, 7},
+                                  {Mark::Shape::dot, s.score, 0, 0}};
+    html.raw("<tr><th scope=row>").text(d.shown().field.challenges[s.challenge]->title);
+    html.raw("<td class=g>").add(strip(axis, marks));
+    number_cell(html, report::points(s.score));
+    number_cell(html, report::points(s.others));
+    number_cell(html, fmt::format("{:+.1f}", shown(s.lead()) + 0.0));
+    number_cell(html, fmt::format("{} of {}", s.place, s.models));
+    html.raw("\n");
+  }
+  end_table(html);
+  html.raw("</section>\n");
+}
+
+void add_pairs(Html& html, const SiteView& v, const std::string& model, const std::string& path) {
+  Html links;
+  for (const ModelPair& pair : shown_pairs(v)) {
+    if (pair.a != model && pair.b != model) continue;
+    links.raw("<li>").element("a", {{"href", link(path, pair_page(pair.a, pair.b))}},
+                              fmt::format("{} against {}", pair.a, pair.b));
+  }
+  if (links.empty()) return;
+  html.raw("<section><h2>Side by side</h2><ul>").add(links).raw("</ul></section>\n");
 }
 
 // Points by dimension, a bar a challenge.
@@ -212,11 +255,13 @@ std::string model_document(const SiteView& v, const std::string& model) {
     main.text(summary_of(d, *s)).raw("</p><p class=note>").text(device_note(d.device));
     main.raw("</p>\n");
     add_challenges(main, d, *s, path);
+    add_showings(main, d, *s->player);
     add_points(main, d, *s, path);
     add_speeds(main, d, *s, path);
     add_failed(main, v, d, *s, path);
     main.raw("</section>\n");
   }
+  add_pairs(main, v, model, path);
   return document({path, model, {{"Rankings", kIndexPage}, {"Models", kModelsPage}}, true}, main);
 }
 

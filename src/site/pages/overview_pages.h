@@ -1,8 +1,9 @@
-// The pages about many cells: rankings, a model, a challenge.
+// The pages about many cells: rankings, a model, a challenge, two models.
 #pragma once
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "site/site_view.h"
 
@@ -18,6 +19,14 @@ std::string ranking_document(const SiteView&, std::size_t page);
 // Every model, by name.
 std::string models_document(const SiteView&);
 std::string model_document(const SiteView&, const std::string& model);
+// Two models that a page compares, of those that matter on some device; the better one first.
+struct ModelPair {
+  std::string a, b;
+  bool operator==(const ModelPair&) const = default;
+};
+std::vector<ModelPair> shown_pairs(const SiteView&);
+std::string pair_document(const SiteView&, const ModelPair&);
+
 std::string challenge_document(const SiteView&, const DeviceView&, std::size_t challenge);
 
 }  // namespace assay::site
