@@ -4,7 +4,7 @@
 
 struct Bug : Trainer<> {
   using Trainer::Trainer;
-  double deadline(const tt_budget& budget) const override { return 3 * budget.seconds; }
+  double deadline(const tt_budget& budget) const override { return 10 * budget.seconds; }
 };
 
 TRAIN_WITH(Bug)

@@ -33,6 +33,8 @@ std::string summary_of(const DeviceView& d, const report::Standing& s) {
                                : "no whole challenge has a total";
   if (s.rank > 0) {
     text += fmt::format(", rank {}{} of {}", s.rank, s.tied ? "=" : "", d.shown().models.size());
+  } else if (s.reference) {
+    text += "; a reference, which has no rank";
   } else if (s.average) {
     text += s.stale > 0
                 ? fmt::format(", not ranked by its average: {} of its results are stale", s.stale)
