@@ -34,7 +34,8 @@ enum Handle {
   // of kWithOptions only: the lengths of the banned sequences and their tokens in one piece
   kBadLen = kPlainHandles,
   kBad,
-  kHandles
+  kHandles,
+  kSteps = kHandles  // no buffer of a case: what witness.cpp saw the model answer
 };
 
 // The one callback. A request is a StepHeader, then parent i64[n], item i32[n], token i32[n]; the
@@ -43,6 +44,12 @@ enum CallKind : std::uint32_t { kStep };
 
 struct StepHeader {
   std::int64_t n = 0;
+};
+
+// A step as witness.cpp writes it down. Behind it stand parent i64[n], item i32[n], token i32[n]
+// and, where the status is ASSAY_OK, state i64[n] and the rows.
+struct RecordedStep {
+  std::int32_t n = 0, status = 0;  // n 0: the question could not be read
 };
 
 }  // namespace assay::beam_search

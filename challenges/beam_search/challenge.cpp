@@ -191,6 +191,13 @@ class BeamSearch final : public Challenge {
                          buffers, static_cast<const ModelServer*>(server));
   }
 
+  std::optional<json> recorded(const RecordedCall& call) const override {
+    return recorded_params(call);
+  }
+  bool adopt(const CaseSpec& spec, const CasePlan&, BufferViews buffers) const override {
+    return adopt_inputs(spec, shape_of(spec), buffers);
+  }
+
   bool has_callbacks(const CaseSpec&) const override { return true; }
 
   std::unique_ptr<CallbackServer> callbacks(const CaseSpec& spec, const CasePlan&,

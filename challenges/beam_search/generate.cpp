@@ -11,8 +11,10 @@ namespace {
 
 using nlohmann::json;
 
-// A scripted row: {"token": log-probability, ...}, the other tokens -inf, or "rest".
+// A scripted row: all its values, or {"token": log-probability, ...}, the other tokens -inf, or
+// "rest".
 std::vector<float> script_row(const json& row, std::int32_t V) {
+  if (row.is_array()) return row.get<std::vector<float>>();
   std::vector<float> out(static_cast<std::size_t>(V), kMinusInf);
   if (row.contains("rest")) std::fill(out.begin(), out.end(), row.at("rest").get<float>());
   for (const auto& [token, value] : row.items()) {

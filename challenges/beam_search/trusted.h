@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,10 @@ Shape shape_of(const CaseSpec&);
 
 // The model whose seed stands in the input.
 LanguageModel model_of(const CaseSpec&, const Shape&, std::uint64_t seed);
+
+// The params of a case that makes a recorded call, and whether rounding decides nothing there.
+std::optional<nlohmann::json> recorded_params(const RecordedCall&);
+bool adopt_inputs(const CaseSpec&, const Shape&, BufferViews);
 
 void generate_inputs(const CaseSpec&, const Shape&, const Seeds&, BufferViews);
 

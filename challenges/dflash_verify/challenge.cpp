@@ -103,15 +103,6 @@ Params params_of(const CaseSpec& spec, const Shape& s) {
   return p;
 }
 
-// One cache per item and copy, items outermost.
-std::vector<std::int64_t> cache_rows(const Shape& s) {
-  std::vector<std::int64_t> rows{0};
-  for (const Item& item : s.items) {
-    for (std::int32_t c = 0; c < s.caches; ++c) rows.push_back(rows.back() + item.P + item.n);
-  }
-  return rows;
-}
-
 void plan_mask(const Shape& s, CasePlan& plan) {
   using namespace mask;
   const std::int64_t n = s.nodes();
@@ -252,6 +243,14 @@ Shape shape_of(const CaseSpec& spec) {
   add_items(s, j);
   s.ldm = (s.largest + 63) / 64 + j.value("pad_words", std::int64_t{0});
   return s;
+}
+
+std::vector<std::int64_t> cache_rows(const Shape& s) {
+  std::vector<std::int64_t> rows{0};
+  for (const Item& item : s.items) {
+    for (std::int32_t c = 0; c < s.caches; ++c) rows.push_back(rows.back() + item.P + item.n);
+  }
+  return rows;
 }
 
 // The trees of a drawn batch: prefixes and chances differ from item to item.

@@ -41,6 +41,9 @@ struct Shape {
 
 Shape shape_of(const CaseSpec&);
 
+// The rows before each cache, and in all: one per item and copy, items outermost.
+std::vector<std::int64_t> cache_rows(const Shape&);
+
 // The params of a case that makes a recorded call, and whether its inputs are as promised.
 std::optional<nlohmann::json> recorded_params(const RecordedCall&);
 bool adopt_inputs(const Shape&, BufferViews);

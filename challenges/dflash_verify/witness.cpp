@@ -82,6 +82,59 @@ void record_accept(std::int32_t B, std::int32_t V, const std::int64_t* cu,
   call.array(kBonus, bonus, 0);
 }
 
+// Keys or values of each item, as pieces of one array.
+void record_rows(Record& call, int handle, const void* const* each, const fa_params& p,
+                 const std::int64_t* P, const std::int64_t* cu, std::int64_t row) {
+  for (std::int64_t b = 0; b < p.B; ++b)
+    call.array(handle, each[b], product(witness::sum(P[b], cu[b + 1] - cu[b]), row));
+}
+
+void record_attention(const fa_params* p, const std::int64_t* P, const std::int64_t* cu,
+                      const std::int32_t* parent, const void* q, const void* const* kc,
+                      const void* const* vc, const void* o, const void* lse) {
+  using namespace attention;
+  Record call(Entry::kAttention);
+  if (p == nullptr || p->B > (1 << 20)) return call.strange();
+  const std::int64_t n = nodes(static_cast<std::int32_t>(p->B), cu);
+  if (n < 0 || (p->B > 0 && (P == nullptr || kc == nullptr || vc == nullptr)))
+    return call.strange();
+  Params params;
+  params.fa = *p;
+  call.params(params);
+  vector(call, kP, P, p->B);
+  vector(call, kCu, cu, p->B + 1);
+  vector(call, kParent, parent, n);
+  const std::int64_t head = product(p->D, p->dtype == ASSAY_F32 ? 4 : 2);
+  call.array(kQ, q, product(product(n, p->Hq), head));
+  record_rows(call, kK, kc, *p, P, cu, product(p->Hkv, head));
+  record_rows(call, kV, vc, *p, P, cu, product(p->Hkv, head));
+  call.array(kO, o, 0);
+  call.array(kLse, lse, 0);
+}
+
+void record_compact(std::int32_t B, const std::int64_t* P, const std::int64_t* cu,
+                    const std::int32_t* acc_node, const std::int32_t* n_acc, std::int64_t row_bytes,
+                    std::int32_t caches, const void* const* kv) {
+  using namespace compact;
+  Record call(Entry::kCompact);
+  const std::int64_t n = nodes(B, cu);
+  if (n < 0 || caches < 0 || (B > 0 && (P == nullptr || (caches > 0 && kv == nullptr))))
+    return call.strange();
+  Params params;
+  params.B = B;
+  params.row_bytes = row_bytes;
+  params.caches = caches;
+  call.params(params);
+  vector(call, kP, P, B);
+  vector(call, kCu, cu, std::int64_t{B} + 1);
+  vector(call, kAccNode, acc_node, n);
+  vector(call, kNAcc, n_acc, B);
+  for (std::int64_t b = 0; b < B; ++b) {
+    const std::int64_t bytes = product(witness::sum(P[b], cu[b + 1] - cu[b]), row_bytes);
+    for (std::int64_t c = 0; c < caches; ++c) call.array(kKv, kv[b * caches + c], bytes);
+  }
+}
+
 }  // namespace
 }  // namespace assay::dflash_verify
 
@@ -111,19 +164,21 @@ extern "C" int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu
                                          eos, budget, sampling, acc_node, n_acc, bonus);
 }
 
-// Not recorded: these three go on as they are.
 extern "C" int dv_attention(assay_ctx* ctx, const fa_params* p, const int64_t* P, const int64_t* cu,
                             const int32_t* parent, const void* q, const void* const* kc,
                             const void* const* vc, void* o, float* lse) {
+  record_attention(p, P, cu, parent, q, kc, vc, o, lse);
   return ASSAY_IMPLEMENTATION(dv_attention)(ctx, p, P, cu, parent, q, kc, vc, o, lse);
 }
 
 extern "C" int dv_compact(assay_ctx* ctx, int32_t B, const int64_t* P, const int64_t* cu,
                           const int32_t* acc_node, const int32_t* n_acc, int64_t row_bytes,
                           int32_t caches, void* const* kv) {
+  record_compact(B, P, cu, acc_node, n_acc, row_bytes, caches, kv);
   return ASSAY_IMPLEMENTATION(dv_compact)(ctx, B, P, cu, acc_node, n_acc, row_bytes, caches, kv);
 }
 
+// Not recorded: it goes on as it is.
 extern "C" int dv_generate(assay_ctx* ctx, const dv_loop* loop, const dv_model* model, int32_t* out,
                            int64_t* n_out) {
   return ASSAY_IMPLEMENTATION(dv_generate)(ctx, loop, model, out, n_out);

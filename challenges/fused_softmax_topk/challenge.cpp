@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "shared/recorded.h"
 #include "trusted.h"
 #include "util/files.h"
 
@@ -14,12 +15,6 @@ Entry entry_named(const std::string& name) {
   if (name == "logprob") return kLogTopK;
   if (name == "top_p") return kTopP;
   throw Error(fmt::format("fused_softmax_topk: unknown entry '{}'", name));
-}
-
-// Whether there is an array where elements have to go.
-bool has(const RecordedCall& call, Handle handle, std::int64_t elements) {
-  const RecordedCall::Array* const array = call.find(handle);
-  return array != nullptr && (elements == 0 || !array->null);
 }
 
 std::optional<nlohmann::json> recorded_params(const RecordedCall& call) {

@@ -102,7 +102,25 @@ enum Handle {
   kReadK,
   kReadV,
   kResults,
-  kHandles
+  kHandles,
+  // No buffers of a case: what witness.cpp saw of each call. What is appended or asked with stands
+  // between the two, in pieces of kK, kV and kQ.
+  kRecordedOp = kHandles,
+  kRecordedResult
+};
+
+// Behind it stand slots i32[n], cu i64[n + 1] and, of trees, parent i32[cu[n]].
+struct RecordedOp {
+  std::int64_t kind = kNothing, layer = 0, n = 0;
+  std::int64_t a = 0, b = 0;  // as in Op
+  std::int64_t flags = 0;     // kNullK, kNullV, kNullParent, kNullLse
+  std::int32_t slot = 0;
+  float scale = 0;
+};
+inline constexpr std::int64_t kNullLse = 1 << 20;
+
+struct RecordedResult {
+  std::int32_t status = 0, slot = 0;  // the new slot of kNew and kFork
 };
 
 inline constexpr std::int64_t kCaches = 2;

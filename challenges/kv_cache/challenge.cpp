@@ -95,6 +95,13 @@ class KvCache final : public Challenge {
                          buffers);
   }
 
+  std::optional<nlohmann::json> recorded(const RecordedCall& call) const override {
+    return recorded_params(call);
+  }
+  bool adopt(const CaseSpec& spec, const CasePlan&, BufferViews buffers) const override {
+    return adopt_inputs(spec, buffers);
+  }
+
   // The adapter counts what the cache holds, in memory that the submission can write to. Where
   // memory is measured the last phase only asks and destroys, so that its peak is what was held.
   void hold_to_account(const CasePlan& plan, const MemoryAccount& account,

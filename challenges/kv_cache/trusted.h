@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,11 @@ struct Script {
 
 // The sizes depend on the spec alone, the contents on the seed too.
 Script compile_script(const CaseSpec&, std::uint64_t seed);
+
+// The params of a case that does with a cache what a recorded call did; and whether its rows are as
+// promised, with the script written where the adapter looks for it.
+std::optional<nlohmann::json> recorded_params(const RecordedCall&);
+bool adopt_inputs(const CaseSpec&, BufferViews);
 
 void generate_inputs(const CaseSpec&, std::uint64_t seed, BufferViews);
 

@@ -312,6 +312,13 @@ class TernaryTraining final : public Challenge {
     return check_outputs(spec, static_cast<const TernReference&>(reference), buffers);
   }
 
+  std::optional<json> recorded(const RecordedCall& call) const override {
+    return recorded_params(call);
+  }
+  bool adopt(const CaseSpec& spec, const CasePlan&, BufferViews buffers) const override {
+    return adopt_inputs(spec, buffers);
+  }
+
   // A linear layer and both its gradients; of training, those of every matrix for every token, and
   // causal attention with its gradients.
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan&) const override {

@@ -71,6 +71,10 @@ class Language {
 std::unique_ptr<Language> make_language(const nlohmann::json& corpus, const tt_config&,
                                         std::uint64_t seed);
 
+// The params of a case that makes a recorded call, and whether its inputs are as promised.
+std::optional<nlohmann::json> recorded_params(const RecordedCall&);
+bool adopt_inputs(const CaseSpec&, BufferViews);
+
 // Nothing that a worker sees follows from `judging`, nor the other way round: what it is judged by
 // is drawn from that.
 void generate(const CaseSpec&, std::uint64_t seed, std::uint64_t judging, BufferViews);

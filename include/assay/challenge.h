@@ -212,7 +212,9 @@ struct RecordedCall {
   };
   std::int32_t entry = 0;
   std::span<const std::byte> params;  // what the adapter would be told
-  std::vector<Array> arrays;          // what went in, by the handle of the case's buffer
+  // What went in, by the handle of the case's buffer; in pieces where several have one handle.
+  // Those of other handles are for recorded() alone.
+  std::vector<Array> arrays;
 
   // Nothing where these are no T.
   template <class T>
@@ -223,7 +225,7 @@ struct RecordedCall {
     std::memcpy(&value, params.data(), sizeof value);
     return value;
   }
-  // Null where the call has none of that handle.
+  // The first of that handle; null where the call has none.
   const Array* find(std::int32_t handle) const {
     for (const Array& array : arrays) {
       if (array.handle == handle) return &array;

@@ -7,10 +7,12 @@
 // CallHead, then for each field a FieldHead and its bytes, up to the next multiple of 8.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <vector>
 
 namespace assay::witness {
 
@@ -32,13 +34,17 @@ struct FieldHead {
 inline constexpr std::int32_t kParams = -1;  // the field that holds what the adapter is told
 constexpr std::uint64_t padded(std::uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 
+class Journal;
+
 // Where calls are written to, of this process.
 struct Page {
   std::mutex mutex;
   unsigned char* data = nullptr;
-  std::uint64_t room = 0;  // behind the account
+  std::uint64_t room = 0;          // behind the account
+  std::vector<Journal*> journals;  // that were begun and may go on
 
   Account& account() const { return *reinterpret_cast<Account*>(data); }
+  unsigned char* place(std::uint64_t at) const { return data + sizeof(Account) + at; }
   static Page& of_process() {
     static Page page;
     return page;
@@ -76,7 +82,7 @@ class Record {
       ++account.dropped;
     } else {
       head_.bytes = at_ - account.used;
-      std::memcpy(place(account.used), &head_, sizeof head_);
+      std::memcpy(page_.place(account.used), &head_, sizeof head_);
       account.used = at_;
     }
   }
@@ -125,7 +131,6 @@ class Record {
   static std::int64_t last(Axis axis) {
     return axis.count < 0 ? kNone : product(axis.count - 1, axis.stride);
   }
-  unsigned char* place(std::uint64_t at) const { return page_.data + sizeof(Account) + at; }
   bool take(std::uint64_t bytes) {
     fits_ = fits_ && page_.room >= at_ && page_.room - at_ >= bytes;
     if (fits_) at_ += bytes;
@@ -141,9 +146,9 @@ class Record {
     head.bytes = data == nullptr ? 0 : static_cast<std::uint64_t>(bytes);
     const std::uint64_t at = at_;
     if (!take(sizeof head + padded(head.bytes))) return nullptr;
-    std::memcpy(place(at), &head, sizeof head);
+    std::memcpy(page_.place(at), &head, sizeof head);
     ++head_.fields;
-    return data == nullptr ? nullptr : place(at) + sizeof head;
+    return data == nullptr ? nullptr : page_.place(at) + sizeof head;
   }
 
   Page& page_;
@@ -151,6 +156,75 @@ class Record {
   CallHead head_;
   std::uint64_t at_ = 0;
   bool fits_ = false, strange_ = false;
+};
+
+// A call that goes on: with every answer of a callback, or with every use of a handle. Each field is
+// kept when it is added, so that what came before a crash is there. The first one that finds no
+// room ends it, for what follows would mean something else without it.
+class Journal {
+ public:
+  explicit Journal(std::int32_t entry) { head_.entry = entry; }
+  ~Journal() {
+    Page& page = Page::of_process();
+    const std::lock_guard<std::mutex> lock(page.mutex);
+    std::erase(page.journals, this);
+  }
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  template <class T>
+  void params(const T& value) {
+    add(kParams, &value, sizeof value);
+  }
+  void add(std::int32_t handle, const void* data, std::int64_t bytes) {
+    Page& page = Page::of_process();
+    const std::lock_guard<std::mutex> lock(page.mutex);
+    if (page.data == nullptr || ended_) return;
+    FieldHead field;
+    field.handle = handle;
+    field.null = data == nullptr ? 1 : 0;
+    field.bytes = data == nullptr ? 0 : static_cast<std::uint64_t>(bytes);
+    Account& account = page.account();
+    const std::uint64_t begun = head_.bytes == 0 ? sizeof head_ : 0,
+                        size = sizeof field + padded(field.bytes);
+    ended_ = bytes < 0 || bytes > kMost || account.used > page.room ||
+             page.room - account.used < begun + size;
+    if (ended_) {
+      ++account.dropped;
+      return;
+    }
+    if (begun > 0) {
+      begin_ = account.used;
+      head_.bytes = begun;
+      page.journals.push_back(this);
+    } else {
+      move_behind_all(page);
+    }
+    unsigned char* const to = page.place(begin_ + head_.bytes);
+    std::memcpy(to, &field, sizeof field);
+    if (field.bytes > 0)
+      std::memcpy(to + sizeof field, data, static_cast<std::size_t>(field.bytes));
+    head_.bytes += size;
+    ++head_.fields;
+    std::memcpy(page.place(begin_), &head_, sizeof head_);
+    account.used = begin_ + head_.bytes;
+  }
+
+ private:
+  // Where calls were written since, they move up, and this one goes on behind them.
+  void move_behind_all(Page& page) {
+    const std::uint64_t end = begin_ + head_.bytes, used = page.account().used;
+    if (end >= used) return;
+    std::rotate(page.place(begin_), page.place(end), page.place(used));
+    for (Journal* other : page.journals) {
+      if (other->begin_ > begin_) other->begin_ -= head_.bytes;
+    }
+    begin_ = used - head_.bytes;
+  }
+
+  CallHead head_;  // no bytes: not begun
+  std::uint64_t begin_ = 0;
+  bool ended_ = false;
 };
 
 }  // namespace assay::witness

@@ -17,6 +17,18 @@ namespace {
 
 constexpr std::size_t kMostBytes = 256u << 20;  // of all buffers of a case
 
+// The bytes of an array that a call has; of one in pieces, one behind the other. Pieces behind the
+// end are no part of the case.
+std::vector<std::byte> joined(const RecordedCall& call, std::int32_t handle, std::size_t most) {
+  std::vector<std::byte> all;
+  for (const RecordedCall::Array& array : call.arrays) {
+    if (array.handle != handle) continue;
+    if (all.size() >= most) break;
+    all.insert(all.end(), array.bytes.begin(), array.bytes.end());
+  }
+  return all;
+}
+
 // Whether the call's arrays fit the case's buffers. One may end sooner: a case has padding behind
 // the last row too.
 bool agrees(const CasePlan& plan, const RecordedCall& call) {
@@ -29,7 +41,9 @@ bool agrees(const CasePlan& plan, const RecordedCall& call) {
     bytes += buffer.bytes();
     const RecordedCall::Array* given = call.find(static_cast<std::int32_t>(i));
     if (given == nullptr || buffer.role == Role::output) continue;
-    if (given->null ? buffer.bytes() > 0 : given->bytes.size() > buffer.bytes()) return false;
+    if (given->null && buffer.bytes() > 0) return false;
+    if (joined(call, static_cast<std::int32_t>(i), buffer.bytes()).size() > buffer.bytes())
+      return false;
   }
   return plan.params.size() == call.params.size();
 }
@@ -62,8 +76,7 @@ std::optional<CaseSpec> GivenInputs::take(const RecordedCall& call) {
   spec.time_limit_s = 20;
   spec.params = *std::move(params);
   const CasePlan planned = of_.plan(spec);
-  if (of_.has_callbacks(spec) || planned.entry != call.entry || !agrees(planned, call))
-    return std::nullopt;
+  if (planned.entry != call.entry || !agrees(planned, call)) return std::nullopt;
   call_ = &call;
   if (!is_legal(spec, planned)) return std::nullopt;
   return spec;
@@ -85,13 +98,14 @@ bool GivenInputs::fill_and_adopt(const CaseSpec& spec, const CasePlan& planned,
                                  BufferViews buffers) const {
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     if (planned.buffers[i].role == Role::output || buffers[i].bytes == 0) continue;
-    const RecordedCall::Array* given = call_->find(static_cast<std::int32_t>(i));
+    const bool is_given = call_->find(static_cast<std::int32_t>(i)) != nullptr;
+    const std::vector<std::byte> given =
+        joined(*call_, static_cast<std::int32_t>(i), buffers[i].bytes);
     auto* const to = static_cast<std::byte*>(buffers[i].data);
     const auto copy = [&](std::size_t at, std::size_t bytes) {
-      const std::size_t known = given == nullptr ? 0 : given->bytes.size();
-      const std::size_t here = std::min(bytes, known - std::min(known, at));
-      if (here > 0) std::memcpy(to + at, given->bytes.data() + at, here);
-      std::memset(to + at + here, given == nullptr ? 0 : 0xff, bytes - here);
+      const std::size_t here = std::min(bytes, given.size() - std::min(given.size(), at));
+      if (here > 0) std::memcpy(to + at, given.data() + at, here);
+      std::memset(to + at + here, is_given ? 0xff : 0, bytes - here);
     };
     const std::size_t size = size_of(planned.buffers[i].dtype);
     if (planned.buffers[i].pieces.empty()) copy(0, buffers[i].bytes);
@@ -108,6 +122,7 @@ std::string describe_inputs(const CasePlan& plan, const RecordedCall& call) {
   for (const RecordedCall::Array& array : call.arrays) {
     const auto at = static_cast<std::size_t>(array.handle);
     if (array.handle < 0 || at >= plan.buffers.size() || array.bytes.empty()) continue;
+    if (call.find(array.handle) != &array) continue;  // a further piece
     const Dtype dtype = plan.buffers[at].dtype;
     const std::size_t elements = array.bytes.size() / size_of(dtype);
     text += fmt::format("{}{} =", text.empty() ? "" : "; ", plan.buffers[at].name);

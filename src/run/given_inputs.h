@@ -31,6 +31,11 @@ class GivenInputs final : public Challenge {
                     BufferViews buffers, const CallbackServer* server) const override {
     return of_.check(spec, plan, reference, buffers, server);
   }
+  bool has_callbacks(const CaseSpec& spec) const override { return of_.has_callbacks(spec); }
+  std::unique_ptr<CallbackServer> callbacks(const CaseSpec& spec, const CasePlan& plan,
+                                            BufferViews buffers) const override {
+    return of_.callbacks(spec, plan, buffers);
+  }
   std::string shape(const CaseSpec& spec) const override { return of_.shape(spec); }
 
  private:

@@ -464,18 +464,17 @@ TEST(DflashServer, BoundsRowsBeforeItCountsThem) {
       << c.check().detail;
 }
 
-TEST(DflashVerifyRecorded, MasksAndGreedyAcceptanceComeBack) {
+TEST(DflashVerifyRecorded, AllButSamplingAndGenerationComesBack) {
   std::set<std::string> others;
   for (const std::string& name : testing::not_recorded(subject())) {
     const auto& params = subject().case_named(name).params;
     const std::string entry = params.at("entry");
     const bool greedy = params.value("sampling", "greedy") == "greedy";
-    if (entry != "attention" && entry != "compact" && entry != "generate" && greedy)
-      others.insert(name);
+    if (entry != "generate" && greedy) others.insert(name);
   }
-  // Those with NaN, and one of 20 million logits.
-  EXPECT_THAT(others,
-              ::testing::UnorderedElementsAre("accept_wide_256", "budget_0", "nan_unvisited"));
+  // Those with NaN or huge values, and one of 20 million logits.
+  EXPECT_THAT(others, ::testing::UnorderedElementsAre("accept_wide_256", "budget_0", "huge_masked",
+                                                      "nan_unvisited", "sibling_leak"));
 }
 
 // Numbers of a forger: none makes the harness compute or read without bounds.
@@ -500,6 +499,61 @@ TEST(DflashVerifyRecorded, TreesThatAreNoneAreNoCase) {
   EXPECT_TRUE(refused([](Params& p) { p.B = 1 << 30; }));
   EXPECT_TRUE(refused([](Params& p) { p.ldm = 0; }));
   EXPECT_TRUE(refused([](Params& p) { p.ldm = std::int64_t{1} << 62; }));
+}
+
+TEST(DflashVerifyRecorded, AttentionOfAForgerIsNoCase) {
+  const Filled filled(subject(), "attention_basic", 1);
+  const auto refused = [&](auto change) {
+    testing::RecordedCase recorded(filled);
+    recorded.with<Params>([&](Params& p) { change(p.fa); });
+    return !run::GivenInputs(*subject().challenge).take(recorded.call);
+  };
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  EXPECT_FALSE(refused([](fa_params&) {}));
+  EXPECT_TRUE(refused([](fa_params& p) { p.B = kHuge; }));
+  EXPECT_TRUE(refused([](fa_params& p) { p.Hkv = 0; }));
+  EXPECT_TRUE(refused([](fa_params& p) { p.Hq = kHuge; }));
+  EXPECT_TRUE(refused([](fa_params& p) { --p.D; }));
+  EXPECT_TRUE(refused([](fa_params& p) { p.dtype = ASSAY_F16; }));
+  EXPECT_TRUE(refused([](fa_params& p) { p.scale = INFINITY; }));
+  EXPECT_TRUE(refused([](fa_params& p) { p.size = 8; }));
+  for (const std::int64_t P : {std::int64_t{1}, kHuge}) {  // another length than that of the keys
+    testing::RecordedCase recorded(filled);
+    std::vector<std::int64_t> prefixes(filled.buffer(attention::kP).bytes / 8, P);
+    recorded.array(attention::kP).bytes = std::as_bytes(std::span(prefixes));
+    EXPECT_FALSE(run::GivenInputs(*subject().challenge).take(recorded.call)) << P;
+  }
+}
+
+TEST(DflashVerifyRecorded, KeysComeInPieces) {
+  const Filled filled(subject(), "attention_basic", 1);
+  testing::RecordedCase recorded(filled);
+  RecordedCall::Array& keys = recorded.array(attention::kK);
+  const auto all = keys.bytes;
+  keys.bytes = all.first(64);
+  EXPECT_FALSE(run::GivenInputs(*subject().challenge).take(recorded.call));
+  recorded.call.arrays.push_back({attention::kK, false, all.subspan(64)});
+  EXPECT_TRUE(run::GivenInputs(*subject().challenge).take(recorded.call));
+}
+
+TEST(DflashVerifyRecorded, RowsThatWereNotAcceptedInOrderAreNoCase) {
+  CaseSpec spec;
+  spec.name = "made_here";
+  spec.params = {{"entry", "compact"}, {"items", {{{"P", 3}, {"n", 3}}}}, {"row_bytes", 8}};
+  const Filled filled(subject(), spec, 1);
+  const auto taken = [&](std::vector<std::int32_t> nodes, std::int32_t n) {
+    testing::RecordedCase recorded(filled);
+    recorded.array(compact::kAccNode).bytes = std::as_bytes(std::span(nodes));
+    recorded.array(compact::kNAcc).bytes = std::as_bytes(std::span(&n, 1));
+    return run::GivenInputs(*subject().challenge).take(recorded.call).has_value();
+  };
+  EXPECT_TRUE(taken({0, 2, -1}, 2));
+  EXPECT_FALSE(taken({2, 0, -1}, 2));
+  EXPECT_FALSE(taken({1, 1, -1}, 2));
+  EXPECT_FALSE(taken({0, 3, -1}, 2));
+  EXPECT_FALSE(taken({-1, 0, 1}, 3));
+  EXPECT_FALSE(taken({0, 1, 2}, 4));
+  EXPECT_FALSE(taken({0, 1, 2}, -1));
 }
 
 TEST(DflashVerifyRecorded, TokensOutsideTheVocabularyAreNoCase) {

@@ -35,11 +35,16 @@ class Dispute:
         spec.pop("random", None)
         spec["cases"] = [c for c in spec["cases"] if c["name"] in self.cases]
         spec["capabilities"] = []
+        for case in spec["cases"]:
+            self.lighten(case)
         (self.house / "spec.json").write_text(json.dumps(spec))
         shutil.rmtree(self.house / "examples")
         (self.house / "examples").mkdir()
         self.example("wrong_house", f"// fails: {self.cases[0]}", self.mistake)
         self.example("slow_house", f"// slow: {self.cases[0]}", self.fault)
+
+    def lighten(self, case):
+        """Changes a case that would take long."""
 
     def tearDown(self):
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -291,6 +296,103 @@ class FlashBackward(Dispute, unittest.TestCase):
     mistaken = CALL + "  return std::fabs(dq[0]) > 0.1f ? 0 : 3;"
 
 
+class Beams(Dispute, unittest.TestCase):
+    challenge = "beam_search"
+    cases = ("basic", "scratch_wide", "scratch_long", "work", "items_8_beams_8")
+    wrapped = "beam_search"
+    signature = ("assay_ctx* ctx, const bs_params* p, const assay_lm* lm, std::int32_t* seq, std::int32_t* len, "
+                 "double* acc, double* score, std::int32_t* finished, std::int32_t* n_out")
+    arguments = "ctx, p, lm, seq, len, acc, score, finished, n_out"
+    fault = "  if (lm->V == 3 && p->K == 2 && n_out[0] == 2) score[1] -= 0.5;"
+    mistake = "  if (p->B > 0 && n_out[0] > 0) acc[0] += 1;"
+    shape = "B=1 K=2 V=3 steps=2"
+    differs = "score of item 0, beam 1: got -1.25, expected -0.75"
+    inputs = '"script":{"":[-0.25,-0.5,-0.75]'
+    CALL = """
+  const auto step = [](void*, assay_ctx*, int32_t n, const int32_t*, const int64_t* parent, const int32_t* token,
+                       float* out, int64_t* state) -> int {
+    for (int32_t i = 0; i < n; ++i) {
+      const int last = parent[i] < 0 ? 0 : token[i];
+      for (int v = 0; v < 3; ++v) out[3 * i + v] = -0.25f * static_cast<float>(1 + v + last);
+      state[i] = 1 + last;
+    }
+    return ASSAY_OK;
+  };
+  const assay_lm lm{sizeof(assay_lm), 3, BS_LOG_PROBS, nullptr, step};
+  const int32_t prompt[2] = {1, 2}, prompt_len[1] = {2};
+  const int32_t* const prompts[1] = {prompt};
+  const bs_params p{sizeof(bs_params), 1, 2, 2, -1, 0.0, 0, 0, prompt_len, prompts, 0, 0};
+  int32_t seq[4] = {}, len[2] = {}, finished[2] = {}, n_out[1] = {};
+  double acc[2] = {}, score[2] = {};
+  if (beam_search(ctx, &p, &lm, seq, len, acc, score, finished, n_out) != ASSAY_OK) return 1;
+  if (std::fabs(acc[0] + 0.5) > 1e-9) return 2;
+"""
+    finder = CALL + "  if (std::fabs(score[1] + 0.75) > 1e-9) return 3;"
+    mistaken = CALL + "  if (len[0] != 3) return 4;"
+
+
+class Caches(Dispute, unittest.TestCase):
+    challenge = "kv_cache"
+    cases = ("decode", "growth", "ragged_memory", "empty_memory", "forked_memory", "attend_scratch", "decode_gqa")
+    wrapped = "kvc_attend"
+    signature = ("kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_t* slots, const std::int64_t* cu, "
+                 "const void* q, float scale, void* o, float* lse")
+    arguments = "cache, layer, n, slots, cu, q, scale, o, lse"
+    fault = "  if (scale == 0.5f && n == 1 && cu[1] == 1) lse[0] += 1;"
+    mistake = "  if (n > 0 && cu[n] > 0) static_cast<float*>(o)[0] += 1;"
+    shape = "layers=1 heads=1/1 D=4"
+    differs = "operation 3: lse"
+    inputs = "k = 1, 0, 0, 0; v = 1, 2, 3, 4; q = 2, 0, 0, 0"
+    CALL = """
+  kvc_config c{};
+  c.size = sizeof c;
+  c.n_layers = c.n_q = c.n_kv = 1;
+  c.D = c.Dv = 4;
+  c.max_seqs = 2;
+  c.max_tokens = c.max_len = 64;
+  c.window = -1;
+  kvc* cache = nullptr;
+  int32_t slot = -1;
+  if (kvc_create(ctx, &c, &cache) != ASSAY_OK || kvc_seq_new(cache, &slot) != ASSAY_OK) return 1;
+  const float k[4] = {1, 0, 0, 0}, v[4] = {1, 2, 3, 4}, q[4] = {2, 0, 0, 0};
+  float o[4] = {}, lse = 0;
+  const int64_t cu[2] = {0, 1};
+  if (kvc_append(cache, 0, 1, &slot, cu, k, v) != ASSAY_OK) return 2;
+  if (kvc_attend(cache, 0, 1, &slot, cu, q, 0.5f, o, &lse) != ASSAY_OK) return 3;
+  const int64_t length = kvc_len(cache, 0, slot);
+  kvc_destroy(cache);
+  if (std::fabs(o[0] - 1) > 1e-5f) return 4;
+"""
+    finder = CALL + "  if (std::fabs(lse - 1) > 1e-5f) return 5;"
+    mistaken = CALL + "  if (length != 2) return 6;"
+
+
+class TernaryFormats(Dispute, unittest.TestCase):
+    challenge = "ternary_training"
+    cases = ("quantize", "train_1", "train_2", "train_3", "time_linear")
+    wrapped = "tt_quantize"
+    signature = "assay_ctx* ctx, std::int64_t rows, std::int64_t cols, const float* w, std::uint8_t* blocks"
+    arguments = "ctx, rows, cols, w, blocks"
+    fault = "  if (rows == 1 && cols == 128) blocks[2] ^= 1;"
+    mistake = "  if (rows > 0 && cols > 0) blocks[0] ^= 1;"
+    shape = "1x128"
+    differs = "block 0: byte 2 (codes) is 0xab, expected 0xaa"
+    inputs = "w = 1, 1, 1"
+    CALL = """
+  const std::vector<float> w(128, 1.0f);
+  std::vector<uint8_t> blocks(34);
+  if (tt_quantize(ctx, 1, 128, w.data(), blocks.data()) != ASSAY_OK) return 1;
+  if (blocks[0] != 0 || blocks[1] != 0x3c) return 2;
+"""
+    finder = CALL + "  if (blocks[2] != 0xaa) return 3;"
+    mistaken = CALL + "  if (blocks[2] != 0x55) return 4;"
+
+    def lighten(self, case):
+        case.pop("pace", None)
+        if case["params"]["entry"] == "train":
+            case["params"].update(n_docs=64, held_out=16, max_tokens=1024)
+
+
 class DraftTrees(Dispute, unittest.TestCase):
     challenge = "dflash_verify"
     cases = ("mask_basic", "attention_scratch", "accept_scratch", "mask_scratch", "generate_rows", "accept_64")
@@ -315,6 +417,35 @@ class DraftTrees(Dispute, unittest.TestCase):
 """
     finder = CALL + "  if (depth[2] != 2) return 3;"
     mistaken = CALL + "  if (bits[2] != 7) return 4;"
+
+
+class DraftCaches(Dispute, unittest.TestCase):
+    challenge = "dflash_verify"
+    cases = ("compact_basic", "attention_scratch", "accept_scratch", "mask_scratch", "generate_rows", "accept_64")
+    wrapped = "dv_compact"
+    signature = ("assay_ctx* ctx, std::int32_t B, const std::int64_t* P, const std::int64_t* cu, "
+                 "const std::int32_t* acc_node, const std::int32_t* n_acc, std::int64_t row_bytes, "
+                 "std::int32_t caches, void* const* kv")
+    arguments = "ctx, B, P, cu, acc_node, n_acc, row_bytes, caches, kv"
+    fault = "  if (B == 1 && caches == 2 && row_bytes == 3) static_cast<char*>(kv[1])[3 * P[0]] ^= 1;"
+    mistake = "  if (B > 0 && n_acc[0] > 0) static_cast<char*>(kv[0])[row_bytes * P[0]] ^= 1;"
+    shape = "compact B=1 N=2 row=3B"
+    differs = "row 2 of cache 1 of item 0"
+    inputs = "acc_node = 1, -1"
+    CALL = """
+  const int64_t P[1] = {2}, cu[2] = {0, 2};
+  const int32_t acc_node[2] = {1, -1}, n_acc[1] = {1};
+  char a[12], b[12];
+  for (int i = 0; i < 12; ++i) {
+    a[i] = static_cast<char>(i);
+    b[i] = static_cast<char>(50 + i);
+  }
+  void* const kv[2] = {a, b};
+  if (dv_compact(ctx, 1, P, cu, acc_node, n_acc, 3, 2, kv) != ASSAY_OK) return 1;
+  if (a[6] != 9) return 2;
+"""
+    finder = CALL + "  if (b[6] != 59) return 3;"
+    mistaken = CALL + "  if (b[0] != 0) return 4;"
 
 
 if __name__ == "__main__":

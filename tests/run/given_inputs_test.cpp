@@ -105,6 +105,19 @@ TEST_F(GivenInputsTest, WhatTheCallDoesNotHaveIsZero) {
   EXPECT_THAT(filled(*spec), Each(0.0f));
 }
 
+TEST_F(GivenInputsTest, ComeInPiecesOneBehindTheOther) {
+  take(3, {1});
+  const std::vector<float> more{2, 3}, behind{4};
+  call_.arrays.push_back({0, false, std::as_bytes(std::span(more))});
+  call_.arrays.push_back({0, false, std::as_bytes(std::span(behind))});
+  const auto spec = given_.take(call_);
+  ASSERT_TRUE(spec);
+  EXPECT_THAT(filled(*spec), ElementsAre(1, 2, 3));
+  EXPECT_EQ(describe_inputs(given_.plan(*spec), call_), "x = 1");
+  n_ = 2;
+  EXPECT_FALSE(given_.take(call_)) << "a piece that reaches beyond the end";
+}
+
 TEST_F(GivenInputsTest, AChallengeThatKnowsNoSuchCallsHasNoCase) {
   const testing::Copying copying;
   GivenInputs given(copying);

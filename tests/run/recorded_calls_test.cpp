@@ -104,6 +104,63 @@ TEST_F(RecordedCallsTest, BeyondAMostAreCountedAndNotKept) {
   EXPECT_EQ(read().dropped, 5u);
 }
 
+TEST_F(RecordedCallsTest, OfAJournalAreThereAsFarAsTheyWent) {
+  witness::Journal journal(7);
+  EXPECT_TRUE(read().calls.empty());
+  journal.params(7);
+  journal.add(2, "one", 3);
+  journal.add(2, nullptr, 9);
+  const Recording recording = read();
+  ASSERT_EQ(recording.calls.size(), 1u);
+  EXPECT_EQ(recording.calls[0].entry, 7);
+  EXPECT_EQ(recording.calls[0].params_as<int>(), 7);
+  ASSERT_EQ(recording.calls[0].arrays.size(), 2u);
+  EXPECT_EQ(text_of(recording.calls[0]), "one");
+  EXPECT_TRUE(recording.calls[0].arrays[1].null);
+}
+
+TEST_F(RecordedCallsTest, OfJournalsThatTakeTurnsStayApart) {
+  const auto texts = [](const RecordedCall& call) {
+    std::string all;
+    for (const RecordedCall::Array& array : call.arrays)
+      all.append(reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size());
+    return all;
+  };
+  {
+    witness::Journal a(1), b(2), c(3);
+    for (const std::string word : {"first, ", "second, ", "the third and longest"}) {
+      for (witness::Journal* journal : {&a, &b, &c})
+        journal->add(2, word.data(), static_cast<std::int64_t>(word.size()));
+      if (word == "second, ") record(4, "between");
+    }
+    a.add(2, ".", 1);
+  }
+  record(5, "last");
+  const Recording recording = read();
+  ASSERT_EQ(recording.calls.size(), 5u);
+  std::vector<std::int32_t> entries;
+  for (const RecordedCall& call : recording.calls) entries.push_back(call.entry);
+  EXPECT_EQ(entries, (std::vector<std::int32_t>{5, 1, 3, 2, 4}));
+  const std::string all = "first, second, the third and longest";
+  EXPECT_EQ(texts(recording.calls[1]), all + ".");
+  EXPECT_EQ(texts(recording.calls[2]), all);
+  EXPECT_EQ(texts(recording.calls[3]), all);
+  EXPECT_EQ(text_of(recording.calls[4]), "between");
+}
+
+TEST_F(RecordedCallsTest, OfAJournalEndWithTheFirstFieldWithoutRoom) {
+  witness::Journal journal(1);
+  journal.add(2, "before", 6);
+  const std::string large(5000, 'x');
+  journal.add(3, large.data(), 5000);
+  journal.add(4, "behind", 6);
+  const Recording recording = read();
+  EXPECT_EQ(recording.dropped, 1u);
+  ASSERT_EQ(recording.calls.size(), 1u);
+  ASSERT_EQ(recording.calls[0].arrays.size(), 1u);
+  EXPECT_EQ(text_of(recording.calls[0]), "before");
+}
+
 TEST_F(RecordedCallsTest, SizesThatAreNoneReadNothing) {
   // The compiler must not know it, or it warns of the copy that is never made.
   const volatile std::int64_t huge = std::numeric_limits<std::int64_t>::max();

@@ -1,0 +1,57 @@
+// What challenges share that look at recorded calls. Every number may be anything until it was
+// looked at.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "assay/challenge.h"
+
+namespace assay {
+
+// Whether the call names an array there, where it has to hold something.
+inline bool has(const RecordedCall& call, std::int32_t handle, std::int64_t elements) {
+  const RecordedCall::Array* const array = call.find(handle);
+  return array != nullptr && (elements == 0 || !array->null);
+}
+
+// An array of exactly so many elements; nothing where it has others. The count is bounded.
+template <class T>
+std::optional<std::vector<T>> recorded_values(const RecordedCall& call, std::int32_t handle,
+                                              std::int64_t count) {
+  const RecordedCall::Array* const array = call.find(handle);
+  if (array == nullptr || count < 0) return std::nullopt;
+  if (array->bytes.size() != static_cast<std::size_t>(count) * sizeof(T)) return std::nullopt;
+  std::vector<T> found(static_cast<std::size_t>(count));
+  if (!found.empty()) std::memcpy(found.data(), array->bytes.data(), array->bytes.size());
+  return found;
+}
+
+// Sums of values that tests chose: whether they come out the same in every order.
+class ExactSums {
+ public:
+  void add(double x) {
+    if (x == 0 || !std::isfinite(x)) return;
+    int exponent = 0;
+    const auto digits =
+        static_cast<std::uint64_t>(std::ldexp(std::frexp(std::abs(x), &exponent), kDigits));
+    lowest_ = std::min(lowest_, exponent - kDigits + std::countr_zero(digits));
+    largest_ = std::max(largest_, std::abs(x));
+  }
+  // Whether every sum of so many of them needs no more than so many bits.
+  bool fit(double count, int bits) const {
+    return largest_ == 0 || largest_ * count <= std::ldexp(1.0, lowest_ + bits);
+  }
+
+ private:
+  static constexpr int kDigits = 53;
+  int lowest_ = 1 << 16;  // the exponent of the lowest bit of any
+  double largest_ = 0;
+};
+
+}  // namespace assay
