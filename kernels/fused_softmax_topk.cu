@@ -61,10 +61,11 @@
 #include <utility>
 
 #include "abi.h"
+#include "common/device.h"
 
 namespace {
 
-constexpr int kWarp = 32, kMostThreads = 1024, kMostWarps = kMostThreads / kWarp;
+constexpr int kMostThreads = kMostWarps * kWarp;
 constexpr int kMostSlices = 256;
 constexpr int kMostK = 8192;
 constexpr int kUnder = 4;  // accesses under way in a thread
@@ -208,18 +209,67 @@ __device__ void compact(Key* keys, int& n, Key bound) {
     const int i = first + static_cast<int>(threadIdx.x);
     const Key key = i < before ? keys[i] : 0;
     __syncthreads();  // what is written lies before what is yet to be read
-    if (i < before && key >= bound) keys[atomicAdd(&n, 1)] = key;
+    if (i < before && key >= bound) keys[next_place(n)] = key;
     __syncthreads();
+  }
+}
+
+// The steps of up to 32 of a bitonic network, for 64 keys of a warp from place `base` on, two a
+// lane: between registers. In shared memory steps below 16 would meet half of the banks twice. Runs
+// are those from `run` to `last_run`.
+__device__ void sort_in_warp(Key* keys, int size, int base, int run, int last_run) {
+  const int lane = threadIdx.x % kWarp;
+  Key key[2];
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const int place = base + h * kWarp + lane;
+    key[h] = place < size ? keys[place] : 0;
+  }
+  for (; run <= last_run; run *= 2) {
+    if (run > kWarp && (key[0] < key[1]) == ((base & run) == 0)) {
+      const Key low = key[0];
+      key[0] = key[1];
+      key[1] = low;
+    }
+    for (int step = min(run, kWarp) / 2; step > 0; step /= 2) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int place = base + h * kWarp + lane;
+        const bool larger = ((place & step) == 0) == ((place & run) == 0);
+        const Key other = __shfl_xor_sync(kAll, key[h], step);
+        if ((other > key[h]) == larger) key[h] = other;
+      }
+    }
+  }
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const int place = base + h * kWarp + lane;
+    if (place < size) keys[place] = key[h];
   }
 }
 
 // Sorts keys[0, size), size a power of two, largest first: a bitonic network, a pair a thread. Only
 // the warps that have pairs meet at its barriers.
 __device__ void sort(Key* keys, int size) {
+  constexpr int kWarpKeys = 2 * kWarp;
   const int threads = min(max(size / 2, kWarp), static_cast<int>(blockDim.x));
   if (static_cast<int>(threadIdx.x) < threads) {
-    for (int run = 2; run <= size; run *= 2) {
-      for (int step = run / 2; step > 0; step /= 2) {
+    const auto meet = [&] {
+      if (threads == kWarp) {
+        __syncwarp();
+      } else {
+        asm volatile("barrier.sync 1, %0;" ::"r"(threads) : "memory");
+      }
+    };
+    const auto in_warps = [&](int first_run, int last_run) {
+      const int first = static_cast<int>(threadIdx.x) / kWarp * kWarpKeys;
+      for (int base = first; base < size; base += 2 * threads)
+        sort_in_warp(keys, size, base, first_run, last_run);
+      meet();
+    };
+    in_warps(2, min(size, kWarpKeys));
+    for (int run = 2 * kWarpKeys; run <= size; run *= 2) {
+      for (int step = run / 2; step > kWarp; step /= 2) {
         for (int pair = threadIdx.x; pair < size / 2; pair += threads) {
           const int low = 2 * pair - (pair & (step - 1)), high = low + step;
           const Key a = keys[low], b = keys[high];
@@ -228,12 +278,9 @@ __device__ void sort(Key* keys, int size) {
             keys[high] = a;
           }
         }
-        if (threads == kWarp) {
-          __syncwarp();
-        } else {
-          asm volatile("barrier.sync 1, %0;" ::"r"(threads) : "memory");
-        }
+        meet();
       }
+      in_warps(run, run);
     }
   }
   __syncthreads();
@@ -429,7 +476,7 @@ struct Candidates {
     tile.each(value_of(bound), [&](float x, unsigned column) {
       const Key key = key_of(x, column);
       if (key < bound) return;
-      const int at = atomicAdd(&n, 1);
+      const int at = next_place(n);
       if (at < capacity) keys[at] = key;
     });
     __syncthreads();
@@ -550,7 +597,7 @@ __device__ void gather(const Problem& p, const SliceHead* heads, const Key* list
   if (threadIdx.x == 0) c.n = 0;
   __syncthreads();
   each([&](Key key) {
-    if (key >= c.bound) c.keys[atomicAdd(&c.n, 1)] = key;
+    if (key >= c.bound) c.keys[next_place(c.n)] = key;
   });
   __syncthreads();
 }
@@ -675,7 +722,7 @@ bool valid(const stk_params* p, const void* logits, const std::int32_t* idx, con
 }
 
 int launch(assay_ctx* ctx, const void* kernel, Problem& p, const Launch& l) {
-  const auto stream = static_cast<cudaStream_t>(ctx->stream);
+  const cudaStream_t stream = stream_of(ctx);
   void* arguments[] = {&p};
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
   if (p.slices == 1) {

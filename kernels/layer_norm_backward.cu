@@ -248,9 +248,15 @@ __device__ void read_gamma(const float* gamma, const Columns<kVector, kColumns>&
     for (int i = threadIdx.x; i < columns.D; i += blockDim.x) by_column[i] = gamma[i];
     __syncthreads();
 #pragma unroll
-    for (int j = 0; j < kColumns; ++j) {
-      const int column = columns.first(j / kVector) + j % kVector;
-      if (column < columns.D) own[j] = by_column[column];
+    for (int a = 0; a < columns.kAccesses; ++a) {
+      const int column = columns.first(a);
+      if (column >= columns.D) continue;
+      if constexpr (kVector == 4) {  // one by one, four lanes would want each bank that they meet
+        const float4 v = *reinterpret_cast<const float4*>(by_column + column);
+        own[0] = v.x, own[1] = v.y, own[2] = v.z, own[3] = v.w;
+      } else {
+        own[a] = by_column[column];
+      }
     }
   } else {
     columns.read(gamma, own);
@@ -331,9 +337,8 @@ __device__ void add_teams(const Backward<T>& p, const Columns<kVector, kNarrow>&
       kept.dbeta(j) += __shfl_xor_sync(~0u, kept.dbeta(j), offset);
     }
   }
-#pragma unroll
-  for (int which = 0; which < 2; ++which) {
-    const float* sums = which == 0 ? kept.dgamma_ : kept.dbeta_;
+  // Arrays, not pointers to them: nvcc makes four stores of one whose values it must look for.
+  const auto add = [&](const float (&sums)[kNarrow], float* to) {
     if (static_cast<int>(threadIdx.x) % team_threads < G) {
 #pragma unroll
       for (int a = 0; a < columns.kAccesses; ++a)
@@ -343,10 +348,12 @@ __device__ void add_teams(const Backward<T>& p, const Columns<kVector, kNarrow>&
     for (int i = threadIdx.x; i < p.D; i += blockDim.x) {
       float sum = team_sums[i];
       for (int t = 1; t < p.shares.teams; ++t) sum += team_sums[t * width + i];
-      mine[which * p.D + i] = sum;
+      to[i] = sum;
     }
     __syncthreads();
-  }
+  };
+  add(kept.dgamma_, mine);
+  add(kept.dbeta_, mine + p.D);
 }
 
 // Rows of up to kColumns * 1024 columns. Kept is InRegisters or InShared.
