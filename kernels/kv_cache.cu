@@ -516,6 +516,12 @@ struct Form {
 template <int kOut>
 constexpr int kResultStride = kOut + 8;
 
+// Into shared memory, in one access: of two every second bank would stay idle.
+__device__ void store_pair(float* to, float x, float y) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(shared_address(to)), "f"(x), "f"(y)
+               : "memory");
+}
+
 __device__ void copy_async(float* to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)),
                "l"(__cvta_generic_to_global(from))
@@ -754,8 +760,8 @@ __device__ void attend_piece(const Attention& a, const Item& item, const Table& 
     const int at = warp * 16 + h * 8 + lane / 4;
 #pragma unroll
     for (int n = 0; n < kOut / 8; ++n) {
-      *reinterpret_cast<float2*>(outputs + at * kStride + n * 8 + lane % 4 * 2) =
-          make_float2(state.out[n][2 * h], state.out[n][2 * h + 1]);
+      store_pair(outputs + at * kStride + n * 8 + lane % 4 * 2, state.out[n][2 * h],
+                 state.out[n][2 * h + 1]);
     }
     if (lane % 4 == 0) stats[at] = make_float2(state.max[h], state.sum[h]);
   }

@@ -133,6 +133,20 @@ __device__ void store(float* p, const float* v) {
   }
 }
 
+// In shared memory, and one access where nvcc would make four: of these each lane's is four banks
+// from the next.
+template <int kVector>
+__device__ void store_shared(float* p, const float* v) {
+  if constexpr (kVector == 4) {
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(
+                     static_cast<unsigned>(__cvta_generic_to_shared(p))),
+                 "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
+                 : "memory");
+  } else {
+    *p = v[0];
+  }
+}
+
 template <int kVector>
 __device__ void store(__nv_bfloat16* p, const float* v) {
   const auto bits = [](float x) { return unsigned{__bfloat16_as_ushort(__float2bfloat16(x))}; };
@@ -337,12 +351,11 @@ __device__ void add_teams(const Backward<T>& p, const Columns<kVector, kNarrow>&
       kept.dbeta(j) += __shfl_xor_sync(~0u, kept.dbeta(j), offset);
     }
   }
-  // Arrays, not pointers to them: nvcc makes four stores of one whose values it must look for.
-  const auto add = [&](const float (&sums)[kNarrow], float* to) {
+  const auto add = [&](const float(&sums)[kNarrow], float* to) {
     if (static_cast<int>(threadIdx.x) % team_threads < G) {
 #pragma unroll
       for (int a = 0; a < columns.kAccesses; ++a)
-        store<kVector>(team_sums + team * width + columns.first(a), sums + a * kVector);
+        store_shared<kVector>(team_sums + team * width + columns.first(a), sums + a * kVector);
     }
     __syncthreads();
     for (int i = threadIdx.x; i < p.D; i += blockDim.x) {

@@ -66,6 +66,8 @@ def launches_of_head():
 
 
 class Kernel(unittest.TestCase):
+    maxDiff = None
+
     @classmethod
     def setUpClass(cls):
         with tempfile.TemporaryDirectory(prefix="assay-kernels-") as folder:
