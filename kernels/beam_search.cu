@@ -15,6 +15,10 @@
 // bound that at least M values of the row reach. A second look, at shared memory, collects what is
 // not below it, hardly more than M values, and only these are compared exactly.
 //
+// Banks. The row is read and written in 16 bytes a thread, side by side. Listed scores lie apart
+// from the values and tokens, 8 bytes each, and lanes that list something together take their
+// places with one atomic: nothing is replayed.
+//
 // Exactness. What decides is the score in double, (acc + (x - shift)) / len^alpha, and lower tokens
 // come first among equals. Rounding may make scores of different values equal, so the bound is a
 // score, and the values looked at begin a little below it. The log-sum-exp of logits is formed in

@@ -30,6 +30,12 @@
 // Whatever the data, the bound is only where to start: when more pass than there is room for,
 // bisection over the keys themselves (64 steps at most) finds a bound that K to 2 K of them pass.
 //
+// Banks. Keys have 8 bytes, so that half a warp takes all banks once where its keys lie side by
+// side. Steps of the sort below 16 would take half of the banks twice, so those up to 32 are done
+// between registers, without a barrier. Lanes whose keys pass together take their places with one
+// atomic. Only the nucleus of top-p, which one warp adds up at the end, reads halves of keys: two
+// passes.
+//
 // Merge. Slices put keys that pass into scratch memory, 2 K at most each. One block of the row
 // waits for all others, collects, sorts and writes. K up to 8192: the keys of twice as many fit
 // beside a tile.

@@ -25,6 +25,13 @@
 // - more rows: 64 a block, 16 a warp, which share tiles of 32 keys.
 // The next keys are copied (cp.async) while the values are multiplied, and the other way round.
 //
+// Banks. Rows of queries, keys and values are padded by 4 floats: the 8 rows of ldmatrix, and
+// values of 8 columns from 4 pairs of keys, lie in 32 different banks. Rows of results are padded
+// by 8, since half a warp writes pairs of four rows. So nothing is replayed, but for copies of
+// narrow heads: where a row has less than 8 pieces of 16 bytes, a quarter warp takes two rows or
+// more, and some of their banks are the same (up to an eighth of all passes where D is 16 or
+// less).
+//
 // Split. Chunks of a sequence go to different blocks, whose results are merged after a barrier of
 // the grid, in the same launch: a second one costs 3 us. A chunk costs 8 (Dv + 2) bytes a row,
 // written and read; plan_chunks takes the number at which memory and the busiest SM are balanced.

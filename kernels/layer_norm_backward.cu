@@ -21,6 +21,10 @@
 // 900 ns of latency: 4.8e12 * 9e-7 / 132 = 33 KB. The statistics of the next rows come with them,
 // 8 bytes each by way of shared memory.
 //
+// Banks. A thread has four neighbours of gamma and of the sums, so shared memory gives and takes
+// them in accesses of 16 bytes, four passes of a warp by nature. Word by word, lanes would lie
+// four banks apart, and each of the four would take four passes.
+//
 // Rows of 4097 to 16384 columns take 16 columns a thread. Their row alone is 32 registers of the 64
 // that 1024 threads have, so gamma and the column sums lie in shared memory, 12 bytes a column,
 // 192 KiB. Each word is one thread's own: no barrier, no bank conflict. The row itself is up to

@@ -29,9 +29,9 @@ EXCEPTIONS = {
     "decode_forks": (1.07, LEAST_EFFICIENCY),
     # What is appended is read, stored and read again.
     "create_fill_decode": (2.1, LEAST_EFFICIENCY)}
-# Replays of bank conflicts relative to all passes over shared memory, in the cases that have any. The
-# heads of the kernels say which, and why.
-MOST_REPLAYS = {}
+# Replays of bank conflicts relative to all passes over shared memory: none in timed cases, and in others
+# what the kernel's head names.
+MOST_REPLAYS = {"dflash_verify": 0.1, "fused_softmax_topk": 0.015, "kv_cache": 0.13}
 # Copies that are no launch: of the candidates to the host, which asks the model; of the harness, which
 # overwrites what a cache was given.
 TRANSFERS = {"items_8_beams_8": 8, "items_1_beams_64": 6, "create_fill_decode": 4}
@@ -125,7 +125,8 @@ class Kernel(unittest.TestCase):
         found = {}
         for name, m in counted.items():
             share = m["sim_shared_replays"] / m["sim_shared_passes"]
-            if share > MOST_REPLAYS.get(name, 0):
+            most = 0 if name in self.timed else MOST_REPLAYS.get(CHALLENGE, 0)
+            if share > most:
                 found[name] = round(share, 4)
         self.assertEqual(found, {})
 
