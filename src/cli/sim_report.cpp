@@ -120,7 +120,7 @@ std::string_view without_last(std::string_view name, char open, char close) {
 // For the table: the end of a long name says more than its namespaces and arguments.
 std::string shortened(const std::string& full) {
   constexpr std::size_t kColumns = 56;
-  const std::string safe = printable(full, 1, 1 << 16);
+  std::string safe = printable(full, 1, 1 << 16);
   if (safe.size() <= kColumns) return safe;
   std::string_view name = without_last(safe, '(', ')');
   if (name.size() > kColumns) name = without_last(name, '<', '>');
