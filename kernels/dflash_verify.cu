@@ -15,9 +15,10 @@
 // keys), 16 a warp, and tiles of 32 keys. For 8 columns of the heads, a warp loads 16 x 8 queries
 // and 32 x 8 keys by ldmatrix, 4 + 8 passes over shared memory, and does 12 products of
 // mma.m16n8k8, 13 clocks: balanced. At D = 128 the output takes 64 registers, scores 16. Keys and
-// values have a buffer each: cp.async brings the next keys while the values are multiplied, and the
-// next values during the scores. Rows are padded by 4 floats: ldmatrix of keys and the strided
-// loads of values both hit 32 different banks.
+// values have a buffer each: cp.async brings the next keys while the values are multiplied, and
+// the next values during the scores. Rows are padded by 4 floats: ldmatrix of keys and the strided
+// loads of values both hit 32 different banks. Nothing is replayed, but where nodes have values
+// that are not finite: their keys are marked in one word, a lane at a time.
 //
 // Weights never leave registers. The scores' accumulators hold columns 2t and 2t + 1 of a thread,
 // the multiplicand wants t and t + 4: which keys are called t and t + 4 is free, so the values are

@@ -25,6 +25,13 @@
 // - more rows: 64 a block, 16 a warp, which share tiles of 32 keys.
 // The next keys are copied (cp.async) while the values are multiplied, and the other way round.
 //
+// Banks. Rows of queries, keys and values are padded by 4 floats: the 8 rows of ldmatrix, and
+// values of 8 columns from 4 pairs of keys, lie in 32 different banks. Rows of results are padded
+// by 8, since half a warp writes pairs of four rows. So nothing is replayed, but for copies of
+// narrow heads: where a row has less than 8 pieces of 16 bytes, a quarter warp takes two rows or
+// more, and some of their banks are the same (up to an eighth of all passes where D is 16 or
+// less).
+//
 // Split. Chunks of a sequence go to different blocks, whose results are merged after a barrier of
 // the grid, in the same launch: a second one costs 3 us. A chunk costs 8 (Dv + 2) bytes a row,
 // written and read; plan_chunks takes the number at which memory and the busiest SM are balanced.
@@ -511,6 +518,17 @@ struct Form {
   static constexpr int kWarpKeys = kDecode ? 16 : 32;  // of a warp
 };
 
+// Floats of a row of results in shared memory: a half warp writes pairs of four rows, which lie 8
+// banks apart.
+template <int kOut>
+constexpr int kResultStride = kOut + 8;
+
+// Into shared memory, in one access: of two every second bank would stay idle.
+__device__ void store_pair(float* to, float x, float y) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(shared_address(to)), "f"(x), "f"(y)
+               : "memory");
+}
+
 __device__ void copy_async(float* to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)),
                "l"(__cvta_generic_to_global(from))
@@ -662,10 +680,16 @@ __device__ void attend_piece(const Attention& a, const Item& item, const Table& 
     highest = INT_MIN;
   }
   __syncthreads();
+  std::int32_t least = INT_MAX, most = INT_MIN;
   for (const RowView& row : view) {
-    if (row.position == INT_MIN) continue;
-    atomicMin(&lowest, row.position);
-    atomicMax(&highest, row.position);
+    if (row.position != INT_MIN) least = min(least, row.position);
+    most = max(most, row.position);
+  }
+  least = __reduce_min_sync(kAll, least);
+  most = __reduce_max_sync(kAll, most);
+  if (lane == 0) {  // one of a warp: lanes that go for one word go one after another
+    atomicMin(&lowest, least);
+    atomicMax(&highest, most);
   }
   // Queries, zeros behind.
   for (int i = threadIdx.x; i < F::kRows << a.quads; i += kThreads) {
@@ -735,15 +759,16 @@ __device__ void attend_piece(const Attention& a, const Item& item, const Table& 
   // What the warps found goes through shared memory: in decoding it is merged there.
   constexpr int kParts = kDecode ? kWarps : 1;
   __shared__ float2 stats[kWarps * 16];
-  float* outputs = k;  // [kWarps * 16, kValueStride]
+  constexpr int kStride = kResultStride<kOut>;
+  float* outputs = k;  // [kWarps * 16, kStride]
   __syncthreads();
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const int at = warp * 16 + h * 8 + lane / 4;
 #pragma unroll
     for (int n = 0; n < kOut / 8; ++n) {
-      *reinterpret_cast<float2*>(outputs + at * kValueStride + n * 8 + lane % 4 * 2) =
-          make_float2(state.out[n][2 * h], state.out[n][2 * h + 1]);
+      store_pair(outputs + at * kStride + n * 8 + lane % 4 * 2, state.out[n][2 * h],
+                 state.out[n][2 * h + 1]);
     }
     if (lane % 4 == 0) stats[at] = make_float2(state.max[h], state.sum[h]);
   }
@@ -760,7 +785,7 @@ __device__ void attend_piece(const Attention& a, const Item& item, const Table& 
     for (int part = 0; part < kParts; ++part) {
       const float2 s = stats[part * 16 + r];
       const float weight = exp2_fast(s.x - base);
-      const float4 y = load4(outputs + (part * 16 + r) * kValueStride + d);
+      const float4 y = load4(outputs + (part * 16 + r) * kStride + d);
       sum += weight * s.y;
       x = make_float4(x.x + weight * y.x, x.y + weight * y.y, x.z + weight * y.z,
                       x.w + weight * y.w);
@@ -990,7 +1015,7 @@ int launch_attend(const AttendCall& call, Batch& batch) {
   }
 
   const auto kernel = attend<kOut, kDecode, T>;
-  const std::int64_t results = kWarps * 16 * (kOut + 4);
+  const std::int64_t results = kWarps * 16 * kResultStride<kOut>;
   const std::int64_t tiles = (F::kRows + F::kKeys) * a.stride + F::kKeys * (kOut + 4);
   const auto bytes =
       static_cast<int>(4 * std::max<std::int64_t>(tiles, F::kRows * a.stride + results));

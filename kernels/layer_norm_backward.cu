@@ -21,6 +21,10 @@
 // 900 ns of latency: 4.8e12 * 9e-7 / 132 = 33 KB. The statistics of the next rows come with them,
 // 8 bytes each by way of shared memory.
 //
+// Banks. A thread has four neighbours of gamma and of the sums, so shared memory gives and takes
+// them in accesses of 16 bytes, four passes of a warp by nature. Word by word, lanes would lie
+// four banks apart, and each of the four would take four passes.
+//
 // Rows of 4097 to 16384 columns take 16 columns a thread. Their row alone is 32 registers of the 64
 // that 1024 threads have, so gamma and the column sums lie in shared memory, 12 bytes a column,
 // 192 KiB. Each word is one thread's own: no barrier, no bank conflict. The row itself is up to
@@ -128,6 +132,20 @@ template <int kVector>
 __device__ void store(float* p, const float* v) {
   if constexpr (kVector == 4) {
     *reinterpret_cast<float4*>(p) = make_float4(v[0], v[1], v[2], v[3]);
+  } else {
+    *p = v[0];
+  }
+}
+
+// In shared memory, and one access where nvcc would make four: of these each lane's is four banks
+// from the next.
+template <int kVector>
+__device__ void store_shared(float* p, const float* v) {
+  if constexpr (kVector == 4) {
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(
+                     static_cast<unsigned>(__cvta_generic_to_shared(p))),
+                 "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
+                 : "memory");
   } else {
     *p = v[0];
   }
@@ -248,9 +266,15 @@ __device__ void read_gamma(const float* gamma, const Columns<kVector, kColumns>&
     for (int i = threadIdx.x; i < columns.D; i += blockDim.x) by_column[i] = gamma[i];
     __syncthreads();
 #pragma unroll
-    for (int j = 0; j < kColumns; ++j) {
-      const int column = columns.first(j / kVector) + j % kVector;
-      if (column < columns.D) own[j] = by_column[column];
+    for (int a = 0; a < columns.kAccesses; ++a) {
+      const int column = columns.first(a);
+      if (column >= columns.D) continue;
+      if constexpr (kVector == 4) {  // one by one, four lanes would want each bank that they meet
+        const float4 v = *reinterpret_cast<const float4*>(by_column + column);
+        own[0] = v.x, own[1] = v.y, own[2] = v.z, own[3] = v.w;
+      } else {
+        own[a] = by_column[column];
+      }
     }
   } else {
     columns.read(gamma, own);
@@ -331,22 +355,22 @@ __device__ void add_teams(const Backward<T>& p, const Columns<kVector, kNarrow>&
       kept.dbeta(j) += __shfl_xor_sync(~0u, kept.dbeta(j), offset);
     }
   }
-#pragma unroll
-  for (int which = 0; which < 2; ++which) {
-    const float* sums = which == 0 ? kept.dgamma_ : kept.dbeta_;
+  const auto add = [&](const float(&sums)[kNarrow], float* to) {
     if (static_cast<int>(threadIdx.x) % team_threads < G) {
 #pragma unroll
       for (int a = 0; a < columns.kAccesses; ++a)
-        store<kVector>(team_sums + team * width + columns.first(a), sums + a * kVector);
+        store_shared<kVector>(team_sums + team * width + columns.first(a), sums + a * kVector);
     }
     __syncthreads();
     for (int i = threadIdx.x; i < p.D; i += blockDim.x) {
       float sum = team_sums[i];
       for (int t = 1; t < p.shares.teams; ++t) sum += team_sums[t * width + i];
-      mine[which * p.D + i] = sum;
+      to[i] = sum;
     }
     __syncthreads();
-  }
+  };
+  add(kept.dgamma_, mine);
+  add(kept.dbeta_, mine + p.D);
 }
 
 // Rows of up to kColumns * 1024 columns. Kept is InRegisters or InShared.

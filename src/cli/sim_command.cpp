@@ -34,6 +34,7 @@ SimulatedProgram program_of(const SimOptions& o, fs::path library) {
   program.device.threads = o.threads;
   program.device.shuffle_seed = o.seed;
   program.device.check_races = !o.no_races;
+  program.device.locate_replays = true;
   program.stdout_to_stderr = o.json;
   return program;
 }
@@ -95,7 +96,9 @@ void add_sim(CLI::App& app, Action& action, std::vector<std::string> program_arg
       "  sectors          pieces of 32 bytes that were moved: 32 sectors for 1024 bytes is "
       "perfect\n"
       "  shared passes    over shared memory; replays are those due to bank conflicts\n"
-      "and every finding. A fault ends its kernel, and the program sees CUDA's error code.\n"
+      "then the source lines that most replays are due to, and every finding. A fault ends its "
+      "kernel,\n"
+      "and the program sees CUDA's error code.\n"
       "\nTimes are not simulated: cudaEventElapsedTime is derived from counted work, and says "
       "nothing\n"
       "about a GPU. Not simulated either: managed and mapped memory, textures, graphs, clusters, "

@@ -9,8 +9,10 @@
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "cli/context.h"
 #include "util/text.h"
@@ -118,7 +120,7 @@ std::string_view without_last(std::string_view name, char open, char close) {
 // For the table: the end of a long name says more than its namespaces and arguments.
 std::string shortened(const std::string& full) {
   constexpr std::size_t kColumns = 56;
-  const std::string safe = printable(full, 1, 1 << 16);
+  std::string safe = printable(full, 1, 1 << 16);
   if (safe.size() <= kColumns) return safe;
   std::string_view name = without_last(safe, '(', ')');
   if (name.size() > kColumns) name = without_last(name, '<', '>');
@@ -141,6 +143,32 @@ std::string kernel_table(const std::vector<sim::KernelSummary>& kernels) {
   return table.str();
 }
 
+// The lines that most replays are due to, and how many further ones there are; nothing without any.
+std::string conflict_table(const std::vector<sim::KernelSummary>& kernels) {
+  constexpr std::size_t kMostLines = 10;
+  struct Row {
+    const sim::KernelSummary* kernel;
+    const sim::LineReplays* line;
+  };
+  std::vector<Row> rows;
+  for (const auto& k : kernels) {
+    for (const auto& line : k.replays) rows.push_back({&k, &line});
+  }
+  if (rows.empty()) return "";
+  std::ranges::stable_sort(rows, std::greater{}, [](const Row& r) { return r.line->replays; });
+  TextTable table({"bank conflicts at", "replays", "of its passes", "kernel"});
+  for (const Row& r : std::span(rows).first(std::min(rows.size(), kMostLines))) {
+    const auto passes = static_cast<double>(r.kernel->counters.shared_passes);
+    table.add({printable(r.line->where, 1, 200), std::to_string(r.line->replays),
+               fmt::format("{:.1f}%", 100 * static_cast<double>(r.line->replays) / passes),
+               shortened(demangled(r.kernel->name))});
+  }
+  std::string text = "\n" + table.str();
+  if (rows.size() > kMostLines)
+    text += fmt::format("and at {} further lines: --json has all\n", rows.size() - kMostLines);
+  return text + "\n";
+}
+
 std::string finding_text(const Finding& f) {
   return fmt::format("  {}: {}\n", sim::to_string(f.kind), printable(f.describe(), 6, 600));
 }
@@ -152,15 +180,17 @@ std::string how_it_ended(int status) {
 }
 
 Json to_json(const sim::KernelSummary& k) {
+  Json replays = Json::array();
+  for (const auto& line : k.replays)
+    replays.push_back({{"where", line.where}, {"replays", line.replays}});
   Json counters;
   for (const auto& c : kCounters) counters[c.name] = k.counters.*c.member;
   counters["total"] = units_json(k.counters.total);
   counters["critical"] = units_json(k.counters.critical);
-  return {{"name", demangled(k.name)},
-          {"mangled", k.name},
-          {"launches", k.launches},
-          {"divergence_efficiency", k.counters.divergence_efficiency()},
-          {"counters", counters}};
+  return {
+      {"name", demangled(k.name)}, {"mangled", k.name},
+      {"launches", k.launches},    {"divergence_efficiency", k.counters.divergence_efficiency()},
+      {"counters", counters},      {"replays", replays}};
 }
 
 Json to_json(const Finding& f) {
@@ -180,7 +210,8 @@ std::string sim_text(const SimulatedRun& run) {
   const sim::RunSummary& s = run.summary;
   if (!s.not_loaded.empty()) return fmt::format("assay: {}\n", s.not_loaded);
   std::string text = fmt::format("\n{}", how_it_ended(run.status));
-  text += s.kernels.empty() ? "no kernel ran\n" : kernel_table(s.kernels);
+  text +=
+      s.kernels.empty() ? "no kernel ran\n" : kernel_table(s.kernels) + conflict_table(s.kernels);
   for (const auto& what : s.unsupported) {
     text += fmt::format("not supported by the simulator: {}\n",
                         printable(demangled_within(what), 6, 4000));

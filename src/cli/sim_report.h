@@ -9,11 +9,12 @@ namespace assay::cli {
 
 inline constexpr int kFindings = 3;  // exit status
 
-// A table of the kernels, every finding in words, and what the program asked for in vain.
+// A table of the kernels, one of the lines with bank conflicts, every finding in words, and what
+// the program asked for in vain.
 std::string sim_text(const SimulatedRun&);
 
 // {"program": {...}, "kernels": [...], "findings": [...], "unsupported": [...], "notes": [...]}:
-// every counter of sim/counters.h under its name.
+// every counter of sim/counters.h under its name, and of each kernel all lines with replays.
 std::string sim_json(const SimulatedRun&);
 
 // kUsageOrHarnessError if the program did not start or needed what the simulator lacks, else

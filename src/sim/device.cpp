@@ -121,6 +121,12 @@ Finding describe(const StreamRace& r) {
   return f;
 }
 
+std::vector<LineReplays> located(const ReplayTable& replays, const Program& program) {
+  std::vector<LineReplays> lines;
+  replays.each([&](std::uint32_t pc, std::uint64_t n) { lines.push_back({program.place(pc), n}); });
+  return by_line(std::move(lines));
+}
+
 // The findings of a launch that failed: those of the blocks that ran before the failure in order.
 // Other host threads may have been further.
 void keep_until_failure(std::vector<RawFinding>& findings, const GridRun& grid,
@@ -491,9 +497,11 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
   grid.processor_deadline = state_->processor_deadline;
   grid.limit_by_block = !program.ordered && !config.cooperative;
   grid.parallel = options.threads > 1 && blocks > 1 && grid.limit_by_block;
-  const CheckOptions checks{options.check_races && blocks <= kMaxCheckedBlocks,
-                            options.check_uninitialised, grid.parallel,
-                            operation != nullptr ? &state_->memory.footprint() : nullptr};
+  std::optional<ReplayTable> replays;
+  const CheckOptions checks{
+      options.check_races && blocks <= kMaxCheckedBlocks, options.check_uninitialised,
+      grid.parallel, operation != nullptr ? &state_->memory.footprint() : nullptr,
+      options.locate_replays ? &replays.emplace(program.instructions) : nullptr};
   LaunchChecker checker(state_->memory, blocks, checks);
   grid.checker = &checker;
 
@@ -522,6 +530,7 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
     }
   }
   if (operation != nullptr) state_->happen(*operation, grid, out.findings);
+  if (replays && !result.failure) out.replays = located(*replays, program);
   return out;
 }
 

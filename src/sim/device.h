@@ -16,6 +16,7 @@
 
 #include "sim/counters.h"
 #include "sim/finding.h"
+#include "sim/line_replays.h"
 #include "sim/operation.h"
 
 namespace assay::sim {
@@ -78,6 +79,8 @@ struct LaunchResult {
   std::vector<Finding> findings;
   std::vector<Finding> notes;  // worth knowing, and no fault: is_note()
   std::string output;          // of printf, in order of blocks
+  // With DeviceOptions::locate_replays: their sum is counters.shared_replays.
+  std::vector<LineReplays> replays;
 };
 
 struct DeviceOptions {
@@ -85,6 +88,7 @@ struct DeviceOptions {
   std::uint64_t instruction_limit = 20'000'000'000;  // warp instructions of one launch
   unsigned threads = 1;  // host threads; results and counters do not depend on it
   bool check_races = true, check_uninitialised = true;
+  bool locate_replays = false;     // say which source lines bank conflicts are due to
   std::uint64_t shuffle_seed = 0;  // not 0: the order of blocks and warps is drawn from it
   std::uint64_t max_output_bytes = 1 << 20;  // of printf per launch
 };

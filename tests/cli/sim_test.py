@@ -254,6 +254,37 @@ class Cuda(Case):
         self.assertIn("(anonymous namespace)::use_symbols(int*)", [k["name"] for k in report["kernels"]])
         self.assertEqual(self.kernel(report, "increment")["launches"], 2)
 
+    def test_bank_conflicts_by_line(self):
+        source = self.write("columns.cu", """
+__global__ void columns(int* out) {
+  __shared__ int tile[32 * 33];
+  tile[threadIdx.x * 32] = 1;
+  __syncthreads();
+  out[threadIdx.x] = tile[0];
+  __syncthreads();
+  tile[threadIdx.x * 33] = 2;
+  __syncthreads();
+  out[threadIdx.x] += tile[threadIdx.x / 16 * 32];
+}
+int main() {
+  int* out;
+  cudaMalloc(&out, 128);
+  columns<<<1, 32>>>(out);
+  columns<<<1, 32>>>(out);
+  return cudaDeviceSynchronize();
+}
+""")
+        run = self.sim(source)
+        self.assertRun(run, 0)
+        self.assertRegex(run.err, r"bank conflicts at +replays +of its passes +kernel\n")
+        self.assertRegex(run.err, r"columns\.cu:4 +62 +\d\d\.\d% +columns\(int\*\)\n")
+        [kernel] = self.sim("--json", source).json()["kernels"]
+        self.assertEqual(kernel["replays"], [{"where": "columns.cu:4", "replays": 62},
+                                             {"where": "columns.cu:10", "replays": 2}])
+        self.assertEqual(kernel["counters"]["shared_replays"], 64)
+        run = self.sim(PROGRAMS / "two_files.cu", PROGRAMS / "two_files_kernel.cu")
+        self.assertNotIn("bank conflicts", run.err)
+
     def test_basics_for_sm_90(self):
         run = self.sim("--arch", "sm_90", PROGRAMS / "basics.cu")
         self.assertRun(run, 0)

@@ -287,10 +287,12 @@ bool BlockChecker::shared(const WarpAccess& a) {
     p = shape != nullptr ? shape->at(a.address[0]) : find_other_pattern(a);
   }
   if (!s.in_window(a, p, s.shared_bytes, true)) return false;
-  count_shared(s.counters, a, p,
-               is_read_modify_write(a.kind) ? atomic_passes(a)
-               : shape != nullptr           ? shape->passes
-                                            : bank_passes(a, p));
+  const BankPasses passes = is_read_modify_write(a.kind) ? atomic_passes(a)
+                            : shape != nullptr           ? shape->passes
+                                                         : bank_passes(a, p);
+  count_shared(s.counters, a, p, passes);
+  if (passes.replays != 0 && s.launch.options.replays != nullptr)
+    s.launch.options.replays->add(a.pc, passes.replays);
   if (s.launch.options.uninitialised) {
     if (reads(a.kind) && (shape == nullptr || !all_initialised(s.shared_bits.data(), *shape, p))) {
       const std::uint32_t lanes = uninitialised_lanes(s.shared_bits.data(), 0, a, p);

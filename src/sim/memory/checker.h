@@ -46,6 +46,7 @@
 #include "sim/finding.h"
 #include "sim/memory/access.h"
 #include "sim/memory/global_memory.h"
+#include "sim/memory/replay_table.h"
 #include "sim/memory/traffic.h"
 
 namespace assay::sim {
@@ -96,6 +97,7 @@ struct CheckOptions {
   bool uninitialised = true;       // bounds and alignment are always checked
   bool concurrent = true;          // false: one host thread runs all blocks, which saves the locks
   Footprint* footprint = nullptr;  // gets what the launch accesses, if anyone asks
+  ReplayTable* replays = nullptr;  // likewise what bank conflicts cost
 };
 
 // Stores of undefined bytes at one place.

@@ -93,7 +93,8 @@ LaunchReply LocalDevice::launch(KernelId kernel, const LaunchConfig& config,
     reply.output = std::move(result.output);
     reply.instructions = result.counters.instructions;
     for (const Finding& f : result.notes) log_.note(f.describe());
-    log_.launch({device_.info(kernel).name, result.counters, std::move(result.findings)});
+    log_.launch({device_.info(kernel).name, result.counters, std::move(result.findings),
+                 std::move(result.replays)});
   } catch (const std::exception& e) {  // Unsupported, or the host has no memory left
     reply.unsupported = true;
     reply.message = e.what();

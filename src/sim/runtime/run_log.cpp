@@ -99,7 +99,7 @@ class Summary {
     std::uint64_t findings = 0;
     if (!in.text(name) || !in.value(counters) || !in.value(findings)) return false;
     const auto [at, fresh] = kernels_.try_emplace(name, result.kernels.size());
-    if (fresh) result.kernels.push_back({name, 0, {}});
+    if (fresh) result.kernels.push_back({name, 0, {}, {}});
     KernelSummary& kernel = result.kernels[at->second];
     kernel.launches += 1;
     kernel.counters += counters;
@@ -109,6 +109,14 @@ class Summary {
       if (!read_finding(in, f)) return false;
       add_finding(std::move(f), seen);
     }
+    std::uint64_t lines = 0;
+    if (!in.value(lines)) return false;
+    for (std::uint64_t i = 0; i < lines; ++i) {
+      LineReplays line;
+      if (!in.text(line.where) || !in.value(line.replays)) return false;
+      kernel.replays.push_back(std::move(line));
+    }
+    kernel.replays = by_line(std::move(kernel.replays));
     return true;
   }
 
@@ -156,6 +164,11 @@ void RunLog::launch(const LaunchRecord& r) {
   out.value(r.counters);
   out.value(std::uint64_t{r.findings.size()});
   for (const Finding& f : r.findings) write_finding(out, f);
+  out.value(std::uint64_t{r.replays.size()});
+  for (const LineReplays& line : r.replays) {
+    out.text(line.where);
+    out.value(line.replays);
+  }
   append(kLaunch, out.bytes);
 }
 

@@ -11,6 +11,7 @@
 
 #include "sim/counters.h"
 #include "sim/finding.h"
+#include "sim/line_replays.h"
 
 namespace assay::sim {
 
@@ -18,6 +19,7 @@ struct LaunchRecord {
   std::string kernel;  // mangled
   Counters counters;
   std::vector<Finding> findings;
+  std::vector<LineReplays> replays;
 };
 
 class RunLog {
@@ -40,7 +42,8 @@ class RunLog {
 struct KernelSummary {
   std::string name;  // mangled
   std::uint64_t launches = 0;
-  Counters counters;  // the sum over the launches
+  Counters counters;                 // the sum over the launches
+  std::vector<LineReplays> replays;  // likewise, as by_line() has them
 };
 
 struct RunSummary {

@@ -76,6 +76,69 @@ loop:
   EXPECT_NEAR(c.divergence_efficiency(), 40.0 / 64, 1e-12);
 }
 
+class Located : public DeviceTest {
+ protected:
+  Located() : DeviceTest(options()) {}
+  static DeviceOptions options() {
+    DeviceOptions o = small();
+    o.locate_replays = true;
+    o.threads = 2;
+    return o;
+  }
+};
+
+// Counted by hand: two blocks of a warp.
+TEST_F(Located, ReplaysBySourceLine) {
+  load_kernel(R"(
+  .shared .align 16 .b8 s[8192];
+  mov.u32 %r1, s;
+  mad.lo.u32 %r2, %t, 128, %r1;
+  mad.lo.u32 %r3, %t, 8, %r1;
+  mad.lo.u32 %r4, %t, 16, %r1;
+  .loc 1 7 3
+  st.shared.u32 [%r2], %t;              // one bank: 31 replays
+  .loc 1 8 3
+  st.shared.u32 [%r3+4096], %t;         // half of the banks: 1
+  .loc 1 9 3
+  st.shared.v4.u32 [%r4+4608], {%t, %t, %t, %t};  // as wide as it is: none
+  st.shared.u32 [%r1+8188], 0;          // one word: none
+  bar.sync 0;
+  .loc 1 10 3
+  atom.shared.add.u32 %r5, [%r1+8188], 1;  // a lane at a time: 31
+  .loc 1 8 9
+  st.shared.u32 [%r3+6144], %t;         // 1 more of that line
+)",
+              ".file 1 \"/home/somebody/tile.cu\"\n");
+  const LaunchResult r = run_faulty(32, 2);
+  ASSERT_EQ(r.status, LaunchStatus::ok);
+  const std::vector<LineReplays> expected{{"tile.cu:10", 62}, {"tile.cu:7", 62}, {"tile.cu:8", 4}};
+  EXPECT_EQ(r.replays, expected);
+  EXPECT_EQ(r.counters.shared_replays, 128u);
+}
+
+TEST_F(Located, NoneOfALaunchThatFails) {
+  load_kernel(R"(
+  .shared .align 4 .b8 s[4096];
+  mov.u32 %r1, s;
+  mad.lo.u32 %r2, %t, 128, %r1;
+  st.shared.u32 [%r2], %t;
+  trap;)");
+  const LaunchResult r = run_faulty();
+  EXPECT_NE(r.status, LaunchStatus::ok);
+  EXPECT_THAT(r.replays, testing::IsEmpty());
+}
+
+TEST_F(Launch, ReplaysAreLocatedOnlyIfWanted) {
+  load_kernel(R"(
+  .shared .align 4 .b8 s[4096];
+  mov.u32 %r1, s;
+  mad.lo.u32 %r2, %t, 128, %r1;
+  st.shared.u32 [%r2], %t;)");
+  run();
+  EXPECT_EQ(result.counters.shared_replays, 31u);
+  EXPECT_THAT(result.replays, testing::IsEmpty());
+}
+
 // Half of the lanes do half of the work each time.
 TEST_F(Launch, CountersOfDivergentCode) {
   load_kernel(R"(

@@ -35,7 +35,7 @@ class RunLogTest : public testing::Test {
   }
   static LaunchRecord record(std::string kernel, std::uint64_t instructions,
                              std::vector<Finding> findings = {}) {
-    LaunchRecord r{std::move(kernel), {}, std::move(findings)};
+    LaunchRecord r{std::move(kernel), {}, std::move(findings), {}};
     r.counters.instructions = instructions;
     return r;
   }
@@ -54,6 +54,21 @@ TEST_F(RunLogTest, LaunchesAreSummedByKernel) {
   EXPECT_EQ(s.kernels[0].launches, 2u);
   EXPECT_EQ(s.kernels[0].counters.instructions, 3u);
   EXPECT_EQ(s.kernels[1].launches, 1u);
+}
+
+TEST_F(RunLogTest, ReplaysAreSummedByKernelAndLine) {
+  LaunchRecord a = record("a", 1), b = record("b", 1);
+  a.replays = {{"k.cu:7", 5}, {"k.cu:3", 2}};
+  b.replays = {{"k.cu:7", 1}};
+  log_.launch(a);
+  log_.launch(b);
+  a.replays = {{"k.cu:3", 4}, {"k.cu:9", 1}};
+  log_.launch(a);
+  const RunSummary s = summarise(written());
+  ASSERT_EQ(s.kernels.size(), 2u);
+  EXPECT_THAT(s.kernels[0].replays, ElementsAre(LineReplays{"k.cu:3", 6}, LineReplays{"k.cu:7", 5},
+                                                LineReplays{"k.cu:9", 1}));
+  EXPECT_THAT(s.kernels[1].replays, ElementsAre(LineReplays{"k.cu:7", 1}));
 }
 
 TEST_F(RunLogTest, FindingsComeBackWhole) {
@@ -109,7 +124,9 @@ TEST_F(RunLogTest, NotesAndRefusals) {
 TEST_F(RunLogTest, ALogCutOffAnywhereGivesWhatCameBefore) {
   log_.launch(record("a", 1));
   const std::size_t first = written().size();
-  log_.launch(record("b", 2, {finding(FindingKind::trap, "k.cu:1")}));
+  LaunchRecord second = record("b", 2, {finding(FindingKind::trap, "k.cu:1")});
+  second.replays = {{"k.cu:7", 5}};
+  log_.launch(second);
   const std::string all = written();
   for (std::size_t size = 0; size < all.size(); ++size) {
     const RunSummary s = summarise(std::string_view(all).substr(0, size));
@@ -118,7 +135,9 @@ TEST_F(RunLogTest, ALogCutOffAnywhereGivesWhatCameBefore) {
 }
 
 TEST_F(RunLogTest, AnyBytesAreAccepted) {
-  log_.launch(record("kernel", 1, {finding(FindingKind::trap, "k.cu:1")}));
+  LaunchRecord whole = record("kernel", 1, {finding(FindingKind::trap, "k.cu:1")});
+  whole.replays = {{"k.cu:7", 5}};
+  log_.launch(whole);
   const std::string good = written();
   for (std::size_t at = 0; at < good.size(); ++at) {
     std::string bad = good;
