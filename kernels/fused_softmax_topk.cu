@@ -43,8 +43,8 @@
 // beside a tile.
 //
 // Modelled on an H200: 8.5 us for 128 x 50257 and K = 50 (floor 8.4), 5.2 us for 512 x 4096 and K =
-// 8 (floor 4.8), where memory and launch are the limit; about 8.5 us for 16 x 128256 and K = 256
-// (floor 4.7), of which the merging blocks' sort is a third.
+// 8 (floor 4.8), where memory and launch are the limit; about 9.2 us for 16 x 128256 and K = 256
+// (floor 4.7), where the merging blocks' sort comes last.
 //
 // Tried and rejected:
 // - a heap or sorted list of K a thread: K log K of registers or local memory, and K lists to merge
@@ -496,8 +496,12 @@ __device__ void write_row(const Problem& p, std::int64_t row, Key* keys, int n, 
                           float sum) {
   const bool poisoned = isnan(sum);
   const float log_sum = logf(sum);
-  if (threadIdx.x == 0 && p.lse != nullptr)
-    p.lse[row] = poisoned ? NAN : sum > 0 ? max / p.temperature + log_sum : -INFINITY;
+  if (threadIdx.x == 0 && p.lse != nullptr) {
+    // In double: the quotient alone, rounded at its size, may be all of the error that is allowed.
+    const double lse = static_cast<double>(max) / static_cast<double>(p.temperature) +
+                       static_cast<double>(log_sum);
+    p.lse[row] = poisoned ? NAN : sum > 0 ? static_cast<float>(lse) : -INFINITY;
+  }
   for (int i = threadIdx.x; i < p.K; i += blockDim.x) {
     int column = -1;
     float logp = poisoned ? NAN : -INFINITY;
