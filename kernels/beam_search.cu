@@ -17,8 +17,9 @@
 //
 // Banks. The row is read and written in 16 bytes a thread, side by side. Listed scores lie apart
 // from the values and tokens, 8 bytes each. Replayed is only that lanes which list something
-// together take their places one after another, 0.03 % of all passes; one atomic for all of them
-// costs more issue slots than it saves, 1 % of the time.
+// together take their places one after another: 0.03 % of all passes in the two shapes, up to a
+// quarter where nearly all of a short row is listed. One atomic for all of them costs more issue
+// slots than it saves, 1 % of the time.
 //
 // Exactness. What decides is the score in double, (acc + (x - shift)) / len^alpha, and lower tokens
 // come first among equals. Rounding may make scores of different values equal, so the bound is a

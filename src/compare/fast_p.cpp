@@ -13,15 +13,28 @@ namespace {
 constexpr std::pair<Reference, const char*> kReferences[] = {
     {Reference::par, "par"}, {Reference::naive, "naive"}, {Reference::floor, "floor"}};
 
-bool has_reference(Device device, Reference reference) {
-  return reference == Reference::naive ||
-         (reference == Reference::floor) == (device == Device::sim);
-}
-
 bool is_positive(const ShapeSpeed& s) {
   const auto positive = [](double v) { return std::isfinite(v) && v > 0; };
   return positive(s.ratio_to_par) && positive(s.ratio_interval.low) &&
          positive(s.ratio_interval.high) && positive(s.ratio_to_naive);
+}
+
+// REQUIRES speeds.
+bool knows(const BoardRow& row, Reference reference) {
+  const auto& speeds = row.score.speeds;
+  const bool sim = row.key.device == Device::sim;
+  switch (reference) {
+    case Reference::naive: return true;
+    // Without a par kernel the floor stands for par.
+    case Reference::par:
+      return !sim || std::ranges::any_of(speeds, [](const ShapeSpeed& s) {
+        return s.ratio_to_par != share_of_floor(s);
+      });
+    case Reference::floor:
+      return sim ||
+             std::ranges::all_of(speeds, [](const ShapeSpeed& s) { return s.ratio_to_floor > 0; });
+  }
+  return false;
 }
 
 }  // namespace
@@ -42,7 +55,7 @@ std::optional<Reference> reference_from(const std::string& text) {
 
 std::optional<Estimate> speed_against(const BoardRow& row, Reference reference) {
   const auto& speeds = row.score.speeds;
-  if (speeds.empty() || !has_reference(row.key.device, reference)) return {};
+  if (speeds.empty() || !knows(row, reference)) return {};
   if (!std::ranges::all_of(speeds, &is_positive)) return {};
   std::vector<double> value, low, high;
   for (const ShapeSpeed& s : speeds) {
@@ -59,23 +72,25 @@ std::optional<Estimate> speed_against(const BoardRow& row, Reference reference) 
 }
 
 std::optional<FastRate> fast_p(const Player& player, Device device, Reference reference, double p) {
-  if (!has_reference(device, reference)) return {};
+  if (device == Device::sim && reference == Reference::par) return {};
   FastRate rate;
   double sum = 0;
   std::size_t challenges = 0;
+  bool known = device == Device::sim || reference != Reference::floor;
   for (const Cell& cell : player.cells) {
     if (cell.count() == 0) continue;
     std::size_t fast = 0;
     for (const BoardRow* row : cell.graded) {
-      const auto speed = is_correct(*row) ? speed_against(*row, reference) : std::nullopt;
-      fast += speed && speed->value > p ? 1 : 0;
+      const auto speed = speed_against(*row, reference);
+      known = known || speed;
+      fast += speed && is_correct(*row) && speed->value > p ? 1 : 0;
     }
     ++challenges;
     sum += static_cast<double>(fast) / static_cast<double>(cell.count());
     rate.fast += fast;
     rate.attempts += cell.count();
   }
-  if (challenges == 0) return {};
+  if (challenges == 0 || !known) return {};
   rate.value = sum / static_cast<double>(challenges);
   const auto attempts = static_cast<double>(rate.attempts);
   rate.interval = wilson(rate.value * attempts, attempts);

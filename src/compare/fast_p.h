@@ -11,15 +11,15 @@
 
 namespace assay::compare {
 
-// To which a speed is relative. On the CPU there are naive and par. On the simulated GPU speeds are
-// modelled: there are naive and the floor, which nothing can beat.
+// To which a speed is relative: an expert's implementation, a plain one, and what the machine could
+// at all, which nothing beats. On the simulated GPU all of them are modelled.
 enum class Reference : std::uint8_t { par, naive, floor };
 const char* to_string(Reference);
 std::optional<Reference> reference_from(const std::string&);
 
 // The geometric mean over an answer's timed cases of its speed relative to the reference. Absent
-// where none was timed, or where the device has no such reference: par is of the CPU, floor of the
-// simulated GPU.
+// where none was timed, or where the row does not know the reference: a challenge without a par
+// kernel on the simulated GPU, a row of before the CPU's floor was measured.
 std::optional<Estimate> speed_against(const BoardRow&, Reference);
 
 struct FastRate {
@@ -30,7 +30,8 @@ struct FastRate {
 
 // fast_p (Ouyang et al. 2025, KernelBench): mean over challenges of the share of attempts with a
 // total that are correct and more than p times as fast as the reference. An attempt that was not
-// timed is not fast. Absent where nothing was attempted, or where the device has no such reference.
+// timed is not fast. Absent where nothing was attempted, and of par on the simulated GPU, where not
+// every challenge has one, and of the CPU's floor where no row knows it.
 std::optional<FastRate> fast_p(const Player&, Device, Reference, double p);
 
 struct SpeedMean {

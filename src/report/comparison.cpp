@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "compare/effort.h"
 #include "compare/fast_p.h"
@@ -97,11 +98,8 @@ std::string share_in_percent(double value, const std::optional<Interval>& i) {
   return fmt::format("{:.0f} % ({:.0f} to {:.0f})", 100 * value, 100 * i->low, 100 * i->high);
 }
 
-std::vector<compare::Reference> references_of(Device device) {
-  using compare::Reference;
-  return device == Device::sim ? std::vector{Reference::naive, Reference::floor}
-                               : std::vector{Reference::naive, Reference::par};
-}
+constexpr std::array kReferences{compare::Reference::naive, compare::Reference::par,
+                                 compare::Reference::floor};
 
 Page::Row figures_of(const Field& field, const Player& player, const ComparisonOptions& o) {
   Page::Row row{player.model, fmt::format("{} of {}", compare::solved_challenges(player, o.goal),
@@ -110,13 +108,13 @@ Page::Row figures_of(const Field& field, const Player& player, const ComparisonO
     const auto rate = compare::pass_rate(player, o.goal, k);
     row.emplace_back(rate ? share_in_percent(rate->value, rate->interval) : "–");
   }
-  for (const compare::Reference reference : references_of(field.device)) {
+  for (const compare::Reference reference : kReferences) {
     for (const double p : o.p) {
       const auto rate = compare::fast_p(player, field.device, reference, p);
       row.emplace_back(rate ? share_in_percent(rate->value, rate->interval) : "–");
     }
   }
-  for (const compare::Reference reference : references_of(field.device)) {
+  for (const compare::Reference reference : kReferences) {
     const auto speed = compare::mean_speed(player, reference);
     row.emplace_back(speed ? fmt::format("{:.3g}x, {} {}", speed->speed.value, speed->answers,
                                          speed->answers == 1 ? "answer" : "answers")
@@ -133,11 +131,11 @@ void add_figures(Page& page, const Field& field, const Players& players,
                  const ComparisonOptions& o) {
   std::vector<std::string> header{"Model", "Solved"};
   for (const std::size_t k : o.k) header.push_back(fmt::format("pass@{}", k));
-  for (const compare::Reference reference : references_of(field.device)) {
+  for (const compare::Reference reference : kReferences) {
     for (const double p : o.p)
       header.push_back(fmt::format("fast_{:g} on {}", p, to_string(reference)));
   }
-  for (const compare::Reference reference : references_of(field.device))
+  for (const compare::Reference reference : kReferences)
     header.push_back(fmt::format("Speed-up on {}", to_string(reference)));
   header.insert(header.end(), {"Tokens per solved", "Cost per solved"});
   std::vector<Page::Row> rows;
@@ -321,7 +319,7 @@ Json figures_json(const Field& field, const Player& player, const ComparisonOpti
     entry["challenges"] = rate->challenges;
     j["pass_at_k"].push_back(std::move(entry));
   }
-  for (const compare::Reference reference : references_of(field.device)) {
+  for (const compare::Reference reference : kReferences) {
     for (const double p : o.p) {
       const auto rate = compare::fast_p(player, field.device, reference, p);
       if (!rate) continue;

@@ -351,8 +351,10 @@ std::string subset_tables(const Standings& all, std::size_t most) {
 
 std::string figures_table(const Standings& all, std::size_t most) {
   using compare::Reference;
-  const bool sim = all.field.device == Device::sim;
-  const Reference expert = sim ? Reference::floor : Reference::par;
+  // A column that nobody has anything to say in is left out.
+  const auto or_nothing = [](const std::string& text) {
+    return text == kNone ? std::string() : text;
+  };
   const compare::Goal correct = compare::goal_from("correct");
   std::vector<std::string> header{"Model",
                                   "Solved",
@@ -361,10 +363,11 @@ std::string figures_table(const Standings& all, std::size_t most) {
                                   "Faster than naive",
                                   "Faster than par",
                                   "Speed-up on naive",
-                                  sim ? "Share of the floor" : "Speed-up on par",
+                                  "Speed-up on par",
+                                  "Share of the floor",
                                   "Tokens per solved",
                                   "Cost per solved"};
-  std::string alignment = "lcrlrrrrrr";
+  std::string alignment = "lcrlrrrrrrr";
   Rows rows;
   for (const Standing& s : first(all.models, most)) {
     const auto once = compare::pass_rate(*s.player, correct, 1);
@@ -376,8 +379,9 @@ std::string figures_table(const Standings& all, std::size_t most) {
                                 compare::attempted_challenges(*s.player)),
                     share_text(once->value, *once->interval), pass_at_most(*s.player, correct),
                     fast_text(all, s, Reference::naive),
-                    sim ? std::string() : fast_text(all, s, expert),
-                    speed_text(s, Reference::naive), speed_text(s, expert),
+                    or_nothing(fast_text(all, s, Reference::par)), speed_text(s, Reference::naive),
+                    or_nothing(speed_text(s, Reference::par)),
+                    or_nothing(speed_text(s, Reference::floor)),
                     tokens ? fmt::format("{:.0f}", *tokens) : "", cost ? dollars(*cost) : ""});
   }
   if (rows.empty()) return "";

@@ -176,7 +176,7 @@ TEST(FastP, OnTheSimulatorTheReferenceIsTheFloor) {
   EXPECT_EQ(fast_p(field.players[0], Device::sim, Reference::floor, 0.2)->value, 1);
 }
 
-TEST(FastP, OnTheSimulatorAParIsNoReferenceButTheFloorIs) {
+TEST(FastP, OnTheSimulatorParIsKnownWhereAKernelIs) {
   BoardRow row;
   row.key.device = Device::sim;
   row.score.speeds = {{.case_name = "a",
@@ -187,6 +187,19 @@ TEST(FastP, OnTheSimulatorAParIsNoReferenceButTheFloorIs) {
   EXPECT_NEAR(speed_against(row, Reference::floor)->value, 0.25, 1e-12);
   EXPECT_NEAR(speed_against(row, Reference::floor)->interval.high, 0.25, 1e-12);
   EXPECT_NEAR(speed_against(row, Reference::naive)->value, 8, 1e-12);
+  EXPECT_NEAR(speed_against(row, Reference::par)->value, 0.5, 1e-12);
+  row.score.speeds[0].ratio_to_par = 0.25;  // by the floor itself
+  EXPECT_FALSE(speed_against(row, Reference::par).has_value());
+}
+
+TEST(FastP, OnTheCpuTheFloorIsKnownWhereItWasMeasured) {
+  static const std::vector<ChallengeSpec> kSpecs = three_specs();
+  Scoreboard board = given_board({{"m", 0, "", 90, 0, Verdict::ok, {}, 0.5}});
+  for (auto& [key, row] : board.entries) row.score.speeds[0].ratio_to_floor = 0.4;
+  const Field field = make_field(board, kSpecs, Device::cpu);
+  EXPECT_EQ(fast_p(field.players[0], Device::cpu, Reference::floor, 0.3)->value, 1);
+  EXPECT_EQ(fast_p(field.players[0], Device::cpu, Reference::floor, 0.5)->value, 0);
+  EXPECT_NEAR(mean_speed(field.players[0], Reference::floor)->speed.value, 0.4, 1e-12);
 }
 
 // --- Bradley and Terry -------------------------------------------------------------
