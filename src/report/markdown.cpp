@@ -351,9 +351,12 @@ std::string subset_tables(const Standings& all, std::size_t most) {
 
 std::string figures_table(const Standings& all, std::size_t most) {
   using compare::Reference;
-  // A column that nobody has anything to say in is left out.
-  const auto or_nothing = [](const std::string& text) {
-    return text == kNone ? std::string() : text;
+  // A reference that nobody's speed is known against has no column.
+  const auto if_known = [&](Reference reference, const std::string& text) {
+    const bool known = std::ranges::any_of(first(all.models, most), [&](const Standing& s) {
+      return compare::mean_speed(*s.player, reference).has_value();
+    });
+    return known ? text : std::string();
   };
   const compare::Goal correct = compare::goal_from("correct");
   std::vector<std::string> header{"Model",
@@ -379,9 +382,10 @@ std::string figures_table(const Standings& all, std::size_t most) {
                                 compare::attempted_challenges(*s.player)),
                     share_text(once->value, *once->interval), pass_at_most(*s.player, correct),
                     fast_text(all, s, Reference::naive),
-                    or_nothing(fast_text(all, s, Reference::par)), speed_text(s, Reference::naive),
-                    or_nothing(speed_text(s, Reference::par)),
-                    or_nothing(speed_text(s, Reference::floor)),
+                    all.field.device == Device::sim ? "" : fast_text(all, s, Reference::par),
+                    speed_text(s, Reference::naive),
+                    if_known(Reference::par, speed_text(s, Reference::par)),
+                    if_known(Reference::floor, speed_text(s, Reference::floor)),
                     tokens ? fmt::format("{:.0f}", *tokens) : "", cost ? dollars(*cost) : ""});
   }
   if (rows.empty()) return "";
