@@ -38,9 +38,9 @@ TEST(Marks, BothEndsOfTheRangeCount) {
 TEST(Marks, TextAroundTheObjectIsPassedOver) {
   const std::string object = reply_with("7", "6.5");
   for (const std::string& reply :
-       {"Here you are:\n```json\n" + object + "\n```\nGood luck { to } you.",
-        "In `for (;;) { x }` the \"loop is { odd.\n" + object, object + "\n" + object,
-        "{\"thought\": {\"x\": 1}}\n" + object})
+       {fmt::format("Here you are:\n```json\n{}\n```\nGood luck {{ to }} you.", object),
+        fmt::format("In `for (;;) {{ x }}` the \"loop is {{ odd.\n{}", object),
+        fmt::format("{0}\n{0}", object), fmt::format("{{\"thought\": {{\"x\": 1}}}}\n{}", object)})
     EXPECT_THAT(read(reply).marks, kSevenAndSix) << reply;
   EXPECT_THAT(read(R"({"overall": 10, "design": {"mark": 7, "reason": "parts", "sure": true},
                        "clarity": {"mark": 6.5, "reason": "names"}})")
