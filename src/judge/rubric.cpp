@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "spec/json_schema.h"
 #include "util/files.h"
@@ -23,17 +24,14 @@ std::vector<Criterion> criteria_from(const nlohmann::json& list) {
   return criteria;
 }
 
-}  // namespace
-
-Rubric parse_rubric(std::string_view text, const std::string& file) {
-  const nlohmann::json document = parse_json(text, file);
+Rubric checked(const nlohmann::json& document, std::string sha256, const std::string& file) {
   try {
     validate_json(document, kRubricSchema, file);
   } catch (const Error& e) {
     throw Error(e.what() + std::string(kRemedy));
   }
   Rubric rubric{document.at("name").get<std::string>(), document.at("version").get<std::string>(),
-                sha256_hex(text), criteria_from(document.at("criteria"))};
+                std::move(sha256), criteria_from(document.at("criteria"))};
   std::set<std::string> keys;
   for (const Criterion& c : rubric.criteria) {
     if (keys.insert(c.key).second) continue;
@@ -41,6 +39,12 @@ Rubric parse_rubric(std::string_view text, const std::string& file) {
                             file, c.key));
   }
   return rubric;
+}
+
+}  // namespace
+
+Rubric parse_rubric(std::string_view text, const std::string& file) {
+  return checked(parse_json(text, file), sha256_hex(text), file);
 }
 
 nlohmann::ordered_json to_json(const Rubric& rubric) {
@@ -55,8 +59,11 @@ nlohmann::ordered_json to_json(const Rubric& rubric) {
 }
 
 Rubric rubric_from(const nlohmann::json& json) {
-  return {json.at("name").get<std::string>(), json.at("version").get<std::string>(),
-          json.at("sha256").get<std::string>(), criteria_from(json.at("criteria"))};
+  const nlohmann::json document{{"schema", 1},
+                                {"name", json.at("name")},
+                                {"version", json.at("version")},
+                                {"criteria", json.at("criteria")}};
+  return checked(document, json.at("sha256").get<std::string>(), "its rubric");
 }
 
 }  // namespace assay::judge

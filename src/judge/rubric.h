@@ -25,7 +25,8 @@ struct Rubric {
 // Throws Error that names `file`, the place, the cause and the remedy.
 Rubric parse_rubric(std::string_view text, const std::string& file);
 
-// As results hold it, the hash included. `from` throws nlohmann::json::exception.
+// As results hold it, the hash included. Reading throws Error, or nlohmann::json::exception where a
+// member is missing.
 nlohmann::ordered_json to_json(const Rubric&);
 Rubric rubric_from(const nlohmann::json&);
 

@@ -95,6 +95,8 @@ TEST(Opinion, WhatIsDamagedIsNamedWithTheRemedy) {
   EXPECT_THAT(objection(with("\"sim\"", "\"gpu\"")), HasSubstr("no device 'gpu'"));
   EXPECT_THAT(objection(with("look at this", "look at that")), HasSubstr("the prompt"));
   EXPECT_THAT(objection(with("\"mark\": 8", "\"mark\": 80")), HasSubstr("out of range"));
+  EXPECT_THAT(objection(with("\"weight\": 3.0", "\"weight\": 0.0")),
+              HasSubstr("its rubric: at /criteria/0/weight"));
 }
 
 TEST(OpinionFile, IsFoundAgainByJudgeAndCell) {
