@@ -78,6 +78,15 @@ std::vector<FoundObject> objects_in(const std::string& text) {
   return objects;
 }
 
+// On one line.
+std::string begin_of(const std::string& reply) {
+  constexpr std::size_t kColumns = 80;
+  std::string text = reply.substr(0, 2 * kColumns);
+  std::ranges::replace_if(
+      text, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+  return printable(text, 1, kColumns);
+}
+
 ReadMarks no_marks(std::string problem) { return {{}, std::move(problem)}; }
 
 ReadMarks marks_of(const nlohmann::json& object, const Rubric& rubric) {
@@ -117,7 +126,7 @@ ReadMarks read_marks(const std::string& reply, const Rubric& rubric) {
   std::erase_if(objects, [&](const FoundObject& o) { return !names_a_criterion(o.json, rubric); });
   if (objects.empty()) {
     return no_marks("no JSON object with a criterion of the rubric in the reply: " +
-                    printable(reply, 1, 80));
+                    begin_of(reply));
   }
   for (const FoundObject& o : objects) {
     if (o.repeats)

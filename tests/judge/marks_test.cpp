@@ -9,6 +9,7 @@ namespace assay::judge {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::reply_with;
@@ -90,6 +91,7 @@ TEST(Marks, WhatIsAmbiguousIsNone) {
 
 TEST(Marks, WhatIsNoOpinionIsSaidToBeNone) {
   EXPECT_THAT(problem("I would rather not."), HasSubstr("I would rather not."));
+  EXPECT_THAT(problem("No.\nI would\trather not."), EndsWith(": No. I would rather not."));
   EXPECT_THAT(problem(""), HasSubstr("no JSON object"));
   const std::string object = reply_with("7", "6");
   EXPECT_NE(problem(object.substr(0, object.size() - 1)), "");
