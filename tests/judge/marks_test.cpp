@@ -51,9 +51,9 @@ TEST(Marks, TextAroundTheObjectIsPassedOver) {
 
 TEST(Marks, ABraceInAReasonIsText) {
   const ReadMarks marks = read(
-      R"({"design": {"mark": 1, "reason": "a } and a \" and a {"}, "clarity": {"mark": 2, "reason": "b"}})");
+      R"({"design": {"mark": 1, "reason": "a }}} and a \" {"}, "clarity": {"mark": 2, "reason": "b"}})");
   ASSERT_EQ(marks.marks.size(), 2U);
-  EXPECT_EQ(marks.marks[0].reason, "a } and a \" and a {");
+  EXPECT_EQ(marks.marks[0].reason, "a }}} and a \" {");
 }
 
 TEST(Marks, NumbersOutOfTheRangeAreNone) {
@@ -101,6 +101,17 @@ TEST(Marks, WhatIsNoOpinionIsSaidToBeNone) {
 
 // Reading is bounded: neither braces without end nor deep nesting take time or stack.
 TEST(Marks, HostileRepliesTakeNoTime) {
+  const std::string object = reply_with("7", "6.5");
+  std::string braces;
+  for (int i = 0; i < 63; ++i) braces += "{ ";
+  EXPECT_THAT(read(braces + object).marks, kSevenAndSix);
+  EXPECT_THAT(problem("{ " + braces + object), HasSubstr("no JSON object"));
+  const auto with_depth = [&](std::size_t depth) {
+    return fmt::format("{}, \"x\": {}{}}}", object.substr(0, object.size() - 1),
+                       std::string(depth, '['), std::string(depth, ']'));
+  };
+  EXPECT_THAT(read(with_depth(31)).marks, kSevenAndSix);
+  EXPECT_NE(problem(with_depth(32)), "");
   const std::string brace(200U << 10, '{');
   EXPECT_NE(problem(brace), "");
   std::string nested;
