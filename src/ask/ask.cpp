@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <exception>
 #include <map>
 #include <mutex>
 
 #include "numerics/jobs.h"
-#include "util/clock.h"
 #include "util/files.h"
-#include "util/redact.h"
 #include "util/sha256.h"
 #include "util/stop.h"
 #include "util/temporary_folder.h"

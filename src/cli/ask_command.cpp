@@ -3,14 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
-#include <cmath>
-#include <cstdlib>
 #include <map>
 #include <memory>
-#include <random>
-#include <set>
-#include <thread>
+#include <mutex>
 
 #include "agent/process_tree.h"
 #include "ask/ask.h"
@@ -24,7 +19,6 @@
 #include "run/challenge_registry.h"
 #include "spec/public_cases.h"
 #include "task/task.h"
-#include "util/clock.h"
 #include "util/file_lock.h"
 #include "util/files.h"
 #include "util/stop.h"

@@ -63,8 +63,7 @@ class Ask : public ::testing::Test {
                    },
                    [this](const Finished& f) {
                      if (store_fails) throw Error("no room");
-                     const fs::path where =
-                         folder.path / ("attempt" + std::to_string(++stored_count));
+                     fs::path where = folder.path / ("attempt" + std::to_string(++stored_count));
                      stored.push_back(f.found.files.empty() ? f.found.problem
                                                             : f.found.files.front().contents);
                      turns_stored.push_back(f.turn);
