@@ -7,7 +7,8 @@ include(GNUInstallDirs)
 
 install(TARGETS assay RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES challenges/check.schema.json challenges/entrant.schema.json challenges/grade.schema.json
-  challenges/public.schema.json challenges/scoreboard.schema.json challenges/spec.schema.json
+  challenges/public.schema.json challenges/rubric.json challenges/rubric.schema.json
+  challenges/scoreboard.schema.json challenges/spec.schema.json
   DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges)
 install(FILES challenges/shared/prompt_cuda.md challenges/shared/prompt_rules.md challenges/shared/prompt_tests.md
   DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges/shared)

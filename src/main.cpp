@@ -95,6 +95,7 @@ int parse_and_run(int argc, char** argv) {
   cli::add_deploy(app, action);
   cli::add_add(app, action);
   cli::add_ask(app, action);
+  cli::add_judge(app, action);
   cli::add_solve(app, action, rest);
   cli::add_doctor(app, action);
   cli::add_selftest(app, action);

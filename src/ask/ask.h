@@ -14,22 +14,16 @@
 #include "ask/conversation.h"
 #include "ask/http.h"
 #include "ask/journal.h"
-#include "ask/retry.h"
+#include "ask/requester.h"
 #include "submission/submission.h"
 
 namespace assay::ask {
 
-struct AskOptions {
-  std::string name;  // of the model, in submissions/
-  std::string url;   // completions_url()
-  std::string key, key_variable;
-  std::vector<Header> headers;  // further ones
-  ChatSettings chat;            // `seed` of the first sample; each next has one more
-  std::string system;           // "" for none
-  unsigned turns = 1;           // at most so many answers a sample
+struct AskOptions : Endpoint {
+  std::string name;    // of the model, in submissions/
+  std::string system;  // "" for none
+  unsigned turns = 1;  // at most so many answers a sample
   std::size_t parallel = 4;
-  double timeout = 1800;  // seconds of one request
-  RetryPolicy retry;
   std::string version;           // of assay
   std::filesystem::path folder;  // of conversations that are not over
 };
@@ -60,14 +54,6 @@ struct Finished {
   std::filesystem::path journal;
 };
 
-class AskClock {
- public:
-  virtual ~AskClock() = default;
-  virtual double now() = 0;                // seconds
-  virtual void sleep(double seconds) = 0;  // throws Stopped
-  virtual double jitter() = 0;             // in [0, 1)
-};
-
 // The world that asking meets. All of it may be called by several threads at once, but for `store`.
 struct AskWorld {
   Transport& transport;
@@ -94,13 +80,6 @@ struct Outcome {
   Ending ending = Ending::not_asked;
   std::string reason;
   std::filesystem::path where;  // the attempt, or what is kept
-};
-
-// Of the requests of this call.
-struct Spent {
-  std::size_t replies = 0, failures = 0, replies_without_usage = 0;
-  std::int64_t tokens_in = 0, tokens_out = 0;
-  double seconds = 0;  // that replies took, one after the other
 };
 
 struct AskResult {

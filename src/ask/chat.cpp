@@ -107,6 +107,12 @@ void part_thoughts(Reply& reply) {
   reply.content.erase(0, end + kEnd.size());
 }
 
+std::string without_line_ends(std::string text) {
+  std::ranges::replace_if(
+      text, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+  return text;
+}
+
 struct UrlParts {
   std::string scheme, authority, path;
 };
@@ -176,7 +182,8 @@ bool is_loopback(const std::string& url) {
 std::string why_no_answer(const Reply& reply) {
   if (!reply.has_choice) return "the reply holds no choice";
   if (!reply.content.empty()) return {};
-  if (!reply.refusal.empty()) return "the model refused: " + printable(reply.refusal, 1, 160);
+  if (!reply.refusal.empty())
+    return "the model refused: " + printable(without_line_ends(reply.refusal), 1, 160);
   if (reply.finish_reason == "content_filter") return "a filter of the endpoint kept it back";
   if (reply.finish_reason == "length")
     return "cut off at the limit on tokens before it began, while it was thinking";
@@ -242,8 +249,7 @@ std::string error_text(std::string_view body) {
   if (text.empty()) text = text_member(&document, "message");
   if (text.empty()) text = text_member(&document, "detail");
   if (text.empty()) text = std::string(body.substr(0, kLooked));
-  std::ranges::replace_if(
-      text, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+  text = without_line_ends(std::move(text));
   const std::size_t begin = text.find_first_not_of(' ');
   if (begin == std::string::npos) return {};
   text.erase(0, begin);

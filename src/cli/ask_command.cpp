@@ -3,19 +3,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
-#include <cmath>
-#include <cstdlib>
 #include <map>
 #include <memory>
-#include <random>
-#include <set>
-#include <thread>
+#include <mutex>
 
 #include "agent/process_tree.h"
 #include "ask/ask.h"
 #include "ask/curl_transport.h"
 #include "cli/context.h"
+#include "cli/endpoint_options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "intake/attempt.h"
@@ -23,7 +19,6 @@
 #include "run/challenge_registry.h"
 #include "spec/public_cases.h"
 #include "task/task.h"
-#include "util/clock.h"
 #include "util/file_lock.h"
 #include "util/files.h"
 #include "util/stop.h"
@@ -36,18 +31,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kConversation = "conversation.jsonl";
-constexpr double kBytesPerToken = 4;  // of English and of code, roughly
 
-struct AskCommand {
-  std::string url, model, as, language = "cpp", key_variable = "OPENAI_API_KEY", system;
-  std::string submissions;
-  std::vector<std::string> challenges, headers, parameters;
-  unsigned samples = 1, turns = 1, retries = 6;
-  std::size_t parallel = 4;
-  std::optional<double> temperature, price_in, price_out;
-  std::optional<std::int64_t> max_tokens, seed;
-  double timeout = 1800, retry_wait = 1;
-  bool no_stream = false, dry_run = false, mixed = false, hints = false;
+struct AskCommand : EndpointOptions {
+  std::string language = "cpp", system, submissions;
+  std::vector<std::string> challenges;
+  unsigned samples = 1, turns = 1;
+  bool mixed = false, hints = false;
 };
 
 std::vector<Language> asked_languages(const std::string& name) {
@@ -56,91 +45,13 @@ std::vector<Language> asked_languages(const std::string& name) {
   return {Language::cpp};
 }
 
-// A folder's name that looks like the model's.
-std::string name_from_model(const std::string& model) {
-  std::string name;
-  for (const char c : model) {
-    const bool plain =
-        std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
-    name += plain ? c : '-';
-  }
-  name.erase(0, name.find_first_not_of("-._"));
-  if (name.empty()) throw Error("--model leaves no name for a folder: give one with --as");
-  return name;
-}
-
-// "K=V" as a header; neither part may smuggle in a line.
-ask::Header header_from(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  ask::Header header{text.substr(0, equals), ""};
-  if (equals != std::string::npos) header.value = text.substr(equals + 1);
-  const bool plain = !header.name.empty() && std::ranges::all_of(header.name, [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_';
-  });
-  const bool one_line =
-      std::ranges::none_of(header.value, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-  if (equals != std::string::npos && plain && one_line) return header;
-  throw Error(
-      fmt::format("--header {}: expected NAME=VALUE, in one line", printable(header.name, 1, 60)));
-}
-
-// "K=V": V is JSON, or else a text.
-void add_parameter(nlohmann::json& more, const std::string& text) {
-  constexpr std::array kOwn{"model", "messages", "stream", "stream_options", "n"};
-  const std::size_t equals = text.find('=');
-  const std::string key = text.substr(0, equals);
-  if (equals == std::string::npos || key.empty())
-    throw Error(fmt::format("--param {}: expected NAME=VALUE", printable(text, 1, 60)));
-  if (std::ranges::find(kOwn, key) != kOwn.end())
-    throw Error(fmt::format("--param {}: that member of the request is assay's own", key));
-  const std::string value = text.substr(equals + 1);
-  nlohmann::json parsed = nlohmann::json::parse(value, nullptr, false);
-  more[key] = parsed.is_discarded() ? nlohmann::json(value) : parsed;
-}
-
-std::string key_from(const AskCommand& c) {
-  if (c.key_variable.empty()) return {};
-  const char* value = std::getenv(c.key_variable.c_str());
-  std::string key = value != nullptr ? value : "";
-  while (!key.empty() && std::isspace(static_cast<unsigned char>(key.back())) != 0) key.pop_back();
-  if (std::ranges::any_of(key, [](unsigned char byte) { return byte <= 0x20 || byte == 0x7f; })) {
-    throw Error(
-        fmt::format("the value of {} is no key: there are blanks or control characters in "
-                    "it",
-                    c.key_variable));
-  }
-  if (key.empty() && !ask::is_loopback(c.url) && !c.dry_run) {
-    throw Error(fmt::format(
-        "{} is not set: put the endpoint's key into it, or name another variable with --key-env; "
-        "--key-env '' sends none",
-        c.key_variable));
-  }
-  return key;
-}
-
 ask::AskOptions options_from(const Context& context, const AskCommand& c) {
   ask::AskOptions o;
-  o.url = ask::completions_url(c.url);
-  o.name = c.as.empty() ? name_from_model(c.model) : c.as;
-  if (const std::string objection = objection_to_model(o.name); !objection.empty()) {
-    throw Error(fmt::format("--as {}: no model can have that name: {}", printable(o.name, 1, 80),
-                            objection));
-  }
-  o.key_variable = c.key_variable;
-  o.key = key_from(c);
-  for (const std::string& h : c.headers) o.headers.push_back(header_from(h));
-  o.chat.model = c.model;
-  o.chat.temperature = c.temperature;
-  o.chat.max_tokens = c.max_tokens;
-  o.chat.seed = c.seed;
-  o.chat.stream = !c.no_stream;
-  for (const std::string& p : c.parameters) add_parameter(o.chat.more, p);
+  static_cast<ask::Endpoint&>(o) = endpoint_from(c);
+  o.name = own_name(c);
   if (!c.system.empty()) o.system = read_file(c.system);
   o.turns = c.turns;
   o.parallel = c.parallel;
-  o.timeout = c.timeout;
-  o.retry.retries = c.retries;
-  o.retry.first_wait = c.retry_wait;
   o.version = kVersion;
   const fs::path submissions =
       c.submissions.empty() ? context.submissions() : fs::path(c.submissions);
@@ -269,10 +180,6 @@ AskPlan plan_of(const Context& context, const AskCommand& c, const ask::AskOptio
   return plan;
 }
 
-double tokens_estimated(std::size_t bytes) { return static_cast<double>(bytes) / kBytesPerToken; }
-
-std::string dollars(double amount) { return fmt::format("{:.4f} USD", amount); }
-
 int print_dry_run(const AskCommand& c, const ask::AskOptions& o, const AskPlan& plan) {
   double in = 0;
   for (std::size_t i = 0; i < plan.samples.size(); ++i) {
@@ -282,32 +189,14 @@ int print_dry_run(const AskCommand& c, const ask::AskOptions& o, const AskPlan& 
     in += tokens_estimated(bytes);
     fmt::print("# {} ({}) sample {}: about {:.0f} tokens\n", sample.challenge,
                ask::language_name(sample.language), sample.number, tokens_estimated(bytes));
-    fmt::print("POST {}\nContent-Type: application/json\n", o.url);
-    if (!o.key.empty()) fmt::print("Authorization: Bearer ${}\n", o.key_variable);
-    for (const ask::Header& h : o.headers) fmt::print("{}: (not shown)\n", h.name);
-    fmt::print("\n{}\n\n",
-               body.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    print_request(o, body);
   }
   fmt::print("{} requests, {} samples there already. Nothing was sent.\n", plan.samples.size(),
              plan.answered);
-  fmt::print("Estimated, at {:g} bytes a token: {:.0f} tokens of prompts", kBytesPerToken, in);
-  if (c.price_in) fmt::print(", {}", dollars(in * *c.price_in * 1e-6));
-  if (c.max_tokens) {
-    const double out = static_cast<double>(*c.max_tokens * c.turns * plan.samples.size());
-    fmt::print("; at most {:.0f} tokens of answers", out);
-    if (c.price_out) fmt::print(", {}", dollars(out * *c.price_out * 1e-6));
-  }
+  fmt::print("{}", estimate(c, in, c.turns * plan.samples.size()));
   fmt::print(".{}\n",
              c.turns > 1 ? " Later turns repeat what was said before, and cost more." : "");
   return kDone;
-}
-
-std::optional<double> cost_of(const AskCommand& c, std::optional<std::int64_t> in,
-                              std::optional<std::int64_t> out) {
-  if (!c.price_in || !c.price_out || !in || !out) return {};
-  const double millionths =
-      static_cast<double>(*in) * *c.price_in + static_cast<double>(*out) * *c.price_out;
-  return std::round(millionths * 100) * 1e-8;
 }
 
 ask::Found find_answer(const std::vector<ChallengeSpec>& specs, const ask::Sample& sample,
@@ -368,15 +257,10 @@ ask::Feedback checked(const Context& context, const ask::Sample& sample,
   return {ended.status == kDone, report["feedback"].get<std::string>()};
 }
 
-// Without what the shell has to know, and without secrets: values of headers are not in it.
-std::string command_line(const AskCommand& c, const ask::AskOptions& o) {
-  std::string line = fmt::format("assay ask --url {} --model {}", quoted(o.url), quoted(c.model));
-  if (c.temperature) line += fmt::format(" --temperature {:g}", *c.temperature);
-  if (c.max_tokens) line += fmt::format(" --max-tokens {}", *c.max_tokens);
-  if (c.seed) line += fmt::format(" --seed {}", *c.seed);
+std::string ask_command_line(const AskCommand& c, const ask::AskOptions& o) {
+  std::string line = command_line("ask", c, o);
   if (c.turns > 1) line += fmt::format(" --turns {}", c.turns);
   if (c.hints) line += " --hints";
-  for (const std::string& p : c.parameters) line += " --param " + quoted(p);
   return line;
 }
 
@@ -396,7 +280,7 @@ fs::path store_sample(const AskCommand& c, const ask::AskOptions& o, const ask::
   record.seconds = f.conversation.seconds();
   record.cost_usd = cost_of(c, record.tokens_in, record.tokens_out);
   record.finish_reason = turns[f.turn].reply.finish_reason;
-  record.command = command_line(c, o);
+  record.command = ask_command_line(c, o);
   record.version = kVersion;
   record.hints = f.turn > 0;
   record.prompt_sha256 = task::version_of(f.sample.prompt);
@@ -408,43 +292,17 @@ fs::path store_sample(const AskCommand& c, const ask::AskOptions& o, const ask::
   return intake::store_attempt(o.folder.parent_path(), o.name, f.sample.challenge, answer, record);
 }
 
-class RealAskClock : public ask::AskClock {
- public:
-  double now() override { return steady_seconds(); }
-  void sleep(double seconds) override {
-    for (const double end = now() + seconds; now() < end;) {
-      check_stop();
-      std::this_thread::sleep_for(
-          std::chrono::duration<double>(std::min(0.05, std::max(0.0, end - now()))));
-    }
-    check_stop();
-  }
-  double jitter() override {
-    thread_local std::mt19937 random(std::random_device{}());
-    return std::uniform_real_distribution<double>(0, 1)(random);
-  }
-};
-
 void print_totals(const AskCommand& c, const AskPlan& plan, const ask::AskResult& result,
                   double seconds) {
   std::map<ask::Ending, std::size_t> count;
   for (const ask::Outcome& o : result.outcomes) ++count[o.ending];
-  const ask::Spent& spent = result.spent;
   fmt::print("{} answered, {} without an answer", count[ask::Ending::answered],
              count[ask::Ending::no_answer]);
   if (count[ask::Ending::unclear] > 0) fmt::print(", {} unclear", count[ask::Ending::unclear]);
   const std::size_t left = count[ask::Ending::failed] + count[ask::Ending::not_asked];
   if (left > 0) fmt::print(", {} not obtained", left);
   if (plan.answered > 0) fmt::print("; {} were there before", plan.answered);
-  fmt::print("\n{} replies, {} requests failed, {:.1f} s", spent.replies, spent.failures, seconds);
-  if (spent.replies > spent.replies_without_usage) {
-    fmt::print("; {} tokens in, {} out", spent.tokens_in, spent.tokens_out);
-    if (const auto cost = cost_of(c, spent.tokens_in, spent.tokens_out))
-      fmt::print(", {}", dollars(*cost));
-  }
-  if (spent.replies_without_usage > 0)
-    fmt::print("; {} replies did not tell their tokens", spent.replies_without_usage);
-  fmt::print("\n");
+  fmt::print("\n{}", account_of(c, result.spent, seconds));
 }
 
 // What is to be done by hand.
@@ -476,8 +334,7 @@ int ask_model(const Context& context, const AskCommand& c) {
   const ask::AskOptions o = options_from(context, c);
   if (c.dry_run) return print_dry_run(c, o, plan_of(context, c, o));
   ask::CurlTransport transport(fmt::format("assay/{}", kVersion));
-  if (c.url.starts_with("http://") && !ask::is_loopback(c.url) && !o.key.empty())
-    tell("assay: warning: the key goes over http:// unencrypted, readable on its way\n");
+  warn_of_plain_key(c, o);
   create_folder(o.folder / o.name);
   const fs::path lock_file = o.folder / (o.name + ".lock");
   const auto lock = FileLock::if_free(lock_file);
@@ -527,10 +384,7 @@ int ask_model(const Context& context, const AskCommand& c) {
 void add_ask(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("ask", "Ask a model behind an endpoint for answers");
   auto c = std::make_shared<AskCommand>();
-  command->add_option("--url", c->url, "of an OpenAI-compatible endpoint: https://host/v1")
-      ->required();
-  command->add_option("--model", c->model, "as the endpoint names it")->required();
-  command->add_option("--as", c->as, "its name here (default: made from --model)");
+  add_endpoint(*command, *c);
   command->add_option("--challenge,-c", c->challenges, "only these")->allow_extra_args(false);
   command->add_option("--language", c->language, "of the answers")
       ->check(CLI::IsMember({"cpp", "cuda", "both"}))
@@ -542,35 +396,9 @@ void add_ask(CLI::App& app, Action& action) {
   command->add_option("--turns", c->turns, "answers of a sample, each after what was wrong")
       ->check(CLI::Range(1, 50))
       ->capture_default_str();
-  command->add_option("--parallel", c->parallel, "requests at a time")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  command->add_option("--key-env", c->key_variable, "environment variable that holds the key")
-      ->capture_default_str();
-  command->add_option("--header", c->headers, "further header NAME=VALUE; values are not stored")
-      ->allow_extra_args(false);
-  command->add_option("--temperature", c->temperature, "of sampling")->check(CLI::Range(0.0, 5.0));
-  command->add_option("--max-tokens", c->max_tokens, "of an answer")->check(CLI::PositiveNumber);
-  command->add_option("--seed", c->seed, "of the first sample; each next has one more");
-  command->add_option("--param", c->parameters, "further member of the request: NAME=JSON or text")
-      ->allow_extra_args(false);
+  add_request_options(*command, *c);
   command->add_option("--system", c->system, "file with a system message (default: none)");
-  command->add_flag("--no-stream", c->no_stream, "ask for the reply in one piece");
-  command->add_option("--timeout", c->timeout, "seconds for one reply")
-      ->check(CLI::Range(0.1, 86400.0))
-      ->capture_default_str();
-  command->add_option("--retries", c->retries, "of a request that failed in passing")
-      ->check(CLI::Range(0, 100))
-      ->capture_default_str();
-  command->add_option("--retry-wait", c->retry_wait, "seconds before the first, then doubled")
-      ->check(CLI::Range(0.0, 600.0))
-      ->capture_default_str();
-  command->add_option("--price-in", c->price_in, "dollars for a million tokens of prompts")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--price-out", c->price_out, "dollars for a million tokens of answers")
-      ->check(CLI::NonNegativeNumber);
   command->add_flag("--mixed", c->mixed, "add samples to others with other settings");
-  command->add_flag("--dry-run", c->dry_run, "print what would be sent, and what it may cost");
   command->add_option("--submissions", c->submissions,
                       "folder of models (default: WORK/submissions)");
   command->footer(

@@ -63,6 +63,7 @@ void add_prompt(CLI::App&, Action&);
 void add_deploy(CLI::App&, Action&);
 void add_add(CLI::App&, Action&);
 void add_ask(CLI::App&, Action&);
+void add_judge(CLI::App&, Action&);
 // The command is what comes after `--`: an agent's.
 void add_solve(CLI::App&, Action&, std::vector<std::string> agent_command);
 void add_doctor(CLI::App&, Action&);

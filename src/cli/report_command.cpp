@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/published_files.h"
 #include "grade/scoreboard.h"
+#include "judge/opinion_file.h"
 #include "report/analysis.h"
 #include "report/rankings.h"
 #include "submission/submission.h"
@@ -133,9 +134,9 @@ void add_stale_pages(const fs::path& folder, std::vector<Document>& all) {
 void add_analysis(const Targets& targets, const Scoreboard& board,
                   const std::vector<ChallengeSpec>& specs, compare::By by,
                   std::vector<Document>& all) {
-  const report::AnalysisOptions options{by,
-                                        link_from(targets.analysis / "README.md", targets.rankings),
-                                        read_published(targets.results)};
+  const report::AnalysisOptions options{
+      by, link_from(targets.analysis / "README.md", targets.rankings),
+      read_published(targets.results), judge::read_opinions(targets.results)};
   for (const auto& [path, text] : report::analysis_pages(board, specs, options)) {
     const fs::path file = targets.analysis / path;
     all.push_back({file, read_generated(file, "--analysis"), text});
@@ -229,8 +230,8 @@ void add_report(CLI::App& app, Action& action) {
                       "the folder of results)");
   command->add_option("--analysis", options->analysis,
                       "folder that gets a page per challenge, per model and per pair that\n"
-                      "matters, the traps and the takeaways (default: WORK/analysis, or with\n"
-                      "--results the folder analysis in it)");
+                      "matters, the traps, the takeaways and the opinions (default:\n"
+                      "WORK/analysis, or with --results the folder analysis in it)");
   add_figure_option(*command, options->by);
   command->add_option("--results", options->results,
                       "folder of scoreboard.json (default: WORK/results)");
@@ -240,8 +241,11 @@ void add_report(CLI::App& app, Action& action) {
   command->add_flag("--check", options->check,
                     "write nothing; exit with 1 when a file does not show the board as it is");
   command->footer(
-      "\nReads the board, the challenges' specs and what each submissions/MODEL/model.json says\n"
-      "about a model, and nothing else: nothing is run, and the same files give the same text.\n"
+      "\nReads the board, the challenges' specs, grades and opinions of others beside the board, "
+      "and\n"
+      "what each submissions/MODEL/model.json says about a model, and nothing else: nothing is "
+      "run,\n"
+      "and the same files give the same text.\n"
       "What it reads about models goes on the board too, so that it says so where it is merged.\n"
       "Of a large board the README shows the best 20 models; the rankings compare the best 20\n"
       "head to head and list the best 100 of each challenge; 50 models of each device have a page\n"

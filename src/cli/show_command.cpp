@@ -13,7 +13,9 @@
 #include "compare/field.h"
 #include "grade/currency.h"
 #include "grade/grade.h"
+#include "judge/opinion_file.h"
 #include "report/figures.h"
+#include "report/opinions.h"
 #include "report/standings.h"
 #include "report/terminal.h"
 #include "spec/spec.h"
@@ -155,6 +157,7 @@ int show(const Context& context, const ShowOptions& o) {
       others(rows, row, spec, gpu) +
       report::place_among_others(report::make_standings(board, specs, row->key.device), o.model,
                                  o.challenge) +
+      report::opinions_text(judge::read_opinions(results, shown.key), shown) +
       not_part_of_answer(context, o, shown.key);
   const std::vector<std::string> stale = stale_reasons(*row, spec, gpu);
   const store::FoundEvidence found = store::find_evidence(results, row->evidence);
@@ -196,7 +199,10 @@ void add_show(CLI::App& app, Action& action) {
   command->footer(
       "\nNothing is run: the stored measurements are shown, and for each failed case the command\n"
       "that replays it alone. A board without its evidence, as it is in the repository, knows the\n"
-      "score and the points; what is missing is said, with the command that makes it.\n"
+      "score and the points; what is missing is said, with the command that makes it. What a "
+      "judge\n"
+      "said of the answer (assay judge) stands in a section of its own and is not part of the "
+      "score.\n"
       "\nExit status: 0 shown, 2 nothing is known of it, or another error.\n"
       "\nExamples:\n"
       "  assay show textbook CHALLENGE --device cpu\n"

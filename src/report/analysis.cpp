@@ -19,6 +19,7 @@
 #include "report/figures.h"
 #include "report/markdown.h"
 #include "report/markdown_text.h"
+#include "report/opinions.h"
 #include "report/published.h"
 #include "report/rankings.h"
 #include "report/standings.h"
@@ -32,6 +33,8 @@ using compare::By;
 using compare::Cell;
 using compare::Player;
 using compare::TrapFigure;
+
+constexpr const char* kJudgesPage = "judges.md";
 
 std::string page_of_model(const std::string& model) { return "models/" + page_name(model) + ".md"; }
 
@@ -297,6 +300,7 @@ class Analysis {
     pairs();
     traps();
     published();
+    judges();
     index();
     return std::move(pages_);
   }
@@ -372,6 +376,15 @@ class Analysis {
     }
   }
 
+  void judges() {
+    if (options_.opinions.empty()) return;
+    Page page;
+    page.heading(1, "Opinions of language models");
+    page.markdown("[All pages](README.md)");
+    add_judges(page, board_, specs_, options_.opinions);
+    pages_[kJudgesPage] = document(page);
+  }
+
   void index() {
     Page page;
     page.heading(1, "Analysis");
@@ -395,6 +408,8 @@ class Analysis {
     page.bullet({"Traps, by how well they separate the models", "traps.md"});
     for (const auto& [name, grades] : options_.published)
       page.bullet({"Published grades: " + name, page_of_published(name)});
+    if (!options_.opinions.empty())
+      page.bullet({"Opinions of language models, beside what was measured", kJudgesPage});
     pages_["README.md"] = document(page);
   }
 

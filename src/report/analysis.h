@@ -11,6 +11,7 @@
 #include "assay/results.h"
 #include "compare/field.h"
 #include "compare/published.h"
+#include "judge/opinion.h"
 #include "report/page.h"
 
 namespace assay::report {
@@ -22,6 +23,7 @@ struct AnalysisOptions {
   compare::By by = compare::By::mean;
   std::string rankings = "../results/RANKINGS.md";        // as seen from the index
   std::map<std::string, compare::Published> published{};  // by name; a page each
+  std::vector<judge::Opinion> opinions{};                 // a page of all, where there are any
 };
 
 // Path below the folder of pages -> text. Empty for an empty board without published grades. Every

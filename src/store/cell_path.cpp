@@ -44,6 +44,8 @@ std::string cell_path(const CellKey& key) {
                      to_string(key.device));
 }
 
+std::string path_part(const std::string& name) { return escaped(required("name", name), true); }
+
 std::string evidence_path(const CellKey& key) { return "cells/" + cell_path(key); }
 
 std::string evidence_path(const CellKey& key, const std::string& run_id) {

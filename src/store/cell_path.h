@@ -14,6 +14,9 @@ namespace assay::store {
 // hash.
 std::string cell_path(const CellKey&);
 
+// A name as one part of such a path. REQUIRES that it is not empty; throws Error otherwise.
+std::string path_part(const std::string& name);
+
 // Below the results folder: of a cell of the board, and of one that a run measured and that is not
 // on the board.
 std::string evidence_path(const CellKey&);

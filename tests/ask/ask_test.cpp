@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 
+#include "scripted.h"
 #include "store/line_file.h"
 #include "support/temporary_folder.h"
 #include "util/files.h"
@@ -18,79 +19,16 @@
 namespace assay::ask {
 namespace {
 namespace fs = std::filesystem;
+using testing::completion;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using testing::says;
+using testing::ScriptedTransport;
+using testing::Step;
 using testing::TemporaryFolder;
-
-struct Step {
-  Delivery delivery = Delivery::whole;
-  int status = 200;
-  std::string body{};
-  std::string type = "application/json";
-  std::string retry_after{};
-  std::string problem{};
-};
-
-std::string completion(const std::string& content, const std::string& why = "stop") {
-  nlohmann::json json;
-  json["choices"][0]["message"]["content"] = content;
-  json["choices"][0]["finish_reason"] = why;
-  json["usage"] = {{"prompt_tokens", 10}, {"completion_tokens", 3}};
-  return json.dump();
-}
-Step says(const std::string& content) { return {.body = completion(content)}; }
-
-// Plays the steps in turn; a request beyond them is refused with 400.
-class ScriptedTransport : public Transport {
- public:
-  explicit ScriptedTransport(std::vector<Step> steps) : steps_(std::move(steps)) {}
-
-  HttpResponse post(const HttpRequest& request, const OnBytes& on_bytes) override {
-    Step step{.status = 400, .body = "unexpected"};
-    {
-      const std::lock_guard lock(mutex_);
-      requests.push_back(request);
-      if (requests.size() <= steps_.size()) step = steps_[requests.size() - 1];
-    }
-    if (before) before(nlohmann::json::parse(request.body));
-    HttpResponse response;
-    response.status = step.status;
-    response.content_type = step.type;
-    response.retry_after = step.retry_after;
-    try {
-      if (!step.body.empty()) on_bytes(response, step.body);
-      response.delivery = step.delivery;
-      response.problem = step.problem;
-    } catch (const Error& e) {
-      response.delivery = Delivery::refused;
-      response.problem = e.what();
-    }
-    return response;
-  }
-
-  nlohmann::json body(std::size_t i) const { return nlohmann::json::parse(requests.at(i).body); }
-
-  std::vector<HttpRequest> requests;
-  std::function<void(const nlohmann::json&)> before;
-
- private:
-  std::vector<Step> steps_;
-  std::mutex mutex_;
-};
-
-class VirtualClock : public AskClock {
- public:
-  double now() override { return time; }
-  void sleep(double seconds) override {
-    slept.push_back(seconds);
-    time += seconds;
-  }
-  double jitter() override { return 1; }
-  double time = 100;
-  std::vector<double> slept;
-};
+using testing::VirtualClock;
 
 class Ask : public ::testing::Test {
  protected:
@@ -125,8 +63,7 @@ class Ask : public ::testing::Test {
                    },
                    [this](const Finished& f) {
                      if (store_fails) throw Error("no room");
-                     const fs::path where =
-                         folder.path / ("attempt" + std::to_string(++stored_count));
+                     fs::path where = folder.path / ("attempt" + std::to_string(++stored_count));
                      stored.push_back(f.found.files.empty() ? f.found.problem
                                                             : f.found.files.front().contents);
                      turns_stored.push_back(f.turn);

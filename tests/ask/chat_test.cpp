@@ -174,6 +174,8 @@ TEST(Reply, SaysWhyThereIsNoAnswer) {
   EXPECT_EQ(why_no_answer(plain(R"({"choices":[]})")), "the reply holds no choice");
   EXPECT_EQ(why_no_answer(plain(R"({"choices":[{"message":{"refusal":"I can\u0007not"}}]})")),
             "the model refused: I can\\x07not");
+  EXPECT_EQ(why_no_answer(plain(R"({"choices":[{"message":{"refusal":"I can't\nhelp"}}]})")),
+            "the model refused: I can't help");
   EXPECT_EQ(why_no_answer(plain(R"({"choices":[{"message":{"content":null,"tool_calls":[{}]}}]})")),
             "the model called a tool that was not offered");
   EXPECT_THAT(why_no_answer(plain(R"({"choices":[{"message":{},"finish_reason":"length"}]})")),

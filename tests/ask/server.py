@@ -11,6 +11,7 @@ import collections
 import http.server
 import json
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -39,6 +40,26 @@ def tiny(body, remark="tiny"):
     challenge = challenge_of(body)
     source = tiny_answers.source_of(ROOT, challenge, remark) if challenge else "// nothing was asked\n"
     return f"Here is `submission.cpp`:\n\n```cpp\n{source}```\n\nIt says that nothing is supported.\n"
+
+
+def judged_answer(body):
+    """What `assay judge` marked as the answer: the text between its delimiters, from the first to the last."""
+    system, user = (m["content"] for m in body["messages"])
+    marker = re.search(r"'BEGIN ([0-9a-f]{32})'", system)[1]
+    return user[user.index(f"\nBEGIN {marker} ") + 1:user.rindex(f"\nEND {marker} ")]
+
+
+def opinion(h, _):
+    """A judge that likes short answers, and to whom some answers leave nothing to say."""
+    answer = judged_answer(h.body)
+    if "speechless" in answer:
+        h.answer("I would give it a ten.")
+        return
+    rubric = h.body["messages"][1]["content"].split("# The rubric")[-1]
+    keys = re.findall(r'^- [^\n]*? \("(\w+)"\):', rubric, re.M)
+    mark = max(0, 9 - len(answer) // 2000)
+    marks = {key: {"mark": mark, "reason": f"{len(answer)} bytes"} for key in keys}
+    h.answer(f"Here is what I think:\n```json\n{json.dumps(marks)}\n```\n")
 
 
 def shipped(body, model):
@@ -212,6 +233,7 @@ BEHAVIOURS = {
     "broken": lambda h, _: h.answer("```cpp\nint main( {  // submission.cpp\n```\n"),
     "learner": learner,
     "two-blocks": two_blocks,
+    "judge": opinion,
     "prose": lambda h, _: h.answer("I would rather talk about something else."),
     "slow": lambda h, _: h.answer(tiny(h.body), pause=0.02, piece=50),
     "silent": lambda h, _: time.sleep(60),

@@ -48,6 +48,12 @@ def asked(arguments):
                f"-c layer_norm_backward {arguments}")
 
 
+def judged(arguments):
+    """`assay judge` of that server, on the shipped answers to one task."""
+    return Run(f"python3 tests/ask/server.py build/assay judge --url {{url}} --model judge -c layer_norm_backward "
+               f"{arguments}")
+
+
 def solved(agent, arguments):
     """The documented command line, with an agent of that name that writes and does nothing else; one task."""
     return Run(f"mkdir -p $TMP/bin && printf '#!/bin/sh\\necho \"// $*\" >>submission.cpp\\n' >$TMP/bin/{agent} && "
@@ -100,6 +106,12 @@ COMMANDS = {
         "build/assay compare tuned textbook": Run(),
         "build/assay compare tuned textbook flawed --device cpu": Run(),
         "build/assay compare tuned textbook --solved 'score>=80' -k 1,4 -p 0.5,1": Run(),
+        "build/assay judge --url http://localhost:8000/v1 --model my-judge --dry-run": Run(),
+        "build/assay judge --url http://localhost:8000/v1 --model my-judge -m textbook -c kv_cache": judged(
+            "-m textbook --as my-judge && build/assay show textbook layer_norm_backward --device cpu "
+            "| grep 'opinion of my-judge'"),
+        "build/assay judge --url http://localhost:8000/v1 --model my-judge --as j3 --samples 3": judged(
+            "--as j3 --samples 3"),
         "build/assay diff HEAD": Run("build/assay diff $ROOT/results results"),
         "build/assay report": Run(
             "build/assay report --results results --analysis $TMP/analysis --rankings $TMP/RANKINGS.md"),

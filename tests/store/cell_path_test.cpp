@@ -18,6 +18,12 @@ TEST(CellPath, PlainNamesStandForThemselves) {
   EXPECT_EQ(cell_path({"m", "c", "12", Device::sim}), "m/c/12.sim.json");
 }
 
+TEST(CellPath, OnePartOfIt) {
+  EXPECT_EQ(path_part("gpt-4.1_mini"), "gpt-4.1_mini");
+  EXPECT_EQ(path_part("../a b"), "%2E.%2Fa%20b");
+  EXPECT_THROW(path_part(""), Error);
+}
+
 const std::string kLong(255, 'x');
 // Names that a folder may have, or that a board from elsewhere may claim.
 const std::vector<std::string> kNames{"a",         "A",

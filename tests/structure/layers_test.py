@@ -34,10 +34,12 @@ ALLOWED = {
     "store": {"grade", "spec", "results"},
     "ask": {"store/line_file.h", "submission", "numerics/jobs.h"},
     "agent": {"spec", "submission", "task"},
+    "judge": {"ask", "compare/rank_correlation.h", "grade", "spec", "store/cell_path.h", "submission",
+              "numerics/jobs.h"},
     "compare": {"grade", "measure", "results", "spec"},
     "site": {"compare", "grade", "measure", "report", "results", "spec", "store", "submission",
              "numerics/jobs.h"},
-    "report": {"compare", "grade", "measure", "results", "spec"},
+    "report": {"compare", "grade", "judge", "measure", "results", "spec"},
 }
 # What of run/ and session/ may see the real world: the rest knows only interfaces, which tests fake.
 REAL_WORLD = {
