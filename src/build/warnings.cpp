@@ -26,24 +26,26 @@ std::string_view take_line(std::string_view& text) {
 // What the linker says of symbols looks much the same, and is no warning of the compiler.
 bool warns_as_gcc(std::string_view line) {
   const std::size_t at = line.find(": warning: ");
-  return !line.starts_with(' ') && at != line.npos && at > 0 && line[at - 1] >= '0' &&
-         line[at - 1] <= '9' && line.find("undefined reference to") == line.npos;
+  return !line.starts_with(' ') && at != std::string_view::npos && at > 0 && line[at - 1] >= '0' &&
+         line[at - 1] <= '9' && line.find("undefined reference to") == std::string_view::npos;
 }
 bool warns_as_nvcc(std::string_view line) {
-  return !line.starts_with(' ') && line.find("): warning #") != line.npos;
+  return !line.starts_with(' ') && line.find("): warning #") != std::string_view::npos;
 }
 
 // "In function 'f':", "In file included from", "FILE:3:7:   required from here": they stand before
 // a warning or an error.
 bool leads_to_another(std::string_view line) {
-  return line.starts_with("In ") || line.find(": In ") != line.npos ||
-         line.find(": At ") != line.npos || line.starts_with("                 from ") ||
-         line.find(":   required ") != line.npos || line.find(": required ") != line.npos ||
-         line.find("inlined from ") != line.npos;
+  return line.starts_with("In ") || line.find(": In ") != std::string_view::npos ||
+         line.find(": At ") != std::string_view::npos ||
+         line.starts_with("                 from ") ||
+         line.find(":   required ") != std::string_view::npos ||
+         line.find(": required ") != std::string_view::npos ||
+         line.find("inlined from ") != std::string_view::npos;
 }
 
 bool goes_on(std::string_view line) {
-  return line.empty() || line.starts_with(' ') || line.find(": note: ") != line.npos;
+  return line.empty() || line.starts_with(' ') || line.find(": note: ") != std::string_view::npos;
 }
 
 }  // namespace

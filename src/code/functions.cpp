@@ -380,14 +380,14 @@ class Reader {
     for (int i = 0; i < kMostScopes && left > 0 && token(left).is("::"); ++i) {
       const Index word = token(left - 1).is(">") ? before_angles(left - 1) : left - 1;
       if (word == kNone || token(word).kind != Token::Kind::word) break;
-      name = std::string(token(word).text) + "::" + name;
+      name.insert(0, "::").insert(0, token(word).text);
       left = word - 1;
     }
     int seen = 0;
     for (Index i = state_.scope; i != kNone && seen < kMostScopes; ++seen) {
       const Scope& around = scopes_[static_cast<std::size_t>(i)];
       if (around.kind == Kind::type && around.name != kNone)
-        name = std::string(token(around.name).text) + "::" + name;
+        name.insert(0, "::").insert(0, token(around.name).text);
       i = around.outside.scope;
     }
     return name.substr(0, kLongest);
@@ -491,7 +491,7 @@ class Reader {
     if (at_ + 1 >= static_cast<Index>(tokens_.size())) return false;
     const Token& after = token(at_ + 1);
     constexpr std::string_view kNoOperands("),>;=]");
-    if (after.kind == Token::Kind::sign && kNoOperands.find(after.text) != kNoOperands.npos)
+    if (after.kind == Token::Kind::sign && kNoOperands.find(after.text) != std::string_view::npos)
       return true;
     return token().spaced != after.spaced;
   }

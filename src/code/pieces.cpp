@@ -165,8 +165,8 @@ class Tokenizer {
   }
 
   std::size_t after(std::string_view mark, std::size_t from) const {
-    const std::size_t found = from <= all_.size() ? all_.find(mark, from) : all_.npos;
-    return found == all_.npos ? all_.size() : found + mark.size();
+    const std::size_t found = from <= all_.size() ? all_.find(mark, from) : std::string_view::npos;
+    return found == std::string_view::npos ? all_.size() : found + mark.size();
   }
 
   // The directive's name and what is included; the rest of the line is code.
@@ -196,7 +196,7 @@ class Tokenizer {
   // R"x( ... )x"; a delimiter has at most 16 characters.
   void raw_string(std::size_t quote) {
     const std::size_t length = all_.substr(quote + 1, 17).find('(');
-    if (length == all_.npos) return quoted(quote);
+    if (length == std::string_view::npos) return quoted(quote);
     const std::size_t open = quote + 1 + length;
     const std::string close = ")" + std::string(all_.substr(quote + 1, length)) + "\"";
     take(Part::literal, after(close, open));

@@ -42,7 +42,7 @@ Html highlighted(std::string_view source, const std::string& prefix,
     for (;;) {
       const std::size_t end = text.find('\n');
       // Between marked lines, many at once.
-      if (end == text.npos || (!open && (next == marked.end()))) {
+      if (end == std::string_view::npos || (!open && (next == marked.end()))) {
         add_piece(html, piece.part, text);
         break;
       }

@@ -29,7 +29,9 @@ std::string body(const std::string& statements) {
 TEST(Functions, AreDefinitionsAndNothingElse) {
   EXPECT_EQ(read(""), "");
   EXPECT_EQ(read("int f(int);\nint g(int a) { return a; }\n"), "g:2 1/1/0");
-  EXPECT_EQ(read("int a[] = {1, 2};\nstruct S { int x{3}; };\nenum class E : int { A };\n"), "");
+  EXPECT_EQ(read("int a[] = {1, 2};\nstruct S { int x{3}; };\nunion alignas(8) { int b; };\nenum "
+                 "class E : int { A };\n"),
+            "");
   EXPECT_EQ(read("namespace {\nnamespace a::b {\nvoid f()\n{\n}\n}\n}\n"), "f:3 3/1/0");
   EXPECT_EQ(read("extern \"C\" {\nint f() {\n}\n}\nextern \"C\" int g() { return 0; }"),
             "f:2 2/1/0 g:5 1/1/0");
@@ -97,6 +99,7 @@ TEST(Functions, AReferenceIsNoDecision) {
 TEST(Functions, StatementsWithoutBracketsNestLikeThoseWithThem) {
   EXPECT_EQ(body("for (;;) for (;;) if (a) b();"), "4/3");
   EXPECT_EQ(body("for (;;) if (a) b(); else c();  d();"), "3/2");
+  EXPECT_EQ(body("for (;;) if (a) b(); else while (c) d();"), "4/3");
   EXPECT_EQ(body("if (a) if (b) c(); else d(); e(); if (f) g();"), "4/2");
   EXPECT_EQ(body("if (a) for (;;) b(); else while (c) d();"), "4/2");
   EXPECT_EQ(body("for (;;) { if (a) continue; b(); } if (c) d();"), "4/2");

@@ -24,8 +24,8 @@ TEST(Pieces, AreTheParts) {
 }
 
 TEST(Pieces, ARawStringNeedsItsBracketWithinTheLongestDelimiter) {
-  EXPECT_EQ(cut("R\"0123456789abcdef(x)0123456789abcdef\";"),
-            "l[R\"0123456789abcdef(x)0123456789abcdef\"]p[;]");
+  EXPECT_EQ(cut("R\"0123456789abcdef(\")0123456789abcdef\";"),
+            "l[R\"0123456789abcdef(\")0123456789abcdef\"]p[;]");
   EXPECT_EQ(cut("R\"0123456789abcdefg(\";"), "l[R\"0123456789abcdefg(\"]p[;]");
 }
 

@@ -28,8 +28,8 @@ TEST(Tokens, ADirectiveIsOneOverContinuedLines) {
   EXPECT_EQ(cut("# define A(x) { \\\n  x }\nb"), "<define> b");
   EXPECT_EQ(cut("#define A { \\\r\n }\r\nb"), "<define> b");
   EXPECT_EQ(cut("#include <a>\n#include \"b\"\nc"), "<include> <include> c");
-  EXPECT_EQ(cut("#if 0\n#if 0 || A\n#ifdef false\n#if false // no\n#elif 0\n"),
-            "<if!> <if> <ifdef> <if!> <elif>");
+  EXPECT_EQ(cut("#if 0\n#if 0 || A\n#if A\n#ifdef false\n#if false // no\n#elif 0\n"),
+            "<if!> <if> <if> <ifdef> <if!> <elif>");
 }
 
 TEST(Tokens, KnowTheirLinesAndTheSpaceBeforeThem) {
