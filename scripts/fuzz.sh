@@ -64,6 +64,11 @@ seed() {
         cp "$spec" "$corpus/$(basename "$(dirname "$spec")")"
       done
       ;;
+    code)
+      for source in submissions/*/*/submission.c*; do
+        cp "$source" "$corpus/$(dirname "$source" | tr / -)-$(basename "$source")"
+      done
+      ;;
     published) cp results/published/*.json "$corpus/" ;;
     board | evidence | run_record) python3 tests/fuzz/small_results.py "$target" results "$corpus" ;;
   esac
@@ -108,6 +113,11 @@ words() {
     text)
       printf '"%s"\n' '\x1b[2J' '\xc2\x9b' '\xe2\x80\xae' '<script>' '](http:' '| --- |' ':smile:' 'www.' \
         "undefined reference to \`" 'ld: ' ": in function \`" 'not supported on .target' 'requires .target'
+      ;;
+    code)
+      printf '"%s"\n' 'void f() {' 'template <' 'operator' 'struct ' 'namespace ' 'if (' 'else ' 'do ' 'while (' \
+        'for (;;)' 'switch (' 'case ' 'try {' 'catch (' '[&]' '<<<' '>>>' '#if 0' '#else' '#endif' '#define ' \
+        'R\"(' '/*' '*/' '//' '::' ': warning: ' '): warning #' ': note: ' ': In function ' 'required from'
       ;;
     *)
       # The keys and words of the house's own JSON.

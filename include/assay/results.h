@@ -9,6 +9,7 @@
 
 #include "assay/case.h"
 #include "assay/challenge.h"
+#include "assay/code_facts.h"
 #include "assay/device.h"
 #include "assay/entrant.h"
 #include "assay/revision.h"
@@ -151,6 +152,9 @@ struct CellResult {
   // Faults of the harness after which a step was tried once more, the first first. The cell is
   // measured all the same, unless build.verdict says otherwise.
   std::vector<std::string> faults{};
+  // Absent: not known. There is no answer, it is too large (code/facts.h), or this is of before
+  // they were kept.
+  std::optional<CodeFacts> code{};
   int revision = kMeasurementRevision;  // of the program that measured it
 };
 

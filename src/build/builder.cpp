@@ -20,6 +20,7 @@
 
 #include "build/target.h"
 #include "build/tool.h"
+#include "build/warnings.h"
 #include "sandbox/probe.h"
 #include "sandbox/worker_image.h"
 #include "util/clock.h"
@@ -42,7 +43,8 @@ const std::vector<std::string> kFlags{"-std=c++20",      "-fPIC",
 
 constexpr char kExports[] = "exports.map";    // in the folder of the sources
 constexpr char kProduct[] = "submission.so";  // the library or object, in its folder
-constexpr std::size_t kLogLimit = 1 << 20;    // captured; the rest is thrown away
+constexpr std::size_t kLogLimit = 1 << 20;    // captured of the beginning
+constexpr std::size_t kTailLimit = 64 << 10;  // and of the end, where the linker speaks
 constexpr std::size_t kLibraryLimit = 128u << 20;
 
 // For the sandbox's user to enter and read, whatever the umask.
@@ -85,6 +87,7 @@ bool is_translation_unit(const std::string& name, const BuildRequest& request) {
 
 struct CompilerRun {
   std::string log;
+  bool cut = false;  // the middle of the log is missing
   bool timed_out = false;
   sandbox::Exit exit;
 };
@@ -92,13 +95,19 @@ struct CompilerRun {
 // Collects the compiler's output until it ends or its time is up.
 CompilerRun watch(sandbox::Process& process, int log_fd, double time_limit_s) {
   CompilerRun run;
+  std::string tail;
   const double deadline = steady_seconds() + time_limit_s;
   const auto drain = [&] {
     char chunk[8192];
     ssize_t n;
     while ((n = ::read(log_fd, chunk, sizeof chunk)) > 0) {
       const std::size_t room = kLogLimit - std::min(kLogLimit, run.log.size());
-      run.log.append(chunk, std::min(room, static_cast<std::size_t>(n)));
+      const std::size_t taken = std::min(room, static_cast<std::size_t>(n));
+      run.log.append(chunk, taken);
+      tail.append(chunk + taken, static_cast<std::size_t>(n) - taken);
+      if (tail.size() <= 2 * kTailLimit) continue;
+      tail.erase(0, tail.size() - kTailLimit);
+      run.cut = true;
     }
   };
   for (;;) {
@@ -112,6 +121,7 @@ CompilerRun watch(sandbox::Process& process, int log_fd, double time_limit_s) {
     drain();
     if (const auto exit = process.wait({})) {
       drain();
+      run.log += run.cut ? "\n...\n" + tail : tail;
       run.exit = *exit;
       return run;
     }
@@ -213,8 +223,13 @@ namespace {
 // `target` is of C++.
 std::vector<std::string> flags_of(const BuildRequest& request, const std::string& architecture,
                                   const std::string& target) {
-  if (request.language == Language::cuda) return cuda_flags(architecture);
+  if (request.language == Language::cuda) {
+    std::vector<std::string> flags = cuda_flags(architecture);
+    if (request.warnings) flags.insert(flags.end(), {"-Xcompiler", "-Wall,-Wextra"});
+    return flags;
+  }
   std::vector<std::string> flags = kFlags;
+  if (request.warnings) flags.insert(flags.end(), {"-Wall", "-Wextra"});
   flags.insert(flags.begin() + 1, {request.for_speed ? "-O3" : "-O1", "-march=" + target});
   return flags;
 }
@@ -288,12 +303,29 @@ std::optional<BuildResult> Builder::look_up(const BuildRequest& request) {
     const auto library = cache_.find(entry_name(request, architecture));
     if (!library) continue;
     BuildResult result;
+    if (request.warnings) {
+      result.warnings = kept_warnings(entry_name(request, architecture));
+      if (!result.warnings) continue;  // the cache lost them
+    }
     result.library = *library;
     result.record.cached = true;
     result.record.command = command_line(request, architecture);
     return result;
   }
   return std::nullopt;
+}
+
+namespace {
+
+std::string warnings_entry(const std::string& entry) {
+  return fs::path(entry).replace_extension(".warnings");
+}
+
+}  // namespace
+
+std::optional<CompilerWarnings> Builder::kept_warnings(const std::string& entry) {
+  const auto file = cache_.find(warnings_entry(entry));
+  return file ? warnings_from(read_file(*file)) : std::nullopt;
 }
 
 void Builder::check() {
@@ -408,6 +440,11 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
   log.write.reset();
   CompilerRun run = watch(process, log.read.get(), request.time_limit_s);
   run.log = with_names_inside(std::move(run.log), folder.path);
+  std::optional<CompilerWarnings> warnings;
+  if (request.warnings) {
+    warnings = warnings_in(run.log, run.cut);
+    run.log = without_warnings(run.log);
+  }
   result.record.seconds = steady_seconds() - start;
   const bool cuda = request.language == Language::cuda;
   result.record.log = printable(cuda ? without_linker_warnings(run.log) : run.log, 30);
@@ -432,10 +469,19 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
     result.record.verdict = Verdict::build_error;
     result.record.log = printable(foreign, 30);
   } else if (const auto product = fetch(folder.path / "out" / kProduct)) {
-    result.library = cache_.add(entry_name(request, architecture), *product);
+    const std::string entry = entry_name(request, architecture);
+    if (warnings) cache_.add(warnings_entry(entry), warnings_text(*warnings));
+    result.library = cache_.add(entry, *product);
+    result.warnings = std::move(warnings);
   } else {
     result.record.verdict = Verdict::build_error;
     result.record.log = "the compiler left no usable file\n" + result.record.log;
+  }
+  if (request.warnings && run.cut && result.record.verdict != Verdict::ok) {
+    // So many warnings that what is wrong may be among what was thrown away.
+    BuildRequest quiet = request;
+    quiet.warnings = false;
+    return compile(quiet, architecture);
   }
   return result;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "assay/code_facts.h"
 #include "assay/results.h"
 #include "build/cache.h"
 #include "build/nvcc.h"
@@ -23,6 +24,8 @@ struct BuildRequest {
   std::vector<SourceFile> headers;  // the challenge's abi.h and what else may be included
   double time_limit_s = 60;
   Language language = Language::cpp;
+  // Have the compiler warn (-Wall -Wextra), which changes nothing of what it makes.
+  bool warnings = false;
   bool for_speed = true;  // C++ only: -O3; else -O1, which compiles in a third to half the time
   // C++ only: make an object of one source instead of a library; or link the objects of such
   // requests into a library, without the names of what is local to them. Sources may be assembly
@@ -39,6 +42,8 @@ struct BuildResult {
   BuildRecord record;
   // Or the object; empty unless record.verdict is ok. Lasts as long as the builder.
   std::filesystem::path library;
+  // Of a request that asks for them and was built, now or before.
+  std::optional<CompilerWarnings> warnings{};
 };
 
 class Builder {
@@ -71,6 +76,7 @@ class Builder {
                                      const std::string& out) const;
   std::string command_line(const BuildRequest&, const std::string& architecture) const;
   sandbox::Program compiler_program(const BuildRequest&) const;
+  std::optional<CompilerWarnings> kept_warnings(const std::string& entry);
   std::vector<std::string> architectures(const BuildRequest&) const;
   BuildResult look_up_or_compile(const BuildRequest&);
   std::optional<BuildResult> look_up(const BuildRequest&);

@@ -9,6 +9,7 @@
 
 #include "grade/grade.h"
 #include "results/lookup.h"
+#include "run/code_facts.h"
 #include "spec/spec.h"
 #include "util/clock.h"
 #include "util/stop.h"
@@ -187,6 +188,7 @@ CellResult RunnerStages::build() {
   built_ = runner_.build(spec_, answer_);
   CellResult cell = runner_.begin_cell(spec_, built_);
   cell.key = key_of(answer_);
+  cell.code = run::code_facts(answer_, built_);
   note_absent_tests(cell);
   return cell;
 }

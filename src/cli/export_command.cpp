@@ -108,12 +108,26 @@ std::size_t write_evidence_rows(const ExportOptions& o, const fs::path& results,
   return missing;
 }
 
+// Counts in `missing` what has no evidence.
+report::CodeOf code_in_evidence(const fs::path& results, std::size_t& missing) {
+  return [&missing, results](const BoardRow& row) -> std::optional<CodeFacts> {
+    check_stop();
+    const store::FoundEvidence found = store::find_evidence(results, row.evidence);
+    if (!found.problem.empty()) {
+      ++missing;
+      return std::nullopt;
+    }
+    return parse_evidence(found.text, (results / row.evidence.path).string()).entry.cell.code;
+  };
+}
+
 int export_table(const Context& context, const ExportOptions& o) {
   const fs::path results = results_folder(context, o.results);
   const Scoreboard board = open_board(results);
   const auto specs = load_specs(context, o.challenges);
   RowWriter writer(o.out, o.format == "csv");
-  std::size_t missing = 0;
+  std::size_t missing = 0, without_code = 0;
+  const report::CodeOf code_of = code_in_evidence(results, without_code);
   for (const Device device : compare::devices_of(board)) {
     compare::Field field = compare::make_field(board, specs, device);
     std::erase_if(field.players, [&](const compare::Player& p) { return !is_wanted(o, p.model); });
@@ -122,7 +136,7 @@ int export_table(const Context& context, const ExportOptions& o) {
       continue;
     }
     for (const FlatRow& row :
-         o.table == "cells" ? report::cell_rows(field) : report::attempt_rows(field))
+         o.table == "cells" ? report::cell_rows(field) : report::attempt_rows(field, code_of))
       writer.write(row);
   }
   const std::size_t rows = writer.finish();
@@ -133,6 +147,11 @@ int export_table(const Context& context, const ExportOptions& o) {
         fmt::format("the evidence of {} attempts is missing: their rows are left out; `assay run` "
                     "makes evidence\n",
                     missing));
+  if (without_code > 0)
+    tell(
+        fmt::format("the evidence of {} attempts is missing: their columns on code are empty; "
+                    "`assay run` makes evidence\n",
+                    without_code));
   return kDone;
 }
 

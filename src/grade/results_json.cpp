@@ -217,6 +217,50 @@ BuildRecord build_from(const json& j) {
           .cached = j.at("cached")};
 }
 
+Json place_json(const CodePlace& p) {
+  return {{"name", p.name}, {"file", p.file}, {"line", p.line}, {"value", p.value}};
+}
+
+CodePlace place_from(const json& j) {
+  return {.name = j.at("name"), .file = j.at("file"), .line = j.at("line"), .value = j.at("value")};
+}
+
+Json warnings_json(const CompilerWarnings& w) {
+  return {{"count", w.count}, {"first", w.first}, {"cut", w.cut}};
+}
+
+CompilerWarnings warnings_from_json(const json& j) {
+  return {.count = j.at("count"), .first = j.at("first"), .cut = j.at("cut")};
+}
+
+Json code_json(const CodeFacts& c) {
+  Json j{{"files", c.files},
+         {"code_lines", c.code_lines},
+         {"comment_lines", c.comment_lines},
+         {"blank_lines", c.blank_lines},
+         {"duplicated_lines", c.duplicated_lines},
+         {"functions", c.functions}};
+  if (c.longest) j["longest"] = place_json(*c.longest);
+  if (c.deepest) j["deepest"] = place_json(*c.deepest);
+  if (c.most_complex) j["most_complex"] = place_json(*c.most_complex);
+  if (c.warnings) j["warnings"] = warnings_json(*c.warnings);
+  return j;
+}
+
+CodeFacts code_from(const json& j) {
+  CodeFacts c{.files = j.at("files"),
+              .code_lines = j.at("code_lines"),
+              .comment_lines = j.at("comment_lines"),
+              .blank_lines = j.at("blank_lines"),
+              .duplicated_lines = j.at("duplicated_lines"),
+              .functions = j.at("functions")};
+  if (j.contains("longest")) c.longest = place_from(j.at("longest"));
+  if (j.contains("deepest")) c.deepest = place_from(j.at("deepest"));
+  if (j.contains("most_complex")) c.most_complex = place_from(j.at("most_complex"));
+  if (j.contains("warnings")) c.warnings = warnings_from_json(j.at("warnings"));
+  return c;
+}
+
 Json dimension_json(const Dimension& d) {
   return {{"name", d.name},
           {"points", nullable(d.points)},
@@ -281,6 +325,7 @@ Json to_json(const CellResult& c) {
   if (c.target != kNativeTarget) j["target"] = c.target;
   if (c.tests_note) j["tests_note"] = note_json(*c.tests_note);
   if (!c.faults.empty()) j["faults"] = c.faults;
+  if (c.code) j["code"] = code_json(*c.code);
   return j;
 }
 
@@ -301,6 +346,7 @@ CellResult cell_from_json(const json& j) {
   c.mutants = list_from(j.at("mutants"), &mutant_from);
   if (j.contains("tests_note")) c.tests_note = note_from(j.at("tests_note"));
   c.faults = j.value("faults", c.faults);
+  if (j.contains("code")) c.code = code_from(j.at("code"));
   return c;
 }
 

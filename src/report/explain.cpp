@@ -8,6 +8,7 @@
 #include "grade/partial.h"
 #include "grade/scoreboard.h"
 #include "measure/statistics.h"
+#include "report/code_facts.h"
 #include "report/figures.h"
 #include "report/modelled.h"
 #include "report/terminal.h"
@@ -219,6 +220,16 @@ std::string timing_table(const BoardEntry& e) {
   return any ? "\ntimings (medians):\n" + indented(table.str(), 2) + floor_text(e.cell) : "";
 }
 
+// --- code --------------------------------------------------------------------
+
+std::string code_section(const CellResult& cell) {
+  if (cell.build.verdict == Verdict::no_answer) return "";
+  std::string text = fmt::format("\n{}:\n", kCodeHeading);
+  for (const CodeFact& fact : code_facts(cell.code))
+    text += fmt::format("  {:<10} {}\n", fact.name, fact.text);
+  return text;
+}
+
 std::string target_text(const std::string& target) {
   return target == kNativeTarget ? "" : ", for " + one_line(target);
 }
@@ -266,7 +277,8 @@ std::string explain(const BoardEntry& e, const ChallengeSpec& spec,
   return heading(row, spec) + score_lines(row, spec, stale) + dimension_table(e.score) +
          build_failure(e.cell.build) + passing_faults(e.cell) + failed_cases(e.cell, spec) +
          skipped_cases(e.cell) + failed_tests(e.cell) + house_faults(e.cell) +
-         (e.score.modelled_on.empty() ? timing_table(e) : modelled_tables(e)) + provenance(row);
+         (e.score.modelled_on.empty() ? timing_table(e) : modelled_tables(e)) +
+         code_section(e.cell) + provenance(row);
 }
 
 std::string explain(const BoardRow& row, const ChallengeSpec& spec,

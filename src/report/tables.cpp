@@ -82,6 +82,26 @@ FlatRow attempt_row(const BoardRow& r, bool partial, bool counted, const std::st
   return row;
 }
 
+FlatRow value_of(const std::optional<CodePlace>& place) {
+  return place ? FlatRow(place->value) : FlatRow();
+}
+
+void add_code(FlatRow& row, const std::optional<CodeFacts>& known) {
+  const auto count = [&](const char* name, std::int64_t CodeFacts::*which) {
+    row[name] = known ? FlatRow((*known).*which) : FlatRow();
+  };
+  count("files", &CodeFacts::files);
+  count("code_lines", &CodeFacts::code_lines);
+  count("comment_lines", &CodeFacts::comment_lines);
+  count("blank_lines", &CodeFacts::blank_lines);
+  count("duplicated_lines", &CodeFacts::duplicated_lines);
+  count("functions", &CodeFacts::functions);
+  row["longest_function"] = known ? value_of(known->longest) : FlatRow();
+  row["deepest_nesting"] = known ? value_of(known->deepest) : FlatRow();
+  row["highest_complexity"] = known ? value_of(known->most_complex) : FlatRow();
+  row["compiler_warnings"] = known && known->warnings ? FlatRow(known->warnings->count) : FlatRow();
+}
+
 std::string csv_field(const FlatRow& value) {
   if (value.is_null()) return "";
   if (!value.is_string()) return value.dump();
@@ -126,7 +146,7 @@ std::vector<FlatRow> cell_rows(const compare::Field& field) {
   return rows;
 }
 
-std::vector<FlatRow> attempt_rows(const compare::Field& field) {
+std::vector<FlatRow> attempt_rows(const compare::Field& field, const CodeOf& code_of) {
   std::vector<FlatRow> rows;
   for (const compare::Player& player : field.players) {
     for (std::size_t c = 0; c < player.cells.size(); ++c) {
@@ -136,6 +156,7 @@ std::vector<FlatRow> attempt_rows(const compare::Field& field) {
         const auto reasons = stale_reasons(*r, *field.challenges[c], field.gpu);
         rows.push_back(attempt_row(*r, field.is_partial(c), counted,
                                    fmt::format("{}", fmt::join(reasons, ", "))));
+        add_code(rows.back(), code_of(*r));
       }
     }
   }

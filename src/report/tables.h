@@ -1,7 +1,9 @@
 // Results as flat tables for notebooks: one row a line, every row with the same columns.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +18,10 @@ using FlatRow = nlohmann::ordered_json;
 
 // Every cell of the field: model, challenge and device with what its attempts come to.
 std::vector<FlatRow> cell_rows(const compare::Field&);
-// Every attempt of the board for these challenges: a score, dimensions, speeds, provenance.
-std::vector<FlatRow> attempt_rows(const compare::Field&);
+// The facts of an attempt's code, nothing where they are not known.
+using CodeOf = std::function<std::optional<CodeFacts>(const BoardRow&)>;
+// Every attempt of the board for these challenges: a score, dimensions, speeds, provenance, code.
+std::vector<FlatRow> attempt_rows(const compare::Field&, const CodeOf&);
 // Of one attempt's evidence: its cases, and the raw timings, a row for each repetition of each timed
 // case.
 std::vector<FlatRow> case_rows(const CellResult&);

@@ -11,6 +11,7 @@
 #include "results/floor.h"
 #include "results/simulated_work.h"
 #include "run/begin_result.h"
+#include "run/code_facts.h"
 #include "run/exclusive.h"
 #include "run/fault.h"
 #include "run/own_tests.h"
@@ -89,7 +90,8 @@ BuildResult CellRunner::build(const ChallengeSpec& spec, const Submission& submi
     result = world_.compile({.sources = submission.sources,
                              .headers = {challenge_file(spec, "abi.h")},
                              .time_limit_s = build_limit(spec, submission.language),
-                             .language = submission.language});
+                             .language = submission.language,
+                             .warnings = true});
   }
   result.record.source_hash = source_hash(submission);
   return result;
@@ -112,6 +114,7 @@ CellResult CellRunner::check(const ChallengeSpec& spec, const Submission& submis
     const BuildResult built = build(spec, submission);
     cell = submission.language == Language::cuda ? simulate_built(spec, built, options_.filter)
                                                  : check_built(spec, built, options_.filter);
+    cell.code = code_facts(submission, built);
   });
   cell.key = key_of(submission);
   return cell;

@@ -349,6 +349,57 @@ TEST(CudaFlags, ForeignSymbolsAreToldFromThoseOfTheRuntime) {
 }
 
 // With a CUDA Toolkit; nvcc takes seconds.
+TEST_F(BuilderTest, WarningsAreKeptWithTheLibraryAndChangeNothing) {
+  const std::string source =
+      "extern \"C\" int f(int a, unsigned b) {\n  int unused;\n  return a < b;\n}\n";
+  BuildRequest request{{{"submission.cpp", source}}, {}};
+  const BuildResult quiet = builder_.build(request);
+  EXPECT_FALSE(quiet.warnings);
+  request.warnings = true;
+  for (const bool cached : {false, true}) {
+    const BuildResult built = builder_.build(request);
+    ASSERT_EQ(built.record.verdict, Verdict::ok) << built.record.log;
+    EXPECT_EQ(built.record.cached, cached);
+    EXPECT_EQ(built.record.log, "");
+    EXPECT_EQ(read_file(built.library), read_file(quiet.library));
+    ASSERT_TRUE(built.warnings);
+    EXPECT_EQ(built.warnings->count, 2);
+    EXPECT_THAT(built.warnings->first,
+                ::testing::UnorderedElementsAre(HasSubstr("submission.cpp:3:"),
+                                                HasSubstr("submission.cpp:2:7: warning: unused")));
+  }
+  // Without them the library is of no use: it is built once more.
+  for (const auto& entry : fs::directory_iterator(cache_)) {
+    if (entry.path().extension() == ".warnings") fs::remove(entry.path());
+  }
+  Builder other(tier_, testing::source_dir(), cache_);
+  const BuildResult again = other.build(request);
+  EXPECT_FALSE(again.record.cached);
+  EXPECT_TRUE(again.warnings);
+}
+
+TEST_F(BuilderTest, WarningsHideNoErrorHoweverManyTheyAre) {
+  std::string source;
+  for (int i = 0; i < 3000; ++i)
+    source += "static int unused_function_of_a_long_name_" + std::to_string(i) +
+              "(int parameter) { int variable; return 1; }\n";
+  BuildRequest request{{{"submission.cpp", source + "int f() { return missing; }\n"}}, {}};
+  request.warnings = true;
+  const BuildResult broken = builder_.build(request);
+  EXPECT_EQ(broken.record.verdict, Verdict::build_error);
+  EXPECT_FALSE(broken.warnings);
+  EXPECT_THAT(broken.record.log, HasSubstr("error: 'missing' was not declared"));
+  request.sources = {{"submission.cpp", source + "int g(); int f() { return g(); }\n"}};
+  const BuildResult unlinked = builder_.build(request);
+  EXPECT_EQ(unlinked.record.verdict, Verdict::build_error);
+  EXPECT_THAT(unlinked.record.log, HasSubstr("undefined reference"));
+  request.sources = {{"submission.cpp", source}};
+  const BuildResult built = builder_.build(request);
+  ASSERT_EQ(built.record.verdict, Verdict::ok) << built.record.log;
+  EXPECT_TRUE(built.warnings && built.warnings->cut);
+  EXPECT_GT(built.warnings->count, 1000);
+}
+
 class CudaBuilderTest : public BuilderTest {
  protected:
   void SetUp() override {
@@ -383,6 +434,25 @@ TEST_F(CudaBuilderTest, WhatOnlyOneGenerationHasIsCompiledForIt) {
     EXPECT_EQ(result.record.cached, cached);
     EXPECT_THAT(result.record.command, HasSubstr("compute_90a"));
   }
+}
+
+TEST_F(CudaBuilderTest, WarningsOfBothPassesAreKept) {
+  BuildRequest request{{{"submission.cu",
+                         "__global__ void k(int* p) { *p = 1; }\n"
+                         "extern \"C\" int f(int* p, int a, unsigned b) {\n"
+                         "  int never;\n  k<<<1, 1>>>(p);\n  return a < b;\n}\n"}},
+                       {},
+                       120,
+                       Language::cuda};
+  request.warnings = true;
+  const BuildResult built = builder_.build(request);
+  ASSERT_EQ(built.record.verdict, Verdict::ok) << built.record.log;
+  ASSERT_TRUE(built.warnings);
+  EXPECT_THAT(built.warnings->first,
+              ::testing::UnorderedElementsAre(HasSubstr("submission.cu(3): warning #177-D"),
+                                              HasSubstr("submission.cu:5:")));
+  request.sources = {{"submission.cu", "int g(); extern \"C\" int f() { int a; return g(); }\n"}};
+  EXPECT_THAT(builder_.build(request).record.log, HasSubstr("undefined reference to `g()'"));
 }
 
 TEST_F(CudaBuilderTest, ErrorsAreTheSubmissions) {

@@ -166,6 +166,38 @@ class GoodRun(Case):
         self.run_all()
         self.assertEqual({e["cell"]["attempt"] for e in self.board()["entries"]}, {"1", "2"})
 
+    def test_the_facts_of_the_code_are_kept_shown_and_exported(self):
+        text = "  int unused;\n  for (int i = 0; i < 2; ++i)\n    if (i > 0 && p) return ASSAY_EINVAL;"
+        self.submit("alice", body(text))
+        self.run_all()
+        lines = body(text).splitlines()
+        begin = next(n for n, line in enumerate(lines, 1) if "softmax_topk(" in line)
+        function = {"name": "softmax_topk", "file": "submission.cpp", "line": begin}
+        code = self.evidence(self.results)[0]["cell"]["code"]
+        warnings = code.pop("warnings")
+        self.assertEqual(code, {
+            "files": 1, "code_lines": len([line for line in lines if line.strip()]), "comment_lines": 0,
+            "blank_lines": len([line for line in lines if not line.strip()]), "duplicated_lines": 0, "functions": 1,
+            "longest": {**function, "value": len(lines) - begin + 1}, "deepest": {**function, "value": 2},
+            "most_complex": {**function, "value": 4}})
+        self.assertEqual((warnings["count"], warnings["cut"]), (1, False))
+        self.assertIn("unused variable", warnings["first"][0])
+        self.assertRegex(warnings["first"][0], r"^submission\.cpp:\d+:\d+: warning: ")
+        shown = self.show("alice")
+        self.assertIn("code, not scored:\n", shown)
+        self.assertIn(f"  complexity up to 4: softmax_topk (submission.cpp:{begin})\n", shown)
+        self.assertIn("  warnings   1 under -Wall -Wextra\n", shown)
+        self.assertEqual(json.loads(self.assay("show", "alice", CHALLENGE, "--json", "--results", self.results))
+                         ["cell"]["code"]["warnings"], warnings)
+        export = ["export", "jsonl", "--table", "attempts", "--results", self.results]
+        row = json.loads(self.assay(*export))
+        self.assertEqual((row["functions"], row["highest_complexity"], row["compiler_warnings"]), (1, 4, 1))
+        # From the cache they are the same.
+        self.run_all()
+        again = self.evidence(self.results)[0]["cell"]
+        self.assertTrue(again["build"]["cached"])
+        self.assertEqual(again["code"]["warnings"], warnings)
+
     def test_json_summary(self):
         self.submit("alice", PLAIN)
         done = subprocess.run(

@@ -14,6 +14,16 @@ inline CellResult awkward_cell() {
   cell.target = "x86-64-v3";
   cell.tests_note = {Note::Kind::tests_not_run, "line\nbreak\ttab \x01 é"};
   cell.faults = {"cannot fork: \"EAGAIN\" \x01 é", "while timed with others: out of memory"};
+  cell.code = CodeFacts{.files = 2,
+                        .code_lines = 30,
+                        .comment_lines = 4,
+                        .blank_lines = 5,
+                        .duplicated_lines = 12,
+                        .functions = 3,
+                        .longest = CodePlace{"A::f", "\"é\".cpp", 7, 20},
+                        .deepest = CodePlace{"g", "b.h", 2, 3},
+                        .most_complex = CodePlace{"A::f", "b.h", 9, 8},
+                        .warnings = CompilerWarnings{2, {"b.h:3:1: warning: \"é\"", "x"}, true}};
   CaseResult& a = case_of(cell, "core_a");
   a.verdict = Verdict::wrong_answer;
   a.error = HUGE_VAL;

@@ -41,6 +41,7 @@ TEST(Evidence, ValuesSurviveARoundTrip) {
   EXPECT_EQ(back.seed, cell.seed);
   EXPECT_EQ(back.tests_note, cell.tests_note);
   EXPECT_EQ(back.faults, cell.faults);
+  EXPECT_EQ(back.code, cell.code);
   const CaseResult& a = case_of(back, "core_a");
   EXPECT_EQ(a.error, HUGE_VAL);
   EXPECT_TRUE(std::isnan(a.accuracy.value()));
@@ -75,6 +76,38 @@ TEST(Evidence, ItsRunIsKnownFromItsStart) {
   EXPECT_THAT(text, StartsWith(evidence_start("a-run")));
   EXPECT_THAT(text, Not(StartsWith(evidence_start("a-ru"))));
   EXPECT_EQ(parse_evidence(text, "f").run_id, "a-run");
+}
+
+TEST(Evidence, CodeThatIsNotKnownIsLeftOutAsInFilesOfOld) {
+  const CellResult old = sample_cell(sample_spec());
+  EXPECT_THAT(evidence_text(evidence_of(old)), Not(HasSubstr("\"code\"")));
+  EXPECT_FALSE(stored(old).entry.cell.code);
+  CellResult unbuilt = old;
+  unbuilt.code.emplace().files = 1;
+  EXPECT_EQ(stored(unbuilt).entry.cell.code, unbuilt.code);
+}
+
+TEST(Evidence, CodeIsReadStrictly) {
+  const json good = json::parse(evidence_text(evidence_of(awkward_cell())));
+  const auto error = [&](const char* place, const json& value) {
+    json bad = good;
+    bad["cell"]["code"][json::json_pointer(place)] = value;
+    return error_of([&] { parse_evidence(bad.dump(), "f"); });
+  };
+  EXPECT_EQ(error("/files", 2), error_of([] {}));
+  EXPECT_THAT(error("/files", -1), HasSubstr("/cell/code/files"));
+  EXPECT_THAT(error("/files", "2"), HasSubstr("/cell/code/files"));
+  EXPECT_THAT(error("/beauty", 10), HasSubstr("beauty"));
+  EXPECT_THAT(error("/longest/line", 0), HasSubstr("/cell/code/longest/line"));
+  EXPECT_THAT(error("/warnings/first", 3), HasSubstr("/cell/code/warnings/first"));
+}
+
+TEST(Evidence, CodeIsInNoScore) {
+  const ChallengeSpec spec = sample_spec();
+  CellResult cell = sample_cell(spec);
+  const std::string without = to_json(grade(spec, cell)).dump();
+  cell.code = awkward_cell().code;
+  EXPECT_EQ(to_json(grade(spec, cell)).dump(), without);
 }
 
 TEST(Evidence, WithoutFaultsNothingIsSaidOfThemAsInFilesOfOld) {

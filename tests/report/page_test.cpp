@@ -144,10 +144,26 @@ TEST(PublishedPage, ShowsMeasuredScoresOfTheSameModels) {
 
 TEST(Tables, EveryRowHasTheSameColumns) {
   const Compared c;
-  for (const auto& rows : {attempt_rows(c.field), cell_rows(c.field)}) {
+  // The code of one attempt is known.
+  const CodeOf code_of = [](const BoardRow& row) -> std::optional<CodeFacts> {
+    if (row.key.model != "b") return std::nullopt;
+    CodeFacts code;
+    code.functions = 3;
+    code.longest = CodePlace{"f", "a.cpp", 4, 17};
+    return code;
+  };
+  for (const auto& rows : {attempt_rows(c.field, code_of), cell_rows(c.field)}) {
     for (const FlatRow& row : rows) EXPECT_EQ(csv_header(row), csv_header(rows[0]));
   }
-  EXPECT_EQ(attempt_rows(c.field).size(), 6u);
+  const auto attempts = attempt_rows(c.field, code_of);
+  EXPECT_EQ(attempts.size(), 6u);
+  for (const FlatRow& row : attempts) {
+    const bool known = row.at("model") == "b";
+    EXPECT_EQ(row.at("functions"), known ? FlatRow(3) : FlatRow());
+    EXPECT_EQ(row.at("longest_function"), known ? FlatRow(17) : FlatRow());
+    EXPECT_TRUE(row.at("highest_complexity").is_null());
+    EXPECT_TRUE(row.at("compiler_warnings").is_null());
+  }
   EXPECT_EQ(cell_rows(c.field).size(), 5u);
   EXPECT_EQ(cell_rows(c.field)[1].at("mean"), 52);
   EXPECT_EQ(cell_rows(c.field)[1].at("counted"), 2);

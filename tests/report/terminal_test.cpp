@@ -61,6 +61,31 @@ TEST(Explain, HostileTextIsMadePrintable) {
   EXPECT_THAT(explained(cell), Not(HasSubstr("\x1b")));
 }
 
+TEST(Explain, CodeIsShownAndNotScored) {
+  CellResult cell = testing::sample_cell(testing::sample_spec());
+  EXPECT_THAT(explained(cell), HasSubstr("code, not scored:\n  size       not known: "));
+  cell.code = CodeFacts{.files = 1, .code_lines = 30, .comment_lines = 4, .functions = 3};
+  EXPECT_THAT(explained(cell),
+              HasSubstr("  size       30 lines of code, 4 of comments, 0 blank, in 1 file; 0 "
+                        "duplicated\n"
+                        "  functions  3\n"
+                        "  warnings   not known: it did not compile\n"));
+  cell.code->longest = CodePlace{"A::f", "a\x1b.cpp", 7, 20};
+  cell.code->deepest = CodePlace{"g", "b.h", 2, 1};
+  cell.code->most_complex = CodePlace{"A::f", "b.h", 9, 8};
+  cell.code->warnings = CompilerWarnings{3, {"b.h:3:1: warning: unused", "\x1b[2J"}, true};
+  const std::string text = explained(cell);
+  EXPECT_THAT(text, HasSubstr("  deepest    1 level: g (b.h:2)\n"
+                              "  complexity up to 8: A::f (b.h:9)\n"
+                              "  warnings   at least 3 under -Wall -Wextra\n"
+                              "             b.h:3:1: warning: unused\n"));
+  EXPECT_THAT(text, HasSubstr("             and 1 more\n"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  // An attempt without an answer has no code.
+  cell.build.verdict = Verdict::no_answer;
+  EXPECT_THAT(explained(cell), Not(HasSubstr("code, not scored")));
+}
+
 TEST(Explain, WhatWasTriedAgainIsSaid) {
   CellResult cell = testing::sample_cell(testing::sample_spec());
   EXPECT_THAT(explained(cell), Not(HasSubstr("tried again")));

@@ -194,6 +194,26 @@ TEST(CostChart, StandsWhereCostsAreKnown) {
   EXPECT_THAT(chart, Not(HasSubstr(">unknown</a>")));
 }
 
+TEST_F(Site, CodeIsToldOfACellAsText) {
+  const ChallengeSpec& spec = specs_[0];
+  CellResult cell = testing::sample_cell(spec, "coder");
+  cell.build.source_hash = add_submission("coder", spec.name, "int f() {\n  return 1;\n}\n");
+  cell.code = CodeFacts{.files = 1, .code_lines = 3, .functions = 1};
+  cell.code->longest = CodePlace{"f", "submission.cpp", 1, 3};
+  cell.code->warnings = CompilerWarnings{1, {"submission.cpp:2:3: warning: <b>odd</b>"}, false};
+  store::ResultStore store(results());
+  store.start(testing::run_start("another-run"));
+  store.add(testing::graded_entry(spec, cell));
+  store.finish();
+  const Pages pages = written();
+  const std::string& page = pages.at(cell_page(cell.key));
+  EXPECT_THAT(page, HasSubstr("<h2>Code, not scored</h2>"));
+  EXPECT_THAT(page, HasSubstr("<dt>size<dd>3 lines of code"));
+  EXPECT_THAT(page, HasSubstr(": warning: &lt;b&gt;odd&lt;/b&gt;"));
+  EXPECT_THAT(page, HasSubstr("\">submission.cpp:2</a>")) << "it leads to the source";
+  EXPECT_THAT(pages.at(cell_page(key("tuned", 0))), HasSubstr("<dt>size<dd>not known"));
+}
+
 TEST_F(Site, TheSameBoardGivesTheSameBytes) {
   const Pages first = written();
   write(1);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "grade/currency.h"
+#include "report/code_facts.h"
 #include "report/figures.h"
 #include "report/terminal.h"
 #include "results/lookup.h"
@@ -309,6 +310,16 @@ void add_own_tests(Html& html, const CellView& v) {
   html.raw("</section>\n");
 }
 
+void add_code(Html& html, const CellView& v) {
+  if (v.evidence->build.verdict == Verdict::no_answer) return;
+  html.raw("<section><h2>Code, not scored</h2><dl>");
+  for (const report::CodeFact& fact : report::code_facts(v.evidence->code)) {
+    if (!fact.name.empty()) html.raw("<dt>").text(fact.name);
+    html.raw("<dd>").add(with_source_links(v, clipped(fact.text, kLongestDetail)));
+  }
+  html.raw("</dl></section>\n");
+}
+
 void add_build(Html& html, const CellView& v) {
   const BuildRecord& b = v.evidence->build;
   if (b.command.empty() && b.log.empty()) return;
@@ -359,6 +370,7 @@ std::string cell_document(const CellView& v) {
     add_cases(main, v);
     add_own_tests(main, v);
   }
+  if (v.evidence) add_code(main, v);
   main.add(sources_section(v));
   if (v.evidence && v.evidence->build.verdict == Verdict::ok) add_build(main, v);
   add_provenance(main, v);
