@@ -16,7 +16,7 @@ using judge::Judged;
 using judge::JudgeView;
 using judge::Opinion;
 
-constexpr std::size_t kShownContradictions = 10, kReasonColumns = 200;
+constexpr std::size_t kShownContradictions = 10, kOpinionReason = 200;
 
 std::string rubric_name(const judge::Rubric& rubric) { return rubric.name + " " + rubric.version; }
 
@@ -95,7 +95,7 @@ void add_contradictions(Page& page, const std::string& title,
     rows.push_back({answer_name(j->row->key), title_of(specs, j->row->key.challenge),
                     device_title(j->row->key.device), tenths(j->value),
                     grade_and_total(j->row->score), j->row->reason,
-                    one_line(first_with_marks(*j->opinion).marks.front().reason, kReasonColumns)});
+                    one_line(first_with_marks(*j->opinion).marks.front().reason, kOpinionReason)});
   }
   if (rows.empty()) {
     page.paragraph("None.");
