@@ -209,6 +209,8 @@ COMMANDS = {
         "build/assay doctor": Run(status=(0, 1)),
         "python3 benchmarks/check_time.py build/assay .": Run(
             "python3 $ROOT/benchmarks/check_time.py build/assay . --smoke layer_norm_backward", slow=True),
+        "python3 benchmarks/cell_time.py build/assay .": Run(
+            "python3 $ROOT/benchmarks/cell_time.py build/assay . --smoke layer_norm_backward", needs="nvcc", slow=True),
         "ninja -C build par_and_peers && build/benchmarks/par_and_peers": Target("benchmarks/par_and_peers"),
         "ninja -C build harness_overhead && build/benchmarks/harness_overhead": Target("benchmarks/harness_overhead"),
     },
