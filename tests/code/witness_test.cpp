@@ -52,7 +52,7 @@ std::map<Place, Figures> witnessed(const std::vector<fs::path>& files) {
     std::string place;
     in >> modified >> traditional >> statements >> first >> lines >> place;
     const std::size_t open = place.rfind('('), close = place.rfind(')');
-    if (!in || open == place.npos || close < open) continue;
+    if (!in || open == std::string::npos || close < open) continue;
     figures[{place.substr(0, open), std::stoll(place.substr(open + 1))}] = {traditional, lines};
   }
   ::pclose(pipe);

@@ -61,7 +61,7 @@ TEST(Highlight, AnyBytesAreText) {
     std::string html = highlighted(source, "L", {1, 3}).str();
     for (const char* tag : {"<b>", "</b>", "<i>", "</i>", "<u>", "</u>", "<em>", "</em>", "</mark>",
                             "<mark id=\"L1\">", "<mark id=\"L3\">"}) {
-      for (std::size_t at = html.find(tag); at != html.npos; at = html.find(tag))
+      for (std::size_t at = html.find(tag); at != std::string::npos; at = html.find(tag))
         html.erase(at, std::string_view(tag).size());
     }
     ASSERT_EQ(html.find('<'), html.npos) << html;
