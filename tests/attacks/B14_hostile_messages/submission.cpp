@@ -14,7 +14,8 @@ _Pragma("message(\"\033[2J\")")
 #else
 template <int N>
 struct Loud {
-  [[deprecated("a long message that is printed again and again")]] static int f();
+  static_assert(N < 0, "a long message that is printed again and again");
+  [[deprecated("a warning that is printed again and again")]] static int f();
   static int g() { return f() + Loud<N - 1>::g(); }
 };
 template <>
