@@ -138,7 +138,11 @@ fs::path BuildCache::add(const std::string& name, std::string_view contents) {
   fs::path own = workplace() / name;
   write_file_atomically(own, contents);
   show(own);
-  link_or_copy(own, folder_ / name);
+  try {
+    link_or_copy(own, folder_ / name);
+  } catch (const Error&) {
+    // A folder on another disk that is full, say. Who asked has the entry; the cache may lose any.
+  }
   // Looking through the whole folder each time would cost more than it keeps tidy.
   if ((added_ += on_disk(contents.size())) > limit_ / 64) evict();
   return own;
