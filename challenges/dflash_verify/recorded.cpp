@@ -183,34 +183,6 @@ std::optional<json> compact_params(const RecordedCall& call, const Params& p) {
               {"caches", p.caches}};
 }
 
-// Whether all values are finite, and no score can be anything else.
-bool are_finite(const Shape& s, BufferViews buffers) {
-  using namespace attention;
-  constexpr double kMostScore = 1e30;
-  double largest[] = {0, 0, 0};
-  for (const int handle : {kQ, kK, kV}) {
-    double& most = largest[handle - kQ];
-    const BufferView& view = buffers[static_cast<std::size_t>(handle)];
-    const auto look = [&](float x) { most = std::max(most, std::abs(static_cast<double>(x))); };
-    bool finite = true;
-    if (s.dtype == ASSAY_F32) {
-      for (const float x : view.span<float>()) {
-        finite &= std::isfinite(x);
-        look(x);
-      }
-    } else {
-      for (const std::uint16_t x : view.span<std::uint16_t>()) {
-        finite &= std::isfinite(bf16_to_float(x));
-        look(bf16_to_float(x));
-      }
-    }
-    if (!finite) return false;
-  }
-  const double scale = std::max(1.0, std::abs(static_cast<double>(s.scale)));
-  return largest[0] * largest[1] * scale * static_cast<double>(s.D) <= kMostScore &&
-         largest[2] <= kMostScore;
-}
-
 }  // namespace
 
 std::optional<json> recorded_params(const RecordedCall& call) {
@@ -230,7 +202,11 @@ std::optional<json> recorded_params(const RecordedCall& call) {
 bool adopt_inputs(const Shape& s, BufferViews buffers) {
   if (s.entry == kAttention) {
     std::ranges::copy(s.rows, buffers[attention::kRows].as<std::int64_t>());
-    return are_finite(s, buffers);
+    const auto largest = [&](int handle) {
+      return largest_magnitude(buffers[static_cast<std::size_t>(handle)], s.dtype != ASSAY_F32);
+    };
+    return attention_stays_finite(largest(attention::kQ), largest(attention::kK),
+                                  largest(attention::kV), static_cast<double>(s.scale), s.D);
   }
   if (s.entry == kCompact) {
     std::ranges::copy(cache_rows(s), buffers[compact::kRows].as<std::int64_t>());

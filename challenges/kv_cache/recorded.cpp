@@ -26,7 +26,6 @@ constexpr std::int64_t kMostOps = 2048, kMostTokens = 1 << 16, kMostElements = 1
 constexpr std::int64_t kMostPool = 1 << 16;  // entries and parents of all batches
 constexpr double kMostProducts = 1 << 30;    // of queries and keys
 constexpr double kMostLooks = 1 << 24;       // at tokens, where forks share them
-constexpr double kMostScore = 1e30;
 
 bool legal(const kvc_config& c) {
   const auto within = [](std::int64_t n, std::int64_t least, std::int64_t most) {
@@ -264,18 +263,6 @@ bool rows_follow(const RecordedCall& call, std::size_t& at, const Recorded& r,
   return next(kK, std::int64_t{c.n_kv} * c.D) && next(kV, std::int64_t{c.n_kv} * width(c));
 }
 
-bool are_bounded(const BufferView& view, std::int32_t bytes, double& largest) {
-  const auto look = [&](float x) {
-    largest = std::max(largest, std::abs(static_cast<double>(x)));
-    return std::isfinite(x);
-  };
-  if (bytes == 2) {
-    return std::ranges::all_of(view.span<std::uint16_t>(),
-                               [&](std::uint16_t x) { return look(bf16_to_float(x)); });
-  }
-  return std::ranges::all_of(view.span<float>(), look);
-}
-
 // Whether no call is wrong in two ways: which of two statuses comes first is left open.
 bool faults_are_single(const Script& script) {
   const kvc_config& c = script.params.config[0];
@@ -328,13 +315,11 @@ bool adopt_inputs(const CaseSpec& spec, BufferViews buffers) {
   std::ranges::copy(script.ops, buffers[kOps].as<Op>());
   std::ranges::copy(script.pool, buffers[kPool].as<std::int64_t>());
   const Params& p = script.params;
-  double k = 0, v = 0, q = 0;
-  if (!are_bounded(buffers[kK], p.element_bytes, k) ||
-      !are_bounded(buffers[kV], p.element_bytes, v) ||
-      !are_bounded(buffers[kQ], p.element_bytes, q))
-    return false;
-  const double scale = std::abs(static_cast<double>(p.scale));
-  return k * q * p.config[0].D * std::max(scale, 1.0) <= kMostScore && v <= kMostScore;
+  const auto largest = [&](int handle) {
+    return largest_magnitude(buffers[static_cast<std::size_t>(handle)], p.element_bytes == 2);
+  };
+  return attention_stays_finite(largest(kQ), largest(kK), largest(kV), static_cast<double>(p.scale),
+                                p.config[0].D);
 }
 
 }  // namespace assay::kv_cache

@@ -32,6 +32,29 @@ std::optional<std::vector<T>> recorded_values(const RecordedCall& call, std::int
   return found;
 }
 
+// The largest magnitude of bf16 or fp32 values; nothing where one is not finite.
+inline std::optional<double> largest_magnitude(const BufferView& view, bool is_bf16) {
+  double largest = 0;
+  const auto look = [&](float x) {
+    largest = std::max(largest, std::abs(static_cast<double>(x)));
+    return std::isfinite(x);
+  };
+  const bool finite =
+      is_bf16 ? std::ranges::all_of(view.span<std::uint16_t>(),
+                                    [&](std::uint16_t x) { return look(bf16_to_float(x)); })
+              : std::ranges::all_of(view.span<float>(), look);
+  return finite ? std::optional(largest) : std::nullopt;
+}
+
+// Whether q, k and v of D elements a row, of these magnitudes, make no score and no sum of values
+// that is beyond fp32.
+inline bool attention_stays_finite(std::optional<double> q, std::optional<double> k,
+                                   std::optional<double> v, double scale, std::int64_t D) {
+  constexpr double kMost = 1e30;
+  return q && k && v && *v <= kMost &&
+         *q * *k * static_cast<double>(D) * std::max(1.0, std::abs(scale)) <= kMost;
+}
+
 // Sums of values that tests chose: whether they come out the same in every order.
 class ExactSums {
  public:

@@ -128,12 +128,7 @@ bool have_clear_scales(std::span<const float> w) {
 }
 
 bool are_bounded(const BufferView& view, bool bf16) {
-  const auto bounded = [](float x) { return std::abs(static_cast<double>(x)) <= kLargest; };
-  if (bf16) {
-    return std::ranges::all_of(view.span<std::uint16_t>(),
-                               [&](std::uint16_t x) { return bounded(bf16_to_float(x)); });
-  }
-  return std::ranges::all_of(view.span<float>(), bounded);
+  return largest_magnitude(view, bf16).value_or(HUGE_VAL) <= kLargest;
 }
 
 bool legal_matrices(const tt_config& c, std::span<const std::uint8_t> blob) {

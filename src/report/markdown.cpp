@@ -352,12 +352,12 @@ std::string subset_tables(const Standings& all, std::size_t most) {
 std::string figures_table(const Standings& all, std::size_t most) {
   using compare::Reference;
   // A reference that nobody's speed is known against has no column.
-  const auto if_known = [&](Reference reference, const std::string& text) {
-    const bool known = std::ranges::any_of(first(all.models, most), [&](const Standing& s) {
+  const auto is_known = [&](Reference reference) {
+    return std::ranges::any_of(first(all.models, most), [&](const Standing& s) {
       return compare::mean_speed(*s.player, reference).has_value();
     });
-    return known ? text : std::string();
   };
+  const bool has_par = is_known(Reference::par), has_floor = is_known(Reference::floor);
   const compare::Goal correct = compare::goal_from("correct");
   std::vector<std::string> header{"Model",
                                   "Solved",
@@ -383,9 +383,8 @@ std::string figures_table(const Standings& all, std::size_t most) {
                     share_text(once->value, *once->interval), pass_at_most(*s.player, correct),
                     fast_text(all, s, Reference::naive),
                     all.field.device == Device::sim ? "" : fast_text(all, s, Reference::par),
-                    speed_text(s, Reference::naive),
-                    if_known(Reference::par, speed_text(s, Reference::par)),
-                    if_known(Reference::floor, speed_text(s, Reference::floor)),
+                    speed_text(s, Reference::naive), has_par ? speed_text(s, Reference::par) : "",
+                    has_floor ? speed_text(s, Reference::floor) : "",
                     tokens ? fmt::format("{:.0f}", *tokens) : "", cost ? dollars(*cost) : ""});
   }
   if (rows.empty()) return "";

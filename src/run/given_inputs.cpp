@@ -17,15 +17,25 @@ namespace {
 
 constexpr std::size_t kMostBytes = 256u << 20;  // of all buffers of a case
 
-// The bytes of an array that a call has; of one in pieces, one behind the other. Pieces behind the
-// end are no part of the case.
-std::vector<std::byte> joined(const RecordedCall& call, std::int32_t handle, std::size_t most) {
-  std::vector<std::byte> all;
+// f(array) for each piece of an array that a call has, until they hold `most` bytes or more: pieces
+// behind the end are no part of the case.
+template <class F>
+void each_piece(const RecordedCall& call, std::int32_t handle, std::size_t most, F f) {
+  std::size_t bytes = 0;
   for (const RecordedCall::Array& array : call.arrays) {
     if (array.handle != handle) continue;
-    if (all.size() >= most) break;
-    all.insert(all.end(), array.bytes.begin(), array.bytes.end());
+    if (bytes >= most) return;
+    bytes += array.bytes.size();
+    f(array);
   }
+}
+
+// One piece behind the other.
+std::vector<std::byte> joined(const RecordedCall& call, std::int32_t handle, std::size_t most) {
+  std::vector<std::byte> all;
+  each_piece(call, handle, most, [&](const RecordedCall::Array& array) {
+    all.insert(all.end(), array.bytes.begin(), array.bytes.end());
+  });
   return all;
 }
 
@@ -42,8 +52,10 @@ bool agrees(const CasePlan& plan, const RecordedCall& call) {
     const RecordedCall::Array* given = call.find(static_cast<std::int32_t>(i));
     if (given == nullptr || buffer.role == Role::output) continue;
     if (given->null && buffer.bytes() > 0) return false;
-    if (joined(call, static_cast<std::int32_t>(i), buffer.bytes()).size() > buffer.bytes())
-      return false;
+    std::size_t held = 0;
+    each_piece(call, static_cast<std::int32_t>(i), buffer.bytes(),
+               [&](const RecordedCall::Array& array) { held += array.bytes.size(); });
+    if (held > buffer.bytes()) return false;
   }
   return plan.params.size() == call.params.size();
 }

@@ -243,7 +243,7 @@ SiteReport write_site(const SiteInputs& in, const fs::path& out) {
     check_stop();
     write(model_page(model), model_document(view, model));
   }
-  for (const ModelPair& pair : shown_pairs(view)) {
+  for (const ModelPair& pair : view.pairs) {
     const std::string page = pair_page(pair.a, pair.b);
     fs::create_directories((workshop.path() / page).parent_path());
     write(page, pair_document(view, pair));

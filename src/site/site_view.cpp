@@ -26,14 +26,28 @@ const CellFacts& SiteView::facts_of(const BoardRow& row) const {
   return at == facts.end() ? kNone : at->second;
 }
 
+namespace {
+
+void add_pairs(const report::Standings& standings, std::vector<ModelPair>& pairs) {
+  for (const auto& [a, b] : report::pairs_that_matter(standings)) {
+    const ModelPair pair{a->model, b->model}, turned{b->model, a->model};
+    const bool known = std::ranges::any_of(
+        pairs, [&](const ModelPair& other) { return other == pair || other == turned; });
+    if (!known) pairs.push_back(pair);
+  }
+}
+
+}  // namespace
+
 SiteView make_site_view(const Scoreboard& board, const std::vector<ChallengeSpec>& specs) {
-  SiteView view{&board, {}, {}, stale_text(count_stale(board, specs))};
+  SiteView view{&board, {}, {}, {}, stale_text(count_stale(board, specs))};
   for (const Device device : compare::devices_of(board)) {
     DeviceView d{device, {}, {}};
     for (const compare::By by : kFigures)
       d.by.push_back(report::make_standings(board, specs, device, by));
     if (d.shown().models.empty()) continue;
     d.showings = compare::Showings(d.shown().field, d.shown().by);
+    add_pairs(d.shown(), view.pairs);
     view.devices.push_back(std::move(d));
   }
   return view;

@@ -31,9 +31,16 @@ struct DeviceView {
   std::size_t place(std::size_t figure, const std::string& model) const;
 };
 
+// Two models that a page compares; the better one first.
+struct ModelPair {
+  std::string a, b;
+  bool operator==(const ModelPair&) const = default;
+};
+
 struct SiteView {
   const Scoreboard* board = nullptr;
   std::vector<DeviceView> devices;
+  std::vector<ModelPair> pairs;  // that matter on some device
   std::map<CellKey, CellFacts> facts;
   std::string stale;  // stale_text() of the board
 

@@ -429,9 +429,8 @@ class DraftTrees(Dispute, unittest.TestCase):
 
 class DraftCaches(Dispute, unittest.TestCase):
     challenge = "dflash_verify"
-    cases = ("compact_basic", "attention_scratch", "accept_scratch", "mask_scratch", "generate_rows", "accept_64")
-    light = {"attention_scratch": {"items": [{"P": 64, "n": 16, "tree": "random"}]},
-             "accept_64": {"V": 200, "copies": 2}}
+    cases = ("compact_basic", *DraftTrees.cases[1:])
+    light = DraftTrees.light
     wrapped = "dv_compact"
     signature = ("assay_ctx* ctx, std::int32_t B, const std::int64_t* P, const std::int64_t* cu, "
                  "const std::int32_t* acc_node, const std::int32_t* n_acc, std::int64_t row_bytes, "

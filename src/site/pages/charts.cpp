@@ -59,6 +59,19 @@ std::size_t most_attempts(const compare::Player& player) {
   return most;
 }
 
+// A chart and, beside it, its numbers.
+Html section_of(Literal title, const Plot& plot, std::string_view label,
+                const std::vector<Column>& head, const Html& rows) {
+  Html html;
+  html.raw("<section><h3>").raw(title).raw("</h3><div class=charts>");
+  html.add(line_chart(plot)).raw("<div>");
+  begin_table(html, label, head);
+  html.add(rows);
+  end_table(html);
+  html.raw("</div></div></section>\n");
+  return html;
+}
+
 }  // namespace
 
 void by_figure(Html& html, const std::function<Html(std::size_t)>& part) {
@@ -274,28 +287,19 @@ Html fast_p_chart(const Shown& s) {
     }
     plot.lines.push_back(std::move(line));
   }
-  Html html;
-  if (plot.lines.empty()) return html;
-  html.raw("<section><h3>Correct and fast</h3><div class=charts>")
-      .add(line_chart(plot))
-      .raw("<div>");
+  if (plot.lines.empty()) return {};
   std::vector<Column> head{{"model", Column::Kind::text}};
   for (const double p : shown_p(s.view->device))
     head.push_back({fmt::format("p = {:g}", p), Column::Kind::number});
   head.push_back({"faster than naive", Column::Kind::number});
-  begin_table(html, "fast_p", head);
-  html.add(rows);
-  end_table(html);
-  html.raw("</div></div></section>\n");
-  return html;
+  return section_of("Correct and fast", plot, "fast_p", head, rows);
 }
 
 Html pass_at_k_chart(const Shown& s) {
   std::size_t most = 0;
   for (const report::Standing* model : s.models)
     most = std::max(most, most_attempts(*model->player));
-  Html html;
-  if (most < 2) return html;
+  if (most < 2) return {};
   const compare::Goal goal = compare::goal_from("correct");
   const std::size_t columns = std::min<std::size_t>(most, 10);
   Plot plot;
@@ -325,17 +329,10 @@ Html pass_at_k_chart(const Shown& s) {
     rows.raw("\n");
     if (plot.lines.size() < kLines) plot.lines.push_back(std::move(line));
   }
-  html.raw("<section><h3>Several attempts</h3><div class=charts>")
-      .add(line_chart(plot))
-      .raw("<div>");
   std::vector<Column> head{{"model", Column::Kind::text}};
   for (std::size_t k = 1; k <= columns; ++k)
     head.push_back({fmt::format("pass@{} (95 %) of challenges", k), Column::Kind::number});
-  begin_table(html, "pass@k", head);
-  html.add(rows);
-  end_table(html);
-  html.raw("</div></div></section>\n");
-  return html;
+  return section_of("Several attempts", plot, "pass@k", head, rows);
 }
 
 Html cost_chart(const Shown& s) {
@@ -370,20 +367,15 @@ Html cost_chart(const Shown& s) {
                            fmt::format("{}: {} at {}", name, report::points(*model->average),
                                        report::dollars(each))});
   }
-  Html html;
-  if (plot.points.empty()) return html;
+  if (plot.points.empty()) return {};
   plot.x = log_axis(low, high);
-  html.raw("<section><h3>Cost and score</h3><div class=charts>").add(line_chart(plot)).raw("<div>");
-  begin_table(html, "Cost and score",
-              {{"model", Column::Kind::text},
-               {"cost an attempt", Column::Kind::number},
-               {"score", Column::Kind::number},
-               {"solved", Column::Kind::number},
-               {"cost a solved challenge", Column::Kind::number}});
-  html.add(rows);
-  end_table(html);
-  html.raw("</div></div></section>\n");
-  return html;
+  return section_of("Cost and score", plot, "Cost and score",
+                    {{"model", Column::Kind::text},
+                     {"cost an attempt", Column::Kind::number},
+                     {"score", Column::Kind::number},
+                     {"solved", Column::Kind::number},
+                     {"cost a solved challenge", Column::Kind::number}},
+                    rows);
 }
 
 }  // namespace assay::site

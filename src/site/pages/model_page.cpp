@@ -141,17 +141,6 @@ void add_showings(Html& html, const DeviceView& d, const compare::Player& player
   html.raw("</section>\n");
 }
 
-void add_pairs(Html& html, const SiteView& v, const std::string& model, const std::string& path) {
-  Html links;
-  for (const ModelPair& pair : shown_pairs(v)) {
-    if (pair.a != model && pair.b != model) continue;
-    links.raw("<li>").element("a", {{"href", link(path, pair_page(pair.a, pair.b))}},
-                              fmt::format("{} against {}", pair.a, pair.b));
-  }
-  if (links.empty()) return;
-  html.raw("<section><h2>Side by side</h2><ul>").add(links).raw("</ul></section>\n");
-}
-
 // Points by dimension, a bar a challenge.
 void add_points(Html& html, const DeviceView& d, const report::Standing& s,
                 const std::string& path) {
@@ -263,7 +252,7 @@ std::string model_document(const SiteView& v, const std::string& model) {
     add_failed(main, v, d, *s, path);
     main.raw("</section>\n");
   }
-  add_pairs(main, v, model, path);
+  main.add(pair_links(v, "Side by side", path, model));
   return document({path, model, {{"Rankings", kIndexPage}, {"Models", kModelsPage}}, true}, main);
 }
 

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <string>
-#include <vector>
 
+#include "site/html.h"
 #include "site/site_view.h"
 
 namespace assay::site {
@@ -19,12 +19,9 @@ std::string ranking_document(const SiteView&, std::size_t page);
 // Every model, by name.
 std::string models_document(const SiteView&);
 std::string model_document(const SiteView&, const std::string& model);
-// Two models that a page compares, of those that matter on some device; the better one first.
-struct ModelPair {
-  std::string a, b;
-  bool operator==(const ModelPair&) const = default;
-};
-std::vector<ModelPair> shown_pairs(const SiteView&);
+// A <section> of links to the pages of pairs, of all or of one model's; nothing without any.
+Html pair_links(const SiteView&, Literal title, const std::string& from,
+                const std::string& model = "");
 std::string pair_document(const SiteView&, const ModelPair&);
 
 std::string challenge_document(const SiteView&, const DeviceView&, std::size_t challenge);

@@ -71,17 +71,18 @@ void add_page(Html& html, const report::Page& page) {
 
 }  // namespace
 
-std::vector<ModelPair> shown_pairs(const SiteView& v) {
-  std::vector<ModelPair> pairs;
-  for (const DeviceView& d : v.devices) {
-    for (const auto& [a, b] : report::pairs_that_matter(d.shown())) {
-      const ModelPair pair{a->model, b->model}, turned{b->model, a->model};
-      const bool known = std::ranges::any_of(
-          pairs, [&](const ModelPair& other) { return other == pair || other == turned; });
-      if (!known) pairs.push_back(pair);
-    }
+Html pair_links(const SiteView& v, Literal title, const std::string& from,
+                const std::string& model) {
+  Html links;
+  for (const ModelPair& pair : v.pairs) {
+    if (!model.empty() && pair.a != model && pair.b != model) continue;
+    links.raw("<li>").element("a", {{"href", link(from, pair_page(pair.a, pair.b))}},
+                              fmt::format("{} against {}", pair.a, pair.b));
   }
-  return pairs;
+  if (links.empty()) return links;
+  Html html;
+  html.raw("<section><h2>").raw(title).raw("</h2><ul>").add(links).raw("</ul></section>\n");
+  return html;
 }
 
 std::string pair_document(const SiteView& v, const ModelPair& pair) {

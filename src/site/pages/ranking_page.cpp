@@ -149,18 +149,6 @@ void add_takeaways(Html& html, const DeviceView& d) {
   html.raw("</ul></section>\n");
 }
 
-// Links to the pages that compare two models.
-void add_pairs(Html& html, const SiteView& v, const std::string& path) {
-  const std::vector<ModelPair> pairs = shown_pairs(v);
-  if (pairs.empty()) return;
-  html.raw("<section><h2>Two models side by side</h2><ul>");
-  for (const ModelPair& pair : pairs) {
-    html.raw("<li>").element("a", {{"href", link(path, pair_page(pair.a, pair.b))}},
-                             fmt::format("{} against {}", pair.a, pair.b));
-  }
-  html.raw("</ul></section>\n");
-}
-
 void add_device(Html& html, const DeviceView& d, std::size_t page) {
   const Shown s = page_of(d, page);
   if (s.models.empty()) return;
@@ -270,7 +258,7 @@ std::string ranking_document(const SiteView& v, std::size_t page) {
   }
   add_pages(main, v, page);
   for (const DeviceView& d : v.devices) add_device(main, d, page);
-  if (page == 1) add_pairs(main, v, path);
+  if (page == 1) main.add(pair_links(v, "Two models side by side", path));
   add_pages(main, v, page);
   Frame frame{path, "Rankings", {}, true};
   if (page > 1) frame.above = {{"Rankings", kIndexPage}};
