@@ -470,8 +470,11 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
     result.record.log = printable(foreign, 30);
   } else if (const auto product = fetch(folder.path / "out" / kProduct)) {
     const std::string entry = entry_name(request, architecture);
-    if (warnings) cache_.add(warnings_entry(entry), warnings_text(*warnings));
-    result.library = cache_.add(entry, *product);
+    const std::string said = warnings ? warnings_text(*warnings) : "";
+    if (warnings) cache_.hold(warnings_entry(entry), said);
+    cache_.hold(entry, *product);
+    if (warnings) cache_.share(warnings_entry(entry), said.size());
+    result.library = cache_.share(entry, product->size());
     result.warnings = std::move(warnings);
   } else {
     result.record.verdict = Verdict::build_error;

@@ -135,16 +135,21 @@ std::optional<fs::path> BuildCache::find(const std::string& name) {
 }
 
 fs::path BuildCache::add(const std::string& name, std::string_view contents) {
-  fs::path own = workplace() / name;
+  hold(name, contents);
+  return share(name, contents.size());
+}
+
+void BuildCache::hold(const std::string& name, std::string_view contents) {
+  const fs::path own = workplace() / name;
   write_file_atomically(own, contents);
   show(own);
-  try {
-    link_or_copy(own, folder_ / name);
-  } catch (const Error&) {
-    // A folder on another disk that is full, say. Who asked has the entry; the cache may lose any.
-  }
+}
+
+fs::path BuildCache::share(const std::string& name, std::size_t bytes) {
+  fs::path own = workplace() / name;
+  link_or_copy(own, folder_ / name);
   // Looking through the whole folder each time would cost more than it keeps tidy.
-  if ((added_ += on_disk(contents.size())) > limit_ / 64) evict();
+  if ((added_ += on_disk(bytes)) > limit_ / 64) evict();
   return own;
 }
 

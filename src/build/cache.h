@@ -42,6 +42,10 @@ class BuildCache {
   // The same for a new entry. What was used least recently goes when the limit is passed, which is
   // looked at after each 64th of it.
   std::filesystem::path add(const std::string& name, std::string_view contents);
+  // The two steps of add(). What is held is found by this process, whether or not there was room to
+  // share it: entries that belong together are all held before the first is shared.
+  void hold(const std::string& name, std::string_view contents);
+  std::filesystem::path share(const std::string& name, std::size_t bytes);
 
   // Held by who builds the entry, among all processes.
   FileLock lock(const std::string& name) const;
