@@ -49,7 +49,7 @@ struct ItemModel {
   double dead_rows = 0;     // share of rows that are -inf throughout, the first row excepted
   std::int32_t coarse = 0;  // low bits of the multiple that are cleared: more ties
   std::int32_t end_at = 0;  // depth of the rows that allow nothing but eos; 0: none
-  std::int32_t every = 0;   // `equal` models: the multiple of every token
+  std::int32_t every = 0;   // `equal` models: the multiple of every token, of eos at the end too
   bool inexact = false;
   bool levels = false;       // rows whose values reach down to -16, -8 or -4
   float offset = 0;          // logits only
@@ -91,7 +91,8 @@ struct ItemModel {
     if (kind == scripted) return scripted_row(s, out);
     if (end_at > 0 && s.depth == end_at - 1) {
       std::fill_n(out, V, kMinusInf);
-      out[eos] = value(1024 + static_cast<std::int32_t>(hash(s.hash, kLastRow) & 1023));
+      const auto drawn = 1024 + static_cast<std::int32_t>(hash(s.hash, kLastRow) & 1023);
+      out[eos] = value(kind == equal ? every : drawn);
       return;
     }
     if (kind == equal) {

@@ -39,9 +39,13 @@ bool Model::alive(std::int64_t variable, std::int64_t cache) const {
   return s.alive && s.cache == cache;
 }
 
-std::int64_t Model::live_sequences(std::int64_t cache) const {
-  return std::count_if(sequences_.begin(), sequences_.end(),
-                       [&](const Sequence& s) { return s.alive && s.cache == cache; });
+std::int64_t Model::live_sequences(std::int64_t cache) const { return live_[cache]; }
+
+void Model::put(std::int64_t variable, Sequence sequence) {
+  Sequence& place = sequences_[static_cast<std::size_t>(variable)];
+  if (place.alive) --live_[place.cache];
+  place = std::move(sequence);
+  if (place.alive) ++live_[place.cache];
 }
 
 std::int64_t Model::tokens(std::int64_t cache, std::int64_t layer) const {
@@ -181,8 +185,7 @@ Expect Model::fork(const Op& op) {
     const std::int64_t more = sequence(op.var).layers[static_cast<std::size_t>(l)].length;
     if (tokens(op.cache, l) + more > c.max_tokens) return Expect::full;
   }
-  const Sequence copy = sequence(op.var);
-  sequences_[static_cast<std::size_t>(op.other)] = copy;
+  put(op.other, sequence(op.var));
   return Expect::success;
 }
 
@@ -195,21 +198,22 @@ Expect Model::apply(const Op& op, const std::int64_t* pool) {
       return Expect::success;
     case kDestroy:
       for (Sequence& s : sequences_) s.alive = s.alive && s.cache != op.cache;
+      live_[op.cache] = 0;
       return Expect::success;
     case kNew: {
       if ((op.flags & kNullV) != 0) return Expect::invalid;
       if (live_sequences(op.cache) >= c.max_seqs) return Expect::full;
-      Sequence& s = sequences_[static_cast<std::size_t>(op.var)];
-      s = {};
+      Sequence s;
       s.alive = true;
       s.cache = op.cache;
       const History empty{{}, 0, std::int64_t{c.n_kv} * c.D, std::int64_t{c.n_kv} * c.Dv};
       s.layers.assign(static_cast<std::size_t>(c.n_layers), empty);
+      put(op.var, std::move(s));
       return Expect::success;
     }
     case kFree:
       if (!alive(op.var, op.cache)) return Expect::invalid;
-      sequences_[static_cast<std::size_t>(op.var)] = {};
+      put(op.var, {});
       return Expect::success;
     case kTruncate: {
       if (!alive(op.var, op.cache)) return Expect::invalid;

@@ -65,10 +65,12 @@ class Model {
   }
   Expect append(const Op&, const std::int64_t* pool);
   Expect fork(const Op&);
+  void put(std::int64_t variable, Sequence);
   const kvc_config& config(std::int64_t cache) const { return params_.config[cache]; }
 
   Params params_;
   std::vector<Sequence> sequences_;
+  std::int64_t live_[kCaches] = {};  // how many of them
   bool has_memory_for(std::int64_t cache, std::int64_t tokens) const;
   std::int64_t allowed_[kCaches] = {-1, -1};  // bytes that the context still gives; -1: any
 };

@@ -11,6 +11,7 @@ namespace assay::worker {
 namespace {
 
 constexpr std::size_t kPage = 4096;
+constexpr std::size_t kLeastAlign = 64;
 
 // What a red zone holds: it differs from place to place, so that no fill of a submission's own
 // leaves it as it was.
@@ -33,13 +34,14 @@ Scratch::~Scratch() {
 
 void* Scratch::allocate(std::size_t bytes, std::size_t align) {
   const std::lock_guard lock(mutex_);
-  align = std::max<std::size_t>(align, 64);
+  align = std::max(align, kLeastAlign);
   if (bytes > capacity_ || align > capacity_) return nullptr;
   const std::size_t zone = guarding_ ? kRedZone : 0;
   const std::size_t size = std::max<std::size_t>(bytes, 1);
   const auto place_after = [&](std::size_t end) { return (end + zone + align - 1) & ~(align - 1); };
-  std::size_t data = place_after(0);
-  auto next = blocks_.begin();
+  // Between the blocks of the packed front nothing has room.
+  auto next = blocks_.begin() + static_cast<std::ptrdiff_t>(packed_);
+  std::size_t data = place_after(packed_ == 0 ? 0 : std::prev(next)->end_with_zone());
   for (; next != blocks_.end(); ++next) {
     if (data + size + zone <= next->begin_with_zone()) break;
     data = place_after(next->end_with_zone());
@@ -47,6 +49,7 @@ void* Scratch::allocate(std::size_t bytes, std::size_t align) {
   if (data + size + zone > capacity_) return nullptr;
   const Block block{data, data + size, bytes, zone};
   blocks_.insert(next, block);
+  while (packed_ < blocks_.size() && is_packed(packed_)) ++packed_;
   paint(block);
   high_water_ = std::max(high_water_, block.end_with_zone());
   live_ += bytes;
@@ -54,14 +57,21 @@ void* Scratch::allocate(std::size_t bytes, std::size_t align) {
   return base_ + data;
 }
 
+// Whether the smallest block has no room before this one.
+bool Scratch::is_packed(std::size_t block) const {
+  const std::size_t end = block == 0 ? 0 : blocks_[block - 1].end_with_zone();
+  const std::size_t next_place = (end + kLeastAlign - 1) & ~(kLeastAlign - 1);
+  return next_place >= blocks_[block].begin_with_zone();
+}
+
 void Scratch::release(void* p) {
   const std::lock_guard lock(mutex_);
   const auto at = static_cast<std::size_t>(static_cast<std::byte*>(p) - base_);
-  const auto block =
-      std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& b) { return b.data == at; });
-  if (p == nullptr || block == blocks_.end()) return;
+  const auto block = std::ranges::lower_bound(blocks_, at, {}, &Block::data);
+  if (p == nullptr || block == blocks_.end() || block->data != at) return;
   inspect(*block);
   live_ -= block->requested;
+  packed_ = std::min(packed_, static_cast<std::size_t>(block - blocks_.begin()));
   const auto after = blocks_.erase(block);
   if (giving_back_) {
     give_pages_back(after == blocks_.begin() ? 0 : std::prev(after)->end_with_zone(),

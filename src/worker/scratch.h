@@ -52,6 +52,7 @@ class Scratch {
     std::size_t begin_with_zone() const { return data - zone; }
     std::size_t end_with_zone() const { return end + zone; }
   };
+  bool is_packed(std::size_t block) const;
   void paint(const Block&);
   void inspect(const Block&);
   void give_pages_back(std::size_t begin, std::size_t end);
@@ -62,6 +63,7 @@ class Scratch {
   bool guarding_ = false, giving_back_ = false;
   std::optional<Overrun> overrun_;
   std::vector<Block> blocks_;  // sorted by place
+  std::size_t packed_ = 0;     // how many at the front leave no room before them
 };
 
 }  // namespace assay::worker

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <map>
+#include <random>
 #include <vector>
 
 namespace assay::worker {
@@ -35,6 +37,39 @@ TEST_F(ScratchTest, BlocksAreAlignedApartAndWritable) {
   std::memset(b, 0, 5000);
   EXPECT_FALSE(scratch_.take_overrun());
   EXPECT_EQ(scratch_.live(), 5100u);
+}
+
+// The first place that fits, whatever was released before: told by a scan of all live blocks.
+TEST(Scratch, EachBlockTakesTheFirstPlaceThatFits) {
+  Scratch scratch(kCapacity);
+  auto* base = static_cast<std::byte*>(scratch.allocate(1, 64));
+  scratch.release(base);
+  std::map<std::size_t, std::size_t> live;  // begin -> end
+  std::mt19937 random(1);
+  for (int i = 0; i < 4000; ++i) {
+    if (random() % 5 < 2 && !live.empty()) {
+      const auto gone =
+          std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
+      scratch.release(base + gone->first);
+      live.erase(gone);
+      continue;
+    }
+    const std::size_t bytes = 1 + random() % 400, align = std::size_t{64} << random() % 3;
+    const auto place_after = [&](std::size_t end) { return (end + align - 1) / align * align; };
+    std::size_t expected = 0;
+    for (const auto& [begin, end] : live) {
+      if (expected + bytes <= begin) break;
+      expected = place_after(end);
+    }
+    auto* got = static_cast<std::byte*>(scratch.allocate(bytes, align));
+    if (expected + bytes > kCapacity) {
+      ASSERT_EQ(got, nullptr);
+      continue;
+    }
+    ASSERT_EQ(got - base, static_cast<std::ptrdiff_t>(expected)) << "at step " << i;
+    live[expected] = expected + bytes;
+  }
+  EXPECT_GT(live.size(), 500u);
 }
 
 TEST_F(ScratchTest, AWriteBesideALiveBlockIsFoundAndToldOnce) {
