@@ -80,13 +80,17 @@ void read_options(const json& j, Shape& s) {
 }
 
 // Whether a seed can be found that leaves no decision to rounding: equal sums are no ties where
-// scores of different lengths or logits are compared, and of many decisions some are close.
+// scores of different lengths or logits are compared, and of many decisions some are close. Inexact
+// sums are near multiples of 2^-12, so that of a wide list two are near the same one.
 bool decidable(const json& params, std::int64_t beams) {
+  constexpr std::int64_t kMostInexactPairs = 10'000;
   const json& model = params.at("model");
   const bool ties = model.contains("coarse") || model.contains("equal");
   const bool logits = params.at("logits"), inexact = model.value("inexact", false);
   const bool penalised = params.at("eos") != -1 && params.at("alpha") != 0.0;
   if (logits) return !ties && beams <= 48;
+  const std::int64_t K = params.at("K");
+  if (inexact && beams * K > kMostInexactPairs) return false;
   return !(penalised || inexact) || (!ties && beams <= 1000);
 }
 

@@ -51,6 +51,40 @@ CaseResult run_with(testing::DirectRunner& runner, json params, std::uint64_t se
   return runner.run(spec, seed);
 }
 
+// Of what may be drawn, inputs can be made: those whose sums are inexact too, up to the widest.
+TEST(BeamDraws, InexactSumsLeaveDecisionsClear) {
+  json draw = {{"B", 1},
+               {"K", 1},
+               {"V", 2100},
+               {"max_new", 1},
+               {"eos", "middle"},
+               {"alpha", 0.0},
+               {"logits", false},
+               {"prompts", {7}},
+               {"rank_mode", 0},
+               {"penalty", 0},
+               {"min_new", 0},
+               {"keep_finished", 0},
+               {"invalid", json::object()},
+               {"options", json::object()},
+               {"model", {{"inexact", true}, {"eos_rate", 0.1}}}};
+  for (const int K : {1, 8, 17, 33, 65}) {
+    draw["K"] = K;
+    std::optional<DrawnCase> widest;
+    for (int max_new = 1; max_new <= 50; ++max_new) {
+      draw["max_new"] = max_new;
+      if (auto legal = subject().challenge->drawn(draw)) widest = std::move(legal);
+    }
+    ASSERT_TRUE(widest) << K;
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      EXPECT_NO_THROW(Case(widest->params, seed)) << widest->params << ", seed " << seed;
+    }
+  }
+  draw["K"] = 200;
+  draw["max_new"] = 2;
+  EXPECT_FALSE(subject().challenge->drawn(draw));
+}
+
 class Options : public ::testing::TestWithParam<const char*> {};
 
 // The cases set one option each; here they meet.
