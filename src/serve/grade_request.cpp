@@ -225,7 +225,7 @@ Json parse_body(std::string_view body) {
   try {
     return Json::parse(body, watch);
   } catch (const Json::exception& e) {
-    throw ApiError(400, "invalid_json", fmt::format("the body is not valid JSON: {}", e.what()));
+    throw ApiError(400, "invalid_json", "the body is not valid JSON: " + printable(e.what(), 1));
   }
 }
 

@@ -194,6 +194,8 @@ COMMANDS = {
             "curl -s \"$URL/v1/tasks/ID?wait=30\" | grep unknown_task", needs="curl"),
         "python3 clients/python/assay_client.py http://127.0.0.1:8077 kv_cache answer1.cpp answer2.md": served(
             "echo no >answer2.md; python3 $ROOT/clients/python/assay_client.py $URL kv_cache answer2.md | grep ' 0.000 '"),
+        "python3 benchmarks/serve_load.py build/assay .": Run(
+            "python3 $ROOT/benchmarks/serve_load.py build/assay $ROOT --smoke", slow=True),
     },
     "docs/simulator.md": {
         "build/assay sim tests/sim/runtime/programs/basics.cu": Run(needs="nvcc"),
