@@ -117,11 +117,11 @@ TEST(TimingGate, TimingsComeByPriorityThenInOrder) {
   Log log;
   auto first = gate.alone(0);
   std::vector<std::jthread> waiting;
-  for (const auto& [name, priority] :
+  for (const auto& each :
        std::vector<std::pair<std::string, int>>{{"a", 0}, {"b", 0}, {"urgent", 5}}) {
-    waiting.emplace_back([&gate, &log, name, priority] {
-      const auto held = gate.alone(priority);
-      log.add(name);
+    waiting.emplace_back([&gate, &log, each] {
+      const auto held = gate.alone(each.second);
+      log.add(each.first);
     });
     std::this_thread::sleep_for(kAWhile);
   }
