@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(g++ cmake ninja-build pkg-config git python3
   libcli11-dev nlohmann-json3-dev libfmt-dev libeigen3-dev libseccomp-dev libssl-dev liblzma-dev libvalijson-dev
-  libcurl4-openssl-dev)
+  libcurl4-openssl-dev libcpp-httplib-dev)
 test_packages=(libgtest-dev libgmock-dev dpkg-dev ccache pmccabe)
 browser_programs=(chromium node npm)
 declare -A package_of=([chromium]=chromium [node]=nodejs [npm]=npm)

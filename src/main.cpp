@@ -81,6 +81,7 @@ int parse_and_run(int argc, char** argv) {
   cli::add_rerun(app, action);
   cli::add_check(app, action);
   cli::add_grade(app, action);
+  cli::add_serve(app, action);
   cli::add_report(app, action);
   cli::add_show(app, action);
   cli::add_board(app, action);

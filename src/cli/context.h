@@ -49,6 +49,7 @@ void add_run(CLI::App&, Action&);
 void add_rerun(CLI::App&, Action&);
 void add_check(CLI::App&, Action&);
 void add_grade(CLI::App&, Action&);
+void add_serve(CLI::App&, Action&);
 void add_report(CLI::App&, Action&);
 void add_show(CLI::App&, Action&);
 void add_board(CLI::App&, Action&);

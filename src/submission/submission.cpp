@@ -15,6 +15,7 @@
 
 #include "results/entrant_json.h"
 #include "spec/json_schema.h"
+#include "submission/assemble.h"
 #include "util/fd.h"
 #include "util/files.h"
 #include "util/plain_file.h"
@@ -32,7 +33,6 @@ constexpr std::array kNotes{".md", ".txt"};
 constexpr std::array kPrebuilt{".so",  ".o",     ".a",      ".obj", ".lib",
                                ".dll", ".cubin", ".fatbin", ".ptx"};
 constexpr std::array kOnlyCpp{".cpp", ".cc"};
-constexpr std::array kOnlyCuda{".cu", ".cuh"};
 
 template <class Endings>
 bool has_ending(const std::string& name, const Endings& endings) {
@@ -195,21 +195,12 @@ Folder read_folder(const fs::path& directory, const std::string& attempt) {
 }
 
 Submission submission_of(const Folder& folder, Language language) {
-  Submission s;
-  s.language = language;
+  Submission s = submission_from(folder.sources, language);
+  if (language == Language::cpp) s.test_source = folder.test_source;
   s.rejected = folder.rejected;
   s.ignored = folder.ignored;
   s.record = folder.record;
   s.record_fault = folder.record_fault;
-  if (language == Language::cpp) s.test_source = folder.test_source;
-  const auto belongs = [&](const SourceFile& f) {
-    return language == Language::cpp ? !has_ending(f.name, kOnlyCuda)
-                                     : !has_ending(f.name, kOnlyCpp);
-  };
-  std::ranges::copy_if(folder.sources, std::back_inserter(s.sources), belongs);
-  // Not of std::ranges: clang 14 cannot compile what that returns.
-  std::stable_partition(s.sources.begin(), s.sources.end(),
-                        [&](const SourceFile& f) { return f.name == main_file(language); });
   return s;
 }
 

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "util/files.h"
+#include "util/thread_stop.h"
 
 namespace assay {
 namespace {
@@ -80,7 +81,7 @@ void restore_stop_signals() {
 int stop_signal() noexcept { return static_cast<int>(g_request % kSignalRange); }
 
 void check_stop() {
-  if (stop_signal() != 0) throw Stopped();
+  if (stop_signal() != 0 || thread_was_asked()) throw Stopped();
 }
 
 int stop_fd() noexcept { return g_fd; }

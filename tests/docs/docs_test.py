@@ -63,6 +63,13 @@ def solved(agent, arguments):
                f"grep '^// exec' $TMP/solved/{agent}/layer_norm_backward/1/submission.cpp")
 
 
+def served(command, needs=""):
+    """A service that the command finds at $URL."""
+    return Run("build/assay serve --state $TMP/served --port 0 >$TMP/serving & server=$!; until URL=$(grep -o 'http://[^ ]*' "
+               "$TMP/serving); do kill -0 $server || exit 1; sleep 0.05; done; " + command +
+               "; status=$?; kill $server; wait $server; [ $? = 143 ] && exit $status", needs=needs)
+
+
 COMMANDS = {
     "CONTRIBUTING.md": {
         "scripts/test.sh": CalledBy(".ci/run"),
@@ -177,6 +184,18 @@ COMMANDS = {
             "codex", "--prompt-stdin -- codex exec --skip-git-repo-check -s workspace-write -"),
         "build/assay solve --as aider -- aider --no-git --yes-always --message-file {prompt} submission.cpp": solved(
             "aider", "-- aider --no-git --yes-always --message-file {prompt} submission.cpp"),
+    },
+    "docs/serving.md": {
+        "build/assay serve --state /var/lib/assay": served("true"),
+        "curl -s http://127.0.0.1:8077/v1/grade -H 'Content-Type: application/json' -d @request.json": served(
+            "echo '{\"challenge\": \"kv_cache\", \"chat\": \"no\"}' >request.json; curl -s $URL/v1/grade "
+            "-H 'Content-Type: application/json' -d @request.json | grep '\"challenge\":\"kv_cache\"'", needs="curl"),
+        "curl -s 'http://127.0.0.1:8077/v1/tasks/ID?wait=30'": served(
+            "curl -s \"$URL/v1/tasks/ID?wait=30\" | grep unknown_task", needs="curl"),
+        "python3 clients/python/assay_client.py http://127.0.0.1:8077 kv_cache answer1.cpp answer2.md": served(
+            "echo no >answer2.md; python3 $ROOT/clients/python/assay_client.py $URL kv_cache answer2.md | grep ' 0.000 '"),
+        "python3 benchmarks/serve_load.py build/assay .": Run(
+            "python3 $ROOT/benchmarks/serve_load.py build/assay $ROOT --smoke", slow=True),
     },
     "docs/simulator.md": {
         "build/assay sim tests/sim/runtime/programs/basics.cu": Run(needs="nvcc"),

@@ -30,6 +30,7 @@ ALLOWED = {
     "task": {"build", "submission", "spec", "draw", "run/run_options.h"},
     "session": {"run", "submission", "spec", "numerics/jobs.h"},
     "check": {"run", "submission", "spec", "build", "measure", "results", "grade", "report"},
+    "serve": {"check", "run", "build", "intake", "submission", "spec", "results", "grade"},
     "grade": {"measure", "spec", "results"},
     "attack": {"run", "build", "sandbox", "submission", "spec", "measure", "grade"},
     "store": {"grade", "spec", "results"},

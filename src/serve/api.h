@@ -1,0 +1,61 @@
+// The interface over HTTP without HTTP: a request -> an answer. See docs/serving.md and openapi.json.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "serve/service.h"
+
+namespace assay::serve {
+
+struct HttpRequest {
+  std::string method, path;  // of the path no query
+  std::map<std::string, std::string> query{};
+  std::string content_type{}, authorization{}, body{};
+  std::string address{};  // who sent it
+};
+
+struct HttpAnswer {
+  int status = 200;
+  std::string content_type = "application/json", body;
+  std::map<std::string, std::string> headers{};
+};
+
+// {"error": {"code": ..., "message": ...}}
+HttpAnswer refusal(int status, const std::string& code, const std::string& message);
+
+// Thread-safe.
+class Api {
+ public:
+  struct Settings {
+    std::vector<std::string> tokens;  // any of them opens; none: all may come in
+    std::string version, commit;
+  };
+
+  Api(Service& service, Metrics& metrics, Settings settings);
+
+  // Never throws. Waits as long as the client asked for.
+  HttpAnswer answer(const HttpRequest&);
+  // Why a request may not even send its body: 401; nothing where it may. Whether it lives
+  // and what it takes anybody may ask.
+  std::optional<HttpAnswer> refuse_entry(const std::string& path, const std::string& authorization);
+
+ private:
+  HttpAnswer route(const HttpRequest&);
+  HttpAnswer grade(const HttpRequest&);
+  HttpAnswer batch(const HttpRequest&);
+  HttpAnswer task(const HttpRequest&, const std::string& id);
+  HttpAnswer health() const;
+  // Who takes turns with others.
+  std::string owner(const HttpRequest&) const;
+  std::optional<std::size_t> token_of(const std::string& authorization) const;
+
+  Service& service_;
+  Metrics& metrics_;
+  const Settings settings_;
+  std::vector<std::string> hashes_;  // of the tokens
+};
+
+}  // namespace assay::serve

@@ -1,0 +1,119 @@
+#include "serve/grader.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+
+#include "assay/parallel.h"
+#include "check/grade_report.h"
+#include "check/stages.h"
+#include "run/cell.h"
+#include "util/clock.h"
+#include "util/files.h"
+#include "util/stop.h"
+
+namespace assay::serve {
+namespace {
+
+// A builder holds what it built for as long as it lives. After so many grades it is replaced, so that
+// the disk of a server that runs for weeks does not fill.
+constexpr int kUsesOfABuilder = 256;
+
+// All cores for references and flushed caches, for as long as this lives.
+class AllCores {
+ public:
+  AllCores() { set_parallel_threads(0); }
+  ~AllCores() { set_parallel_threads(1); }
+  AllCores(const AllCores&) = delete;
+  AllCores& operator=(const AllCores&) = delete;
+};
+
+struct AloneOnTheMachine {
+  std::shared_ptr<void> gate;
+  AllCores cores;
+};
+
+// What timing compares with is compiled before it has the machine to itself.
+void build_baselines(run::CellRunner& runner, const ChallengeSpec& spec) {
+  for (const run::SharedBuild& build : runner.shared_builds(spec, false)) {
+    try {
+      build.run();
+    } catch (const std::exception&) {
+      return;  // timing meets the same fault, and tells
+    }
+  }
+}
+
+}  // namespace
+
+Grader::Grader(std::span<const ChallengeSpec> specs, GraderSettings settings)
+    : specs_(specs), settings_(std::move(settings)), builder_(settings_.make_builder()) {}
+
+std::shared_ptr<Builder> Grader::builder() {
+  const std::lock_guard lock(mutex_);
+  if (++uses_ > kUsesOfABuilder) {
+    builder_ = settings_.make_builder();
+    uses_ = 1;
+  }
+  return builder_;
+}
+
+bool Grader::has_cuda() {
+  const std::lock_guard lock(mutex_);
+  return builder_->cuda_toolkit().has_value();
+}
+
+std::string Grader::identity() {
+  const std::lock_guard lock(mutex_);
+  const Machine& machine = settings_.machine;
+  return fmt::format("{} {} {} {} {} {} {}", settings_.assay_version, settings_.assay_commit,
+                     machine.cpu, machine.compiler, builder_->target(),
+                     builder_->cuda_toolkit().has_value(), sandbox::to_string(settings_.tier));
+}
+
+void Grader::check_builder(Builder& builder) {
+  constexpr double kHoldsFor = 60;
+  {
+    const std::lock_guard lock(mutex_);
+    if (checked_ > 0 && steady_seconds() - checked_ < kHoldsFor) return;
+  }
+  builder.check();
+  const std::lock_guard lock(mutex_);
+  checked_ = steady_seconds();
+}
+
+Json Grader::grade(const GradeRequest& request, const std::function<void(check::Stage)>& on_stage) {
+  set_parallel_threads(1);
+  const ChallengeSpec& spec = spec_named(specs_, request.answer.challenge);
+  const std::shared_ptr<Builder> used = builder();
+  const run::CaseFilter filter{.quick = request.quick};
+  const std::uint64_t seed = request.seed ? *request.seed : settings_.random_seed();
+  run::CellRunner runner(run::real_world(*used),
+                         {settings_.tier, seed, filter, settings_.simulator_threads});
+  check::RunnerStages steps(runner, spec, request.answer, filter, 1);
+  const auto begin = [&](check::Stage stage) -> std::shared_ptr<void> {
+    on_stage(stage);
+    std::shared_ptr<void> beside = gate_.beside_others();
+    // Of an answer in CUDA the time is modelled, whatever runs beside it.
+    if (stage != check::Stage::time || request.answer.language == Language::cuda) return beside;
+    build_baselines(runner, spec);
+    beside.reset();
+    auto alone = std::make_shared<AloneOnTheMachine>();
+    alone->gate = gate_.alone(request.priority);
+    return alone;
+  };
+  const std::vector<check::Stage> all(check::kStages.begin(), check::kStages.end());
+  const check::StagedGrade grade =
+      check::grade_in_stages(steps, spec, request.stages.empty() ? all : request.stages,
+                             !request.stages.empty(), request.gpu, begin);
+  if (grade.cell.build.verdict == Verdict::build_error) check_builder(*used);
+  const check::GradeFacts facts{spec,
+                                "",
+                                request.known_by,
+                                settings_.assay_version,
+                                settings_.assay_commit,
+                                settings_.machine};
+  return Json::parse(check::grade_json(grade, facts));
+}
+
+}  // namespace assay::serve

@@ -1,0 +1,151 @@
+#include "serve/http_server.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <httplib.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "serve/limits.h"
+#include "util/files.h"
+
+namespace assay::serve {
+namespace {
+
+// Each connection has a thread while it lasts, and long polls last.
+constexpr std::size_t kThreads = 256;
+constexpr std::size_t kLongestPath = 200;
+constexpr time_t kReadSeconds = 10, kWriteSeconds = 10;
+constexpr time_t kIdleSeconds = 2;  // of a connection that is kept for another request
+
+HttpRequest request_from(const httplib::Request& received) {
+  HttpRequest request{.method = received.method == "HEAD" ? "GET" : received.method,
+                      .path = received.path,
+                      .content_type = received.get_header_value("Content-Type"),
+                      .authorization = received.get_header_value("Authorization"),
+                      .body = received.body,
+                      .address = received.remote_addr};
+  for (const auto& [key, value] : received.params) request.query.emplace(key, value);
+  return request;
+}
+
+void send(const HttpAnswer& answer, httplib::Response& response) {
+  response.status = answer.status;
+  response.set_content(answer.body, answer.content_type);
+  for (const auto& [key, value] : answer.headers) response.set_header(key, value);
+}
+
+// What the library itself refuses has no body yet.
+HttpAnswer refusal_of_library(int status) {
+  switch (status) {
+    case 413:
+      return refusal(status, "too_large",
+                     fmt::format("a body has at most {} MiB", kLargestBody >> 20));
+    case 404: return refusal(405, "wrong_method", "this server takes GET, POST and DELETE");
+    case 414: return refusal(status, "too_long", "the address is too long");
+    default: return refusal(status, "bad_request", "no request that HTTP knows");
+  }
+}
+
+// What is answered before a body is read. Only one whose length is known, and that is not packed, is
+// read at all: the library's limit holds for nothing else.
+std::optional<HttpAnswer> answer_without_body(Api& api, const httplib::Request& received) {
+  // Routes are regular expressions, which recurse with every letter.
+  if (received.path.size() > kLongestPath)
+    return refusal(414, "too_long", "the address is too long");
+  if (auto refused = api.refuse_entry(received.path, received.get_header_value("Authorization")))
+    return refused;
+  if (received.has_header("Content-Encoding"))
+    return refusal(415, "encoded", "send the body as it is, without Content-Encoding");
+  const bool reads = received.method != "GET" && received.method != "HEAD";
+  if (received.has_header("Transfer-Encoding") ||
+      (reads && received.method != "DELETE" && !received.has_header("Content-Length")))
+    return refusal(411, "no_length", "send the header Content-Length");
+  // The library would wait for the end of the connection.
+  if (reads && !received.has_header("Content-Length")) return api.answer(request_from(received));
+  return std::nullopt;
+}
+
+void set_options(socket_t socket) {
+  // Not SO_REUSEPORT, which the library would set: two servers could have one port.
+  const int yes = 1;
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+}
+
+}  // namespace
+
+struct HttpServer::Impl {
+  httplib::Server server;
+  std::thread thread;
+  std::atomic<bool> ended{false};
+};
+
+HttpServer::HttpServer(Api& api) : impl_(std::make_unique<Impl>()) {
+  httplib::Server& server = impl_->server;
+  server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+  server.set_socket_options(set_options);
+  server.set_payload_max_length(kLargestBody);
+  server.set_read_timeout(kReadSeconds);
+  server.set_write_timeout(kWriteSeconds);
+  server.set_keep_alive_timeout(kIdleSeconds);
+  server.set_tcp_nodelay(true);
+  server.set_pre_routing_handler([&api](const auto& received, auto& response) {
+    const auto answered = answer_without_body(api, received);
+    if (!answered) return httplib::Server::HandlerResponse::Unhandled;
+    send(*answered, response);
+    response.set_header("Connection", "close");  // the body, which nobody read, is no next request
+    return httplib::Server::HandlerResponse::Handled;
+  });
+  const auto handle = [&api](const httplib::Request& received, httplib::Response& response) {
+    send(api.answer(request_from(received)), response);
+  };
+  constexpr const char* kAny = R"([\s\S]*)";
+  server.Get(kAny, handle);
+  server.Post(kAny, handle);
+  server.Put(kAny, handle);
+  server.Patch(kAny, handle);
+  server.Delete(kAny, handle);
+  server.Options(kAny, handle);
+  const httplib::Server::Handler refuse = [](const httplib::Request&, httplib::Response& response) {
+    if (response.body.empty()) send(refusal_of_library(response.status), response);
+  };
+  server.set_error_handler(refuse);
+}
+
+HttpServer::~HttpServer() { stop(); }
+
+int HttpServer::listen(const std::string& host, int port) {
+  httplib::Server& server = impl_->server;
+  errno = 0;
+  const int bound =
+      port == 0 ? server.bind_to_any_port(host) : (server.bind_to_port(host, port) ? port : -1);
+  if (bound <= 0) {
+    throw Error(fmt::format("cannot listen on {}:{}{}: name another with --host and --port", host,
+                            port, errno == 0 ? "" : fmt::format(" ({})", std::strerror(errno))));
+  }
+  impl_->thread = std::thread([this] {
+    impl_->server.listen_after_bind();
+    impl_->ended = true;
+  });
+  while (!server.is_running() && !impl_->ended) std::this_thread::yield();
+  return bound;
+}
+
+void HttpServer::stop() {
+  impl_->server.stop();
+  if (impl_->thread.joinable()) impl_->thread.join();
+}
+
+bool is_loopback(const std::string& host) {
+  if (host == "localhost" || host == "::1") return true;
+  in_addr address{};
+  constexpr unsigned kNetwork = 127;
+  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 &&
+         ntohl(address.s_addr) >> 24 == kNetwork;
+}
+
+}  // namespace assay::serve

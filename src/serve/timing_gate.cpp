@@ -1,0 +1,86 @@
+#include "serve/timing_gate.h"
+
+#include <chrono>
+
+#include "util/stop.h"
+
+namespace assay::serve {
+namespace {
+
+// How soon somebody who waits sees that it is asked to end.
+constexpr std::chrono::milliseconds kLook{50};
+
+// Puts `self` among those who wait, for as long as this lives.
+template <class T>
+class Waiting {
+ public:
+  Waiting(std::set<T>& all, const T& self) : all_(all), self_(self) { all_.insert(self_); }
+  ~Waiting() { all_.erase(self_); }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  std::set<T>& all_;
+  T self_;
+};
+
+// Waits until `ready` holds; whoever gives up tells the others, who may have waited for it.
+template <class Ready>
+void wait_for_turn(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+                   Ready ready) {
+  try {
+    check_stop();
+    while (!ready()) {
+      changed.wait_for(lock, kLook);
+      check_stop();
+    }
+  } catch (...) {
+    changed.notify_all();
+    throw;
+  }
+}
+
+}  // namespace
+
+bool TimingGate::may_join(std::uint64_t arrival) const {
+  return !timing_ && (timings_.empty() || arrival <= admitted_);
+}
+
+bool TimingGate::may_time(const Timing& timing) const {
+  const bool others_first = !held_back_.empty() && *held_back_.begin() <= admitted_;
+  return !timing_ && together_ == 0 && !others_first && *timings_.begin() == timing;
+}
+
+std::shared_ptr<void> TimingGate::beside_others() {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t arrival = ++arrivals_;
+  {
+    const Waiting waiting(held_back_, arrival);
+    wait_for_turn(lock, changed_, [&] { return may_join(arrival); });
+  }
+  ++together_;
+  changed_.notify_all();
+  return {nullptr, [this](void*) {
+            const std::lock_guard released(mutex_);
+            --together_;
+            changed_.notify_all();
+          }};
+}
+
+std::shared_ptr<void> TimingGate::alone(int priority) {
+  std::unique_lock lock(mutex_);
+  const Timing timing{-priority, ++arrivals_};
+  {
+    const Waiting waiting(timings_, timing);
+    wait_for_turn(lock, changed_, [&] { return may_time(timing); });
+  }
+  timing_ = true;
+  return {nullptr, [this](void*) {
+            const std::lock_guard released(mutex_);
+            timing_ = false;
+            admitted_ = arrivals_;
+            changed_.notify_all();
+          }};
+}
+
+}  // namespace assay::serve

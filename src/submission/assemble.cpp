@@ -1,0 +1,37 @@
+#include "submission/assemble.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace assay {
+namespace {
+
+constexpr const char* kTests = "test.cpp";
+
+// Headers are of both languages.
+bool belongs(const std::string& name, Language language) {
+  if (language == Language::cpp) return !name.ends_with(".cu") && !name.ends_with(".cuh");
+  return !name.ends_with(".cpp") && !name.ends_with(".cc");
+}
+
+}  // namespace
+
+Submission submission_from(std::vector<SourceFile> files, Language language) {
+  Submission s;
+  s.language = language;
+  std::ranges::sort(files, {}, &SourceFile::name);
+  for (SourceFile& file : files) {
+    if (!belongs(file.name, language)) continue;
+    if (file.name == kTests) {
+      s.test_source = std::move(file.contents);
+    } else {
+      s.sources.push_back(std::move(file));
+    }
+  }
+  // Not of std::ranges: clang 14 cannot compile what that returns.
+  std::stable_partition(s.sources.begin(), s.sources.end(),
+                        [&](const SourceFile& f) { return f.name == main_file(language); });
+  return s;
+}
+
+}  // namespace assay
