@@ -11,6 +11,7 @@ install(FILES challenges/check.schema.json challenges/entrant.schema.json challe
   challenges/scoreboard.schema.json challenges/spec.schema.json
   DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges)
 install(FILES challenges/shared/prompt_cuda.md challenges/shared/prompt_rules.md challenges/shared/prompt_tests.md
+              challenges/shared/prompt_tests_cuda.md challenges/shared/prompt_no_tests_cuda.md
   DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges/shared)
 foreach(name ${challenges})
   install(DIRECTORY challenges/${name} DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges

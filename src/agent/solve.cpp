@@ -113,7 +113,7 @@ Solution solve(const Assignment& a, const Redactor& redactor) {
   } else {
     solution.files = std::move(after.sources);
     if (!after.test_source.empty())
-      solution.files.push_back({"test.cpp", std::move(after.test_source)});
+      solution.files.push_back({tests_file(a.language), std::move(after.test_source)});
   }
   return solution;
 }

@@ -30,7 +30,7 @@ struct Assignment {
 struct Solution {
   Ended ended;
   std::string prompt_sha256;      // the version of the prompt
-  std::vector<SourceFile> files;  // the main file first, test.cpp among the others; or
+  std::vector<SourceFile> files;  // the main file first, its tests among the others; or
   std::string no_answer;          // why there are none
   bool touched = false;           // the folder's sources are not what they were
   std::uint64_t output_bytes = 0;

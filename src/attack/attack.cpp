@@ -462,8 +462,8 @@ void lay_out(const Attack& attack, const Places& places, bool as_twin, const fs:
   for (const auto& entry : fs::directory_iterator(attack.folder)) {
     const std::string name = entry.path().filename();
     std::string text = read_file(entry.path());
-    if (name == "test.cpp") text.insert(0, witness_code(places));
-    if (name == main_file(attack.language) || name == "test.cpp") {
+    if (name == tests_file(attack.language)) text.insert(0, witness_code(places));
+    if (name == main_file(attack.language) || name == tests_file(attack.language)) {
       text = fmt::format(
           "#define ATTACK_ID \"{}\"\n#define ATTACK_IS_TWIN {}\n#define ATTACK_VARIANT {}\n{}",
           attack.id, as_twin ? 1 : 0, attack.variant, text);

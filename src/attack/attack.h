@@ -27,9 +27,9 @@
 //   kind        what it preys on, for rows that every challenge must have: memory, prediction, order
 //               or stops
 //   witness     how the suite knows that the mechanism ran. By default the submission says so: it
-//               calls witness() of witness.h beside the mechanism; a test.cpp has it without an
-//               include. Where nothing can be said there, one of these, or several lines of which
-//               one is enough:
+//               calls witness() of witness.h beside the mechanism; a test.cpp or test.cu has it
+//               without an include. Where nothing can be said there, one of these, or several lines
+//               of which one is enough:
 //                 verdict CODE    for a verdict that only the mechanism brings: SV, PV, MLE, OLE or
 //                                 CE-limit
 //                 finding TEXT    the detail of the outcome holds the text

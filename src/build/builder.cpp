@@ -41,6 +41,13 @@ const std::vector<std::string> kFlags{"-std=c++20",      "-fPIC",
                                       "-fopenmp",        "-fdiagnostics-color=never",
                                       "-fmax-errors=20", "-Wl,-z,defs,-z,now,-z,noexecstack"};
 
+// Of a library of objects in CUDA: as nvcc links one, see cuda_flags().
+const std::vector<std::string> kCudaLinkFlags{
+    "-shared", "-pthread", "-fdiagnostics-color=never",
+    "-Wl,-z,defs,-z,now,-z,noexecstack,--warn-unresolved-symbols,--warn-once"};
+// Of an object of objects.
+const std::vector<std::string> kJoinFlags{"-r", "-nostdlib", "-fdiagnostics-color=never"};
+
 constexpr char kExports[] = "exports.map";    // in the folder of the sources
 constexpr char kProduct[] = "submission.so";  // the library or object, in its folder
 constexpr std::size_t kLogLimit = 1 << 20;    // captured of the beginning
@@ -80,9 +87,15 @@ void write_source(const fs::path& folder, const SourceFile& file) {
 }
 
 bool is_translation_unit(const std::string& name, const BuildRequest& request) {
-  if (request.language == Language::cuda) return name.ends_with(".cu");
-  if (name.ends_with(".s")) return request.object || !request.objects.empty();
+  const bool links = !request.objects.empty();
+  if (request.language == Language::cuda) return name.ends_with(links ? ".s" : ".cu");
+  if (name.ends_with(".s")) return request.object || links;
   return name.ends_with(".cpp") || name.ends_with(".cc");
+}
+
+// Objects are linked by g++ in either language.
+bool is_by_nvcc(const BuildRequest& request) {
+  return request.language == Language::cuda && request.objects.empty();
 }
 
 struct CompilerRun {
@@ -145,6 +158,17 @@ std::optional<std::string> fetch(const fs::path& from) {
     done += static_cast<std::size_t>(n);
   }
   return bytes;
+}
+
+// Those of the names that an object defines, one line each, from what the linker tells of traced
+// symbols.
+std::string defined_among(const std::vector<std::string>& names, const std::string& log) {
+  std::string found;
+  for (const std::string& name : names) {
+    if (log.find(fmt::format(": definition of {}\n", name)) != std::string::npos)
+      found += fmt::format("it defines {}, which is the CUDA runtime's\n", name);
+  }
+  return found;
 }
 
 // In tiers that share the host's tree the compiler knows its files by names that nobody needs.
@@ -224,7 +248,12 @@ namespace {
 std::vector<std::string> flags_of(const BuildRequest& request, const std::string& architecture,
                                   const std::string& target) {
   if (request.language == Language::cuda) {
+    if (!is_by_nvcc(request)) return request.object ? kJoinFlags : kCudaLinkFlags;
     std::vector<std::string> flags = cuda_flags(architecture);
+    if (request.assembly) {
+      std::erase(flags, "-lineinfo");
+      flags.insert(flags.end(), {"-c", "-Xcompiler", "-S"});
+    }
     if (request.warnings) flags.insert(flags.end(), {"-Xcompiler", "-Wall,-Wextra"});
     return flags;
   }
@@ -259,6 +288,7 @@ std::string Builder::entry_name(const BuildRequest& request,
   // An object's name is a hash of all it was made from.
   for (const fs::path& object : request.objects) text += object.filename().string() + "\n";
   for (const std::string& name : request.exports) text += "shows " + name + "\n";
+  for (const std::string& name : request.reserved) text += "reserves " + name + "\n";
   if (request.assembly) text += "assembly\n";
   return sha256_hex(text) + (request.object || request.assembly ? ".o" : ".so");
 }
@@ -350,16 +380,17 @@ std::vector<std::string> Builder::arguments(const BuildRequest& request,
                                             const std::string& architecture,
                                             const std::string& source, const std::string& abi,
                                             const std::string& out) const {
-  const bool cuda = request.language == Language::cuda;
-  std::vector<std::string> argv{cuda ? toolkit_->nvcc.string() : compiler_};
+  const bool by_nvcc = is_by_nvcc(request);
+  std::vector<std::string> argv{by_nvcc ? toolkit_->nvcc.string() : compiler_};
   const std::vector<std::string> flags = flags_of(request, architecture, target_);
   argv.insert(argv.end(), flags.begin(), flags.end());
-  if (cuda) argv.insert(argv.end(), {"-ccbin", compiler_});
-  if (request.object) argv.emplace_back("-c");
-  if (request.assembly) argv.emplace_back("-S");
-  if (!request.objects.empty()) argv.emplace_back("-s");
+  if (by_nvcc) argv.insert(argv.end(), {"-ccbin", compiler_});
+  if (request.object && request.objects.empty()) argv.emplace_back("-c");
+  if (request.assembly && !by_nvcc) argv.emplace_back("-S");
+  if (!request.objects.empty() && !request.object) argv.emplace_back("-s");
   if (!request.exports.empty())
     argv.push_back(fmt::format("-Wl,--version-script={}/{}", source, kExports));
+  for (const std::string& name : request.reserved) argv.push_back("-Wl,--trace-symbol=" + name);
   argv.insert(argv.end(), {"-I" + abi, "-o", out + "/" + kProduct});
   for (const SourceFile& file : request.sources) {
     if (is_translation_unit(file.name, request)) argv.push_back(source + "/" + file.name);
@@ -379,7 +410,6 @@ std::string Builder::command_line(const BuildRequest& request,
 
 // The compiler without its command line: what it may see and use.
 sandbox::Program Builder::compiler_program(const BuildRequest& request) const {
-  const bool cuda = request.language == Language::cuda;
   sandbox::Program program;
   program.policy = sandbox::Policy::compiler;
   program.mounts = sandbox::library_mounts();
@@ -393,7 +423,7 @@ sandbox::Program Builder::compiler_program(const BuildRequest& request) const {
   program.limits.open_files = 256;
   program.exec_path = compiler_;
   program.env = {"PATH=/usr/bin", "LC_ALL=C"};
-  if (!cuda) return program;
+  if (!is_by_nvcc(request)) return program;
   program.exec_path = toolkit_->nvcc;
   program.env.front() += ":" + toolkit_->nvcc.parent_path().string();
   program.mounts.push_back({"/bin", "/bin", false});  // nvcc starts its tools through /bin/sh
@@ -468,6 +498,9 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
   } else if (const std::string foreign = cuda ? foreign_symbols(run.log) : ""; !foreign.empty()) {
     result.record.verdict = Verdict::build_error;
     result.record.log = printable(foreign, 30);
+  } else if (const std::string taken = defined_among(request.reserved, run.log); !taken.empty()) {
+    result.record.verdict = Verdict::build_error;
+    result.record.log = printable(taken, 30);
   } else if (const auto product = fetch(folder.path / "out" / kProduct)) {
     const std::string entry = entry_name(request, architecture);
     const std::string said = warnings ? warnings_text(*warnings) : "";

@@ -27,13 +27,17 @@ struct BuildRequest {
   // Have the compiler warn (-Wall -Wextra), which changes nothing of what it makes.
   bool warnings = false;
   bool for_speed = true;  // C++ only: -O3; else -O1, which compiles in a third to half the time
-  // C++ only: make an object of one source instead of a library; or link the objects of such
-  // requests into a library, without the names of what is local to them. Sources may be assembly
-  // (.s) then.
+  // Make an object of one source instead of a library; or link the objects of such requests into a
+  // library, without the names of what is local to them. In C++, and wherever there are objects to
+  // link, sources may be assembly (.s).
   bool object = false;
-  // C++ only: make the assembly of one source, as text.
+  // Make the assembly of one source, as text. Of CUDA it is that of the host code, which holds the
+  // PTX, and assembles like that of C++; the PTX names no lines of the source.
   bool assembly = false;
   std::vector<std::filesystem::path> objects{};
+  // CUDA only, of a request for an object of `objects`: names that none of these may define, because
+  // they are those of the process that is to load it.
+  std::vector<std::string> reserved{};
   // The names that such a library shows, no others; empty: all that are global.
   std::vector<std::string> exports{};
 };

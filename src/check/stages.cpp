@@ -11,6 +11,7 @@
 #include "results/lookup.h"
 #include "run/code_facts.h"
 #include "spec/spec.h"
+#include "spec/tests_in_cuda.h"
 #include "util/clock.h"
 #include "util/stop.h"
 
@@ -178,9 +179,11 @@ StagedGrade grade_in_stages(StageSteps& steps, const ChallengeSpec& spec,
   return result;
 }
 
-// Without tests of its own, or in CUDA, there is nothing to run, and that is known at once.
+// Without tests of its own, or wrong implementations to try them on, there is nothing to run, and
+// that is known at once.
 void RunnerStages::note_absent_tests(CellResult& cell) {
-  if (answer_.test_source.empty() || answer_.language == Language::cuda)
+  const bool nothing_to_meet = answer_.language == Language::cuda && !has_tests_in_cuda(spec_);
+  if (answer_.test_source.empty() || nothing_to_meet)
     runner_.run_own_tests(spec_, answer_, cell, 1);
 }
 

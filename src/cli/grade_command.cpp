@@ -96,8 +96,8 @@ stops after the first that fails:
 
 `build` is always run, `core` with `all`, and both with `findings`. Without --stages all
 run that can. The score is there where all of its parts were measured: without `tests`, of
-an answer that has none or is in CUDA. With --json there are the parts that a reward is
-made of, see challenges/grade.schema.json.
+an answer that has none, or in CUDA where the challenge has nothing to try them on. With
+--json there are the parts that a reward is made of, see challenges/grade.schema.json.
 
 Exit status: 0 graded, whatever the grade; 2 wrong usage or a fault of the harness; 130,
 143 or 129 stopped by SIGINT, SIGTERM or SIGHUP.
@@ -105,7 +105,7 @@ Exit status: 0 graded, whatever the grade; 2 wrong usage or a fault of the harne
 Examples:
   assay grade answer.cpp -c CHALLENGE --json
   assay grade submissions/textbook/CHALLENGE --device cpu --seed 7
-  assay grade answer.cu -c CHALLENGE --stages build,core,all,findings,time --json
+  assay grade answer.cu -c CHALLENGE --stages build,core,all,findings,tests,time --json
 )");
   auto c = std::make_shared<GradeCommand>();
   add_outside_options(*command, c->outside);

@@ -73,24 +73,28 @@ std::string one_line(const BoardEntry& entry) {
 }
 
 // About what compiling the subjects of a challenge reads: they are variants of naive.
-std::size_t bytes_of_subjects(const ChallengeSpec& spec) {
-  std::size_t naive = run::challenge_file(spec, "naive.cpp").contents.size();
+std::size_t bytes_of_subjects(const ChallengeSpec& spec, Language language) {
+  const char* const file = language == Language::cpp ? "naive.cpp" : "naive.cu";
+  std::size_t naive = run::challenge_file(spec, file).contents.size();
   for (const SourceFile& header : run::baseline_headers(spec)) {
     if (header.name.starts_with("naive/")) naive += header.contents.size();
   }
-  return naive * run::test_subjects(spec).size();
+  return naive * run::test_subjects(spec, language).size();
 }
 
 session::Order planned(const std::vector<ChallengeSpec>& specs,
                        const std::vector<Submission>& submissions, std::size_t jobs, bool own_tests,
                        const Scoreboard& board) {
-  std::map<std::string, std::size_t> bytes;  // where answers' own tests are tried
+  // Where answers' own tests are tried.
+  std::map<std::pair<std::string, Language>, std::size_t> bytes;
   for (const Submission& s : submissions) {
-    if (own_tests && !s.test_source.empty() && !bytes.contains(s.challenge))
-      bytes[s.challenge] = bytes_of_subjects(spec_named(specs, s.challenge));
+    const std::pair at{s.challenge, s.language};
+    if (own_tests && !s.test_source.empty() && !bytes.contains(at))
+      bytes[at] = bytes_of_subjects(spec_named(specs, s.challenge), s.language);
   }
   return session::plan_order(submissions, jobs, [&](const Submission& s) {
-    return session::expected_seconds(board, s, s.test_source.empty() ? 0 : bytes[s.challenge]);
+    return session::expected_seconds(board, s,
+                                     s.test_source.empty() ? 0 : bytes[{s.challenge, s.language}]);
   });
 }
 

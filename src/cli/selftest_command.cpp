@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -91,10 +92,14 @@ void judge(Row& row) {
   row.complaint = complaint_about(row);
 }
 
-std::vector<Row> plan_rows(const std::vector<ChallengeSpec>& specs, const SelftestCommand& c) {
+std::vector<Row> plan_rows(const std::vector<ChallengeSpec>& specs, const SelftestCommand& c,
+                           bool with_cuda) {
   std::vector<Row> rows;
   for (const ChallengeSpec& spec : specs) {
-    for (run::Example& example : run::load_examples(spec)) {
+    std::vector<run::Example> examples = run::load_examples(spec);
+    if (with_cuda)
+      std::ranges::move(run::load_examples(spec, Language::cuda), std::back_inserter(examples));
+    for (run::Example& example : examples) {
       const bool wanted = c.examples.empty() || std::find(c.examples.begin(), c.examples.end(),
                                                           example.name) != c.examples.end();
       if (wanted) rows.push_back({&spec, std::move(example), {}, {}, {}, {}});
@@ -103,12 +108,17 @@ std::vector<Row> plan_rows(const std::vector<ChallengeSpec>& specs, const Selfte
   return rows;
 }
 
+// What is modelled is known with everything else that is simulated.
+bool is_timed(const Row& row) {
+  return row.example.language == Language::cpp && run::needs_timing(*row.spec, row.example);
+}
+
 // The rows that are timed. Those of one challenge that name the same cases are a group: naive and
 // par, which may train a model for each, run once for all of them.
 std::vector<std::vector<Row*>> timed_groups(std::vector<Row>& rows) {
   std::vector<std::vector<Row*>> groups;
   for (Row& row : rows) {
-    if (!run::needs_timing(*row.spec, row.example)) continue;
+    if (!is_timed(row)) continue;
     const auto same = std::ranges::find_if(groups, [&](const std::vector<Row*>& group) {
       const Row& first = *group.front();
       return first.spec == row.spec && first.example.kind == row.example.kind &&
@@ -149,6 +159,11 @@ std::vector<std::string> uncovered_traps(const std::vector<ChallengeSpec>& specs
   return uncovered;
 }
 
+// With ".cu", for there may be one of that name in C++.
+std::string shown_name(const run::Example& example) {
+  return example.language == Language::cuda ? example.source.name : example.name;
+}
+
 void print_matrix(const std::vector<Row>& rows) {
   TextTable table({"challenge", "example", "verdict", "caught by"});
   for (const Row& row : rows) {
@@ -157,7 +172,7 @@ void print_matrix(const std::vector<Row>& rows) {
         row.failed.begin(),
         row.failed.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, row.failed.size())));
     if (row.failed.size() > kShown) names.push_back(fmt::format("+{}", row.failed.size() - kShown));
-    table.add({row.spec->name, row.example.name, row.verdict,
+    table.add({row.spec->name, shown_name(row.example), row.verdict,
                row.complaint.empty() ? fmt::format("{}", fmt::join(names, ", "))
                                      : "UNEXPECTED: " + row.complaint});
   }
@@ -169,7 +184,7 @@ int execute(const Context& context, const SelftestCommand& c) {
   const std::vector<ChallengeSpec> specs = load_specs(context, c.challenges);
   Harness harness = set_up(context, c.harness);
   run::CellRunner runner(run::real_world(*harness.builder), {harness.tier.tier, c.seed, {}});
-  std::vector<Row> rows = plan_rows(specs, c);
+  std::vector<Row> rows = plan_rows(specs, c, harness.builder->cuda_toolkit().has_value());
   std::atomic<std::size_t> judged{0};
   const auto finish = [&](Row& row, Progress& progress) {
     check_stop();  // what ran ended with the request: the result says nothing
@@ -183,8 +198,11 @@ int execute(const Context& context, const SelftestCommand& c) {
       Row& row = rows[i];
       const auto activity = progress.begin("checking " + row.example.name);
       const BuildResult built = runner.build_example(*row.spec, row.example);
-      row.cell = runner.check_built(*row.spec, built, run::cases_for(row.example, c.every_case));
-      if (!run::needs_timing(*row.spec, row.example)) finish(row, progress);
+      const run::CaseFilter cases = run::cases_for(row.example, c.every_case);
+      row.cell = row.example.language == Language::cuda
+                     ? runner.simulate_built(*row.spec, built, cases)
+                     : runner.check_built(*row.spec, built, cases);
+      if (!is_timed(row)) finish(row, progress);
     });
     for (const std::vector<Row*>& group : timed_groups(rows)) {
       std::vector<std::string> names;
@@ -221,7 +239,8 @@ void add_selftest(CLI::App& app, Action& action) {
       "\nwrong_* and cheat_* must fail the cases on their first line, slow_* must pass all and "
       "earn\n"
       "few points for speed, and every trap must catch at least one example or say why not. A\n"
-      "wrong_* runs only the cases that it names. Nothing is written but the cache.\n"
+      "wrong_* runs only the cases that it names. Those in CUDA (.cu) are simulated, and left out\n"
+      "without nvcc. Nothing is written but the cache.\n"
       "\nExit status: 0 as expected, 1 an example or a trap is not, 2 another error, 130, 143 or\n"
       "129 stopped by SIGINT, SIGTERM or SIGHUP.\n"
       "\nExamples:\n"

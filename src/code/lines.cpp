@@ -7,11 +7,10 @@
 
 #include "code/pieces.h"
 #include "code/tokens.h"
+#include "util/characters.h"
 
 namespace assay::sources {
 namespace {
-
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 
 bool is_bracket(const Token& token) {
   return token.kind == Token::Kind::sign &&
@@ -68,7 +67,7 @@ LineCounts line_counts(std::string_view source) {
       any = true;
       if (c == '\n') {
         end_line();
-      } else if (!is_space(c)) {
+      } else if (!is_blank(c)) {
         (piece.part == Part::comment ? comment : code) = true;
       }
     }

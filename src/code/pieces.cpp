@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <string>
 
+#include "util/characters.h"
+
 namespace assay::sources {
 namespace {
 
@@ -105,9 +107,6 @@ constexpr std::array kKeywords = std::to_array<std::string_view>({"__constant__"
                                                                   "while"});
 static_assert(std::ranges::is_sorted(kKeywords));
 
-bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 class Tokenizer {

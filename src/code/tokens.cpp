@@ -4,16 +4,10 @@
 #include <array>
 
 #include "code/pieces.h"
+#include "util/characters.h"
 
 namespace assay::sources {
 namespace {
-
-bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
-}
 
 class Scanner {
  public:
@@ -68,7 +62,7 @@ class Scanner {
     constexpr std::array<std::string_view, 4> kPairs{"::", "->", "&&", "||"};
     for (std::size_t at = 0; at < text.size();) {
       if (text[at] == '\n') end_line(text.data() + at);
-      if (is_space(text[at])) {
+      if (text[at] == '\n' || is_blank(text[at])) {
         spaced_ = true;
         ++at;
         continue;

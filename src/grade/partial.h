@@ -12,7 +12,7 @@ namespace assay {
 
 struct DeviceGap {
   // Of the 100 points of the whole challenge, those that hang on what is not put to a submission
-  // there. The tests of a submission's own do not count: no answer in CUDA has any, in no challenge.
+  // there. The tests of a submission's own do not count: not every challenge can try those in CUDA.
   double points = 0;
   std::vector<std::string> missing;  // "resources (37 points)", "core case train"
   // More than kPartialShare of correctness' weight is missing, or a core case: the score is of a

@@ -18,7 +18,6 @@ namespace assay::intake {
 namespace {
 
 constexpr std::size_t kLargestAnswer = 16u << 20;
-constexpr const char* kTests = "test.cpp";
 constexpr const char* kTestsFunction = "assay_self_test";
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
@@ -155,9 +154,10 @@ class Extractor {
     part.language = language_of(part, fenced, bare);
     part.defined = functions_defined(bare, options_.entry_points);
     part.all_defined = part.defines() && part.defined.size() == options_.entry_points.size();
-    part.tests = part.name == kTests || (part.name.empty() && !part.defines() &&
-                                         !functions_defined(bare, {kTestsFunction}).empty());
-    if (part.tests) part.name = kTests;
+    const bool unnamed_tests =
+        part.name.empty() && !part.defines() && !functions_defined(bare, {kTestsFunction}).empty();
+    part.tests = is_tests_file(part.name) || unnamed_tests;
+    if (unnamed_tests) part.name = tests_file(wanted_.value_or(Language::cpp));
     if (fenced == Fenced::undecided && part.name.empty() && !part.defines() &&
         !looks_like_code(bare))
       return;
@@ -298,7 +298,9 @@ class Extractor {
     result.language = language;
     std::vector<std::string> origins;
     for (const Part* part : taken) {
-      const std::string name = part == main_ ? main_file(language) : part->name;
+      std::string name = part == main_ ? main_file(language) : part->name;
+      // Without a name, tests are in the language of what they test.
+      if (part->tests && part->named.empty()) name = tests_file(language);
       result.files.push_back({name, part->block->text});
       origins.push_back(origin(*part, name));
       result.cut_off = result.cut_off || !part->block->closed;
@@ -331,7 +333,7 @@ class Extractor {
       const Block& block = chat_.blocks[number - 1];
       Part part{.block = &block, .name = label_of(block).name, .named = {}, .language = {}};
       if (!objection_to_name(part.name).empty() || !is_source_name(part.name)) part.name.clear();
-      const bool decides = part.name != kTests && !is_header(part.name) && !wanted_;
+      const bool decides = !is_tests_file(part.name) && !is_header(part.name) && !wanted_;
       const auto own =
           language_of(part, fenced_as(block.info), without_comments_and_literals(block.text));
       if (decides && own && language != Language::cuda) language = own;
@@ -343,10 +345,10 @@ class Extractor {
     result.language = language.value_or(Language::cpp);
     if (!files.contains("")) {
       const auto others =
-          std::ranges::count_if(files, [](const auto& f) { return f.first != kTests; });
+          std::ranges::count_if(files, [](const auto& f) { return !is_tests_file(f.first); });
       if (others != 1) throw Error("of the chosen blocks none is the main file: choose one more");
       const auto main =
-          std::ranges::find_if(files, [](const auto& f) { return f.first != kTests; });
+          std::ranges::find_if(files, [](const auto& f) { return !is_tests_file(f.first); });
       files[""] = std::move(main->second);
       files.erase(main);
     }

@@ -25,8 +25,8 @@ struct ExtractOptions {
 };
 
 struct Extracted {
-  // The main file first, named as a submission names it; test.cpp among the others. Line ends are
-  // '\n'. All names are plain and may be in a submission, whatever the answer says.
+  // The main file first, named as a submission names it; test.cpp or test.cu among the others. Line
+  // ends are '\n'. All names are plain and may be in a submission, whatever the answer says.
   std::vector<SourceFile> files;
   Language language = Language::cpp;
   std::string how;       // "the fenced block at line 12, named in the line above"

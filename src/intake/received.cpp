@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kLargestChat = 16u << 20, kLargestKept = 64u << 20, kMostKept = 1000;
-constexpr const char* kTestsFile = "test.cpp";
 
 std::string shown(const fs::path& path) { return printable(path.string(), 1, 200); }
 
@@ -49,12 +48,12 @@ bool begins_like_chat(const std::string& text) {
 }
 
 bool is_translation_unit(const std::string& name) {
-  return name != kTestsFile &&
+  return !is_tests_file(name) &&
          (name.ends_with(".cpp") || name.ends_with(".cc") || name.ends_with(".cu"));
 }
 
 bool is_of(const std::string& name, Language language) {
-  if (name == kTestsFile) return language == Language::cpp;
+  if (is_tests_file(name)) return name == tests_file(language);
   return language == Language::cpp ? !name.ends_with(".cu") && !name.ends_with(".cuh")
                                    : !name.ends_with(".cpp") && !name.ends_with(".cc");
 }

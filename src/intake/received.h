@@ -31,7 +31,7 @@ Received take_chat(std::string_view text, const std::string& name, std::optional
 
 // One chat answer, one folder, or source files. A file is a chat answer where its name ends in .md,
 // .txt or .markdown or is no source's, or where it begins with a fence or a thought. Source files
-// and folders need a main file: submission.cpp or .cu, else the only .cpp or .cu besides test.cpp,
+// and folders need a main file: submission.cpp or .cu, else the only .cpp or .cu besides tests,
 // else the only one that defines the entry points. With a language, what is of the other is left
 // out. All of a folder is kept as received, up to 64 MiB, 4 MiB a file and 1000 files; links are
 // not followed. Throws NoAnswer, Ambiguous, or Error that names the path: what may not be in a

@@ -1,5 +1,7 @@
 #include "run/cell.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
 #include <filesystem>
@@ -16,6 +18,7 @@
 #include "run/fault.h"
 #include "run/own_tests.h"
 #include "spec/spec.h"
+#include "spec/tests_in_cuda.h"
 #include "util/clock.h"
 #include "util/sha256.h"
 #include "util/text.h"
@@ -100,8 +103,9 @@ BuildResult CellRunner::build(const ChallengeSpec& spec, const Submission& submi
 BuildResult CellRunner::build_example(const ChallengeSpec& spec, const Example& example) {
   BuildResult result = world_.compile(
       {.sources = {example.source},
-       .headers = example_headers(spec),
-       .time_limit_s = spec.limits.build_time_s,
+       .headers = example_headers(spec, example.language),
+       .time_limit_s = build_limit(spec, example.language),
+       .language = example.language,
        .for_speed = example.kind != Example::Kind::wrong || needs_timing(spec, example)});
   result.record.source_hash = sha256_hex(example.source.contents);
   return result;
@@ -316,7 +320,7 @@ std::vector<SharedBuild> CellRunner::shared_builds(const ChallengeSpec& spec, bo
   for (const char* file : {"naive.cpp", "par.cpp"})
     builds.push_back({file, [this, &spec, file] { baselines_.library(spec, file); }});
   if (!own_tests || !tries_own_tests()) return builds;
-  for (const TestSubject& subject : test_subjects(spec)) {
+  for (const TestSubject& subject : test_subjects(spec, Language::cpp)) {
     builds.push_back({"tests with " + subject.name,
                       [this, &spec, subject] { build_subject(world_, spec, subject); }});
   }
@@ -325,13 +329,19 @@ std::vector<SharedBuild> CellRunner::shared_builds(const ChallengeSpec& spec, bo
 
 void CellRunner::run_own_tests(const ChallengeSpec& spec, const Submission& submission,
                                CellResult& cell, std::size_t jobs) {
-  if (submission.language == Language::cuda) {
+  const bool cuda = submission.language == Language::cuda;
+  if (cuda && !has_tests_in_cuda(spec)) {
     cell.tests_note = {Note::Kind::tests_not_run,
-                       "not run: what tests must accept and reject is written in C++"};
+                       "not run: the challenge has no wrong implementations in CUDA"};
     return;
   }
   if (submission.test_source.empty()) {
-    cell.tests_note = {Note::Kind::no_tests, "ships no test.cpp"};
+    cell.tests_note = {Note::Kind::no_tests,
+                       fmt::format("ships no {}", tests_file(submission.language))};
+    return;
+  }
+  if (cell.build.verdict == Verdict::skipped) {
+    cell.tests_note = {Note::Kind::tests_not_run, cell.build.log};
     return;
   }
   if (!tries_own_tests()) {
@@ -339,7 +349,9 @@ void CellRunner::run_own_tests(const ChallengeSpec& spec, const Submission& subm
     return;
   }
   guard(cell, [&] {
-    cell.mutants = run::run_own_tests(world_, spec, worker_settings(world_, options_, spec, {}),
+    const WorkerSettings settings = cuda ? simulator_settings(world_, options_, spec, {})
+                                         : worker_settings(world_, options_, spec, {});
+    cell.mutants = run::run_own_tests(world_, spec, settings, submission.language,
                                       submission.test_source, options_.seed, jobs);
   });
 }

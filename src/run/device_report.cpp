@@ -1,6 +1,9 @@
 #include "run/device_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 namespace assay::run {
 
@@ -17,6 +20,26 @@ void DeviceReport::add(const DeviceReport& later, bool counts) {
   if (unsupported.empty()) unsupported = later.unsupported;
   if (invalid_ptx.empty()) invalid_ptx = later.invalid_ptx;
   over_limit = over_limit || later.over_limit;
+}
+
+std::optional<DeviceFailure> device_failure(const DeviceReport& report) {
+  if (!report.unsupported.empty())
+    return DeviceFailure{Verdict::needs_gpu, fmt::format("needs a GPU ({})", report.unsupported)};
+  if (!report.invalid_ptx.empty()) {
+    return DeviceFailure{Verdict::device_error,
+                         "the device rejects the program: " + report.invalid_ptx};
+  }
+  if (report.findings > 0) {
+    std::string detail = report.first_finding;
+    if (report.findings > 1)
+      detail += fmt::format(" (and findings at {} more places)", report.findings - 1);
+    return DeviceFailure{Verdict::device_error, std::move(detail)};
+  }
+  if (report.over_limit) {
+    return DeviceFailure{Verdict::time_limit,
+                         "its kernels executed more instructions than the case allows"};
+  }
+  return std::nullopt;
 }
 
 }  // namespace assay::run

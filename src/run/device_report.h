@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "assay/case.h"
+#include "assay/results.h"
 #include "results/simulated_work.h"
 
 namespace assay::run {
@@ -32,5 +34,13 @@ struct DeviceReport {
   // what went to the host until then is that before it; most memory stays.
   void add(const DeviceReport& later, bool counts);
 };
+
+// Why what ran there failed whatever it answered: needs_gpu, device_error or time_limit; absent
+// where nothing is to be said against it.
+struct DeviceFailure {
+  Verdict verdict = Verdict::device_error;
+  std::string detail;
+};
+std::optional<DeviceFailure> device_failure(const DeviceReport&);
 
 }  // namespace assay::run

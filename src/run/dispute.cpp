@@ -69,7 +69,7 @@ Recording record(const World& world, WorkerSettings settings, const fs::path& li
   Arena input("input", 4096 * 4, Arena::Access::worker_reads);
   const auto worker = world.make_worker(settings, input, kRecordBytes, nullptr);
   std::memset(worker->output(), 0, kRecordBytes);  // its memory is the harness's, not the tests'
-  if (worker->load().verdict == Verdict::ok) worker->self_test(kRecordingLimit);
+  if (worker->load().verdict == Verdict::ok) worker->self_test(kRecordingLimit, kInstructionLimit);
   return read_recording({worker->output(), kRecordBytes});
 }
 
@@ -148,6 +148,8 @@ Ruling settle_dispute(const World& world, const ChallengeSpec& spec, const Worke
                       const fs::path& tests, const TestSubject& subject, const SubjectBuild& build,
                       const std::vector<TestSubject>& right) {
   using On = Ruling::On;
+  if (subject.language == Language::cuda)
+    return {On::nobody, "not put to the reference: calls on a device are not recorded"};
   std::error_code ec;
   if (!fs::exists(fs::path(spec.directory) / kWitness, ec))
     return {On::nobody, "not put to the reference: the challenge has no witness.cpp"};

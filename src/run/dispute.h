@@ -23,8 +23,9 @@ struct Ruling {
   std::string text;         // for people: what differs, on which inputs; or what was looked at
 };
 
-// By the calls of the latest to the earliest, for about a minute. `tests` is their object, `build`
-// that of `subject`, `right` all that tests must accept. Throws Error for faults of the harness.
+// By the calls of the latest to the earliest, for about a minute; of CUDA no calls are recorded, so
+// nobody is found wrong. `tests` is their object, `build` that of `subject`, `right` all that tests
+// must accept. Throws Error for faults of the harness.
 Ruling settle_dispute(const World&, const ChallengeSpec&, const WorkerSettings&,
                       const std::filesystem::path& tests, const TestSubject& subject,
                       const SubjectBuild& build, const std::vector<TestSubject>& right);

@@ -29,8 +29,13 @@ constexpr Prefix kPrefixes[] = {{"wrong_", "// fails:", Example::Kind::wrong},
                                 {"cheat_", "// caught:", Example::Kind::cheat},
                                 {"slow_", "// slow:", Example::Kind::slow}};
 
-Example load_example(const ChallengeSpec& spec, const fs::path& path) {
+bool runs_in(Language language, const CaseSpec& c) {
+  return language == Language::cpp || c.on_simulator;
+}
+
+Example load_example(const ChallengeSpec& spec, const fs::path& path, Language language) {
   Example example;
+  example.language = language;
   example.name = path.stem();
   example.source = {path.filename(), read_file(path)};
   const std::string first = example.source.contents.substr(0, example.source.contents.find('\n'));
@@ -50,8 +55,13 @@ Example load_example(const ChallengeSpec& spec, const fs::path& path) {
                     path.string()));
   }
   for (const std::string& target : example.targets) {
-    if (find_case(spec, target) == nullptr)
+    const CaseSpec* const named = find_case(spec, target);
+    if (named == nullptr)
       throw Error(fmt::format("{}:1: {} has no case '{}'", path.string(), spec.name, target));
+    if (!runs_in(language, *named))
+      throw Error(
+          fmt::format("{}:1: the case '{}' of {} is not run on the simulator: name one that is",
+                      path.string(), target, spec.name));
   }
   return example;
 }
@@ -89,10 +99,11 @@ SourceFile challenge_file(const ChallengeSpec& spec, const std::string& file) {
   return {file, read_file(fs::path(spec.directory) / file)};
 }
 
-std::vector<Example> load_examples(const ChallengeSpec& spec) {
+std::vector<Example> load_examples(const ChallengeSpec& spec, Language language) {
   std::vector<Example> examples;
-  for (const fs::path& path : files_of(spec, "examples", ".cpp"))
-    examples.push_back(load_example(spec, path));
+  const char* const ending = language == Language::cpp ? ".cpp" : ".cu";
+  for (const fs::path& path : files_of(spec, "examples", ending))
+    examples.push_back(load_example(spec, path, language));
   return examples;
 }
 
@@ -118,10 +129,11 @@ std::vector<SourceFile> kernel_headers(const ChallengeSpec& spec) {
   return headers;
 }
 
-std::vector<SourceFile> example_headers(const ChallengeSpec& spec) {
+std::vector<SourceFile> example_headers(const ChallengeSpec& spec, Language language) {
+  const bool cuda = language == Language::cuda;
   std::vector<SourceFile> headers = baseline_headers(spec);
-  headers.push_back(challenge_file(spec, "naive.cpp"));
-  for (const fs::path& path : files_of(spec, "examples", ".h"))
+  headers.push_back(challenge_file(spec, cuda ? "naive.cu" : "naive.cpp"));
+  for (const fs::path& path : files_of(spec, "examples", cuda ? ".cuh" : ".h"))
     headers.push_back({path.filename(), read_file(path)});
   return headers;
 }

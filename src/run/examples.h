@@ -16,12 +16,13 @@ struct Example {
   Kind kind = Kind::wrong;
   std::string name;  // "wrong_one_pass_variance"
   SourceFile source;
+  Language language = Language::cpp;
   std::vector<std::string> targets;  // cases named on the first line
 };
 
-// Examples of a challenge, sorted by name. Throws Error when a first line is malformed or names an
-// unknown case.
-std::vector<Example> load_examples(const ChallengeSpec&);
+// Examples of a challenge in one language (.cpp or .cu), sorted by name. Throws Error when a first
+// line is malformed or names an unknown case, or in CUDA one that is not run on the simulator.
+std::vector<Example> load_examples(const ChallengeSpec&, Language = Language::cpp);
 
 // What naive and par may include: abi.h, and the headers (.h and .cuh) of the folders naive/ and
 // par/ by that path.
@@ -34,8 +35,9 @@ std::filesystem::path kernel_path(const ChallengeSpec&);
 // What it may include: abi.h, and the headers of kernels/common/ as "common/NAME.h".
 std::vector<SourceFile> kernel_headers(const ChallengeSpec&);
 
-// What an example may include: what naive and par may, naive.cpp, and the headers that lie among the examples.
-std::vector<SourceFile> example_headers(const ChallengeSpec&);
+// What an example may include: what naive and par of its language may, naive.cpp or naive.cu, and
+// the headers (.h, of CUDA .cuh) that lie among the examples.
+std::vector<SourceFile> example_headers(const ChallengeSpec&, Language = Language::cpp);
 
 // Whether a case that every submission must pass fails with it. Tests need not know of
 // capabilities that their submission may lack.

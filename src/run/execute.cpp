@@ -26,32 +26,14 @@ void take_failure(CaseResult& result, const Outcome& outcome) {
 // What the device found counts beside how the call ended: the stronger verdict stands, both are
 // told.
 void take_device_failure(CaseResult& result, const DeviceReport& device) {
-  if (!device.unsupported.empty()) {
-    result.verdict = Verdict::needs_gpu;
-    result.detail = fmt::format("needs a GPU ({})", device.unsupported);
+  const auto failure = device_failure(device);
+  if (!failure) return;
+  if (failure->verdict != Verdict::needs_gpu && result.verdict < failure->verdict) {
+    result.detail += "; on the device: " + failure->detail;
     return;
   }
-  Verdict verdict = Verdict::ok;
-  std::string why;
-  if (!device.invalid_ptx.empty()) {
-    verdict = Verdict::device_error;
-    why = "the device rejects the program: " + device.invalid_ptx;
-  } else if (device.findings > 0) {
-    verdict = Verdict::device_error;
-    why = device.first_finding;
-    if (device.findings > 1)
-      why += fmt::format(" (and findings at {} more places)", device.findings - 1);
-  } else if (device.over_limit) {
-    verdict = Verdict::time_limit;
-    why = "its kernels executed more instructions than the case allows";
-  }
-  if (verdict == Verdict::ok) return;
-  if (result.verdict < verdict) {
-    result.detail += "; on the device: " + why;
-    return;
-  }
-  result.verdict = verdict;
-  result.detail = why;
+  result.verdict = failure->verdict;
+  result.detail = failure->detail;
 }
 
 double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) * 1e-6; }

@@ -6,12 +6,13 @@
 #include <atomic>
 #include <iterator>
 #include <numeric>
+#include <set>
 #include <system_error>
 
 #include "assay/random.h"
 #include "numerics/jobs.h"
+#include "run/device_code.h"
 #include "run/dispute.h"
-#include "run/examples.h"
 #include "util/files.h"
 #include "util/sha256.h"
 
@@ -48,9 +49,13 @@ class TemporaryLibrary {
 // The library of the tests and of all twins, two for each subject that was built.
 class Subjects {
  public:
-  Subjects(const World& world, const ChallengeSpec& spec, const WorkerSettings& settings,
-           std::vector<TestSubject> subjects, std::size_t jobs)
-      : world_(world), spec_(spec), settings_(settings), subjects_(std::move(subjects)) {
+  Subjects(const World& world, const ChallengeSpec& spec, Language language,
+           const WorkerSettings& settings, std::size_t jobs)
+      : world_(world),
+        spec_(spec),
+        language_(language),
+        settings_(settings),
+        subjects_(test_subjects(spec, language)) {
     builds_.resize(subjects_.size());
     for_each_job(subjects_.size(), jobs,
                  [&](std::size_t i) { builds_[i] = build_subject(world, spec, subjects_[i]); });
@@ -69,6 +74,14 @@ class Subjects {
   }
   // Ok, or why it was not built.
   const BuildRecord& record(std::size_t i) const { return builds_[i].failed.record; }
+
+  // Names of the CUDA runtime that any of them asks for.
+  std::vector<std::string> runtime() const {
+    std::set<std::string> names;
+    for (const SubjectBuild& build : builds_)
+      names.insert(build.runtime.begin(), build.runtime.end());
+    return {names.begin(), names.end()};
+  }
 
   // The order of all twins is drawn: in the table and in the library, where the tests lie among
   // them.
@@ -90,12 +103,10 @@ class Subjects {
     for (const auto& [i, twin] : order_) slots.push_back(builds_[i].slots[twin]);
     std::vector<std::string> exports = functions_;
     exports.emplace_back("assay_self_test");
-    BuildResult linked =
-        world_.compile({.sources = {{"switchboard.s", switchboard(functions_, slots, mark_)}},
-                        .headers = {},
-                        .time_limit_s = spec_.limits.build_time_s,
-                        .objects = std::move(objects),
-                        .exports = std::move(exports)});
+    BuildRequest request = library_request(spec_, language_, switchboard(functions_, slots, mark_));
+    request.objects = std::move(objects);
+    request.exports = std::move(exports);
+    BuildResult linked = world_.compile(request);
     if (linked.record.verdict == Verdict::ok) {
       beside_ = linked.library;
       library_ = read_file(linked.library);
@@ -104,22 +115,19 @@ class Subjects {
   }
 
   Outcome try_twin(std::size_t subject, std::size_t twin) const {
-    constexpr double kTimeLimit = 60;
     const auto slot = std::ranges::find(order_, std::pair{subject, twin}) - order_.begin();
     const TemporaryLibrary library(beside_,
                                    switched(library_, mark_, functions_.size(), order_.size(),
                                             static_cast<std::size_t>(slot)));
     WorkerSettings settings = settings_;
     settings.library = library.path();
-    Arena input("input", 4096 * 4, Arena::Access::worker_reads);
-    const auto worker = world_.make_worker(settings, input, 4096, nullptr);
-    const Outcome loaded = worker->load();
-    return loaded.verdict == Verdict::ok ? worker->self_test(kTimeLimit) : loaded;
+    return try_tests(world_, settings);
   }
 
  private:
   const World& world_;
   const ChallengeSpec& spec_;
+  const Language language_;
   const WorkerSettings& settings_;
   std::vector<TestSubject> subjects_;
   std::vector<SubjectBuild> builds_;
@@ -190,26 +198,10 @@ void hear(const World& world, const ChallengeSpec& spec, const WorkerSettings& s
 
 }  // namespace
 
-std::vector<TestSubject> test_subjects(const ChallengeSpec& spec) {
-  std::vector<TestSubject> subjects;
-  for (const char* correct : {"naive", "par"}) {
-    subjects.push_back({correct, challenge_file(spec, std::string(correct) + ".cpp"), true});
-  }
-  for (const Example& example : load_examples(spec)) {
-    const bool correct = example.kind == Example::Kind::slow;
-    if (correct || (example.kind == Example::Kind::wrong && breaks_what_is_required(spec, example)))
-      subjects.push_back({example.name, example.source, correct});
-  }
-  return subjects;
-}
-
 SubjectBuild build_subject(const World& world, const ChallengeSpec& spec,
                            const TestSubject& subject) {
   SubjectBuild build;
-  build.failed = world.compile({.sources = {{"implementation.cpp", subject.source.contents}},
-                                .headers = example_headers(spec),
-                                .time_limit_s = spec.limits.build_time_s,
-                                .assembly = true});
+  build.failed = world.compile(subject_request(spec, subject));
   if (build.failed.record.verdict != Verdict::ok) return build;
   const std::string secret = test_secret(world.kept), assembly = read_file(build.failed.library);
   const std::vector<std::string> functions = abi_functions(spec);
@@ -218,8 +210,11 @@ SubjectBuild build_subject(const World& world, const ChallengeSpec& spec,
     const std::string prefix =
         fmt::format("f{:.32}", sha256_hex(fmt::format("{}\nname {}", secret, what)));
     const Disguise disguise{prefix, secret_number(secret, "code " + what), twin == 1};
-    const BuildResult object =
-        world.compile({.sources = {{"implementation.s", disguised(assembly, functions, disguise)}},
+    const std::string with_code = subject.language == Language::cuda
+                                      ? with_disguised_device_code(assembly, disguise)
+                                      : assembly;
+    const BuildResult object =  // assembly of either language
+        world.compile({.sources = {{"implementation.s", disguised(with_code, functions, disguise)}},
                        .headers = {},
                        .time_limit_s = spec.limits.build_time_s,
                        .object = true});
@@ -230,17 +225,16 @@ SubjectBuild build_subject(const World& world, const ChallengeSpec& spec,
     build.objects[twin] = object.library;
     build.slots[twin] = {prefix, functions_in(assembly, functions)};
   }
+  if (subject.language == Language::cuda) build.runtime = runtime_names(assembly);
   return build;
 }
 
 std::vector<Mutant> run_own_tests(const World& world, const ChallengeSpec& spec,
-                                  const WorkerSettings& settings, const std::string& test_source,
-                                  std::uint64_t seed, std::size_t jobs) {
-  const BuildResult tests = world.compile({.sources = {{"test.cpp", test_source}},
-                                           .headers = {challenge_file(spec, "abi.h")},
-                                           .time_limit_s = spec.limits.build_time_s,
-                                           .object = true});
-  Subjects subjects(world, spec, settings, test_subjects(spec), jobs);
+                                  const WorkerSettings& settings, Language language,
+                                  const std::string& test_source, std::uint64_t seed,
+                                  std::size_t jobs) {
+  BuildResult tests = world.compile(tests_request(spec, language, test_source));
+  Subjects subjects(world, spec, language, settings, jobs);
   std::vector<Mutant> mutants;
   for (std::size_t i = 0; i < subjects.size(); ++i) mutants.push_back(subjects.about(i));
   const auto all_failed = [&](const BuildResult& built) {
@@ -250,6 +244,8 @@ std::vector<Mutant> run_own_tests(const World& world, const ChallengeSpec& spec,
     }
     return mutants;
   };
+  if (tests.record.verdict == Verdict::ok && language == Language::cuda)
+    tests = world.compile(checked_tests_request(spec, tests.library, subjects.runtime()));
   if (tests.record.verdict != Verdict::ok) return all_failed(tests);
   const std::uint64_t layout =
       secret_number(test_secret(world.kept), fmt::format("{} {} {}", spec.name, seed, test_source));

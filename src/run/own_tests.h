@@ -1,6 +1,7 @@
-// Tests that a submission ships, run on the challenge's own implementations: they must accept naive,
-// par and the examples that are only slow, and reject the wrong ones, by what these do and nothing
-// else; see run/test_library.h.
+// Tests that a submission ships, run on the challenge's own implementations in its language: they
+// must accept naive, par and the examples that are only slow, and reject the wrong ones, by what
+// these do and nothing else; see run/test_library.h, and run/test_setting.h for what depends on the
+// language.
 #pragma once
 
 #include <array>
@@ -10,38 +11,32 @@
 
 #include "assay/results.h"
 #include "run/test_library.h"
+#include "run/test_setting.h"
 #include "run/world.h"
 #include "spec/spec.h"
 
 namespace assay::run {
-
-// An implementation that tests are run on.
-struct TestSubject {
-  std::string name;
-  SourceFile source;
-  bool correct = false;
-};
-
-std::vector<TestSubject> test_subjects(const ChallengeSpec&);
 
 // The objects of a subject's twins.
 struct SubjectBuild {
   BuildResult failed;  // unless its record says ok
   std::array<std::filesystem::path, 2> objects;
   std::array<TestSlot, 2> slots;
+  std::vector<std::string> runtime;  // names of the CUDA runtime that it asks for
 };
 
 // Tests are compiled apart from them: else they could ask the preprocessor which one they test.
 SubjectBuild build_subject(const World&, const ChallengeSpec&, const TestSubject&);
 
-// What the tests made of every subject, tried on up to `jobs` threads. `settings` but for the
-// library. Both twins of a subject must be accepted, or both rejected, for it to count so; where
-// each twin keeps its own verdict from run to run, the subject is `inconsistent`. A right one that
-// they reject is put to the reference first, see run/dispute.h; where that finds it wrong, it is a
-// `house_fault`. Which subject
-// lies where follows from `seed` and a secret of this machine.
+// What the tests made of every subject of their language, tried on up to `jobs` threads. `settings`
+// but for the library; in CUDA they have a device, whose findings reject like a crash. Both twins of
+// a subject must be accepted, or both rejected, for it to count so; where each twin keeps its own
+// verdict from run to run, the subject is `inconsistent`. A right one that they reject is put to the
+// reference first, see run/dispute.h; where that finds it wrong, it is a `house_fault`. Which
+// subject lies where follows from `seed` and a secret of this machine.
 std::vector<Mutant> run_own_tests(const World&, const ChallengeSpec&,
-                                  const WorkerSettings& settings, const std::string& test_source,
-                                  std::uint64_t seed, std::size_t jobs);
+                                  const WorkerSettings& settings, Language,
+                                  const std::string& test_source, std::uint64_t seed,
+                                  std::size_t jobs);
 
 }  // namespace assay::run

@@ -11,6 +11,7 @@
 
 #include "assay/abi.h"
 #include "assay/random.h"
+#include "util/characters.h"
 #include "util/file_lock.h"
 #include "util/files.h"
 
@@ -20,10 +21,7 @@ namespace {
 
 using Names = std::set<std::string, std::less<>>;
 
-bool in_a_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '.' || c == '$';
-}
+bool in_a_name(char c) { return is_word(c) || c == '.' || c == '$'; }
 
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;

@@ -50,7 +50,7 @@ struct Outcome {
   std::uint64_t allocations = 0;   // asked of ctx->alloc since the case began
   std::int64_t kept_blocks = 0;    // of ctx->alloc: by how many this call left more behind
   std::string overrun{};           // beside which block of ctx->alloc it wrote, or ""
-  // Of load() and run(), where there is a device that still answers.
+  // Of load(), run() and self_test(), where there is a device that still answers.
   std::optional<DeviceReport> device{};
 };
 
@@ -69,8 +69,9 @@ class Worker {
   virtual Outcome ping() = 0;     // does nothing: measures the protocol
   virtual Outcome prepare() = 0;  // the case's buffers become resident, freed scratch is poisoned
   // The tests that a submission ships, linked with some implementation; status 0 accepts it.
-  // The detail is what they printed, if anything.
-  virtual Outcome self_test(double time_limit_s) = 0;
+  // The detail is what they printed, if anything. Of a device, if there is one, they get so many
+  // warp instructions.
+  virtual Outcome self_test(double time_limit_s, std::uint64_t instruction_limit) = 0;
   virtual Outcome run(int phase, const CaseSpec&, CallbackServer*) = 0;
   // The order of blocks and warps on the simulated device, if there is one; 0: their own.
   virtual void set_shuffle_seed(std::uint64_t) = 0;

@@ -391,8 +391,10 @@ void WorkerProcess::take_report(Outcome& outcome) {
   }
 }
 
-Outcome WorkerProcess::self_test(double time_limit_s) {
-  Outcome outcome = request(Command::self_test, time_limit_s, nullptr);
+Outcome WorkerProcess::self_test(double time_limit_s, std::uint64_t instruction_limit) {
+  constexpr int kOnlyPhase = 0;
+  Outcome outcome =
+      request_with_device(Command::self_test, time_limit_s, nullptr, kOnlyPhase, instruction_limit);
   if (outcome.verdict == Verdict::ok) outcome.detail = text_note();
   return outcome;
 }

@@ -53,7 +53,7 @@ class WorkerProcess final : public Worker {
   Outcome set_case(const CasePlan&, const Layout&, std::uint64_t case_id) override;
   Outcome ping() override;
   Outcome prepare() override;
-  Outcome self_test(double time_limit_s) override;
+  Outcome self_test(double time_limit_s, std::uint64_t instruction_limit) override;
   Outcome run(int phase, const CaseSpec&, CallbackServer*) override;
   void set_shuffle_seed(std::uint64_t) override;
   Outcome collect(const CasePlan&) override;

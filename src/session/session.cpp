@@ -23,7 +23,7 @@ class Run {
   void simulate(const std::vector<const Submission*>& submissions) {
     for_each_job(submissions.size(), jobs_, [&](std::size_t i) {
       CellResult cell = check(*submissions[i]);
-      run_own_tests(*submissions[i], cell, 1);
+      run_own_tests(*submissions[i], cell, submissions.size() == 1 ? jobs_ : 1);
       finish(std::move(cell));
     });
   }

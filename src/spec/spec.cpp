@@ -12,6 +12,7 @@
 #include "spec/case_json.h"
 #include "spec/json_schema.h"
 #include "spec/public_cases.h"
+#include "spec/tests_in_cuda.h"
 #include "util/files.h"
 #include "util/sha256.h"
 #include "util/text.h"
@@ -321,19 +322,19 @@ ChallengeSpec spec_for(Device device, const ChallengeSpec& whole) {
     std::erase_if(rule.case_names, [&](const std::string& name) { return !is_left(name); });
   }
   std::erase_if(spec.resources, [](const ResourceRule& rule) { return rule.case_names.empty(); });
-  // Dimensions of which nothing is left there leave their points to the others. Tests of a
-  // submission's own are C++.
+  // Dimensions of which nothing is left there leave their points to the others.
   const auto has = [&](CaseGroup group) {
     return std::ranges::find(spec.cases, group, &CaseSpec::group) != spec.cases.end();
   };
   Weights& w = spec.weights;
-  w.tests = 0;
+  if (!has_tests_in_cuda(spec)) w.tests = 0;
   if (spec.resources.empty()) w.resources = 0;
   if (!has(CaseGroup::completeness)) w.completeness = 0;
   if (!has(CaseGroup::timed)) w.performance = 0;
-  const double left = w.correctness + w.accuracy + w.performance + w.resources + w.completeness;
+  const double left =
+      w.correctness + w.accuracy + w.performance + w.resources + w.completeness + w.tests;
   for (double* weight :
-       {&w.correctness, &w.accuracy, &w.performance, &w.resources, &w.completeness}) {
+       {&w.correctness, &w.accuracy, &w.performance, &w.resources, &w.completeness, &w.tests}) {
     *weight *= 100 / left;
   }
   return spec;

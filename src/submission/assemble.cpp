@@ -6,8 +6,6 @@
 namespace assay {
 namespace {
 
-constexpr const char* kTests = "test.cpp";
-
 // Headers are of both languages.
 bool belongs(const std::string& name, Language language) {
   if (language == Language::cpp) return !name.ends_with(".cu") && !name.ends_with(".cuh");
@@ -22,7 +20,7 @@ Submission submission_from(std::vector<SourceFile> files, Language language) {
   std::ranges::sort(files, {}, &SourceFile::name);
   for (SourceFile& file : files) {
     if (!belongs(file.name, language)) continue;
-    if (file.name == kTests) {
+    if (file.name == tests_file(language)) {
       s.test_source = std::move(file.contents);
     } else {
       s.sources.push_back(std::move(file));

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <map>
 #include <optional>
 
 #include "results/entrant_json.h"
@@ -102,10 +103,11 @@ std::vector<std::string> attempts_in(const fs::path& folder) {
 
 // The files of a folder, or why it is rejected.
 struct Folder {
-  std::vector<std::string> names;    // of what concerns the answer
-  std::vector<std::string> ignored;  // of the rest, but for notes
-  std::vector<SourceFile> sources;   // by name
-  std::string test_source, rejected;
+  std::vector<std::string> names;            // of what concerns the answer
+  std::vector<std::string> ignored;          // of the rest, but for notes
+  std::vector<SourceFile> sources;           // by name
+  std::map<std::string, std::string> tests;  // contents of test.cpp and test.cu, by name
+  std::string rejected;
   AttemptRecord record;
   std::string record_fault;
 
@@ -183,8 +185,8 @@ Folder read_folder(const fs::path& directory, const std::string& attempt) {
       folder.reject(name, objection);
       return folder;
     }
-    if (name == "test.cpp") {
-      folder.test_source = std::move(contents.contents);
+    if (is_tests_file(name)) {
+      folder.tests[name] = std::move(contents.contents);
     } else {
       folder.sources.push_back({name, std::move(contents.contents)});
     }
@@ -196,7 +198,8 @@ Folder read_folder(const fs::path& directory, const std::string& attempt) {
 
 Submission submission_of(const Folder& folder, Language language) {
   Submission s = submission_from(folder.sources, language);
-  if (language == Language::cpp) s.test_source = folder.test_source;
+  if (const auto tests = folder.tests.find(tests_file(language)); tests != folder.tests.end())
+    s.test_source = tests->second;
   s.rejected = folder.rejected;
   s.ignored = folder.ignored;
   s.record = folder.record;
@@ -208,6 +211,14 @@ Submission submission_of(const Folder& folder, Language language) {
 
 const char* main_file(Language language) {
   return language == Language::cpp ? "submission.cpp" : "submission.cu";
+}
+
+const char* tests_file(Language language) {
+  return language == Language::cpp ? "test.cpp" : "test.cu";
+}
+
+bool is_tests_file(const std::string& name) {
+  return name == tests_file(Language::cpp) || name == tests_file(Language::cuda);
 }
 
 bool is_source_name(const std::string& name) {
@@ -361,6 +372,7 @@ std::string source_hash(const Submission& submission) {
   for (const SourceFile& file : submission.sources) {
     text += fmt::format("{} {}\n", file.name, file.contents.size()) + file.contents;
   }
+  // Of either language: what is measured already keeps its hash.
   text += fmt::format("test.cpp {}\n", submission.test_source.size()) + submission.test_source;
   return sha256_hex(text + submission.rejected + submission.no_answer);
 }

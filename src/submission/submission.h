@@ -20,7 +20,9 @@ struct SourceFile {
 
 enum class Language : std::uint8_t { cpp, cuda };
 
-const char* main_file(Language);  // "submission.cpp"
+const char* main_file(Language);              // "submission.cpp"
+const char* tests_file(Language);             // "test.cpp"
+bool is_tests_file(const std::string& name);  // of either language
 
 inline constexpr std::size_t kLargestSource = 4u << 20, kMostSources = 64;
 
@@ -38,9 +40,10 @@ struct Submission {
   // The main file first, then the others by name: of CUDA every .cu, .cuh and header, of C++ all
   // but .cu and .cuh. Empty when `rejected` says why.
   std::vector<SourceFile> sources;
-  std::string test_source;  // contents of test.cpp, the submission's own tests; "" when absent
-  std::string rejected;     // a file that may not be there, by name and reason; the build's verdict
-  std::string no_answer;    // why there are no sources: the attempt was made and gave no answer
+  // Contents of test.cpp, or in CUDA of test.cu: the submission's own tests; "" when absent.
+  std::string test_source;
+  std::string rejected;   // a file that may not be there, by name and reason; the build's verdict
+  std::string no_answer;  // why there are no sources: the attempt was made and gave no answer
   // What else lies in the folder (logs, notes, scripts, folders), by name: not part of the answer,
   // never opened, and of no influence on its grade.
   std::vector<std::string> ignored;

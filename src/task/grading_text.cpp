@@ -86,16 +86,13 @@ void add_row(std::string& text, const char* name, double points, const std::stri
 
 std::string grading_text(const ChallengeSpec& spec, const Challenge& challenge, Language language) {
   const Weights& w = spec.weights;
-  const bool cuda = language == Language::cuda;
   std::string text = "## Grading\n\n| part | points | what earns them |\n|---|---|---|\n";
   add_row(text, "correctness", w.correctness, correctness_text(spec));
   add_row(text, "accuracy", w.accuracy, accuracy_text(spec));
   add_row(text, "performance", w.performance, performance_text(spec, language));
   add_row(text, "resources", w.resources, "the quantities below");
   add_row(text, "completeness", w.completeness, "the capabilities below");
-  add_row(text, "tests", w.tests,
-          cuda ? "not graded of an answer in CUDA: the points go to the other parts in proportion"
-               : "your own tests");
+  add_row(text, "tests", w.tests, "your own tests");
   const double resources = sum_of_weights(spec.resources);
   if (!spec.resources.empty()) text += "\nResources:\n\n";
   for (const ResourceRule& rule : spec.resources) {

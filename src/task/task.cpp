@@ -7,6 +7,7 @@
 
 #include "build/builder.h"
 #include "spec/spec.h"
+#include "spec/tests_in_cuda.h"
 #include "task/flatten.h"
 #include "task/grading_text.h"
 #include "task/public_text.h"
@@ -44,6 +45,12 @@ std::string own_text(const Source& source, const char* name) {
   return ending_in_newline(read_file(fs::path(source.spec.directory) / name));
 }
 
+// What is said of own tests in a language.
+const char* tests_text(const ChallengeSpec& spec, Language language) {
+  if (language == Language::cpp) return "prompt_tests.md";
+  return has_tests_in_cuda(spec) ? "prompt_tests_cuda.md" : "prompt_no_tests_cuda.md";
+}
+
 std::string prompt_with(const Source& source, const std::string& interface,
                         const Handout& handout) {
   const std::vector<Language>& languages = handout.languages;
@@ -57,7 +64,8 @@ std::string prompt_with(const Source& source, const std::string& interface,
   }
   const Language graded = languages.front();
   text += "\n" + grading_text(spec_for(device_of(graded), source.spec), source.challenge, graded);
-  if (graded == Language::cpp) text += "\n" + shared_text(source, "prompt_tests.md");
+  for (const Language language : languages)
+    text += "\n" + shared_text(source, tests_text(source.spec, language));
   text +=
       "\n" + public_text(spec_for(device_of(graded), public_spec(source.spec, source.published)),
                          source.challenge, source.published, graded);

@@ -282,6 +282,7 @@ class Worker final : public Call {
       witness(output_.data, output_.bytes);
     const auto test = reinterpret_cast<int (*)(assay_ctx*)>(symbol("assay_self_test"));
     control().status = test != nullptr ? test(&ctx_) : ASSAY_ENOTSUP;
+    wait_for_device();
     std::fflush(nullptr);  // what the tests say of their verdict is shown
   }
 

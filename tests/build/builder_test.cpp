@@ -1,6 +1,7 @@
 #include "build/builder.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -453,6 +454,60 @@ TEST_F(CudaBuilderTest, WarningsOfBothPassesAreKept) {
                                               HasSubstr("submission.cu:5:")));
   request.sources = {{"submission.cu", "int g(); extern \"C\" int f() { int a; return g(); }\n"}};
   EXPECT_THAT(builder_.build(request).record.log, HasSubstr("undefined reference to `g()'"));
+}
+
+// As own tests are built: the host code as assembly, which becomes an object, and is linked.
+TEST_F(CudaBuilderTest, AssemblyObjectsAndLibrariesAreMadeInSteps) {
+  BuildRequest kernel{{{"a.cu",
+                        "__global__ void k(int* p) { *p = 1; }\n"
+                        "extern \"C\" void f(int* p) { k<<<1, 1>>>(p); }\n"}},
+                      {},
+                      120,
+                      Language::cuda};
+  kernel.assembly = true;
+  const BuildResult assembly = builder_.build(kernel);
+  ASSERT_EQ(assembly.record.verdict, Verdict::ok) << assembly.record.log;
+  const std::string text = read_file(assembly.library);
+  EXPECT_THAT(text, HasSubstr("f:\n"));
+  EXPECT_THAT(text, HasSubstr("call\t__cudaRegisterFatBinary@PLT"));
+
+  const BuildResult object =
+      builder_.build({.sources = {{"a.s", text}}, .headers = {}, .object = true});
+  ASSERT_EQ(object.record.verdict, Verdict::ok) << object.record.log;
+  const auto joined = [&](const std::string& source) {
+    BuildRequest tests{{{"test.cu", source}}, {}, 120, Language::cuda};
+    tests.object = true;
+    const BuildResult built = builder_.build(tests);
+    EXPECT_EQ(built.record.verdict, Verdict::ok) << built.record.log;
+    return builder_.build({.sources = {{"nothing.s", "\t.text\n"}},
+                           .headers = {},
+                           .language = Language::cuda,
+                           .object = true,
+                           .objects = {built.library},
+                           .reserved = {"__cudaLaunchKernel", "cudaGetLastError"}});
+  };
+  const auto linked = [&](const std::string& source) {
+    return builder_.build({.sources = {{"nothing.s", "\t.text\n"}},
+                           .headers = {},
+                           .language = Language::cuda,
+                           .objects = {object.library, joined(source).library},
+                           .exports = {"g"}});
+  };
+  const BuildResult library = linked(
+      "extern \"C\" void f(int*);\n__global__ void z() {}\n"
+      "extern \"C\" void g() { f(nullptr); z<<<1, 1>>>(); cudaGetLastError(); }\n");
+  ASSERT_EQ(library.record.verdict, Verdict::ok) << library.record.log;
+  EXPECT_THAT(read_file(library.library), HasSubstr(".visible .entry _Z1kPi"));
+  EXPECT_THAT(linked("int h();\nextern \"C\" int g() { return h(); }\n").record.log,
+              HasSubstr("undefined"));
+  for (const char* how : {".globl", ".weak", ".hidden"}) {
+    const BuildResult stolen =
+        joined(fmt::format("asm(\".globl __cudaLaunchKernel\\n{} "
+                           "__cudaLaunchKernel\\n__cudaLaunchKernel: ret\\n\");\n",
+                           how));
+    EXPECT_EQ(stolen.record.verdict, Verdict::build_error) << how;
+    EXPECT_THAT(stolen.record.log, HasSubstr("it defines __cudaLaunchKernel"));
+  }
 }
 
 TEST_F(CudaBuilderTest, ErrorsAreTheSubmissions) {

@@ -75,7 +75,8 @@ class Tasks(unittest.TestCase):
     def test_prompts_have_the_same_sections_in_the_same_order(self):
         common = ["Interface", "What to compute", "How exact", "Rules"]
         for challenge in CHALLENGES:
-            for language, rest in (("cpp", ["Grading", "Your own tests"]), ("cuda", ["In CUDA", "Grading"])):
+            for language, rest in (("cpp", ["Grading", "Your own tests"]),
+                                   ("cuda", ["In CUDA", "Grading", "Your own tests in CUDA"])):
                 prompt = assay("prompt", challenge, "--language", language).stdout
                 sections = re.findall(r"^## (.*)$", prompt, re.M)
                 self.assertEqual(sections, [*common, *rest, "Public cases", "abi.h", "Build"], f"{challenge} in {language}")

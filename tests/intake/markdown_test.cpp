@@ -206,6 +206,14 @@ TEST(Markdown, TestsAreKnownByTheirFunction) {
   EXPECT_EQ(files_of(e), (Files{{"submission.cpp", kBoth}, {"test.cpp", tests}}));
 }
 
+TEST(Markdown, TestsWithoutANameAreInTheLanguageOfTheAnswer) {
+  const std::string tests = "extern \"C\" int assay_self_test(assay_ctx*) { return 0; }\n";
+  const std::string text = fenced("cuda", kBoth) + "And tests:\n" + fenced("cpp", tests);
+  EXPECT_EQ(files_of(from(text)), (Files{{"submission.cu", kBoth}, {"test.cu", tests}}));
+  const std::string named = fenced("cuda", kBoth) + "test.cpp:\n" + fenced("cpp", tests);
+  EXPECT_EQ(files_of(from(named)), (Files{{"submission.cu", kBoth}, {"test.cpp", tests}}));
+}
+
 TEST(Markdown, AHeaderMayHoldWhatTheMainFileIncludes) {
   const Extracted e = from("kernel.h:\n" + fenced("cpp", kBoth) + "submission.cpp:\n" +
                            fenced("cpp", "#include \"kernel.h\"\n"));

@@ -403,7 +403,9 @@ TEST_F(CellTest, OwnTestsAreNotedWhereThereAreNone) {
     return cell.tests_note.value_or(Note()).kind;
   };
   EXPECT_EQ(kind(submission("a"), runner), Note::Kind::no_tests);
-  EXPECT_EQ(kind(submission("a", Language::cuda), runner), Note::Kind::tests_not_run);
+  Submission in_cuda = submission("a", Language::cuda);
+  in_cuda.test_source = "the tests";
+  EXPECT_EQ(kind(in_cuda, runner), Note::Kind::tests_not_run) << "nothing is wrong there";
   Submission tested = submission("a");
   tested.test_source = "the tests";
   CellRunner quick = this->runner(world_.world(), {.quick = true});

@@ -49,5 +49,21 @@ TEST(DeviceReport, MostMemoryAndAllFindingsStay) {
   EXPECT_TRUE(all.over_limit);
 }
 
+TEST(DeviceReport, WhatIsToldOfAFailureIsTheStrongest) {
+  DeviceReport report;
+  EXPECT_FALSE(device_failure(report));
+  report.over_limit = true;
+  EXPECT_EQ(device_failure(report)->verdict, Verdict::time_limit);
+  report.findings = 3;
+  report.first_finding = "a race";
+  EXPECT_EQ(device_failure(report)->verdict, Verdict::device_error);
+  EXPECT_EQ(device_failure(report)->detail, "a race (and findings at 2 more places)");
+  report.invalid_ptx = "line 1";
+  EXPECT_EQ(device_failure(report)->detail, "the device rejects the program: line 1");
+  report.unsupported = "wgmma";
+  EXPECT_EQ(device_failure(report)->verdict, Verdict::needs_gpu);
+  EXPECT_EQ(device_failure(report)->detail, "needs a GPU (wgmma)");
+}
+
 }  // namespace
 }  // namespace assay::run

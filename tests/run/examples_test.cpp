@@ -85,6 +85,19 @@ TEST_F(ExamplesTest, AreReadInOrderWithTheirCases) {
   EXPECT_EQ(found[2].source.name, "wrong_b.cpp");
 }
 
+TEST_F(ExamplesTest, ThoseInCudaAreReadApart) {
+  write("examples/wrong_a.cpp", "// fails: basic\n");
+  write("examples/wrong_b.cu", "// fails: ties\n");
+  EXPECT_THAT(load_examples(spec_), ::testing::SizeIs(1));
+  const std::vector<Example> found = load_examples(spec_, Language::cuda);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].source.name, "wrong_b.cu");
+  EXPECT_EQ(found[0].language, Language::cuda);
+  for (CaseSpec& c : spec_.cases) c.on_simulator = c.name != "ties";
+  EXPECT_NO_THROW(load_examples(spec_));
+  EXPECT_THROW(load_examples(spec_, Language::cuda), Error);  // nothing there could catch it
+}
+
 TEST_F(ExamplesTest, NoFolderMeansNone) {
   fs::remove(folder_ / "examples");
   EXPECT_TRUE(load_examples(spec_).empty());
@@ -111,6 +124,11 @@ TEST_F(ExamplesTest, MayIncludeTheInterfaceNaiveAndTheHeadersBesideThem) {
   std::vector<std::string> names;
   for (const SourceFile& f : example_headers(spec_)) names.push_back(f.name);
   EXPECT_THAT(names, ElementsAre("abi.h", "naive.cpp", "common.h", "z.h"));
+  write("naive.cu", "n");
+  write("examples/around.cuh", "c");
+  names.clear();
+  for (const SourceFile& f : example_headers(spec_, Language::cuda)) names.push_back(f.name);
+  EXPECT_THAT(names, ElementsAre("abi.h", "naive.cu", "around.cuh"));
 }
 
 // A wrong one shows what it must in the cases that it names; the others need more.

@@ -159,7 +159,7 @@ class FakeWorld {
     }
     Outcome ping() override { return finished({.seconds = behaviour().ping_seconds}); }
     Outcome prepare() override { return {}; }
-    Outcome self_test(double) override {
+    Outcome self_test(double, std::uint64_t) override {
       tell("test");
       if (behaviour().records) behaviour().records({output_.data(), output_.bytes()});
       return finished(behaviour().self_test);

@@ -72,7 +72,7 @@ class OwnTestsTest : public ::testing::Test {
     if (request.sources[0].name == "witness.cpp") {
       name = text = "recorder";
     } else if (request.assembly) {
-      text = fmt::format("\t.text\n\t.string\t\"{}\"\ncopy:\n\tret\n", name);
+      text = fmt::format("\t.text\n\t.string\t\"{}\"\ncopy:\n\tcall\tcudaFree@PLT\n\tret\n", name);
     } else if (request.object && name != "the tests") {
       name = "twin";
     } else if (!request.objects.empty()) {
@@ -139,7 +139,16 @@ class OwnTestsTest : public ::testing::Test {
       known.library = in_force(given.library);
       return make(known, input, bytes, device);
     };
-    return run_own_tests(world, spec_, settings, "the tests", seed, 1);
+    if (language_ == Language::cuda) settings.device.emplace();
+    return run_own_tests(world, spec_, settings, language_, "the tests", seed, 1);
+  }
+
+  // The same names, but for par, in CUDA.
+  void turn_to_cuda() {
+    language_ = Language::cuda;
+    write("naive.cu", "naive");
+    write("examples/wrong_a.cu", "// fails: basic\nwrong_a");
+    write("examples/slow_b.cu", "// slow: basic\nslow_b");
   }
 
   // With a witness, by which the tests are seen to make a call for each of these first values.
@@ -166,6 +175,7 @@ class OwnTestsTest : public ::testing::Test {
   testing::FakeWorld world_;
   Recorded challenge_;
   ChallengeSpec spec_ = testing::spec_with({testing::case_spec("basic")});
+  Language language_ = Language::cpp;
   std::string does_not_build_;
   std::vector<BuildRequest> requests_;
   std::vector<std::string> slots_;
@@ -192,6 +202,52 @@ TEST_F(OwnTestsTest, AreTriedOnBothTwinsOfWhatIsRightAndOfEveryWrongExample) {
       world_.entries("test"),
       UnorderedElementsAre("test naive 0", "test naive 1", "test par 0", "test par 1",
                            "test slow_b 0", "test slow_b 1", "test wrong_a 0", "test wrong_a 1"));
+}
+
+TEST_F(OwnTestsTest, InCudaTheyMeetImplementationsInCuda) {
+  turn_to_cuda();
+  const auto mutants = run();
+  ASSERT_EQ(mutants.size(), 3u);
+  for (const Mutant& m : mutants) EXPECT_TRUE(m.judged_rightly()) << m.subject;
+  EXPECT_THAT(world_.entries("test"),
+              UnorderedElementsAre("test naive 0", "test naive 1", "test slow_b 0", "test slow_b 1",
+                                   "test wrong_a 0", "test wrong_a 1"));
+  EXPECT_EQ(requests_.front().sources.front().name, "test.cu");
+  EXPECT_EQ(requests_.front().language, Language::cuda);
+  EXPECT_EQ(requests_.back().language, Language::cuda);
+}
+
+// Else they would see which kernels an implementation launches.
+TEST_F(OwnTestsTest, InCudaTheyMayNotStandInForTheRuntime) {
+  turn_to_cuda();
+  run();
+  const BuildRequest& checked = requests_.at(requests_.size() - 2);
+  EXPECT_THAT(checked.reserved, ::testing::ElementsAre("cudaFree"));
+  EXPECT_THAT(checked.objects, ::testing::SizeIs(1));
+  EXPECT_TRUE(checked.object);
+}
+
+TEST_F(OwnTestsTest, InCudaFindingsReject) {
+  turn_to_cuda();
+  Outcome found;
+  found.device.emplace();
+  found.device->findings = 1;
+  found.device->first_finding = "a race";
+  both("wrong_a", found);
+  const Mutant wrong = run().back();
+  EXPECT_EQ(wrong.verdict, TestVerdict::rejected);
+  EXPECT_EQ(wrong.reason, "a race");
+}
+
+TEST_F(OwnTestsTest, InCudaARejectionIsNotPutToTheReference) {
+  turn_to_cuda();
+  witness_of({1});
+  both("naive", {.status = 3});
+  alone("naive", testing::wrong());
+  const Mutant naive = run().front();
+  EXPECT_EQ(naive.verdict, TestVerdict::rejected);
+  EXPECT_EQ(naive.reason,
+            "returned 3; not put to the reference: calls on a device are not recorded");
 }
 
 TEST_F(OwnTestsTest, OnesThatAcceptEverythingMissTheWrongExample) {

@@ -122,7 +122,7 @@ TEST_F(WorkerProcessTest, EveryRequestIsAnswered) {
   EXPECT_EQ(phase.verdict, Verdict::ok);
   EXPECT_EQ(phase.status, 3);
   EXPECT_GT(phase.seconds, 0);
-  EXPECT_EQ(worker.self_test(10).status, 9);
+  EXPECT_EQ(worker.self_test(10, kInstructionLimit).status, 9);
   EXPECT_TRUE(worker.alive());
   EXPECT_LT(worker.peak_growth(), 64u << 20);
 }

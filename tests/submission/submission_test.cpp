@@ -120,6 +120,7 @@ TEST_F(SubmissionTest, AFolderMayHoldAnAnswerInEachLanguage) {
                            "submission.cu", "test.cpp"}) {
     put(name);
   }
+  put("test.cu", "int x; // in CUDA");
   const std::vector<Submission> all = read_all();
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[0].device(), Device::cpu);
@@ -128,7 +129,7 @@ TEST_F(SubmissionTest, AFolderMayHoldAnAnswerInEachLanguage) {
   EXPECT_EQ(all[1].device(), Device::sim);
   EXPECT_EQ(names_of(all[1]),
             (std::vector<std::string>{"submission.cu", "helper.cu", "part.cuh", "part.h"}));
-  EXPECT_EQ(all[1].test_source, "");
+  EXPECT_EQ(all[1].test_source, "int x; // in CUDA");
   EXPECT_EQ(all[1].model, "m");
 }
 
