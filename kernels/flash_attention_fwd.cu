@@ -19,13 +19,15 @@
 //
 // Chunks. 32 tiles of rows are too few as well, and the last one sees 32 tiles of keys. So blocks
 // share a tile's keys in chunks, whose results are merged after a barrier of the grid, in the same
-// launch: a second one costs 3 us. A chunk costs 8 (Dv + 2) bytes a row, written and read;
+// launch: a second one costs 3 us. A chunk costs 8 (Dv + 1) bytes a row, written and read;
 // plan_chunks takes the number at which memory or the busiest multiprocessor takes least. A tile
-// that needs one chunk only is finished by its block. The order of sums is fixed: two runs agree.
+// that needs one chunk only is finished by its block. Partial results are normalised, with the
+// logarithm of their weights. The order of sums is fixed: two runs agree.
 //
 // Stages. Keys and values have a stage each: cp.async brings the next keys while values are
 // multiplied, and the next values while scores are. That is one barrier more a tile than with two
-// stages of each, and half the memory: four blocks of D 64 share a multiprocessor.
+// stages of each, and half the memory: 52 KB where D is 64, 101 KB where it is 128, so that the two
+// blocks that the registers leave room for (some 200 a thread) share a multiprocessor.
 //
 // Precision. fp32 is hi + lo, both tf32 (11 bits each): hi hi' + hi lo' + lo hi' errs by some 2^-22,
 // what fp32 does anyway. Weights of bf16 and f16 are rounded to that type for the product with v,
@@ -43,9 +45,12 @@
 // writes pairs of four rows. Replays are left where copies take two rows or more at a time (D of 32
 // and 16 bits or less), and in results of few columns.
 //
-// Tried and rejected, with the modelled time of the first shape: floats that inline assembly takes as
-// bits, so that every split moves registers, and scores added up after each 8 products: 13.5 us, the
-// limit was the issue of instructions.
+// Tried and rejected, with the modelled time of the first shape, 9.0 us of which 3 us are the launch
+// and the issue of instructions is the limit: floats that inline assembly takes as bits, so that
+// every split moves registers, and scores added up after each 8 products: 13.5 us. A test of every
+// value of a masked tile as it is multiplied, instead of one look at the tile before, and weights
+// that a test of their bits turned into integers: 10.8 us. Maxima and sums of chunks instead of
+// normalised results: one float a row more, so that fewer chunks had room, 10.0 us.
 //
 // Considered and rejected: fp32 as two f16, three products at twice the rate of tf32 (1.7 us less
 // of tensor cores, but both the bytes and the instructions that split would be the limit before,
@@ -101,9 +106,10 @@ struct Attention {
   const std::int64_t *kv_len, *cu_q, *cu_k;
   // The cut of the work.
   std::int32_t row_tiles, slices, chunks, tiles_per_chunk;
-  std::int32_t score_steps;  // of 64 bytes of a row of q and k
-  float* partial;            // [heads, row tile, chunk, kRows, partial_width]
-  float2* partial_stats;     // [heads, row tile, chunk, kRows]: maximum, sum
+  std::int32_t score_steps;         // of 64 bytes of a row of q and k
+  std::int32_t keys_at, values_at;  // bytes of shared memory before the tiles
+  float* partial;                   // [heads, row tile, chunk, kRows, partial_width]
+  float* partial_lse;               // [heads, row tile, chunk, kRows], of base 2
   std::int32_t partial_width;
 
   __host__ __device__ std::int32_t stride_bytes() const { return score_steps * 64 + 16; }
@@ -320,9 +326,18 @@ __device__ Split split_bits(std::uint32_t x) {
   return s;
 }
 
+__device__ Split split_bits(float x) {
+  Split s;
+  asm("cvt.rna.tf32.f32 %0, %2;\n\tsub.f32 %1, %2, %0;" : "=&r"(s.hi), "=r"(s.lo) : "f"(x));
+  return s;
+}
+// In place: else each loop copies its sums.
+__device__ void add_to(float& sum, float x) { asm("add.f32 %0, %0, %1;" : "+f"(sum) : "f"(x)); }
+
 struct SplitRows {
   std::uint32_t hi[4], lo[4];
-  __device__ void set(int i, std::uint32_t x) {
+  template <class X>
+  __device__ void set(int i, X x) {
     const Split s = split_bits(x);
     hi[i] = s.hi;
     lo[i] = s.lo;
@@ -366,7 +381,7 @@ __device__ std::uint32_t not_finite<float>(std::uint32_t x) {
 
 // The weight of a masked key: 0 as any other, but known by its sign.
 constexpr float kMaskedWeight = -0.0f;
-__device__ bool is_visible(float weight) { return __float_as_uint(weight) >> 31 == 0; }
+__device__ float one_if_visible(float weight) { return fmaxf(copysignf(1.0f, weight), 0.0f); }
 
 // 16 rows of a warp and what they have seen. A thread has columns 2t and 2t + 1 of rows g and
 // g + 8: index 2 h + e of an accumulator, t = lane % 4, g = lane / 4.
@@ -392,7 +407,7 @@ struct WarpTile {
     }
   }
 
-  // A step takes 64 bytes of each row: 16 elements of fp32, 32 of 16 bits.
+  // At least one step. It takes 64 bytes of each row: 16 elements of fp32, 32 of 16 bits.
   __device__ void scores(std::uint32_t q, std::uint32_t k, std::int32_t stride_bytes,
                          std::int32_t steps) {
     const int lane = threadIdx.x % kWarp;
@@ -405,7 +420,7 @@ struct WarpTile {
       for (float& x : tile) x = 0;
     }
 #pragma unroll 1
-    for (std::int32_t step = 0; step < steps; ++step, a_at += 64, b_at += 64) {
+    do {
       std::uint32_t a[2][4];
       load_matrices(a[0], a_at);
       load_matrices(a[1], a_at + 32);
@@ -424,7 +439,9 @@ struct WarpTile {
           }
         }
       }
-    }
+      a_at += 64;
+      b_at += 64;
+    } while (--steps > 0);
   }
 
   // Tensor cores cut sums off instead of rounding them: of a score in the hundreds, whose terms
@@ -456,8 +473,8 @@ struct WarpTile {
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        p[n][i] += part[0][i];
-        p[n + 1][i] += part[1][i];
+        add_to(p[n][i], part[0][i]);
+        add_to(p[n + 1][i], part[1][i]);
       }
     }
   }
@@ -513,46 +530,69 @@ struct WarpTile {
     }
   }
 
-  // Where the tile is masked, values that are not finite are left out, and spoil() puts them into
-  // the rows that see them: 0 times NaN would be NaN in the others too.
-  template <bool kMasked>
-  __device__ void add_values(const S* v) {
-    bool left_out = false;
-    if constexpr (kSplit) {
-      left_out = add_values_split<kMasked>(v);
+  // Values that are not finite are left out of a masked tile, and spoil() puts them into the rows
+  // that see them: 0 times NaN would be NaN in the others too.
+  __device__ void add_values(const S* v, bool masked) {
+    if (masked && any_not_finite(v)) {
+      add_products<true>(v);
+      spoil(v);
     } else {
-      left_out = add_values16<kMasked>(v);
+      add_products<false>(v);
     }
-    if (kMasked && __any_sync(kAll, left_out)) spoil(v);
+  }
+
+  __device__ static bool any_not_finite(const S* v) {
+    constexpr int kRowPieces = kOut * static_cast<int>(sizeof(S)) / 16;
+    const int lane = threadIdx.x % kWarp;
+    const S* at = v + lane / kRowPieces * kStride + lane % kRowPieces * (16 / sizeof(S));
+    std::uint32_t bad = 0;
+    float zero = 0;  // NaN with the first value that is not finite
+#pragma unroll 4
+    for (int r = 0; r < kKeys; r += kWarp / kRowPieces, at += kWarp / kRowPieces * kStride) {
+      const uint4 x = *reinterpret_cast<const uint4*>(at);
+      for (const std::uint32_t word : {x.x, x.y, x.z, x.w}) {
+        if constexpr (kSplit) {
+          zero = fmaf(__uint_as_float(word), 0.0f, zero);
+        } else {
+          bad |= not_finite<S>(word);
+        }
+      }
+    }
+    return __any_sync(kAll, bad != 0 || zero != 0);
+  }
+
+  template <bool kSelect>
+  __device__ void add_products(const S* v) {
+    if constexpr (kSplit) {
+      add_products32<kSelect>(v);
+    } else {
+      add_products16<kSelect>(v);
+    }
   }
 
   // The multiplicand's columns t and t + 4 are called keys 2t and 2t + 1: those of the
   // accumulators, so that weights need not move.
-  template <bool kMasked>
-  __device__ bool add_values_split(const float* v) {
+  template <bool kSelect>
+  __device__ void add_products32(const float* v) {
     const int lane = threadIdx.x % kWarp, t = lane % 4, g = lane / 4;
-    std::uint32_t bad = 0;
 #pragma unroll
     for (int j = 0; j < kKeyTiles; ++j) {
       SplitRows a;
-      a.set(0, __float_as_uint(p[j][0]));
-      a.set(1, __float_as_uint(p[j][2]));
-      a.set(2, __float_as_uint(p[j][1]));
-      a.set(3, __float_as_uint(p[j][3]));
+      a.set(0, p[j][0]);
+      a.set(1, p[j][2]);
+      a.set(2, p[j][1]);
+      a.set(3, p[j][3]);
       const auto* at = reinterpret_cast<const std::uint32_t*>(v) + (j * 8 + 2 * t) * kStride + g;
 #pragma unroll
       for (int n = 0; n < kOutTiles; ++n) {
         std::uint32_t x0 = at[n * 8], x1 = at[n * 8 + kStride];
-        if (kMasked) {
-          const std::uint32_t bad0 = not_finite<S>(x0), bad1 = not_finite<S>(x1);
-          x0 &= ~bad0;
-          x1 &= ~bad1;
-          bad |= bad0 | bad1;
+        if (kSelect) {
+          x0 &= ~not_finite<S>(x0);
+          x1 &= ~not_finite<S>(x1);
         }
         multiply_split<false>(out[n], a, split_bits(x0), split_bits(x1));
       }
     }
-    return bad != 0;
   }
 
   // Of 16 keys and 16 columns: two tiles of the output.
@@ -561,10 +601,9 @@ struct WarpTile {
     return shared_address(v + (lane % 8 + lane / 8 % 2 * 8) * kStride + lane / 16 * 8);
   }
 
-  template <bool kMasked>
-  __device__ bool add_values16(const S* v) {
+  template <bool kSelect>
+  __device__ void add_products16(const S* v) {
     const std::uint32_t at = values16_at(v);
-    std::uint32_t bad = 0;
 #pragma unroll
     for (int j = 0; j < kKeyTiles; j += 2) {
       const std::uint32_t a[4] = {pack<S>(p[j][0], p[j][1]), pack<S>(p[j][2], p[j][3]),
@@ -574,28 +613,22 @@ struct WarpTile {
       for (int n = 0; n < kOutTiles; n += 2) {
         std::uint32_t b[4];
         load_matrices_transposed(b, at + (j * 8 * kStride + n * 8) * sizeof(S));
-        if (kMasked) {
+        if (kSelect) {
 #pragma unroll
-          for (std::uint32_t& pair : b) {
-            const std::uint32_t mask = not_finite<S>(pair);
-            pair &= ~mask;
-            bad |= mask;
-          }
+          for (std::uint32_t& pair : b) pair &= ~not_finite<S>(pair);
         }
         multiply16<S>(out[n], a, b[0], b[1]);
         multiply16<S>(out[n + 1], a, b[2], b[3]);
       }
     }
-    return bad != 0;
   }
 
   // Counts, by the same products of ones, the values that are not finite and that a row sees.
   __device__ void spoil(const S* v) {
-    // Else the compiler keeps what add_values() has read, in more registers than there are.
+    // Else the compiler keeps what add_products() has read, in more registers than there are.
     asm volatile("" ::: "memory");
     const int lane = threadIdx.x % kWarp, t = lane % 4, g = lane / 4;
-    const auto one_if = [](bool yes) { return yes ? 1.0f : 0.0f; };
-#pragma unroll
+#pragma unroll 1  // it is rare: small rather than fast
     for (int n = 0; n < kOutTiles; n += 2) {
       float count[2][4] = {};
 #pragma unroll
@@ -603,8 +636,8 @@ struct WarpTile {
         float sees[2][4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          sees[0][i] = one_if(is_visible(p[j][i]));
-          sees[1][i] = one_if(is_visible(p[j + 1][i]));
+          sees[0][i] = one_if_visible(p[j][i]);
+          sees[1][i] = one_if_visible(p[j + 1][i]);
         }
         if constexpr (kSplit) {
 #pragma unroll
@@ -634,9 +667,12 @@ struct WarpTile {
         }
       }
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        if (count[0][i] > 0) out[n][i] = NAN;
-        if (count[1][i] > 0) out[n + 1][i] = NAN;
+      for (int m = 0; m < kOutTiles; m += 2) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          if (m == n && count[0][i] > 0) out[m][i] = NAN;
+          if (m == n && count[1][i] > 0) out[m + 1][i] = NAN;
+        }
       }
     }
   }
@@ -793,12 +829,15 @@ __device__ void write_piece(const Attention& a, const Piece& piece,
   const std::int64_t first_partial = (piece.row_tile * a.chunks + piece.chunk) * kRows;
   if (threadIdx.x < tile.rows) {
     const auto r = static_cast<std::int32_t>(threadIdx.x);
+    const float2 own = stats[r];
     if (!partial) {
-      const Finish f = finish(a, tile.head(a, r), stats[r].x, stats[r].y);
+      const Finish f = finish(a, tile.head(a, r), own.x, own.y);
       factors[r] = f.factor;
       if (a.lse != nullptr && slice == 0) a.lse[tile.lse_at(a, r)] = f.lse;
-    } else if (slice == 0) {
-      a.partial_stats[first_partial + r] = stats[r];
+    } else {
+      factors[r] = own.y == 0 ? 0 : 1 / own.y;
+      if (slice == 0)
+        a.partial_lse[first_partial + r] = own.y == 0 ? -INFINITY : own.x + log2f(own.y);
     }
   }
   __syncthreads();
@@ -808,13 +847,13 @@ __device__ void write_piece(const Attention& a, const Piece& piece,
     for (int i = threadIdx.x; i < tile.rows * kQuads; i += kThreads) {
       const int r = i / kQuads, d = i % kQuads * 4;
       if (d >= width) continue;
+      const float f = factors[r];
       float4 x = load4(results + r * kStride + d);
+      x = make_float4(x.x * f, x.y * f, x.z * f, x.w * f);
       if (partial) {
         store4(a.partial + (first_partial + r) * a.partial_width + slice + d, x);
         continue;
       }
-      const float f = factors[r];
-      x = make_float4(x.x * f, x.y * f, x.z * f, x.w * f);
       store_results<T>(a, tile.offset(a, a.so, r) + slice + d, x);
     }
     return;
@@ -837,8 +876,8 @@ __device__ void attend_piece(const Attention& a, std::int64_t at, unsigned char*
 
   const std::int32_t row_bytes = a.stride_bytes();
   S* q = reinterpret_cast<S*>(memory);
-  S* k = reinterpret_cast<S*>(memory + kRows * row_bytes);
-  S* v = reinterpret_cast<S*>(memory + (kRows + kKeys) * row_bytes);
+  S* k = reinterpret_cast<S*>(memory + a.keys_at);
+  S* v = reinterpret_cast<S*>(memory + a.values_at);
   const auto stride = static_cast<std::int32_t>(row_bytes / sizeof(S));
   const auto padded = static_cast<std::int32_t>(a.score_steps * (64 / sizeof(S)));
   const T* queries = static_cast<const T*>(a.q);
@@ -910,13 +949,7 @@ __device__ void attend_piece(const Attention& a, std::int64_t at, unsigned char*
     }
     wait_copies<1>();
     __syncthreads();  // the values are there
-    if (!idle) {
-      if (masked) {
-        state.template add_values<true>(v);
-      } else {
-        state.template add_values<false>(v);
-      }
-    }
+    if (!idle) state.add_values(v, masked);
     __syncthreads();  // and have been used
     if (next < end) stage_values(next);
     commit_copies();
@@ -936,23 +969,23 @@ __device__ void merge(const Attention& a, std::int64_t at) {
   if (first >= tile.rows || tile.chunks == 1) return;
   const int lane = threadIdx.x % kWarp, own = first + lane % 4;
   const std::int64_t partial = at / kGroups * a.chunks * kRows;
-  float2 stats[kMostChunks / kChunkLanes];
+  float weight[kMostChunks / kChunkLanes];
   float max = -INFINITY, sum = 0;
 #pragma unroll
   for (int c = 0; c < kMostChunks / kChunkLanes; ++c) {
     const int chunk = c * kChunkLanes + lane / 4;
-    stats[c] = make_float2(-INFINITY, 0);
+    weight[c] = -INFINITY;
     if (chunk < tile.chunks && own < tile.rows)
-      stats[c] = a.partial_stats[partial + chunk * kRows + own];
-    max = fmaxf(max, stats[c].x);
+      weight[c] = a.partial_lse[partial + chunk * kRows + own];
+    max = fmaxf(max, weight[c]);
   }
   for (int offset = 4; offset < kWarp; offset *= 2)
     max = fmaxf(max, __shfl_xor_sync(kAll, max, offset));
   const float base = max == -INFINITY ? 0.0f : max;
 #pragma unroll
-  for (float2& s : stats) {
-    s.x = exp2_fast(s.x - base);
-    sum += s.x * s.y;
+  for (float& w : weight) {
+    w = exp2_fast(w - base);
+    sum += w;
   }
   for (int offset = 4; offset < kWarp; offset *= 2) sum += __shfl_xor_sync(kAll, sum, offset);
   Finish f{0, 0};
@@ -970,9 +1003,9 @@ __device__ void merge(const Attention& a, std::int64_t at) {
       for (int c = 0; c < kMostChunks / kChunkLanes; ++c) {
         const int chunks = min(tile.chunks - c * kChunkLanes, kChunkLanes);
         for (int i = 0; i < chunks; ++i) {
-          const float weight = __shfl_sync(kAll, stats[c].x, i * 4 + row);
+          const float w = __shfl_sync(kAll, weight[c], i * 4 + row);
           const int chunk = c * kChunkLanes + i;
-          if (d < a.Dv) x += weight * from[std::int64_t{chunk} * kRows * a.partial_width + d];
+          if (d < a.Dv) x += w * from[std::int64_t{chunk} * kRows * a.partial_width + d];
         }
       }
       if (d < a.Dv) put_result<T>(a, to + d, x * factor);
@@ -981,7 +1014,8 @@ __device__ void merge(const Attention& a, std::int64_t at) {
 }
 
 template <class T, int kOut>
-__global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Attention a) {
+__global__ void __launch_bounds__(kThreads, sizeof(T) == 4 || kOut > 64 ? 2 : 3)
+    attend(const __grid_constant__ Attention a) {
   extern __shared__ __align__(16) unsigned char memory[];
   attend_piece<T, kOut>(a, blockIdx.x, memory);
   if (a.chunks == 1) return;
@@ -999,7 +1033,8 @@ std::int64_t heads_of(const Attention& a) { return std::int64_t{a.items} * a.Hkv
 
 // Chunks that take least, by what memory and the busiest multiprocessor take, if all blocks can
 // wait for each other. A tile of 64 by 64 costs 2 * 64 * 64 (D + Dv) flops, of which an SM of an
-// H200 does 3,784 a clock, or 1,892 / 3 where fp32 is three products of tf32.
+// H200 does 3,784 a clock, or 1,892 / 3 where fp32 is three products of tf32, and some 400 clocks
+// of softmax and copies. A block costs as much as a tile beside.
 void plan_chunks(Attention& a, std::int64_t limit, int out, int element) {
   a.chunks = 1;
   a.tiles_per_chunk = static_cast<std::int32_t>(std::max<std::int64_t>(1, ceil_div(a.Nk, kKeys)));
@@ -1015,15 +1050,15 @@ void plan_chunks(Attention& a, std::int64_t limit, int out, int element) {
     total += counts.back();
   }
   const double width = a.score_steps * 64 / element + out;
-  const double clocks = 2.0 * kRows * kKeys * width / (element == 4 ? 1892.0 / 3 : 3784.0);
+  const double clocks = 400 + 2.0 * kRows * kKeys * width / (element == 4 ? 1892.0 / 3 : 3784.0);
   const double bytes_a_clock = 4.8e12 / 1.98e9;
   const double share = static_cast<double>(total * heads * a.slices) / multiprocessors();
-  constexpr std::int64_t kMostStored = 2'000'000;  // bytes, beyond 7 chunks
+  constexpr std::int64_t kMostStored = 2'150'000;  // bytes, beyond 8 chunks
   double best = INFINITY;
   for (std::int64_t wanted = 1; wanted <= kMostChunks; ++wanted) {
     const std::int64_t per_chunk = ceil_div(most, wanted), chunks = ceil_div(most, per_chunk);
-    const std::int64_t stored = heads * a.row_tiles * chunks * kRows * (a.partial_width + 2) * 4;
-    if (pieces * chunks > limit || (chunks > 7 && stored > kMostStored)) break;
+    const std::int64_t stored = heads * a.row_tiles * chunks * kRows * (a.partial_width + 1) * 4;
+    if (pieces * chunks > limit || (chunks > 8 && stored > kMostStored)) break;
     double partial = 0, blocks = 0;
     for (const std::int64_t n : counts) {
       const auto own = static_cast<double>(std::max<std::int64_t>(1, ceil_div(n, per_chunk)));
@@ -1033,9 +1068,9 @@ void plan_chunks(Attention& a, std::int64_t limit, int out, int element) {
     const double row_bytes = (a.D + std::min(a.Dv, out)) * static_cast<double>(element);
     const double read =
         static_cast<double>(total) * kKeys * row_bytes + blocks * kRows * a.D * element;
-    const double merged = 2 * partial * kRows * (std::min(a.Dv, out) + 2) * 4;
+    const double merged = 2 * partial * kRows * (std::min(a.Dv, out) + 1) * 4;
     const double memory = static_cast<double>(heads * a.slices) * (read + merged) / bytes_a_clock;
-    const double busiest = std::max(static_cast<double>(per_chunk), share) * clocks;
+    const double busiest = std::max(static_cast<double>(per_chunk), share) * clocks + clocks;
     const double cost = std::max(memory, busiest);
     if (cost >= best) continue;
     best = cost;
@@ -1049,8 +1084,10 @@ int launch(assay_ctx* ctx, Attention& a) {
   using S = Stored<T>;
   const auto kernel = attend<T, kOut>;
   a.slices = static_cast<std::int32_t>(std::max<std::int64_t>(1, ceil_div(a.Dv, kOut)));
-  const std::int64_t tiles = std::int64_t{kRows + kKeys} * a.stride_bytes() +
-                             kKeys * WarpTile<S, kOut>::kStride * static_cast<int>(sizeof(S));
+  a.keys_at = kRows * a.stride_bytes();
+  a.values_at = a.keys_at + kKeys * a.stride_bytes();
+  const std::int64_t tiles =
+      std::int64_t{a.values_at} + kKeys * WarpTile<S, kOut>::kStride * static_cast<int>(sizeof(S));
   const std::int64_t bytes = std::max<std::int64_t>(tiles, kResultBytes<S, kOut>);
   constexpr std::int64_t kMostShared = 226 << 10;
   if (bytes > kMostShared) return ASSAY_ENOTSUP;  // D above 368, or 800 of 16 bits
@@ -1064,12 +1101,10 @@ int launch(assay_ctx* ctx, Attention& a) {
   plan_chunks(a, std::int64_t{resident} * multiprocessors(), kOut, sizeof(S));
   const std::int64_t rows = heads_of(a) * a.row_tiles * a.chunks * kRows;
   const Scratch partial(
-      ctx, a.chunks == 1 ? 0
-                         : static_cast<std::size_t>(rows) *
-                               (static_cast<std::size_t>(a.partial_width) * 4 + sizeof(float2)));
+      ctx, a.chunks == 1 ? 0 : static_cast<std::size_t>(rows * (a.partial_width + 1)) * 4);
   if (partial.failed()) return ASSAY_ENOMEM;
   a.partial = partial.as<float>();
-  if (a.chunks > 1) a.partial_stats = reinterpret_cast<float2*>(a.partial + rows * a.partial_width);
+  if (a.chunks > 1) a.partial_lse = a.partial + rows * a.partial_width;
   const std::int64_t blocks = heads_of(a) * a.row_tiles * a.slices * a.chunks;
   if (blocks > INT_MAX) return ASSAY_ENOTSUP;
   const dim3 grid(static_cast<unsigned>(blocks)), block(kThreads);
@@ -1085,7 +1120,10 @@ int launch(assay_ctx* ctx, Attention& a) {
 
 template <class T>
 int launch(assay_ctx* ctx, Attention& a) {
-  a.score_steps = static_cast<std::int32_t>(ceil_div(a.D * std::int64_t{sizeof(Stored<T>)}, 64));
+  constexpr std::int32_t kWidest = 2048;  // far above what shared memory has room for
+  if (a.D > kWidest) return ASSAY_ENOTSUP;
+  a.score_steps =
+      std::max(1, static_cast<std::int32_t>(ceil_div(a.D * std::int64_t{sizeof(Stored<T>)}, 64)));
   if (a.Dv <= 32) return launch<T, 32>(ctx, a);
   if (a.Dv <= 64) return launch<T, 64>(ctx, a);
   return launch<T, 128>(ctx, a);
