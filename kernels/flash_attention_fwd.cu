@@ -1,17 +1,18 @@
 // Softmax attention, forward, in one launch.
 //
 // The shape. One head of N 2,048 queries and keys, D 64, causal, fp32: 2.1 MB of q, k, v and o,
-// 0.4 us of an H200's 4.8 TB/s; 2.1 M visible pairs of 4 D flops each, 0.54 Gflop, 8 us of its
-// 67 Tflop/s of fp32. Arithmetic is the limit, and tensor cores move it: fp32 as three products of
-// tf32 takes 3.3 us of 495 Tflop/s, bf16 and f16 take 0.5 us of 990. What a launch costs is 3 us.
+// 0.4 us of an H200's 4.8 TB/s; 2.1 M visible pairs of 4 D flops each, 0.54 Gflop, 8 us of its 67
+// Tflop/s of fp32. Arithmetic is the limit, and tensor cores move it: fp32 as three products of
+// tf32 takes 3.3 us of 495 Tflop/s; bf16 and f16, with weights in two parts, take 0.8 us of 990.
+// What a launch costs is 3 us.
 //
 // Tiles. A block of four warps has 64 rows, 16 a warp, and passes over tiles of 64 keys with the
-// online softmax: scores, weights relative to the running maximum, sums of values, all in registers
-// in the layout of mma's accumulators, which is that of its multiplicand too. So nothing of size
-// Nq x Nk exists, not even in shared memory. A row is a query of a query head; rows of a key head
-// are its queries' query heads one by one, so grouped heads share the keys that are read. Tiles that
-// no row sees are not read, warps whose rows see nothing of a tile rest, and only warps with a row
-// that sees a part of it compare positions.
+// online softmax: scores, weights relative to the running maximum, sums of values, all in
+// registers in the layout of mma's accumulators, which is that of its multiplicand too. So nothing
+// of size Nq x Nk exists, not even in shared memory. A row is a query of a query head; rows of a
+// key head are its queries' query heads one by one, so grouped heads share the keys that are read.
+// Tiles that no row sees are not read, warps whose rows see nothing of a tile rest, and only warps
+// with a row that sees a part of it compare positions.
 //
 // Bytes. A tile of keys and values is 64 * 8 D bytes of fp32 for 64 rows: causal, each row reads
 // half of all keys, so the 2,048 rows of above read 32 * 33 / 2 tiles of 32 KiB, 17.3 MB, 3.6 us.
@@ -26,38 +27,39 @@
 //
 // Stages. Keys and values have a stage each: cp.async brings the next keys while values are
 // multiplied, and the next values while scores are. That is one barrier more a tile than with two
-// stages of each, and half the memory: 52 KB where D is 64, 101 KB where it is 128, so that the two
-// blocks that the registers leave room for (some 200 a thread) share a multiprocessor.
+// stages of each, and half the memory: 52 KB where D is 64, 101 KB where it is 128, so that the
+// two blocks that the registers leave room for (some 200 a thread) share a multiprocessor.
 //
-// Precision. fp32 is hi + lo, both tf32 (11 bits each): hi hi' + hi lo' + lo hi' errs by some 2^-22,
-// what fp32 does anyway. Weights of bf16 and f16 are rounded to that type for the product with v,
-// and summed before. fp8 becomes f16, which holds all its values. lse and maxima are of log 2.
+// Precision. fp32 is hi + lo, both tf32 (11 bits each): hi hi' + hi lo' + lo hi' errs by some
+// 2^-22, what fp32 does anyway. Weights of bf16 and f16 are two of that type for the product with
+// v, hi and lo: rounded to one they would err as much as the result that is stored. fp8 becomes
+// f16, which holds all its values. lse and maxima are of log 2.
 //
-// NaN. A masked score is selected away. But a masked value is multiplied, by a weight of 0, and
-// 0 * NaN is NaN. So in masked tiles values that are not finite are taken for 0, and if there were
-// any, a second product of ones, [row sees key] [value is not finite], counts them for each row and
-// column: where the count is above 0 the output becomes NaN. Weights of masked keys are -0, so
+// NaN. A masked score is selected away. But a masked value is multiplied, by a weight of 0, and 0
+// * NaN is NaN. So in masked tiles values that are not finite are taken for 0, and if there were
+// any, a second product of ones, [row sees key] [value is not finite], counts them for each row
+// and column: where the count is above 0 the output becomes NaN. Weights of masked keys are -0, so
 // that this product knows them.
 //
 // Banks. Staged rows are padded by 16 bytes: an odd number of pieces of 16 bytes, so that the
 // eight rows of ldmatrix lie in different banks, as do the values of 8 columns and 4 pairs of keys
 // of fp32, which has no transposing ldmatrix. Rows of results are padded by 8, since half a warp
-// writes pairs of four rows. Replays are left where copies take two rows or more at a time (D of 32
-// and 16 bits or less), and in results of few columns.
+// writes pairs of four rows. Replays are left where copies take two rows or more at a time (D of
+// 32 and 16 bits or less), and in results of few columns.
 //
-// Tried and rejected, with the modelled time of the first shape, 9.0 us of which 3 us are the launch
-// and the issue of instructions is the limit: floats that inline assembly takes as bits, so that
-// every split moves registers, and scores added up after each 8 products: 13.5 us. A test of every
-// value of a masked tile as it is multiplied, instead of one look at the tile before, and weights
-// that a test of their bits turned into integers: 10.8 us. Maxima and sums of chunks instead of
-// normalised results: one float a row more, so that fewer chunks had room, 10.0 us.
+// Tried and rejected, with the modelled time of the first shape, 9.0 us of which 3 us are the
+// launch and the issue of instructions is the limit: floats that inline assembly takes as bits, so
+// that every split moves registers, and scores added up after each 8 products: 13.5 us. A test of
+// every value of a masked tile as it is multiplied, instead of one look at the tile before, and
+// weights that a test of their bits turned into integers: 10.8 us. Maxima and sums of chunks
+// instead of normalised results: one float a row more, so that fewer chunks had room, 10.0 us.
 //
 // Considered and rejected: fp32 as two f16, three products at twice the rate of tf32 (1.7 us less
 // of tensor cores, but both the bytes and the instructions that split would be the limit before,
 // and rows would need scales against overflow); splitting keys once into shared memory (twice the
-// space for half of the conversions); a form for few queries where the warps share the keys
-// (with 16 rows or less three of four warps rest, but then memory is the limit: a tile's 32 KiB
-// take a multiprocessor's share of it 1,780 clocks, and a warp as long).
+// space for half of the conversions); a form for few queries where the warps share the keys (with
+// 16 rows or less three of four warps rest, but then memory is the limit: a tile's 32 KiB take a
+// multiprocessor's share of it 1,780 clocks, and a warp as long).
 #include <cooperative_groups.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -249,6 +251,15 @@ __device__ std::uint32_t pack(float x, float y) {
     asm("cvt.rn.bf16x2.f32 %0, %2, %1;" : "=r"(both) : "f"(x), "f"(y));
   }
   return both;
+}
+template <class S>
+__device__ float2 unpack(std::uint32_t both) {
+  if constexpr (std::is_same_v<S, __half>) {
+    return make_float2(__half2float(__ushort_as_half(static_cast<unsigned short>(both))),
+                       __half2float(__ushort_as_half(static_cast<unsigned short>(both >> 16))));
+  } else {
+    return make_float2(__uint_as_float(both << 16), __uint_as_float(both & 0xffff0000));
+  }
 }
 template <class S>
 __device__ void store4(S* p, float4 x) {
@@ -606,9 +617,14 @@ struct WarpTile {
     const std::uint32_t at = values16_at(v);
 #pragma unroll
     for (int j = 0; j < kKeyTiles; j += 2) {
-      const std::uint32_t a[4] = {pack<S>(p[j][0], p[j][1]), pack<S>(p[j][2], p[j][3]),
-                                  pack<S>(p[j + 1][0], p[j + 1][1]),
-                                  pack<S>(p[j + 1][2], p[j + 1][3])};
+      std::uint32_t hi[4], lo[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float x = p[j + i / 2][i % 2 * 2], y = p[j + i / 2][i % 2 * 2 + 1];
+        hi[i] = pack<S>(x, y);
+        const float2 rounded = unpack<S>(hi[i]);
+        lo[i] = pack<S>(x - rounded.x, y - rounded.y);
+      }
 #pragma unroll
       for (int n = 0; n < kOutTiles; n += 2) {
         std::uint32_t b[4];
@@ -617,8 +633,10 @@ struct WarpTile {
 #pragma unroll
           for (std::uint32_t& pair : b) pair &= ~not_finite<S>(pair);
         }
-        multiply16<S>(out[n], a, b[0], b[1]);
-        multiply16<S>(out[n + 1], a, b[2], b[3]);
+        multiply16<S>(out[n], lo, b[0], b[1]);
+        multiply16<S>(out[n + 1], lo, b[2], b[3]);
+        multiply16<S>(out[n], hi, b[0], b[1]);
+        multiply16<S>(out[n + 1], hi, b[2], b[3]);
       }
     }
   }
@@ -759,7 +777,7 @@ struct Finish {
 __device__ Finish finish(const Attention& a, std::int32_t head, float max, float sum) {
   if (a.sink != nullptr) {
     const float sink = a.sink[head] * kLog2E, largest = fmaxf(max, sink);
-    const float keep = exp2_fast(max - largest);
+    const float keep = exp2f(max - largest);  // even where it is subnormal: values may be large
     sum = sum * keep + exp2_fast(sink - largest);
     const float output = a.scales != nullptr ? a.scales[2] : 1.0f;
     return {output * keep / sum, (largest + log2f(sum)) * kLn2};
