@@ -35,11 +35,11 @@
 // v, hi and lo: rounded to one they would err as much as the result that is stored. fp8 becomes
 // f16, which holds all its values. lse and maxima are of log 2.
 //
-// NaN. A masked score is selected away. But a masked value is multiplied, by a weight of 0, and 0
-// * NaN is NaN. So in masked tiles values that are not finite are taken for 0, and if there were
-// any, a second product of ones, [row sees key] [value is not finite], counts them for each row
-// and column: where the count is above 0 the output becomes NaN. Weights of masked keys are -0, so
-// that this product knows them.
+// NaN. A masked score is selected away. But a masked value is multiplied, by a weight of 0, which
+// leaves a NaN what it is. So in masked tiles values that are not finite are taken for 0, and if
+// there were any, a second product of ones, [row sees key] [value is not finite], counts them for
+// each row and column: where the count is above 0 the output becomes NaN. Weights of masked keys
+// are -0, so that this product knows them.
 //
 // Banks. Staged rows are padded by 16 bytes: an odd number of pieces of 16 bytes, so that the
 // eight rows of ldmatrix lie in different banks, as do the values of 8 columns and 4 pairs of keys
@@ -766,8 +766,8 @@ __device__ void adjust(float (&p)[kKeyTiles][4], const Attention& a, float scale
 
 // --- attention ---
 
-template <class S, int kOut>
-constexpr int kResultBytes = kRows*(kOut + 8) * 4;
+template <int kOut>
+constexpr int kResultStride = kOut + 8;  // floats
 
 // What a row's sums are multiplied with, and the logarithm of its weights.
 struct Finish {
@@ -828,7 +828,7 @@ __device__ void write_piece(const Attention& a, const Piece& piece,
   const RowTile& tile = piece.tile;
   const std::int32_t slice = piece.slice;
   // By way of shared memory, so that a warp writes whole rows.
-  constexpr int kStride = kOut + 8;
+  constexpr int kStride = kResultStride<kOut>;
   __shared__ float2 stats[kRows];
   __shared__ float factors[kRows];
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
@@ -1106,7 +1106,7 @@ int launch(assay_ctx* ctx, Attention& a) {
   a.values_at = a.keys_at + kKeys * a.stride_bytes();
   const std::int64_t tiles =
       std::int64_t{a.values_at} + kKeys * WarpTile<S, kOut>::kStride * static_cast<int>(sizeof(S));
-  const std::int64_t bytes = std::max<std::int64_t>(tiles, kResultBytes<S, kOut>);
+  const std::int64_t bytes = std::max<std::int64_t>(tiles, 4 * kRows * kResultStride<kOut>);
   constexpr std::int64_t kMostShared = 226 << 10;
   if (bytes > kMostShared) return ASSAY_ENOTSUP;  // D above 368, or 800 of 16 bits
   int resident = 0;
