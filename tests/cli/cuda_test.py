@@ -204,7 +204,7 @@ class GoodSubmission(Case):
             self.assertGreater(metrics["sim_global_load_bytes"], 0)
             self.assertEqual(metrics["sim_to_host_bytes"], 0)
             self.assertEqual(metrics["sim_device_bytes"], 0)
-        self.assertEqual(entry["cell"]["tests_note"]["kind"], "tests_not_run")
+        self.assertEqual(entry["cell"]["tests_note"]["kind"], "no_tests")
 
     def test_device_memory_of_its_own_is_scratch(self):
         own = 1 << 19
