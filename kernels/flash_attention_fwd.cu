@@ -390,33 +390,16 @@ __device__ std::uint32_t not_finite<float>(std::uint32_t x) {
   return (x & 0x7f800000) == 0x7f800000 ? ~0u : 0;
 }
 
-// The weight of a masked key: 0 as any other, but known by its sign.
-constexpr float kMaskedWeight = -0.0f;
+// Of a weight that kMaskedWeight marks or not.
 __device__ float one_if_visible(float weight) { return fmaxf(copysignf(1.0f, weight), 0.0f); }
 
-// 16 rows of a warp and what they have seen. A thread has columns 2t and 2t + 1 of rows g and
-// g + 8: index 2 h + e of an accumulator, t = lane % 4, g = lane / 4.
+// 16 rows of a warp against staged keys and values.
 template <class S, int kOut>
-struct WarpTile {
+struct WarpTile : OnlineSoftmax<kOut, kKeys> {
+  using Softmax = OnlineSoftmax<kOut, kKeys>;
+  using Softmax::kKeyTiles, Softmax::kOutTiles, Softmax::p, Softmax::out;
   static constexpr bool kSplit = std::is_same_v<S, float>;
-  static constexpr int kKeyTiles = kKeys / 8, kOutTiles = kOut / 8;
   static constexpr int kStride = kOut + 16 / sizeof(S);  // of staged values
-  float p[kKeyTiles][4];                                 // scores, then weights
-  float out[kOutTiles][4];
-  float max[2], sum[2];  // sum: over the thread's columns
-
-  __device__ WarpTile() {
-#pragma unroll
-    for (auto& tile : out) {
-#pragma unroll
-      for (float& x : tile) x = 0;
-    }
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      max[h] = -INFINITY;
-      sum[h] = 0;
-    }
-  }
 
   // At least one step. It takes 64 bytes of each row: 16 elements of fp32, 32 of 16 bits.
   __device__ void scores(std::uint32_t q, std::uint32_t k, std::int32_t stride_bytes,
@@ -490,55 +473,12 @@ struct WarpTile {
     }
   }
 
-  // Scores, in units of log 2 after `scale`, become weights relative to the running maximum. Where
-  // the tile is masked a row sees the columns from `from` up to `to`.
+  // Where the tile is masked a row sees the columns from `from` up to `to`.
   template <bool kMasked>
   __device__ void weights(float scale, const int (&from)[2], const int (&to)[2]) {
-    const int t = threadIdx.x % 4;
-    float keep[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const auto visible = [&](int n, int e) {
-        const int column = n * 8 + 2 * t + e;
-        return !kMasked || (column >= from[h] && column < to[h]);
-      };
-      float largest = max[h];
-#pragma unroll
-      for (int n = 0; n < kKeyTiles; ++n) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& x = p[n][2 * h + e];
-          x *= scale;
-          // Selected, not added: what is masked may be NaN.
-          if (!visible(n, e)) x = -INFINITY;
-          largest = fmaxf(largest, x);
-        }
-      }
-      largest = fmaxf(largest, __shfl_xor_sync(kAll, largest, 1));
-      largest = fmaxf(largest, __shfl_xor_sync(kAll, largest, 2));
-      const float base = largest == -INFINITY ? 0.0f : largest;  // nothing seen so far
-      keep[h] = exp2_fast(max[h] - base);
-      float added = 0;
-#pragma unroll
-      for (int n = 0; n < kKeyTiles; ++n) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& x = p[n][2 * h + e];
-          x = exp2_fast(x - base);
-          added += x;
-          if (!visible(n, e)) x = kMaskedWeight;
-        }
-      }
-      sum[h] = sum[h] * keep[h] + added;
-      max[h] = largest;
-    }
-    // After a few tiles maxima rarely grow.
-    if (__all_sync(kAll, keep[0] == 1 && keep[1] == 1)) return;
-#pragma unroll
-    for (auto& tile : out) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) tile[i] *= keep[i / 2];
-    }
+    this->template weigh<true>(scale, [&](int h, int column) {
+      return !kMasked || (column >= from[h] && column < to[h]);
+    });
   }
 
   // Values that are not finite are left out of a masked tile, and spoil() puts them into the rows
@@ -692,15 +632,6 @@ struct WarpTile {
           if (m == n && count[1][i] > 0) out[m + 1][i] = NAN;
         }
       }
-    }
-  }
-
-  // The sums over all columns, in every thread of a row.
-  __device__ void add_up_columns() {
-#pragma unroll
-    for (float& x : sum) {
-      x += __shfl_xor_sync(kAll, x, 1);
-      x += __shfl_xor_sync(kAll, x, 2);
     }
   }
 };

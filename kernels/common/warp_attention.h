@@ -85,16 +85,20 @@ __device__ void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-// 16 rows of a warp against kKeys keys. A thread has columns 2t and 2t + 1 of rows g and g + 8:
-// index 2 h + e of an accumulator, t = lane % 4, g = lane / 4. kOut: elements of an output row.
-template <int kOut, int kKeys, bool kExact>
-struct WarpRows {
+// The weight of a masked key where it shall be known: 0 as any other, but for its sign.
+constexpr float kMaskedWeight = -0.0f;
+
+// 16 rows of a warp and what they have seen of tiles of kKeys keys: the online softmax. A thread has
+// columns 2t and 2t + 1 of rows g and g + 8: index 2 h + e of an accumulator, t = lane % 4, g = lane
+// / 4. kOut: elements of an output row.
+template <int kOut, int kKeys>
+struct OnlineSoftmax {
   static constexpr int kKeyTiles = kKeys / 8, kOutTiles = kOut / 8;
   float p[kKeyTiles][4];  // scores, then weights
   float out[kOutTiles][4];
   float max[2], sum[2];  // sum: over the thread's columns
 
-  __device__ WarpRows() {
+  __device__ OnlineSoftmax() {
 #pragma unroll
     for (auto& tile : out) {
 #pragma unroll
@@ -106,6 +110,70 @@ struct WarpRows {
       sum[h] = 0;
     }
   }
+
+  // Scores, in units of log 2 after `scale`, become weights relative to the running maximum.
+  // visible(h, column) says which keys a row sees; kMarked: the weights of the others are
+  // kMaskedWeight.
+  template <bool kMarked, class Visible>
+  __device__ void weigh(float scale, const Visible& visible) {
+    const int t = threadIdx.x % 4;
+    float keep[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      float largest = max[h];
+#pragma unroll
+      for (int n = 0; n < kKeyTiles; ++n) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float& x = p[n][2 * h + e];
+          x *= scale;
+          // Selected, not added: what is masked may be NaN.
+          if (!visible(h, n * 8 + 2 * t + e)) x = -INFINITY;
+          largest = fmaxf(largest, x);
+        }
+      }
+      largest = fmaxf(largest, __shfl_xor_sync(kAll, largest, 1));
+      largest = fmaxf(largest, __shfl_xor_sync(kAll, largest, 2));
+      const float base = largest == -INFINITY ? 0.0f : largest;  // nothing seen so far
+      keep[h] = exp2_fast(max[h] - base);
+      float added = 0;
+#pragma unroll
+      for (int n = 0; n < kKeyTiles; ++n) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float& x = p[n][2 * h + e];
+          x = exp2_fast(x - base);
+          added += x;
+          if (kMarked && !visible(h, n * 8 + 2 * t + e)) x = kMaskedWeight;
+        }
+      }
+      sum[h] = sum[h] * keep[h] + added;
+      max[h] = largest;
+    }
+    // After a few tiles maxima rarely grow.
+    if (__all_sync(kAll, keep[0] == 1 && keep[1] == 1)) return;
+#pragma unroll
+    for (auto& tile : out) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) tile[i] *= keep[i / 2];
+    }
+  }
+
+  // The sums over all columns, in every thread of a row.
+  __device__ void add_up_columns() {
+#pragma unroll
+    for (float& x : sum) {
+      x += __shfl_xor_sync(kAll, x, 1);
+      x += __shfl_xor_sync(kAll, x, 2);
+    }
+  }
+};
+
+// Those rows against keys and values in shared memory.
+template <int kOut, int kKeys, bool kExact>
+struct WarpRows : OnlineSoftmax<kOut, kKeys> {
+  using Softmax = OnlineSoftmax<kOut, kKeys>;
+  using Softmax::kKeyTiles, Softmax::kOutTiles, Softmax::p, Softmax::out;
 
   // `q`: the warp's rows; rows of q and k lie `stride` floats apart.
   __device__ void scores(const float* q, const float* k, int stride, int D) {
@@ -139,50 +207,11 @@ struct WarpRows {
     }
   }
 
-  // Scores become weights relative to the running maximum. visible(h, column) says which keys a row
-  // sees where it is `masked`; else it sees all.
+  // visible(h, column) says which keys a row sees where it is `masked`; else it sees all.
   template <class Visible>
   __device__ void weights(float scale, bool masked, const Visible& visible) {
-    const int t = threadIdx.x % 4;
-    float keep[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      float largest = max[h];
-#pragma unroll
-      for (int n = 0; n < kKeyTiles; ++n) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& x = p[n][2 * h + e];
-          x *= scale;
-          // Selected, not added: what is masked may be NaN.
-          if (masked && !visible(h, n * 8 + 2 * t + e)) x = -INFINITY;
-          largest = fmaxf(largest, x);
-        }
-      }
-      largest = fmaxf(largest, __shfl_xor_sync(kAll, largest, 1));
-      largest = fmaxf(largest, __shfl_xor_sync(kAll, largest, 2));
-      const float base = largest == -INFINITY ? 0.0f : largest;  // nothing seen so far
-      keep[h] = exp2_fast(max[h] - base);
-      float added = 0;
-#pragma unroll
-      for (int n = 0; n < kKeyTiles; ++n) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& x = p[n][2 * h + e];
-          x = exp2_fast(x - base);
-          added += x;
-        }
-      }
-      sum[h] = sum[h] * keep[h] + added;
-      max[h] = largest;
-    }
-    // After a few tiles maxima rarely grow.
-    if (__all_sync(kAll, keep[0] == 1 && keep[1] == 1)) return;
-#pragma unroll
-    for (auto& tile : out) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) tile[i] *= keep[i / 2];
-    }
+    this->template weigh<false>(scale,
+                                [&](int h, int column) { return !masked || visible(h, column); });
   }
 
   // The multiplicand's columns t and t + 4 are called keys 2t and 2t + 1: those of the
@@ -203,15 +232,6 @@ struct WarpRows {
         multiply_split<false, kExact>(out[n], a, split<kExact>(at[n * 8]),
                                       split<kExact>(at[n * 8 + kStride]));
       }
-    }
-  }
-
-  // The sums over all columns, in every thread of a row.
-  __device__ void add_up_columns() {
-#pragma unroll
-    for (float& x : sum) {
-      x += __shfl_xor_sync(kAll, x, 1);
-      x += __shfl_xor_sync(kAll, x, 2);
     }
   }
 };
