@@ -52,12 +52,6 @@ bool is_translation_unit(const std::string& name) {
          (name.ends_with(".cpp") || name.ends_with(".cc") || name.ends_with(".cu"));
 }
 
-bool is_of(const std::string& name, Language language) {
-  if (is_tests_file(name)) return name == tests_file(language);
-  return language == Language::cpp ? !name.ends_with(".cu") && !name.ends_with(".cuh")
-                                   : !name.ends_with(".cpp") && !name.ends_with(".cc");
-}
-
 Language language_of_name(const std::string& name) {
   return name.ends_with(".cu") ? Language::cuda : Language::cpp;
 }

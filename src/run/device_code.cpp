@@ -32,22 +32,15 @@ std::string_view take_line(std::string_view& text) {
 // Each mangled name of the line has its new one.
 std::string renamed(std::string_view line, const std::string& prefix, Renamed& names) {
   std::string out;
-  while (!line.empty()) {
-    const auto begin =
-        static_cast<std::size_t>(std::ranges::find_if(line, in_a_ptx_name) - line.begin());
-    out += line.substr(0, begin);
-    line.remove_prefix(begin);
-    const auto end =
-        static_cast<std::size_t>(std::ranges::find_if_not(line, in_a_ptx_name) - line.begin());
-    const std::string_view name = line.substr(0, end);
-    if (name.starts_with("_Z")) {
-      out += names.try_emplace(std::string(name), fmt::format("{}_{}", prefix, names.size()))
-                 .first->second;
-    } else {
+  for_each_name(line, in_a_ptx_name, [&](std::string_view before, std::string_view name, auto) {
+    out += before;
+    if (!name.starts_with("_Z")) {
       out += name;
+      return;
     }
-    line.remove_prefix(end);
-  }
+    out += names.try_emplace(std::string(name), fmt::format("{}_{}", prefix, names.size()))
+               .first->second;
+  });
   return out;
 }
 

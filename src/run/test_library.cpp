@@ -71,18 +71,11 @@ bool holds_text(std::string_view line) {
 // Every name of `from` in the line with the prefix before it.
 std::string renamed(std::string_view line, const Names& from, const std::string& prefix) {
   std::string out;
-  while (!line.empty()) {
-    const auto begin =
-        static_cast<std::size_t>(std::ranges::find_if(line, in_a_name) - line.begin());
-    out += line.substr(0, begin);
-    line.remove_prefix(begin);
-    const auto end =
-        static_cast<std::size_t>(std::ranges::find_if_not(line, in_a_name) - line.begin());
-    const std::string_view name = line.substr(0, end);
+  for_each_name(line, in_a_name, [&](std::string_view before, std::string_view name, auto) {
+    out += before;
     if (from.contains(name)) out += prefix;
     out += name;
-    line.remove_prefix(end);
-  }
+  });
   return out;
 }
 

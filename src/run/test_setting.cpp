@@ -82,17 +82,10 @@ BuildRequest library_request(const ChallengeSpec& spec, Language language,
 
 std::vector<std::string> runtime_names(std::string_view assembly) {
   std::set<std::string> names;
-  while (!assembly.empty()) {
-    const auto begin =
-        static_cast<std::size_t>(std::ranges::find_if(assembly, is_word) - assembly.begin());
-    assembly.remove_prefix(begin);
-    const auto end =
-        static_cast<std::size_t>(std::ranges::find_if_not(assembly, is_word) - assembly.begin());
-    const std::string_view name = assembly.substr(0, end);
-    const bool asked_for = assembly.substr(end).starts_with("@");  // @PLT, @GOTPCREL
+  for_each_name(assembly, is_word, [&](auto, std::string_view name, std::string_view behind) {
+    const bool asked_for = behind.starts_with("@");  // @PLT, @GOTPCREL
     if (asked_for && (name.starts_with("cuda") || name.starts_with("__cuda"))) names.emplace(name);
-    assembly.remove_prefix(end);
-  }
+  });
   return {names.begin(), names.end()};
 }
 

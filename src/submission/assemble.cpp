@@ -4,22 +4,13 @@
 #include <utility>
 
 namespace assay {
-namespace {
-
-// Headers are of both languages.
-bool belongs(const std::string& name, Language language) {
-  if (language == Language::cpp) return !name.ends_with(".cu") && !name.ends_with(".cuh");
-  return !name.ends_with(".cpp") && !name.ends_with(".cc");
-}
-
-}  // namespace
 
 Submission submission_from(std::vector<SourceFile> files, Language language) {
   Submission s;
   s.language = language;
   std::ranges::sort(files, {}, &SourceFile::name);
   for (SourceFile& file : files) {
-    if (!belongs(file.name, language)) continue;
+    if (!is_of(file.name, language)) continue;
     if (file.name == tests_file(language)) {
       s.test_source = std::move(file.contents);
     } else {

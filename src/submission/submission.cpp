@@ -33,7 +33,7 @@ constexpr std::array kNotes{".md", ".txt"};
 // Code that nobody could read or compile here.
 constexpr std::array kPrebuilt{".so",  ".o",     ".a",      ".obj", ".lib",
                                ".dll", ".cubin", ".fatbin", ".ptx"};
-constexpr std::array kOnlyCpp{".cpp", ".cc"};
+constexpr std::array kOnlyCpp{".cpp", ".cc"}, kOnlyCuda{".cu", ".cuh"};
 
 template <class Endings>
 bool has_ending(const std::string& name, const Endings& endings) {
@@ -249,6 +249,10 @@ std::string objection_to_model(const std::string& name) {
 
 CellKey key_of(const Submission& s) {
   return {.model = s.model, .challenge = s.challenge, .attempt = s.attempt, .device = s.device()};
+}
+
+bool is_of(const std::string& name, Language language) {
+  return !has_ending(name, language == Language::cpp ? kOnlyCuda : kOnlyCpp);
 }
 
 std::vector<Submission> read_submissions(const fs::path& directory, const std::string& model,

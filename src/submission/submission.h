@@ -58,6 +58,9 @@ struct Submission {
 // The cell that it is measured in.
 CellKey key_of(const Submission&);
 
+// Whether a source file may be of an answer in that language: headers are of both.
+bool is_of(const std::string& name, Language);
+
 // Reads the sources of the folder: what ends in .cpp .cc .cu .cuh .h .hpp or .inl. They must be
 // plain regular files (opened without following links) with names of letters, digits, '_', '-' and
 // '.', not starting with '-', '.' or '@'. One that is not sets `rejected`, and so does code that

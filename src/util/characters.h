@@ -1,5 +1,9 @@
-// What a character of source code is.
+// What a character of source code is, and where names are.
 #pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
 
 namespace assay {
 
@@ -11,6 +15,22 @@ inline bool is_word(char c) {
 // Space within a line.
 inline bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
+}
+
+// Calls visit(before, name, behind) for every name of the text: the longest runs of characters that
+// in_a_name holds for. `before`: what stands between it and the last name; `behind`: all that
+// follows. At the end the name is "" where the text does not end with one.
+template <class InAName, class Visit>
+void for_each_name(std::string_view text, InAName in_a_name, Visit visit) {
+  while (!text.empty()) {
+    const auto begin =
+        static_cast<std::size_t>(std::ranges::find_if(text, in_a_name) - text.begin());
+    const std::string_view from_name = text.substr(begin);
+    const auto length = static_cast<std::size_t>(std::ranges::find_if_not(from_name, in_a_name) -
+                                                 from_name.begin());
+    visit(text.substr(0, begin), from_name.substr(0, length), from_name.substr(length));
+    text = from_name.substr(length);
+  }
 }
 
 }  // namespace assay
