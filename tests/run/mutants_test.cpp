@@ -59,7 +59,7 @@ class MutantsTest : public ::testing::Test {
     throw Error("no such mutant: " + becomes);
   }
 
-  testing::TemporaryFolder folder_;
+  assay::testing::TemporaryFolder folder_;
   testing::FakeWorld world_;
   RunOptions options_;
   std::vector<SourceFile> sources_{{"submission.cpp", kRight}};
@@ -154,10 +154,10 @@ TEST_F(MutantsTest, OfAWrongAnswerSayNothing) {
   behaviour_ = [](const std::string&, const std::string& name) {
     return name == "three" ? testing::wrong() : Answer();
   };
-  EXPECT_THAT(testing::error_of([&] { run("x = a - 1;"); }),
+  EXPECT_THAT(assay::testing::error_of([&] { run("x = a - 1;"); }),
               HasSubstr("textbook/copying fails the case three unchanged"));
   broken_ = kRight;
-  EXPECT_THAT(testing::error_of([&] { run("x = a - 1;"); }),
+  EXPECT_THAT(assay::testing::error_of([&] { run("x = a - 1;"); }),
               HasSubstr("does not compile unchanged"));
 }
 
