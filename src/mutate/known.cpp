@@ -14,8 +14,9 @@
 namespace assay::mutate {
 namespace {
 
-constexpr std::array kExcuses{Excuse::same_result, Excuse::within_accuracy, Excuse::optional,
-                              Excuse::outside_contract, Excuse::cost};
+constexpr std::array kExcuses{Excuse::same_result, Excuse::within_accuracy,
+                              Excuse::optional,    Excuse::outside_contract,
+                              Excuse::cost,        Excuse::quality};
 
 Excuse excuse_from(const std::string& name) {
   // The schema admits no other name.
@@ -31,6 +32,7 @@ const char* to_string(Excuse excuse) {
     case Excuse::optional: return "optional";
     case Excuse::outside_contract: return "outside_contract";
     case Excuse::cost: return "cost";
+    case Excuse::quality: return "quality";
   }
   return "?";
 }

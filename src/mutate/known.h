@@ -18,6 +18,7 @@ enum class Excuse : std::uint8_t {
   optional,          // only an optional capability differs, which makes no correctness
   outside_contract,  // only what the task leaves open differs
   cost,              // only time or memory differ
+  quality,           // it trains a worse model, which cases of resources grade
 };
 
 const char* to_string(Excuse);
