@@ -44,6 +44,17 @@ TEST(KnownMutants, AreFoundByWhatIsChanged) {
   }
 }
 
+TEST(KnownMutants, AreOfTheirLineAndFileAlone) {
+  const Mutation m = mutants().front();
+  KnownMutant known{"textbook", "submission.cpp", "x = 0;", "x = 1;", {}, Excuse::cost, ""};
+  EXPECT_TRUE(known.is("textbook", m));
+  known.line = "x = 2;";
+  EXPECT_FALSE(known.is("textbook", m)) << "2 to 1 is another mutant";
+  known.line = "x = 0;";
+  known.file = "other.h";
+  EXPECT_FALSE(known.is("textbook", m));
+}
+
 TEST(KnownMutants, MayBeOneOfSeveralLines) {
   const auto known = parse_known_mutants(list(entry("x = 1;", R"(, "nth": 2)")), "mutants.json");
   const auto all = mutants();
