@@ -17,6 +17,8 @@
 #include "measure/machine.h"
 #include "report/terminal.h"
 #include "results/lookup.h"
+#include "session/runner_steps.h"
+#include "session/shard.h"
 #include "util/clock.h"
 #include "util/files.h"
 #include "util/stop.h"
@@ -27,6 +29,8 @@ namespace {
 struct RunCommand {
   HarnessOptions harness;
   std::string submissions, results, corpus, device = "auto", gpu = kDefaultGpu;
+  std::string shard, costs;
+  std::vector<std::string> shard_cells;  // of a resumed run: those that its shard was given
   std::vector<std::string> models, challenges;
   std::size_t jobs = static_cast<std::size_t>(available_cores());
   std::optional<std::uint64_t> seed;
@@ -43,7 +47,9 @@ nlohmann::json remembered(const RunCommand& c) {
           {"gpu", c.gpu},
           {"quick", c.quick},
           {"stale", c.stale},
-          {"corpus", c.corpus}};
+          {"corpus", c.corpus},
+          {"shard", c.shard},
+          {"shard_cells", c.shard_cells}};
 }
 
 void recall(const nlohmann::json& options, RunCommand& c) {
@@ -57,6 +63,8 @@ void recall(const nlohmann::json& options, RunCommand& c) {
   c.quick = options.value("quick", c.quick);
   c.stale = options.value("stale", c.stale);
   c.corpus = options.value("corpus", c.corpus);
+  c.shard = options.value("shard", c.shard);
+  c.shard_cells = options.value("shard_cells", c.shard_cells);
 }
 
 bool is_recorded(const store::RunRecord& run, const CellKey& key, const std::string& spec_hash,
@@ -125,6 +133,39 @@ std::string data_sheet_of(const Scoreboard& board) {
   return kDefaultGpu;
 }
 
+// Where all shards read what each submission costs, and none of them writes. Throws Error otherwise.
+std::filesystem::path costs_of_shards(const Context& context, const RunCommand& c) {
+  const auto folder = [&](const std::string& named) {
+    return std::filesystem::weakly_canonical(named.empty() ? context.results()
+                                                           : std::filesystem::path(named));
+  };
+  std::filesystem::path costs = folder(c.costs);
+  if (costs == folder(c.results)) {
+    throw Error(
+        fmt::format("{} is where --shard reads what each submission costs, so no shard may write "
+                    "there: name another folder with --results, and join all of them with `assay "
+                    "merge`",
+                    costs.string()));
+  }
+  return costs;
+}
+
+// Leaves the submissions of the shard.
+void keep_shard(const Context& context, RunCommand& c, std::vector<Submission>& submissions) {
+  if (c.resume) {  // costs may have changed since it began
+    std::erase_if(submissions, [&](const Submission& s) {
+      return std::ranges::find(c.shard_cells, to_string(key_of(s))) == c.shard_cells.end();
+    });
+    return;
+  }
+  const session::Shard shard = session::shard_from(c.shard);
+  const Scoreboard board = store::read_board(costs_of_shards(context, c));
+  submissions = session::submissions_of(shard, std::move(submissions), [&](const Submission& s) {
+    return session::expected_seconds(board, s, 0);
+  });
+  for (const Submission& s : submissions) c.shard_cells.push_back(to_string(key_of(s)));
+}
+
 // Whether an unfinished run measured these sources against this spec, also when it was killed
 // before it had written that down.
 bool already_done(store::ResultStore& store, const ChallengeSpec& spec, const Submission& s) {
@@ -173,6 +214,12 @@ void print_summary(const RunCommand& c, const store::ResultStore& store,
   fmt::print("\nThis run: {}\nThe board: {}\n{}", store.run_path().string(),
              store.board_path().string(),
              where_the_site_is(store.board_path().parent_path(), c.results));
+}
+
+// Where there is nothing to measure.
+void print_nothing(const RunCommand& c, const std::string& why) {
+  const nlohmann::ordered_json none{{"run", nullptr}, {"cells", nlohmann::ordered_json::array()}};
+  fmt::print("{}\n", c.json ? none.dump(1) : why);
 }
 
 run::RunOptions run_options(const RunCommand& c, const Harness& harness,
@@ -224,14 +271,16 @@ int measure(const Context& context, RunCommand& c, store::ResultStore& store,
     if (!c.gpu_given) c.gpu = data_sheet_of(store.board());
     const std::size_t left = choose_stale(c, store, specs, submissions);
     if (submissions.empty() && !c.resume) {
-      if (c.json) {
-        fmt::print("{}\n", nlohmann::ordered_json{{"run", nullptr},
-                                                  {"cells", nlohmann::ordered_json::array()}}
-                               .dump(1));
-      } else {
-        fmt::print("{} is stale: nothing to measure again\n",
-                   left > 0 ? "no other result" : "no such result on the board");
-      }
+      print_nothing(c, fmt::format("{} is stale: nothing to measure again",
+                                   left > 0 ? "no other result" : "no such result on the board"));
+      return kDone;
+    }
+  }
+  if (!c.shard.empty()) {
+    const bool some = !submissions.empty();
+    keep_shard(context, c, submissions);
+    if (some && submissions.empty() && !c.resume) {
+      print_nothing(c, fmt::format("shard {} has no submission: nothing to measure", c.shard));
       return kDone;
     }
   }
@@ -309,6 +358,11 @@ void add_run(CLI::App& app, Action& action) {
       "--model, --challenge and --device. Progress goes to stderr, the\n"
       "summary to stdout. Afterwards `assay report` writes the rankings, `assay show` explains a\n"
       "score.\n"
+      "\nOn N machines --shard 1/N to N/N with the same submissions measure all of them, each "
+      "once:\n"
+      "parts of about the same cost, by what the board of --costs says. Each has a folder of "
+      "results\n"
+      "of its own, and `assay merge` joins these.\n"
       "\nCtrl-C, SIGTERM and SIGHUP stop it cleanly, and it says what is kept and how to "
       "continue.\n"
       "A second one ends it at once.\n"
@@ -321,7 +375,8 @@ void add_run(CLI::App& app, Action& action) {
       "  assay run -c CHALLENGE --device cpu   one challenge, answers in C++ only\n"
       "  assay run --resume                    after Ctrl-C or a power cut\n"
       "  assay run --stale                     after an update of assay or of a spec\n"
-      "  assay run --seed 7 --results /tmp/r   these inputs again, on a board of their own\n");
+      "  assay run --seed 7 --results /tmp/r   these inputs again, on a board of their own\n"
+      "  assay run --shard 2/8 --results part2 the second of eight machines\n");
   auto c = std::make_shared<RunCommand>();
   command->add_option("--submissions", c->submissions,
                       "folder of models (default: WORK/submissions)");
@@ -340,6 +395,12 @@ void add_run(CLI::App& app, Action& action) {
   command->add_flag("--quick", c->quick, "a smoke run: few cases, few repetitions");
   command->add_flag("--stale", c->stale,
                     "only what is on the board and stale; done when there is none");
+  auto* shard = command->add_option(
+      "--shard", c->shard, "I/N: the I-th of N parts, which N machines measure (see below)");
+  command
+      ->add_option("--costs", c->costs,
+                   "results folder that says what each submission costs (default: WORK/results)")
+      ->needs(shard);
   command->add_flag("--resume", c->resume, "continue the newest run that did not finish");
   command->add_flag("--json", c->json, "print the summary as JSON");
   add_external_options(*command, c->corpus);

@@ -13,7 +13,7 @@ namespace assay::serve {
 struct HttpRequest {
   std::string method, path;  // of the path no query
   std::map<std::string, std::string> query{};
-  std::string content_type{}, authorization{}, body{};
+  std::string content_type{}, authorization{}, host{}, body{};
   std::string address{};  // who sent it
 };
 
@@ -25,6 +25,9 @@ struct HttpAnswer {
 
 // {"error": {"code": ..., "message": ...}}
 HttpAnswer refusal(int status, const std::string& code, const std::string& message);
+
+// Whether nobody beyond this machine can reach that address, or answers to that name.
+bool is_loopback(const std::string& host);
 
 // Thread-safe.
 class Api {
@@ -38,9 +41,10 @@ class Api {
 
   // Never throws. Waits as long as the client asked for.
   HttpAnswer answer(const HttpRequest&);
-  // Why a request may not even send its body: 401; nothing where it may. Whether it lives
-  // and what it takes anybody may ask.
-  std::optional<HttpAnswer> refuse_entry(const std::string& path, const std::string& authorization);
+  // Why a request may not even send its body: 401 where a token is needed; where none is, 421 if
+  // its Host is not this machine, for then a browser was led here by a name of somebody else's.
+  // Nothing where it may. Whether the server lives and what it takes anybody may ask.
+  std::optional<HttpAnswer> refuse_entry(const HttpRequest&);
 
  private:
   HttpAnswer route(const HttpRequest&);

@@ -1,6 +1,5 @@
 #include "serve/http_server.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <httplib.h>
 
@@ -27,6 +26,7 @@ HttpRequest request_from(const httplib::Request& received) {
                       .path = received.path,
                       .content_type = received.get_header_value("Content-Type"),
                       .authorization = received.get_header_value("Authorization"),
+                      .host = received.get_header_value("Host"),
                       .body = received.body,
                       .address = received.remote_addr};
   for (const auto& [key, value] : received.params) request.query.emplace(key, value);
@@ -57,8 +57,7 @@ std::optional<HttpAnswer> answer_without_body(Api& api, const httplib::Request& 
   // Routes are regular expressions, which recurse with every letter.
   if (received.path.size() > kLongestPath)
     return refusal(414, "too_long", "the address is too long");
-  if (auto refused = api.refuse_entry(received.path, received.get_header_value("Authorization")))
-    return refused;
+  if (auto refused = api.refuse_entry(request_from(received))) return refused;
   if (received.has_header("Content-Encoding"))
     return refusal(415, "encoded", "send the body as it is, without Content-Encoding");
   const bool reads = received.method != "GET" && received.method != "HEAD";
@@ -138,14 +137,6 @@ int HttpServer::listen(const std::string& host, int port) {
 void HttpServer::stop() {
   impl_->server.stop();
   if (impl_->thread.joinable()) impl_->thread.join();
-}
-
-bool is_loopback(const std::string& host) {
-  if (host == "localhost" || host == "::1") return true;
-  in_addr address{};
-  constexpr unsigned kNetwork = 127;
-  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 &&
-         ntohl(address.s_addr) >> 24 == kNetwork;
 }
 
 }  // namespace assay::serve

@@ -28,7 +28,4 @@ class HttpServer {
   std::unique_ptr<Impl> impl_;
 };
 
-// Whether nobody beyond this machine can reach that address.
-bool is_loopback(const std::string& host);
-
 }  // namespace assay::serve

@@ -7,6 +7,7 @@
 
 #include "run/run_options.h"
 #include "spec/spec.h"
+#include "spec/tests_in_cuda.h"
 #include "util/text.h"
 
 namespace assay::task {
@@ -92,7 +93,10 @@ std::string grading_text(const ChallengeSpec& spec, const Challenge& challenge, 
   add_row(text, "performance", w.performance, performance_text(spec, language));
   add_row(text, "resources", w.resources, "the quantities below");
   add_row(text, "completeness", w.completeness, "the capabilities below");
-  add_row(text, "tests", w.tests, "your own tests");
+  const bool tries_tests = language == Language::cpp || has_tests_in_cuda(spec);
+  add_row(text, "tests", w.tests,
+          tries_tests ? "your own tests"
+                      : "not graded: the points go to the other parts in proportion");
   const double resources = sum_of_weights(spec.resources);
   if (!spec.resources.empty()) text += "\nResources:\n\n";
   for (const ResourceRule& rule : spec.resources) {

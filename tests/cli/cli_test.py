@@ -660,6 +660,25 @@ class Storage(Case):
     def by_cell(self):
         return {(e["cell"]["model"], e["cell"]["challenge"]): e for e in self.board()["entries"]}
 
+    def test_shards_are_measured_apart_and_merged(self):
+        for model in ("alice", "bob", "carol"):
+            self.submit(model, f"{model} is no C++\n")
+        parts = [self.results / "part1", self.results / "part2"]
+        for number, part in enumerate(parts, 1):
+            self.assay("run", "--submissions", self.submissions, "--results", part, "--quick", "--shard", f"{number}/2")
+        found = [{e["cell"]["model"] for e in json.loads((part / "scoreboard.json").read_text())["entries"]}
+                 for part in parts]
+        self.assertEqual(sorted(map(len, found)), [1, 2])
+        self.assay("merge", *parts, "--results", self.results)
+        self.assertEqual({model for model, _ in self.by_cell()}, {"alice", "bob", "carol"})
+        none = self.assay("run", "--submissions", self.submissions, "--results", self.results / "part3",
+                          "--costs", self.results, "--quick", "--shard", "4/4")
+        self.assertIn("shard 4/4 has no submission", none)
+        refused = self.assay("run", "--submissions", self.submissions, "--results", self.results, "--costs", self.results,
+                             "--shard", "1/2", expect=2)
+        self.assertIn("assay merge", refused)
+        self.assertIn("I/N", self.assay("run", "--results", parts[0], "--shard", "3/2", expect=2))
+
     def test_killed_run_is_resumed(self):
         for model in ("alice", "bob"):
             for challenge in (CHALLENGE, "layer_norm_backward"):

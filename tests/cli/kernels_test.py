@@ -27,13 +27,22 @@ EXCEPTIONS = {
     # Partial results of chunks, a few keys' worth where histories are short.
     "decode_ragged": (1.1, LEAST_EFFICIENCY),
     "decode_forks": (1.07, LEAST_EFFICIENCY),
+    # Arithmetic is the limit: each block of 64 queries reads the keys, and chunks leave partial results.
+    "time_1024": (6.8, LEAST_EFFICIENCY),
+    "time_4096": (12.8, LEAST_EFFICIENCY),
+    "time_gqa": (10.1, LEAST_EFFICIENCY),
     # What is appended is read, stored and read again.
     "create_fill_decode": (2.1, LEAST_EFFICIENCY)}
 # Replays of bank conflicts relative to all passes over shared memory: in timed cases, and in the others.
 # None lies in an inner loop; the kernels' heads name those that there are. Drawn cases are left out: where
 # a draw is tiny, what comes once per launch is most of all.
 MOST_REPLAYS = {"layer_norm_backward": (0, 0), "kv_cache": (0, 0.13), "dflash_verify": (0, 0.1),
-                "fused_softmax_topk": (0.08, 0.8), "beam_search": (0.001, 0.3)}
+                "fused_softmax_topk": (0.08, 0.8), "beam_search": (0.001, 0.3),
+                "flash_attention_fwd": (0.003, 0.05)}
+# Of the floating-point operations, those of tensor cores: attention's products leave its softmax to the
+# others. Beside the timed cases, which are fp32: those of the other types.
+LEAST_TENSOR_SHARE = 0.95
+TENSOR_CASES = {"flash_attention_fwd": ("bf16_causal", "bf16_gqa", "f16_causal", "fp8_causal", "fp8_not_causal")}
 # Copies that are no launch: of the candidates to the host, which asks the model; of the harness, which
 # overwrites what a cache was given.
 TRANSFERS = {"items_8_beams_8": 8, "items_1_beams_64": 6, "create_fill_decode": 4}
@@ -132,6 +141,16 @@ class Kernel(unittest.TestCase):
             if share > most:
                 found[name] = round(share, 4)
         self.assertEqual(found, {})
+
+    def test_products_are_those_of_tensor_cores(self):
+        if CHALLENGE not in TENSOR_CASES:
+            self.skipTest("other limits than products")
+        for name in (*self.timed, *TENSOR_CASES[CHALLENGE]):
+            m = self.counted[name]
+            self.assertGreaterEqual(m["sim_tensor_flops"], LEAST_TENSOR_SHARE *
+                                    (m["sim_tensor_flops"] + m["sim_fp32_flops"]), name)
+        for name, m in self.timed.items():
+            self.assertGreaterEqual(m["sim_tensor_flops"], m["least_flops"], name)
 
     def test_launches_are_those_of_its_head(self):
         for name, m in self.timed.items():

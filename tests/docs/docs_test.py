@@ -65,8 +65,8 @@ def solved(agent, arguments):
 
 def served(command, needs=""):
     """A service that the command finds at $URL."""
-    return Run("build/assay serve --state $TMP/served --port 0 >$TMP/serving & server=$!; until URL=$(grep -o 'http://[^ ]*' "
-               "$TMP/serving); do kill -0 $server || exit 1; sleep 0.05; done; " + command +
+    return Run("rm -f $TMP/serving; build/assay serve --state $TMP/served --port 0 >$TMP/serving & server=$!; "
+               "until URL=$(grep -o 'http://[^ ]*' $TMP/serving); do kill -0 $server || exit 1; sleep 0.05; done; " + command +
                "; status=$?; kill $server; wait $server; [ $? = 143 ] && exit $status", needs=needs)
 
 

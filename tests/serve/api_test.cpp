@@ -128,7 +128,7 @@ TEST_F(ApiTest, CancellingAnswersWithTheTask) {
 TEST_F(ApiTest, WithTokensOnlyWhoBearsOneComesIn) {
   Api api(running_.service, running_.metrics, {{"another-token-here", kToken}, "1", "c"});
   const auto entry = [&](const std::string& path, const std::string& authorization) {
-    const auto refused = api.refuse_entry(path, authorization);
+    const auto refused = api.refuse_entry({.path = path, .authorization = authorization});
     return refused ? refused->status : 200;
   };
   EXPECT_EQ(entry("/v1/grade", ""), 401);
@@ -138,7 +138,19 @@ TEST_F(ApiTest, WithTokensOnlyWhoBearsOneComesIn) {
   EXPECT_EQ(entry("/nowhere", ""), 401);
   EXPECT_EQ(entry("/v1/grade", std::string("Bearer ") + kToken), 200);
   EXPECT_EQ(entry("/v1/health", ""), 200);
-  EXPECT_FALSE(api_.refuse_entry("/v1/grade", "")) << "without tokens all come in";
+}
+
+// A page whose name was made to lead to this machine sends that name.
+TEST_F(ApiTest, WithoutTokensOnlyWhoNamesThisMachineComesIn) {
+  const auto entry = [&](const std::string& path, const std::string& host) {
+    const auto refused = api_.refuse_entry({.path = path, .host = host});
+    return refused ? refused->status : 200;
+  };
+  for (const char* host : {"localhost", "localhost:8077", "127.0.0.1:8077", "[::1]:8077", "[::1]"})
+    EXPECT_EQ(entry("/v1/grade", host), 200) << host;
+  for (const char* host : {"example.org:8077", "127.0.0.1.example.org", "10.0.0.1:8077", "[", ""})
+    EXPECT_EQ(entry("/v1/grade", host), 421) << host;
+  EXPECT_EQ(entry("/v1/health", "example.org"), 200);
 }
 
 TEST(Loopback, IsThisMachineAlone) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/bare_challenge.h"
+#include "support/paths.h"
 
 namespace assay::task {
 namespace {
@@ -64,10 +65,14 @@ TEST(GradingTextTest, QuantitiesHaveTheirBoundsShapesAndWeights) {
   EXPECT_THAT(text, HasSubstr("- `window`: sliding windows. 75 % of this part.\n"));
 }
 
-TEST(GradingTextTest, CudaIsModelledAndItsOwnTestsAreNotGraded) {
+TEST(GradingTextTest, CudaIsModelledAndItsOwnTestsNeedWrongExamples) {
   const std::string text = grading_text(a_spec(), Shapes(), Language::cuda);
   EXPECT_THAT(text, HasSubstr("modelled for an H200"));
   EXPECT_THAT(text, HasSubstr("| tests | 5 | not graded"));
+  ChallengeSpec with_examples = a_spec();
+  with_examples.directory = testing::source_dir() + "/challenges/layer_norm_backward";
+  EXPECT_THAT(grading_text(with_examples, Shapes(), Language::cuda),
+              HasSubstr("| tests | 5 | your own tests |"));
 }
 
 }  // namespace
