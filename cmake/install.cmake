@@ -7,7 +7,7 @@ include(GNUInstallDirs)
 
 install(TARGETS assay RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES challenges/check.schema.json challenges/entrant.schema.json challenges/grade.schema.json
-  challenges/public.schema.json challenges/rubric.json challenges/rubric.schema.json
+  challenges/mutants.schema.json challenges/public.schema.json challenges/rubric.json challenges/rubric.schema.json
   challenges/scoreboard.schema.json challenges/spec.schema.json
   DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges)
 install(FILES challenges/shared/prompt_cuda.md challenges/shared/prompt_rules.md challenges/shared/prompt_tests.md
@@ -15,7 +15,7 @@ install(FILES challenges/shared/prompt_cuda.md challenges/shared/prompt_rules.md
   DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges/shared)
 foreach(name ${challenges})
   install(DIRECTORY challenges/${name} DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges
-    FILES_MATCHING REGEX "/((spec|public)\\.json|(prompt|hints)\\.md|[^/]*\\.h|(naive|par)\\.(cpp|cu)|witness\\.cpp|examples/.*)$")
+    FILES_MATCHING REGEX "/((spec|public|mutants)\\.json|(prompt|hints)\\.md|[^/]*\\.h|(naive|par)\\.(cpp|cu)|witness\\.cpp|examples/.*)$")
 endforeach()
 install(DIRECTORY kernels DESTINATION ${CMAKE_INSTALL_DATADIR}/assay FILES_MATCHING REGEX "\\.(cu|h)$")
 install(DIRECTORY include DESTINATION ${CMAKE_INSTALL_DATADIR}/assay)

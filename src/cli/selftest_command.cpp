@@ -15,6 +15,7 @@
 #include "assay/parallel.h"
 #include "cli/account.h"
 #include "cli/harness.h"
+#include "cli/mutation_score.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"
 #include "cli/progress.h"
@@ -39,6 +40,7 @@ struct SelftestCommand {
   std::size_t jobs = static_cast<std::size_t>(available_cores());
   std::uint64_t seed = 1;
   bool every_case = false;
+  MutationOptions mutants;
 };
 
 // One example, judged.
@@ -179,7 +181,7 @@ void print_matrix(const std::vector<Row>& rows) {
   fmt::print("{}", table.str());
 }
 
-int execute(const Context& context, const SelftestCommand& c) {
+int run_examples(const Context& context, const SelftestCommand& c) {
   const double start = steady_seconds();
   const std::vector<ChallengeSpec> specs = load_specs(context, c.challenges);
   Harness harness = set_up(context, c.harness);
@@ -230,6 +232,33 @@ int execute(const Context& context, const SelftestCommand& c) {
   return wrong == 0 && uncovered.empty() ? kDone : kCheckFailed;
 }
 
+int execute(const Context& context, const SelftestCommand& c) {
+  if (c.mutants.count == 0 && c.mutants.id.empty()) {
+    if (c.mutants.json || c.mutants.of != MutationOptions().of)
+      throw Error("--json and --of belong to mutants: add --mutants N or --mutant ID");
+    return run_examples(context, c);
+  }
+  return score_mutants(context, c.mutants, c.harness, c.challenges, c.seed, c.jobs);
+}
+
+void add_mutation_options(CLI::App& command, SelftestCommand& c) {
+  auto* count = command.add_option("--mutants", c.mutants.count,
+                                   "instead of the examples so many mutants of each challenge's "
+                                   "answer:\n"
+                                   "which do the cases kill?");
+  count->check(CLI::PositiveNumber);
+  auto* id = command.add_option("--mutant", c.mutants.id, "this mutant again, by its id");
+  id->excludes(count);
+  command
+      .add_option("--of", c.mutants.of,
+                  "whose answers are mutated: a model that is shipped as right, or par")
+      ->capture_default_str();
+  command.add_flag("--json", c.mutants.json, "of mutants: what became of each, as JSON");
+  for (const char* other : {"--example", "--every-case"}) {
+    for (CLI::Option* option : {count, id}) option->excludes(command.get_option(other));
+  }
+}
+
 }  // namespace
 
 void add_selftest(CLI::App& app, Action& action) {
@@ -241,12 +270,20 @@ void add_selftest(CLI::App& app, Action& action) {
       "few points for speed, and every trap must catch at least one example or say why not. A\n"
       "wrong_* runs only the cases that it names. Those in CUDA (.cu) are simulated, and left out\n"
       "without nvcc. Nothing is written but the cache.\n"
-      "\nExit status: 0 as expected, 1 an example or a trap is not, 2 another error, 130, 143 or\n"
-      "129 stopped by SIGINT, SIGTERM or SIGHUP.\n"
+      "\nWith --mutants right answers are changed in one place each: an operator, a constant, a\n"
+      "type, a statement less. Each mutant runs until a case that makes correctness fails. The\n"
+      "score is killed / (killed + survived); mutants that challenges/NAME/mutants.json excuses\n"
+      "do not count. --seed draws mutants and inputs; with a larger number the first are the "
+      "same.\n"
+      "\nExit status: 0 as expected, 1 an example or a trap is not or a mutant survived, 2 "
+      "another\n"
+      "error, 130, 143 or 129 stopped by SIGINT, SIGTERM or SIGHUP.\n"
       "\nExamples:\n"
       "  assay selftest                               after a change to the harness; minutes\n"
       "  assay selftest -c CHALLENGE                  after a change to one challenge\n"
-      "  assay selftest -c CHALLENGE --every-case     which cases catch what\n");
+      "  assay selftest -c CHALLENGE --every-case     which cases catch what\n"
+      "  assay selftest -c CHALLENGE --mutants 25     are its cases enough to find mistakes\n"
+      "  assay selftest -c CHALLENGE --mutant ID      one of them again, and what caught it\n");
   auto c = std::make_shared<SelftestCommand>();
   command->add_option("--challenge,-c", c->challenges, "only this challenge; may be repeated");
   command->add_option("--example,-e", c->examples, "only this example; may be repeated");
@@ -254,9 +291,11 @@ void add_selftest(CLI::App& app, Action& action) {
       ->add_option("--jobs,-j", c->jobs,
                    "threads for builds and checks; timing is always alone (default: one a core)")
       ->check(CLI::Range(1, 256));
-  command->add_option("--seed", c->seed, "seed of the inputs")->capture_default_str();
+  command->add_option("--seed", c->seed, "seed of the inputs, and of the mutants")
+      ->capture_default_str();
   command->add_flag("--every-case", c->every_case,
                     "wrong_* too run all cases that make correctness: shows which catch what");
+  add_mutation_options(*command, *c);
   add_harness_options(*command, c->harness);
   command->callback(
       [&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });

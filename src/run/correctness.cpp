@@ -47,11 +47,17 @@ class Session {
     }
   }
 
-  std::vector<CaseResult> run() {
+  std::vector<CaseResult> run(bool stop_at_failure) {
     std::vector<CaseResult> results(cases_.size());
+    bool stopped = false;
     for (const std::size_t i : shuffled_order()) {
+      if (stopped) {
+        results[i] = not_run(cases_[i], Verdict::skipped, "not attempted: another case failed");
+        continue;
+      }
       results[i] = run_case(cases_[i]);
       ++account_.cases;
+      stopped = stop_at_failure && results[i].verdict != Verdict::ok;
     }
     // Where nothing failed and no kernel ran, what the simulator lacks is nobody's fault: nothing
     // is graded. Else the results stand, so that no answer can escape them by asking for a GPU.
@@ -204,7 +210,7 @@ class Session {
 };
 
 // The cases of the spec that `wanted` takes, those of the run's seed drawn.
-std::vector<CaseResult> run_all(const Bench& bench, Memory memory,
+std::vector<CaseResult> run_all(const Bench& bench, Memory memory, bool stop_at_failure,
                                 const std::function<bool(const CaseSpec&)>& wanted) {
   std::deque<draw::Drawn> drawn;  // keeps what planned cases refer to
   std::vector<PlannedCase> cases;
@@ -216,8 +222,8 @@ std::vector<CaseResult> run_all(const Bench& bench, Memory memory,
   }
   if (cases.empty()) return {};
   const Charge charge(bench.account.total);
-  std::vector<CaseResult> results = Session(bench, std::move(cases)).run();
-  shrink_failures(bench, drawn, results);
+  std::vector<CaseResult> results = Session(bench, std::move(cases)).run(stop_at_failure);
+  if (!stop_at_failure) shrink_failures(bench, drawn, results);
   return results;
 }
 
@@ -242,14 +248,15 @@ std::uint64_t repetition_seed(std::uint64_t case_seed, std::uint64_t round) {
 }
 
 std::vector<CaseResult> run_correctness(const Bench& bench, const CaseFilter& filter) {
-  return run_all(bench, Memory::host, [&](const CaseSpec& spec) {
+  return run_all(bench, Memory::host, filter.stop_at_failure, [&](const CaseSpec& spec) {
     return spec.group != CaseGroup::timed && spec.exclusive == filter.exclusive &&
            filter.takes(spec);
   });
 }
 
 std::vector<CaseResult> run_simulated(const Bench& bench, const CaseFilter& filter) {
-  return run_all(bench, Memory::device, [&](const CaseSpec& spec) { return filter.takes(spec); });
+  return run_all(bench, Memory::device, filter.stop_at_failure,
+                 [&](const CaseSpec& spec) { return filter.takes(spec); });
 }
 
 }  // namespace assay::run

@@ -17,6 +17,7 @@ void validate_json(const nlohmann::json& document, std::string_view schema,
 extern const std::string_view kSpecSchema;        // challenges/spec.schema.json
 extern const std::string_view kPublicSchema;      // challenges/public.schema.json
 extern const std::string_view kScoreboardSchema;  // challenges/scoreboard.schema.json
+extern const std::string_view kMutantsSchema;     // challenges/mutants.schema.json
 extern const std::string_view kRubricSchema;      // challenges/rubric.schema.json
 
 }  // namespace assay

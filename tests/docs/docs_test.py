@@ -102,6 +102,8 @@ COMMANDS = {
         "build/assay prompt layer_norm_backward": Run(),
         "build/assay selftest --challenge layer_norm_backward": Run(ONE_EXAMPLE),
         "build/assay selftest --challenge layer_norm_backward --every-case": Run(ONE_EXAMPLE + " --every-case"),
+        "build/assay selftest --challenge layer_norm_backward --mutants 25": Run(
+            "build/assay selftest --challenge layer_norm_backward --mutants 2"),
         "build/assay check submissions/textbook/layer_norm_backward": Run(
             "build/assay check submissions/textbook/layer_norm_backward --device cpu"),
         "build/assay fuzz layer_norm_backward --seconds 60": Run(

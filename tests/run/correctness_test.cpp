@@ -96,6 +96,17 @@ TEST_F(CorrectnessTest, TheOrderOfRunningIsShuffledByTheSeed) {
   EXPECT_EQ(world_.entries("run "), first);
 }
 
+TEST_F(CorrectnessTest, TheCasesAfterAFailureAreSkippedOnDemand) {
+  script({{"two", wrong()}, {"four", wrong()}});
+  const auto results = checked({.stop_at_failure = true});
+  EXPECT_EQ(names(results).size(), 5u) << "each has a result";
+  EXPECT_EQ(std::ranges::count(results, Verdict::wrong_answer, &CaseResult::verdict), 1);
+  EXPECT_GE(std::ranges::count(results, Verdict::skipped, &CaseResult::verdict), 1);
+  EXPECT_EQ(world_.entries("run ").size(),
+            static_cast<std::size_t>(
+                5 - std::ranges::count(results, Verdict::skipped, &CaseResult::verdict)));
+}
+
 TEST_F(CorrectnessTest, AWorkerThatDiesCostsOnlyItsCaseAndIsReplaced) {
   script({{"two", ending(Verdict::runtime_error)}, {"four", ending(Verdict::output_limit)}});
   const auto results = checked();

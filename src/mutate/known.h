@@ -1,0 +1,51 @@
+// challenges/NAME/mutants.json: mutants that no case needs to kill, each with a reason.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mutate/mutation.h"
+
+namespace assay::mutate {
+
+// Why a mutant may survive.
+enum class Excuse : std::uint8_t {
+  same_result,       // it does the same on every legal input, as far as anybody can see
+  within_accuracy,   // its results differ, by less than the bound of a right one
+  optional,          // only an optional capability differs, which makes no correctness
+  outside_contract,  // only what the task leaves open differs
+  cost,              // only time or memory differ
+  quality,           // it trains a worse model, which cases of resources grade
+};
+
+const char* to_string(Excuse);
+
+struct KnownMutant {
+  std::string of;             // the answer: "textbook", "par"
+  std::string file;           // such as submission.cpp
+  std::string line, becomes;  // Mutation::before and after
+  std::optional<int> nth;     // of several such lines this one; none: all of them
+  Excuse excuse = Excuse::same_result;
+  std::string reason;
+
+  bool is(const std::string& answer, const Mutation&) const;
+};
+
+// Throws Error, with the place, when the text is no such list or names a mutant twice.
+std::vector<KnownMutant> parse_known_mutants(const std::string& text, const std::string& file);
+
+// The list of the folder of a challenge; empty where there is none.
+std::vector<KnownMutant> load_known_mutants(const std::filesystem::path& challenge);
+
+// The entry for a mutant of that answer, null if there is none.
+const KnownMutant* find_known(const std::vector<KnownMutant>&, const std::string& of,
+                              const Mutation&);
+
+// Entries for that answer that are none of its mutants: the answer changed since.
+std::vector<const KnownMutant*> unmatched(const std::vector<KnownMutant>&, const std::string& of,
+                                          const std::vector<Mutation>& all);
+
+}  // namespace assay::mutate
