@@ -23,15 +23,16 @@ std::int32_t run_full_mask(Call& call, const Params& p) {
       call.ctx(), p.P, p.n, call.as<std::int32_t>(kParent), call.as<std::uint8_t>(kM));
 }
 
-// A pointer per item into one buffer; row_bytes apart.
+// A pointer per item into one buffer, row_bytes apart; all NULL where the case has no buffer.
 template <class Pointer>
 std::vector<Pointer> item_pointers(Call& call, int rows_handle, int buffer,
                                    std::int64_t row_bytes) {
   std::vector<Pointer> pointers;
   const auto* rows = call.as<std::int64_t>(rows_handle);
   const std::size_t items = call.bytes(rows_handle) / sizeof(std::int64_t);
+  auto* const first = call.as<char>(buffer);
   for (std::size_t b = 0; b + 1 < items; ++b) {
-    pointers.push_back(call.as<char>(buffer) + rows[b] * row_bytes);
+    pointers.push_back(first == nullptr ? nullptr : first + rows[b] * row_bytes);
   }
   return pointers;
 }

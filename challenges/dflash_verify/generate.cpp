@@ -439,10 +439,12 @@ void fill_compact(const Shape& s, std::uint64_t seed, BufferViews buffers) {
         if (random.uniform() < 0.4) path.push_back(i);
       }
     }
-    std::int32_t* acc = buffers[kAccNode].as<std::int32_t>() + s.cu[b];
-    std::fill_n(acc, item.n, -1);
-    std::copy(path.begin(), path.end(), acc);
-    buffers[kNAcc].as<std::int32_t>()[b] = static_cast<std::int32_t>(path.size());
+    if (auto* acc = buffers[kAccNode].as<std::int32_t>(); acc != nullptr) {
+      std::fill_n(acc + s.cu[b], item.n, -1);
+      std::copy(path.begin(), path.end(), acc + s.cu[b]);
+    }
+    if (auto* n_acc = buffers[kNAcc].as<std::int32_t>(); n_acc != nullptr)
+      n_acc[b] = static_cast<std::int32_t>(path.size());
   }
   copy_to(buffers[kRows], rows);
   auto* kv = buffers[kKv].as<std::uint8_t>();
@@ -489,6 +491,8 @@ LanguageModel model_of(const CaseSpec& spec, BufferViews buffers) {
   model.eos_rate = j.value("eos_rate", 0.0);
   model.offset = j.value("offset", 0.0f);
   model.hit_rate = j.value("hit", 0.8);
+  const json fail = j.value("fail", json::object());
+  model.fail_at = {fail.value("draft", 0), fail.value("verify", 0), fail.value("commit", 0)};
   const std::string style = j.value("draft", "random");
   model.style = style == "chain"    ? DraftStyle::chain
                 : style == "binary" ? DraftStyle::binary

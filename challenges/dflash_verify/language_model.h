@@ -8,6 +8,7 @@
 // is keyed: no state follows from what a submission has seen of others.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -36,6 +37,8 @@ class LanguageModel {
   float offset = 0;            // of all logits
   double hit_rate = 0;         // of contexts whose greedy token is among the drafted children
   DraftStyle style = DraftStyle::random;
+  // By CallKind: which call of that kind fails with ASSAY_ECAP, the first is 1; 0: none.
+  std::array<std::int32_t, 3> fail_at{};
 
   // The state of a row, given the sum of the states that it sees.
   std::uint64_t state(std::int32_t token, std::int64_t pos, std::uint64_t seen) const {
@@ -153,6 +156,7 @@ class ModelServer final : public CallbackServer {
     if (header.n < 0 || header.n > limit || header.ldm < 0 || header.ldm > limit) {
       return complain("a count that does not fit its request");
     }
+    if (kind < asked_.size() && ++asked_[kind] == model_.fail_at[kind]) return ASSAY_ECAP;
     switch (kind) {
       case kDraft: return draft(header, body, response);
       case kVerify: return verify(header, body, response);
@@ -255,6 +259,7 @@ class ModelServer final : public CallbackServer {
   LanguageModel model_;
   std::uint64_t cached_ = 0;          // sum of the states in the cache
   std::vector<std::uint64_t> fresh_;  // of the last verify, until commit
+  std::array<std::int32_t, 3> asked_{};  // by CallKind
   std::int64_t calls_ = 0, verify_calls_ = 0, verify_rows_ = 0;
   std::string complaint_;
 };

@@ -34,9 +34,10 @@ typedef struct assay_ctx {
   int32_t device;   /* -1: every pointer is host memory; else a CUDA ordinal, data is on device */
   void* stream;     /* cudaStream_t, or NULL on host */
   int32_t nthreads; /* most threads the call may keep busy, the caller's included */
-  /* Scratch. align is a power of two; space 0 is host, 1 is device. NULL when out of memory. The
-   * peak of live bytes is a graded resource. Blocks must be freed before the call returns, unless
-   * the challenge has handles that own them. Contents start undefined. Thread-safe. */
+  /* Scratch. align is a power of two; space 0 is host, 1 is device. NULL when out of memory, or
+   * when align is no power of two. The peak of live bytes is a graded resource. Blocks must be
+   * freed before the call returns, unless the challenge has handles that own them. Contents start
+   * undefined. Thread-safe. */
   void* (*alloc)(struct assay_ctx*, size_t bytes, size_t align, int space);
   void (*free)(struct assay_ctx*, void*);
   void* priv;

@@ -57,7 +57,7 @@ class Session {
       }
       results[i] = run_case(cases_[i]);
       ++account_.cases;
-      stopped = stop_at_failure && results[i].verdict != Verdict::ok;
+      stopped = stop_at_failure && is_failure(results[i]);
     }
     // Where nothing failed and no kernel ran, what the simulator lacks is nobody's fault: nothing
     // is graded. Else the results stand, so that no answer can escape them by asking for a GPU.

@@ -20,7 +20,7 @@ struct CaseFilter {
   bool exclusive = false;  // of the untimed cases, those that run alone instead of the others
   std::vector<std::string> named{};  // not empty: only these cases
   bool and_correctness = false;      // with them, all of the list that make correctness
-  bool stop_at_failure = false;      // the cases after the first that is not ok are skipped
+  bool stop_at_failure = false;      // the cases after the first that fails are skipped
 
   bool takes(const CaseSpec&) const;
 };

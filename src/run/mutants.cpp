@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
+#include "results/lookup.h"
 #include "run/examples.h"
 #include "util/files.h"
 #include "util/stop.h"
@@ -15,6 +17,14 @@ namespace {
 // A mutant may take so many times what the answer takes, and at least so long: a loop without end
 // is known by then.
 constexpr double kTimes = 3, kLeastSeconds = 1;
+
+// What an answer does right or wrong, at leisure: its memory and its time are left out.
+bool tells_right_from_wrong(const CaseSpec& c) {
+  return (in_correctness(c.group) || c.group == CaseGroup::completeness) && !c.exclusive &&
+         c.external.empty();
+}
+
+bool is_unsupported(const CaseResult& r) { return r.verdict == Verdict::unsupported; }
 
 bool is_par_header(const SourceFile& file) { return file.name.starts_with("par/"); }
 
@@ -42,9 +52,7 @@ MutatedAnswer answer_to_mutate(const ChallengeSpec& spec, const std::string& of,
 MutantBench::MutantBench(const World& world, const RunOptions& options, const ChallengeSpec& spec,
                          MutatedAnswer answer)
     : world_(world), options_(options), spec_(spec), answer_(std::move(answer)) {
-  std::erase_if(spec_.cases, [](const CaseSpec& c) {
-    return !in_correctness(c.group) || c.exclusive || !c.external.empty();
-  });
+  std::erase_if(spec_.cases, std::not_fn(&tells_right_from_wrong));
   unchanged_ = build(answer_.sources);
   if (unchanged_.record.verdict != Verdict::ok) {
     throw Error(fmt::format("{} does not compile unchanged: {}", answer_.scope(spec_),
@@ -64,8 +72,10 @@ BuildResult MutantBench::build(const std::vector<SourceFile>& sources) const {
   return world_.compile(request);
 }
 
-// One case at a time, so that each has its own account of the seconds spent in the answer.
+// One case at a time, so that each has its own account of the seconds spent in the answer. What it
+// does not support is left out.
 void MutantBench::take_times() {
+  std::vector<CaseSpec> supported;
   for (CaseSpec& c : spec_.cases) {
     TimeAccount account;
     const std::vector<CaseResult> results = run_correctness(
@@ -73,14 +83,17 @@ void MutantBench::take_times() {
          worker_settings(world_, options_, spec_, unchanged_.library), options_.seed, account},
         {.only = c.name});
     check_stop();
-    for (const CaseResult& result : results) {
-      if (result.verdict == Verdict::ok) continue;
+    const auto failed = std::ranges::find_if(results, &is_failure);
+    if (failed != results.end()) {
       throw Error(
           fmt::format("{} fails the case {} unchanged, so its mutants would say nothing: {}",
-                      answer_.scope(spec_), c.name, result.detail));
+                      answer_.scope(spec_), c.name, failed->detail));
     }
+    if (std::ranges::any_of(results, &is_unsupported)) continue;
     c.time_limit_s = std::min(c.time_limit_s, std::max(kLeastSeconds, kTimes * account.submission));
+    supported.push_back(std::move(c));
   }
+  spec_.cases = std::move(supported);
 }
 
 mutate::Result MutantBench::run(const mutate::Mutation& mutation,
@@ -110,9 +123,13 @@ mutate::Result MutantBench::run(const mutate::Mutation& mutation,
        worker_settings(world_, options_, spec_, built.library), options_.seed, account},
       {.stop_at_failure = true});
   check_stop();  // what ran ended with the request: the result says nothing
-  const auto failed = std::ranges::find_if(cases, [](const CaseResult& c) {
-    return c.verdict != Verdict::ok && c.verdict != Verdict::skipped;
-  });
+  const auto failed = std::ranges::find_if(
+      cases, [](const CaseResult& c) { return is_failure(c) || is_unsupported(c); });
+  for (const CaseResult& c : cases) {
+    if (c.verdict == Verdict::harness_error)
+      throw Error(fmt::format("the mutant {} could not be judged by the case {}: {}", mutation.id,
+                              c.name, c.detail));
+  }
   result.fate = failed != cases.end() ? Fate::killed : result.known ? Fate::listed : Fate::survived;
   if (failed != cases.end()) {
     result.case_name = failed->name;

@@ -1,4 +1,4 @@
-// Mutants of a right answer against the cases that make correctness.
+// Mutants of a right answer against the cases that tell right from wrong.
 #pragma once
 
 #include <filesystem>
@@ -42,7 +42,7 @@ class MutantBench {
 
   const World& world_;
   const RunOptions& options_;
-  ChallengeSpec spec_;  // with the cases that make correctness alone, and short time limits
+  ChallengeSpec spec_;  // with the cases that the answer supports alone, and short time limits
   MutatedAnswer answer_;
   BuildResult unchanged_;
   std::string code_;  // the bytes of its library

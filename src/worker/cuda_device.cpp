@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -56,6 +57,7 @@ void wait_for_device() {
 }
 
 void* device_allocate(std::size_t bytes, std::size_t align) {
+  if (!std::has_single_bit(align)) return nullptr;
   const std::size_t extra = align > kAlignment ? align - kAlignment : 0;
   void* base = nullptr;
   if (bytes + extra < bytes) return nullptr;

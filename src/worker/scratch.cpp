@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <iterator>
 #include <utility>
@@ -33,6 +34,7 @@ Scratch::~Scratch() {
 }
 
 void* Scratch::allocate(std::size_t bytes, std::size_t align) {
+  if (!std::has_single_bit(align)) return nullptr;
   const std::lock_guard lock(mutex_);
   align = std::max(align, kLeastAlign);
   if (bytes > capacity_ || align > capacity_) return nullptr;

@@ -26,7 +26,8 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  void* allocate(std::size_t bytes, std::size_t align);  // NULL when full
+  // NULL when full, or when align is no power of two.
+  void* allocate(std::size_t bytes, std::size_t align);
   void release(void*);                                   // ignores unknown pointers
 
   std::size_t live() const { return live_; }

@@ -92,10 +92,30 @@ TEST_F(MutantsTest, StopAtTheFirstFailure) {
   EXPECT_EQ(world_.entries("run ").size(), 1u);
 }
 
-TEST_F(MutantsTest, SurviveTheCasesThatMakeCorrectnessAlone) {
+TEST_F(MutantsTest, SurviveCasesOfTimeAndMemory) {
   behaviour_ = [](const std::string& code, const std::string& name) {
-    const bool other = name == "optional" || name == "memory" || name == "time";
-    return code != kRight && other ? testing::wrong() : Answer();
+    const bool cost = name == "memory" || name == "time";
+    return code != kRight && cost ? testing::wrong() : Answer();
+  };
+  EXPECT_EQ(run("x = a - 1;").fate, Fate::survived);
+  EXPECT_EQ(world_.entries("run ").size(), 4u);
+}
+
+TEST_F(MutantsTest, DieByACapabilityThatTheAnswerHas) {
+  behaviour_ = [](const std::string& code, const std::string& name) {
+    return code != kRight && name == "optional" ? testing::wrong() : Answer();
+  };
+  EXPECT_EQ(run("x = a - 1;").case_name, "optional");
+  behaviour_ = [](const std::string& code, const std::string& name) {
+    return code != kRight && name == "optional" ? testing::ending(Verdict::unsupported) : Answer();
+  };
+  EXPECT_EQ(run("x = a - 1;").fate, Fate::killed) << "it has it no more";
+}
+
+TEST_F(MutantsTest, AreNotAskedForACapabilityThatTheAnswerLacks) {
+  behaviour_ = [](const std::string& code, const std::string& name) {
+    if (name != "optional") return Answer();
+    return code == kRight ? testing::ending(Verdict::unsupported) : testing::wrong();
   };
   EXPECT_EQ(run("x = a - 1;").fate, Fate::survived);
   EXPECT_EQ(world_.entries("run ").size(), 3u);

@@ -25,6 +25,11 @@ class ScratchTest : public ::testing::Test {
   Scratch scratch_{kCapacity};
 };
 
+TEST_F(ScratchTest, AlignmentIsAPowerOfTwo) {
+  for (const std::size_t align : {0, 3, 63, 65, 96}) EXPECT_EQ(block(100, align), nullptr);
+  for (const std::size_t align : {1, 2, 64, 128}) EXPECT_NE(block(100, align), nullptr);
+}
+
 TEST_F(ScratchTest, BlocksAreAlignedApartAndWritable) {
   std::byte* a = block(100);
   std::byte* b = block(5000, 4096);
