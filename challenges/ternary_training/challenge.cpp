@@ -58,15 +58,11 @@ struct Sizes {
 };
 
 // Phase 1 never comes: the worker never sees its buffers.
-void plan_linear(const CaseSpec& spec, const Shape& s, const Sizes& z, CasePlan& plan) {
+void plan_linear(const Shape& s, const Sizes& z, CasePlan& plan) {
   using namespace linear;
   const Dtype t = s.entry == kLinearBf16 ? Dtype::bf16 : Dtype::f32;
   const Dimensions x{z.M, z.cols}, y{z.M, z.rows};
-  plan.add(kX, {.name = "x",
-                .dtype = t,
-                .shape = x,
-                .role = Role::input,
-                .null = spec.params.value("null_x", false)});
+  plan.add(kX, {.name = "x", .dtype = t, .shape = x, .role = Role::input});
   plan.add(kBlocks, {.name = "blocks", .dtype = Dtype::u8, .shape = z.blocks, .role = Role::input});
   plan.add(kDy, {.name = "dy", .dtype = t, .shape = y, .role = Role::input});
   plan.add(kY, {.name = "y", .dtype = t, .shape = y, .role = Role::output});
@@ -207,7 +203,7 @@ void plan_buffers(const CaseSpec& spec, const Shape& s, CasePlan& plan) {
     case kPackDense: return plan_conversion(dense::kFrom, blocks, dense::kTo, dense, plan);
     case kUnpackDense: return plan_conversion(dense::kFrom, dense, dense::kTo, blocks, plan);
     case kLinear:
-    case kLinearBf16: return plan_linear(spec, s, z, plan);
+    case kLinearBf16: return plan_linear(s, z, plan);
     case kBlobBytes:
       return plan.add(blob_bytes::kBytes,
                       {.name = "bytes", .dtype = Dtype::i64, .shape = {1}, .role = Role::output});
@@ -293,6 +289,7 @@ class TernaryTraining final : public Challenge {
     if (s.call.more_new > 0) plan.phases = 2;
     plan.keep_on_host({"docs", "bytes", "held_out", "cost", "kind", "foreign", "tokens",
                        "generated", "more_tokens", "more_generated"});
+    plan.pass_as_null(spec.params.value("null", std::vector<std::string>{}));
     return plan;
   }
 
