@@ -17,6 +17,7 @@
 #include "numerics/jobs.h"
 #include "results/lookup.h"
 #include "run/mutants.h"
+#include "store/mutation_record.h"
 #include "util/files.h"
 #include "util/stop.h"
 #include "util/text.h"
@@ -187,6 +188,16 @@ void print_json(const std::deque<Target>& targets, std::uint64_t seed) {
   fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+void keep_scores(const std::filesystem::path& results, const std::deque<Target>& targets,
+                 std::uint64_t seed) {
+  std::vector<mutate::ChallengeScore> scores;
+  for (const Target& t : targets)
+    scores.push_back({t.spec->name, t.answer.of, t.spec->hash, seed, t.all, t.tally()});
+  store::add_to_mutation_record(results, scores);
+  tell(fmt::format("wrote {}: `assay report` tells of it\n",
+                   store::mutation_record_path(results).string()));
+}
+
 // Whether every survivor is excused, and the lists are true to the answers.
 int status_of(const std::deque<Target>& targets) {
   const bool good = std::ranges::all_of(
@@ -229,6 +240,10 @@ int score_mutants(const Context& context, const MutationOptions& options,
                      stop_signal_name(), finished.load(), work.size()));
     throw;
   }
+  if (options.record)
+    keep_scores(
+        options.results.empty() ? context.results() : std::filesystem::path(options.results),
+        targets, seed);
   if (options.json)
     print_json(targets, seed);
   else

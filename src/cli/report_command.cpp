@@ -15,6 +15,7 @@
 #include "judge/opinion_file.h"
 #include "report/analysis.h"
 #include "report/rankings.h"
+#include "store/mutation_record.h"
 #include "submission/submission.h"
 #include "util/files.h"
 #include "util/stop.h"
@@ -146,13 +147,14 @@ void add_analysis(const Targets& targets, const Scoreboard& board,
 
 std::vector<Document> documents(const Targets& targets, const Scoreboard& board,
                                 const std::vector<ChallengeSpec>& specs, compare::By by) {
+  const auto oracle = store::read_mutation_record(targets.results);
   std::vector<Document> all{
       {targets.rankings, read_generated(targets.rankings, "--rankings"),
-       rankings_document(board, specs, link_from(targets.rankings, targets.readme), by)}};
+       rankings_document(board, specs, link_from(targets.rankings, targets.readme), by, oracle)}};
   add_analysis(targets, board, specs, by, all);
   if (targets.readme.empty()) return all;
   const std::string section =
-      ranking_section(board, specs, link_from(targets.readme, targets.rankings), by);
+      ranking_section(board, specs, link_from(targets.readme, targets.rankings), by, oracle);
   const std::string before = read_file(targets.readme);
   all.push_back(
       {targets.readme, before, replace_section(before, section, targets.readme.string())});

@@ -254,6 +254,14 @@ void add_mutation_options(CLI::App& command, SelftestCommand& c) {
                   "whose answers are mutated: a model that is shipped as right, or par")
       ->capture_default_str();
   command.add_flag("--json", c.mutants.json, "of mutants: what became of each, as JSON");
+  auto* record =
+      command.add_flag("--record", c.mutants.record,
+                       "of mutants: keep the scores beside the board, for `assay report`");
+  record->needs(count);
+  command
+      .add_option("--results", c.mutants.results,
+                  "folder of the board that they belong to (default: WORK/results)")
+      ->needs(record);
   for (const char* other : {"--example", "--every-case"}) {
     for (CLI::Option* option : {count, id}) option->excludes(command.get_option(other));
   }
@@ -271,10 +279,10 @@ void add_selftest(CLI::App& app, Action& action) {
       "wrong_* runs only the cases that it names. Those in CUDA (.cu) are simulated, and left out\n"
       "without nvcc. Nothing is written but the cache.\n"
       "\nWith --mutants right answers are changed in one place each: an operator, a constant, a\n"
-      "type, a statement less. Each mutant runs until a case that makes correctness fails. The\n"
-      "score is killed / (killed + survived); mutants that challenges/NAME/mutants.json excuses\n"
-      "do not count. --seed draws mutants and inputs; with a larger number the first are the "
-      "same.\n"
+      "type, a statement less. Each mutant runs until a case fails that makes correctness or\n"
+      "shows a capability. The score is killed / (killed + survived); mutants that\n"
+      "challenges/NAME/mutants.json excuses do not count. --seed draws mutants and inputs; with\n"
+      "a larger number the first are the same.\n"
       "\nExit status: 0 as expected, 1 an example or a trap is not or a mutant survived, 2 "
       "another\n"
       "error, 130, 143 or 129 stopped by SIGINT, SIGTERM or SIGHUP.\n"
@@ -283,7 +291,8 @@ void add_selftest(CLI::App& app, Action& action) {
       "  assay selftest -c CHALLENGE                  after a change to one challenge\n"
       "  assay selftest -c CHALLENGE --every-case     which cases catch what\n"
       "  assay selftest -c CHALLENGE --mutants 25     are its cases enough to find mistakes\n"
-      "  assay selftest -c CHALLENGE --mutant ID      one of them again, and what caught it\n");
+      "  assay selftest -c CHALLENGE --mutant ID      one of them again, and what caught it\n"
+      "  assay selftest --mutants 100 --record        all, and `assay report` tells the score\n");
   auto c = std::make_shared<SelftestCommand>();
   command->add_option("--challenge,-c", c->challenges, "only this challenge; may be repeated");
   command->add_option("--example,-e", c->examples, "only this example; may be repeated");

@@ -15,7 +15,7 @@ namespace assay::mutate {
 enum class Excuse : std::uint8_t {
   same_result,       // it does the same on every legal input, as far as anybody can see
   within_accuracy,   // its results differ, by less than the bound of a right one
-  optional,          // only an optional capability differs, which makes no correctness
+  optional,          // only an optional capability differs, which the answer lacks
   outside_contract,  // only what the task leaves open differs
   cost,              // only time or memory differ
   quality,           // it trains a worse model, which cases of resources grade

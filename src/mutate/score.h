@@ -38,6 +38,20 @@ struct Tally {
   std::size_t total() const { return does_not_compile + same_code + killed + listed + survived; }
   // killed / (killed + survived); nothing where no mutant counts.
   std::optional<double> score() const;
+
+  bool operator==(const Tally&) const = default;
+};
+
+// How good the cases of one challenge were at killing mutants of one right answer.
+struct ChallengeScore {
+  std::string challenge;
+  std::string of;         // the answer: a model that is shipped as right, or "par"
+  std::string spec_hash;  // ChallengeSpec::hash of the cases
+  std::uint64_t seed = 0;
+  std::size_t possible = 0;  // mutants that the answer has, of which the tally's were drawn
+  Tally tally;
+
+  bool operator==(const ChallengeScore&) const = default;
 };
 
 }  // namespace assay::mutate

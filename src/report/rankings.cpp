@@ -9,6 +9,7 @@
 #include "report/markdown.h"
 #include "report/markdown_text.h"
 #include "report/models.h"
+#include "report/mutation_scores.h"
 #include "report/standings.h"
 
 namespace assay {
@@ -28,6 +29,14 @@ say nothing about the others.
 
 constexpr const char* kSideBySide =
     R"(Models with answers for several devices. A device's speeds say nothing about another's.
+
+)";
+
+constexpr const char* kOracleNote =
+    R"(Right answers were changed in one place each: an operator, a constant, a type, a statement less.
+Caught: a case fails. Harmless: none does, and a list in the challenge's folder says why none needs
+to. Missed: a hole. No mutants: they do not compile, or compile to the same code. The score is caught
+/ (caught + missed). `assay selftest --mutants N` tries them again.
 
 )";
 
@@ -77,7 +86,8 @@ std::string device_part(Device device, const Standings& all) {
 }  // namespace
 
 std::string ranking_section(const Scoreboard& board, const std::vector<ChallengeSpec>& specs,
-                            const std::string& rankings, compare::By by) {
+                            const std::string& rankings, compare::By by,
+                            const std::vector<mutate::ChallengeScore>& oracle) {
   std::string text = kGenerated + std::string("\n\n");
   if (board.entries.empty()) return text + kNothingMeasured;
   text += stale_paragraph(board, specs) + targets_note(board);
@@ -86,13 +96,14 @@ std::string ranking_section(const Scoreboard& board, const std::vector<Challenge
         heading(3, device_title(device)) + device_note(all) + overall_table(all, kModelsInReadme);
   }
   return text + rank_note(by) + reference_note(board) + heading(3, "Models tested") +
-         models_table(board, kModelsInReadme) +
+         models_table(board, kModelsInReadme) + mutation_sentence(oracle, specs) +
          fmt::format("Every challenge, attempt and duel: [{}]({}).\n\n", markdown_text(rankings),
                      link_target(rankings));
 }
 
 std::string rankings_document(const Scoreboard& board, const std::vector<ChallengeSpec>& specs,
-                              const std::string& readme, compare::By by) {
+                              const std::string& readme, compare::By by,
+                              const std::vector<mutate::ChallengeScore>& oracle) {
   std::string text = kGenerated + std::string("\n\n") + heading(1, "Rankings");
   if (!readme.empty()) {
     text += fmt::format("What assay is and how to read this: [{}]({}).\n\n", markdown_text(readme),
@@ -106,7 +117,10 @@ std::string rankings_document(const Scoreboard& board, const std::vector<Challen
   for (const auto& [device, all] : all_devices) text += device_part(device, all);
   const std::string both = side_by_side_table(all_devices);
   if (!both.empty()) text += heading(2, "Side by side") + kSideBySide + both;
-  return text + heading(2, "How it was measured") + how_measured(board, kSettings);
+  text += heading(2, "How it was measured") + how_measured(board, kSettings);
+  if (!oracle.empty())
+    text += heading(2, "How good the cases are") + kOracleNote + mutation_table(oracle, specs);
+  return text;
 }
 
 }  // namespace assay

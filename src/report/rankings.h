@@ -1,5 +1,6 @@
 // The rankings as people read them: a section of the README, and a document with the rest. Both are
-// functions of the board and the specs alone, byte for byte the same for the same board.
+// functions of the board, the specs and the mutation scores alone, byte for byte the same for the
+// same.
 #pragma once
 
 #include <string>
@@ -8,6 +9,7 @@
 #include "assay/case.h"
 #include "assay/results.h"
 #include "compare/field.h"
+#include "mutate/score.h"
 
 namespace assay {
 
@@ -22,16 +24,19 @@ inline constexpr std::size_t kModelsInReadme = 20, kModelsHeadToHead = 20, kRows
                              kSettings = 50, kSubsets = 5;
 
 // What stands between the markers of the README: who leads on each device, by that figure of the
-// attempts. `rankings` is the path of the document, as seen from the README.
+// attempts. `rankings` is the path of the document, as seen from the README. `oracle` says how good
+// the cases are, where that was measured.
 std::string ranking_section(const Scoreboard&, const std::vector<ChallengeSpec>&,
                             const std::string& rankings = "results/RANKINGS.md",
-                            compare::By by = compare::By::mean);
+                            compare::By by = compare::By::mean,
+                            const std::vector<mutate::ChallengeScore>& oracle = {});
 
 // Everything else. `readme` is the path of the README as seen from the document, empty when there
 // is none.
 std::string rankings_document(const Scoreboard&, const std::vector<ChallengeSpec>&,
                               const std::string& readme = "../README.md",
-                              compare::By by = compare::By::mean);
+                              compare::By by = compare::By::mean,
+                              const std::vector<mutate::ChallengeScore>& oracle = {});
 
 // Whether a marker stands in it, on a line of its own: it is meant to show rankings.
 bool has_marker(const std::string& readme);
