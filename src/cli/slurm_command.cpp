@@ -15,6 +15,7 @@
 #include "cli/progress.h"
 #include "grade/evidence.h"
 #include "report/terminal.h"
+#include "results/machine_kind.h"
 #include "slurm/array.h"
 #include "slurm/follow.h"
 #include "slurm/scheduler.h"
@@ -39,7 +40,7 @@ struct SlurmCommand {
   std::vector<std::string> sbatch, run;
   std::string results, costs;
   double poll = 60;
-  bool cancel_on_interrupt = false, dry_run = false;
+  bool mixed = false, cancel_on_interrupt = false, dry_run = false;
 };
 
 // What the options of `assay run` ask for, as `assay run` understands them.
@@ -227,12 +228,34 @@ struct Merged {
   std::size_t taken = 0;
 };
 
-Merged merge_shards(const fs::path& results, const slurm::ArrayFolder& folder,
-                    const slurm::Array& array) {
+// Speeds are relative to par on the same machine, but not every answer gains alike from a better one:
+// a ranking across kinds of machines is the user's decision.
+void require_one_kind(const std::vector<store::IncomingResults>& shards) {
+  std::map<std::string, std::set<std::string>> folders;
+  for (const store::IncomingResults& shard : shards) {
+    for (const auto& [key, row] : shard.board().entries) {
+      if (key.device == Device::cpu)
+        folders[kind_of(row.machine)].insert(shard.folder().filename().string());
+    }
+  }
+  if (folders.size() < 2) return;
+  std::string kinds;
+  for (const auto& [kind, names] : folders)
+    kinds += fmt::format("\n  {}: shards {}", printable(kind, 1), fmt::join(names, ", "));
+  throw Error(fmt::format(
+      "the shards were timed on machines of different kinds:{}\nNothing was merged. The same "
+      "command with --mixed takes them in, each row with its machine; --constraint or --partition "
+      "keeps another array on one kind",
+      kinds));
+}
+
+Merged merge_shards(const SlurmCommand& c, const RunAsked& asked, const fs::path& results,
+                    const slurm::ArrayFolder& folder, const slurm::Array& array) {
   std::vector<store::IncomingResults> all;
   for (std::size_t shard = 1; shard <= array.shards; ++shard) {
     if (has_board(folder.shard(shard))) all.emplace_back(folder.shard(shard));
   }
+  if (asked.is_timed && !c.mixed) require_one_kind(all);
   open_board_to_change(results);
   Merged merged;
   for (const store::IncomingResults& incoming : all) {
@@ -351,7 +374,7 @@ int run_array(const Context& context, SlurmCommand c) {
     throw;
   }
   if (!failed.empty()) give_up(*folder, array, failed);
-  const Merged merged = merge_shards(results, *folder, array);
+  const Merged merged = merge_shards(c, asked, results, *folder, array);
   array.finished = true;
   folder->write(array);
   print_ranking(context, results, merged);
@@ -371,7 +394,8 @@ results of its own. This program submits the array, follows it, takes all result
 that all nodes see, where the program and the submissions lie too.
 
 What is timed has its node to itself (--exclusive); not so with --quick or --device sim. All
-shards draw the same inputs, as one run does.
+shards draw the same inputs, as one run does. Where nodes of different kinds timed shards,
+nothing is merged without --mixed.
 
 A shard that fails (its node died, its time was over, it was preempted, it ended with an
 error) is submitted again, --resubmit times, elsewhere if its node may be at fault. It goes
@@ -415,6 +439,8 @@ Examples:
   command->add_option("--poll", c->poll, "longest time between two questions to Slurm, seconds")
       ->check(CLI::Range(0.05, 3600.0))
       ->capture_default_str();
+  command->add_flag("--mixed", c->mixed,
+                    "merge also what was timed on machines of different kinds");
   command->add_flag("--cancel-on-interrupt", c->cancel_on_interrupt,
                     "cancel the jobs when this is stopped (default: they go on)");
   command->add_flag("--dry-run", c->dry_run, "print the job script and the commands; do nothing");

@@ -275,6 +275,37 @@ class Refuses(Fake):
         self.assertIn("another `assay slurm` follows", self.slurm(status=2).stderr)
 
 
+class Mixes(Fake):
+    """Nodes of different kinds."""
+    TIMED = [w for w in WHAT if w != "--quick"]
+
+    def setUp(self):
+        super().setUp()
+        (self.home / "measured").unlink()
+        shutil.copytree(self.shared / "measured", self.home / "measured")
+        path = self.home / "measured" / "2" / "scoreboard.json"
+        board = json.loads(path.read_text())
+        for machine in board["machines"].values():
+            machine["cpu"] = "Other CPU"
+        path.write_text(json.dumps(board, indent=1))
+        self.live({"1_1": ["done"], "1_2": ["done"]})
+
+    def test_are_refused_when_they_time_and_taken_in_when_asked(self):
+        err = self.slurm(run=self.TIMED, status=2).stderr
+        self.assertRegex(err, r"Other CPU, \d+ cores: shards 0002")
+        self.assertFalse((self.results / "scoreboard.json").exists())
+        self.slurm("--mixed", run=self.TIMED)
+        self.assertEqual(len(self.calls("sbatch")), 1)
+        # Each row has the machine that it had.
+        board = json.loads((self.results / "scoreboard.json").read_text())
+        cpu = {row["cell"]["model"]: board["machines"][row["machine"]]["cpu"] for row in board["entries"]}
+        self.assertEqual(cpu["tuned"], "Other CPU")
+        self.assertNotEqual(cpu["textbook"], "Other CPU")
+
+    def test_do_not_matter_to_a_smoke_run(self):
+        self.slurm()
+
+
 class Stops(Fake):
     def begin(self, *arguments):
         self.live({"1_1": ["done"], "1_2": ["RUNNING"]})
