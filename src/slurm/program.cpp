@@ -16,8 +16,6 @@
 #include "util/fd.h"
 #include "util/files.h"
 
-extern char** environ;
-
 namespace assay::slurm {
 namespace {
 

@@ -206,6 +206,15 @@ TEST_F(Follow, FindsAJobThatWasSubmittedAndNotNoted) {
   EXPECT_THAT(scheduler.batches, IsEmpty());
 }
 
+TEST_F(Follow, FindsAJobThatWasSubmittedAgainAndNotNoted) {
+  array.batches = {{"assay-a-1", "5", {1, 2}, {}}, {"assay-a-2", "", {1}, {}}};
+  array.failures = {{{"5", 1}, "NODE_FAIL", "node5", true}};
+  scheduler.named["assay-a-2"] = "77";
+  scheduler.lives = {{{"77", 1}, {"done"}}, {{"5", 2}, {"done"}}};
+  EXPECT_THAT(follow(), IsEmpty());
+  EXPECT_THAT(scheduler.batches, IsEmpty());
+}
+
 TEST_F(Follow, SubmitsWhatNeverReachedTheScheduler) {
   array.batches = {{"assay-a-1", "", {1, 2}, {}}};
   scheduler.lives = {{{"1", 1}, {"done"}}, {{"1", 2}, {"done"}}};
