@@ -162,6 +162,8 @@ slurm::Array new_array(const Context& context, const SlurmCommand& c, const RunA
 
 void lay_out(const Context& context, const SlurmCommand& c, const RunAsked& asked,
              const slurm::ArrayFolder& folder, const slurm::Array& array) {
+  if (!c.costs.empty() && !has_board(c.costs))
+    throw Error(fmt::format("--costs {}: there is no board", c.costs));
   for (const fs::path& path : {folder.marks(), folder.logs(), folder.shards()}) create_folder(path);
   keep_costs(c.costs.empty() ? context.results() : fs::path(c.costs), folder.costs());
   write_file_atomically(folder.script(), script_of(context, c, asked, folder, array));

@@ -34,8 +34,7 @@ std::vector<std::size_t> Follower::follow() {
     check_stop();
     Count now;
     const bool heard = look(now);
-    if (const auto next = unsubmitted(); heard && !next.empty()) {
-      submit(next);
+    if (const auto next = unsubmitted(); heard && !next.empty() && submit_or_defer(next, now)) {
       now.failed -= next.size();
       now.waiting += next.size();
     }
@@ -79,6 +78,21 @@ std::vector<std::size_t> Follower::unsubmitted() const {
       shards.push_back(shard);
   }
   return shards;
+}
+
+// A limit on jobs, or a scheduler that is being restarted, may pass: as long as others are at work
+// it is tried again with the next look.
+bool Follower::submit_or_defer(const std::vector<std::size_t>& shards, const Count& now) {
+  try {
+    submit(shards);
+    refused_ = false;
+    return true;
+  } catch (const Refused& refusal) {
+    if (now.waiting + now.running == 0) throw;
+    if (!refused_) world_.say(fmt::format("{}; trying again", refusal.what()));
+    refused_ = true;
+    return false;
+  }
 }
 
 void Follower::submit(const std::vector<std::size_t>& shards) {

@@ -40,7 +40,7 @@ class Follower {
 
   // Returns when every shard is done or has failed too often, those that failed. Each step is in
   // array.json before the next, so that whoever is killed here can do it again. Throws Refused when
-  // nothing can be submitted. A shard is never given to a second task before the scheduler has said
+  // nothing can be submitted and nothing is at work. A shard is never given to a second task before the scheduler has said
   // that the first is over.
   std::vector<std::size_t> follow();
 
@@ -50,6 +50,7 @@ class Follower {
  private:
   void begin();
   void submit(const std::vector<std::size_t>& shards);
+  bool submit_or_defer(const std::vector<std::size_t>& shards, const Count& now);
   bool look(Count& count);  // false when the scheduler was silent
   void take(std::size_t shard, const TaskId&, const Judgement&, Count& count);
   void fail(const TaskId&, const Judgement&);
@@ -66,7 +67,7 @@ class Follower {
   };
   std::map<TaskId, Unclear> unclear_;
   std::vector<std::size_t> cancelled_;  // by a person; not submitted again here
-  bool silent_ = false;
+  bool silent_ = false, refused_ = false;
 };
 
 }  // namespace assay::slurm

@@ -260,6 +260,10 @@ class Refuses(Fake):
         self.assertIn("did you mean 'tuned'", self.slurm(run=["-m", "tunde"], status=2).stderr)
         self.assertEqual(self.calls("sbatch"), [])
 
+    def test_costs_that_are_not_there(self):
+        self.assertIn("there is no board", self.slurm("--costs", self.home / "nowhere", status=2).stderr)
+        self.assertEqual(self.calls("sbatch"), [])
+
     def test_another_command_while_one_is_unfinished(self):
         self.live({"1_1": ["FAILED"], "1_2": ["done"]})
         self.slurm("--resubmit", "0", status=2)

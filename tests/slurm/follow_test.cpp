@@ -228,6 +228,25 @@ TEST_F(Follow, ARefusedFirstJobIsTheUsersAffair) {
   EXPECT_THAT(folder.read().batches, IsEmpty());
 }
 
+TEST_F(Follow, TriesAgainWhatWasRefusedAsLongAsOthersAreAtWork) {
+  scheduler.lives = {{{"1", 1}, {"TIMEOUT"}},
+                     {{"1", 2}, {"RUNNING", "RUNNING", "RUNNING", "RUNNING", "done"}},
+                     {{"2", 1}, {"done"}}};
+  int refusals = 3;
+  scheduler.refuses = [&](const Batch& b) { return b.shards.size() == 1 && refusals-- > 0; };
+  EXPECT_THAT(follow(), IsEmpty());
+  EXPECT_THAT(scheduler.batches, SizeIs(2));
+  EXPECT_EQ(refusals, -1);
+  EXPECT_EQ(std::ranges::count(said, "sbatch refused the job: no such nodes; trying again"), 1);
+  scheduler.refuses = nullptr;
+}
+
+TEST_F(Follow, ARefusalIsTheEndWhenNothingIsAtWork) {
+  scheduler.lives = {{{"1", 1}, {"TIMEOUT"}}, {{"1", 2}, {"done"}}};
+  scheduler.refuses = [](const Batch& b) { return b.shards.size() == 1; };
+  EXPECT_THAT(error_of([&] { follow(); }), HasSubstr("no such nodes"));
+}
+
 TEST_F(Follow, TriesTheSameNodeWhereNoOtherIsThere) {
   scheduler.lives = {{{"1", 1}, {"NODE_FAIL"}}, {{"1", 2}, {"done"}}, {{"2", 1}, {"done"}}};
   scheduler.refuses = [](const Batch& b) { return !b.excluded.empty(); };
