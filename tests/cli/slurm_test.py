@@ -375,7 +375,7 @@ class Plans(Fake):
 
 class Script(Fake):
     def test_the_job_script_measures_a_shard_and_goes_on(self):
-        """For real: the script, as a task would run it, killed and run again."""
+        """For real: the script, as a task would run it, again and again."""
         self.live({"1_1": ["RUNNING"], "1_2": ["RUNNING"]})
         running = subprocess.Popen(self.command(), env=self.environment, cwd=self.home, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
@@ -395,6 +395,16 @@ class Script(Fake):
         self.assertEqual([p.name for p in (folder / "marks").iterdir() if p.name.startswith(".")], [])
         rows = json.loads((folder / "shards" / "0002" / "scoreboard.json").read_text())["entries"]
         self.assertEqual(len(rows), 1)
+        # Killed before its end was written down, it goes on and measures nothing twice.
+        record, = (folder / "shards" / "0002" / "runs").iterdir()
+        lines = record.read_text().splitlines(keepends=True)
+        record.write_text("".join(lines[:-1]))
+        evidence, = (p for p in (folder / "shards" / "0002" / "cells").rglob("*.json"))
+        measured = evidence.stat().st_mtime_ns
+        subprocess.run(["sh", folder / "job.sh"], env=task, cwd=self.home, check=True, capture_output=True)
+        self.assertEqual(record.read_text().splitlines(keepends=True), lines)
+        self.assertEqual(evidence.stat().st_mtime_ns, measured)
+        self.assertEqual(len(list(record.parent.iterdir())), 1)
         # A sole writer locks nothing.
         self.assertFalse((folder / "shards" / "0002" / ".lock").exists())
 
