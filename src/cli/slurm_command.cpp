@@ -421,7 +421,7 @@ Examples:
       ->check(CLI::Range(std::size_t{1}, kMost));
   command->add_option("--nodes", c->nodes, "tasks that may run at a time (default: all)")
       ->check(CLI::Range(std::size_t{1}, kMost));
-  command->add_option("--partition,-p", c->partition, "this and the next five as sbatch has them");
+  command->add_option("--partition,-p", c->partition, "this and the next six as sbatch has them");
   command->add_option("--time,-t", c->time, "limit for one shard");
   command->add_option("--account,-A", c->account, "who pays");
   command->add_option("--qos", c->qos, "quality of service");
