@@ -46,10 +46,10 @@ constexpr const char* kFooter =
     "(SIGINT),\n"
     "SIGTERM or SIGHUP, 141 nobody reads the output.\n";
 
-// `assay sim PROGRAM -- ARGS`, `assay solve -- COMMAND`: how many arguments come before the `--`.
+// `assay sim PROGRAM -- ARGS`, `assay solve -- COMMAND`, `assay slurm -- OPTIONS`: how many arguments come before the `--`.
 int own_arguments(int argc, char** argv) {
   const auto passes_on = [](const std::string_view word) {
-    return word == "sim" || word == "solve";
+    return word == "sim" || word == "solve" || word == "slurm";
   };
   const std::string_view mark = "--";
   return static_cast<int>(
@@ -103,6 +103,7 @@ int parse_and_run(int argc, char** argv) {
   cli::add_fuzz(app, action);
   cli::add_attack(app, action);
   cli::add_sim(app, action, rest);
+  cli::add_slurm(app, action, rest);
   cli::add_descriptions(app);
   app.footer(kFooter);  // now, for commands inherit what stands before
   try {

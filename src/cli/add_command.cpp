@@ -11,6 +11,7 @@
 #include "intake/received.h"
 #include "submission/submission.h"
 #include "util/files.h"
+#include "util/shell.h"
 #include "util/stop.h"
 #include "util/text.h"
 

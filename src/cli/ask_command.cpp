@@ -21,6 +21,7 @@
 #include "task/task.h"
 #include "util/file_lock.h"
 #include "util/files.h"
+#include "util/shell.h"
 #include "util/stop.h"
 #include "util/temporary_folder.h"
 #include "util/text.h"

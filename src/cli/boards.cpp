@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "store/migrate.h"
 #include "util/files.h"
+#include "util/shell.h"
 
 namespace assay::cli {
 namespace fs = std::filesystem;

@@ -67,6 +67,8 @@ void add_ask(CLI::App&, Action&);
 void add_judge(CLI::App&, Action&);
 // The command is what comes after `--`: an agent's.
 void add_solve(CLI::App&, Action&, std::vector<std::string> agent_command);
+// The options are those after `--`: of `assay run`.
+void add_slurm(CLI::App&, Action&, std::vector<std::string> run_options);
 void add_doctor(CLI::App&, Action&);
 void add_selftest(CLI::App&, Action&);
 void add_fuzz(CLI::App&, Action&);

@@ -16,6 +16,7 @@
 #include "submission/submission.h"
 #include "util/clock.h"
 #include "util/files.h"
+#include "util/shell.h"
 #include "util/stop.h"
 #include "util/text.h"
 

@@ -21,6 +21,7 @@
 #include "spec/json_schema.h"
 #include "spec/spec.h"
 #include "util/files.h"
+#include "util/shell.h"
 #include "util/stop.h"
 #include "util/text.h"
 

@@ -1,6 +1,7 @@
 // What the program says, and what becomes of it when nobody reads it.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -20,7 +21,7 @@ int after_output(int status) noexcept;
 // The same where printing failed with that errno.
 int output_failed(int error) noexcept;
 
-// A word as a POSIX shell takes it.
-std::string quoted(const std::string& word);
+// "1 answer", "2 answers"
+std::string counted(std::size_t n, const char* noun);
 
 }  // namespace assay::cli

@@ -19,6 +19,7 @@
 #include "session/session.h"
 #include "spec/spec.h"
 #include "util/files.h"
+#include "util/shell.h"
 #include "util/stop.h"
 #include "util/temporary_folder.h"
 #include "version.h"

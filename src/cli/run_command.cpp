@@ -21,6 +21,7 @@
 #include "session/shard.h"
 #include "util/clock.h"
 #include "util/files.h"
+#include "util/shell.h"
 #include "util/stop.h"
 
 namespace assay::cli {
@@ -35,6 +36,7 @@ struct RunCommand {
   std::size_t jobs = static_cast<std::size_t>(available_cores());
   std::optional<std::uint64_t> seed;
   bool quick = false, resume = false, json = false, stale = false, gpu_given = false;
+  bool go_on = false, sole_writer = false;
 };
 
 // What --resume needs to continue with the same work.
@@ -239,6 +241,7 @@ std::string resuming(const Context& context, const RunCommand& c) {
   command += " run --resume";
   if (!c.results.empty()) command += " --results " + quoted(c.results);
   if (!c.harness.cache.empty()) command += " --cache " + quoted(c.harness.cache);
+  if (c.sole_writer) command += " --sole-writer";
   if (c.harness.unsafe) command += " --unsafe";
   return command;
 }
@@ -257,6 +260,15 @@ std::string what_is_kept(const Context& context, const RunCommand& c,
 int measure(const Context& context, RunCommand& c, store::ResultStore& store,
             std::size_t& submissions_of_run) {
   const double start = steady_seconds();
+  if (c.go_on) {
+    using enum store::ResultStore::LastRun;
+    const auto last = store.last_run();
+    if (last == finished) {
+      print_nothing(c, "the run in this folder is finished: nothing to measure");
+      return kDone;
+    }
+    c.resume = last == unfinished;
+  }
   if (c.resume) {
     const store::RunStart& unfinished = store.resume().start;
     recall(unfinished.options, c);
@@ -318,8 +330,8 @@ int measure(const Context& context, RunCommand& c, store::ResultStore& store,
 }
 
 int execute(const Context& context, RunCommand c) {
-  store::ResultStore store(c.results.empty() ? context.results()
-                                             : std::filesystem::path(c.results));
+  store::ResultStore store(c.results.empty() ? context.results() : std::filesystem::path(c.results),
+                           c.sole_writer ? store::Writers::one : store::Writers::many);
   tell(store.migration());
   std::size_t submissions = 0;
   try {
@@ -402,6 +414,14 @@ void add_run(CLI::App& app, Action& action) {
                    "results folder that says what each submission costs (default: WORK/results)")
       ->needs(shard);
   command->add_flag("--resume", c->resume, "continue the newest run that did not finish");
+  command
+      ->add_flag("--go-on", c->go_on,
+                 "--resume where the folder's newest run did not finish, nothing where it did,\n"
+                 "else begin: one command for a job that may be started again")
+      ->excludes("--resume");
+  command->add_flag("--sole-writer", c->sole_writer,
+                    "lock nothing in the results folder: nobody else writes there. For network\n"
+                    "file systems, where a node that died may leave its locks behind");
   command->add_flag("--json", c->json, "print the summary as JSON");
   add_external_options(*command, c->corpus);
   add_harness_options(*command, c->harness);

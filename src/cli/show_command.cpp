@@ -22,6 +22,7 @@
 #include "store/evidence_file.h"
 #include "submission/submission.h"
 #include "util/files.h"
+#include "util/shell.h"
 #include "util/text.h"
 
 namespace assay::cli {

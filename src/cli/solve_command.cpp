@@ -18,6 +18,7 @@
 #include "spec/public_cases.h"
 #include "util/files.h"
 #include "util/redact.h"
+#include "util/shell.h"
 #include "util/stop.h"
 #include "util/temporary_folder.h"
 #include "util/text.h"
@@ -87,10 +88,6 @@ std::string shown_bytes(std::uint64_t bytes) {
   if (bytes < 10'000) return fmt::format("{} bytes", bytes);
   if (bytes < 10'000'000) return fmt::format("{} kB", bytes / 1000);
   return fmt::format("{} MB", bytes / 1'000'000);
-}
-
-std::string counted(std::size_t n, const char* noun) {
-  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
 class Solver {

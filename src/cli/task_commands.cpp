@@ -9,6 +9,7 @@
 #include "cli/pipeline.h"
 #include "spec/public_cases.h"
 #include "task/task.h"
+#include "util/shell.h"
 
 namespace assay::cli {
 namespace {

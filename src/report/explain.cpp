@@ -16,6 +16,7 @@
 #include "results/lookup.h"
 #include "results/simulated_work.h"
 #include "spec/spec.h"
+#include "util/shell.h"
 #include "util/text.h"
 
 namespace assay {
@@ -25,17 +26,6 @@ using namespace report;  // only names of this folder
 
 std::string field(const char* name, const std::string& value) {
   return value.empty() ? "" : fmt::format("    {:<9} {}\n", name, value);
-}
-
-std::string quoted(const std::string& argument) {
-  const auto plain = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-           c == '-' || c == '.' || c == '/';
-  };
-  if (!argument.empty() && std::all_of(argument.begin(), argument.end(), plain)) return argument;
-  std::string out = "'";
-  for (const char c : argument) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 // --- head --------------------------------------------------------------------

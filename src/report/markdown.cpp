@@ -16,6 +16,7 @@
 #include "grade/grade.h"
 #include "report/figures.h"
 #include "report/markdown_text.h"
+#include "results/machine_kind.h"
 
 namespace assay::report {
 namespace {
@@ -243,6 +244,35 @@ std::string assay_text(const BoardRow& e) {
   return e.assay_commit.empty()
              ? e.assay_version
              : fmt::format("{} ({})", e.assay_version, e.assay_commit.substr(0, 12));
+}
+
+// Models with answers in C++, by something that their rows say.
+using Groups = std::map<std::string, std::set<std::string>>;
+
+template <typename What>
+Groups models_by(const Scoreboard& board, What what) {
+  Groups models;
+  for (const auto& [key, row] : board.entries) {
+    if (key.device == Device::cpu) models[what(row)].insert(key.model);
+  }
+  return models;
+}
+
+// "native (a, b); x86-64-v3 (c)"
+std::string named(const Groups& groups) {
+  std::vector<std::string> parts;
+  for (const auto& [what, names] : groups) {
+    constexpr std::size_t kNamed = 6;
+    std::string text = markdown_text(what) + " (";
+    std::size_t n = 0;
+    for (const std::string& name : names) {
+      if (n == kNamed) text += fmt::format(" and {} more", names.size() - kNamed);
+      if (n++ >= kNamed) break;
+      text += (n > 1 ? ", " : "") + markdown_text(name);
+    }
+    parts.push_back(text + ")");
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 // Machine, target, assay, seed and isolation, which results may share.
@@ -506,27 +536,22 @@ std::string side_by_side_table(const std::map<Device, Standings>& devices) {
 }
 
 std::string targets_note(const Scoreboard& board) {
-  std::map<std::string, std::set<std::string>> models;
-  for (const auto& [key, row] : board.entries) {
-    if (key.device == Device::cpu) models[row.target].insert(key.model);
-  }
+  const Groups models = models_by(board, [](const BoardRow& row) { return row.target; });
   if (models.size() < 2) return "";
-  std::vector<std::string> parts;
-  for (const auto& [target, names] : models) {
-    constexpr std::size_t kNamed = 6;
-    std::string text = markdown_text(target) + " (";
-    std::size_t n = 0;
-    for (const std::string& name : names) {
-      if (n == kNamed) text += fmt::format(" and {} more", names.size() - kNamed);
-      if (n++ >= kNamed) break;
-      text += (n > 1 ? ", " : "") + markdown_text(name);
-    }
-    parts.push_back(text + ")");
-  }
   return fmt::format(
       "Answers in C++ were compiled for different targets: {}. A speed is relative to that of par "
       "for the same target; ranks across targets say less than ranks within one.\n\n",
-      fmt::join(parts, "; "));
+      named(models));
+}
+
+std::string machines_note(const Scoreboard& board) {
+  const Groups models = models_by(board, [](const BoardRow& row) { return kind_of(row.machine); });
+  if (models.size() < 2) return "";
+  return fmt::format(
+      "Answers in C++ were timed on machines of different kinds: {}. Par was timed on each, and a "
+      "speed is relative to that of par on the same machine; ranks across kinds say less than "
+      "ranks within one.\n\n",
+      named(models));
 }
 
 std::string how_measured(const Scoreboard& board, std::size_t most) {

@@ -43,5 +43,7 @@ std::string how_measured(const Scoreboard&, std::size_t most);
 // That rows of C++ were compiled for different targets, with the models of each; "" where they were
 // not. Speeds are relative to par on the same target, but not every answer gains alike from more.
 std::string targets_note(const Scoreboard&);
+// Likewise where answers in C++ were timed on machines of different kinds, see kind_of().
+std::string machines_note(const Scoreboard&);
 
 }  // namespace assay::report

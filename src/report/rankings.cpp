@@ -90,7 +90,7 @@ std::string ranking_section(const Scoreboard& board, const std::vector<Challenge
                             const std::vector<mutate::ChallengeScore>& oracle) {
   std::string text = kGenerated + std::string("\n\n");
   if (board.entries.empty()) return text + kNothingMeasured;
-  text += stale_paragraph(board, specs) + targets_note(board);
+  text += stale_paragraph(board, specs) + targets_note(board) + machines_note(board);
   for (const auto& [device, all] : standings_by_device(board, specs, by)) {
     text +=
         heading(3, device_title(device)) + device_note(all) + overall_table(all, kModelsInReadme);
@@ -110,7 +110,7 @@ std::string rankings_document(const Scoreboard& board, const std::vector<Challen
                         link_target(readme));
   }
   if (board.entries.empty()) return text + kNothingMeasured;
-  text += stale_paragraph(board, specs) + targets_note(board);
+  text += stale_paragraph(board, specs) + targets_note(board) + machines_note(board);
   text +=
       heading(2, "Models tested") + models_table(board, kRowsPerChallenge) + reference_note(board);
   const auto all_devices = standings_by_device(board, specs, by);

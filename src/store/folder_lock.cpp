@@ -13,6 +13,12 @@ bool try_lock(int fd, const std::filesystem::path& path, std::chrono::millisecon
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
+    if (errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP) {
+      throw Error(
+          fmt::format("cannot lock {}: its file system has no locks; use a folder on another, or "
+                      "have it mounted with flock",
+                      path.string()));
+    }
     if (errno != EWOULDBLOCK) fail_with_errno("lock", path);
     if (std::chrono::steady_clock::now() >= deadline) return false;
     std::this_thread::sleep_for(kPause);
@@ -20,7 +26,9 @@ bool try_lock(int fd, const std::filesystem::path& path, std::chrono::millisecon
   return true;
 }
 
-FolderLock::FolderLock(const std::filesystem::path& folder, std::chrono::milliseconds patience) {
+FolderLock::FolderLock(const std::filesystem::path& folder, std::chrono::milliseconds patience,
+                       Writers writers) {
+  if (writers == Writers::one) return;
   const std::filesystem::path path = folder / ".lock";
   fd_ = Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!fd_) fail_with_errno("open", path);
@@ -33,6 +41,8 @@ FolderLock::FolderLock(const std::filesystem::path& folder, std::chrono::millise
 }
 
 // Not by closing alone: a process that is just being forked has the file open too.
-FolderLock::~FolderLock() { ::flock(fd_.get(), LOCK_UN); }
+FolderLock::~FolderLock() {
+  if (fd_) ::flock(fd_.get(), LOCK_UN);
+}
 
 }  // namespace assay::store

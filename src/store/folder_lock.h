@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 
 #include "util/fd.h"
@@ -10,6 +11,11 @@ namespace assay::store {
 
 inline constexpr std::chrono::seconds kLockPatience{60};
 
+// Who writes in a results folder. One: whoever starts the program sees to it that there is no other,
+// and nothing is locked. So that a network file system needs no locks, and one that a node took with
+// it when it died keeps nobody waiting.
+enum class Writers : std::uint8_t { many, one };
+
 // Held for the short moments of writing. The kernel lets go of it when its holder dies, however
 // that dies. Not recursive: who holds it must not ask for it again.
 class FolderLock {
@@ -17,7 +23,7 @@ class FolderLock {
   // Waits for its turn; throws Error that says whom to look for when that takes longer than
   // `patience`.
   explicit FolderLock(const std::filesystem::path& folder,
-                      std::chrono::milliseconds patience = kLockPatience);
+                      std::chrono::milliseconds patience = kLockPatience, Writers = Writers::many);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
 

@@ -56,10 +56,25 @@ void refuse_unfinished_of_schema_1(const fs::path& path) {
 
 }  // namespace
 
-ResultStore::ResultStore(fs::path folder)
-    : folder_(writable(std::move(folder))), migration_(migrate(folder_)), board_(folder_) {}
+ResultStore::ResultStore(fs::path folder, Writers writers)
+    : folder_(writable(std::move(folder))),
+      writers_(writers),
+      migration_(migrate(folder_)),
+      board_(folder_) {}
 
-void ResultStore::start(RunStart run) { log_ = RunLog::begin(folder_ / "runs", std::move(run)); }
+void ResultStore::start(RunStart run) {
+  log_ = RunLog::begin(folder_ / "runs", std::move(run), writers_);
+}
+
+ResultStore::LastRun ResultStore::last_run() const {
+  for (const fs::path& path : records(folder_ / "runs")) {
+    if (path.extension() == ".json") return LastRun::none;
+    const RunRecord record = read_run(path);
+    if (record.start.run_id.empty()) continue;  // killed before its first line was whole
+    return record.finished ? LastRun::finished : LastRun::unfinished;
+  }
+  return LastRun::none;
+}
 
 const RunRecord& ResultStore::resume(std::chrono::milliseconds patience) {
   for (const fs::path& path : records(folder_ / "runs")) {
@@ -67,7 +82,7 @@ const RunRecord& ResultStore::resume(std::chrono::milliseconds patience) {
       refuse_unfinished_of_schema_1(path);
       continue;
     }
-    log_ = RunLog::resume(path, patience);
+    log_ = RunLog::resume(path, patience, writers_);
     if (log_ && !log_->record().finished) return log_->record();
   }
   log_.reset();
@@ -99,7 +114,7 @@ Arrival ResultStore::place(const Evidence& evidence) {
   const CellKey& key = evidence.entry.cell.key;
   const std::string text = evidence_text(evidence);
   BoardRow row = board_row(evidence.entry, {evidence_path(key), sha256_hex(text)});
-  const FolderLock lock(folder_);
+  const FolderLock lock(folder_, kLockPatience, writers_);
   board_.refresh();
   const Arrival what = arrival(board(), row);
   if (what == Arrival::lesser || what == Arrival::older)
@@ -113,7 +128,7 @@ Arrival ResultStore::place(const Evidence& evidence) {
 }
 
 void ResultStore::finish() {
-  const FolderLock lock(folder_);
+  const FolderLock lock(folder_, kLockPatience, writers_);
   board_.refresh();
   board_.write();
   log_->finish();

@@ -14,6 +14,7 @@
 #include "assay/results.h"
 #include "grade/evidence.h"
 #include "store/board_file.h"
+#include "store/folder_lock.h"
 #include "store/run_record.h"
 
 namespace assay::store {
@@ -25,12 +26,15 @@ class ResultStore {
  public:
   // Proves that the folder can be written and reads the board, see migrate.h. Throws Error
   // otherwise.
-  explicit ResultStore(std::filesystem::path folder);
+  explicit ResultStore(std::filesystem::path folder, Writers = Writers::many);
 
   // What migrate() did, a sentence or "".
   const std::string& migration() const { return migration_; }
 
   void start(RunStart);
+  // How the newest run in the folder ended.
+  enum class LastRun : std::uint8_t { none, unfinished, finished };
+  LastRun last_run() const;
   // Goes on with the newest run that did not finish and that no process is running; throws Error
   // when there is none.
   const RunRecord& resume(std::chrono::milliseconds patience = kRunPatience);
@@ -53,6 +57,7 @@ class ResultStore {
   Arrival place(const Evidence&);
 
   std::filesystem::path folder_;
+  Writers writers_;
   std::string migration_;
   BoardFile board_;
   std::optional<RunLog> log_;

@@ -132,7 +132,7 @@ RunRecord run_from(const std::vector<std::string>& lines, const std::string& fil
   return run;
 }
 
-RunLog RunLog::begin(const fs::path& runs, RunStart start) {
+RunLog RunLog::begin(const fs::path& runs, RunStart start, Writers writers) {
   const std::string id = start.run_id;
   fs::path path = runs / (id + ".jsonl");
   Fd fd;
@@ -143,7 +143,7 @@ RunLog RunLog::begin(const fs::path& runs, RunStart start) {
     start.run_id = fmt::format("{}-{}", id, n);
     path = runs / (start.run_id + ".jsonl");
   }
-  if (!try_lock(fd.get(), path, kRunPatience))
+  if (writers == Writers::many && !try_lock(fd.get(), path, kRunPatience))
     throw Error(fmt::format("{} is in use", path.string()));
   RunLog log(path, std::move(fd));
   append_line(path, start_line(start));
@@ -151,10 +151,11 @@ RunLog RunLog::begin(const fs::path& runs, RunStart start) {
   return log;
 }
 
-std::optional<RunLog> RunLog::resume(const fs::path& path, std::chrono::milliseconds patience) {
+std::optional<RunLog> RunLog::resume(const fs::path& path, std::chrono::milliseconds patience,
+                                     Writers writers) {
   Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd) fail_with_errno("open", path);
-  if (!try_lock(fd.get(), path, patience)) return std::nullopt;
+  if (writers == Writers::many && !try_lock(fd.get(), path, patience)) return std::nullopt;
   RunLog log(path, std::move(fd));
   log.record_ = read_run(path);
   if (log.record_.start.run_id.empty()) return std::nullopt;

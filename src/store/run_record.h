@@ -13,6 +13,7 @@
 
 #include "assay/results.h"
 #include "grade/scoreboard.h"
+#include "store/folder_lock.h"
 #include "util/fd.h"
 
 namespace assay::store {
@@ -56,11 +57,12 @@ class RunLog {
  public:
   // In the folder of runs. When another run began in the same second with the same seed, "-2" or so
   // is added to the id.
-  static RunLog begin(const std::filesystem::path& runs, RunStart);
+  static RunLog begin(const std::filesystem::path& runs, RunStart, Writers = Writers::many);
   // Nothing when a process is running it, or a kill came before its first line was whole. Waits a
   // little: a run that was just killed may leave a child that has not become another program yet.
   static std::optional<RunLog> resume(const std::filesystem::path& record,
-                                      std::chrono::milliseconds patience = kRunPatience);
+                                      std::chrono::milliseconds patience = kRunPatience,
+                                      Writers = Writers::many);
 
   const RunRecord& record() const { return record_; }
   const std::filesystem::path& path() const { return path_; }

@@ -169,6 +169,27 @@ COMMANDS = {
     "docs/isolation.md": {
         "build/assay doctor": Run(status=(0, 1)),
     },
+    "docs/many-machines.md": {
+        # tests/cli/slurm_test.py and scripts/test-slurm.sh submit; here the order is made.
+        "build/assay slurm --array 32 --partition cpu --time 2:00:00 -- --device cpu": Run(
+            "build/assay slurm --array 32 --partition cpu --time 2:00:00 --dry-run -- --device cpu "
+            "| grep -e '--exclusive --partition=cpu --time=2:00:00'"),
+        "build/assay slurm --array 32 --nodes 8 --dry-run -- --device cpu": Run(),
+        # Two machines, which are this one, and an answer.
+        "for i in 1 2 3; do ssh n$i assay/build/assay run --shard $i/3 --seed 7 --results part & done; wait": Run(
+            "ssh() { shift; \"$@\" --costs results -m textbook -c layer_norm_backward --device cpu --quick; }; "
+            "ln -sfn . assay; for i in 1 2; do ssh n$i assay/build/assay run --shard $i/2 --seed 7 "
+            "--results $TMP/parts/n$i; done"),
+        "for i in 1 2 3; do rsync -a n$i:part/ parts/n$i/; done": Run("for i in 1 2 3; do echo rsync n$i; done"),
+        "build/assay merge parts/*/": Run(
+            "for i in 1 2; do build/assay run --shard $i/2 --seed 7 --results $TMP/both/n$i --costs results "
+            "-m textbook -m tuned -c layer_norm_backward --device cpu --quick; done && "
+            "build/assay merge --results $TMP/merged $TMP/both/*/"),
+        "podman build -t assay .": Run("python3 tests/structure/container_recipe_test.py $ROOT"),
+        "podman run --rm -v \"$PWD:/work\" assay run --device cpu": Run(
+            "grep -x 'ENTRYPOINT \\[\"assay\"\\]' $ROOT/Containerfile && grep -x 'WORKDIR /work' $ROOT/Containerfile"),
+        "scripts/test-slurm.sh": Run("bash -n scripts/test-slurm.sh"),
+    },
     "docs/models.md": {
         "build/assay ask --url http://localhost:8000/v1 --model my-model --challenge kv_cache --dry-run": Run(),
         "build/assay ask --url http://localhost:8000/v1 --model my-model --challenge kv_cache": asked(""),

@@ -8,6 +8,7 @@
 
 #include "boards.h"
 #include "report/markdown_text.h"
+#include "report/rankings.h"
 #include "report/standings.h"
 #include "report/terminal.h"
 
@@ -185,6 +186,20 @@ TEST(TargetsNote, SaysWhichAnswersWereCompiledForWhich) {
   EXPECT_THAT(report::targets_note(board),
               AllOf(HasSubstr("different targets: native ("), HasSubstr("; x86-64-v3 (")));
   EXPECT_THAT(report::how_measured(board, 9), HasSubstr("| x86-64-v3 |"));
+}
+
+TEST(MachinesNote, SaysWhichAnswersWereTimedOnWhichKind) {
+  Scoreboard board = full_board();
+  EXPECT_EQ(report::machines_note(board), "");
+  BoardRow& row = board.entries.begin()->second;
+  row.machine.cpu = "Other CPU";
+  row.machine.cores = 64;
+  EXPECT_THAT(report::machines_note(board),
+              AllOf(HasSubstr("machines of different kinds: "), HasSubstr("Other CPU, 64 cores ("),
+                    HasSubstr("Par was timed on each")));
+  EXPECT_THAT(report::how_measured(board, 9), HasSubstr("| Other CPU, 64 cores"));
+  const std::string section = ranking_section(board, two_specs());
+  EXPECT_THAT(section, HasSubstr("machines of different kinds"));
 }
 
 // --- standings ---------------------------------------------------------------

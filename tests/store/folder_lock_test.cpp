@@ -17,6 +17,15 @@ using testing::error_of;
 using ::testing::HasSubstr;
 using testing::TemporaryFolder;
 
+TEST(FolderLock, ASoleWriterLocksNothing) {
+  const TemporaryFolder folder;
+  const FolderLock held(folder.path);
+  EXPECT_EQ(error_of([&] { FolderLock(folder.path, 20ms, Writers::one); }), "no error");
+  const TemporaryFolder untouched;
+  const FolderLock none(untouched.path, 20ms, Writers::one);
+  EXPECT_FALSE(std::filesystem::exists(untouched.path / ".lock"));
+}
+
 TEST(FolderLock, KeepsOtherProcessesOutAndDiesWithItsHolder) {
   const TemporaryFolder folder;
   ChildProcess holder([&](const ChildProcess& self) {

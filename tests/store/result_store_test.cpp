@@ -65,6 +65,36 @@ TEST_F(ResultStoreTest, AFinishedCellIsOnDisk) {
   EXPECT_TRUE(read_run(store.run_path()).finished);
 }
 
+TEST_F(ResultStoreTest, KnowsHowTheLastRunEnded) {
+  using enum ResultStore::LastRun;
+  EXPECT_EQ(ResultStore(folder).last_run(), none);
+  {
+    ResultStore store(folder);
+    store.start(run_start("r"));
+    EXPECT_EQ(ResultStore(folder).last_run(), unfinished);
+    store.finish();
+  }
+  EXPECT_EQ(ResultStore(folder).last_run(), finished);
+  // What a kill left before the first line was whole says nothing.
+  write_file_atomically(folder / "runs" / "s.jsonl", "{\"schema\"");
+  EXPECT_EQ(ResultStore(folder).last_run(), finished);
+}
+
+// As on a network file system where a node that died holds its locks still.
+TEST_F(ResultStoreTest, ASoleWriterGoesOnDespiteTheLocksOfOneThatDied) {
+  ResultStore dead(folder);
+  dead.start(run_start("r"));
+  dead.add(entry_at("a", "1"));
+  const FolderLock of_the_dead(folder);
+  EXPECT_THAT(testing::error_of([&] { ResultStore(folder).resume(20ms); }),
+              HasSubstr("nothing to resume"));
+  ResultStore store(folder, Writers::one);
+  EXPECT_EQ(store.resume(20ms).cells.size(), 1u);
+  EXPECT_EQ(store.add(entry_at("b", "1")), Arrival::added);
+  store.finish();
+  EXPECT_THAT(times(read_board(folder)), UnorderedElementsAre(Pair("a", "1"), Pair("b", "1")));
+}
+
 TEST_F(ResultStoreTest, ASmallBoardIsWrittenWholeAtOnceALargeOneAtTheEnd) {
   ResultStore store(folder);
   store.start(run_start("r"));

@@ -30,6 +30,7 @@ ALLOWED = {
             "sim/runtime/run_log.h", "numerics/jobs.h"},
     "task": {"build", "submission", "spec", "draw", "run/run_options.h"},
     "session": {"run", "submission", "spec", "numerics/jobs.h"},
+    "slurm": set(),
     "check": {"run", "submission", "spec", "build", "measure", "results", "grade", "report"},
     "serve": {"check", "run", "build", "intake", "submission", "spec", "results", "grade"},
     "grade": {"measure", "spec", "results"},
