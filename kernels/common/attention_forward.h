@@ -29,7 +29,7 @@ struct Attention {
   void* o;
   float* lse;  // or null
   assay_stride sq, sk, sv, so;
-  std::int64_t window;  // 0: none
+  std::int32_t window;  // 0: none
   std::int32_t items, Hq, Hkv, group, Nq, Nk, D, Dv;
   float scale;
   bool causal, vector_q, vector_k, vector_v, vector_o;  // aligned to 16 bytes; o: to 4 elements
@@ -59,8 +59,8 @@ struct KeyTiles {
 };
 
 __host__ __device__ KeyTiles visible_tiles(std::int32_t first, std::int32_t last,
-                                           std::int32_t group, std::int64_t Nq, std::int64_t Nk,
-                                           bool causal, std::int64_t window) {
+                                           std::int32_t group, std::int32_t Nq, std::int32_t Nk,
+                                           bool causal, std::int32_t window) {
   const std::int32_t begin = visible_keys(first / group, Nq, Nk, causal, window).begin;
   const std::int32_t end = visible_keys(last / group, Nq, Nk, causal, window).end;
   const std::int32_t start = begin / kKeys * kKeys;
@@ -137,7 +137,7 @@ struct WarpTile : OnlineSoftmax<kOut, kKeys> {
     constexpr int kPieces = kOut * static_cast<int>(sizeof(S)) / 16;
     if (masked && any_not_finite(v, kStride, kKeys, kPieces)) {
       add_products<true>(out, p, v, kStride);
-      spoil(out, p, v, kStride);
+      spoil(out, p, v, kStride, kOut);
     } else {
       add_products<false>(out, p, v, kStride);
     }
@@ -344,14 +344,13 @@ __device__ void attend_piece(const Attention& a, std::int64_t at, unsigned char*
                     tile.k_first * a.sv.n + slice;
   const auto stage_keys = [&](std::int32_t j) {
     const T* from = keys + j * a.sk.n;
-    stage<kKeys, T>(k, {a.D, padded, stride, a.vector_k}, min(tile.keys.end - j, kKeys),
-                    [&](std::int32_t r) { return from + r * a.sk.n; });
+    stage<kKeys, T>(k, {a.D, padded, stride, a.vector_k}, min(tile.keys.end - j, kKeys), from,
+                    a.sk.n);
   };
   const auto stage_values = [&](std::int32_t j) {
     const T* from = values + j * a.sv.n;
     stage<kKeys, T>(v, {min(a.Dv - slice, kOut), kOut, State::kStride, a.vector_v},
-                    min(tile.keys.end - j, kKeys),
-                    [&](std::int32_t r) { return from + r * a.sv.n; });
+                    min(tile.keys.end - j, kKeys), from, a.sv.n);
   };
 
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
@@ -623,9 +622,8 @@ int forward(assay_ctx* ctx, const fa_params& p, const Arrays& arrays, Attention 
     return ASSAY_ENOTSUP;
   if (p.B == 0 || p.Hq == 0 || p.Nq == 0) return ASSAY_OK;
   const std::int64_t group = p.Hq / p.Hkv, rows = p.Nq * group;
-  constexpr std::int64_t kMost = INT_MAX - 2 * kRows;
   for (const std::int64_t n : {p.B, p.Hq, rows, p.Nk, p.D, p.Dv, p.B * p.Hq}) {
-    if (n > kMost) return ASSAY_ENOTSUP;
+    if (n > kMostPositions) return ASSAY_ENOTSUP;
   }
   a.q = arrays.q;
   a.k = arrays.k;
@@ -636,7 +634,7 @@ int forward(assay_ctx* ctx, const fa_params& p, const Arrays& arrays, Attention 
   a.sk = p.sk;
   a.sv = p.sv;
   a.so = p.so;
-  a.window = p.window > 0 ? std::min(p.window, p.Nq + p.Nk + 1) : 0;
+  a.window = p.window > 0 ? static_cast<std::int32_t>(std::min(p.window, p.Nq + p.Nk + 1)) : 0;
   a.items = static_cast<std::int32_t>(p.B);
   a.Hq = static_cast<std::int32_t>(p.Hq);
   a.Hkv = static_cast<std::int32_t>(p.Hkv);

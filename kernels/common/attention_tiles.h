@@ -6,6 +6,7 @@
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -30,13 +31,17 @@ struct Span {  // of positions
   std::int32_t begin, end;
 };
 
-__host__ __device__ Span visible_keys(std::int64_t i, std::int64_t Nq, std::int64_t Nk, bool causal,
-                                      std::int64_t window) {
-  const std::int64_t at = i + Nk - Nq;  // the last key that causality admits
-  const auto clamped = [&](std::int64_t j) {
-    return static_cast<std::int32_t>(j < 0 ? 0 : j < Nk ? j : Nk);
-  };
-  return {window > 0 ? clamped(at - window + 1) : 0, causal ? clamped(at + 1) : clamped(Nk)};
+// Positions, and a window, stay below kMostPositions, so that their sums have 32 bits.
+constexpr std::int64_t kMostPositions = INT_MAX / 4;
+
+__host__ __device__ std::int32_t clamp_to(std::int32_t n, std::int32_t end) {
+  return n < 0 ? 0 : n < end ? n : end;
+}
+
+__host__ __device__ Span visible_keys(std::int32_t i, std::int32_t Nq, std::int32_t Nk, bool causal,
+                                      std::int32_t window) {
+  const std::int32_t at = i + Nk - Nq;  // the last key that causality admits
+  return {window > 0 ? clamp_to(at - window + 1, Nk) : 0, causal ? clamp_to(at + 1, Nk) : Nk};
 }
 
 // --- elements ---
@@ -54,9 +59,15 @@ __device__ std::uint32_t f16x2_of_fp8(std::uint32_t two) {
 }
 
 template <class T>
+__device__ void copy_piece(std::uint32_t to, const T* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+template <class T>
 __device__ void copy_piece(T* to, const T* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)
-               : "memory");
+  copy_piece(shared_address(to), from);
+}
+__device__ void clear_piece(std::uint32_t to) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(to), "r"(0) : "memory");
 }
 __device__ void copy_piece(__half* to, const __nv_fp8_e4m3* from) {
   const uint2 x = *reinterpret_cast<const uint2*>(from);
@@ -144,6 +155,31 @@ __device__ void stage(Stored<T>* to, const Staging& s, std::int32_t n, const Row
       }
     }
   }
+}
+
+// The same of rows that lie `step` elements apart.
+template <int kCount, class T>
+__device__ void stage(Stored<T>* to, const Staging& s, std::int32_t n, const T* from,
+                      std::int64_t step) {
+  if (std::is_same_v<T, __nv_fp8_e4m3> || !s.vector) {
+    stage<kCount, T>(to, s, n, [&](std::int32_t r) { return from + r * step; });
+    return;
+  }
+  const auto thread = static_cast<std::int32_t>(threadIdx.x);
+  const std::int32_t log = log2_above(s.padded / kPiece<T>);
+  const std::int32_t d = (thread & ((1 << log) - 1)) * kPiece<T>, rows = kThreads >> log;
+  if (d >= s.padded) return;
+  std::int32_t r = thread >> log;
+  constexpr auto kSize = static_cast<std::int32_t>(sizeof(T));
+  std::uint32_t at = shared_address(to) + (r * s.stride + d) * kSize;
+  const std::uint32_t at_step = rows * s.stride * kSize;
+  if (d < s.width) {
+    const T* row = from + r * step + d;
+    const std::int64_t row_step = rows * step;
+#pragma unroll 4
+    for (; r < n; r += rows, at += at_step, row += row_step) copy_piece(at, row);
+  }
+  for (; r < kCount; r += rows, at += at_step) clear_piece(at);
 }
 
 // --- products ---
@@ -270,8 +306,8 @@ __device__ void add_products_split(float (&p)[kTiles][4], const std::uint32_t (&
   }
 }
 
-// p = rows times columns, both staged as rows: `q` 16 of the warp, `k` 8 kTiles. At least one step. It
-// takes 64 bytes of each row: 16 elements of fp32, 32 of 16 bits.
+// p = rows times columns, both staged as rows: `q` 16 of the warp, `k` 8 kTiles. At least one step.
+// It takes 64 bytes of each row: 16 elements of fp32, 32 of 16 bits.
 template <class S, int kTiles>
 __device__ void score_products(float (&p)[kTiles][4], std::uint32_t q, std::uint32_t k,
                                std::int32_t stride_bytes, std::int32_t steps) {
@@ -408,15 +444,16 @@ __device__ void add_products(float (&out)[kOutTiles][4], const float (&p)[kTiles
   }
 }
 
-// Counts, by the same products of ones, the values that are not finite and that a row sees.
+// Counts, by the same products of ones, the values that are not finite and that a row sees. The
+// first `columns`, a multiple of 16, are there.
 template <class S, int kTiles, int kOutTiles>
 __device__ void spoil(float (&out)[kOutTiles][4], const float (&p)[kTiles][4], const S* v,
-                      std::int32_t stride) {
+                      std::int32_t stride, std::int32_t columns) {
   // Else the compiler keeps what add_products() has read, in more registers than there are.
   asm volatile("" ::: "memory");
   const int lane = threadIdx.x % kWarp, t = lane % 4, g = lane / 4;
 #pragma unroll 1  // it is rare: small rather than fast
-  for (int n = 0; n < kOutTiles; n += 2) {
+  for (int n = 0; n < kOutTiles && n * 8 < columns; n += 2) {
     float count[2][4] = {};
 #pragma unroll
     for (int j = 0; j < kTiles; j += 2) {
