@@ -137,9 +137,11 @@ void make_tile(const Head& head, std::int64_t first, std::int64_t rows, const fl
   const RowsF magnitude = (q.cwiseAbs() * k.cwiseAbs().transpose()) * std::abs(p.scale);
   if (problem.softcap > 0) {
     const double cap = problem.softcap;
-    t.p = (t.p.array() / cap).tanh();
-    t.slope = 1 - t.p.array().square();
-    t.p *= cap;
+    t.p /= cap;
+    // 1 - tanh^2, without the cancellation that is left of it where tanh is near 1.
+    t.slope = (t.p.array().abs() * -2).exp();
+    t.slope = 4 * t.slope.array() / (1 + t.slope.array()).square();
+    t.p = t.p.array().tanh() * cap;
     t.p32 = (t.p32.array() / problem.softcap).tanh() * problem.softcap;
   }
   const auto size = static_cast<std::size_t>(rows);

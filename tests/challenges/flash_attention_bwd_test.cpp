@@ -240,6 +240,34 @@ TEST(FlashAttentionBackward, ZeroQueriesGiveMeans) {
   }
 }
 
+// Far beyond the cap 1 - tanh^2 is below the rounding of 1, and gradients are not 0 yet.
+TEST(FlashAttentionBackward, ScoresFarBeyondTheCapHaveGradients) {
+  CaseSpec spec = subject().case_named("softcap");
+  spec.params["Hq"] = 1;
+  spec.params["Nq"] = 1;
+  spec.params["Nk"] = 2;
+  spec.params["causal"] = false;
+  spec.params["data"] = {{"q_sigma", 400.0}};
+  int capped = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Filled f(subject(), spec, seed);
+    const fa_params p = attention::problem_of(f.spec()).p;
+    double least = INFINITY;
+    for (std::int64_t j = 0; j < p.Nk; ++j) {
+      double s = 0;
+      for (std::int64_t d = 0; d < p.D; ++d)
+        s += static_cast<double>(f.buffer(kQ).as<float>()[d]) *
+             f.buffer(kK).as<float>()[j * p.D + d];
+      least = std::min(least, std::abs(s * p.scale / 5.0));
+    }
+    if (least < 20 || least > 300) continue;  // of the 5 that is the case's cap
+    ++capped;
+    const Gradient& dq = f.reference_as<BackwardReference>().dq.at(0);
+    EXPECT_GT(dq.expected.array().abs().maxCoeff(), 0) << "seed " << seed;
+  }
+  EXPECT_GT(capped, 3);
+}
+
 TEST(FlashAttentionBackward, NanOfDoutStaysWithItsQueryAndItsKeys) {
   const Filled f(subject(), "nan_dout", 5);
   const auto& reference = f.reference_as<BackwardReference>();
