@@ -257,8 +257,8 @@ class ModelServer final : public CallbackServer {
   }
 
   LanguageModel model_;
-  std::uint64_t cached_ = 0;          // sum of the states in the cache
-  std::vector<std::uint64_t> fresh_;  // of the last verify, until commit
+  std::uint64_t cached_ = 0;             // sum of the states in the cache
+  std::vector<std::uint64_t> fresh_;     // of the last verify, until commit
   std::array<std::int32_t, 3> asked_{};  // by CallKind
   std::int64_t calls_ = 0, verify_calls_ = 0, verify_rows_ = 0;
   std::string complaint_;

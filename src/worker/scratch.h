@@ -28,7 +28,7 @@ class Scratch {
 
   // NULL when full, or when align is no power of two.
   void* allocate(std::size_t bytes, std::size_t align);
-  void release(void*);                                   // ignores unknown pointers
+  void release(void*);  // ignores unknown pointers
 
   std::size_t live() const { return live_; }
   std::size_t peak() const { return peak_; }

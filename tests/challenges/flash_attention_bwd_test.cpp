@@ -415,7 +415,7 @@ TEST(FlashAttentionBackwardRecorded, TheCasesComeBack) {
               ::testing::UnorderedElementsAre(
                   "batch0", "bias_full", "chained", "chained_large_scores",
                   "chained_rows_without_keys", "double_call", "head_dim_0", "hq_0", "masked_poison",
-                  "nan_dout", "unseen_keys", "varlen_cross", "varlen_nan"));
+                  "nan_dout", "no_heads", "unseen_keys", "varlen_cross", "varlen_nan"));
 }
 
 TEST(FlashAttentionBackwardRecorded, ArgumentsThatAreNotLegalOrTooLargeAreNoCase) {
