@@ -128,7 +128,8 @@ TEST_F(ApiTest, CancellingAnswersWithTheTask) {
 TEST_F(ApiTest, WithTokensOnlyWhoBearsOneComesIn) {
   Api api(running_.service, running_.metrics, {{"another-token-here", kToken}, "1", "c"});
   const auto entry = [&](const std::string& path, const std::string& authorization) {
-    const auto refused = api.refuse_entry({.path = path, .authorization = authorization});
+    const auto refused =
+        api.refuse_entry({.method = "GET", .path = path, .authorization = authorization});
     return refused ? refused->status : 200;
   };
   EXPECT_EQ(entry("/v1/grade", ""), 401);
@@ -143,7 +144,7 @@ TEST_F(ApiTest, WithTokensOnlyWhoBearsOneComesIn) {
 // A page whose name was made to lead to this machine sends that name.
 TEST_F(ApiTest, WithoutTokensOnlyWhoNamesThisMachineComesIn) {
   const auto entry = [&](const std::string& path, const std::string& host) {
-    const auto refused = api_.refuse_entry({.path = path, .host = host});
+    const auto refused = api_.refuse_entry({.method = "GET", .path = path, .host = host});
     return refused ? refused->status : 200;
   };
   for (const char* host : {"localhost", "localhost:8077", "127.0.0.1:8077", "[::1]:8077", "[::1]"})
