@@ -179,18 +179,25 @@ __device__ float exp2_approximate(float x) {
   return y;
 }
 
-// x = high + low, both tf32.
+// x = high + low, both tf32. Bits of floats stay bits: each change of a register's type would be an
+// instruction.
 struct Halves {
   unsigned high, low;
   template <bool kExact>
-  static __device__ Halves of(float x) {
-    if (kExact) return {__float_as_uint(x), 0};
+  static __device__ Halves of(unsigned x) {
+    if (kExact) return {x, 0};
     Halves h;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(h.high) : "f"(x));
-    h.low = __float_as_uint(x - __uint_as_float(h.high));
+    asm("cvt.rna.tf32.f32 %0, %2; sub.f32 %1, %2, %0;" : "=&r"(h.high), "=r"(h.low) : "r"(x));
+    return h;
+  }
+  static __device__ Halves of(float x) {
+    Halves h;
+    asm("cvt.rna.tf32.f32 %0, %2; sub.f32 %1, %2, %0;" : "=&r"(h.high), "=r"(h.low) : "f"(x));
     return h;
   }
 };
+
+__device__ uint4 bits(const float4* x) { return *reinterpret_cast<const uint4*>(x); }
 
 __device__ void mma(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
                     unsigned b1) {
@@ -220,10 +227,27 @@ template <class T, int kD>
 struct WarpQueries {
   static constexpr bool kExact = !std::is_same_v<T, float>;
   static constexpr int kKeyTiles = kTile / 8, kOutTiles = kD / 8;
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, first_row = threadIdx.x / 32 * 16;
+  int query[2];
+  Range sees[2];
   float s[kKeyTiles][4], out[kOutTiles][4] = {};
-  float largest[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
+  float largest[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};  // sum: of the lane's keys
   bool spoilt[2] = {false, false};
+
+  __device__ WarpQueries(const Task& a, const Queries& block) {
+    for (int h = 0; h < 2; ++h) {
+      query[h] = block.first + first_row + g + 8 * h;
+      sees[h] = query[h] < block.Nq ? block.seen_by(a, query[h]) : Range{0, 0};
+    }
+  }
+
+  // As if there had been a key with that score and a value of 0.
+  __device__ void start_from(float score) {
+    for (int h = 0; h < 2; ++h) {
+      largest[h] = score * kLog2E;
+      sum[h] = t == 0 ? 1 : 0;
+    }
+  }
 
   // The order of columns is the same for q and k, and otherwise free: a lane takes four neighbours
   // for two steps of the tensor core.
@@ -233,51 +257,93 @@ struct WarpQueries {
 #pragma unroll
       for (float& x : tile) x = 0;
     }
-#pragma unroll 2
+#pragma unroll(kD <= 128 ? kD / 16 : 4)
     for (int at = 0; at < kD / 16; ++at) {
       const int d = at / 2 * 8 + 2 * t + at % 2;
-      const float4 upper = q[g * kStride<kD> + d], lower = q[(g + 8) * kStride<kD> + d];
+      const uint4 upper = bits(q + g * kStride<kD> + d),
+                  lower = bits(q + (g + 8) * kStride<kD> + d);
       const Halves a0[4] = {half(upper.x), half(lower.x), half(upper.y), half(lower.y)},
                    a1[4] = {half(upper.z), half(lower.z), half(upper.w), half(lower.w)};
 #pragma unroll
       for (int n = 0; n < kKeyTiles; ++n) {
-        const float4 key = k[(8 * n + g) * kStride<kD> + d];
+        const uint4 key = bits(k + (8 * n + g) * kStride<kD> + d);
         multiply<kExact, kExact>(s[n], a0, half(key.x), half(key.y));
         multiply<kExact, kExact>(s[n], a1, half(key.z), half(key.w));
       }
     }
   }
 
-  // Scores become weights, relative to the largest so far.
-  __device__ void weigh() {
-    float keep[2];
+  // Products with the keys from j on become scores, in units of log 2.
+  __device__ void finish_scores(const Task& a, const Queries& block, float scale, int j) {
+    if (!a.changes_scores()) {
+#pragma unroll
+      for (auto& tile : s) {
+#pragma unroll
+        for (float& x : tile) x *= scale * kLog2E;
+      }
+      return;
+    }
+    const float slope = a.alibi != nullptr ? a.alibi[block.h] : 0;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      float top = largest[h];
-#pragma unroll
-      for (int n = 0; n < kKeyTiles; ++n) top = fmaxf(top, fmaxf(s[n][2 * h], s[n][2 * h + 1]));
-      top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
-      top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
-      const float base = top == -INFINITY ? 0.0f : top;  // nothing seen yet
-      keep[h] = exp2_approximate(largest[h] - base);
-      float added = 0;
+      const int self = query[h] + block.Nk - block.Nq;
+      const std::int64_t bias = block.b * a.bias_b + block.h * a.bias_h + query[h] * a.bias_i;
 #pragma unroll
       for (int n = 0; n < kKeyTiles; ++n) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          float& x = s[n][2 * h + e];
-          x = exp2_approximate(x - base);
-          added += x;
+          const int key = j + 8 * n + 2 * t + e;
+          float x = s[n][2 * h + e] * scale;
+          if (a.softcap > 0) x = a.softcap * tanhf(x / a.softcap);
+          x -= slope * static_cast<float>(abs(self - key));
+          if (a.bias != nullptr && key >= sees[h].begin && key < sees[h].end)
+            x += a.bias[bias + key * a.bias_j];
+          s[n][2 * h + e] = x * kLog2E;
         }
       }
-      sum[h] = sum[h] * keep[h] + added;
+    }
+  }
+
+  // What is not seen may be NaN: nothing that is added to it would hide it.
+  __device__ void hide_unseen(int j) {
+#pragma unroll
+    for (int n = 0; n < kKeyTiles; ++n) {
+#pragma unroll
+      for (int at = 0; at < 4; ++at) {
+        const int key = j + 8 * n + 2 * t + at % 2;
+        if (key < sees[at / 2].begin || key >= sees[at / 2].end) s[n][at] = -INFINITY;
+      }
+    }
+  }
+
+  // Scores become weights, relative to the largest so far.
+  __device__ void weigh() {
+    float base[2], shrink[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      float top = largest[h];
+#pragma unroll
+      for (auto& tile : s) top = fmaxf(top, fmaxf(tile[2 * h], tile[2 * h + 1]));
+      for (const int lanes : {1, 2}) top = fmaxf(top, __shfl_xor_sync(~0u, top, lanes));
+      base[h] = top == -INFINITY ? 0 : top;  // nothing seen yet
+      shrink[h] = exp2_approximate(largest[h] - base[h]);
+      sum[h] *= shrink[h];
       largest[h] = top;
     }
-    if (__all_sync(~0u, keep[0] == 1 && keep[1] == 1)) return;
+#pragma unroll
+    for (auto& tile : s) {
+#pragma unroll
+      for (int at = 0; at < 4; ++at) {
+        tile[at] = exp2_approximate(tile[at] - base[at / 2]);
+        sum[at / 2] += tile[at];
+      }
+    }
+    // After a few tiles the largest score rarely changes.
+    if (!__any_sync(~0u, shrink[0] != 1 || shrink[1] != 1)) return;
 #pragma unroll
     for (auto& tile : out) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) tile[i] *= keep[i / 2];
+      for (int at = 0; at < 4; ++at) tile[at] *= shrink[at / 2];
     }
   }
 
@@ -285,12 +351,12 @@ struct WarpQueries {
   __device__ void add_values(const float4* v) {
 #pragma unroll
     for (int n = 0; n < kKeyTiles; ++n) {
-      const Halves p[4] = {Halves::of<false>(s[n][0]), Halves::of<false>(s[n][2]),
-                           Halves::of<false>(s[n][1]), Halves::of<false>(s[n][3])};
+      const Halves p[4] = {Halves::of(s[n][0]), Halves::of(s[n][2]), Halves::of(s[n][1]),
+                           Halves::of(s[n][3])};
       const float4* row = v + (8 * n + 2 * t) * kStride<kD> + g;
 #pragma unroll
       for (int c = 0; c < kD / 32; ++c) {
-        const float4 even = row[8 * c], odd = row[kStride<kD> + 8 * c];
+        const uint4 even = bits(row + 8 * c), odd = bits(row + kStride<kD> + 8 * c);
         multiply<false, kExact>(out[4 * c], p, half(even.x), half(odd.x));
         multiply<false, kExact>(out[4 * c + 1], p, half(even.y), half(odd.y));
         multiply<false, kExact>(out[4 * c + 2], p, half(even.z), half(odd.z));
@@ -299,8 +365,46 @@ struct WarpQueries {
     }
   }
 
+  // A query that sees one of the `bad` values of the tile from j on is spoilt.
+  __device__ void look_for(const unsigned (&bad)[2], int j) {
+    if ((bad[0] | bad[1]) == 0) return;
+    for (int h = 0; h < 2; ++h) {
+      for (int n = max(sees[h].begin - j, 0); n < min(sees[h].end - j, kTile); ++n)
+        spoilt[h] |= (bad[n / 32] >> n % 32 & 1) != 0;
+    }
+  }
+
+  // To o and lse, or to the partial results of a share, from row `slot` on.
+  __device__ void store(const Task& a, const Queries& block, std::int64_t slot, float scale) {
+    const bool partial = block.shares > 1;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      for (const int lanes : {1, 2}) sum[h] += __shfl_xor_sync(~0u, sum[h], lanes);
+      if (query[h] >= block.Nq) continue;
+      const bool empty = sum[h] == 0;
+      const float lse = empty ? -INFINITY : fmaf(largest[h], kLn2, logf(sum[h]));
+      const float factor = spoilt[h] ? NAN : empty ? 0 : scale / sum[h];
+      const std::int64_t row = slot + first_row + g + 8 * h, at = block.output_at(a, query[h]);
+      if (t == 0 && partial) a.partial_lse[row] = lse;
+      if (t == 0 && !partial && a.lse != nullptr) a.lse[block.lse_at(a, query[h])] = lse;
+#pragma unroll
+      for (int c = 0; c < kD / 16; ++c) {
+        const int column = c / 2 * 32 + t * 8 + c % 2 * 4;
+        if (column >= a.Dv) continue;
+        float x[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) x[i] = out[c / 2 * 4 + i][2 * h + c % 2] * factor;
+        if (partial) {
+          store_row4(a.partial + row * a.width + column, x, 4, true);
+        } else {
+          store_output(a, at, column, x);
+        }
+      }
+    }
+  }
+
  private:
-  static __device__ Halves half(float x) { return Halves::of<kExact>(x); }
+  static __device__ Halves half(unsigned x) { return Halves::of<kExact>(x); }
 };
 
 // A NaN times a weight of 0 would spoil queries that do not see it: values that are not finite
@@ -315,29 +419,6 @@ __device__ void take_out_bad_values(Shared<kD>& s) {
     atomicOr(&s.bad_values[row / 32], 1u << row % 32);
   }
 }
-
-// Whether a query that sees keys `from` up to `to` of the tile sees one of `bad`.
-__device__ bool sees_any(const unsigned (&bad)[2], int from, int to) {
-  for (int j = max(from, 0); j < min(to, kTile); ++j) {
-    if ((bad[j / 32] >> j % 32 & 1) != 0) return true;
-  }
-  return false;
-}
-
-// A dot product becomes a score in units of log 2.
-struct Changes {
-  const Task& a;
-  float scale, slope;
-  const float* bias;  // of the query
-
-  __device__ float score(float product, bool visible, int distance, int key) const {
-    float x = product * scale;
-    if (a.softcap > 0) x = a.softcap * tanhf(x / a.softcap);
-    x -= slope * static_cast<float>(abs(distance));
-    if (a.bias != nullptr && visible) x += bias[key * a.bias_j];
-    return x * kLog2E;
-  }
-};
 
 template <class T, int kD>
 __global__ void __launch_bounds__(kThreads) attend(Task a) {
@@ -371,20 +452,13 @@ __global__ void __launch_bounds__(kThreads) attend(Task a) {
                 a.quads_qk);
   load_keys(begin);
 
-  WarpQueries<T, kD> rows;
-  const int in_block = threadIdx.x / 32 * 16;  // of the warp's first query
-  const int query[2] = {block.first + in_block + rows.g, block.first + in_block + rows.g + 8};
-  Range sees[2], warp_sees = {0, 0};
-  for (int h = 0; h < 2; ++h) {
-    sees[h] = query[h] < block.Nq ? block.seen_by(a, query[h]) : Range{0, 0};
-    if (a.sink != nullptr && share == 0) {
-      rows.largest[h] = a.sink[block.h] * kLog2E;
-      rows.sum[h] = rows.t == 0 ? 1 : 0;
-    }
-  }
-  if (in_block < block.count) {
-    warp_sees = {block.seen_by(a, block.first + in_block).begin,
-                 block.seen_by(a, block.first + min(in_block + 16, block.count) - 1).end};
+  WarpQueries<T, kD> rows(a, block);
+  if (a.sink != nullptr && share == 0) rows.start_from(a.sink[block.h]);
+  Range warp_sees = {0, 0};
+  if (rows.first_row < block.count) {
+    const int first = block.first + rows.first_row,
+              last = block.first + min(rows.first_row + 16, block.count) - 1;
+    warp_sees = {block.seen_by(a, first).begin, block.seen_by(a, last).end};
   }
   const Range all_see = {block.seen_by(a, block.first + block.count - 1).begin,
                          block.seen_by(a, block.first).end};
@@ -397,53 +471,17 @@ __global__ void __launch_bounds__(kThreads) attend(Task a) {
   for (int j = begin; j < end; j += kTile) {
     const bool masked = j < all_see.begin || j + kTile > all_see.end;
     const bool works = j < warp_sees.end && j + kTile > warp_sees.begin;
-    __syncthreads();  // the values before have been used
+    __syncthreads();  // nobody multiplies the last values any more
     if (threadIdx.x < 2) shared.bad_values[threadIdx.x] = 0;
     load_values(j);
     wait_for_all_but_last();
     __syncthreads();
-    if (works) {
-      rows.score(shared.q + in_block * kStride<kD>, shared.k);
-    }
+    if (works) rows.score(shared.q + rows.first_row * kStride<kD>, shared.k);
     __syncthreads();
     load_keys(j + kTile);
     if (works) {
-      const int key = j + 2 * rows.t;
-      if (a.changes_scores()) {
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          const int i = min(query[h], block.Nq - 1);
-          const Changes changes{a, scale, a.alibi != nullptr ? a.alibi[block.h] : 0,
-                                a.bias + block.b * a.bias_b + block.h * a.bias_h + i * a.bias_i};
-#pragma unroll
-          for (int n = 0; n < rows.kKeyTiles; ++n) {
-#pragma unroll
-            for (int e = 0; e < 2; ++e) {
-              const int at = key + 8 * n + e;
-              rows.s[n][2 * h + e] =
-                  changes.score(rows.s[n][2 * h + e], at >= sees[h].begin && at < sees[h].end,
-                                i + block.Nk - block.Nq - at, at);
-            }
-          }
-        }
-      } else {
-#pragma unroll
-        for (auto& tile_scores : rows.s) {
-#pragma unroll
-          for (float& x : tile_scores) x *= scale * kLog2E;
-        }
-      }
-      if (masked) {
-        // Selected, not added: what is masked may be NaN.
-#pragma unroll
-        for (int n = 0; n < rows.kKeyTiles; ++n) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int at = key + 8 * n + i % 2;
-            if (at < sees[i / 2].begin || at >= sees[i / 2].end) rows.s[n][i] = -INFINITY;
-          }
-        }
-      }
+      rows.finish_scores(a, block, scale, j);
+      if (masked) rows.hide_unseen(j);
       rows.weigh();
     }
     wait_for_all_but_last();
@@ -451,47 +489,12 @@ __global__ void __launch_bounds__(kThreads) attend(Task a) {
     if (masked) {
       take_out_bad_values(shared);
       __syncthreads();
-      if ((shared.bad_values[0] | shared.bad_values[1]) != 0) {
-        for (int h = 0; h < 2; ++h)
-          rows.spoilt[h] |= sees_any(shared.bad_values, sees[h].begin - j, sees[h].end - j);
-      }
+      rows.look_for(shared.bad_values, j);
     }
     if (works) rows.add_values(shared.v);
   }
   asm volatile("cp.async.wait_all;" ::: "memory");
-
-  const std::int64_t slot = (tile * a.shares + share) * kTile;
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    float sum = rows.sum[h];
-    sum += __shfl_xor_sync(~0u, sum, 1);
-    sum += __shfl_xor_sync(~0u, sum, 2);
-    if (query[h] >= block.Nq) continue;
-    const float lse = sum == 0 ? -INFINITY : (rows.largest[h] + log2f(sum)) * kLn2;
-    const float factor = rows.spoilt[h] ? NAN : sum == 0 ? 0 : output_scale / sum;
-    const int row = in_block + rows.g + 8 * h;
-    if (rows.t == 0) {
-      if (block.shares > 1) {
-        a.partial_lse[slot + row] = lse;
-      } else if (a.lse != nullptr) {
-        a.lse[block.lse_at(a, query[h])] = lse;
-      }
-    }
-    const std::int64_t at = block.output_at(a, query[h]);
-#pragma unroll
-    for (int c = 0; c < kD / 16; ++c) {
-      const int column = c / 2 * 32 + rows.t * 8 + c % 2 * 4;
-      if (column >= a.Dv) continue;
-      float x[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) x[i] = rows.out[c / 2 * 4 + i][2 * h + c % 2] * factor;
-      if (block.shares > 1) {
-        store_row4(a.partial + (slot + row) * a.width + column, x, 4, true);
-      } else {
-        store_output(a, at, column, x);
-      }
-    }
-  }
+  rows.store(a, block, (tile * a.shares + share) * kTile, output_scale);
 }
 
 // A warp for each query whose keys several blocks have shared.
@@ -512,7 +515,7 @@ __global__ void __launch_bounds__(kThreads) merge(Task a, std::int64_t rows) {
     sum += exp2_approximate((lse[c * kTile] - base) * kLog2E);
   const int i = queries.first + row, lane = threadIdx.x % 32;
   if (lane == 0 && a.lse != nullptr)
-    a.lse[queries.lse_at(a, i)] = sum == 0 ? -INFINITY : base + log2f(sum) * kLn2;
+    a.lse[queries.lse_at(a, i)] = sum == 0 ? -INFINITY : base + logf(sum);
   for (int column = lane * 4; column < a.Dv; column += 128) {
     float x[4] = {};
     for (int c = 0; c < queries.shares; ++c) {
