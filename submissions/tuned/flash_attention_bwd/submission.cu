@@ -2,10 +2,11 @@
 // in three launches. The first makes delta. In the second a block has 64 keys, for dk and dv, or 64
 // queries, for dq, and passes over what they see: queries look at keys as keys look at queries, so
 // that one function does both. Scores and dP are computed twice that way, but no sum needs atomics,
-// and two runs agree. Where tiles are too few for the device, several blocks share what a tile
-// sees, and the third launch adds up what they found. Everything is tf32: an fp32 number is the sum
-// of two, and three products of them are as exact as fp32; bf16 and f16 are tf32 as they are. D and
-// Dv up to 256; a window, packed sequences and all extras, but no bias.
+// and two runs agree; but for a bias that several pairs share, whose gradient is added up in any
+// order. Where tiles are too few for the device, several blocks share what a tile sees, and the
+// third launch adds up what they found. Everything is tf32: an fp32 number is the sum of two, and
+// three products of them are as exact as fp32; bf16 and f16 are tf32 as they are. D and Dv up to
+// 256; a window, packed sequences, a bias and all extras; no forward pass.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -47,13 +48,18 @@ struct Task {
   int window;  // 0: none
   float scale, softcap;
   bool causal, quads_d, quads_dv;  // rows of D or Dv elements are aligned to four
-  const float *alibi, *dlse;
+  const float *alibi, *dlse, *bias;
+  float* dbias;                                 // or null
+  std::int64_t bias_b, bias_h, bias_i, bias_j;  // 0 where one value serves all
+  std::int64_t biases;                          // values of bias
   const std::int64_t *kv_len, *cu_q, *cu_k;
   float* delta;  // as lse
   Side keys, queries;
   int slices, width_d, width_dv;  // widths: of sums, multiples of four
 
-  __host__ __device__ bool changes_scores() const { return softcap > 0 || alibi != nullptr; }
+  __host__ __device__ bool changes_scores() const {
+    return softcap > 0 || alibi != nullptr || bias != nullptr;
+  }
 };
 
 struct Range {
@@ -325,8 +331,8 @@ template <int kD>
 struct Shared {
   float4 x[kTile * kStride<kD>], y[kTile * kStride<kD>];  // k and v, or q and dout
   float4 other_x[kStep<kD> * kStride<kD>], other_y[kStep<kD> * kStride<kD>];
-  float2 lse_delta[kStep<kD>];  // of queries, where they are the other side
-  unsigned bad[2];              // bit n: row n of other_x or other_y is not finite
+  float4 lse_delta[kStep<kD> / 2];  // of pairs of queries, where they are the other side
+  unsigned bad[2];                  // bit n: row n of other_x or other_y is not finite
 };
 
 // Of a query: lse in units of log 2, and delta.
@@ -336,18 +342,107 @@ __device__ float2 load_lse_delta(const Task& a, const Item& item, int h, int i) 
   return {a.lse[at] * kLog2E, a.delta[at]};
 }
 
-// A score becomes a weight, and dp its gradient. `distance`: from the query's own key.
-__device__ void weigh(const Task& a, float slope, int distance, const float2& lse_delta, float& s,
-                      float& dp) {
-  float x = s * a.scale, factor = 1;
-  if (a.softcap > 0) {
-    const float part = x / a.softcap, across = 1 / coshf(part);
-    x = a.softcap * tanhf(part);
-    factor = across * across;
+// A lane's two rows of a tile, and what of the other side they see.
+template <bool kKeys>
+struct Lane {
+  int own[2];
+  Range sees[2];
+  float2 lse_delta[2] = {};  // where rows are queries
+
+  __device__ Lane(const Task& a, const Tile<kKeys>& tile) {
+    for (int h = 0; h < 2; ++h) {
+      own[h] = tile.first + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4 + 8 * h;
+      sees[h] = {0, 0};
+      if (own[h] < tile.first + tile.count) sees[h] = tile.item.template sight<kKeys>(a, own[h]);
+      if (!kKeys) lse_delta[h] = load_lse_delta(a, tile.item, tile.head, own[h]);
+    }
   }
-  x -= slope * static_cast<float>(abs(distance));
-  s = exp2_approximate(fmaf(x, kLog2E, -lse_delta.x));
-  dp = s * (dp - lse_delta.y) * factor;
+  __device__ bool sees_there(int h, int there) const {
+    return there >= sees[h].begin && there < sees[h].end;
+  }
+};
+
+// A product becomes a score in units of log 2. `slope`: of it with the product times scale.
+struct Score {
+  float value, slope;
+};
+__device__ Score change_score(const Task& a, const Item& item, int h, int i, int j, bool visible,
+                              float product) {
+  Score score{product * a.scale, 1};
+  if (a.softcap > 0) {
+    const float part = score.value / a.softcap, across = 1 / coshf(part);
+    score = {a.softcap * tanhf(part), across * across};
+  }
+  if (a.alibi != nullptr)
+    score.value -= a.alibi[h] * static_cast<float>(abs(i + item.Nk - item.Nq - j));
+  if (a.bias != nullptr && visible)
+    score.value += a.bias[item.b * a.bias_b + h * a.bias_h + i * a.bias_i + j * a.bias_j];
+  score.value *= kLog2E;
+  return score;
+}
+
+// Products of rows with the other side from `first` on become weights, and those of dout and v
+// their gradients. `h`: the query head. kChanged: scores are more than scaled products.
+template <bool kKeys, bool kChanged, int kTiles>
+__device__ void weigh(const Task& a, const Item& item, const Lane<kKeys>& lane, int h, int first,
+                      const float4* lse_deltas, float (&weights)[kTiles][4],
+                      float (&gradients)[kTiles][4]) {
+  const int t = threadIdx.x % 4;
+#pragma unroll
+  for (int n = 0; n < kTiles; ++n) {
+    float4 pair = {};
+    if (kKeys) pair = lse_deltas[4 * n + t];
+#pragma unroll
+    for (int at = 0; at < 4; ++at) {
+      const float lse = !kKeys        ? lane.lse_delta[at / 2].x
+                        : at % 2 == 0 ? pair.x
+                                      : pair.z,
+                  delta = !kKeys        ? lane.lse_delta[at / 2].y
+                          : at % 2 == 0 ? pair.y
+                                        : pair.w;
+      float &w = weights[n][at], &dw = gradients[n][at];
+      if constexpr (kChanged) {
+        const int own = lane.own[at / 2], there = first + 8 * n + 2 * t + at % 2;
+        const Score score = change_score(a, item, h, kKeys ? there : own, kKeys ? own : there,
+                                         lane.sees_there(at / 2, there), w);
+        w = exp2_approximate(score.value - lse);
+        dw = w * (dw - delta) * score.slope;
+      } else {
+        w = exp2_approximate(fmaf(w, a.scale * kLog2E, -lse));
+        dw = w * (dw - delta);
+      }
+    }
+  }
+}
+
+// What is not seen may be NaN: 0 times it would not hide it.
+template <bool kKeys, int kTiles>
+__device__ void clear_unseen(const Lane<kKeys>& lane, int first, float (&weights)[kTiles][4],
+                             float (&gradients)[kTiles][4]) {
+#pragma unroll
+  for (int n = 0; n < kTiles; ++n) {
+#pragma unroll
+    for (int at = 0; at < 4; ++at) {
+      if (!lane.sees_there(at / 2, first + 8 * n + 2 * (threadIdx.x % 4) + at % 2))
+        weights[n][at] = gradients[n][at] = 0;
+    }
+  }
+}
+
+// Gradients of scores are those of the bias, which several pairs may share.
+template <int kTiles>
+__device__ void add_to_dbias(const Task& a, const Item& item, const Lane<false>& lane, int h,
+                             int first, const float (&gradients)[kTiles][4]) {
+  float* dbias = a.dbias + item.b * a.bias_b + h * a.bias_h;
+#pragma unroll
+  for (int n = 0; n < kTiles; ++n) {
+#pragma unroll
+    for (int at = 0; at < 4; ++at) {
+      const int j = first + 8 * n + 2 * (threadIdx.x % 4) + at % 2;
+      if (lane.sees_there(at / 2, j))
+        atomicAdd(&dbias[lane.own[at / 2] * a.bias_i + j * a.bias_j], gradients[n][at]);
+    }
+  }
 }
 
 __device__ bool finite(const float4& x) { return x.x * 0 + x.y * 0 + x.z * 0 + x.w * 0 == 0; }
@@ -380,7 +475,7 @@ __device__ void clear_bad_rows(Shared<kD>& s) {
 // Rows of x need nothing, since the weights of those that see them are NaN.
 template <int kD, int kOutTiles>
 __device__ void spoil(float (&c)[kOutTiles][4], const Shared<kD>& s, int slice,
-                      const Range (&sight)[2]) {
+                      const Lane<true>& lane, int first) {
   const int t = threadIdx.x % 4;
   for (int row = 0; row < kStep<kD>; ++row) {
     if ((s.bad[row / 32] >> row % 32 & 1) == 0) continue;
@@ -389,8 +484,8 @@ __device__ void spoil(float (&c)[kOutTiles][4], const Shared<kD>& s, int slice,
     for (int n = 0; n < kOutTiles; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const bool sees = row >= sight[i / 2].begin && row < sight[i / 2].end;
-        if (sees && !isfinite(y[n / 4 * 32 + i % 2 * 4 + n % 4])) c[n][i] = NAN;
+        if (lane.sees_there(i / 2, first + row) && !isfinite(y[n / 4 * 32 + i % 2 * 4 + n % 4]))
+          c[n][i] = NAN;
       }
     }
   }
@@ -422,83 +517,92 @@ __device__ void store_rows(const float (&c)[kOutTiles][4], float scale, T* out, 
   }
 }
 
+// Brings the rows that a tile meets, step by step.
+template <class T, int kD, bool kKeys>
+struct Loader {
+  const Task& a;
+  const Tile<kKeys>& tile;
+  Shared<kD>& s;
+
+  __device__ int first(int step) const {
+    return tile.other.begin + step % tile.per_head * kStep<kD>;
+  }
+  __device__ int query_head(int step) const {
+    return kKeys ? tile.head * a.group + step / tile.per_head : tile.head;
+  }
+  __device__ std::int64_t own_at(const assay_stride& stride) const {
+    return kKeys ? tile.item.key_at(stride, tile.head, tile.first)
+                 : tile.item.query_at(stride, tile.head, tile.first);
+  }
+
+  // k and v of keys, q and dout of queries.
+  __device__ void own() const {
+    const assay_stride &sx = kKeys ? a.sk : a.sq, &sy = kKeys ? a.sv : a.so;
+    const T *x = static_cast<const T*>(kKeys ? a.k : a.q),
+            *y = static_cast<const T*>(kKeys ? a.v : a.dout);
+    const int rows = kKeys ? min(tile.count, tile.item.Nk - tile.first) : tile.count;
+    load_rows<kTile, kD>(s.x, x + own_at(sx), sx.n, rows, a.D, a.quads_d);
+    load_rows<kTile, kD>(s.y, y + own_at(sy), sy.n, rows, a.Dv, a.quads_dv);
+  }
+
+  // q or k of the other side, with lse and delta where it is queries.
+  __device__ void other_x(int step) const {
+    const assay_stride& stride = kKeys ? a.sq : a.sk;
+    load(s.other_x, static_cast<const T*>(kKeys ? a.q : a.k), stride, step, a.D, a.quads_d);
+    if (kKeys && threadIdx.x < kStep<kD>) {
+      const int i = first(step) + static_cast<int>(threadIdx.x);
+      reinterpret_cast<float2*>(s.lse_delta)[threadIdx.x] =
+          load_lse_delta(a, tile.item, query_head(step), i);
+    }
+  }
+
+  // dout or v of the other side.
+  __device__ void other_y(int step) const {
+    const assay_stride& stride = kKeys ? a.so : a.sv;
+    load(s.other_y, static_cast<const T*>(kKeys ? a.dout : a.v), stride, step, a.Dv, a.quads_dv);
+    if (threadIdx.x < 2) s.bad[threadIdx.x] = 0;
+  }
+
+ private:
+  __device__ void load(float4* to, const T* from, const assay_stride& stride, int step, int columns,
+                       bool quads) const {
+    const Item& item = tile.item;
+    const int at = first(step), h = query_head(step);
+    from += kKeys ? item.query_at(stride, h, at) : item.key_at(stride, h / a.group, at);
+    load_rows<kStep<kD>, kD>(to, from, stride.n, (kKeys ? item.Nq : item.Nk) - at, columns, quads);
+  }
+};
+
 template <class T, int kD, bool kKeys>
 __device__ void differentiate(const Task& a, const Side& side, Shared<kD>& s, std::int64_t block) {
-  constexpr int kOther = kStep<kD>, kTiles = kOther / 8, kOutTiles = kSlice<kD> / 8;
+  constexpr int kTiles = kStep<kD> / 8, kOutTiles = kSlice<kD> / 8;
   const int slice = static_cast<int>(block % a.slices) * kSlice<kD>;
   block /= a.slices;
   const int share = static_cast<int>(block % side.shares);
-  const Tile<kKeys> tile(a, side, block / side.shares, kOther);
+  const Tile<kKeys> tile(a, side, block / side.shares, kStep<kD>);
   const Item& item = tile.item;
   if (tile.count == 0 || share >= tile.shares) return;
   const int begin = share * side.steps, end = min(tile.steps, begin + side.steps);
 
-  const T *q = static_cast<const T*>(a.q), *dout = static_cast<const T*>(a.dout),
-          *k = static_cast<const T*>(a.k), *v = static_cast<const T*>(a.v);
-  if (kKeys) {
-    const int seen = min(tile.count, item.Nk - tile.first);
-    load_rows<kTile, kD>(s.x, k + item.key_at(a.sk, tile.head, tile.first), a.sk.n, seen, a.D,
-                         a.quads_d);
-    load_rows<kTile, kD>(s.y, v + item.key_at(a.sv, tile.head, tile.first), a.sv.n, seen, a.Dv,
-                         a.quads_dv);
-  } else {
-    load_rows<kTile, kD>(s.x, q + item.query_at(a.sq, tile.head, tile.first), a.sq.n, tile.count,
-                         a.D, a.quads_d);
-    load_rows<kTile, kD>(s.y, dout + item.query_at(a.so, tile.head, tile.first), a.so.n, tile.count,
-                         a.Dv, a.quads_dv);
-  }
-  // Of step `at` of the other side.
-  const auto head_of = [&](int at) {
-    return kKeys ? tile.head * a.group + at / tile.per_head : tile.head / a.group;
-  };
-  const auto first_of = [&](int at) { return tile.other.begin + at % tile.per_head * kOther; };
-  const auto load_x = [&](int at) {
-    if (at < end) {
-      const int first = first_of(at), head = head_of(at);
-      const T* from =
-          kKeys ? q + item.query_at(a.sq, head, first) : k + item.key_at(a.sk, head, first);
-      load_rows<kOther, kD>(s.other_x, from, kKeys ? a.sq.n : a.sk.n,
-                            (kKeys ? item.Nq : item.Nk) - first, a.D, a.quads_d);
-      if (kKeys && threadIdx.x < kOther)
-        s.lse_delta[threadIdx.x] =
-            load_lse_delta(a, item, head, first + static_cast<int>(threadIdx.x));
-    }
-    end_of_copies();
-  };
-  const auto load_y = [&](int at) {
-    if (at < end) {
-      const int first = first_of(at), head = head_of(at);
-      const T* from =
-          kKeys ? dout + item.query_at(a.so, head, first) : v + item.key_at(a.sv, head, first);
-      load_rows<kOther, kD>(s.other_y, from, kKeys ? a.so.n : a.sv.n,
-                            (kKeys ? item.Nq : item.Nk) - first, a.Dv, a.quads_dv);
-      if (threadIdx.x < 2) s.bad[threadIdx.x] = 0;
-    }
-    end_of_copies();
-  };
-  load_x(begin);
-  load_y(begin);
+  const Loader<T, kD, kKeys> load{a, tile, s};
+  load.own();
+  if (begin < end) load.other_x(begin);
+  end_of_copies();
+  if (begin < end) load.other_y(begin);
+  end_of_copies();
 
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, warp_row = threadIdx.x / 32 * 16;
+  const int warp_row = threadIdx.x / 32 * 16;
   const float4 *x = s.x + warp_row * kStride<kD>, *y = s.y + warp_row * kStride<kD>;
-  Range sight[2];
-  float2 own_lse_delta[2] = {};
-  int own[2];
-  for (int h = 0; h < 2; ++h) {
-    own[h] = tile.first + warp_row + g + 8 * h;
-    sight[h] = Range{0, 0};
-    if (own[h] < tile.first + tile.count) sight[h] = item.template sight<kKeys>(a, own[h]);
-    if (!kKeys) own_lse_delta[h] = load_lse_delta(a, item, tile.head, own[h]);
-  }
+  const Lane<kKeys> lane(a, tile);
   const Range upper = item.template sight<kKeys>(a, tile.first),
               lower = item.template sight<kKeys>(a, tile.first + tile.count - 1);
   const Range all_see = {max(upper.begin, lower.begin), min(upper.end, lower.end)};
   const bool works = warp_row < tile.count;
 
   float dx[kOutTiles][4] = {}, dy[kKeys ? kOutTiles : 1][4] = {};
-  for (int at = begin; at < end; ++at) {
-    const int first = first_of(at);
-    const bool masked = first < all_see.begin || first + kOther > all_see.end;
+  for (int step = begin; step < end; ++step) {
+    const int first = load.first(step), h = load.query_head(step);
+    const bool masked = first < all_see.begin || first + kStep<kD> > all_see.end;
     float weights[kTiles][4], gradients[kTiles][4];
     wait_for_copies<1>();
     __syncthreads();
@@ -507,25 +611,14 @@ __device__ void differentiate(const Task& a, const Side& side, Shared<kD>& s, st
     __syncthreads();
     if (works) {
       multiply_rows<T, kD>(gradients, y, s.other_y);
-      const float slope = a.alibi != nullptr ? a.alibi[kKeys ? head_of(at) : tile.head] : 0;
-#pragma unroll
-      for (int n = 0; n < kTiles; ++n) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int column = 8 * n + 2 * t + i % 2, there = first + column;
-          const float2 lse_delta = kKeys ? s.lse_delta[column] : own_lse_delta[i / 2];
-          float &w = weights[n][i], &dw = gradients[n][i];
-          if (a.changes_scores()) {
-            const int distance =
-                item.Nk - item.Nq + (kKeys ? there - own[i / 2] : own[i / 2] - there);
-            weigh(a, slope, distance, lse_delta, w, dw);
-          } else {
-            w = exp2_approximate(fmaf(w, a.scale * kLog2E, -lse_delta.x));
-            dw = w * (dw - lse_delta.y);
-          }
-          // Selected, not multiplied: what is masked may be NaN.
-          if (masked && (there < sight[i / 2].begin || there >= sight[i / 2].end)) w = dw = 0;
-        }
+      if (a.changes_scores()) {
+        weigh<kKeys, true>(a, item, lane, h, first, s.lse_delta, weights, gradients);
+      } else {
+        weigh<kKeys, false>(a, item, lane, h, first, s.lse_delta, weights, gradients);
+      }
+      if (masked) clear_unseen(lane, first, weights, gradients);
+      if constexpr (!kKeys) {
+        if (a.dbias != nullptr && slice == 0) add_to_dbias(a, item, lane, h, first, gradients);
       }
     }
     if (masked) {
@@ -533,11 +626,7 @@ __device__ void differentiate(const Task& a, const Side& side, Shared<kD>& s, st
       find_bad_rows(s);
       __syncthreads();
       if ((s.bad[0] | s.bad[1]) != 0) {
-        if constexpr (kKeys) {
-          const Range there[2] = {{sight[0].begin - first, sight[0].end - first},
-                                  {sight[1].begin - first, sight[1].end - first}};
-          spoil<kD>(dy, s, slice, there);
-        }
+        if constexpr (kKeys) spoil<kD>(dy, s, slice, lane, first);
         __syncthreads();
         clear_bad_rows(s);
         __syncthreads();
@@ -545,28 +634,27 @@ __device__ void differentiate(const Task& a, const Side& side, Shared<kD>& s, st
     }
     if (works) add_rows<T, kD>(dx, gradients, s.other_x + slice / 4);
     __syncthreads();
-    load_x(at + 1);
+    if (step + 1 < end) load.other_x(step + 1);
+    end_of_copies();
     if constexpr (kKeys) {
       if (works) add_rows<T, kD>(dy, weights, s.other_y + slice / 4);
       __syncthreads();
     }
-    load_y(at + 1);
+    if (step + 1 < end) load.other_y(step + 1);
+    end_of_copies();
   }
   wait_for_copies<0>();
 
   const std::int64_t slot = block * kTile;
   const bool shared = tile.shares > 1;
+  const assay_stride& sx = kKeys ? a.sk : a.sq;
+  store_rows(dx, a.scale, static_cast<T*>(kKeys ? a.dk : a.dq) + load.own_at(sx), sx.n,
+             shared ? side.first + slot * a.width_d : nullptr, a.width_d, tile.count, slice, a.D,
+             a.quads_d);
   if constexpr (kKeys) {
-    store_rows(dx, a.scale, static_cast<T*>(a.dk) + item.key_at(a.sk, tile.head, tile.first),
-               a.sk.n, shared ? side.first + slot * a.width_d : nullptr, a.width_d, tile.count,
-               slice, a.D, a.quads_d);
-    store_rows(dy, 1, static_cast<T*>(a.dv) + item.key_at(a.sv, tile.head, tile.first), a.sv.n,
+    store_rows(dy, 1, static_cast<T*>(a.dv) + load.own_at(a.sv), a.sv.n,
                shared ? side.second + slot * a.width_dv : nullptr, a.width_dv, tile.count, slice,
                a.Dv, a.quads_dv);
-  } else {
-    store_rows(dx, a.scale, static_cast<T*>(a.dq) + item.query_at(a.sq, tile.head, tile.first),
-               a.sq.n, shared ? side.first + slot * a.width_d : nullptr, a.width_d, tile.count,
-               slice, a.D, a.quads_d);
   }
 }
 
@@ -635,7 +723,7 @@ __global__ void __launch_bounds__(kThreads)
 
 std::int64_t divide_up(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
 
-// Scratch on the device that goes back when it leaves its scope.
+// Device memory of the context, for the length of a call.
 class Scratch {
  public:
   Scratch(assay_ctx* ctx, std::int64_t floats)
@@ -688,6 +776,14 @@ void share_work(Task& a, int step) {
   }
 }
 
+int clear_dbias(assay_ctx* ctx, const Task& a) {
+  if (a.dbias == nullptr || a.biases == 0) return ASSAY_OK;
+  const cudaError_t error =
+      cudaMemsetAsync(a.dbias, 0, static_cast<std::size_t>(a.biases) * sizeof(float),
+                      static_cast<cudaStream_t>(ctx->stream));
+  return error == cudaSuccess ? ASSAY_OK : ASSAY_EINTERNAL;
+}
+
 template <class T, int kD>
 int launch(assay_ctx* ctx, Task a) {
   const auto stream = static_cast<cudaStream_t>(ctx->stream);
@@ -703,7 +799,8 @@ int launch(assay_ctx* ctx, Task a) {
   a.queries.first = a.keys.second + of_dv;
   a.delta = a.queries.first + of_dq;
   if (cudaFuncSetAttribute(make_gradients<T, kD>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           sizeof(Shared<kD>)) != cudaSuccess) {
+                           sizeof(Shared<kD>)) != cudaSuccess ||
+      clear_dbias(ctx, a) != ASSAY_OK) {
     return ASSAY_EINTERNAL;
   }
   if (rows > 0) {
@@ -791,7 +888,8 @@ int run(assay_ctx* ctx, const fa_params& p, const Arrays& arrays, Task a) {
   a.keys.tiles = static_cast<int>(divide_up(p.Nk, kTile));
   a.queries.heads = p.B * p.Hq;
   a.queries.tiles = static_cast<int>(divide_up(p.Nq, kTile));
-  if (a.keys.heads * a.keys.tiles + a.queries.heads * a.queries.tiles == 0) return ASSAY_OK;
+  if (a.keys.heads * a.keys.tiles + a.queries.heads * a.queries.tiles == 0)
+    return clear_dbias(ctx, a);
   return p.dtype == ASSAY_F32    ? dispatch<float>(ctx, a)
          : p.dtype == ASSAY_BF16 ? dispatch<__nv_bfloat16>(ctx, a)
                                  : dispatch<__half>(ctx, a);
@@ -855,5 +953,26 @@ extern "C" int fa_backward_varlen(assay_ctx* ctx, const fa_params* p, const fa_v
   a.cu_q = lengths->cu_q;
   a.cu_k = lengths->cu_k;
   a.total_q = lengths->total_q;
+  return run(ctx, *p, arrays, a);
+}
+
+extern "C" int fa_backward_bias(assay_ctx* ctx, const fa_params* p, const fa_bias* of,
+                                const float* bias, const void* dout, const void* q, const void* k,
+                                const void* v, const void* o, const float* lse, void* dq, void* dk,
+                                void* dv, float* dbias) {
+  const Arrays arrays{dout, q, k, v, o, lse, dq, dk, dv};
+  if (of == nullptr || !valid(p, arrays)) return ASSAY_EINVAL;
+  const auto fits = [](std::int64_t n, std::int64_t full) { return n == full || n == 1; };
+  if (!fits(of->B, p->B) || !fits(of->Hq, p->Hq) || !fits(of->Nq, p->Nq) || !fits(of->Nk, p->Nk))
+    return ASSAY_EINVAL;
+  Task a{};
+  a.biases = of->B * of->Hq * of->Nq * of->Nk;
+  if (bias == nullptr && a.biases != 0) return ASSAY_EINVAL;
+  a.bias = bias;
+  a.dbias = dbias;
+  a.bias_j = of->Nk == 1 ? 0 : 1;
+  a.bias_i = of->Nq == 1 ? 0 : of->Nk;
+  a.bias_h = of->Hq == 1 ? 0 : of->Nk * of->Nq;
+  a.bias_b = of->B == 1 ? 0 : of->Nk * of->Nq * of->Hq;
   return run(ctx, *p, arrays, a);
 }
