@@ -241,14 +241,6 @@ struct WarpQueries {
     }
   }
 
-  // As if there had been a key with that score and a value of 0.
-  __device__ void start_from(float score) {
-    for (int h = 0; h < 2; ++h) {
-      largest[h] = score * kLog2E;
-      sum[h] = t == 0 ? 1 : 0;
-    }
-  }
-
   // The order of columns is the same for q and k, and otherwise free: a lane takes four neighbours
   // for two steps of the tensor core.
   __device__ void score(const float4* q, const float4* k) {
@@ -381,9 +373,13 @@ struct WarpQueries {
     for (int h = 0; h < 2; ++h) {
       for (const int lanes : {1, 2}) sum[h] += __shfl_xor_sync(~0u, sum[h], lanes);
       if (query[h] >= block.Nq) continue;
-      const bool empty = sum[h] == 0;
-      const float lse = empty ? -INFINITY : fmaf(largest[h], kLn2, logf(sum[h]));
-      const float factor = spoilt[h] ? NAN : empty ? 0 : scale / sum[h];
+      // A sink is far above all scores, or far below: its weight comes last.
+      const float sink = a.sink != nullptr && !partial ? a.sink[block.h] * kLog2E : -INFINITY,
+                  top = fmaxf(largest[h], sink),
+                  of_keys = largest[h] == -INFINITY ? 0 : exp2f(largest[h] - top),
+                  total = sum[h] * of_keys + (sink == -INFINITY ? 0 : exp2f(sink - top));
+      const float lse = total == 0 ? -INFINITY : fmaf(top, kLn2, logf(total));
+      const float factor = spoilt[h] ? NAN : total == 0 ? 0 : scale * of_keys / total;
       const std::int64_t row = slot + first_row + g + 8 * h, at = block.output_at(a, query[h]);
       if (t == 0 && partial) a.partial_lse[row] = lse;
       if (t == 0 && !partial && a.lse != nullptr) a.lse[block.lse_at(a, query[h])] = lse;
@@ -453,7 +449,6 @@ __global__ void __launch_bounds__(kThreads) attend(Task a) {
   load_keys(begin);
 
   WarpQueries<T, kD> rows(a, block);
-  if (a.sink != nullptr && share == 0) rows.start_from(a.sink[block.h]);
   Range warp_sees = {0, 0};
   if (rows.first_row < block.count) {
     const int first = block.first + rows.first_row,
@@ -508,18 +503,19 @@ __global__ void __launch_bounds__(kThreads) merge(Task a, std::int64_t rows) {
   if (row >= queries.count || queries.shares == 1) return;
   const std::int64_t slot = tile * a.shares * kTile + row;
   const float* lse = a.partial_lse + slot;
-  float largest = -INFINITY, sum = 0;
+  const float sink = a.sink != nullptr ? a.sink[queries.h] : -INFINITY;
+  float largest = sink;
   for (int c = 0; c < queries.shares; ++c) largest = fmaxf(largest, lse[c * kTile]);
   const float base = largest == -INFINITY ? 0.0f : largest;
-  for (int c = 0; c < queries.shares; ++c)
-    sum += exp2_approximate((lse[c * kTile] - base) * kLog2E);
+  float sum = exp2f((sink - base) * kLog2E);
+  for (int c = 0; c < queries.shares; ++c) sum += exp2f((lse[c * kTile] - base) * kLog2E);
   const int i = queries.first + row, lane = threadIdx.x % 32;
   if (lane == 0 && a.lse != nullptr)
     a.lse[queries.lse_at(a, i)] = sum == 0 ? -INFINITY : base + logf(sum);
   for (int column = lane * 4; column < a.Dv; column += 128) {
     float x[4] = {};
     for (int c = 0; c < queries.shares; ++c) {
-      const float weight = sum == 0 ? 0 : exp2_approximate((lse[c * kTile] - base) * kLog2E) / sum;
+      const float weight = sum == 0 ? 0 : exp2f((lse[c * kTile] - base) * kLog2E) / sum;
       const float4 part = load4(a.partial + (slot + c * kTile) * a.width + column);
       x[0] += weight * part.x;
       x[1] += weight * part.y;
