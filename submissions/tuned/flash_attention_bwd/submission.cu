@@ -27,15 +27,23 @@ constexpr int kStep = kD <= 64 ? 64 : 32;  // of the other side
 template <int kD>
 constexpr int kSlice = kD <= 128 ? kD : 128;  // columns of gradients that a block computes
 constexpr std::int64_t kMostBlocks = 264;     // two for each multiprocessor
+constexpr int kMostTiles = 128;               // of a side that blocks share
 constexpr std::int64_t kMostPositions = std::int64_t{1} << 30;
 constexpr float kLog2E = 1.44269504f;
 
-// Keys or queries. A tile is `shares` blocks at most, each with `steps` steps of the other side.
+// Keys or queries. At most `shares` blocks have a tile, `steps` steps of the other side each. Where
+// they are several, their sums have slots of kTile rows, as many as that tile needs.
 struct Side {
   int tiles, shares, steps;
   std::int64_t heads;     // B times those of an item
-  float *first, *second;  // sums of shares: dk or dq, and dv; [head, tile, share, kTile, width]
-  std::int64_t slots() const { return heads * tiles * shares; }
+  std::int64_t blocks;    // of a head, without those that have nothing to do
+  std::int64_t slots;     // of a head
+  float *first, *second;  // sums: of dk or dq, and of dv; [head, slot, kTile, width]
+  std::uint16_t first_slot[kMostTiles];
+
+  __device__ std::int64_t slot(std::int64_t head, int tile) const {
+    return head * slots + (slots > 0 ? first_slot[tile] : 0);
+  }
 };
 
 struct Task {
@@ -66,6 +74,35 @@ struct Range {
   int begin, end;
 };
 
+__host__ __device__ int clamp(int n, int most) { return n < 0 ? 0 : n < most ? n : most; }
+
+// The keys that query n sees, or the queries that see key n.
+template <bool kKeys>
+__host__ __device__ Range sight(int n, int Nq, int Nk, bool causal, int window) {
+  if (!kKeys) {
+    const int self = n + Nk - Nq;
+    return {window > 0 ? clamp(self - window + 1, Nk) : 0, causal ? clamp(self + 1, Nk) : Nk};
+  }
+  if (n >= Nk) return {0, 0};
+  const int self = n - (Nk - Nq);
+  return {causal ? clamp(self, Nq) : 0, window > 0 ? clamp(self + window, Nq) : Nq};
+}
+
+// What the tile from `first` up to `end` sees of the other side.
+template <bool kKeys>
+__host__ __device__ Range sight_of_tile(int first, int end, int Nq, int Nk, bool causal,
+                                        int window) {
+  if (kKeys && end > Nk) end = Nk;
+  if (first >= end) return {0, 0};
+  const Range all{sight<kKeys>(first, Nq, Nk, causal, window).begin,
+                  sight<kKeys>(end - 1, Nq, Nk, causal, window).end};
+  return all.begin < all.end ? all : Range{0, 0};
+}
+
+__host__ __device__ int steps_over(const Range& other, int step) {
+  return (other.end - other.begin + step - 1) / step;
+}
+
 // An item of the batch or a packed sequence.
 struct Item {
   int b, Nq, Nk, stored_keys;     // stored_keys: with those beyond kv_len
@@ -82,19 +119,6 @@ struct Item {
     if (a.kv_len != nullptr) Nk = static_cast<int>(a.kv_len[b]);
   }
 
-  // The keys that a query sees, or the queries that see a key.
-  template <bool kKeys>
-  __device__ Range sight(const Task& a, int n) const {
-    if (!kKeys) {
-      const int self = n + Nk - Nq;
-      return {a.window > 0 ? min(max(self - a.window + 1, 0), Nk) : 0,
-              a.causal ? min(max(self + 1, 0), Nk) : Nk};
-    }
-    if (n >= Nk) return {0, 0};
-    const int self = n - (Nk - Nq);
-    return {a.causal ? min(max(self, 0), Nq) : 0,
-            a.window > 0 ? min(max(self + a.window, 0), Nq) : Nq};
-  }
   __device__ std::int64_t query_at(const assay_stride& s, int h, int i) const {
     return b * s.b + h * s.h + (q_start + i) * s.n;
   }
@@ -111,26 +135,28 @@ struct Item {
 template <bool kKeys>
 struct Tile {
   Item item;
-  int head, first, count;  // of the side
+  int head, number, first, count;  // of the side
   Range other;
   int steps, per_head, shares;
+  std::int64_t slot;  // for the sums of its shares
 
   __device__ Tile(const Task& a, const Side& side, std::int64_t at, int step)
       : item(a, static_cast<int>(at / side.tiles / (kKeys ? a.Hkv : a.Hq))),
         head(static_cast<int>(at / side.tiles % (kKeys ? a.Hkv : a.Hq))) {
     const int tile = static_cast<int>(at % side.tiles);
     // Under causality early keys and late queries have most to do: they come first.
-    first = (kKeys ? tile : side.tiles - 1 - tile) * kTile;
+    number = kKeys ? tile : side.tiles - 1 - tile;
+    first = number * kTile;
     count = max(0, min(kTile, (kKeys ? item.stored_keys : item.Nq) - first));
-    const int end = kKeys ? min(first + count, item.Nk) : first + count;
-    other = {0, 0};
-    if (end > first) {
-      other = {item.template sight<kKeys>(a, first).begin,
-               item.template sight<kKeys>(a, end - 1).end};
-    }
-    per_head = other.end > other.begin ? (other.end - other.begin + step - 1) / step : 0;
+    other = sight_of_tile<kKeys>(first, first + count, item.Nq, item.Nk, a.causal, a.window);
+    per_head = steps_over(other, step);
     steps = per_head * (kKeys ? a.group : 1);
     shares = max(1, (steps + side.steps - 1) / side.steps);
+    slot = side.slot(at / side.tiles, number);
+  }
+
+  __device__ Range sight_of(const Task& a, int n) const {
+    return sight<kKeys>(n, item.Nq, item.Nk, a.causal, a.window);
   }
 };
 
@@ -353,7 +379,7 @@ struct Lane {
     for (int h = 0; h < 2; ++h) {
       own[h] = tile.first + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4 + 8 * h;
       sees[h] = {0, 0};
-      if (own[h] < tile.first + tile.count) sees[h] = tile.item.template sight<kKeys>(a, own[h]);
+      if (own[h] < tile.first + tile.count) sees[h] = tile.sight_of(a, own[h]);
       if (!kKeys) lse_delta[h] = load_lse_delta(a, tile.item, tile.head, own[h]);
     }
   }
@@ -594,8 +620,8 @@ __device__ void differentiate(const Task& a, const Side& side, Shared<kD>& s, st
   const int warp_row = threadIdx.x / 32 * 16;
   const float4 *x = s.x + warp_row * kStride<kD>, *y = s.y + warp_row * kStride<kD>;
   const Lane<kKeys> lane(a, tile);
-  const Range upper = item.template sight<kKeys>(a, tile.first),
-              lower = item.template sight<kKeys>(a, tile.first + tile.count - 1);
+  const Range upper = tile.sight_of(a, tile.first),
+              lower = tile.sight_of(a, tile.first + tile.count - 1);
   const Range all_see = {max(upper.begin, lower.begin), min(upper.end, lower.end)};
   const bool works = warp_row < tile.count;
 
@@ -645,7 +671,7 @@ __device__ void differentiate(const Task& a, const Side& side, Shared<kD>& s, st
   }
   wait_for_copies<0>();
 
-  const std::int64_t slot = block * kTile;
+  const std::int64_t slot = (tile.slot + share) * kTile;
   const bool shared = tile.shares > 1;
   const assay_stride& sx = kKeys ? a.sk : a.sq;
   store_rows(dx, a.scale, static_cast<T*>(kKeys ? a.dk : a.dq) + load.own_at(sx), sx.n,
@@ -695,7 +721,7 @@ __device__ void add_row(const Task& a, const Side& side, std::int64_t at, int st
   const std::int64_t number = at / kTile;
   const Tile<kKeys> tile(a, side, number, step);
   if (row >= tile.count || tile.shares == 1) return;
-  const std::int64_t slot = number * side.shares * kTile + row;
+  const std::int64_t slot = tile.slot * kTile + row;
   const int n = tile.first + row;
   if (kKeys) {
     add_shares(side.first + slot * a.width_d, tile.shares, a.width_d,
@@ -741,38 +767,58 @@ class Scratch {
   float* data_;
 };
 
-// Floats for the sums of a side of which blocks share tiles.
 std::int64_t sums_of(const Side& side, int width) {
-  return side.shares > 1 ? side.slots() * kTile * width : 0;
+  return side.heads * side.slots * kTile * width;
 }
 
-// Cuts what tiles see among blocks: whoever takes longest gets another share, as long as the device
-// has room for the blocks, and the sums take no more than 4.5 times dk and dv, or 2.25 MiB.
+// Cuts what each tile sees into pieces of `most` steps. Where items differ, they are taken for the
+// longest that may be.
+template <bool kKeys>
+void cut(const Task& a, Side& side, int step, std::int64_t most) {
+  side.steps = static_cast<int>(most);
+  side.shares = 1;
+  side.blocks = side.slots = 0;
+  const bool alike = a.cu_q == nullptr && a.kv_len == nullptr;
+  const int longest = kKeys ? a.Nq : a.Nk;
+  for (int tile = 0; tile < side.tiles; ++tile) {
+    const int end = std::min((tile + 1) * kTile, kKeys ? a.Nk : a.Nq);
+    const Range other =
+        alike ? sight_of_tile<kKeys>(tile * kTile, end, a.Nq, a.Nk, a.causal, a.window)
+              : Range{0, longest};
+    const std::int64_t steps = std::int64_t{steps_over(other, step)} * (kKeys ? a.group : 1);
+    const std::int64_t shares = std::max<std::int64_t>(1, divide_up(steps, most));
+    if (tile < kMostTiles) side.first_slot[tile] = static_cast<std::uint16_t>(side.slots);
+    if (shares > 1) side.slots += shares;
+    side.shares = std::max(side.shares, static_cast<int>(shares));
+    side.blocks += shares;
+  }
+}
+
+// Cuts the work: whoever takes longest is cut smaller, as long as the device has room for the
+// blocks, and the sums take no more than 4.5 times dk and dv, or 2.25 MiB.
 void share_work(Task& a, int step) {
-  const auto set = [](Side& side, std::int64_t longest, int shares) {
-    side.steps = static_cast<int>(std::max<std::int64_t>(1, divide_up(longest, shares)));
-    side.shares = static_cast<int>(std::max<std::int64_t>(1, divide_up(longest, side.steps)));
-  };
-  const std::int64_t of_key = a.group * divide_up(a.Nq, step), of_query = divide_up(a.Nk, step);
-  set(a.keys, of_key, 1);
-  set(a.queries, of_query, 1);
+  const auto longest = [](std::int64_t steps) { return std::max<std::int64_t>(1, steps); };
+  cut<true>(a, a.keys, step, longest(a.group * divide_up(a.Nq, step)));
+  cut<false>(a, a.queries, step, longest(divide_up(a.Nk, step)));
   const std::int64_t gradients = a.keys.heads * a.Nk * (a.width_d + a.width_dv),
                      most = std::max<std::int64_t>(589824, gradients * 9 / 2);
   for (;;) {
-    Task more = a;
+    Task smaller = a;
     // Keys have four products a step, queries three.
-    if (4 * a.keys.steps > 3 * a.queries.steps) {
-      if (a.keys.steps == 1) return;
-      set(more.keys, of_key, static_cast<int>(divide_up(of_key, a.keys.steps - 1)));
+    const bool keys = 4 * a.keys.steps > 3 * a.queries.steps;
+    const Side& side = keys ? a.keys : a.queries;
+    if (side.steps == 1 || side.tiles > kMostTiles) return;
+    if (keys) {
+      cut<true>(a, smaller.keys, step, side.steps - 1);
     } else {
-      if (a.queries.steps == 1) return;
-      set(more.queries, of_query, static_cast<int>(divide_up(of_query, a.queries.steps - 1)));
+      cut<false>(a, smaller.queries, step, side.steps - 1);
     }
-    if ((more.keys.slots() + more.queries.slots()) * a.slices > kMostBlocks ||
-        sums_of(more.keys, a.width_d + a.width_dv) + sums_of(more.queries, a.width_d) > most) {
+    const std::int64_t blocks =
+        smaller.keys.heads * smaller.keys.blocks + smaller.queries.heads * smaller.queries.blocks;
+    if (blocks * a.slices > kMostBlocks ||
+        sums_of(smaller.keys, a.width_d + a.width_dv) + sums_of(smaller.queries, a.width_d) > most)
       return;
-    }
-    a = more;
+    a = smaller;
   }
 }
 
@@ -807,8 +853,10 @@ int launch(assay_ctx* ctx, Task a) {
     make_delta<T>
         <<<static_cast<unsigned>(divide_up(rows, kThreads / 16)), kThreads, 0, stream>>>(a, rows);
   }
-  const std::int64_t key_blocks = a.keys.slots() * a.slices,
-                     query_blocks = a.queries.slots() * a.slices;
+  const auto blocks_of = [&](const Side& side) {
+    return side.heads * side.tiles * side.shares * a.slices;
+  };
+  const std::int64_t key_blocks = blocks_of(a.keys), query_blocks = blocks_of(a.queries);
   if (key_blocks + query_blocks == 0) return ASSAY_OK;
   make_gradients<T, kD>
       <<<static_cast<unsigned>(key_blocks + query_blocks), kThreads, sizeof(Shared<kD>), stream>>>(
