@@ -473,8 +473,8 @@ __device__ void add_to_dbias(const Task& a, const Item& item, const Lane<false>&
 
 __device__ bool finite(const float4& x) { return x.x * 0 + x.y * 0 + x.z * 0 + x.w * 0 == 0; }
 
-// 0 times NaN would spoil rows that do not see it. So rows of the other side with values that are not
-// finite are looked for, and those values become 0.
+// 0 times NaN would spoil rows that do not see it. So rows of the other side with values that are
+// not finite are looked for, and those values become 0.
 template <int kD>
 __device__ void find_bad_rows(Shared<kD>& s) {
   for (int at = threadIdx.x; at < kStep<kD> * kD / 4; at += kThreads) {
