@@ -209,9 +209,9 @@ __device__ float4 load_four(const __nv_bfloat16* p) {
   return {__uint_as_float(raw.x << 16), __uint_as_float(raw.x & 0xffff0000u),
           __uint_as_float(raw.y << 16), __uint_as_float(raw.y & 0xffff0000u)};
 }
-// The first n of four, one by one.
+// The first n of four, one by one. Rare, so out of the way of what is unrolled.
 template <class T>
-__device__ float4 load_part(const T* p, int n) {
+__device__ __noinline__ float4 load_part(const T* p, int n) {
   float v[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) v[i] = i < n ? as_float(p[i]) : 0;
@@ -309,21 +309,23 @@ struct Along : AlongFragments<sizeof(T) == 2, kWide> {
   __device__ Along(const T* data, Index stride, Index count)
       : data(data), stride(stride), count(static_cast<int>(count < kWide ? count : kWide)) {}
 
-  // change(i, v): of the lane's four in the warp's row i; kAtOnce rows are read before any is used.
-  template <int kAtOnce, class Change>
-  __device__ void stage_rows(float* tile, int k0, int depth, const Change& change) const {
+  // load(p): the lane's four from p on. change(i, v): of those of the warp's row i; kAtOnce rows
+  // are read before any is used.
+  template <int kAtOnce, class Load, class Change>
+  __device__ void stage_rows(float* tile, int k0, int depth, const Load& load,
+                             const Change& change) const {
     constexpr int kOwn = kWide / kWarps;
     const int k = threadIdx.x % kWarp * 4, first = static_cast<int>(threadIdx.x) / kWarp * kOwn;
-    const bool whole = k + 4 <= depth && aligned_for_four(data + k0, stride);
     const bool stored = k < up_to(depth, 8);
     const int there = count - first, zeroed = up_to(count, 16) - first;
+    if (zeroed <= 0) return;
     const T* from = data + first * stride + k0 + k;
     float* to = tile + first * kAlongStride + k;
 #pragma unroll kAtOnce
     for (int i = 0; i < kOwn; ++i) {
       if (i < zeroed) {
         float4 v{};
-        if (i < there) v = whole ? load_four(from) : load_part(from, depth - k);
+        if (i < there) v = load(from);
         change(i, v);
         if (stored) store_four(to, v);
       }
@@ -332,7 +334,16 @@ struct Along : AlongFragments<sizeof(T) == 2, kWide> {
     }
   }
   __device__ void stage(float* tile, int k0, int depth) {
-    stage_rows<4>(tile, k0, depth, [](int, float4&) {});
+    const auto as_they_are = [](int, float4&) {};
+    const int left = depth - static_cast<int>(threadIdx.x % kWarp) * 4;
+    if (depth % 4 == 0 && aligned_for_four(data + k0, stride)) {
+      stage_rows<4>(
+          tile, k0, depth, [=](const T* p) { return left > 0 ? load_four(p) : float4{}; },
+          as_they_are);
+    } else {
+      stage_rows<1>(
+          tile, k0, depth, [=](const T* p) { return load_part(p, left); }, as_they_are);
+    }
   }
 };
 
@@ -353,8 +364,8 @@ __device__ float sums_of_16(float (&x)[16]) {
   }
 }
 
-// Rows that are normed: each is multiplied by the norm's weights; what it is to be divided by comes
-// out of the same pass over it, and is for the product to multiply with.
+// Rows of scratch, whole blocks long, that are normed: each is multiplied by the norm's weights.
+// What it is to be divided by comes out of the same pass, and is for the product to apply.
 struct Normed : Along<float, kRows> {
   const float* weights;
   int d;
@@ -365,10 +376,12 @@ struct Normed : Along<float, kRows> {
   __device__ void stage(float* tile, int k0, int depth) {
     const float4 w = load_four(weights + k0 + threadIdx.x % kWarp * 4);
     float sums[16] = {};
-    stage_rows<16>(tile, k0, depth, [&](int i, float4& v) {
-      sums[i] = v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
-      v = {v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w};
-    });
+    stage_rows<16>(
+        tile, k0, depth, [](const float* p) { return load_four(p); },
+        [&](int i, float4& v) {
+          sums[i] = v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
+          v = {v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w};
+        });
     squares += sums_of_16(sums);
   }
   // Of the warp's row i, for all lanes.
@@ -387,27 +400,36 @@ struct Across : AcrossFragments<sizeof(T) == 2, kWide> {
   __device__ Across(const T* data, Index stride, Index count)
       : data(data), stride(stride), count(static_cast<int>(count < kWide ? count : kWide)) {}
 
-  // change(k, v): of the lane's four in row k of memory.
-  template <class Change>
-  __device__ void stage_rows(float* tile, int k0, int depth, const Change& change) const {
+  // load(p): the lane's four from p on. change(k, v): of those of row k of memory.
+  template <int kUnroll, class Load, class Change>
+  __device__ void stage_rows(float* tile, int k0, int depth, const Load& load,
+                             const Change& change) const {
     constexpr int kLanes = kWide / 4, kAtOnce = kThreads / kLanes;
     const int n = static_cast<int>(threadIdx.x) % kLanes * 4, end = up_to(depth, 8);
-    const bool whole = n + 4 <= count && aligned_for_four(data, stride);
     int k = static_cast<int>(threadIdx.x) / kLanes;
     const T* from = data + (k0 + k) * stride + n;
     float* to = tile + k * Fragments::kStride + n;
-#pragma unroll 4
+#pragma unroll kUnroll
     for (; k < end; k += kAtOnce, from += kAtOnce * stride, to += kAtOnce * Fragments::kStride) {
       float4 v{};
       if (k < depth) {
-        v = whole ? load_four(from) : load_part(from, count - n);
+        v = load(from);
         change(k0 + k, v);
       }
       store_four(to, v);
     }
   }
   __device__ void stage(float* tile, int k0, int depth) {
-    stage_rows(tile, k0, depth, [](int, float4&) {});
+    const auto as_they_are = [](int, float4&) {};
+    const int left = count - static_cast<int>(threadIdx.x) % (kWide / 4) * 4;
+    if (count % 4 == 0 && aligned_for_four(data, stride)) {
+      stage_rows<4>(
+          tile, k0, depth, [=](const T* p) { return left > 0 ? load_four(p) : float4{}; },
+          as_they_are);
+    } else {
+      stage_rows<1>(
+          tile, k0, depth, [=](const T* p) { return load_part(p, left); }, as_they_are);
+    }
   }
 };
 
@@ -418,10 +440,12 @@ struct NormedAcross : Across<float, kRows> {
       : Across(data, d, kRows), roots(roots), weights(weights) {}
   __device__ void stage(float* tile, int k0, int depth) {
     const float4 w = load_four(weights + threadIdx.x % (kRows / 4) * 4);
-    stage_rows(tile, k0, depth, [&](int k, float4& v) {
-      const float root = roots[k];
-      v = {v.x * root * w.x, v.y * root * w.y, v.z * root * w.z, v.w * root * w.w};
-    });
+    stage_rows<4>(
+        tile, k0, depth, [](const float* p) { return load_four(p); },
+        [&](int k, float4& v) {
+          const float root = roots[k];
+          v = {v.x * root * w.x, v.y * root * w.y, v.z * root * w.z, v.w * root * w.w};
+        });
   }
 };
 
@@ -528,16 +552,19 @@ struct Tile {
     }
   }
 
-  // finish(i, row, values): of each of `count` rows, i of the warp's and `row` of the tile's, by
-  // the warp. Through shared memory, so that what is stored lies side by side.
+  // finish(i, row, values): of each of `count` rows, whose first `width` columns are there, by the
+  // warp; i of the warp's rows and `row` of the tile's. Through shared memory, so that what is
+  // stored lies side by side.
   template <class Finish>
-  __device__ void rows(int count, float* memory, const Finish& finish) const {
+  __device__ void rows(int count, int width, float* memory, const Finish& finish) const {
     constexpr int kStride = kAcrossStride<kWide>;
     const int lane = threadIdx.x % kWarp, first = static_cast<int>(threadIdx.x) / kWarp * 16;
     float* out = memory + first * kStride;
     __syncthreads();  // the operands have been used
+    if (first >= count) return;
 #pragma unroll
     for (int n = 0; n < kWide / 8; ++n) {
+      if (n * 8 >= width) break;
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         *reinterpret_cast<float2*>(out + (lane / 4 + 8 * h) * kStride + n * 8 + lane % 4 * 2) = {
@@ -572,7 +599,7 @@ template <int kWide, class A, class B, class Finish>
 __device__ void product(A a, B b, Index K, float* memory, const Finish& finish) {
   Tile<kWide> tile;
   tile.add(a, b, K, memory);
-  tile.rows(a.count, memory,
+  tile.rows(a.count, b.count, memory,
             [&](int i, int row, const float* values) { finish(a, i, row, values); });
 }
 
@@ -1243,8 +1270,8 @@ __device__ void transposed_tile(const Model& m, Index i, const float* p, const f
   }
   const Store<kRows, float> store{to + (first.row + row) * to_stride + first.key + col, to_stride,
                                   hd - col};
-  tile.rows(static_cast<int>(least(kRows, T - row)), memory,
-            [&](int own, int r, const float* values) { store(0, own, r, values); });
+  tile.rows(static_cast<int>(least(kRows, T - row)), static_cast<int>(least(kRows, hd - col)),
+            memory, [&](int own, int r, const float* values) { store(0, own, r, values); });
 }
 
 // dp, gradients of the probabilities, becomes that of the scaled products.
