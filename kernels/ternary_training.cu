@@ -3,20 +3,20 @@
 // The shape. A layer of 256 tokens, 256 rows and 512 columns, x and dy in fp32: 2.1 MB with all
 // results, 0.4 us of an H200's 4.8 TB/s, and 0.2 Gflop in three products, 3 us of its 67 Tflop/s of
 // fp32. A step of the full model (V 256, d 128, L 3, ff 384: 0.62 M weights) on four documents of
-// 128 tokens is 1.9 Gflop in such products, and 0.15 in attention; Adam reads and writes 32 bytes a
-// weight, 20 MB, 4.2 us. What a launch costs is 3 us: an operation a launch would be 58 of them a
-// step, 174 us, far more than what they do.
+// 128 tokens is 1.9 Gflop in such products, and 0.15 in attention; gradients and Adam move 36 bytes
+// a weight, 22 MB, 4.7 us. What a launch costs is 3 us: an operation a launch would be 61 of them a
+// step, 183 us, far more than what they do.
 //
 // Launches. All products of a layer have their tiles in one grid. A training is a persistent one:
 // blocks take a phase's tiles, or their warps its rows, wait for all others, and go on to the next
-// phase, 18 a layer and 5 beside. The host sees nothing of a step; it looks at the clock after as
+// phase, 18 a layer and 7 beside. The host sees nothing of a step; it looks at the clock after as
 // many steps as take 2 % of the budget, 64 at most. Logits are one such launch for 4,096 tokens.
 // Generation has a block a document and no barrier of the grid: a token's products are too small.
 //
 // Precision. A ternary weight is -s, 0 or s, and s, 11 bits, is a number of tf32: exact. fp32 is
 // hi + lo, both tf32: two products with weights, three of activations with gradients, which err by
 // some 2^-22, what fp32 does anyway. bf16 is tf32 as it is, and takes one. So y and dx cost 4 flops
-// a multiplication and addition, dw 6, of 495 Tflop/s: 0.9 us of the shape above.
+// a multiplication and addition, dw 6, of 495 Tflop/s: 0.95 us of the shape above.
 //
 // Tiles. A block of four warps has 64 rows and 64 or 32 columns of a product, a warp 16 rows, and
 // stages both operands 128 deep: the depth of a block of weights. A depth runs along rows
@@ -27,9 +27,9 @@
 // time: an accumulator's columns are pairs, half a sector wide.
 //
 // Widths. A tile of 64 by 64 reads least, 8.7 MB for the shape above, but y has 16 of them, 512
-// deep, and the busiest multiprocessor would take 4.4 us. plan_tiles takes the widths at which
+// deep, and the busiest multiprocessor would take 4.1 us to issue them. plan_tiles takes the widths at which
 // memory, the longest block or an equal share of all blocks take least: y in tiles of 32 columns
-// reads 10.8 MB, 2.5 us with what is written, and its blocks take 2.3 us.
+// reads 10.8 MB, 2.6 us with what is written, and the longest block takes 2.7 us.
 //
 // Fusions. A norm is a sum over the row that a product reads anyway: the product adds up squares
 // while it stages, multiplies by the norm's weights, and divides sums at the end. Gates and what
@@ -50,7 +50,7 @@
 //
 // Tried and rejected, with the modelled time of the shape above, 5.7 us of which 3 us are the
 // launch: weights chosen by tests of a code's bits, and addresses of fragments that are computed
-// anew each time, integer instructions being the limit: 9.6 us. Tiles of 64 columns for all: 7.4
+// anew each time, integer instructions being the limit: 9.6 us. Tiles of 64 columns for all: 7.1
 // us, the issue of instructions. Roots of norms summed row by row, 80 exchanges a warp, not 16.
 // Four scalar loads in place in every unrolled row, for unaligned operands: twice the code.
 //
@@ -85,6 +85,7 @@ constexpr int kAlongStride = kDepth + 4;
 template <int kWide>
 constexpr int kAcrossStride = kWide + 8;
 constexpr int kPart = kDepth * kAcrossStride<kRows>;  // floats of a staged operand
+static_assert(kRows * kAlongStride <= kPart);
 constexpr int kTileBytes = 2 * kPart * 4;
 
 __host__ __device__ constexpr Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
