@@ -27,9 +27,10 @@
 // time: an accumulator's columns are pairs, half a sector wide.
 //
 // Widths. A tile of 64 by 64 reads least, 8.7 MB for the shape above, but y has 16 of them, 512
-// deep, and the busiest multiprocessor would take 4.1 us to issue them. plan_tiles takes the widths at which
-// memory, the longest block or an equal share of all blocks take least: y in tiles of 32 columns
-// reads 10.8 MB, 2.6 us with what is written, and the longest block takes 2.7 us.
+// deep, and the busiest multiprocessor would take 4.1 us to issue its instructions. plan_tiles
+// takes the widths at which memory, the longest block or an equal share of all blocks take least:
+// y in tiles of 32 columns reads 10.8 MB, 2.6 us with what is written, and the longest block takes
+// 2.7 us.
 //
 // Fusions. A norm is a sum over the row that a product reads anyway: the product adds up squares
 // while it stages, multiplies by the norm's weights, and divides sums at the end. Gates and what
@@ -1449,11 +1450,10 @@ __global__ void __launch_bounds__(kThreads) begin(const __grid_constant__ Traini
       store_four(t.latent + first, w);
       round_block(t, i, w);
     }
-    for (Index j = first; j < first + 4 && j < at.all(); ++j) {
-      if (i >= blocks) t.latent[j] = 1;
-      t.first[j] = 0;
-      t.second[j] = 0;
-    }
+    if (first >= at.all()) return;  // norms' sizes are multiples of four
+    if (i >= blocks) store_four(t.latent + first, {1, 1, 1, 1});
+    store_four(t.first + first, {});
+    store_four(t.second + first, {});
   });
 }
 
@@ -1512,8 +1512,7 @@ __device__ void adam(const Model& m, const Training& t, Index step) {
   const Index blocks = at.matrices() / kBlock;
   for_warps(ceil_div(at.all(), kBlock), [&](Index i) {
     const Index from = i * kBlock + threadIdx.x % kWarp * 4;
-    const bool there = from < at.all();  // norms' sizes are multiples of four
-    if (i >= blocks && !there) return;
+    if (from >= at.all()) return;
     const float scaled_rate = rate * correct1 * (i < blocks ? kRate : kNormRate);
     float4 w = load_four(t.latent + from), a = load_four(t.first + from),
            b = load_four(t.second + from);
