@@ -1127,17 +1127,17 @@ class Training {
   static constexpr Index kDocuments = 4;    // a batch
   static constexpr double kMostPasses = 8;  // after more, few documents are known by heart
   static constexpr double kMatrixRate = 2e-3, kGainRate = 1e-2;
-  static constexpr float kSpread = 0.17f;  // a standard deviation of 0.1
+  static constexpr float kSpread = 0.1f;
 
   Index parameters() const { return model_.sizes().matrix_weights() + model_.sizes().gains(); }
 
-  // Uniform latent weights, those of embedding and head smaller; gains of 1.
+  // Normal latent weights, those of embedding and head smaller; gains of 1.
   void draw_weights() {
     const Sizes& s = model_.sizes();
-    std::mt19937_64 generator(budget_.seed);
-    std::uniform_real_distribution<float> uniform(-kSpread, kSpread);
+    std::mt19937 generator(static_cast<unsigned>(budget_.seed ^ budget_.seed >> 32));
+    std::normal_distribution<float> normal(0, kSpread);
     std::vector<float> start(static_cast<std::size_t>(s.matrix_weights()));
-    for (float& weight : start) weight = uniform(generator);
+    for (float& weight : start) weight = normal(generator);
     for (Index i = 0; i < s.table_weights(); ++i) start[static_cast<std::size_t>(i)] /= 2;
     latent_.upload(start);
     round_groups<<<grid_of_warps(s.groups()), kGroup, 0, device_.stream()>>>(s.groups(), latent_,
