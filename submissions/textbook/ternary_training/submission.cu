@@ -1,7 +1,10 @@
-// Sample entrant of assay, not a model's answer: what a careful textbook would print, in CUDA. A
-// kernel for each operation and for its gradient, all products by one tiled kernel, no atomics.
-// Latent fp32 weights, rounded at every step; Adam with warm-up and linear decay on batches of four
-// documents.
+// Sample entrant of assay, not a model's answer: what a careful textbook would print, in CUDA.
+//
+// The matrices of one input lie side by side in a blob (q, k, v; gate, up), so each such group is
+// a single linear layer here. Row operations are fused: adding a branch with the norm after it,
+// the norm of a head with its rotation, Adam's step with the rounding of its result. Attention
+// never stores a probability; it keeps a logarithm for each query and computes the rest again.
+// Every sum has a fixed order, so one seed gives one blob.
 #include <cuda_fp16.h>
 
 #include <algorithm>
@@ -9,880 +12,1282 @@
 #include <cmath>
 #include <cstdint>
 #include <new>
+#include <numeric>
+#include <random>
+#include <utility>
 #include <vector>
 
 #include "abi.h"
 
 namespace {
 
-constexpr int kWarp = 32, kThreads = 256;
-constexpr std::int64_t kBlock = 128, kBytes = 34;  // weights and bytes of a block
+using Index = std::int64_t;
 
-__device__ std::int64_t thread_index() {
-  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-}
-__device__ int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
+constexpr unsigned kLanes = 32;
+constexpr unsigned kGroup = 256;       // threads of a block of the row kernels
+constexpr unsigned kEveryLane = ~0u;   // the mask of a whole warp
+constexpr Index kGroupWeights = 128;   // weights that share a scale
+constexpr Index kGroupBytes = 34;      // of the scale and the codes
+constexpr float kLargestHalf = 65504;  // the largest finite binary16
 
-template <class T>
-__device__ T warp_sum(T x) {
-  for (int offset = kWarp / 2; offset > 0; offset /= 2) x += __shfl_xor_sync(~0u, x, offset);
-  return x;
-}
-__device__ float warp_max(float x) {
-  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
-    x = fmaxf(x, __shfl_xor_sync(~0u, x, offset));
+// --- Warps -------------------------------------------------------------------------------------
+
+__device__ Index lane_id() { return threadIdx.x & (kLanes - 1); }
+
+// Number of the warp in the whole grid: row kernels give it one row.
+__device__ Index warp_id() { return (Index{blockIdx.x} * blockDim.x + threadIdx.x) / kLanes; }
+
+template <class Number>
+__device__ Number sum_over_warp(Number value) {
+#pragma unroll
+  for (unsigned step = 1; step < kLanes; step <<= 1) {
+    value += __shfl_xor_sync(kEveryLane, value, step);
   }
-  return x;
+  return value;
 }
 
-// --- blocks ---
+__device__ float max_over_warp(float value) {
+#pragma unroll
+  for (unsigned step = 1; step < kLanes; step <<= 1) {
+    value = fmaxf(value, __shfl_xor_sync(kEveryLane, value, step));
+  }
+  return value;
+}
 
-// A warp has a block, a lane four of its weights, which are one byte of codes.
-struct Rounded {
+__device__ float inner_product(const float* left, const float* right, Index length) {
+  float result = 0;
+  for (Index i = 0; i < length; ++i) result = fmaf(left[i], right[i], result);
+  return result;
+}
+
+// --- Ternary weights ---------------------------------------------------------------------------
+
+// A group of 128 weights as a warp holds it: the scale, and four codes of each lane.
+struct TernaryGroup {
   __half scale;
-  unsigned codes;
-  __device__ float weight(int j) const {
-    return (static_cast<int>(codes >> 2 * j & 3) - 1) * __half2float(scale);
-  }
-};
+  int code[4];
 
-__device__ Rounded round_block(const float* w) {
-  float mine[4];
-  double sum = 0;
-  for (int j = 0; j < 4; ++j) {
-    mine[j] = w[4 * lane() + j];
-    sum += fabs(static_cast<double>(mine[j]));
-  }
-  const double mean = warp_sum(sum) / kBlock;
-  Rounded r{__double2half(mean < 65504 ? mean : 65504), 0};
-  const float half = __half2float(r.scale) / 2;
-  for (int j = 0; j < 4; ++j) {
-    const unsigned code = half > 0 && mine[j] > half ? 2 : half > 0 && mine[j] < -half ? 0 : 1;
-    r.codes |= code << 2 * j;
-  }
-  return r;
-}
-
-__global__ void pack(std::int64_t n_blocks, const float* w, std::uint8_t* blocks) {
-  const std::int64_t block = thread_index() / kWarp;
-  if (block >= n_blocks) return;
-  const Rounded r = round_block(w + block * kBlock);
-  std::uint8_t* out = blocks + block * kBytes;
-  const unsigned scale = __half_as_ushort(r.scale);
-  if (lane() < 2) out[lane()] = static_cast<std::uint8_t>(scale >> 8 * lane());
-  out[2 + lane()] = static_cast<std::uint8_t>(r.codes);
-}
-
-__global__ void unpack(std::int64_t weights, const std::uint8_t* blocks, float* w) {
-  const std::int64_t i = thread_index();
-  if (i >= weights) return;
-  const std::uint8_t* block = blocks + i / kBlock * kBytes;
-  const auto bits = static_cast<unsigned short>(block[0] | block[1] << 8);
-  const auto j = static_cast<int>(i % kBlock);
-  w[i] = ((block[2 + j / 4] >> j % 4 * 2 & 3) - 1) * __half2float(__ushort_as_half(bits));
-}
-
-// What the blocks of the latent weights would say.
-__global__ void round_weights(std::int64_t n_blocks, const float* latent, float* used) {
-  const std::int64_t block = thread_index() / kWarp;
-  if (block >= n_blocks) return;
-  const Rounded r = round_block(latent + block * kBlock);
-  for (int j = 0; j < 4; ++j) used[block * kBlock + 4 * lane() + j] = r.weight(j);
-}
-
-// --- products ---
-
-// Element (r, c) is data[r row + c column].
-struct View {
-  const float* data;
-  std::int64_t row, column;
-  __device__ float at(std::int64_t r, std::int64_t c) const { return data[r * row + c * column]; }
-};
-
-constexpr int kSide = 64, kDepth = 16, kEach = 4,
-              kPad = 4;  // a thread has 4 x 4 of a tile of 64 x 64
-
-// c [M, N] = a [M, K] b [K, N], or is increased by it.
-__global__ void __launch_bounds__(kThreads)
-    product(std::int64_t M, std::int64_t N, std::int64_t K, View a, View b, float* c, bool add) {
-  __shared__ __align__(16) float a_tile[kDepth][kSide + kPad], b_tile[kDepth][kSide + kPad];
-  const std::int64_t m = static_cast<std::int64_t>(blockIdx.y) * kSide;
-  const std::int64_t n = static_cast<std::int64_t>(blockIdx.x) * kSide;
-  const int tx = threadIdx.x % (kSide / kEach), ty = threadIdx.x / (kSide / kEach);
-  float sum[kEach][kEach] = {};
-  for (std::int64_t k = 0; k < K; k += kDepth) {
-    for (int at = threadIdx.x; at < kSide * kDepth; at += kThreads) {
-      // Neighbouring threads read along the dimension that is contiguous.
-      const int ak = a.column == 1 ? at % kDepth : at / kSide;
-      const int am = a.column == 1 ? at / kDepth : at % kSide;
-      a_tile[ak][am] = m + am < M && k + ak < K ? a.at(m + am, k + ak) : 0.0f;
-      const int bk = b.row == 1 ? at % kDepth : at / kSide;
-      const int bn = b.row == 1 ? at / kDepth : at % kSide;
-      b_tile[bk][bn] = k + bk < K && n + bn < N ? b.at(k + bk, n + bn) : 0.0f;
+  // The mean rule: the scale is the mean magnitude, and what exceeds half of it keeps its sign.
+  __device__ explicit TernaryGroup(const float (&weights)[4]) {
+    double magnitude = 0;
+    for (const float w : weights) magnitude += fabs(static_cast<double>(w));
+    magnitude = sum_over_warp(magnitude) / static_cast<double>(kGroupWeights);
+    scale = __double2half(fmin(magnitude, static_cast<double>(kLargestHalf)));
+    const float threshold = 0.5f * __half2float(scale);
+    for (int i = 0; i < 4; ++i) {
+      const int sign = (weights[i] > threshold) - (weights[i] < -threshold);
+      code[i] = threshold > 0 ? 1 + sign : 1;
     }
+  }
+};
+
+// A warp a group. Lane i has the weights 4 i to 4 i + 3, whose codes are one byte.
+__global__ void quantize_groups(Index groups, const float* weights, std::uint8_t* packed) {
+  const Index group = warp_id(), lane = lane_id();
+  if (group >= groups) return;
+  weights += group * kGroupWeights + 4 * lane;
+  packed += group * kGroupBytes;
+  const float mine[4] = {weights[0], weights[1], weights[2], weights[3]};
+  const TernaryGroup t(mine);
+  const int byte = t.code[0] + 4 * t.code[1] + 16 * t.code[2] + 64 * t.code[3];
+  packed[2 + lane] = static_cast<std::uint8_t>(byte);
+  if (lane != 0) return;
+  const unsigned scale = __half_as_ushort(t.scale);
+  packed[0] = static_cast<std::uint8_t>(scale & 255);
+  packed[1] = static_cast<std::uint8_t>(scale >> 8);
+}
+
+// A warp a group. Neighbouring lanes write neighbouring weights.
+__global__ void dequantize_groups(Index groups, const std::uint8_t* packed, float* weights) {
+  const Index group = warp_id();
+  if (group >= groups) return;
+  packed += group * kGroupBytes;
+  weights += group * kGroupWeights;
+  const unsigned scale_bits = packed[0] + 256u * packed[1];
+  const float scale = __half2float(__ushort_as_half(static_cast<unsigned short>(scale_bits)));
+  for (Index i = lane_id(); i < kGroupWeights; i += kLanes) {
+    const int code = packed[2 + i / 4] >> (2 * (i % 4)) & 3;
+    weights[i] = static_cast<float>(code - 1) * scale;
+  }
+}
+
+__device__ void store_rounded(const float (&weights)[4], float* rounded) {
+  const TernaryGroup t(weights);
+  const float scale = __half2float(t.scale);
+  *reinterpret_cast<float4*>(rounded) = make_float4(
+      static_cast<float>(t.code[0] - 1) * scale, static_cast<float>(t.code[1] - 1) * scale,
+      static_cast<float>(t.code[2] - 1) * scale, static_cast<float>(t.code[3] - 1) * scale);
+}
+
+// A warp a group: what the latent weights mean after quantizing.
+__global__ void round_groups(Index groups, const float* latent, float* rounded) {
+  if (warp_id() >= groups) return;
+  const Index first = warp_id() * kGroupWeights + 4 * lane_id();
+  const float4 w = *reinterpret_cast<const float4*>(latent + first);
+  store_rounded({w.x, w.y, w.z, w.w}, rounded + first);
+}
+
+// --- Matrix products ---------------------------------------------------------------------------
+
+// A block computes a tile of 64 x 64 results, each of its 128 threads 8 rows by 4 columns. Slices
+// of both factors, 16 deep, pass through shared memory with the depth as their first index.
+constexpr int kTile = 64, kSlice = 16, kTileRows = 8, kTileColumns = 4;
+constexpr int kAcross = kTile / kTileColumns;  // threads side by side
+constexpr int kTileThreads = kAcross * kTile / kTileRows;
+constexpr int kTilePitch = kTile + 4;  // keeps rows aligned for float4
+
+// Which index of a factor is contiguous: the one that is summed over, or the one that stays.
+enum class Contiguous { summed, kept };
+
+struct Factor {
+  const float* data;
+  Index pitch;  // from one row in memory to the next
+};
+
+template <Contiguous kOrder>
+__device__ void load_slice(Factor f, Index kept_from, Index kept_end, Index depth_from,
+                           Index depth_end, float (*slice)[kTilePitch]) {
+#pragma unroll
+  for (int step = 0; step < kTile * kSlice / kTileThreads; ++step) {
+    const int at = step * kTileThreads + static_cast<int>(threadIdx.x);
+    const int depth = kOrder == Contiguous::summed ? at % kSlice : at / kTile;
+    const int kept = kOrder == Contiguous::summed ? at / kSlice : at % kTile;
+    const Index k = depth_from + depth, i = kept_from + kept;
+    float value = 0;
+    if (k < depth_end && i < kept_end) {
+      value = f.data[kOrder == Contiguous::summed ? i * f.pitch + k : k * f.pitch + i];
+    }
+    slice[depth][kept] = value;
+  }
+}
+
+// result [rows, columns] = the sum over the depth of left times right.
+template <Contiguous kLeft, Contiguous kRight>
+__global__ void __launch_bounds__(kTileThreads)
+    multiply_tiles(Index rows, Index columns, Index depth, Factor left, Factor right,
+                   float* result) {
+  __shared__ __align__(16) float left_slice[kSlice][kTilePitch];
+  __shared__ __align__(16) float right_slice[kSlice][kTilePitch];
+  const Index top = Index{blockIdx.y} * kTile, start = Index{blockIdx.x} * kTile;
+  const int my_row = static_cast<int>(threadIdx.x) / kAcross * kTileRows;
+  const int my_column = static_cast<int>(threadIdx.x) % kAcross * kTileColumns;
+
+  float total[kTileRows][kTileColumns] = {};
+  for (Index from = 0; from < depth; from += kSlice) {
+    load_slice<kLeft>(left, top, rows, from, depth, left_slice);
+    load_slice<kRight>(right, start, columns, from, depth, right_slice);
     __syncthreads();
 #pragma unroll
-    for (int d = 0; d < kDepth; ++d) {
-      for (int r = 0; r < kEach; ++r) {
-        for (int j = 0; j < kEach; ++j) {
-          sum[r][j] += a_tile[d][ty * kEach + r] * b_tile[d][tx * kEach + j];
-        }
+    for (int k = 0; k < kSlice; ++k) {
+      const float4 upper = *reinterpret_cast<const float4*>(&left_slice[k][my_row]);
+      const float4 lower = *reinterpret_cast<const float4*>(&left_slice[k][my_row + 4]);
+      const float4 beside = *reinterpret_cast<const float4*>(&right_slice[k][my_column]);
+      const float l[kTileRows] = {upper.x, upper.y, upper.z, upper.w,
+                                  lower.x, lower.y, lower.z, lower.w};
+      const float r[kTileColumns] = {beside.x, beside.y, beside.z, beside.w};
+      for (int i = 0; i < kTileRows; ++i) {
+        for (int j = 0; j < kTileColumns; ++j) total[i][j] = fmaf(l[i], r[j], total[i][j]);
       }
     }
     __syncthreads();
   }
-  for (int r = 0; r < kEach; ++r) {
-    for (int j = 0; j < kEach; ++j) {
-      const std::int64_t row = m + ty * kEach + r, column = n + tx * kEach + j;
-      if (row >= M || column >= N) continue;
-      float* out = c + row * N + column;
-      *out = add ? *out + sum[r][j] : sum[r][j];
-    }
-  }
-}
 
-// --- operations of the model and their gradients ---
-
-__global__ void embed(std::int64_t n, std::int64_t d, const std::int32_t* tokens,
-                      const float* embedding, float* x) {
-  const std::int64_t i = thread_index();
-  if (i < n * d) x[i] = embedding[tokens[i / d] * d + i % d];
-}
-
-// A block for each token of the vocabulary.
-__global__ void embed_back(std::int64_t n, std::int64_t d, const std::int32_t* tokens,
-                           const float* dx, float* gradient) {
-  for (std::int64_t i = threadIdx.x; i < d; i += blockDim.x) {
-    float sum = 0;
-    for (std::int64_t t = 0; t < n; ++t) {
-      if (tokens[t] == static_cast<std::int32_t>(blockIdx.x)) sum += dx[t * d + i];
-    }
-    gradient[blockIdx.x * d + i] += sum;
-  }
-}
-
-// Root mean square norm of rows of n values: a warp for each. Keeps the reciprocal roots.
-__global__ void norm(std::int64_t rows, std::int64_t n, float eps, const float* x, const float* w,
-                     float* y, float* roots) {
-  const std::int64_t row = thread_index() / kWarp;
-  if (row >= rows) return;
-  float squares = 0;
-  for (std::int64_t i = lane(); i < n; i += kWarp) squares += x[row * n + i] * x[row * n + i];
-  const float root = 1 / sqrtf(warp_sum(squares) / static_cast<float>(n) + eps);
-  for (std::int64_t i = lane(); i < n; i += kWarp) y[row * n + i] = x[row * n + i] * root * w[i];
-  if (lane() == 0) roots[row] = root;
-}
-
-// dx is increased.
-__global__ void norm_back(std::int64_t rows, std::int64_t n, const float* x, const float* w,
-                          const float* roots, const float* dy, float* dx) {
-  const std::int64_t row = thread_index() / kWarp;
-  if (row >= rows) return;
-  const float root = roots[row];
-  float sum = 0;
-  for (std::int64_t i = lane(); i < n; i += kWarp) sum += dy[row * n + i] * w[i] * x[row * n + i];
-  const float projection = warp_sum(sum) * root * root / static_cast<float>(n);
-  for (std::int64_t i = lane(); i < n; i += kWarp) {
-    dx[row * n + i] += root * (dy[row * n + i] * w[i] - x[row * n + i] * projection);
-  }
-}
-
-// A block of 32 x 8 threads for 32 columns.
-__global__ void norm_weight_back(std::int64_t rows, std::int64_t n, const float* x,
-                                 const float* roots, const float* dy, float* gradient) {
-  __shared__ float sums[kThreads / kWarp][kWarp];
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kWarp + lane();
-  const int strip = static_cast<int>(threadIdx.x) / kWarp;
-  float sum = 0;
-  for (std::int64_t row = strip; column < n && row < rows; row += kThreads / kWarp) {
-    sum += dy[row * n + column] * x[row * n + column] * roots[row];
-  }
-  sums[strip][lane()] = sum;
-  __syncthreads();
-  if (strip != 0 || column >= n) return;
-  for (int s = 1; s < kThreads / kWarp; ++s) sum += sums[s][lane()];
-  gradient[column] += sum;
-}
-
-// Turns the heads of n rows, in place; direction -1 turns back. turns [T, hd / 2]: (cos, sin).
-__global__ void rotate(std::int64_t n, std::int64_t T, std::int64_t heads, std::int64_t hd,
-                       const float2* turns, float direction, float* x) {
-  const std::int64_t half = hd / 2, at = thread_index();
-  if (at >= n * heads * half) return;
-  const std::int64_t i = at % half, head = at / half;
-  const float2 turn = turns[head / heads % T * half + i];
-  float *a = x + head * hd + i, *b = a + half;
-  const float old = *a, sine = direction * turn.y;
-  *a = old * turn.x - *b * sine;
-  *b = old * sine + *b * turn.x;
-}
-
-struct Heads {
-  std::int64_t docs, T, Hq, Hkv, hd;
-  float scale;
-
-  // The query row of a warp: document, head, position.
-  struct Place {
-    std::int64_t doc, head, t;
-  };
-  __device__ Place place(std::int64_t warp) const {
-    return {warp / T / Hq, warp / T % Hq, warp % T};
-  }
-  __device__ std::int64_t query(const Place& p) const {
-    return ((p.doc * T + p.t) * Hq + p.head) * hd;
-  }
-  __device__ std::int64_t key(std::int64_t doc, std::int64_t u, std::int64_t head) const {
-    return ((doc * T + u) * Hkv + head / (Hq / Hkv)) * hd;
-  }
-};
-
-__device__ float dot(const float* a, const float* b, std::int64_t n) {
-  float sum = 0;
-  for (std::int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-// A warp for each query. p [docs, Hq, T, T] gets the probabilities, a the heads' results.
-__global__ void attend(Heads s, const float* q, const float* k, const float* v, float* p,
-                       float* a) {
-  const std::int64_t warp = thread_index() / kWarp;
-  if (warp >= s.docs * s.Hq * s.T) return;
-  const Heads::Place at = s.place(warp);
-  p += warp * s.T;
-  float most = -INFINITY, total = 0;
-  for (std::int64_t u = lane(); u <= at.t; u += kWarp) {
-    p[u] = s.scale * dot(q + s.query(at), k + s.key(at.doc, u, at.head), s.hd);
-    most = fmaxf(most, p[u]);
-  }
-  most = warp_max(most);
-  for (std::int64_t u = lane(); u <= at.t; u += kWarp) total += p[u] = expf(p[u] - most);
-  total = warp_sum(total);
-  for (std::int64_t u = lane(); u <= at.t; u += kWarp) p[u] /= total;
-  __syncwarp();
-  for (std::int64_t d = lane(); d < s.hd; d += kWarp) {
-    float sum = 0;
-    for (std::int64_t u = 0; u <= at.t; ++u) sum += p[u] * v[s.key(at.doc, u, at.head) + d];
-    a[s.query(at) + d] = sum;
-  }
-}
-
-// A warp for each query: ds, the gradients of the scores times the scale, and dq.
-__global__ void attend_back_queries(Heads s, const float* k, const float* v, const float* p,
-                                    const float* da, float* ds, float* dq) {
-  const std::int64_t warp = thread_index() / kWarp;
-  if (warp >= s.docs * s.Hq * s.T) return;
-  const Heads::Place at = s.place(warp);
-  p += warp * s.T;
-  ds += warp * s.T;
-  float projection = 0;
-  for (std::int64_t u = lane(); u <= at.t; u += kWarp) {
-    ds[u] = dot(da + s.query(at), v + s.key(at.doc, u, at.head), s.hd);
-    projection += p[u] * ds[u];
-  }
-  projection = warp_sum(projection);
-  for (std::int64_t u = lane(); u <= at.t; u += kWarp) {
-    ds[u] = s.scale * p[u] * (ds[u] - projection);
-  }
-  __syncwarp();
-  for (std::int64_t d = lane(); d < s.hd; d += kWarp) {
-    float sum = 0;
-    for (std::int64_t u = 0; u <= at.t; ++u) sum += ds[u] * k[s.key(at.doc, u, at.head) + d];
-    dq[s.query(at) + d] = sum;
-  }
-}
-
-// A warp for each key: dk and dv, over the queries of all heads that read it.
-__global__ void attend_back_keys(Heads s, const float* q, const float* p, const float* ds,
-                                 const float* da, float* dk, float* dv) {
-  const std::int64_t warp = thread_index() / kWarp;
-  if (warp >= s.docs * s.Hkv * s.T) return;
-  const std::int64_t u = warp % s.T, kv = warp / s.T % s.Hkv, doc = warp / s.T / s.Hkv;
-  const std::int64_t group = s.Hq / s.Hkv;
-  for (std::int64_t d = lane(); d < s.hd; d += kWarp) {
-    float key = 0, value = 0;
-    for (std::int64_t head = kv * group; head < (kv + 1) * group; ++head) {
-      for (std::int64_t t = u; t < s.T; ++t) {
-        const std::int64_t pair = ((doc * s.Hq + head) * s.T + t) * s.T + u;
-        const std::int64_t query = s.query({doc, head, t}) + d;
-        key += ds[pair] * q[query];
-        value += p[pair] * da[query];
+  const Index row = top + my_row, column = start + my_column;
+  for (int i = 0; i < kTileRows; ++i) {
+    for (int j = 0; j < kTileColumns; ++j) {
+      if (row + i < rows && column + j < columns) {
+        result[(row + i) * columns + column + j] = total[i][j];
       }
     }
-    dk[s.key(doc, u, kv * group) + d] = key;
-    dv[s.key(doc, u, kv * group) + d] = value;
   }
 }
 
-__global__ void gate_up(std::int64_t n, const float* g, const float* u, float* s) {
-  const std::int64_t i = thread_index();
-  if (i < n) s[i] = g[i] / (1 + expf(-g[i])) * u[i];
+// --- Rows: embedding, norms, feed-forward, loss ------------------------------------------------
+
+// A warp a token.
+__global__ void look_up(Index tokens, Index d, const std::int32_t* ids, const float* table,
+                        float* out) {
+  const Index token = warp_id();
+  if (token >= tokens) return;
+  const float* entry = table + ids[token] * d;
+  for (Index i = lane_id(); i < d; i += kLanes) out[token * d + i] = entry[i];
 }
 
-__global__ void gate_up_back(std::int64_t n, const float* g, const float* u, const float* ds,
-                             float* dg, float* du) {
-  const std::int64_t i = thread_index();
-  if (i >= n) return;
-  const float sigmoid = 1 / (1 + expf(-g[i]));
-  du[i] = ds[i] * g[i] * sigmoid;
-  dg[i] = ds[i] * u[i] * sigmoid * (1 + g[i] * (1 - sigmoid));
-}
-
-// Logits become the gradient of their document's mean loss: a warp for each row.
-__global__ void loss_back(std::int64_t n, std::int64_t T, std::int64_t V,
-                          const std::int32_t* tokens, float* logits) {
-  const std::int64_t row = thread_index() / kWarp;
-  if (row >= n) return;
-  logits += row * V;
-  const bool last = row % T == T - 1;
-  float most = -INFINITY, total = 0;
-  for (std::int64_t v = lane(); v < V; v += kWarp) most = fmaxf(most, logits[v]);
-  most = warp_max(most);
-  for (std::int64_t v = lane(); v < V; v += kWarp) total += expf(logits[v] - most);
-  total = warp_sum(total);
-  for (std::int64_t v = lane(); v < V; v += kWarp) {
-    const float target = !last && v == tokens[row + 1] ? 1.0f : 0.0f;
-    logits[v] = last ? 0.0f : (expf(logits[v] - most) / total - target) / static_cast<float>(T - 1);
+// A block an entry of the table. The positions of entry e are places[first[e]] to
+// places[first[e + 1] - 1]. A tied table already holds the gradient of its use as the head.
+__global__ void look_up_gradient(Index d, const std::int32_t* first, const std::int32_t* places,
+                                 const float* d_out, bool tied, float* d_table) {
+  const Index entry = blockIdx.x;
+  for (Index i = threadIdx.x; i < d; i += blockDim.x) {
+    float sum = tied ? d_table[entry * d + i] : 0;
+    for (int at = first[entry]; at < first[entry + 1]; ++at) sum += d_out[places[at] * d + i];
+    d_table[entry * d + i] = sum;
   }
 }
 
-// --- the optimiser ---
-
-constexpr int kNormBlocks = 64;
-
-__device__ float block_sum(float x) {
-  __shared__ float sums[kThreads / kWarp];
-  x = warp_sum(x);
-  if (lane() == 0) sums[threadIdx.x / kWarp] = x;
-  __syncthreads();
-  float total = 0;
-  for (const float sum : sums) total += sum;
-  return total;
-}
-
-__global__ void partial_squares(std::int64_t n, const float* x, float* partial) {
-  float sum = 0;
-  for (std::int64_t i = thread_index(); i < n; i += std::int64_t{kNormBlocks} * kThreads) {
-    sum += x[i] * x[i];
+// A warp a row: stream = before + branch, out = rms(stream, gain). The first row operation of a
+// model has nothing before it. factor keeps the reciprocal root mean square.
+__global__ void add_and_norm(Index rows, Index d, float eps, const float* before,
+                             const float* branch, const float* gain, float* stream, float* out,
+                             float* factor) {
+  const Index row = warp_id(), offset = row * d;
+  if (row >= rows) return;
+  float power = 0;
+  for (Index i = lane_id(); i < d; i += kLanes) {
+    const float value = branch[offset + i] + (before != nullptr ? before[offset + i] : 0);
+    stream[offset + i] = value;
+    power = fmaf(value, value, power);
   }
-  sum = block_sum(sum);
-  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+  const float scale = 1 / sqrtf(sum_over_warp(power) / static_cast<float>(d) + eps);
+  for (Index i = lane_id(); i < d; i += kLanes) {
+    out[offset + i] = stream[offset + i] * scale * gain[i];
+  }
+  if (lane_id() == 0) factor[row] = scale;
 }
 
-// The factor of the gradients of `batch` documents: their mean, or a norm of 1 where that is less.
-__global__ void gradient_factor(float batch, const float* partial, float* factor) {
-  const float total = block_sum(threadIdx.x < kNormBlocks ? partial[threadIdx.x] : 0.0f);
-  if (threadIdx.x == 0) *factor = 1 / fmaxf(batch, sqrtf(total));
+// A warp a row: d_stream, which came past the norm, takes up what comes through it.
+__global__ void norm_gradient(Index rows, Index d, const float* stream, const float* gain,
+                              const float* factor, const float* d_out, float* d_stream) {
+  const Index row = warp_id(), offset = row * d;
+  if (row >= rows) return;
+  float along = 0;
+  for (Index i = lane_id(); i < d; i += kLanes) {
+    along = fmaf(d_out[offset + i] * gain[i], stream[offset + i], along);
+  }
+  const float scale = factor[row];
+  along = sum_over_warp(along) * scale * scale / static_cast<float>(d);
+  for (Index i = lane_id(); i < d; i += kLanes) {
+    const float through = d_out[offset + i] * gain[i] - along * stream[offset + i];
+    d_stream[offset + i] = fmaf(scale, through, d_stream[offset + i]);
+  }
 }
 
-struct Schedule {
-  float rate, correct1, correct2;  // learning rate; 1 - beta^step
+// Rows that a gain applies to: `heads` of them in each token, `width` long.
+struct NormedRows {
+  Index tokens, heads, width;
+  const float* input;
+  Index input_pitch;  // from token to token, as in the next two
+  const float* factor;
+  Index factor_pitch;
+  const float* d_output;
+  Index d_output_pitch;
 };
 
-// Parameters from `matrices` on are norms. Clears the gradients.
-__global__ void adam(std::int64_t n, std::int64_t matrices, Schedule s, const float* factor,
-                     float* value, float* gradient, float* first, float* second) {
-  constexpr float kBeta1 = 0.9f, kBeta2 = 0.98f;
-  const std::int64_t i = thread_index();
-  if (i >= n) return;
-  const float g = gradient[i] * *factor;
-  first[i] = kBeta1 * first[i] + (1 - kBeta1) * g;
-  second[i] = kBeta2 * second[i] + (1 - kBeta2) * g * g;
-  const float rate = s.rate * (i < matrices ? 2e-3f : 1e-2f);
-  value[i] -= rate * (first[i] / s.correct1) / (sqrtf(second[i] / s.correct2) + 1e-8f);
-  gradient[i] = 0;
+// A block of 32 x 16 threads for 32 elements of the gain: each thread adds every 16th row, and the
+// first 32 threads add their sums.
+constexpr unsigned kStrips = 16;
+__global__ void gain_gradient(NormedRows r, float* d_gain) {
+  __shared__ float strip_sum[kStrips][kLanes];
+  const Index i = Index{blockIdx.x} * kLanes + threadIdx.x;
+  float sum = 0;
+  if (i < r.width) {
+    for (Index row = threadIdx.y; row < r.tokens * r.heads; row += kStrips) {
+      const Index token = row / r.heads, head = row % r.heads, at = head * r.width + i;
+      sum += r.d_output[token * r.d_output_pitch + at] * r.input[token * r.input_pitch + at] *
+             r.factor[token * r.factor_pitch + head];
+    }
+  }
+  strip_sum[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y > 0 || i >= r.width) return;
+  for (unsigned strip = 1; strip < kStrips; ++strip) sum += strip_sum[strip][threadIdx.x];
+  d_gain[i] = sum;
 }
 
-// --- the host's side ---
-
-unsigned blocks_for(std::int64_t n, std::int64_t each) {
-  return static_cast<unsigned>((n + each - 1) / each);
+// both [rows, 2 ff]: the gate, then what it gates. A thread an element of out [rows, ff].
+__global__ void swiglu(Index count, Index ff, const float* both, float* out) {
+  const Index at = Index{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (at >= count) return;
+  const Index place = at + at / ff * ff;
+  const float gate = both[place];
+  out[at] = both[place + ff] * gate / (1 + expf(-gate));
 }
-unsigned threads(std::int64_t n) { return blocks_for(n, kThreads); }
-unsigned warps(std::int64_t n) { return blocks_for(n, kThreads / kWarp); }
 
-int launch_status() { return cudaGetLastError() == cudaSuccess ? ASSAY_OK : ASSAY_EINTERNAL; }
+__global__ void swiglu_gradient(Index count, Index ff, const float* both, const float* d_out,
+                                float* d_both) {
+  const Index at = Index{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (at >= count) return;
+  const Index place = at + at / ff * ff;
+  const float gate = both[place], up = both[place + ff];
+  const float opened = 1 / (1 + expf(-gate)), silu = gate * opened;
+  d_both[place] = d_out[at] * up * (opened + silu * (1 - opened));
+  d_both[place + ff] = d_out[at] * silu;
+}
 
-// Device memory that goes back all at once. Throws bad_alloc.
-class Arena {
+// A warp a token: logits turn into `share` times the gradient of its cross-entropy. Where there is
+// nothing to predict, the target is negative and the gradient zero.
+__global__ void cross_entropy_gradient(Index tokens, Index V, float share,
+                                       const std::int32_t* targets, float* logits) {
+  if (warp_id() >= tokens) return;
+  float* row = logits + warp_id() * V;
+  const Index target = targets[warp_id()];
+  float peak = -INFINITY;
+  for (Index v = lane_id(); v < V; v += kLanes) peak = fmaxf(peak, row[v]);
+  peak = max_over_warp(peak);
+  float mass = 0;
+  for (Index v = lane_id(); v < V; v += kLanes) {
+    row[v] = expf(row[v] - peak);
+    mass += row[v];
+  }
+  const float norm = target < 0 ? 0 : share / sum_over_warp(mass);
+  if (target < 0) share = 0;
+  for (Index v = lane_id(); v < V; v += kLanes) {
+    row[v] = row[v] * norm - (v == target ? share : 0);
+  }
+}
+
+// --- Attention ---------------------------------------------------------------------------------
+
+// Where heads stand. projected [tokens, Hq + 2 Hkv, hd] has the queries, keys and values of a
+// token; turned [tokens, Hq + Hkv, hd] its queries and keys, normed and rotated; mixed
+// [tokens, Hq, hd] the results. Gradients stand as what they belong to.
+struct HeadGrid {
+  Index docs, T, Hq, Hkv, hd;
+  float sharpness;  // 1 / sqrt(hd)
+
+  __host__ __device__ Index tokens() const { return docs * T; }
+  __host__ __device__ Index turned_heads() const { return Hq + Hkv; }
+  __host__ __device__ Index turned_pitch() const { return (Hq + Hkv) * hd; }
+  __host__ __device__ Index projected_pitch() const { return (Hq + 2 * Hkv) * hd; }
+
+  __device__ Index query(Index token, Index head) const {
+    return token * turned_pitch() + head * hd;
+  }
+  __device__ Index key(Index token, Index kv) const {
+    return token * turned_pitch() + (Hq + kv) * hd;
+  }
+  __device__ Index value(Index token, Index kv) const {
+    return token * projected_pitch() + (Hq + Hkv + kv) * hd;
+  }
+  __device__ Index mix(Index token, Index head) const { return (token * Hq + head) * hd; }
+};
+
+// A warp a query or key: norm, then rotation. gains [2, hd] are those of queries and of keys, and
+// turns [T, hd / 2] the cosines and sines.
+__global__ void turn_heads(HeadGrid grid, float eps, const float* projected, const float* gains,
+                           const float2* turns, float* turned, float* factor) {
+  const Index row = warp_id(), half = grid.hd / 2;
+  if (row >= grid.tokens() * grid.turned_heads()) return;
+  const Index token = row / grid.turned_heads(), head = row % grid.turned_heads();
+  const float* in = projected + token * grid.projected_pitch() + head * grid.hd;
+  if (head >= grid.Hq) gains += grid.hd;
+  turns += token % grid.T * half;
+  turned += row * grid.hd;
+
+  float power = 0;
+  for (Index i = lane_id(); i < grid.hd; i += kLanes) power = fmaf(in[i], in[i], power);
+  const float scale = 1 / sqrtf(sum_over_warp(power) / static_cast<float>(grid.hd) + eps);
+  for (Index i = lane_id(); i < half; i += kLanes) {
+    const float real = in[i] * scale * gains[i];
+    const float imaginary = in[i + half] * scale * gains[i + half];
+    turned[i] = real * turns[i].x - imaginary * turns[i].y;
+    turned[i + half] = real * turns[i].y + imaginary * turns[i].x;
+  }
+  if (lane_id() == 0) factor[row] = scale;
+}
+
+// A warp a query or key. d_turned is rotated back in place, as the gains' gradients need it.
+__global__ void turn_heads_gradient(HeadGrid grid, const float* projected, const float* gains,
+                                    const float2* turns, const float* factor, float* d_turned,
+                                    float* d_projected) {
+  const Index row = warp_id(), half = grid.hd / 2;
+  if (row >= grid.tokens() * grid.turned_heads()) return;
+  const Index token = row / grid.turned_heads(), head = row % grid.turned_heads();
+  const Index place = token * grid.projected_pitch() + head * grid.hd;
+  const float* in = projected + place;
+  if (head >= grid.Hq) gains += grid.hd;
+  turns += token % grid.T * half;
+  d_turned += row * grid.hd;
+  d_projected += place;
+
+  // A lane meets the elements i and i + half only, in both loops.
+  float along = 0;
+  for (Index i = lane_id(); i < half; i += kLanes) {
+    const float real = d_turned[i], imaginary = d_turned[i + half];
+    d_turned[i] = real * turns[i].x + imaginary * turns[i].y;
+    d_turned[i + half] = imaginary * turns[i].x - real * turns[i].y;
+    along += d_turned[i] * gains[i] * in[i] + d_turned[i + half] * gains[i + half] * in[i + half];
+  }
+  const float scale = factor[row];
+  along = sum_over_warp(along) * scale * scale / static_cast<float>(grid.hd);
+  for (Index i = lane_id(); i < half; i += kLanes) {
+    for (const Index j : {i, i + half}) {
+      d_projected[j] = scale * (d_turned[j] * gains[j] - along * in[j]);
+    }
+  }
+}
+
+// The lanes' coefficients times `count` rows, each `pitch` after the one before, are added to
+// target [hd] after that is scaled. A lane adds to the elements lane, lane + 32 and so on.
+__device__ void add_rows(float coefficient, const float* rows, Index count, Index pitch, Index hd,
+                         float scale, float* target) {
+  for (Index base = 0; base < hd; base += kLanes) {
+    const Index i = base + lane_id();
+    float sum = i < hd ? scale * target[i] : 0;
+    for (int row = 0; row < count; ++row) {
+      const float c = __shfl_sync(kEveryLane, coefficient, row);
+      if (i < hd) sum = fmaf(c, rows[row * pitch + i], sum);
+    }
+    if (i < hd) target[i] = sum;
+  }
+}
+
+__device__ void clear_row(float* row, Index length) {
+  for (Index i = lane_id(); i < length; i += kLanes) row[i] = 0;
+}
+
+// A warp a query, its keys in chunks of 32, a lane a key: softmax with a running maximum. The row
+// of the result is the accumulator, so a head may have any size. log_mass keeps the logarithm of
+// the sum of exponentials.
+__global__ void attention(HeadGrid grid, const float* turned, const float* projected, float* mixed,
+                          float* log_mass) {
+  const Index row = warp_id();
+  if (row >= grid.tokens() * grid.Hq) return;
+  const Index token = row / grid.Hq, head = row % grid.Hq, kv = head / (grid.Hq / grid.Hkv);
+  const Index start = token - token % grid.T;  // of the document
+  const float* q = turned + grid.query(token, head);
+  float* out = mixed + grid.mix(token, head);
+  clear_row(out, grid.hd);
+  float peak = -INFINITY, mass = 0;
+  for (Index chunk = start; chunk <= token; chunk += kLanes) {
+    const Index other = chunk + lane_id();
+    float score = -INFINITY;
+    if (other <= token) {
+      score = grid.sharpness * inner_product(q, turned + grid.key(other, kv), grid.hd);
+    }
+    const float higher = fmaxf(peak, max_over_warp(score));
+    const float weight = expf(score - higher), shrink = expf(peak - higher);
+    peak = higher;
+    mass = mass * shrink + sum_over_warp(weight);
+    const Index count = min(Index{kLanes}, token + 1 - chunk);
+    add_rows(weight, projected + grid.value(chunk, kv), count, grid.projected_pitch(), grid.hd,
+             shrink, out);
+  }
+  for (Index i = lane_id(); i < grid.hd; i += kLanes) out[i] /= mass;
+  if (lane_id() == 0) log_mass[row] = peak + logf(mass);
+}
+
+// What the gradients of queries and keys need of a forward pass.
+struct AttentionRecord {
+  const float *turned, *projected, *mixed, *log_mass, *d_mixed;
+};
+
+// The probability with which a query sees a key, and the gradient of their product.
+struct Pair {
+  float probability, d_product;
+  __device__ Pair(const HeadGrid& grid, const AttentionRecord& a, Index token, Index head,
+                  Index other, Index kv, float d_mean) {
+    const float* q = a.turned + grid.query(token, head);
+    const float* d_out = a.d_mixed + grid.mix(token, head);
+    const float product = inner_product(q, a.turned + grid.key(other, kv), grid.hd);
+    probability = expf(grid.sharpness * product - a.log_mass[token * grid.Hq + head]);
+    const float d_weight = inner_product(d_out, a.projected + grid.value(other, kv), grid.hd);
+    d_product = grid.sharpness * probability * (d_weight - d_mean);
+  }
+};
+
+// A warp a query. d_mean keeps, for the keys, the mean of the probabilities' gradients, which is
+// the product of the result and its gradient.
+__global__ void attention_query_gradient(HeadGrid grid, AttentionRecord a, float* d_turned,
+                                         float* d_mean) {
+  const Index row = warp_id();
+  if (row >= grid.tokens() * grid.Hq) return;
+  const Index token = row / grid.Hq, head = row % grid.Hq, kv = head / (grid.Hq / grid.Hkv);
+  const Index start = token - token % grid.T;
+  float mean = 0;
+  for (Index i = lane_id(); i < grid.hd; i += kLanes) {
+    mean = fmaf(a.mixed[row * grid.hd + i], a.d_mixed[row * grid.hd + i], mean);
+  }
+  mean = sum_over_warp(mean);
+  if (lane_id() == 0) d_mean[row] = mean;
+
+  float* dq = d_turned + grid.query(token, head);
+  clear_row(dq, grid.hd);
+  for (Index chunk = start; chunk <= token; chunk += kLanes) {
+    const Index other = chunk + lane_id();
+    float d_product = 0;
+    if (other <= token) d_product = Pair(grid, a, token, head, other, kv, mean).d_product;
+    const Index count = min(Index{kLanes}, token + 1 - chunk);
+    add_rows(d_product, a.turned + grid.key(chunk, kv), count, grid.turned_pitch(), grid.hd, 1, dq);
+  }
+}
+
+// A warp a key and its value, in chunks of 32 of the queries that see it, a lane a query.
+__global__ void attention_key_gradient(HeadGrid grid, AttentionRecord a, const float* d_mean,
+                                       float* d_turned, float* d_projected) {
+  const Index row = warp_id();
+  if (row >= grid.tokens() * grid.Hkv) return;
+  const Index other = row / grid.Hkv, kv = row % grid.Hkv, sharing = grid.Hq / grid.Hkv;
+  const Index end = other - other % grid.T + grid.T;  // of the document
+  float *dk = d_turned + grid.key(other, kv), *dv = d_projected + grid.value(other, kv);
+  clear_row(dk, grid.hd);
+  clear_row(dv, grid.hd);
+  for (Index head = kv * sharing; head < (kv + 1) * sharing; ++head) {
+    for (Index chunk = other; chunk < end; chunk += kLanes) {
+      const Index token = chunk + lane_id(), count = min(Index{kLanes}, end - chunk);
+      float probability = 0, d_product = 0;
+      if (token < end) {
+        const Pair pair(grid, a, token, head, other, kv, d_mean[token * grid.Hq + head]);
+        probability = pair.probability;
+        d_product = pair.d_product;
+      }
+      add_rows(d_product, a.turned + grid.query(chunk, head), count, grid.turned_pitch(), grid.hd,
+               1, dk);
+      add_rows(probability, a.d_mixed + grid.mix(chunk, head), count, grid.Hq * grid.hd, grid.hd, 1,
+               dv);
+    }
+  }
+}
+
+// --- Adam --------------------------------------------------------------------------------------
+
+struct AdamStep {
+  static constexpr float kMemory1 = 0.9f, kMemory2 = 0.98f;
+  float rate, unbias1, unbias2;
+
+  __device__ float operator()(float value, float gradient, float& mean, float& square) const {
+    mean += (1 - kMemory1) * (gradient - mean);
+    square += (1 - kMemory2) * (gradient * gradient - square);
+    return value - rate * (mean * unbias1) / (sqrtf(square * unbias2) + 1e-8f);
+  }
+};
+
+constexpr unsigned kSquareBlocks = 32;
+constexpr unsigned kSquareWarps = kSquareBlocks * kGroup / kLanes;
+
+// sums [kSquareWarps]: a warp's share of the gradient's squares.
+__global__ void sum_squares(Index count, const float* gradient, float* sums) {
+  float sum = 0;
+  for (Index i = Index{blockIdx.x} * kGroup + threadIdx.x; i < count;
+       i += Index{kSquareBlocks} * kGroup) {
+    sum = fmaf(gradient[i], gradient[i], sum);
+  }
+  sum = sum_over_warp(sum);
+  if (lane_id() == 0) sums[warp_id()] = sum;
+}
+
+// One warp: the factor that cuts the gradient to a norm of 1 where it is longer.
+__global__ void clip_to_one(const float* sums, float* clip) {
+  float sum = 0;
+  for (Index i = lane_id(); i < kSquareWarps; i += kLanes) sum += sums[i];
+  sum = sum_over_warp(sum);
+  if (lane_id() == 0) *clip = 1 / fmaxf(1, sqrtf(sum));
+}
+
+// A warp a group: steps its latent weights and rounds them for the next forward pass.
+__global__ void step_matrices(Index groups, AdamStep adam, const float* clip, const float* gradient,
+                              float* latent, float* mean, float* square, float* rounded) {
+  if (warp_id() >= groups) return;
+  const Index first = warp_id() * kGroupWeights + 4 * lane_id();
+  const float4 g = *reinterpret_cast<const float4*>(gradient + first);
+  float4& w = *reinterpret_cast<float4*>(latent + first);
+  float4 m = *reinterpret_cast<const float4*>(mean + first);
+  float4 s = *reinterpret_cast<const float4*>(square + first);
+  const float cut = *clip;
+  const float next[4] = {adam(w.x, g.x * cut, m.x, s.x), adam(w.y, g.y * cut, m.y, s.y),
+                         adam(w.z, g.z * cut, m.z, s.z), adam(w.w, g.w * cut, m.w, s.w)};
+  w = make_float4(next[0], next[1], next[2], next[3]);
+  *reinterpret_cast<float4*>(mean + first) = m;
+  *reinterpret_cast<float4*>(square + first) = s;
+  store_rounded(next, rounded + first);
+}
+
+__global__ void step_gains(Index count, AdamStep adam, const float* clip, const float* gradient,
+                           float* gains, float* mean, float* square) {
+  const Index i = Index{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i < count) gains[i] = adam(gains[i], gradient[i] * *clip, mean[i], square[i]);
+}
+
+// --- Host: memory and launches -----------------------------------------------------------------
+
+unsigned divide_up(Index count, Index part) {
+  return static_cast<unsigned>((count + part - 1) / part);
+}
+unsigned grid_of_threads(Index count) { return divide_up(count, kGroup); }
+unsigned grid_of_warps(Index count) { return divide_up(count * kLanes, kGroup); }
+
+// The device of a call: where its memory comes from and where its kernels go.
+struct Device {
+  assay_ctx* ctx;
+
+  cudaStream_t stream() const { return static_cast<cudaStream_t>(ctx->stream); }
+  int result() const { return cudaGetLastError() == cudaSuccess ? ASSAY_OK : ASSAY_EINTERNAL; }
+};
+
+// An array on the device. Its owner frees it. Throws bad_alloc.
+template <class Element>
+class DeviceArray {
  public:
-  explicit Arena(assay_ctx* ctx) : ctx_(ctx) {}
-  ~Arena() {
-    for (void* p : taken_) ctx_->free(ctx_, p);
+  DeviceArray() = default;
+  DeviceArray(Device device, Index count) : device_(device), count_(count) {
+    if (count == 0) return;
+    data_ = static_cast<Element*>(device.ctx->alloc(device.ctx, bytes(), 256, 1));
+    if (data_ == nullptr) throw std::bad_alloc();
   }
-  Arena(const Arena&) = delete;
+  DeviceArray(DeviceArray&& other) noexcept { swap(other); }
+  DeviceArray& operator=(DeviceArray&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~DeviceArray() {
+    if (data_ != nullptr) device_.ctx->free(device_.ctx, data_);
+  }
 
-  template <class T = float>
-  T* take(std::int64_t n) {
-    void* p = ctx_->alloc(ctx_, static_cast<std::size_t>(n) * sizeof(T), 256, 1);
-    if (p == nullptr) throw std::bad_alloc();
-    taken_.push_back(p);
-    return static_cast<T*>(p);
+  operator Element*() const { return data_; }
+
+  void clear() { cudaMemsetAsync(data_, 0, bytes(), device_.stream()); }
+
+  // Waits for the copy, so that the source may change afterwards.
+  void upload(const std::vector<Element>& source) {
+    cudaMemcpyAsync(data_, source.data(), source.size() * sizeof(Element), cudaMemcpyHostToDevice,
+                    device_.stream());
+    cudaStreamSynchronize(device_.stream());
   }
-  template <class T = float>
-  T* zeros(std::int64_t n) {
-    T* p = take<T>(n);
-    cudaMemsetAsync(p, 0, static_cast<std::size_t>(n) * sizeof(T), stream());
-    return p;
-  }
-  template <class T>
-  void copy(T* to, const T* from, std::int64_t n) {
-    cudaMemcpyAsync(to, from, static_cast<std::size_t>(n) * sizeof(T), cudaMemcpyDefault, stream());
-  }
-  cudaStream_t stream() const { return static_cast<cudaStream_t>(ctx_->stream); }
 
  private:
-  assay_ctx* ctx_;
-  std::vector<void*> taken_;
+  std::size_t bytes() const { return static_cast<std::size_t>(count_) * sizeof(Element); }
+  void swap(DeviceArray& other) {
+    std::swap(device_, other.device_);
+    std::swap(count_, other.count_);
+    std::swap(data_, other.data_);
+  }
+
+  Device device_{};
+  Index count_ = 0;
+  Element* data_ = nullptr;
 };
 
-void multiply(cudaStream_t stream, std::int64_t M, std::int64_t N, std::int64_t K, View a, View b,
-              float* c, bool add) {
-  if (M == 0 || N == 0) return;
-  product<<<dim3(blocks_for(N, kSide), blocks_for(M, kSide)), kThreads, 0, stream>>>(M, N, K, a, b,
-                                                                                     c, add);
+using Floats = DeviceArray<float>;
+
+void copy_floats(Device device, void* to, const void* from, Index count) {
+  cudaMemcpyAsync(to, from, static_cast<std::size_t>(count) * sizeof(float),
+                  cudaMemcpyDeviceToDevice, device.stream());
 }
 
-// y [M, rows] = x [M, cols] w^T, and the two gradients of it. w [rows, cols].
-struct Linear {
-  std::int64_t rows, cols;
-  const float* w;
-  float* gradient;
+template <Contiguous kLeft, Contiguous kRight>
+void multiply_matrices(Device device, Index rows, Index columns, Index depth, Factor left,
+                       Factor right, float* result) {
+  if (rows == 0 || columns == 0) return;
+  const dim3 tiles(divide_up(columns, kTile), divide_up(rows, kTile));
+  multiply_tiles<kLeft, kRight>
+      <<<tiles, kTileThreads, 0, device.stream()>>>(rows, columns, depth, left, right, result);
+}
 
-  void forward(cudaStream_t stream, std::int64_t M, const float* x, float* y, bool add) const {
-    multiply(stream, M, rows, cols, {x, cols, 1}, {w, 1, cols}, y, add);
+// --- Host: layers ------------------------------------------------------------------------------
+
+// A part of the model's weights, and its gradient where there is training.
+struct Parameter {
+  float *value = nullptr, *gradient = nullptr;
+};
+
+// weight [outputs, inputs].
+struct LinearLayer {
+  Index outputs = 0, inputs = 0;
+  Parameter weight;
+
+  void forward(Device device, Index n, const float* x, float* y) const {
+    multiply_matrices<Contiguous::summed, Contiguous::summed>(
+        device, n, outputs, inputs, {x, inputs}, {weight.value, inputs}, y);
   }
-  void input_back(cudaStream_t stream, std::int64_t M, const float* dy, float* dx, bool add) const {
-    multiply(stream, M, cols, rows, {dy, rows, 1}, {w, cols, 1}, dx, add);
-  }
-  void weight_back(cudaStream_t stream, std::int64_t M, const float* x, const float* dy,
-                   bool add) const {
-    multiply(stream, rows, cols, M, {dy, 1, rows}, {x, cols, 1}, gradient, add);
+  void backward(Device device, Index n, const float* x, const float* dy, float* dx) const {
+    multiply_matrices<Contiguous::summed, Contiguous::kept>(
+        device, n, inputs, outputs, {dy, outputs}, {weight.value, inputs}, dx);
+    multiply_matrices<Contiguous::kept, Contiguous::kept>(device, outputs, inputs, n, {dy, outputs},
+                                                          {x, inputs}, weight.gradient);
   }
 };
 
-struct Norm {
-  const float* w;
-  float* gradient;
+// The residual stream: a sum, and the latest branch that has not been added to it.
+struct Stream {
+  const float *sum, *branch;
 };
 
-struct Layer {
-  Linear q, k, v, o, gate, up, down;
-  Norm attention, query, key, ff;
-  // Of the latest forward pass.
-  float *x1, *h1, *raw_q, *raw_k, *value, *turned_q, *turned_k, *p, *a, *x2, *h2, *g, *u, *s;
-  float *roots1, *roots_q, *roots_k, *roots2;
-};
+// The norm at the start of a branch, and what it keeps of a forward pass.
+struct BranchNorm {
+  BranchNorm(Device device, Index tokens, Index d)
+      : stream(device, tokens * d), output(device, tokens * d), factor(device, tokens) {}
 
-// The sizes of a blob's parts, in weights: all matrices, then all norms, in its order.
-struct Layout {
-  explicit Layout(const tt_config& c)
-      : wide(std::int64_t{c.Hq} * c.hd), narrow(std::int64_t{c.Hkv} * c.hd) {
-    const std::int64_t layer = 2 * wide * c.d + 2 * narrow * c.d + 3 * std::int64_t{c.ff} * c.d;
-    matrices = (2 - c.tied) * std::int64_t{c.V} * c.d + c.L * layer;
-    norms = c.L * (2 * std::int64_t{c.d} + 2 * c.hd) + c.d;
+  void forward(Device device, Index n, Index d, float eps, Stream in, Parameter gain) {
+    add_and_norm<<<grid_of_warps(n), kGroup, 0, device.stream()>>>(
+        n, d, eps, in.sum, in.branch, gain.value, stream, output, factor);
   }
-  std::int64_t wide, narrow, matrices, norms;
+  void backward(Device device, Index n, Index d, Parameter gain, const float* d_output,
+                float* d_stream) const {
+    norm_gradient<<<grid_of_warps(n), kGroup, 0, device.stream()>>>(n, d, stream, gain.value,
+                                                                    factor, d_output, d_stream);
+    const NormedRows rows{n, 1, d, stream, d, factor, 1, d_output, d};
+    gain_gradient<<<divide_up(d, kLanes), dim3(kLanes, kStrips), 0, device.stream()>>>(
+        rows, gain.gradient);
+  }
+
+  Floats stream, output, factor;
 };
 
-class Model {
+struct Sizes {
+  explicit Sizes(const tt_config& c)
+      : V(c.V),
+        d(c.d),
+        L(c.L),
+        ff(c.ff),
+        T(c.T),
+        hd(c.hd),
+        Hq(c.Hq),
+        Hkv(c.Hkv),
+        tables(c.tied != 0 ? 1 : 2),
+        mixed(Hq * hd),
+        turned((Hq + Hkv) * hd),
+        projected((Hq + 2 * Hkv) * hd) {}
+
+  Index table_weights() const { return tables * V * d; }  // of embedding and head
+  Index matrix_weights() const { return table_weights() + L * d * (projected + mixed + 3 * ff); }
+  Index layer_gains() const { return 2 * (d + hd); }
+  Index gains() const { return L * layer_gains() + d; }
+  Index groups() const { return matrix_weights() / kGroupWeights; }
+  Index matrix_bytes() const { return groups() * kGroupBytes; }
+
+  Index V, d, L, ff, T, hd, Hq, Hkv, tables;
+  Index mixed, turned, projected;  // numbers a token
+};
+
+// Gradients of activations; every layer uses them again.
+struct BackwardSpace {
+  BackwardSpace(Device device, Index tokens, const Sizes& s)
+      : stream(device, tokens * s.d),
+        normed(device, tokens * s.d),
+        inner(device, tokens * std::max(s.mixed, s.ff)),
+        outer(device, tokens * std::max(s.projected, 2 * s.ff)),
+        turned(device, tokens * s.turned),
+        mean(device, tokens * s.Hq) {}
+
+  Floats stream, normed;  // of the residual stream and of a norm's output
+  Floats inner, outer;    // before a branch's last matrix and after its first
+  Floats turned, mean;    // of attention alone
+};
+
+struct AttentionLayer {
+  struct Record {
+    Record(Device device, Index tokens, const Sizes& s)
+        : norm(device, tokens, s.d),
+          projected(device, tokens * s.projected),
+          turned(device, tokens * s.turned),
+          mixed(device, tokens * s.mixed),
+          head_factor(device, tokens * (s.Hq + s.Hkv)),
+          log_mass(device, tokens * s.Hq) {}
+    BranchNorm norm;
+    Floats projected, turned, mixed, head_factor, log_mass;
+  };
+
+  LinearLayer project, collect;
+  Parameter norm_gain, head_gains;  // head_gains: queries', then keys'
+
+  // Leaves the new branch in `branch`, which may be the old one.
+  void forward(Device device, const HeadGrid& grid, Index d, float eps, const float2* turns,
+               Stream in, Record& r, float* branch) const {
+    const Index n = grid.tokens();
+    r.norm.forward(device, n, d, eps, in, norm_gain);
+    project.forward(device, n, r.norm.output, r.projected);
+    turn_heads<<<grid_of_warps(n * grid.turned_heads()), kGroup, 0, device.stream()>>>(
+        grid, eps, r.projected, head_gains.value, turns, r.turned, r.head_factor);
+    attention<<<grid_of_warps(n * grid.Hq), kGroup, 0, device.stream()>>>(
+        grid, r.turned, r.projected, r.mixed, r.log_mass);
+    collect.forward(device, n, r.mixed, branch);
+  }
+
+  void backward(Device device, const HeadGrid& grid, Index d, const float2* turns, const Record& r,
+                BackwardSpace& g) const {
+    const Index n = grid.tokens(), hd = grid.hd, keys = grid.Hq * hd;
+    collect.backward(device, n, r.mixed, g.stream, g.inner);
+    const AttentionRecord record{r.turned, r.projected, r.mixed, r.log_mass, g.inner};
+    attention_query_gradient<<<grid_of_warps(n * grid.Hq), kGroup, 0, device.stream()>>>(
+        grid, record, g.turned, g.mean);
+    attention_key_gradient<<<grid_of_warps(n * grid.Hkv), kGroup, 0, device.stream()>>>(
+        grid, record, g.mean, g.turned, g.outer);
+    turn_heads_gradient<<<grid_of_warps(n * grid.turned_heads()), kGroup, 0, device.stream()>>>(
+        grid, r.projected, head_gains.value, turns, r.head_factor, g.turned, g.outer);
+    const NormedRows query_rows{n,
+                                grid.Hq,
+                                hd,
+                                r.projected,
+                                grid.projected_pitch(),
+                                r.head_factor,
+                                grid.turned_heads(),
+                                g.turned,
+                                grid.turned_pitch()};
+    NormedRows key_rows = query_rows;
+    key_rows.heads = grid.Hkv;
+    key_rows.input += keys;
+    key_rows.factor += grid.Hq;
+    key_rows.d_output += keys;
+    const dim3 threads(kLanes, kStrips);
+    gain_gradient<<<divide_up(hd, kLanes), threads, 0, device.stream()>>>(query_rows,
+                                                                          head_gains.gradient);
+    gain_gradient<<<divide_up(hd, kLanes), threads, 0, device.stream()>>>(key_rows,
+                                                                          head_gains.gradient + hd);
+    project.backward(device, n, r.norm.output, g.outer, g.normed);
+    r.norm.backward(device, n, d, norm_gain, g.normed, g.stream);
+  }
+};
+
+struct FeedForwardLayer {
+  struct Record {
+    Record(Device device, Index tokens, const Sizes& s)
+        : norm(device, tokens, s.d),
+          both(device, tokens * 2 * s.ff),
+          gated(device, tokens * s.ff) {}
+    BranchNorm norm;
+    Floats both, gated;
+  };
+
+  LinearLayer widen, narrow;
+  Parameter norm_gain;
+
+  void forward(Device device, Index n, float eps, Stream in, Record& r, float* branch) const {
+    const Index d = widen.inputs, ff = narrow.inputs;
+    r.norm.forward(device, n, d, eps, in, norm_gain);
+    widen.forward(device, n, r.norm.output, r.both);
+    swiglu<<<grid_of_threads(n * ff), kGroup, 0, device.stream()>>>(n * ff, ff, r.both, r.gated);
+    narrow.forward(device, n, r.gated, branch);
+  }
+
+  void backward(Device device, Index n, const Record& r, BackwardSpace& g) const {
+    const Index d = widen.inputs, ff = narrow.inputs;
+    narrow.backward(device, n, r.gated, g.stream, g.inner);
+    swiglu_gradient<<<grid_of_threads(n * ff), kGroup, 0, device.stream()>>>(n * ff, ff, r.both,
+                                                                             g.inner, g.outer);
+    widen.backward(device, n, r.norm.output, g.outer, g.normed);
+    r.norm.backward(device, n, d, norm_gain, g.normed, g.stream);
+  }
+};
+
+// --- Host: the model ---------------------------------------------------------------------------
+
+enum class Purpose { training, inference };
+
+// Documents on their way to the device: tokens [n], the tokens after them [n] or -1, and the
+// positions of each token of the vocabulary, as look_up_gradient reads them.
+class Batch {
  public:
-  // For up to `docs` documents at a time. Without gradients it can only give logits.
-  Model(assay_ctx* ctx, const tt_config& c, std::int64_t docs, bool gradients)
-      : c_(c), layout_(c), arena_(ctx), stream_(arena_.stream()), docs_(docs), n_(docs * c.T) {
-    const std::int64_t all = layout_.matrices + layout_.norms;
-    used_ = arena_.take(all);  // rounded matrices, then norms
-    gradient_ = gradients ? arena_.zeros(all) : nullptr;
-    float *w = used_, *g = gradient_;
-    const auto part = [&](std::int64_t n) {
-      const Norm here{w, g};
-      w += n;
-      g += g != nullptr ? n : 0;
-      return here;
-    };
-    const auto matrix = [&](std::int64_t rows, std::int64_t cols) {
-      const Norm here = part(rows * cols);
-      return Linear{rows, cols, here.w, here.gradient};
-    };
-    embedding_ = matrix(c.V, c.d);
-    head_ = c.tied != 0 ? embedding_ : matrix(c.V, c.d);
-    layers_.resize(static_cast<std::size_t>(c.L));
-    for (Layer& l : layers_) {
-      l.q = matrix(layout_.wide, c.d), l.k = matrix(layout_.narrow, c.d);
-      l.v = matrix(layout_.narrow, c.d), l.o = matrix(c.d, layout_.wide);
-      l.gate = matrix(c.ff, c.d), l.up = matrix(c.ff, c.d), l.down = matrix(c.d, c.ff);
+  Batch(Device device, Index most_tokens, Index V)
+      : V_(V), most_(most_tokens), device_ids_(device, 3 * most_tokens + V + 1) {}
+
+  // Document i is documents[i], T tokens long.
+  void set(const std::vector<const std::uint16_t*>& documents, Index T) {
+    docs_ = static_cast<Index>(documents.size());
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(3 * most_ + V_ + 1));
+    const auto tokens = ids.begin(), targets = tokens + most_, places = targets + most_;
+    const auto first = places + most_;
+    for (Index i = 0; i < docs_; ++i) {
+      const std::uint16_t* document = documents[static_cast<std::size_t>(i)];
+      std::copy(document, document + T, tokens + i * T);
+      std::copy(document + 1, document + T, targets + i * T);
+      targets[(i + 1) * T - 1] = -1;
     }
-    for (Layer& l : layers_) {
-      l.attention = part(c.d), l.query = part(c.hd), l.key = part(c.hd), l.ff = part(c.d);
-    }
-    final_ = part(c.d);
-    allocate(gradients);
-    make_turns();
+    const Index n = docs_ * T;
+    std::iota(places, places + n, 0);
+    std::stable_sort(places, places + n, [&](int a, int b) { return tokens[a] < tokens[b]; });
+    for (Index i = 0; i < n; ++i) ++first[tokens[i] + 1];
+    std::partial_sum(first, first + V_ + 1, first);
+    device_ids_.upload(ids);
   }
+
+  Index docs() const { return docs_; }
+  const std::int32_t* tokens() const { return device_ids_; }
+  const std::int32_t* targets() const { return tokens() + most_; }
+  const std::int32_t* places() const { return targets() + most_; }
+  const std::int32_t* first_places() const { return places() + most_; }
+
+ private:
+  Index V_, most_, docs_ = 0;
+  DeviceArray<std::int32_t> device_ids_;
+};
+
+class Transformer {
+ public:
+  // For at most `docs` documents at a time.
+  Transformer(Device device, const tt_config& c, Index docs, Purpose purpose)
+      : device_(device),
+        sizes_(c),
+        eps_(c.eps),
+        training_(purpose == Purpose::training),
+        values_(device, sizes_.matrix_weights() + sizes_.gains()),
+        gradients_(device, training_ ? sizes_.matrix_weights() + sizes_.gains() : 0),
+        turns_(device, sizes_.T * sizes_.hd / 2),
+        batch_(device, docs * sizes_.T, sizes_.V),
+        branch_(device, docs * sizes_.T * sizes_.d),
+        last_(device, docs * sizes_.T, sizes_.d) {
+    const Index tokens = docs * sizes_.T;
+    attention_.resize(static_cast<std::size_t>(sizes_.L));
+    feed_forward_.resize(attention_.size());
+    assign_parameters();
+    compute_turns(static_cast<double>(c.theta));
+    // Without a backward pass, one record serves all layers in turn.
+    for (Index l = 0; l < (training_ ? sizes_.L : 1); ++l) {
+      attention_records_.emplace_back(device, tokens, sizes_);
+      feed_forward_records_.emplace_back(device, tokens, sizes_);
+    }
+    if (!training_) return;
+    logits_ = Floats(device, tokens * sizes_.V);
+    space_.emplace_back(device, tokens, sizes_);
+  }
+
+  const Sizes& sizes() const { return sizes_; }
+  Batch& batch() { return batch_; }
+  float* values() const { return values_; }  // rounded matrices, then gains
+  float* gains() const { return values_ + sizes_.matrix_weights(); }
+  const float* gradients() const { return gradients_; }
 
   void load(const std::uint8_t* blob) {
-    unpack<<<threads(layout_.matrices), kThreads, 0, stream_>>>(layout_.matrices, blob, used_);
-    // Norms stand at any byte of the blob.
-    cudaMemcpyAsync(used_ + layout_.matrices, blob + layout_.matrices / kBlock * kBytes,
-                    static_cast<std::size_t>(layout_.norms) * 4, cudaMemcpyDeviceToDevice, stream_);
+    const Index groups = sizes_.groups();
+    dequantize_groups<<<grid_of_warps(groups), kGroup, 0, device_.stream()>>>(groups, blob,
+                                                                              values_);
+    copy_floats(device_, gains(), blob + sizes_.matrix_bytes(), sizes_.gains());
   }
 
-  // Documents of the host, one after the other.
-  void set_documents(const std::vector<std::int32_t>& tokens) {
-    docs_ = static_cast<std::int64_t>(tokens.size()) / c_.T;
-    n_ = docs_ * c_.T;
-    arena_.copy(tokens_, tokens.data(), n_);
-  }
-
-  void logits(float* out) {
-    embed<<<threads(n_ * c_.d), kThreads, 0, stream_>>>(n_, c_.d, tokens_, embedding_.w,
-                                                        layers_.front().x1);
-    for (std::size_t l = 0; l < layers_.size(); ++l) {
-      forward(layers_[l], l + 1 < layers_.size() ? layers_[l + 1].x1 : last_x_);
+  // logits [docs, T, V] of the batch.
+  void forward(float* logits) {
+    const HeadGrid grid = head_grid();
+    const Index n = grid.tokens(), d = sizes_.d;
+    look_up<<<grid_of_warps(n), kGroup, 0, device_.stream()>>>(n, d, batch_.tokens(),
+                                                               embedding_.weight.value, branch_);
+    Stream stream{nullptr, branch_};
+    for (std::size_t l = 0; l < attention_.size(); ++l) {
+      auto& first = attention_records_[training_ ? l : 0];
+      attention_[l].forward(device_, grid, d, eps_, turns_, stream, first, branch_);
+      stream.sum = first.norm.stream;
+      auto& second = feed_forward_records_[training_ ? l : 0];
+      feed_forward_[l].forward(device_, n, eps_, stream, second, branch_);
+      stream.sum = second.norm.stream;
     }
-    normalise(n_, c_.d, last_x_, final_, last_h_, last_roots_);
-    head_.forward(stream_, n_, last_h_, out, false);
+    last_.forward(device_, n, d, eps_, stream, last_gain_);
+    head_.forward(device_, n, last_.output, logits);
   }
 
-  // Adds the gradients of the documents' mean losses.
-  void learn() {
-    logits(logits_);
-    loss_back<<<warps(n_), kThreads, 0, stream_>>>(n_, c_.T, c_.V, tokens_, logits_);
-    head_.input_back(stream_, n_, logits_, dh_, false);
-    head_.weight_back(stream_, n_, last_h_, logits_, true);
-    clear(dx_, n_ * c_.d);
-    normalise_back(n_, c_.d, last_x_, final_, last_roots_, dh_, dx_);
-    for (std::size_t l = layers_.size(); l-- > 0;) backward(layers_[l]);
-    embed_back<<<static_cast<unsigned>(c_.V), 128, 0, stream_>>>(n_, c_.d, tokens_, dx_,
-                                                                 embedding_.gradient);
+  // The gradients of the batch's mean loss.
+  void compute_gradients() {
+    const HeadGrid grid = head_grid();
+    const Index n = grid.tokens(), d = sizes_.d;
+    BackwardSpace& g = space_.front();
+    forward(logits_);
+    const float share = 1 / static_cast<float>(grid.docs * (sizes_.T - 1));
+    cross_entropy_gradient<<<grid_of_warps(n), kGroup, 0, device_.stream()>>>(
+        n, sizes_.V, share, batch_.targets(), logits_);
+    head_.backward(device_, n, last_.output, logits_, g.normed);
+    g.stream.clear();
+    last_.backward(device_, n, d, last_gain_, g.normed, g.stream);
+    for (std::size_t l = attention_.size(); l-- > 0;) {
+      feed_forward_[l].backward(device_, n, feed_forward_records_[l], g);
+      attention_[l].backward(device_, grid, d, turns_, attention_records_[l], g);
+    }
+    look_up_gradient<<<static_cast<unsigned>(sizes_.V), kTileThreads, 0, device_.stream()>>>(
+        d, batch_.first_places(), batch_.places(), g.stream, sizes_.tables == 1,
+        embedding_.weight.gradient);
   }
-
-  const Layout& layout() const { return layout_; }
-  Arena& arena() { return arena_; }
-  float* used() { return used_; }
-  float* gradient() { return gradient_; }
 
  private:
-  void allocate(bool gradients) {
-    const std::int64_t d = c_.d, wide = layout_.wide, narrow = layout_.narrow, ff = c_.ff;
-    const std::int64_t pairs = docs_ * c_.Hq * c_.T * c_.T;
-    const auto take = [&](std::int64_t each) { return arena_.take(n_ * each); };
-    for (std::size_t i = 0; i < layers_.size(); ++i) {
-      Layer& l = layers_[i];
-      if (i > 0 && !gradients) {  // nothing needs to be remembered
-        const Layer& first = layers_.front();
-        l.x1 = first.x1, l.h1 = first.h1, l.raw_q = first.raw_q, l.raw_k = first.raw_k;
-        l.value = first.value, l.turned_q = first.turned_q, l.turned_k = first.turned_k;
-        l.p = first.p, l.a = first.a, l.x2 = first.x2, l.h2 = first.h2, l.g = first.g;
-        l.u = first.u, l.s = first.s, l.roots1 = first.roots1, l.roots_q = first.roots_q;
-        l.roots_k = first.roots_k, l.roots2 = first.roots2;
-        continue;
-      }
-      l.x1 = take(d), l.h1 = take(d), l.raw_q = take(wide), l.raw_k = take(narrow);
-      l.value = take(narrow), l.turned_q = take(wide), l.turned_k = take(narrow);
-      l.p = arena_.take(pairs), l.a = take(wide), l.x2 = take(d), l.h2 = take(d), l.g = take(ff);
-      l.u = take(ff), l.s = take(ff), l.roots1 = take(1), l.roots_q = take(c_.Hq);
-      l.roots_k = take(c_.Hkv), l.roots2 = take(1);
+  // In the order of a blob.
+  void assign_parameters() {
+    Index used = 0;
+    const auto next = [&](Index count) {
+      const Parameter p{values_ + used, training_ ? gradients_ + used : nullptr};
+      used += count;
+      return p;
+    };
+    const auto next_layer = [&](Index outputs, Index inputs) {
+      return LinearLayer{outputs, inputs, next(outputs * inputs)};
+    };
+    const Index d = sizes_.d, ff = sizes_.ff;
+    embedding_ = next_layer(sizes_.V, d);
+    head_ = sizes_.tables == 1 ? embedding_ : next_layer(sizes_.V, d);
+    for (std::size_t l = 0; l < attention_.size(); ++l) {
+      attention_[l].project = next_layer(sizes_.projected, d);
+      attention_[l].collect = next_layer(d, sizes_.mixed);
+      feed_forward_[l].widen = next_layer(2 * ff, d);
+      feed_forward_[l].narrow = next_layer(d, ff);
     }
-    last_x_ = take(d), last_h_ = take(d), last_roots_ = take(1);
-    tokens_ = arena_.take<std::int32_t>(n_);
-    if (!gradients) return;
-    logits_ = take(c_.V), dx_ = take(d), dh_ = take(d), da_ = take(wide), dq_ = take(wide);
-    dk_ = take(narrow), dv_ = take(narrow), draw_q_ = take(wide), draw_k_ = take(narrow);
-    dscore_ = arena_.take(pairs), ds_ = take(ff), dg_ = take(ff), du_ = take(ff);
+    for (std::size_t l = 0; l < attention_.size(); ++l) {
+      attention_[l].norm_gain = next(d);
+      attention_[l].head_gains = next(2 * sizes_.hd);
+      feed_forward_[l].norm_gain = next(d);
+    }
+    last_gain_ = next(d);
   }
 
-  void make_turns() {
-    const std::int64_t half = c_.hd / 2;
+  void compute_turns(double theta) {
     std::vector<float2> turns;
-    for (std::int64_t t = 0; t < c_.T; ++t) {
-      for (std::int64_t i = 0; i < half; ++i) {
-        const double angle =
-            static_cast<double>(t) *
-            std::pow(static_cast<double>(c_.theta), -2.0 * static_cast<double>(i) / c_.hd);
-        turns.push_back({static_cast<float>(std::cos(angle)), static_cast<float>(std::sin(angle))});
+    for (Index position = 0; position < sizes_.T; ++position) {
+      for (Index i = 0; i < sizes_.hd; i += 2) {
+        const double exponent = -static_cast<double>(i) / static_cast<double>(sizes_.hd);
+        const double angle = static_cast<double>(position) * std::pow(theta, exponent);
+        turns.push_back(
+            make_float2(static_cast<float>(std::cos(angle)), static_cast<float>(std::sin(angle))));
       }
     }
-    turns_ = arena_.take<float2>(c_.T * half);
-    arena_.copy(turns_, turns.data(), c_.T * half);
+    turns_.upload(turns);
   }
 
-  Heads heads() const {
-    return {docs_, c_.T, c_.Hq, c_.Hkv, c_.hd, 1 / std::sqrt(static_cast<float>(c_.hd))};
-  }
-  void clear(float* x, std::int64_t n) {
-    cudaMemsetAsync(x, 0, static_cast<std::size_t>(n) * sizeof(float), stream_);
-  }
-  void normalise(std::int64_t rows, std::int64_t n, const float* x, const Norm& w, float* y,
-                 float* roots) {
-    norm<<<warps(rows), kThreads, 0, stream_>>>(rows, n, c_.eps, x, w.w, y, roots);
-  }
-  void normalise_back(std::int64_t rows, std::int64_t n, const float* x, const Norm& w,
-                      const float* roots, const float* dy, float* dx) {
-    norm_back<<<warps(rows), kThreads, 0, stream_>>>(rows, n, x, w.w, roots, dy, dx);
-    norm_weight_back<<<blocks_for(n, kWarp), kThreads, 0, stream_>>>(rows, n, x, roots, dy,
-                                                                     w.gradient);
-  }
-  void turn(std::int64_t heads, float direction, float* x) {
-    rotate<<<threads(n_ * heads * c_.hd / 2), kThreads, 0, stream_>>>(n_, c_.T, heads, c_.hd,
-                                                                      turns_, direction, x);
+  HeadGrid head_grid() const {
+    return {batch_.docs(), sizes_.T,  sizes_.Hq,
+            sizes_.Hkv,    sizes_.hd, 1 / std::sqrt(static_cast<float>(sizes_.hd))};
   }
 
-  void forward(const Layer& l, float* out) {
-    normalise(n_, c_.d, l.x1, l.attention, l.h1, l.roots1);
-    l.q.forward(stream_, n_, l.h1, l.raw_q, false);
-    l.k.forward(stream_, n_, l.h1, l.raw_k, false);
-    l.v.forward(stream_, n_, l.h1, l.value, false);
-    normalise(n_ * c_.Hq, c_.hd, l.raw_q, l.query, l.turned_q, l.roots_q);
-    normalise(n_ * c_.Hkv, c_.hd, l.raw_k, l.key, l.turned_k, l.roots_k);
-    turn(c_.Hq, 1, l.turned_q);
-    turn(c_.Hkv, 1, l.turned_k);
-    attend<<<warps(n_ * c_.Hq), kThreads, 0, stream_>>>(heads(), l.turned_q, l.turned_k, l.value,
-                                                        l.p, l.a);
-    arena_.copy(l.x2, l.x1, n_ * c_.d);
-    l.o.forward(stream_, n_, l.a, l.x2, true);
-    normalise(n_, c_.d, l.x2, l.ff, l.h2, l.roots2);
-    l.gate.forward(stream_, n_, l.h2, l.g, false);
-    l.up.forward(stream_, n_, l.h2, l.u, false);
-    gate_up<<<threads(n_ * c_.ff), kThreads, 0, stream_>>>(n_ * c_.ff, l.g, l.u, l.s);
-    arena_.copy(out, l.x2, n_ * c_.d);
-    l.down.forward(stream_, n_, l.s, out, true);
-  }
-
-  // dx_: the gradient of the layer's output, then of its input.
-  void backward(const Layer& l) {
-    l.down.input_back(stream_, n_, dx_, ds_, false);
-    l.down.weight_back(stream_, n_, l.s, dx_, true);
-    gate_up_back<<<threads(n_ * c_.ff), kThreads, 0, stream_>>>(n_ * c_.ff, l.g, l.u, ds_, dg_,
-                                                                du_);
-    l.gate.input_back(stream_, n_, dg_, dh_, false);
-    l.up.input_back(stream_, n_, du_, dh_, true);
-    l.gate.weight_back(stream_, n_, l.h2, dg_, true);
-    l.up.weight_back(stream_, n_, l.h2, du_, true);
-    normalise_back(n_, c_.d, l.x2, l.ff, l.roots2, dh_, dx_);
-
-    l.o.input_back(stream_, n_, dx_, da_, false);
-    l.o.weight_back(stream_, n_, l.a, dx_, true);
-    attend_back_queries<<<warps(n_ * c_.Hq), kThreads, 0, stream_>>>(heads(), l.turned_k, l.value,
-                                                                     l.p, da_, dscore_, dq_);
-    attend_back_keys<<<warps(n_ * c_.Hkv), kThreads, 0, stream_>>>(heads(), l.turned_q, l.p,
-                                                                   dscore_, da_, dk_, dv_);
-    turn(c_.Hq, -1, dq_);
-    turn(c_.Hkv, -1, dk_);
-    clear(draw_q_, n_ * layout_.wide);
-    clear(draw_k_, n_ * layout_.narrow);
-    normalise_back(n_ * c_.Hq, c_.hd, l.raw_q, l.query, l.roots_q, dq_, draw_q_);
-    normalise_back(n_ * c_.Hkv, c_.hd, l.raw_k, l.key, l.roots_k, dk_, draw_k_);
-    l.q.input_back(stream_, n_, draw_q_, dh_, false);
-    l.k.input_back(stream_, n_, draw_k_, dh_, true);
-    l.v.input_back(stream_, n_, dv_, dh_, true);
-    l.q.weight_back(stream_, n_, l.h1, draw_q_, true);
-    l.k.weight_back(stream_, n_, l.h1, draw_k_, true);
-    l.v.weight_back(stream_, n_, l.h1, dv_, true);
-    normalise_back(n_, c_.d, l.x1, l.attention, l.roots1, dh_, dx_);
-  }
-
-  tt_config c_;
-  Layout layout_;
-  Arena arena_;
-  cudaStream_t stream_;
-  std::int64_t docs_, n_;  // of the batch; at first the most
-  float *used_, *gradient_;
-  Linear embedding_, head_;
-  Norm final_;
-  std::vector<Layer> layers_;
-  float2* turns_;
-  std::int32_t* tokens_;
-  float *last_x_, *last_h_, *last_roots_, *logits_, *dx_, *dh_, *da_, *dq_, *dk_, *dv_, *draw_q_,
-      *draw_k_, *dscore_, *ds_, *dg_, *du_;
+  Device device_;
+  Sizes sizes_;
+  float eps_;
+  bool training_;
+  Floats values_, gradients_;
+  DeviceArray<float2> turns_;
+  Batch batch_;
+  LinearLayer embedding_, head_;
+  Parameter last_gain_;
+  std::vector<AttentionLayer> attention_;
+  std::vector<FeedForwardLayer> feed_forward_;
+  Floats branch_;
+  BranchNorm last_;
+  std::vector<AttentionLayer::Record> attention_records_;
+  std::vector<FeedForwardLayer::Record> feed_forward_records_;
+  Floats logits_;
+  std::vector<BackwardSpace> space_;  // one in training
 };
 
-// The sum of twelve uniforms is close enough to a normal.
-float normal(std::uint64_t& state) {
-  double sum = -6;
-  for (int i = 0; i < 12; ++i) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    sum += static_cast<double>(state >> 11) * 0x1p-53;
-  }
-  return static_cast<float>(sum);
-}
+// --- Host: training ----------------------------------------------------------------------------
 
-class Trainer {
+// How far a training is, by its tokens or by its clock, whichever is further.
+class Progress {
  public:
-  static constexpr std::int64_t kBatch = 4;
-  static constexpr double kPasses = 8;  // over few documents: more learn them by heart
+  Progress(const tt_budget& budget, double tokens, double tokens_a_step)
+      : seconds_(kUsable * budget.seconds), tokens_(tokens), step_(tokens_a_step) {}
 
-  Trainer(assay_ctx* ctx, const tt_config& c, std::uint64_t seed)
-      : c_(c), model_(ctx, c, kBatch, true), layout_(model_.layout()), arena_(model_.arena()) {
-    const std::int64_t all = layout_.matrices + layout_.norms;
-    value_ = arena_.take(all);
-    first_ = arena_.zeros(all);
-    second_ = arena_.zeros(all);
-    partial_ = arena_.take(kNormBlocks);
-    factor_ = arena_.take(1);
-    std::vector<float> start(static_cast<std::size_t>(all), 1.0f);
-    std::uint64_t state = seed + 0x9e3779b97f4a7c15ull;
-    if (state == 0) state = 1;
-    const std::int64_t outer = (2 - c.tied) * std::int64_t{c.V} * c.d;  // embedding and head
-    for (std::int64_t i = 0; i < layout_.matrices; ++i) {
-      start[static_cast<std::size_t>(i)] = (i < outer ? 0.05f : 0.1f) * normal(state);
-    }
-    arena_.copy(value_, start.data(), all);
+  // Is there room for another step? To be asked when the steps so far have ended: the longest of
+  // them, twice, must fit into what is left.
+  bool next_step() {
+    const double now = std::chrono::duration<double>(Clock::now() - begin_).count();
+    longest_ = std::max(longest_, now - elapsed_);
+    elapsed_ = now;
+    return step_ * (steps_++ + 1) <= tokens_ && elapsed_ + 2 * longest_ <= seconds_;
   }
 
-  void run(const std::uint16_t* docs, std::int64_t n_docs, const tt_budget& budget) {
-    const auto start = std::chrono::steady_clock::now();
-    const double per_step = static_cast<double>(kBatch) * c_.T,
-                 most = std::min(static_cast<double>(budget.max_tokens),
-                                 kPasses * static_cast<double>(n_docs) * c_.T);
-    double last = 0, longest = 0;
-    for (std::int64_t step = 0; n_docs > 0 && per_step * static_cast<double>(step + 1) <= most;
-         ++step) {
-      cudaStreamSynchronize(arena_.stream());  // so that the clock tells what the steps take
-      const double elapsed =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      longest = std::max(longest, elapsed - last);
-      last = elapsed;
-      if (elapsed + 2 * longest > 0.95 * budget.seconds) break;
-      const double progress =
-          std::max(per_step * (static_cast<double>(step) + 0.5) / most, elapsed / (0.95 * budget.seconds));
-      learn(docs, n_docs, step, progress < 0.05 ? progress / 0.05 + 0.02 : (1 - progress) / 0.95);
-    }
-  }
+  double steps() const { return steps_; }  // the present one included
 
-  void write(std::uint8_t* blob) {
-    const std::int64_t blocks = layout_.matrices / kBlock;
-    pack<<<warps(blocks), kThreads, 0, arena_.stream()>>>(blocks, value_, blob);
-    cudaMemcpyAsync(blob + blocks * kBytes, value_ + layout_.matrices,
-                    static_cast<std::size_t>(layout_.norms) * 4, cudaMemcpyDeviceToDevice,
-                    arena_.stream());
+  // From near 0 up to 1 in the first twentieth, then down to 0 at the end.
+  double rate() const {
+    constexpr double kRise = 0.05, kLeast = 0.02;
+    const double done = std::max(step_ * (steps_ - 0.5) / tokens_, elapsed_ / seconds_);
+    return std::min(kLeast + done / kRise, (1 - done) / (1 - kRise));
   }
 
  private:
-  void learn(const std::uint16_t* docs, std::int64_t n_docs, std::int64_t step, double rate) {
-    const cudaStream_t stream = arena_.stream();
-    const std::int64_t blocks = layout_.matrices / kBlock, all = layout_.matrices + layout_.norms;
-    std::vector<std::int32_t> tokens;
-    for (std::int64_t i = 0; i < kBatch; ++i) {
-      const std::uint16_t* doc = docs + (step * kBatch + i) % n_docs * c_.T;
-      tokens.insert(tokens.end(), doc, doc + c_.T);
-    }
-    round_weights<<<warps(blocks), kThreads, 0, stream>>>(blocks, value_, model_.used());
-    arena_.copy(model_.used() + layout_.matrices, value_ + layout_.matrices, layout_.norms);
-    model_.set_documents(tokens);
-    model_.learn();
-    partial_squares<<<kNormBlocks, kThreads, 0, stream>>>(all, model_.gradient(), partial_);
-    gradient_factor<<<1, kThreads, 0, stream>>>(static_cast<float>(kBatch), partial_, factor_);
-    const double n = static_cast<double>(step + 1);
-    const Schedule s{static_cast<float>(rate), static_cast<float>(1 - std::pow(0.9, n)),
-                     static_cast<float>(1 - std::pow(0.98, n))};
-    adam<<<threads(all), kThreads, 0, stream>>>(all, layout_.matrices, s, factor_, value_,
-                                                model_.gradient(), first_, second_);
-  }
+  using Clock = std::chrono::steady_clock;
+  static constexpr double kUsable = 0.95;
 
-  tt_config c_;
-  Model model_;
-  const Layout& layout_;
-  Arena& arena_;
-  float *value_, *first_, *second_, *partial_, *factor_;
+  double seconds_, tokens_, step_;
+  double steps_ = 0, elapsed_ = 0, longest_ = 0;
+  Clock::time_point begin_ = Clock::now();
 };
 
-bool valid(const tt_config* c) {
-  if (c == nullptr || c->V <= 0 || c->V > 65536 || c->d <= 0 || c->L <= 0 || c->Hq <= 0 ||
-      c->Hkv <= 0)
-    return false;
-  if (c->hd <= 0 || c->hd % 2 != 0 || c->ff <= 0 || c->T < 2 || c->Hq % c->Hkv != 0) return false;
-  return c->d % 128 == 0 && std::int64_t{c->Hq} * c->hd % 128 == 0 && c->ff % 128 == 0 &&
+class Training {
+ public:
+  Training(Device device, const tt_config& c, const tt_budget& budget)
+      : device_(device),
+        budget_(budget),
+        model_(device, c, kDocuments, Purpose::training),
+        latent_(device, model_.sizes().matrix_weights()),
+        mean_(device, parameters()),
+        square_(device, parameters()),
+        square_sums_(device, kSquareWarps),
+        clip_(device, 1) {
+    mean_.clear();
+    square_.clear();
+    draw_weights();
+  }
+
+  void run(const std::uint16_t* docs, Index n_docs) {
+    if (n_docs == 0) return;
+    const Index T = model_.sizes().T;
+    const double once = static_cast<double>(n_docs * T);
+    const double tokens = std::min(static_cast<double>(budget_.max_tokens), kMostPasses * once);
+    Progress progress(budget_, tokens, static_cast<double>(kDocuments * T));
+    std::vector<const std::uint16_t*> documents(kDocuments);
+    Index next = 0;
+    while (cudaStreamSynchronize(device_.stream()) == cudaSuccess && progress.next_step()) {
+      for (auto& document : documents) document = docs + next++ % n_docs * T;
+      model_.batch().set(documents, T);
+      model_.compute_gradients();
+      step(progress);
+    }
+  }
+
+  void write(std::uint8_t* blob) const {
+    const Sizes& s = model_.sizes();
+    quantize_groups<<<grid_of_warps(s.groups()), kGroup, 0, device_.stream()>>>(s.groups(), latent_,
+                                                                                blob);
+    copy_floats(device_, blob + s.matrix_bytes(), model_.gains(), s.gains());
+  }
+
+ private:
+  static constexpr Index kDocuments = 4;    // a batch
+  static constexpr double kMostPasses = 8;  // after more, few documents are known by heart
+  static constexpr double kMatrixRate = 2e-3, kGainRate = 1e-2;
+  static constexpr float kSpread = 0.1f;
+
+  Index parameters() const { return model_.sizes().matrix_weights() + model_.sizes().gains(); }
+
+  // Normal latent weights, those of embedding and head smaller; gains of 1.
+  void draw_weights() {
+    const Sizes& s = model_.sizes();
+    std::mt19937 generator(static_cast<unsigned>(budget_.seed ^ budget_.seed >> 32));
+    std::normal_distribution<float> normal(0, kSpread);
+    std::vector<float> start(static_cast<std::size_t>(s.matrix_weights()));
+    for (float& weight : start) weight = normal(generator);
+    for (Index i = 0; i < s.table_weights(); ++i) start[static_cast<std::size_t>(i)] /= 2;
+    latent_.upload(start);
+    round_groups<<<grid_of_warps(s.groups()), kGroup, 0, device_.stream()>>>(s.groups(), latent_,
+                                                                             model_.values());
+    const std::vector<float> ones(static_cast<std::size_t>(s.gains()), 1.0f);
+    cudaMemcpyAsync(model_.gains(), ones.data(), ones.size() * sizeof(float),
+                    cudaMemcpyHostToDevice, device_.stream());
+    cudaStreamSynchronize(device_.stream());
+  }
+
+  void step(const Progress& progress) {
+    const Sizes& s = model_.sizes();
+    const Index matrices = s.matrix_weights();
+    const float* gradient = model_.gradients();
+    sum_squares<<<kSquareBlocks, kGroup, 0, device_.stream()>>>(parameters(), gradient,
+                                                                square_sums_);
+    clip_to_one<<<1, kLanes, 0, device_.stream()>>>(square_sums_, clip_);
+    const auto unbias = [&](double memory) {
+      return static_cast<float>(1 / (1 - std::pow(memory, progress.steps())));
+    };
+    AdamStep adam{0, unbias(AdamStep::kMemory1), unbias(AdamStep::kMemory2)};
+    adam.rate = static_cast<float>(kMatrixRate * progress.rate());
+    step_matrices<<<grid_of_warps(s.groups()), kGroup, 0, device_.stream()>>>(
+        s.groups(), adam, clip_, gradient, latent_, mean_, square_, model_.values());
+    adam.rate = static_cast<float>(kGainRate * progress.rate());
+    step_gains<<<grid_of_threads(s.gains()), kGroup, 0, device_.stream()>>>(
+        s.gains(), adam, clip_, gradient + matrices, model_.gains(), mean_ + matrices,
+        square_ + matrices);
+  }
+
+  Device device_;
+  tt_budget budget_;
+  Transformer model_;
+  Floats latent_, mean_, square_, square_sums_, clip_;
+};
+
+// --- Host: checks of arguments -----------------------------------------------------------------
+
+bool is_valid(const tt_config* c) {
+  if (c == nullptr) return false;
+  for (const int size : {c->V, c->d, c->L, c->Hq, c->Hkv, c->hd, c->ff}) {
+    if (size < 1) return false;
+  }
+  const auto whole_groups = [](Index columns) { return columns % kGroupWeights == 0; };
+  return c->V <= 65536 && c->T >= 2 && c->hd % 2 == 0 && c->Hq % c->Hkv == 0 &&
+         whole_groups(c->d) && whole_groups(c->ff) && whole_groups(Index{c->Hq} * c->hd) &&
          (c->tied == 0 || c->tied == 1);
 }
 
-bool valid_matrix(std::int64_t rows, std::int64_t cols, const void* a, const void* b) {
-  return rows >= 0 && cols >= 0 && cols % kBlock == 0 &&
-         (rows * cols == 0 || (a != nullptr && b != nullptr));
+bool is_valid(Index rows, Index cols) {
+  return rows >= 0 && cols >= 0 && cols % kGroupWeights == 0;
 }
 
-cudaStream_t stream_of(const assay_ctx* ctx) { return static_cast<cudaStream_t>(ctx->stream); }
+// NULL is allowed where there is nothing to point to.
+bool is_there(const void* array, Index count) { return array != nullptr || count == 0; }
+
+template <class Work>
+int out_of_memory_is_a_status(Work work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return ASSAY_ENOMEM;
+  }
+}
 
 }  // namespace
 
-extern "C" std::size_t tt_blob_bytes(const tt_config* c) {
-  if (!valid(c)) return 0;
-  const Layout layout(*c);
-  return static_cast<std::size_t>(layout.matrices / kBlock * kBytes + layout.norms * 4);
+extern "C" {
+
+size_t tt_blob_bytes(const tt_config* config) {
+  if (!is_valid(config)) return 0;
+  const Sizes sizes(*config);
+  return static_cast<size_t>(sizes.matrix_bytes()) + static_cast<size_t>(sizes.gains()) * 4;
 }
 
-extern "C" int tt_train(assay_ctx* ctx, const tt_config* c, const std::uint16_t* docs,
-                        std::int64_t n_docs, const tt_budget* budget, void* blob) {
-  if (!valid(c) || n_docs < 0 || (n_docs > 0 && docs == nullptr) || budget == nullptr ||
-      blob == nullptr)
-    return ASSAY_EINVAL;
-  try {
-    Trainer trainer(ctx, *c, budget->seed);
-    trainer.run(docs, n_docs, *budget);
-    trainer.write(static_cast<std::uint8_t*>(blob));
-    return launch_status();
-  } catch (const std::bad_alloc&) {
-    return ASSAY_ENOMEM;
+int tt_quantize(assay_ctx* ctx, int64_t rows, int64_t cols, const float* w, uint8_t* blocks) {
+  if (!is_valid(rows, cols)) return ASSAY_EINVAL;
+  const Index groups = rows * cols / kGroupWeights;
+  if (!is_there(w, groups) || !is_there(blocks, groups)) return ASSAY_EINVAL;
+  const Device device{ctx};
+  if (groups > 0) {
+    quantize_groups<<<grid_of_warps(groups), kGroup, 0, device.stream()>>>(groups, w, blocks);
   }
+  return device.result();
 }
 
-extern "C" int tt_quantize(assay_ctx* ctx, std::int64_t rows, std::int64_t cols, const float* w,
-                           std::uint8_t* blocks) {
-  if (!valid_matrix(rows, cols, w, blocks)) return ASSAY_EINVAL;
-  const std::int64_t n = rows * cols / kBlock;
-  if (n == 0) return ASSAY_OK;
-  pack<<<warps(n), kThreads, 0, stream_of(ctx)>>>(n, w, blocks);
-  return launch_status();
+int tt_dequantize(assay_ctx* ctx, int64_t rows, int64_t cols, const uint8_t* blocks, float* w) {
+  if (!is_valid(rows, cols)) return ASSAY_EINVAL;
+  const Index groups = rows * cols / kGroupWeights;
+  if (!is_there(w, groups) || !is_there(blocks, groups)) return ASSAY_EINVAL;
+  const Device device{ctx};
+  if (groups > 0) {
+    dequantize_groups<<<grid_of_warps(groups), kGroup, 0, device.stream()>>>(groups, blocks, w);
+  }
+  return device.result();
 }
 
-extern "C" int tt_dequantize(assay_ctx* ctx, std::int64_t rows, std::int64_t cols,
-                             const std::uint8_t* blocks, float* w) {
-  if (!valid_matrix(rows, cols, w, blocks)) return ASSAY_EINVAL;
-  const std::int64_t n = rows * cols;
-  if (n == 0) return ASSAY_OK;
-  unpack<<<threads(n), kThreads, 0, stream_of(ctx)>>>(n, blocks, w);
-  return launch_status();
-}
-
-extern "C" int tt_linear(assay_ctx* ctx, std::int64_t M, std::int64_t rows, std::int64_t cols,
-                         const float* x, const std::uint8_t* blocks, const float* dy, float* y,
-                         float* dx, float* dw_latent) {
-  if (M < 0 || !valid_matrix(rows, cols, blocks, dw_latent)) return ASSAY_EINVAL;
-  if (M * cols > 0 && (x == nullptr || dx == nullptr)) return ASSAY_EINVAL;
-  if (M * rows > 0 && (dy == nullptr || y == nullptr)) return ASSAY_EINVAL;
-  try {
-    Arena arena(ctx);
-    float* w = arena.take(std::max<std::int64_t>(rows * cols, 1));
-    if (const int status = tt_dequantize(ctx, rows, cols, blocks, w); status != ASSAY_OK)
+int tt_linear(assay_ctx* ctx, int64_t M, int64_t rows, int64_t cols, const float* x,
+              const uint8_t* blocks, const float* dy, float* y, float* dx, float* dw_latent) {
+  if (M < 0 || !is_valid(rows, cols)) return ASSAY_EINVAL;
+  if (!is_there(blocks, rows * cols) || !is_there(dw_latent, rows * cols)) return ASSAY_EINVAL;
+  if (!is_there(x, M * cols) || !is_there(dx, M * cols)) return ASSAY_EINVAL;
+  if (!is_there(dy, M * rows) || !is_there(y, M * rows)) return ASSAY_EINVAL;
+  return out_of_memory_is_a_status([&] {
+    const Device device{ctx};
+    const Floats weights(device, rows * cols);
+    if (const int status = tt_dequantize(ctx, rows, cols, blocks, weights); status != ASSAY_OK) {
       return status;
-    const Linear linear{rows, cols, w, dw_latent};
-    linear.forward(arena.stream(), M, x, y, false);
-    linear.input_back(arena.stream(), M, dy, dx, false);
-    linear.weight_back(arena.stream(), M, x, dy, false);
-    return launch_status();
-  } catch (const std::bad_alloc&) {
-    return ASSAY_ENOMEM;
-  }
+    }
+    const LinearLayer layer{rows, cols, {weights, dw_latent}};
+    layer.forward(device, M, x, y);
+    layer.backward(device, M, x, dy, dx);
+    return device.result();
+  });
 }
 
-extern "C" int tt_logits(assay_ctx* ctx, const tt_config* c, const void* blob,
-                         const std::uint16_t* docs, std::int64_t n_docs, float* logits) {
-  if (!valid(c) || n_docs < 0 || blob == nullptr ||
-      (n_docs > 0 && (docs == nullptr || logits == nullptr)))
-    return ASSAY_EINVAL;
+int tt_logits(assay_ctx* ctx, const tt_config* config, const void* blob, const uint16_t* docs,
+              int64_t n_docs, float* logits) {
+  if (!is_valid(config) || n_docs < 0 || blob == nullptr) return ASSAY_EINVAL;
+  if (!is_there(docs, n_docs) || !is_there(logits, n_docs)) return ASSAY_EINVAL;
   if (n_docs == 0) return ASSAY_OK;
-  try {
-    const std::int64_t batch = std::min<std::int64_t>(n_docs, 4);
-    Model model(ctx, *c, batch, false);
+  return out_of_memory_is_a_status([&] {
+    constexpr Index kAtATime = 4;
+    const Device device{ctx};
+    const Index T = config->T;
+    Transformer model(device, *config, std::min(n_docs, kAtATime), Purpose::inference);
     model.load(static_cast<const std::uint8_t*>(blob));
-    for (std::int64_t i = 0; i < n_docs; i += batch) {
-      const std::int64_t n = std::min(batch, n_docs - i);
-      model.set_documents({docs + i * c->T, docs + (i + n) * c->T});
-      model.logits(logits + i * c->T * c->V);
+    for (Index from = 0; from < n_docs; from += kAtATime) {
+      std::vector<const std::uint16_t*> documents;
+      for (Index i = from; i < std::min(n_docs, from + kAtATime); ++i) {
+        documents.push_back(docs + i * T);
+      }
+      model.batch().set(documents, T);
+      model.forward(logits + from * T * config->V);
     }
-    return launch_status();
-  } catch (const std::bad_alloc&) {
-    return ASSAY_ENOMEM;
-  }
+    return device.result();
+  });
 }
+
+int tt_train(assay_ctx* ctx, const tt_config* config, const uint16_t* docs, int64_t n_docs,
+             const tt_budget* budget, void* blob) {
+  if (!is_valid(config) || n_docs < 0 || budget == nullptr || blob == nullptr) return ASSAY_EINVAL;
+  if (!is_there(docs, n_docs)) return ASSAY_EINVAL;
+  return out_of_memory_is_a_status([&] {
+    const Device device{ctx};
+    Training training(device, *config, *budget);
+    training.run(docs, n_docs);
+    training.write(static_cast<std::uint8_t*>(blob));
+    return device.result();
+  });
+}
+
+}  // extern "C"
