@@ -119,7 +119,8 @@ std::string rankings_document(const Scoreboard& board, const std::vector<Challen
   if (!both.empty()) text += heading(2, "Side by side") + kSideBySide + both;
   text += heading(2, "How it was measured") + how_measured(board, kSettings);
   if (!oracle.empty())
-    text += heading(2, "How good the cases are") + kOracleNote + mutation_table(oracle, specs);
+    text +=
+        '\n' + heading(2, "How good the cases are") + kOracleNote + mutation_table(oracle, specs);
   return text;
 }
 
