@@ -19,7 +19,7 @@ parser.add_argument("root", type=pathlib.Path)
 parser.add_argument("--before", nargs=2, type=pathlib.Path, metavar=("ASSAY", "ROOT"))
 parser.add_argument("--smoke", action="store_true")
 parser.add_argument("challenges", nargs="*")
-given = parser.parse_args()
+given = parser.parse_intermixed_args()
 BUILDS = [(given.assay.resolve(), given.root.resolve())]
 if given.before:
     BUILDS.append(tuple(path.resolve() for path in given.before))
