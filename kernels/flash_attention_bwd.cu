@@ -82,6 +82,7 @@
 #include <vector>
 
 #include "abi.h"
+#include "common/attention_call.h"
 #include "common/attention_forward.h"
 #include "common/attention_tiles.h"
 #include "common/device.h"
@@ -1195,10 +1196,7 @@ struct Operands {
 };
 
 bool valid(const fa_params* p, std::int64_t queries, std::int64_t keys, const Operands& x) {
-  if (p == nullptr || p->B < 0 || p->Hq < 0 || p->Hkv < 0 || p->Nq < 0 || p->Nk < 0 || p->D < 0 ||
-      p->Dv < 0 || queries < 0 || keys < 0)
-    return false;
-  if (p->Hkv == 0 ? p->Hq != 0 : p->Hq % p->Hkv != 0) return false;
+  if (!valid_sizes(p, queries, keys)) return false;
   const bool any_q = queries > 0 && p->Hq > 0, any_k = keys > 0 && p->Hkv > 0;
   const auto there = [](bool any, std::int64_t width, const void* in, const void* out) {
     return !any || width == 0 || (in != nullptr && out != nullptr);
@@ -1231,21 +1229,7 @@ int backward(assay_ctx* ctx, const fa_params& p, const Operands& x, Backward a,
   a.dq = x.dq;
   a.dk = x.dk;
   a.dv = x.dv;
-  a.sq = p.sq;
-  a.sk = p.sk;
-  a.sv = p.sv;
-  a.so = p.so;
-  a.window = p.window > 0 ? static_cast<std::int32_t>(std::min(p.window, p.Nq + p.Nk + 1)) : 0;
-  a.items = static_cast<std::int32_t>(p.B);
-  a.Hq = static_cast<std::int32_t>(p.Hq);
-  a.Hkv = static_cast<std::int32_t>(p.Hkv);
-  a.group = static_cast<std::int32_t>(group);
-  a.Nq = static_cast<std::int32_t>(p.Nq);
-  a.Nk = static_cast<std::int32_t>(p.Nk);
-  a.D = static_cast<std::int32_t>(p.D);
-  a.Dv = static_cast<std::int32_t>(p.Dv);
-  a.scale = p.scale;
-  a.causal = p.causal != 0;
+  set_shape(a, p, group);
   const std::int64_t element = p.dtype == ASSAY_F32 ? 4 : 2;
   a.vector_q = aligned(a.q, a.sq, p.D, element, 16);
   a.vector_k = aligned(a.k, a.sk, p.D, element, 16);
@@ -1305,20 +1289,9 @@ int fa_backward_bias(assay_ctx* ctx, const fa_params* p, const fa_bias* shape, c
                      const void* dout, const void* q, const void* k, const void* v, const void* o,
                      const float* lse, void* dq, void* dk, void* dv, float* dbias) {
   const Operands x{dout, q, k, v, o, lse, dq, dk, dv};
-  if (!valid(p, x) || shape == nullptr) return ASSAY_EINVAL;
-  const auto fits = [](std::int64_t size, std::int64_t full) { return size == full || size == 1; };
-  if (!fits(shape->B, p->B) || !fits(shape->Hq, p->Hq) || !fits(shape->Nq, p->Nq) ||
-      !fits(shape->Nk, p->Nk)) {
-    return ASSAY_EINVAL;
-  }
-  if (bias == nullptr && shape->B != 0 && shape->Hq != 0 && shape->Nq != 0 && shape->Nk != 0)
-    return ASSAY_EINVAL;
+  if (!valid(p, x) || !valid_bias(*p, shape, bias)) return ASSAY_EINVAL;
   Backward a{};
-  a.bias = bias;
-  a.bias_j = shape->Nk == 1 ? 0 : 1;
-  a.bias_i = shape->Nq == 1 ? 0 : shape->Nk;
-  a.bias_h = shape->Hq == 1 ? 0 : shape->Nq * shape->Nk;
-  a.bias_b = shape->B == 1 ? 0 : shape->Hq * shape->Nq * shape->Nk;
+  set_bias(a, *shape, bias);
   BiasGradient gradient{};
   if (dbias != nullptr) {
     for (const std::int64_t n : {shape->B, shape->Hq, shape->Nq, shape->Nk}) {

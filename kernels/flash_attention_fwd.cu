@@ -63,6 +63,7 @@
 #include <cstdint>
 
 #include "abi.h"
+#include "common/attention_call.h"
 #include "common/attention_forward.h"
 
 namespace {
@@ -108,20 +109,9 @@ int fa_forward_varlen(assay_ctx* ctx, const fa_params* p, const fa_varlen* lengt
 
 int fa_forward_bias(assay_ctx* ctx, const fa_params* p, const fa_bias* shape, const float* bias,
                     const void* q, const void* k, const void* v, void* o, float* lse) {
-  if (!valid(p, q, k, v, o) || shape == nullptr) return ASSAY_EINVAL;
-  const auto fits = [](std::int64_t size, std::int64_t full) { return size == full || size == 1; };
-  if (!fits(shape->B, p->B) || !fits(shape->Hq, p->Hq) || !fits(shape->Nq, p->Nq) ||
-      !fits(shape->Nk, p->Nk)) {
-    return ASSAY_EINVAL;
-  }
-  if (bias == nullptr && shape->B != 0 && shape->Hq != 0 && shape->Nq != 0 && shape->Nk != 0)
-    return ASSAY_EINVAL;
+  if (!valid(p, q, k, v, o) || !valid_bias(*p, shape, bias)) return ASSAY_EINVAL;
   Attention a{};
-  a.bias = bias;
-  a.bias_j = shape->Nk == 1 ? 0 : 1;
-  a.bias_i = shape->Nq == 1 ? 0 : shape->Nk;
-  a.bias_h = shape->Hq == 1 ? 0 : shape->Nq * shape->Nk;
-  a.bias_b = shape->B == 1 ? 0 : shape->Hq * shape->Nq * shape->Nk;
+  set_bias(a, *shape, bias);
   return run(ctx, *p, {q, k, v, o, lse}, a);
 }
 

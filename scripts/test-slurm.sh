@@ -10,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
-assay=$(realpath "${1:-build/assay}")
+assay=$(realpath -m "${1:-build/assay}")
 
 skip() {
   echo "skipped: $1"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "abi.h"
+#include "common/attention_call.h"
 #include "common/attention_tiles.h"
 #include "common/device.h"
 #include "common/warp_attention.h"
@@ -595,10 +596,7 @@ int launch_type(assay_ctx* ctx, Attention& a) {
 
 bool valid(const fa_params* p, std::int64_t queries, std::int64_t keys, const void* q,
            const void* k, const void* v, const void* o) {
-  if (p == nullptr || p->B < 0 || p->Hq < 0 || p->Hkv < 0 || p->Nq < 0 || p->Nk < 0 || p->D < 0 ||
-      p->Dv < 0 || queries < 0 || keys < 0)
-    return false;
-  if (p->Hkv == 0 ? p->Hq != 0 : p->Hq % p->Hkv != 0) return false;
+  if (!valid_sizes(p, queries, keys)) return false;
   const bool any_q = queries > 0 && p->Hq > 0, any_k = keys > 0 && p->Hkv > 0;
   return (q != nullptr || !any_q || p->D == 0) && (k != nullptr || !any_k || p->D == 0) &&
          (v != nullptr || !any_k || p->Dv == 0) && (o != nullptr || !any_q || p->Dv == 0);
@@ -630,21 +628,7 @@ int forward(assay_ctx* ctx, const fa_params& p, const Arrays& arrays, Attention 
   a.v = arrays.v;
   a.o = arrays.o;
   a.lse = arrays.lse;
-  a.sq = p.sq;
-  a.sk = p.sk;
-  a.sv = p.sv;
-  a.so = p.so;
-  a.window = p.window > 0 ? static_cast<std::int32_t>(std::min(p.window, p.Nq + p.Nk + 1)) : 0;
-  a.items = static_cast<std::int32_t>(p.B);
-  a.Hq = static_cast<std::int32_t>(p.Hq);
-  a.Hkv = static_cast<std::int32_t>(p.Hkv);
-  a.group = static_cast<std::int32_t>(group);
-  a.Nq = static_cast<std::int32_t>(p.Nq);
-  a.Nk = static_cast<std::int32_t>(p.Nk);
-  a.D = static_cast<std::int32_t>(p.D);
-  a.Dv = static_cast<std::int32_t>(p.Dv);
-  a.scale = p.scale;
-  a.causal = p.causal != 0;
+  set_shape(a, p, group);
   a.bf16_output = p.dtype == ASSAY_BF16;
   const std::int64_t output = p.dtype == ASSAY_F32 ? 4 : 2, input = fp8 ? 1 : output;
   const std::int64_t piece = fp8 ? 8 : 16;

@@ -6,11 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <random>
-#include <thread>
 
 #include "cli/output.h"
 #include "submission/submission.h"
@@ -214,14 +212,7 @@ std::string account_of(const EndpointOptions& o, const ask::Spent& spent, double
 
 double RealAskClock::now() { return steady_seconds(); }
 
-void RealAskClock::sleep(double seconds) {
-  for (const double end = now() + seconds; now() < end;) {
-    check_stop();
-    std::this_thread::sleep_for(
-        std::chrono::duration<double>(std::min(0.05, std::max(0.0, end - now()))));
-  }
-  check_stop();
-}
+void RealAskClock::sleep(double seconds) { wait_or_stop(seconds); }
 
 double RealAskClock::jitter() {
   thread_local std::mt19937 random(std::random_device{}());

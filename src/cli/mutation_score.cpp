@@ -15,6 +15,7 @@
 #include "mutate/mutation.h"
 #include "mutate/score.h"
 #include "numerics/jobs.h"
+#include "report/mutation_scores.h"
 #include "results/lookup.h"
 #include "run/mutants.h"
 #include "store/mutation_record.h"
@@ -85,11 +86,6 @@ std::deque<Target> plan_targets(const Context& context, const MutationOptions& o
   return targets;
 }
 
-std::string percent(const mutate::Tally& tally) {
-  const auto score = tally.score();
-  return score ? fmt::format("{} %", tenths(100 * *score)) : "-";
-}
-
 std::string place(const Target& t, const mutate::Mutation& m) {
   return fmt::format("{} {}:{}", t.spec->name, m.file_name, m.line);
 }
@@ -114,9 +110,10 @@ void print_table(const std::deque<Target>& targets) {
                    "listed", "survived", "score"});
   const auto add = [&](const std::string& name, std::size_t all, const mutate::Tally& s) {
     const auto number = [](std::size_t n) { return fmt::format("{}", n); };
+    const std::string score = report::percent(s);
     table.add({name, number(all), number(s.total()), number(s.does_not_compile),
                number(s.same_code), number(s.killed), number(s.listed), number(s.survived),
-               percent(s)});
+               score.empty() ? "-" : score});
   };
   mutate::Tally sum;
   std::size_t all = 0;

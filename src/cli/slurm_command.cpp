@@ -1,10 +1,8 @@
 // assay slurm: a run on many machines, as a job array of a cluster.
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <set>
 
@@ -168,19 +166,6 @@ void lay_out(const Context& context, const SlurmCommand& c, const RunAsked& aske
   keep_costs(c.costs.empty() ? context.results() : fs::path(c.costs), folder.costs());
   write_file_atomically(folder.script(), script_of(context, c, asked, folder, array));
   folder.write(array);
-}
-
-// Waits; throws Stopped when the end is asked for meanwhile.
-void wait_or_stop(double seconds) {
-  const double until = steady_seconds() + seconds;
-  for (;;) {
-    check_stop();
-    const double left = until - steady_seconds();
-    if (left <= 0) return;
-    pollfd stop{stop_fd(), POLLIN, 0};
-    constexpr double kMs = 1000, kLongestMs = 60'000;
-    ::poll(&stop, 1, static_cast<int>(std::ceil(std::min(left * kMs, kLongestMs))));
-  }
 }
 
 // The shards that failed too often.

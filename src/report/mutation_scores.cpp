@@ -22,12 +22,12 @@ bool is_current(const ChallengeScore& score, const std::vector<ChallengeSpec>& s
   return spec != nullptr && spec->hash == score.spec_hash;
 }
 
+}  // namespace
+
 std::string percent(const mutate::Tally& tally) {
   const auto score = tally.score();
   return score ? fmt::format("{} %", tenths(100 * *score)) : "";
 }
-
-}  // namespace
 
 std::string mutation_sentence(const std::vector<ChallengeScore>& scores,
                               const std::vector<ChallengeSpec>& specs) {

@@ -9,6 +9,9 @@
 
 namespace assay::report {
 
+// The score as "98.6 %"; empty where no mutant counts.
+std::string percent(const mutate::Tally&);
+
 // One sentence on all challenges together; empty without a score. Scores of cases that have changed
 // since are left out, and it says for how many challenges.
 std::string mutation_sentence(const std::vector<mutate::ChallengeScore>&,

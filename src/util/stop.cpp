@@ -1,16 +1,20 @@
 #include "util/stop.h"
 
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
 
+#include "util/clock.h"
 #include "util/files.h"
 #include "util/thread_stop.h"
 
@@ -82,6 +86,19 @@ int stop_signal() noexcept { return static_cast<int>(g_request % kSignalRange); 
 
 void check_stop() {
   if (stop_signal() != 0 || thread_was_asked()) throw Stopped();
+}
+
+void wait_or_stop(double seconds) {
+  // No file tells of a request to one thread.
+  constexpr double kMs = 1000, kTickMs = 50;
+  const double end = steady_seconds() + seconds;
+  for (;;) {
+    check_stop();
+    const double left = end - steady_seconds();
+    if (left <= 0) return;
+    pollfd stop{g_fd, POLLIN, 0};
+    ::poll(&stop, 1, static_cast<int>(std::ceil(std::min(left * kMs, kTickMs))));
+  }
 }
 
 int stop_fd() noexcept { return g_fd; }

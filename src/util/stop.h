@@ -31,6 +31,9 @@ int stop_signal() noexcept;
 // Throws Stopped once the end was asked for.
 void check_stop();
 
+// Waits for so long; throws Stopped, at once, when the end is asked for meanwhile.
+void wait_or_stop(double seconds);
+
 // Readable from the request on, for ever. -1 where stop_on_signals() was not called.
 int stop_fd() noexcept;
 

@@ -11,6 +11,7 @@
 
 #include "numerics/jobs.h"
 #include "support/child_process.h"
+#include "util/clock.h"
 
 namespace assay {
 namespace {
@@ -34,6 +35,33 @@ TEST(Stop, NobodyAsked) {
   EXPECT_EQ(stop_signal(), 0);
   EXPECT_NO_THROW(check_stop());
   EXPECT_EQ(stop_fd(), -1) << "not asked to listen";
+}
+
+TEST(Stop, WaitsToTheEndWhereNobodyAsks) {
+  const double begin = steady_seconds();
+  wait_or_stop(0.12);
+  EXPECT_GE(steady_seconds() - begin, 0.12);
+  wait_or_stop(0);
+  wait_or_stop(-1);
+}
+
+TEST(Stop, ARequestEndsAWait) {
+  EXPECT_EQ(status_of([] {
+              stop_on_signals();
+              std::thread asker([] {
+                ::poll(nullptr, 0, 100);
+                ::kill(::getpid(), SIGTERM);
+              });
+              bool stopped = false;
+              try {
+                wait_or_stop(600);
+              } catch (const Stopped&) {
+                stopped = true;
+              }
+              asker.join();
+              require(stopped);
+            }),
+            0);
 }
 
 TEST(Stop, ASignalIsARequest) {
