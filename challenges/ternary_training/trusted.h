@@ -12,6 +12,7 @@
 #include "assay/challenge.h"
 #include "assay/random.h"
 #include "call.h"
+#include "languages.h"
 #include "projections.h"
 
 namespace assay::ternary_training {
@@ -49,27 +50,7 @@ bool decode_block(const std::uint8_t* block, double* w);
 void dense_block(const std::uint8_t* block, std::uint8_t* dense);
 void undense_block(const std::uint8_t* dense, std::uint8_t* block);
 
-// --- corpora
-
-// What a held-out token is; every kind is scored by itself.
-enum Kind : std::uint8_t { kWord, kCopy, kBracket, kMarker, kKinds };
-inline constexpr std::array<const char*, kKinds> kKindNames{"words", "copy", "brackets", "markers"};
-
-// A document's tokens and, if wanted, what each costs a predictor who knows the language (nats).
-struct Document {
-  std::span<std::uint16_t> tokens;
-  float* cost = nullptr;
-  std::uint8_t* kind = nullptr;
-};
-
-// The languages of spec.json's "corpus": every probability is a function of the visible prefix.
-class Language {
- public:
-  virtual ~Language() = default;
-  virtual void write(Random&, const Document&) const = 0;
-};
-std::unique_ptr<Language> make_language(const nlohmann::json& corpus, const tt_config&,
-                                        std::uint64_t seed);
+// --- inputs
 
 // The params of a case that makes a recorded call, and whether its inputs are as promised.
 std::optional<nlohmann::json> recorded_params(const RecordedCall&);

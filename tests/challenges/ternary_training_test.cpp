@@ -1,5 +1,4 @@
-// The corpus's floor against a predictor that reads only the prefix, the generator, the baselines,
-// the examples, and outputs that must be rejected.
+// The generator, the baselines, the examples, and outputs that must be rejected.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,80 +13,6 @@
 
 namespace assay::ternary_training {
 namespace {
-
-// Counts what follows what in the state that the visible prefix shows (a mark, the place in a
-// block, the open brackets, the class of the last word) over many documents. If the costs that the
-// generator logs are those of the true distribution, the predictor of counts comes to the same
-// mean, kind by kind.
-TEST(TernaryCorpus, FloorIsTheEntropyGivenThePrefix) {
-  const nlohmann::json corpus = {{"classes", 3}, {"words", 4},    {"names", 5},
-                                 {"defined", 2}, {"brackets", 2}, {"depth", 2}};
-  tt_config c{};
-  c.V = 32;
-  const auto language = make_language(corpus, c, 5);
-  constexpr int kOpen = 3, kClose = 5, kWord0 = 7, kName0 = 19;
-  std::map<std::string, std::map<int, double>> next;
-  struct Seen {
-    std::string state;
-    int token, kind;
-    double cost;
-  };
-  std::vector<Seen> seen;
-  Random random(9);
-  std::vector<std::uint16_t> tokens(64);
-  std::vector<float> cost(64);
-  std::vector<std::uint8_t> kind(64);
-  for (int doc = 0; doc < 30000; ++doc) {
-    language->write(random, {tokens, cost.data(), kind.data()});
-    std::string stack, pending, defined;
-    int last_class = 0, in_definition = 0;
-    for (std::size_t t = 0; t < tokens.size(); ++t) {
-      const int token = tokens[t];
-      std::string state = t == 0 ? "start"
-                                 : "free " + std::to_string(last_class) + " " + stack +
-                                       (defined.empty() ? "" : " d");
-      if (in_definition > 0) state = "define " + defined;
-      if (!pending.empty()) state = "repeat " + pending;
-      next[state][token] += 1;
-      seen.push_back({state, token, kind[t], cost[t]});
-      if (in_definition > 0) {
-        defined += static_cast<char>(token + 64);
-        --in_definition;
-      } else if (!pending.empty()) {
-        EXPECT_EQ(token + 64, pending[0]);
-        pending.erase(0, 1);
-      } else if (token == 1) {
-        defined.clear();
-        in_definition = 2;
-      } else if (token == 2) {
-        pending = defined;
-      } else if (token >= kOpen && token < kClose) {
-        stack += static_cast<char>('a' + token - kOpen);
-      } else if (token >= kClose && token < kWord0) {
-        ASSERT_EQ(stack.back(), 'a' + token - kClose);
-        stack.pop_back();
-      } else if (token >= kWord0) {
-        ASSERT_LT(token, kName0);
-        last_class = (token - kWord0) / 4;
-      }
-    }
-  }
-  std::map<std::string, double> total;
-  for (const auto& [state, counts] : next) {
-    for (const auto& [token, n] : counts) total[state] += n;
-  }
-  std::array<double, kKinds> logged{}, counted{}, n{};
-  for (const Seen& s : seen) {
-    const auto k = static_cast<std::size_t>(s.kind);
-    logged[k] += s.cost;
-    counted[k] -= std::log(next[s.state][s.token] / total[s.state]);
-    n[k] += 1;
-  }
-  for (std::size_t k = 0; k < kKinds; ++k) {
-    EXPECT_NEAR(logged[k] / n[k], counted[k] / n[k], 0.01) << kKindNames[k];
-  }
-  EXPECT_EQ(logged[kCopy], 0);
-}
 
 TEST(TernaryPlan, EveryHandleHasItsBuffer) {
   const std::map<std::int32_t, int> handles{
