@@ -17,6 +17,7 @@ struct Right {
   static constexpr bool kMaskedKeysTakePart = false;  // with scores of -inf
   static constexpr bool kAddsToOutputs = false;       // instead of overwriting them
   static constexpr bool kOneHeadOfGroup = false;      // dk, dv of the last query head only
+  static constexpr bool kContiguousDelta = false;     // o and dout as if they were, for delta
   static constexpr std::int64_t kForgetEvery = 1
                                                << 30;  // queries after which dk and dv start again
   static float score_scale(const fa_params& p) { return p.scale; }
@@ -78,8 +79,9 @@ class Backward {
 
   float delta_of(std::int64_t queries, std::int64_t i) const {
     if (i >= p_.Nq) return 0;
-    const std::int64_t at =
-        Bug::at(p_.so, queries, p_.Hq, p_.Nq, p_.Dv) + i * Bug::row(p_.so, p_.Dv);
+    const std::int64_t at = Bug::kContiguousDelta ? (queries * p_.Nq + i) * p_.Dv
+                                                  : Bug::at(p_.so, queries, p_.Hq, p_.Nq, p_.Dv) +
+                                                        i * Bug::row(p_.so, p_.Dv);
     return dot(dout_ + at, o_ + at, p_.Dv);
   }
 
