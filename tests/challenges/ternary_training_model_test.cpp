@@ -209,7 +209,8 @@ TEST(TernaryGradients, AgreeWithCentralDifferences) {
 }
 
 TEST(TernaryModel, AgreesWithTheWitness) {
-  for (const char* name : {"logits", "gqa_tile", "logits_odd", "logits_untied"}) {
+  for (const char* name : {"logits", "gqa_tile", "logits_odd", "logits_untied", "norm_of_384",
+                           "norm_of_another_epsilon"}) {
     const CaseSpec& c = subject().case_named(name);
     const tt_config config = shape_of(c).call.config;
     Drawn drawn(c, 21);
