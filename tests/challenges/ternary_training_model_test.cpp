@@ -27,7 +27,7 @@ namespace plain {
 #define tt_train_part plain_train_part
 #define tt_blob_statistics plain_blob_statistics
 #define tt_distill_loss plain_distill_loss
-#include "naive.cpp"
+#include "naive.cpp"  // NOLINT(bugprone-suspicious-include): the plain answer, under other names
 #undef tt_blob_bytes
 #undef tt_train
 #undef tt_quantize
