@@ -35,6 +35,7 @@ tt_config config_of(const json& params) {
   take("T", c.T);
   take("tied", c.tied);
   c.theta = j.value("theta", c.theta);
+  c.eps = j.value("eps", c.eps);
   return c;
 }
 

@@ -472,9 +472,10 @@ TEST(DflashVerifyRecorded, AllButSamplingAndGenerationComesBack) {
     const bool greedy = params.value("sampling", "greedy") == "greedy";
     if (entry != "generate" && greedy) others.insert(name);
   }
-  // Those with NaN or huge values, and one of 20 million logits.
+  // Those with NaN or huge values, one of 20 million logits and one of 65,540 items.
   EXPECT_THAT(others, ::testing::UnorderedElementsAre("accept_wide_256", "budget_0", "huge_masked",
-                                                      "nan_unvisited", "sibling_leak"));
+                                                      "items_beyond_16_bits", "nan_unvisited",
+                                                      "sibling_leak"));
 }
 
 // Numbers of a forger: none makes the harness compute or read without bounds.

@@ -27,7 +27,7 @@ namespace plain {
 #define tt_train_part plain_train_part
 #define tt_blob_statistics plain_blob_statistics
 #define tt_distill_loss plain_distill_loss
-#include "naive.cpp"
+#include "naive.cpp"  // NOLINT(bugprone-suspicious-include): the plain answer, under other names
 #undef tt_blob_bytes
 #undef tt_train
 #undef tt_quantize
@@ -209,7 +209,8 @@ TEST(TernaryGradients, AgreeWithCentralDifferences) {
 }
 
 TEST(TernaryModel, AgreesWithTheWitness) {
-  for (const char* name : {"logits", "gqa_tile", "logits_odd", "logits_untied"}) {
+  for (const char* name : {"logits", "gqa_tile", "logits_odd", "logits_untied", "norm_of_384",
+                           "norm_of_another_epsilon"}) {
     const CaseSpec& c = subject().case_named(name);
     const tt_config config = shape_of(c).call.config;
     Drawn drawn(c, 21);

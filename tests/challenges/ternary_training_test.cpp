@@ -29,6 +29,11 @@ TEST(TernaryPlan, EveryHandleHasItsBuffer) {
   }
 }
 
+TEST(TernaryPlan, TakesEpsilonFromTheCase) {
+  EXPECT_EQ(shape_of(subject().case_named("logits")).call.config.eps, 1e-6f);
+  EXPECT_EQ(shape_of(subject().case_named("norm_of_another_epsilon")).call.config.eps, 0.02f);
+}
+
 TEST(TernaryGenerator, DependsOnTheSeedAlone) {
   for (const char* name : {"quantize", "train", "logits", "linear", "pack_dense", "linear_bf16",
                            "generate_on", "counts"}) {

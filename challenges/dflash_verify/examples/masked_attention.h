@@ -18,8 +18,10 @@ struct Mask {
     }
     return false;
   }
-  // Hidden scores get -1e9 and keep their place in the sums, instead of being left out.
+  // Hidden scores keep their place in the sums, with what `hidden` makes of them, instead of being
+  // left out.
   static constexpr bool kAdditive = false;
+  static float hidden(float score) { return score - 1e9f; }
 };
 
 // The keys and values of one item for one query head.
@@ -43,7 +45,7 @@ float masked_row(const Keys& keys, std::int64_t i, const float* query, float* s,
     if (!seen && !Bug::kAdditive) continue;
     float dot = 0;
     for (std::int64_t d = 0; d < D; ++d) dot += query[d] * keys.k[j * keys.stride + d];
-    s[j] = seen ? dot * keys.scale : dot * keys.scale - 1e9f;
+    s[j] = seen ? dot * keys.scale : Bug::hidden(dot * keys.scale);
     max = s[j] > max ? s[j] : max;
   }
   std::fill_n(acc, D, 0.0f);
