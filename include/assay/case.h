@@ -20,6 +20,7 @@ constexpr bool in_correctness(CaseGroup g) {
 }
 
 inline constexpr std::uint64_t kInstructionLimit = 1'000'000'000;
+inline constexpr std::uint32_t kLastAllocation = 0xffffffff;
 
 // Ties a time budget to the machine's speed: params["seconds"] becomes `times` what the challenge's
 // par needs for the case `of`, measured right before the first such case of an answer, but stays at
@@ -57,8 +58,8 @@ struct CaseSpec {
   std::uint64_t instruction_limit = kInstructionLimit;
   // The params are drawn from the seed of the run when the case is planned; until then it has none.
   bool drawn = false;
-  // Which of the case's allocations gives NULL, 0: none. The call must do without it, or return
-  // ASSAY_ENOMEM and leave no trace.
+  // Which of the case's allocations gives NULL, 0: none, kLastAllocation: the last, however many a
+  // run before it counted. The call must do without it, or return ASSAY_ENOMEM and leave no trace.
   std::uint32_t failing_allocation = 0;
 };
 

@@ -151,7 +151,21 @@ class Session {
       load_failure_ = start_worker(planned);
       if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
     }
+    if (planned.spec->failing_allocation == kLastAllocation) return refuse_last(planned);
     return planned.spec->deterministic ? run_twice(planned) : run_once(planned);
+  }
+
+  // A run that is refused nothing must be right, and tells how many allocations there are.
+  CaseResult refuse_last(PlannedCase planned) {
+    CaseSpec spec = *planned.spec;
+    planned.spec = &spec;
+    spec.failing_allocation = 0;
+    Trace trace;
+    CaseResult result = run_once(planned, &trace);
+    if (result.verdict != Verdict::ok || trace.allocations == 0) return result;
+    spec.failing_allocation =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(trace.allocations, kLastAllocation - 1));
+    return run_once(planned);
   }
 
   CaseResult run_once(const PlannedCase& planned, Trace* trace = nullptr) {

@@ -51,7 +51,9 @@ CaseSpec case_from_json(const json& j) {
   c.expect_status = status_code(j.value("expect_status", "OK"));
   c.deterministic = j.value("deterministic", false);
   c.time_limit_s = j.value("time_limit_s", 5.0);
-  c.failing_allocation = j.value("failing_allocation", 0u);
+  if (const auto refused = j.find("failing_allocation"); refused != j.end()) {
+    c.failing_allocation = refused->is_string() ? kLastAllocation : refused->get<std::uint32_t>();
+  }
   c.uncaught_reason = j.value("uncaught_reason", "");
   c.exclusive = j.value("exclusive", false);
   if (const auto pace = j.find("pace"); pace != j.end()) {

@@ -207,6 +207,34 @@ TEST_F(CorrectnessTest, TheRunsOfADeterministicCaseSeeTheSameInputElsewhere) {
 }
 
 // Known by what it was derived from, a seed can be made again; by mixing its neighbours it cannot.
+// Two right answers that ask for three blocks; the second is refused one and writes all the same.
+TEST_F(CorrectnessTest, TheLastAllocationIsRefusedInASecondRun) {
+  spec_.cases = {case_spec("one")};
+  spec_.cases[0].failing_allocation = kLastAllocation;
+  std::vector<std::uint32_t> refused;
+  bool writes = false;
+  world_.libraries["a"].run_drawn = [&](const CaseSpec& c) {
+    refused.push_back(c.failing_allocation);
+    Answer answer{.outcome = {.seconds = 0.001, .allocations = 3}};
+    if (c.failing_allocation == 0) return answer;
+    answer.outcome.status = ASSAY_ENOMEM;
+    answer.writes = writes;
+    return answer;
+  };
+  EXPECT_EQ(checked()[0].verdict, Verdict::ok);
+  EXPECT_THAT(refused, ElementsAre(0, 3));
+  writes = true;
+  EXPECT_EQ(checked()[0].verdict, Verdict::wrong_answer);
+  EXPECT_THAT(checked()[0].detail, HasSubstr("allocation 3 was refused, and y was changed"));
+}
+
+TEST_F(CorrectnessTest, WhatAsksForNoMemoryIsRefusedNone) {
+  spec_.cases = {case_spec("one")};
+  spec_.cases[0].failing_allocation = kLastAllocation;
+  EXPECT_EQ(checked()[0].verdict, Verdict::ok);
+  EXPECT_EQ(world_.count("run a one"), 1);
+}
+
 TEST_F(CorrectnessTest, SeedsAreDerivedOneWay) {
   const std::uint64_t one = case_seed(7, "copying", "one");
   EXPECT_EQ(one, derive(7, "case copying/one"));

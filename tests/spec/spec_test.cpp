@@ -172,6 +172,9 @@ TEST_F(SpecTest, AFailingAllocationIsForCasesThatExpectSuccess) {
   document_["cases"][0]["failing_allocation"] = 2;
   write(document_.dump());
   EXPECT_EQ(load().cases[0].failing_allocation, 2u);
+  document_["cases"][0]["failing_allocation"] = "last";
+  write(document_.dump());
+  EXPECT_EQ(load().cases[0].failing_allocation, kLastAllocation);
   EXPECT_THAT(error_after([](json& j) { j["cases"][0]["expect_status"] = "EINVAL"; }),
               HasSubstr("/cases/0/failing_allocation"));
 }

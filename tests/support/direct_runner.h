@@ -16,7 +16,7 @@ class DirectRunner {
   DirectRunner(std::string challenge, std::string library);
   ~DirectRunner();
 
-  // Where an allocation is refused, only whether the call returns ASSAY_ENOMEM or passes; the rest
+  // Where an allocation is refused (not: the last), only whether the call returns ASSAY_ENOMEM or passes; the rest
   // is for the real runner.
   CaseResult run(const CaseSpec&, std::uint64_t seed);
 
