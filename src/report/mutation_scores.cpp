@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "report/markdown_text.h"
 #include "util/text.h"
@@ -32,21 +33,22 @@ std::string percent(const mutate::Tally& tally) {
 std::string mutation_sentence(const std::vector<ChallengeScore>& scores,
                               const std::vector<ChallengeSpec>& specs) {
   mutate::Tally sum;
-  std::size_t stale = 0;
+  std::set<std::string> stale;
   for (const ChallengeScore& s : scores) {
     if (is_current(s, specs))
       sum.add(s.tally);
     else
-      ++stale;
+      stale.insert(s.challenge);
   }
   std::string text;
   if (const auto score = sum.score()) {
     text = fmt::format("The cases catch {} of {} harmful mutants of right answers ({}).",
                        sum.killed, sum.killed + sum.survived, percent(sum));
   }
-  if (stale > 0) {
+  if (!stale.empty()) {
     text += fmt::format("{}Mutants of {} {} are to be tried again: the cases have changed.",
-                        text.empty() ? "" : " ", stale, stale == 1 ? "challenge" : "challenges");
+                        text.empty() ? "" : " ", stale.size(),
+                        stale.size() == 1 ? "challenge" : "challenges");
   }
   return text.empty() ? "" : text + "\n\n";
 }

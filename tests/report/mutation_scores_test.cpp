@@ -33,6 +33,9 @@ TEST(MutationScores, OfOlderCasesAreNotCounted) {
       mutation_sentence({score_of(specs[0], 80, 0), old}, specs),
       AllOf(HasSubstr("80 of 80"), HasSubstr("Mutants of 1 challenge are to be tried again")));
   EXPECT_THAT(mutation_sentence({old}, specs), Not(HasSubstr("catch")));
+  ChallengeScore of_par = old;
+  of_par.of = "par";
+  EXPECT_THAT(mutation_sentence({old, of_par}, specs), HasSubstr("Mutants of 1 challenge are"));
   EXPECT_THAT(mutation_table({old}, specs), HasSubstr("| stale |"));
 }
 
