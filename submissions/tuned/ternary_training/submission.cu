@@ -2,10 +2,11 @@
 // model is a blob at all times: matrices stay packed, products unpack the tiles that they read, and
 // Adam packs what it has moved. A layer's products share one launch. fp32 is the sum of two numbers
 // of tf32, a ternary weight is one: two products for outputs and gradients of inputs, three for
-// those of weights. Attention passes over tiles of keys, and back over what each tile sees, without
-// stored probabilities. All sums have an order of their own, so one seed gives one blob. The host
-// only launches; it waits for the device where it looks at the clock. No interrupted training and
-// no generation.
+// gradients of weights. Training makes do with one, of numbers rounded to tf32. Attention passes
+// over tiles of keys, and back over what each tile sees, without stored probabilities. All sums
+// have an order of their own, so one seed gives one blob. The host only launches; it waits for the
+// device where it looks at the clock. Generation passes a token at a time through the layers, with
+// keys and values in the state. No interrupted training.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -13,7 +14,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <type_traits>
 
 #include "abi.h"
 
@@ -36,9 +36,9 @@ __device__ T reduce(T x, Op op) {
   for (int mask = 16; mask > 0; mask /= 2) x = op(x, __shfl_xor_sync(kAll, x, mask));
   return x;
 }
-template <class T>
-__device__ T total(T x) {
-  return reduce(x, [](T a, T b) { return a + b; });
+template <class Number>
+__device__ Number total(Number x) {
+  return reduce(x, [](Number a, Number b) { return a + b; });
 }
 __device__ float largest(float x) {
   return reduce(x, [](float a, float b) { return fmaxf(a, b); });
@@ -46,7 +46,7 @@ __device__ float largest(float x) {
 
 // --- blocks of weights ---
 
-struct Four {
+struct alignas(16) Four {
   float at[4];
 };
 
@@ -62,14 +62,12 @@ __device__ float weight_of(unsigned codes, int i, float scale) {
 // A warp packs a block, of which a lane has four weights.
 __device__ void pack(const Four& w, Byte* block) {
   double sum = 0;
-#pragma unroll
   for (const float x : w.at) sum += fabs(double{x});
   const __half scale = __double2half(fmin(total(sum) / kScaled, 65504.0));
-  const float half = __half2float(scale) / 2;
+  const float limit = __half2float(scale) / 2;
   unsigned codes = 0;
-#pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const unsigned code = half > 0 ? 1 + (w.at[i] > half) - (w.at[i] < -half) : 1;
+    const unsigned code = limit > 0 ? 1 + (w.at[i] > limit) - (w.at[i] < -limit) : 1;
     codes |= code << 2 * i;
   }
   block[2 + lane()] = static_cast<Byte>(codes);
@@ -142,19 +140,19 @@ __global__ void from_dense(Size blocks, const Byte* from, Byte* to) {
 // --- tiles in shared memory ---
 
 // Rows of memory, `step` elements apart. quads: four elements can be read at once everywhere.
-template <class T>
+template <class Element>
 struct Matrix {
-  const T* data;
+  const Element* data;
   Size rows, cols, step;
   bool quads;
 
-  __host__ __device__ Matrix(const T* at, Size r, Size c, Size s)
+  __host__ __device__ Matrix(const Element* at, Size r, Size c, Size s)
       : data(at),
         rows(r),
         cols(c),
         step(s),
         quads(c % 4 == 0 && s % 4 == 0 &&
-              reinterpret_cast<std::uintptr_t>(at) % (4 * sizeof(T)) == 0) {}
+              reinterpret_cast<std::uintptr_t>(at) % (4 * sizeof(Element)) == 0) {}
 };
 
 __device__ void copy_quad(float* to, const float* from, bool exists) {
@@ -170,7 +168,11 @@ __device__ void copy_quad(float* to, const __nv_bfloat16* from, bool exists) {
       make_float4(__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xffff0000),
                   __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000));
 }
-__device__ void wait_for_quads() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+// For the tiles that all threads of the block have staged.
+__device__ void wait_for_tiles() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  __syncthreads();
+}
 
 // kR rows by kC columns of m from (r0, c0) on; 0 where m has ended.
 template <int kN, int kR, int kC, int kPitch, class T>
@@ -192,12 +194,12 @@ __device__ void stage(float* tile, const Matrix<T>& m, Size r0, Size c0) {
   }
 }
 
-struct Packed {
+struct Codes {
   const Byte* blocks;
   Size rows, cols;
   bool pairs;  // bytes can be read two at a time
 
-  __host__ __device__ Packed(const Byte* at, Size r, Size c)
+  __host__ __device__ Codes(const Byte* at, Size r, Size c)
       : blocks(at), rows(r), cols(c), pairs(reinterpret_cast<std::uintptr_t>(at) % 2 == 0) {}
 
   __device__ unsigned two_bytes(const Byte* at) const {
@@ -207,7 +209,7 @@ struct Packed {
 
 // The same of packed weights. kC divides a block, so no column is missing.
 template <int kN, int kR, int kC, int kPitch>
-__device__ void stage(float* tile, const Packed& w, Size r0, Size c0) {
+__device__ void stage(float* tile, const Codes& w, Size r0, Size c0) {
   constexpr int kAcross = kC / 8, kAtOnce = kN / kAcross;
   const int c = static_cast<int>(threadIdx.x) % kAcross * 8;
   int r = static_cast<int>(threadIdx.x) / kAcross;
@@ -240,14 +242,17 @@ __device__ unsigned rest_of(float x, unsigned high) {
   return __float_as_uint(x - __uint_as_float(high));
 }
 
-// x = high + low. An exact x is its own high part.
-template <bool kExact>
+// What tensor cores get of an fp32 number: itself, where it is one of tf32; the nearest of tf32,
+// which is good enough to learn from; or that and the rest.
+enum class Read { exact, rounded, split };
+
+template <Read kRead>
 struct Tf32 {
   unsigned high, low;
   __device__ explicit Tf32(float x) : high(bits_of(x)), low(0) {
-    if (kExact) return;
+    if (kRead == Read::exact) return;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(high) : "f"(x));
-    low = rest_of(x, high);
+    if (kRead == Read::split) low = rest_of(x, high);
   }
 };
 
@@ -260,7 +265,7 @@ __device__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned
 
 // A factor as tiles hold it. The order of depths is free if both factors have the same: lane
 // 4 g + t takes the depths 2 t and 2 t + 1 of each eight, neighbours in memory.
-template <Lie kLie, int kPitch, bool kExact>
+template <Lie kLie, int kPitch, Read kRead>
 struct Factor {
   const float* tile;
 
@@ -277,24 +282,24 @@ struct Factor {
 
 // c += 16 rows of a, from `row` on, times 8 kColumns columns of b, of which the first `used` tiles
 // of 8 count. Lane 4 g + t has in c[n] columns 8 n + 2 t and the next, of rows g and g + 8.
-template <int kColumns, Lie kA, int kPa, bool kExactA, Lie kB, int kPb, bool kExactB>
-__device__ void multiply(float (&c)[kColumns][4], const Factor<kA, kPa, kExactA>& a, int row,
-                         const Factor<kB, kPb, kExactB>& b, int depth, int used = kColumns) {
+template <int kColumns, Lie kA, int kPa, Read kReadA, Lie kB, int kPb, Read kReadB>
+__device__ void multiply(float (&c)[kColumns][4], const Factor<kA, kPa, kReadA>& a, int row,
+                         const Factor<kB, kPb, kReadB>& b, int depth, int used = kColumns) {
   const int g = lane() / 4;
 #pragma unroll 2
   for (int k = 0; k < depth; k += 8) {
     const float2 upper = a.pair(row + g, k), lower = a.pair(row + g + 8, k);
-    const Tf32<kExactA> x[4] = {Tf32<kExactA>(upper.x), Tf32<kExactA>(lower.x),
-                                Tf32<kExactA>(upper.y), Tf32<kExactA>(lower.y)};
+    const Tf32<kReadA> x[4] = {Tf32<kReadA>(upper.x), Tf32<kReadA>(lower.x), Tf32<kReadA>(upper.y),
+                               Tf32<kReadA>(lower.y)};
     const unsigned high[4] = {x[0].high, x[1].high, x[2].high, x[3].high};
     const unsigned low[4] = {x[0].low, x[1].low, x[2].low, x[3].low};
 #pragma unroll
     for (int n = 0; n < kColumns; ++n) {
       if (n >= used) break;
       const float2 pair = b.pair(8 * n + g, k);
-      const Tf32<kExactB> first(pair.x), second(pair.y);
-      if constexpr (!kExactA) mma(c[n], low, first.high, second.high);
-      if constexpr (!kExactB) mma(c[n], high, first.low, second.low);
+      const Tf32<kReadB> first(pair.x), second(pair.y);
+      if constexpr (kReadA == Read::split) mma(c[n], low, first.high, second.high);
+      if constexpr (kReadB == Read::split) mma(c[n], high, first.low, second.low);
       mma(c[n], high, first.high, second.high);
     }
   }
@@ -325,15 +330,15 @@ __device__ void store_pair(__nv_bfloat16* to, float x, float y, bool both, bool 
 }
 
 // Where results go, perhaps on top of others.
-template <class T>
+template <class Element>
 struct Target {
-  T* data;
+  Element* data;
   Size rows, cols;
   const float* add;
 };
 
 // A tile of the product of a and b, kWide columns from `left` on.
-template <int kWide, Lie kA, bool kExactA, Lie kB, bool kExactB, class A, class B, class T>
+template <int kWide, Lie kA, Read kReadA, Lie kB, Read kReadB, class A, class B, class T>
 __device__ void product_tile(const A& a, const B& b, Size depth, const Target<T>& to, Size tile,
                              float* memory) {
   constexpr int kPa = kPitchOf<kA, kRows>, kPb = kPitchOf<kB, kWide>;
@@ -353,10 +358,9 @@ __device__ void product_tile(const A& a, const B& b, Size depth, const Target<T>
     } else {
       stage<kThreads, kDepth, kWide, kPb>(tile_b, b, k, left);
     }
-    wait_for_quads();
-    __syncthreads();
+    wait_for_tiles();
     if (top + row < to.rows) {
-      multiply(c, Factor<kA, kPa, kExactA>{tile_a}, row, Factor<kB, kPb, kExactB>{tile_b},
+      multiply(c, Factor<kA, kPa, kReadA>{tile_a}, row, Factor<kB, kPb, kReadB>{tile_b},
                static_cast<int>(min(Size{kDepth}, parts(depth - k, 8) * 8)));
     }
     __syncthreads();
@@ -364,15 +368,15 @@ __device__ void product_tile(const A& a, const B& b, Size depth, const Target<T>
   const bool aligned =
       to.cols % 2 == 0 && reinterpret_cast<std::uintptr_t>(to.data) % (2 * sizeof(T)) == 0;
   const Size first = left + 2 * (lane() % 4);
-  for (int h = 0; h < 2; ++h) {
-    const Size i = top + row + lane() / 4 + 8 * h;
+  for (int low = 0; low < 2; ++low) {
+    const Size i = top + row + lane() / 4 + 8 * low;
     if (i >= to.rows) continue;
 #pragma unroll
     for (int n = 0; n < kWide / 8; ++n) {
       const Size j = first + 8 * n, at = i * to.cols + j;
       if (j >= to.cols) continue;
       const bool both = j + 1 < to.cols;
-      float x = c[n][2 * h], y = c[n][2 * h + 1];
+      float x = c[n][2 * low], y = c[n][2 * low + 1];
       if (to.add != nullptr) x += to.add[at], y += both ? to.add[at + 1] : 0;
       store_pair(to.data + at, x, y, both, aligned);
     }
@@ -406,49 +410,49 @@ struct Linear {
   }
 };
 
-template <int kWide, class T>
+template <int kWide, Read kRead, class T>
 __device__ void outputs(const Linear<T>& l, Size tile, float* memory) {
-  constexpr bool kExact = !std::is_same_v<T, float>;
-  product_tile<kWide, Lie::along, kExact, Lie::along, true>(
-      Matrix<T>(l.x, l.M, l.cols, l.cols), Packed(l.blocks, l.rows, l.cols), l.cols,
+  product_tile<kWide, Lie::along, kRead, Lie::along, Read::exact>(
+      Matrix<T>(l.x, l.M, l.cols, l.cols), Codes(l.blocks, l.rows, l.cols), l.cols,
       Target<T>{l.y, l.M, l.rows, l.add}, tile, memory);
 }
-template <int kWide, class T>
+template <int kWide, Read kRead, class T>
 __device__ void input_gradients(const Linear<T>& l, Size tile, float* memory) {
-  constexpr bool kExact = !std::is_same_v<T, float>;
-  product_tile<kWide, Lie::along, kExact, Lie::across, true>(
-      Matrix<T>(l.dy, l.M, l.rows, l.rows), Packed(l.blocks, l.rows, l.cols), l.rows,
+  product_tile<kWide, Lie::along, kRead, Lie::across, Read::exact>(
+      Matrix<T>(l.dy, l.M, l.rows, l.rows), Codes(l.blocks, l.rows, l.cols), l.rows,
       Target<T>{l.dx, l.M, l.cols, nullptr}, tile, memory);
 }
-template <int kWide, class T>
+template <int kWide, Read kRead, class T>
 __device__ void weight_gradients(const Linear<T>& l, Size tile, float* memory) {
-  constexpr bool kExact = !std::is_same_v<T, float>;
-  product_tile<kWide, Lie::across, kExact, Lie::across, kExact>(
+  product_tile<kWide, Lie::across, kRead, Lie::across, kRead>(
       Matrix<T>(l.dy, l.M, l.rows, l.rows), Matrix<T>(l.x, l.M, l.cols, l.cols), l.M,
       Target<float>{l.dw, l.rows, l.cols, nullptr}, tile, memory);
 }
 
-template <class T>
+template <Read kRead, class T>
 __global__ void __launch_bounds__(kThreads) linear(const __grid_constant__ Linear<T> l) {
   __shared__ __align__(16) float memory[2 * 64 * 72];
   Size tile = blockIdx.x;
   if (tile < l.tiles_y)
-    return l.wide_y ? outputs<64>(l, tile, memory) : outputs<32>(l, tile, memory);
+    return l.wide_y ? outputs<64, kRead>(l, tile, memory) : outputs<32, kRead>(l, tile, memory);
   tile -= l.tiles_y;
   if (tile < l.tiles_dx)
-    return l.wide_dx ? input_gradients<64>(l, tile, memory) : input_gradients<32>(l, tile, memory);
+    return l.wide_dx ? input_gradients<64, kRead>(l, tile, memory)
+                     : input_gradients<32, kRead>(l, tile, memory);
   tile -= l.tiles_dx;
-  return l.wide_dw ? weight_gradients<64>(l, tile, memory) : weight_gradients<32>(l, tile, memory);
+  return l.wide_dw ? weight_gradients<64, kRead>(l, tile, memory)
+                   : weight_gradients<32, kRead>(l, tile, memory);
 }
 
 // --- rows ---
 
-// The documents of a batch are `first` and those after it, and then the first ones again.
+// The documents of a batch are `first` and those after it, and then the first ones again. T tokens
+// are read of each, and they are `step` apart.
 struct Documents {
   const std::uint16_t* tokens;
-  Size count, T, first;
+  Size count, T, step, first;
 
-  __device__ int token(Size i) const { return tokens[(first + i / T) % count * T + i % T]; }
+  __device__ int token(Size i) const { return tokens[(first + i / T) % count * step + i % T]; }
 };
 
 __global__ void embed(Size n, Size d, Documents docs, const Byte* table, float* x) {
@@ -482,9 +486,9 @@ __global__ void embed_back(Size n, Size d, Documents docs, const float* dx, floa
 
 // 1 / the root of the mean square of a warp's row.
 __device__ float inverse_root(const float* x, Size width, float eps) {
-  float squares = 0;
-  for (Size j = lane(); j < width; j += 32) squares += x[j] * x[j];
-  return 1 / sqrtf(total(squares) / static_cast<float>(width) + eps);
+  float square = 0;
+  for (Size j = lane(); j < width; j += 32) square += x[j] * x[j];
+  return 1 / sqrtf(total(square) / static_cast<float>(width) + eps);
 }
 
 __global__ void norm(Size n, Size d, float eps, const float* x, const float* gain, float* h) {
@@ -547,7 +551,7 @@ __global__ void loss_back(Size n, Size V, Documents docs, float* logits) {
   if (i >= n) return;
   float* row = logits + i * V;
   const Size T = docs.T;
-  if (i % T == T - 1) {
+  if ((i + 1) % T == 0) {  // nothing follows
     for (Size v = lane(); v < V; v += 32) row[v] = 0;
     return;
   }
@@ -586,9 +590,10 @@ __global__ void make_turns(Size T, int hd, double theta, float2* turns) {
 
 // gains [2, hd]: of queries and of keys. A warp has a head of a token.
 __global__ void turn(Heads s, const float* raw, const float* gains, float* turned) {
-  const Size at = warp_of_grid(), i = at / (s.Hq + s.Hkv);
-  if (i >= s.tokens()) return;
-  const int head = static_cast<int>(at % (s.Hq + s.Hkv)), half = s.hd / 2;
+  const Size at = warp_of_grid();
+  if (at >= s.tokens() * (s.Hq + s.Hkv)) return;
+  const Size i = at / (s.Hq + s.Hkv);
+  const int head = static_cast<int>(at - i * (s.Hq + s.Hkv)), half = s.hd / 2;
   const float* x = raw + i * s.raw_step() + Size{head} * s.hd;
   const float *gain = gains + (head < s.Hq ? 0 : s.hd), r = inverse_root(x, s.hd, s.eps);
   const float2* by = s.turns + i % s.T * half;
@@ -640,23 +645,26 @@ __global__ void turn_back(Heads s, const float* raw, const float* gains, const f
 // wider heads have several blocks.
 constexpr int kSeen = 32, kChunk = 64, kHeadThreads = 64;
 constexpr int kHeadPitch = kChunk + 8, kWeightPitch = kSeen + 8;
-using Along = Factor<Lie::along, kHeadPitch, false>;
-using Across = Factor<Lie::across, kHeadPitch, false>;
-using Weights = Factor<Lie::along, kWeightPitch, false>;
+template <Read kRead>
+using Along = Factor<Lie::along, kHeadPitch, kRead>;
+template <Read kRead>
+using Across = Factor<Lie::across, kHeadPitch, kRead>;
+template <Read kRead>
+using Weights = Factor<Lie::along, kWeightPitch, kRead>;
 
 __device__ void stage_head(float* tile, const Matrix<float>& m, int row, int chunk) {
   stage<kHeadThreads, kSeen, kChunk, kHeadPitch>(tile, m, row, Size{chunk} * kChunk);
 }
 
 // Which tile, of what, a block has.
-struct Piece {
+struct HeadTile {
   int chunks, chunk, first, head;
   Size doc;
 
   __host__ __device__ static Size count(const Heads& s, int heads) {
     return Size{s.docs} * heads * parts(s.T, kSeen) * parts(s.hd, kChunk);
   }
-  __device__ Piece(const Heads& s, int heads, Size at) {
+  __device__ HeadTile(const Heads& s, int heads, Size at) {
     chunks = static_cast<int>(parts(s.hd, kChunk));
     const Size tiles = parts(s.T, kSeen);
     chunk = static_cast<int>(at % chunks), at /= chunks;
@@ -680,26 +688,26 @@ __device__ void keep_weights(float* tile, const float (&w)[kSeen / 8][4]) {
   __syncwarp();
 #pragma unroll
   for (int n = 0; n < kSeen / 8; ++n) {
-    for (int h = 0; h < 2; ++h) {
-      *reinterpret_cast<float2*>(tile + (g + 8 * h) * kWeightPitch + 8 * n + 2 * t) =
-          make_float2(w[n][2 * h], w[n][2 * h + 1]);
+    for (int low = 0; low < 2; ++low) {
+      *reinterpret_cast<float2*>(tile + (g + 8 * low) * kWeightPitch + 8 * n + 2 * t) =
+          make_float2(w[n][2 * low], w[n][2 * low + 1]);
     }
   }
   __syncwarp();
 }
 
-__device__ void store_columns(const float (&c)[kChunk / 8][4], const Piece& p, const Heads& s,
+__device__ void store_columns(const float (&c)[kChunk / 8][4], const HeadTile& p, const Heads& s,
                               float* to, Size step, const float (&factor)[2]) {
   const int t = lane() % 4, row = static_cast<int>(threadIdx.x) / 32 * 16 + lane() / 4;
-  for (int h = 0; h < 2; ++h) {
-    const int i = p.first + row + 8 * h;
+  for (int low = 0; low < 2; ++low) {
+    const int i = p.first + row + 8 * low;
     if (i >= s.T) continue;
     float* line = to + (p.doc * s.T + i) * step + Size{p.head} * s.hd;
 #pragma unroll
     for (int n = 0; n < kChunk / 8; ++n) {
-      for (int e = 0; e < 2; ++e) {
-        const int j = p.chunk * kChunk + 8 * n + 2 * t + e;
-        if (j < s.hd) line[j] = c[n][2 * h + e] * factor[h];
+      for (int odd = 0; odd < 2; ++odd) {
+        const int j = p.chunk * kChunk + 8 * n + 2 * t + odd;
+        if (j < s.hd) line[j] = c[n][2 * low + odd] * factor[low];
       }
     }
   }
@@ -714,11 +722,12 @@ __device__ float over_quad(float x, bool add) {
 }
 
 // lse [tokens, Hq]: logarithms of the sums of exponentials.
+template <Read kRead>
 __global__ void __launch_bounds__(kHeadThreads)
     attend(Heads s, const float* turned, const float* raw, float* mixed, float* lse) {
   __shared__ __align__(16) float own[kSeen * kHeadPitch], other[kSeen * kHeadPitch],
       weights[kSeen * kWeightPitch];
-  const Piece p(s, s.Hq, blockIdx.x);
+  const HeadTile p(s, s.Hq, blockIdx.x);
   const int kv = p.head / (s.Hq / s.Hkv), warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
   const int row = p.first + warp_row + lane() / 4, t = lane() % 4;
   const auto q = head_of(s, turned, s.turned_step(), p.doc, p.head),
@@ -732,45 +741,43 @@ __global__ void __launch_bounds__(kHeadThreads)
       __syncthreads();
       if (key == 0 || p.chunks > 1) stage_head(own, q, p.first, p.turn(i));
       stage_head(other, k, key, p.turn(i));
-      wait_for_quads();
-      __syncthreads();
-      multiply(c, Along{own}, warp_row, Along{other}, p.deep(s, p.turn(i)));
+      wait_for_tiles();
+      multiply(c, Along<kRead>{own}, warp_row, Along<kRead>{other}, p.deep(s, p.turn(i)));
     }
-    for (int h = 0; h < 2; ++h) {
-      float peak = most[h], sum = 0;
+    for (int low = 0; low < 2; ++low) {
+      float peak = most[low], sum = 0;
       for (int n = 0; n < kSeen / 8; ++n) {
-        for (int e = 0; e < 2; ++e) {
-          float& x = c[n][2 * h + e];
-          const int j = key + 8 * n + 2 * t + e;
-          x = j <= row + 8 * h && j < s.T ? x * s.scale : -INFINITY;
+        for (int odd = 0; odd < 2; ++odd) {
+          float& x = c[n][2 * low + odd];
+          const int j = key + 8 * n + 2 * t + odd;
+          x = j <= row + 8 * low && j < s.T ? x * s.scale : -INFINITY;
           peak = fmaxf(peak, x);
         }
       }
       peak = over_quad(peak, false);
-      const float shrink = expf(most[h] - peak);
+      const float shrink = expf(most[low] - peak);
       for (int n = 0; n < kSeen / 8; ++n) {
-        for (int e = 0; e < 2; ++e) {
-          float& x = c[n][2 * h + e];
+        for (int odd = 0; odd < 2; ++odd) {
+          float& x = c[n][2 * low + odd];
           x = expf(x - peak);
           sum += x;
         }
       }
-      mass[h] = mass[h] * shrink + over_quad(sum, true);
-      most[h] = peak;
-      for (auto& tile : sums) tile[2 * h] *= shrink, tile[2 * h + 1] *= shrink;
+      mass[low] = mass[low] * shrink + over_quad(sum, true);
+      most[low] = peak;
+      for (auto& tile : sums) tile[2 * low] *= shrink, tile[2 * low + 1] *= shrink;
     }
     keep_weights(weights, c);
     __syncthreads();
     stage_head(other, v, key, p.chunk);
-    wait_for_quads();
-    __syncthreads();
-    multiply(sums, Weights{weights}, warp_row, Across{other}, kSeen, columns);
+    wait_for_tiles();
+    multiply(sums, Weights<kRead>{weights}, warp_row, Across<kRead>{other}, kSeen, columns);
   }
   store_columns(sums, p, s, mixed, s.mixed_step(), {1 / mass[0], 1 / mass[1]});
   if (t != 0 || p.chunk != 0) return;
-  for (int h = 0; h < 2; ++h) {
-    if (row + 8 * h < s.T)
-      lse[(p.doc * s.T + row + 8 * h) * s.Hq + p.head] = most[h] + logf(mass[h]);
+  for (int low = 0; low < 2; ++low) {
+    if (row + 8 * low < s.T)
+      lse[(p.doc * s.T + row + 8 * low) * s.Hq + p.head] = most[low] + logf(mass[low]);
   }
 }
 
@@ -778,10 +785,10 @@ __global__ void __launch_bounds__(kHeadThreads)
 __global__ void make_deltas(Heads s, const float* mixed, const float* dmixed, float* deltas) {
   const Size i = warp_of_grid();
   if (i >= s.tokens() * s.Hq) return;
-  float sum = 0;
-  for (int j = lane(); j < s.hd; j += 32) sum += mixed[i * s.hd + j] * dmixed[i * s.hd + j];
-  sum = total(sum);
-  if (lane() == 0) deltas[i] = sum;
+  float delta = 0;
+  for (int j = lane(); j < s.hd; j += 32) delta += mixed[i * s.hd + j] * dmixed[i * s.hd + j];
+  delta = total(delta);
+  if (lane() == 0) deltas[i] = delta;
 }
 
 struct AttendBack {
@@ -794,9 +801,10 @@ struct AttendBack {
 template <bool kKeys>
 __device__ void attend_back_tile(const Heads& s, const AttendBack& a, Size at, float* memory) {
   constexpr int kTile = kSeen * kHeadPitch;
+  constexpr Read kRead = Read::rounded;
   float *own = memory, *own_too = own + kTile, *other = own_too + kTile, *other_too = other + kTile,
         *weights = other_too + kTile;
-  const Piece p(s, kKeys ? s.Hkv : s.Hq, at);
+  const HeadTile p(s, kKeys ? s.Hkv : s.Hq, at);
   const int group = s.Hq / s.Hkv, kv = kKeys ? p.head : p.head / group;
   const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16, t = lane() % 4;
   const int row = p.first + warp_row + lane() / 4, columns = p.deep(s, p.chunk) / 8;
@@ -817,10 +825,9 @@ __device__ void attend_back_tile(const Heads& s, const AttendBack& a, Size at, f
         stage_head(own_too, kKeys ? v : dm, p.first, chunk);
         stage_head(other, kKeys ? q : k, there, chunk);
         stage_head(other_too, kKeys ? dm : v, there, chunk);
-        wait_for_quads();
-        __syncthreads();
-        multiply(product, Along{own}, warp_row, Along{other}, p.deep(s, chunk));
-        multiply(slope, Along{own_too}, warp_row, Along{other_too}, p.deep(s, chunk));
+        wait_for_tiles();
+        multiply(product, Along<kRead>{own}, warp_row, Along<kRead>{other}, p.deep(s, chunk));
+        multiply(slope, Along<kRead>{own_too}, warp_row, Along<kRead>{other_too}, p.deep(s, chunk));
       }
       for (int n = 0; n < kSeen / 8; ++n) {
         for (int e = 0; e < 4; ++e) {
@@ -838,10 +845,11 @@ __device__ void attend_back_tile(const Heads& s, const AttendBack& a, Size at, f
       }
       if (kKeys) {
         keep_weights(weights, product);
-        multiply(sums_too, Weights{weights}, warp_row, Across{other_too}, kSeen, columns);
+        multiply(sums_too, Weights<kRead>{weights}, warp_row, Across<kRead>{other_too}, kSeen,
+                 columns);
       }
       keep_weights(weights, slope);
-      multiply(sums, Weights{weights}, warp_row, Across{other}, kSeen, columns);
+      multiply(sums, Weights<kRead>{weights}, warp_row, Across<kRead>{other}, kSeen, columns);
     }
   }
   float* to = a.dturned + (kKeys ? Size{s.Hq} * s.hd : 0);
@@ -858,6 +866,69 @@ __global__ void __launch_bounds__(kHeadThreads) attend_back(Heads s, AttendBack 
   } else {
     attend_back_tile<true>(s, a, at - queries, memory);
   }
+}
+
+// --- generation ---
+
+// Keys of a layer in the state of the first document, [T, Hkv, hd], and how far from there its
+// values and the next document's keys are.
+struct Cache {
+  float* keys;
+  Size values, document;
+  int position;  // of the token that is under way
+};
+
+// A warp has a key and its value.
+__global__ void remember(Heads s, Cache c, const float* turned, const float* raw) {
+  const Size at = warp_of_grid();
+  if (at >= s.tokens() * s.Hkv) return;
+  const Size doc = at / s.Hkv, head = at - doc * s.Hkv;
+  float* key = c.keys + doc * c.document + (Size{c.position} * s.Hkv + head) * s.hd;
+  for (int j = lane(); j < s.hd; j += 32) {
+    key[j] = turned[doc * s.turned_step() + (s.Hq + head) * s.hd + j];
+    key[c.values + j] = raw[doc * s.raw_step() + (s.Hq + s.Hkv + head) * s.hd + j];
+  }
+}
+
+// A warp has a query: first a lane a key, then a lane a column. weights [docs, Hq, positions].
+__global__ void recall(Heads s, Cache c, const float* turned, float* weights, float* mixed) {
+  const Size at = warp_of_grid();
+  if (at >= s.tokens() * s.Hq) return;
+  const Size doc = at / s.Hq, head = at - doc * s.Hq, step = Size{s.Hkv} * s.hd;
+  const float* query = turned + doc * s.turned_step() + head * s.hd;
+  const float* keys = c.keys + doc * c.document + head / (s.Hq / s.Hkv) * s.hd;
+  const int count = c.position + 1;
+  weights += at * count;
+  float most = -INFINITY, mass = 0;
+  for (int k = lane(); k < count; k += 32) {
+    float score = 0;
+    for (int j = 0; j < s.hd; ++j) score += query[j] * keys[k * step + j];
+    weights[k] = score * s.scale;
+    most = fmaxf(most, weights[k]);
+  }
+  most = largest(most);
+  for (int k = lane(); k < count; k += 32) mass += weights[k] = expf(weights[k] - most);
+  mass = total(mass);
+  __syncwarp();
+  for (int j = lane(); j < s.hd; j += 32) {
+    float value = 0;
+    for (int k = 0; k < count; ++k) value += weights[k] * keys[c.values + k * step + j];
+    mixed[at * s.hd + j] = value / mass;
+  }
+}
+
+// A warp a document: the first of the largest logits.
+__global__ void choose(Size docs, int V, const float* logits, std::uint16_t* tokens, Size step) {
+  const Size i = warp_of_grid();
+  if (i >= docs) return;
+  float mine = -INFINITY;
+  int best = V;
+  for (int v = lane(); v < V; v += 32) {
+    if (logits[i * V + v] > mine) mine = logits[i * V + v], best = v;
+  }
+  const float top = largest(mine);
+  best = reduce(mine == top ? best : V, [](int a, int b) { return min(a, b); });
+  if (lane() == 0) tokens[i * step] = static_cast<std::uint16_t>(best);
 }
 
 // --- weights in training ---
@@ -888,17 +959,30 @@ struct Parameters {
   __host__ __device__ Size warps() const { return weights / kScaled + parts(gains, kScaled); }
 };
 
+// Lane i of the warp has the weights 4 i to 4 i + 3 of its unit. Gains are whole fours too, because
+// heads are even.
+struct Fours {
+  Size unit, from;
+  bool exist, matrix;
+
+  __device__ explicit Fours(const Parameters& p)
+      : unit(warp_of_grid()),
+        from(unit * kScaled + 4 * lane()),
+        exist(from < p.all()),
+        matrix(unit * kScaled < p.weights) {}
+
+  __device__ Four& of(float* x) const { return *reinterpret_cast<Four*>(x + from); }
+};
+
 __global__ void begin(Parameters p, std::uint64_t seed) {
-  const Size unit = warp_of_grid(), from = unit * kScaled + 4 * lane();
-  if (unit >= p.warps()) return;
+  const Fours f(p);
+  if (!f.exist) return;
   Four w;
-  for (int i = 0; i < 4; ++i) {
-    if (from + i >= p.all()) break;
-    w.at[i] = from + i >= p.weights ? 1 : draw(seed, from + i) * (from < p.tables ? 0.05f : 0.1f);
-    p.latent[from + i] = w.at[i];
-    p.mean[from + i] = p.square[from + i] = 0;
-  }
-  if (unit * kScaled < p.weights) pack(w, p.blocks + unit * kPacked);
+  const float sigma = f.from < p.tables ? 0.05f : 0.1f;
+  for (int i = 0; i < 4; ++i) w.at[i] = f.matrix ? sigma * draw(seed, f.from + i) : 1;
+  f.of(p.latent) = w;
+  f.of(p.mean) = f.of(p.square) = Four{};
+  if (f.matrix) pack(w, p.blocks + f.unit * kPacked);
 }
 
 constexpr int kSquareSums = 128;  // blocks, each of kThreads threads
@@ -906,8 +990,10 @@ constexpr int kSquareSums = 128;  // blocks, each of kThreads threads
 __global__ void add_squares(Size n, const float* x, float* sums) {
   __shared__ float part[kThreads / 32];
   float sum = 0;
-  for (Size i = Size{blockIdx.x} * kThreads + threadIdx.x; i < n; i += kSquareSums * kThreads)
-    sum += x[i] * x[i];
+  for (Size i = Size{blockIdx.x} * kThreads + threadIdx.x; i < n / 4; i += kSquareSums * kThreads) {
+    const float4 v = reinterpret_cast<const float4*>(x)[i];
+    sum += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
+  }
   sum = total(sum);
   if (lane() == 0) part[threadIdx.x / 32] = sum;
   __syncthreads();
@@ -920,27 +1006,23 @@ struct Step {
 
 // A warp a block of weights. Gradients that are longer than 1 all together are cut to that.
 __global__ void adam(Parameters p, Step s, const float* square_sums) {
-  constexpr float kBeta1 = 0.9f, kBeta2 = 0.98f;
-  const Size unit = warp_of_grid(), from = unit * kScaled + 4 * lane();
-  if (unit >= p.warps()) return;
+  constexpr float kFirst = 0.9f, kSecond = 0.98f;
+  const Fours f(p);
   float length = 0;
   for (int i = lane(); i < kSquareSums; i += 32) length += square_sums[i];
   const float cut = 1 / fmaxf(1.0f, sqrtf(total(length)));
-  const bool matrix = unit * kScaled < p.weights;
-  const float rate = matrix ? s.rate : s.gain_rate;
-  Four w;
-#pragma unroll
+  if (!f.exist) return;
+  const float rate = (f.matrix ? s.rate : s.gain_rate) * s.unbias1;
+  const Four gradient = f.of(p.gradient);
+  Four w = f.of(p.latent), mean = f.of(p.mean), square = f.of(p.square);
   for (int i = 0; i < 4; ++i) {
-    const Size at = from + i;
-    if (at >= p.all()) break;
-    const float g = p.gradient[at] * cut;
-    const float mean = kBeta1 * p.mean[at] + (1 - kBeta1) * g;
-    const float square = kBeta2 * p.square[at] + (1 - kBeta2) * g * g;
-    p.mean[at] = mean, p.square[at] = square;
-    w.at[i] = p.latent[at] - rate * mean * s.unbias1 / (sqrtf(square * s.unbias2) + 1e-8f);
-    p.latent[at] = w.at[i];
+    const float g = gradient.at[i] * cut;
+    mean.at[i] = kFirst * mean.at[i] + (1 - kFirst) * g;
+    square.at[i] = kSecond * square.at[i] + (1 - kSecond) * g * g;
+    w.at[i] -= rate * mean.at[i] / (sqrtf(square.at[i] * s.unbias2) + 1e-8f);
   }
-  if (matrix) pack(w, p.blocks + unit * kPacked);
+  f.of(p.latent) = w, f.of(p.mean) = mean, f.of(p.square) = square;
+  if (f.matrix) pack(w, p.blocks + f.unit * kPacked);
 }
 
 // --- statistics and distillation ---
@@ -1057,13 +1139,21 @@ class Queue {
   void threads(Size count, void (*kernel)(P...), const A&... args) const {
     blocks(parts(count, kThreads), kThreads, kernel, args...);
   }
-  template <class T>
+  template <Read kRead, class T>
   void layer(Linear<T> l) const {
     l.plan();
-    blocks(l.tiles_y + l.tiles_dx + l.tiles_dw, kThreads, linear<T>, l);
+    blocks(l.tiles_y + l.tiles_dx + l.tiles_dw, kThreads, linear<kRead, T>, l);
   }
   void copy(void* to, const void* from, Size bytes) const {
     cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream_);
+  }
+  // Rows of so many tokens, that lie further apart.
+  void copy_rows(std::uint16_t* to, Size to_step, const std::uint16_t* from, Size from_step,
+                 Size tokens, Size rows) const {
+    const auto bytes = [](Size n) { return static_cast<std::size_t>(n) * sizeof(std::uint16_t); };
+    if (tokens == 0) return;
+    cudaMemcpy2DAsync(to, bytes(to_step), from, bytes(from_step), bytes(tokens),
+                      static_cast<std::size_t>(rows), cudaMemcpyDefault, stream_);
   }
   void zero(float* x, Size n) const {
     cudaMemsetAsync(x, 0, static_cast<std::size_t>(n) * sizeof(float), stream_);
@@ -1118,9 +1208,9 @@ struct Record {
 
 class Model {
  public:
-  Model(const Queue& queue, const tt_config& c, Size documents, bool trains, Memory& memory)
-      : queue_(queue), at_(c), documents_(documents), trains_(trains) {
-    const Size n = documents * at_.T;
+  // With room for n tokens at a time.
+  Model(const Queue& queue, const tt_config& c, Size n, bool trains, Memory& memory)
+      : queue_(queue), at_(c), tokens_(n), trains_(trains) {
     turns_ = memory.take<float2>(at_.T * at_.hd / 2);
     x_ = memory.take(n * at_.d);
     h_ = memory.take(n * at_.d);
@@ -1151,33 +1241,38 @@ class Model {
 
   // logits [docs T, V] of `count` documents, no more than there is room for.
   void forward(const Documents& docs, Size count, float* logits) const {
-    const Size n = count * at_.T;
-    const Heads s = heads(count);
-    queue_.warps(n, embed, n, at_.d, docs, blocks_, record(0).x);
-    for (Size l = 0; l < at_.L; ++l) {
-      const Record r = record(l);
-      float* next = l + 1 < at_.L ? record(l + 1).x : x_;
-      queue_.warps(n, norm, n, at_.d, at_.eps, r.x, gains_ + at_.attention_gain(l), r.h);
-      product(n, at_.three(), at_.d, r.h, at_.qkv(l), r.raw);
-      queue_.warps(n * (at_.Hq + at_.Hkv), turn, s, r.raw, gains_ + at_.head_gains(l), r.turned);
-      queue_.blocks(Piece::count(s, s.Hq), kHeadThreads, attend, s, r.turned, r.raw, r.mixed,
-                    r.lse);
-      product(n, at_.d, at_.wide(), r.mixed, at_.o(l), r.x_too, r.x);
-      queue_.warps(n, norm, n, at_.d, at_.eps, r.x_too, gains_ + at_.ff_gain(l), r.h_too);
-      product(n, 2 * at_.ff, at_.d, r.h_too, at_.gate_up(l), r.both);
-      queue_.threads(n * at_.ff, gate, n, at_.ff, r.both, r.gated);
-      product(n, at_.d, at_.ff, r.gated, at_.down(l), next, r.x_too);
-    }
+    const Heads s = heads(count, at_.T);
+    through_layers(docs, s, [&](Size, const Record& r) {
+      queue_.blocks(HeadTile::count(s, s.Hq), kHeadThreads,
+                    trains_ ? attend<Read::rounded> : attend<Read::split>, s, r.turned, r.raw,
+                    r.mixed, r.lse);
+    });
+    through_head(count * at_.T, logits);
+  }
+
+  // Documents of one token each, all at the cache's position. `weights` as for recall.
+  void forward_one(const Documents& docs, Cache cache, float* weights) const {
+    Heads s = heads(docs.count, 1);
+    s.turns += cache.position * (s.hd / 2);
+    through_layers(docs, s, [&](Size, const Record& r) {
+      queue_.warps(s.tokens() * s.Hkv, remember, s, cache, r.turned, r.raw);
+      queue_.warps(s.tokens() * s.Hq, recall, s, cache, r.turned, weights, r.mixed);
+      cache.keys += 2 * cache.values;
+    });
+  }
+
+  // Of the tokens that went through the layers last.
+  void through_head(Size n, float* logits) const {
     queue_.warps(n, norm, n, at_.d, at_.eps, x_, gains_ + at_.final_gain(), h_);
     product(n, at_.V, at_.d, h_, at_.head(), logits);
   }
 
   // gradient: of the mean loss, by all matrices and then by all gains.
   void learn(const Documents& docs, float* gradient) const {
-    const Size n = documents_ * at_.T, d = at_.d;
-    const Heads s = heads(documents_);
+    const Size n = tokens_, d = at_.d;
+    const Heads s = heads(n / at_.T, at_.T);
     float* gains = gradient + at_.weights();
-    forward(docs, documents_, logits_);
+    forward(docs, n / at_.T, logits_);
     queue_.warps(n, loss_back, n, at_.V, docs, logits_);
     if (at_.heads == 1) queue_.zero(gradient, at_.V * d);
     products_back(n, at_.V, d, h_, at_.head(), logits_, dh_, gradient);
@@ -1192,8 +1287,8 @@ class Model {
       products_back(n, d, at_.wide(), r.mixed, at_.o(l), dx_, dmixed_, gradient);
       queue_.warps(n * at_.Hq, make_deltas, s, r.mixed, dmixed_, deltas_);
       const AttendBack a{r.turned, r.raw, dmixed_, r.lse, deltas_, dturned_, draw_};
-      const Size queries = Piece::count(s, s.Hq);
-      queue_.blocks(queries + Piece::count(s, s.Hkv), kHeadThreads, attend_back, s, a, queries);
+      const Size queries = HeadTile::count(s, s.Hq);
+      queue_.blocks(queries + HeadTile::count(s, s.Hkv), kHeadThreads, attend_back, s, a, queries);
       queue_.warps(n, turn_back, s, r.raw, gains_ + at_.head_gains(l), dturned_, draw_, about_);
       add_up(n, 2 * at_.hd, gains + at_.head_gains(l));
       products_back(n, at_.three(), d, r.h, at_.qkv(l), draw_, dh_, gradient);
@@ -1203,8 +1298,28 @@ class Model {
   }
 
  private:
+  // mix(l, record): attention of layer l.
+  template <class Mix>
+  void through_layers(const Documents& docs, const Heads& s, const Mix& mix) const {
+    const Size n = s.tokens(), d = at_.d;
+    queue_.warps(n, embed, n, d, docs, blocks_, record(0).x);
+    for (Size l = 0; l < at_.L; ++l) {
+      const Record r = record(l);
+      float* next = l + 1 < at_.L ? record(l + 1).x : x_;
+      queue_.warps(n, norm, n, d, at_.eps, r.x, gains_ + at_.attention_gain(l), r.h);
+      product(n, at_.three(), d, r.h, at_.qkv(l), r.raw);
+      queue_.warps(n * (at_.Hq + at_.Hkv), turn, s, r.raw, gains_ + at_.head_gains(l), r.turned);
+      mix(l, r);
+      product(n, d, at_.wide(), r.mixed, at_.o(l), r.x_too, r.x);
+      queue_.warps(n, norm, n, d, at_.eps, r.x_too, gains_ + at_.ff_gain(l), r.h_too);
+      product(n, 2 * at_.ff, d, r.h_too, at_.gate_up(l), r.both);
+      queue_.threads(n * at_.ff, gate, n, at_.ff, r.both, r.gated);
+      product(n, d, at_.ff, r.gated, at_.down(l), next, r.x_too);
+    }
+  }
+
   Record take_record(Memory& m) const {
-    const Size n = documents_ * at_.T;
+    const Size n = tokens_;
     Record r;
     r.x = m.take(n * at_.d), r.h = m.take(n * at_.d);
     r.raw = m.take(n * at_.three());
@@ -1218,15 +1333,13 @@ class Model {
     Memory m(records_ + (trains_ ? l : 0) * record_bytes_);
     return take_record(m);
   }
-  Heads heads(Size count) const {
-    return {static_cast<int>(count),
-            static_cast<int>(at_.T),
-            static_cast<int>(at_.Hq),
-            static_cast<int>(at_.Hkv),
-            static_cast<int>(at_.hd),
-            at_.eps,
-            1 / std::sqrt(static_cast<float>(at_.hd)),
-            turns_};
+  Heads heads(Size count, Size T) const {
+    Heads s;
+    s.docs = static_cast<int>(count), s.T = static_cast<int>(T);
+    s.Hq = static_cast<int>(at_.Hq), s.Hkv = static_cast<int>(at_.Hkv);
+    s.hd = static_cast<int>(at_.hd), s.eps = at_.eps;
+    s.scale = 1 / std::sqrt(static_cast<float>(at_.hd)), s.turns = turns_;
+    return s;
   }
 
   Linear<float> matrix(Size n, Size rows, Size cols, const float* x, Size place) const {
@@ -1236,13 +1349,17 @@ class Model {
                const float* add = nullptr) const {
     Linear<float> l = matrix(n, rows, cols, x, place);
     l.y = y, l.add = add;
-    queue_.layer(l);
+    if (trains_) {
+      queue_.layer<Read::rounded>(l);
+    } else {
+      queue_.layer<Read::split>(l);
+    }
   }
   void products_back(Size n, Size rows, Size cols, const float* x, Size place, const float* dy,
                      float* dx, float* gradient) const {
     Linear<float> l = matrix(n, rows, cols, x, place);
     l.dy = dy, l.dx = dx, l.dw = gradient + place;
-    queue_.layer(l);
+    queue_.layer<Read::rounded>(l);
   }
   // Back from dh_ to dx_.
   void norm_of(Size n, Size gain, const float* x, float* gains) const {
@@ -1255,7 +1372,7 @@ class Model {
 
   Queue queue_;
   Layout at_;
-  Size documents_;
+  Size tokens_;
   bool trains_;
   const Byte* blocks_ = nullptr;
   const float* gains_ = nullptr;
@@ -1273,7 +1390,7 @@ constexpr Size kBatch = 4;
 class Trainer {
  public:
   Trainer(const Queue& queue, const tt_config& c, Size n_docs, Memory& memory)
-      : queue_(queue), model_(queue, c, kBatch, true, memory), n_docs_(n_docs) {
+      : queue_(queue), model_(queue, c, kBatch * c.T, true, memory), n_docs_(n_docs) {
     const Layout& at = model_.at();
     p_.weights = at.weights(), p_.gains = at.gains(), p_.tables = (1 + at.heads) * at.V * at.d;
     for (float** x : {&p_.latent, &p_.gradient, &p_.mean, &p_.square}) *x = memory.take(p_.all());
@@ -1310,7 +1427,7 @@ class Trainer {
       // Early on the clock does not count: a slow start would change what tokens alone decide.
       double done = (static_cast<double>(step) + 0.5) * step_tokens / tokens;
       if (elapsed > 0.25 * seconds) done = std::max(done, elapsed / seconds);
-      model_.learn({tokens_, n_docs_, T, step * kBatch % n_docs_}, p_.gradient);
+      model_.learn({tokens_, n_docs_, T, T, step * kBatch % n_docs_}, p_.gradient);
       move(step + 1, done);
     }
   }
@@ -1383,14 +1500,14 @@ int convert(assay_ctx* ctx, Size rows, Size cols, void (*kernel)(Size, const Fro
   return Queue::status();
 }
 
-template <class T>
+template <Read kRead, class T>
 int linear_layer(assay_ctx* ctx, const Linear<T>& l) {
   if (l.M < 0 || !good_matrix(l.rows, l.cols)) return ASSAY_EINVAL;
   const Size in = l.M * l.cols, out = l.M * l.rows, all = l.rows * l.cols;
   if (missing(l.x, in) || missing(l.dx, in) || missing(l.dy, out) || missing(l.y, out) ||
       missing(l.blocks, all) || missing(l.dw, all))
     return ASSAY_EINVAL;
-  Queue(ctx).layer(l);
+  Queue(ctx).layer<kRead>(l);
   return Queue::status();
 }
 
@@ -1400,8 +1517,8 @@ extern "C" {
 
 size_t tt_blob_bytes(const tt_config* c) {
   if (!good(c)) return 0;
-  const Layout at(*c);
-  return static_cast<size_t>(at.bytes() + at.gains() * 4);
+  const Layout layout(*c);
+  return static_cast<size_t>(layout.bytes() + layout.gains() * 4);
 }
 
 int tt_quantize(assay_ctx* ctx, int64_t rows, int64_t cols, const float* w, uint8_t* blocks) {
@@ -1421,16 +1538,17 @@ int tt_unpack_dense(assay_ctx* ctx, int64_t rows, int64_t cols, const uint8_t* d
 
 int tt_linear(assay_ctx* ctx, int64_t M, int64_t rows, int64_t cols, const float* x,
               const uint8_t* blocks, const float* dy, float* y, float* dx, float* dw_latent) {
-  return linear_layer(ctx, Linear<float>{M, rows, cols, x, blocks, dy, y, dx, dw_latent});
+  return linear_layer<Read::split>(ctx,
+                                   Linear<float>{M, rows, cols, x, blocks, dy, y, dx, dw_latent});
 }
 int tt_linear_bf16(assay_ctx* ctx, int64_t M, int64_t rows, int64_t cols, const uint16_t* x,
                    const uint8_t* blocks, const uint16_t* dy, uint16_t* y, uint16_t* dx,
                    float* dw_latent) {
   using Bf16 = __nv_bfloat16;
-  return linear_layer(ctx,
-                      Linear<Bf16>{M, rows, cols, reinterpret_cast<const Bf16*>(x), blocks,
-                                   reinterpret_cast<const Bf16*>(dy), reinterpret_cast<Bf16*>(y),
-                                   reinterpret_cast<Bf16*>(dx), dw_latent});
+  return linear_layer<Read::exact>(
+      ctx, Linear<Bf16>{M, rows, cols, reinterpret_cast<const Bf16*>(x), blocks,
+                        reinterpret_cast<const Bf16*>(dy), reinterpret_cast<Bf16*>(y),
+                        reinterpret_cast<Bf16*>(dx), dw_latent});
 }
 
 int tt_logits(assay_ctx* ctx, const tt_config* c, const void* blob, const uint16_t* docs,
@@ -1446,7 +1564,7 @@ int tt_logits(assay_ctx* ctx, const tt_config* c, const void* blob, const uint16
     std::uint16_t* tokens;
   };
   const auto plan = [&](Memory& m) {
-    Model model(queue, *c, at_once, false, m);
+    Model model(queue, *c, at_once * c->T, false, m);
     float* gains = m.take(model.at().gains());
     return Inference{model, gains, m.take<std::uint16_t>(n_docs * c->T)};
   };
@@ -1457,9 +1575,50 @@ int tt_logits(assay_ctx* ctx, const tt_config* c, const void* blob, const uint16
     queue.copy(i.tokens, docs, n_docs * c->T * 2);
     i.model.start(blocks, i.gains);
     for (Size first = 0; first < n_docs; first += at_once) {
-      i.model.forward({i.tokens, n_docs, c->T, first}, std::min(at_once, n_docs - first),
+      i.model.forward({i.tokens, n_docs, c->T, c->T, first}, std::min(at_once, n_docs - first),
                       logits + first * c->T * c->V);
     }
+  });
+}
+
+int tt_generate(assay_ctx* ctx, const tt_config* c, const void* blob, const tt_generation* g,
+                const uint16_t* tokens, float* state, uint16_t* generated) {
+  if (!good(c) || g == nullptr || blob == nullptr || g->n_docs < 0 || g->position < 0 ||
+      g->n_new < 1 || g->steps < 0 || g->position + g->n_new + g->steps > c->T)
+    return ASSAY_EINVAL;
+  const Size docs = g->n_docs, all = g->n_new + g->steps, wide = Size{c->Hkv} * c->hd;
+  if (missing(tokens, docs) || missing(state, docs) || missing(generated, docs * g->steps))
+    return ASSAY_EINVAL;
+  if (docs == 0) return ASSAY_OK;
+  const Queue queue(ctx);
+  struct Generator {
+    Model model;
+    float *gains, *weights, *logits;
+    std::uint16_t* tokens;  // [docs, all]
+  };
+  const auto plan = [&](Memory& m) {
+    Model model(queue, *c, docs, false, m);
+    float* gains = m.take(model.at().gains());
+    float* weights = m.take(docs * c->Hq * c->T);
+    float* logits = m.take(docs * c->V);
+    return Generator{model, gains, weights, logits, m.take<std::uint16_t>(all * docs)};
+  };
+  return with_memory(ctx, plan, [&](Generator& a) {
+    const Layout& at = a.model.at();
+    const Byte* blocks = static_cast<const Byte*>(blob);
+    queue.copy(a.gains, blocks + at.bytes(), at.gains() * 4);
+    queue.copy_rows(a.tokens, all, tokens, g->n_new, g->n_new, docs);
+    a.model.start(blocks, a.gains);
+    for (Size i = 0; i < all; ++i) {
+      const Cache cache{state, c->T * wide, 2 * c->L * c->T * wide,
+                        static_cast<int>(g->position + i)};
+      a.model.forward_one({a.tokens + i, docs, 1, all, 0}, cache, a.weights);
+      if (i + 1 < g->n_new || i + 1 == all) continue;
+      a.model.through_head(docs, a.logits);
+      queue.warps(docs, choose, docs, c->V, a.logits, a.tokens + i + 1, all);
+    }
+    queue.copy_rows(generated, g->steps, a.tokens + g->n_new, all, g->steps, docs);
+    queue.wait();
   });
 }
 
@@ -1478,7 +1637,7 @@ int tt_blob_statistics(assay_ctx* ctx, const tt_config* c, const void* blob, con
                        int64_t* counts) {
   if (!good(c) || blob == nullptr || counts == nullptr) return ASSAY_EINVAL;
   const Queue queue(ctx);
-  const Layout at(*c);
+  const Layout layout(*c);
   Size place = 0;
   const auto next = [&](Size rows, Size cols) {
     const Byte* was = static_cast<const Byte*>(before);
@@ -1488,10 +1647,12 @@ int tt_blob_statistics(assay_ctx* ctx, const tt_config* c, const void* blob, con
     place += rows * cols / kScaled * kPacked;
     counts += 7;
   };
-  for (Size i = 0; i <= at.heads; ++i) next(at.V, at.d);
-  for (Size l = 0; l < at.L; ++l) {
-    next(at.wide(), at.d), next(at.Hkv * at.hd, at.d), next(at.Hkv * at.hd, at.d);
-    next(at.d, at.wide()), next(at.ff, at.d), next(at.ff, at.d), next(at.d, at.ff);
+  for (Size i = 0; i <= layout.heads; ++i) next(layout.V, layout.d);
+  for (Size l = 0; l < layout.L; ++l) {
+    next(layout.wide(), layout.d), next(layout.Hkv * layout.hd, layout.d),
+        next(layout.Hkv * layout.hd, layout.d);
+    next(layout.d, layout.wide()), next(layout.ff, layout.d), next(layout.ff, layout.d),
+        next(layout.d, layout.ff);
   }
   return Queue::status();
 }
