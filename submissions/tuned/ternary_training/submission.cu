@@ -974,11 +974,13 @@ struct Fours {
   __device__ Four& of(float* x) const { return *reinterpret_cast<Four*>(x + from); }
 };
 
+// Small weights: trainings are short, and Adam's steps have a size of their own, so that codes of
+// larger ones would hardly change.
 __global__ void begin(Parameters p, std::uint64_t seed) {
   const Fours f(p);
   if (!f.exist) return;
   Four w;
-  const float sigma = f.from < p.tables ? 0.05f : 0.1f;
+  const float sigma = f.from < p.tables ? 0.02f : 0.04f;
   for (int i = 0; i < 4; ++i) w.at[i] = f.matrix ? sigma * draw(seed, f.from + i) : 1;
   f.of(p.latent) = w;
   f.of(p.mean) = f.of(p.square) = Four{};
