@@ -178,8 +178,10 @@ class Export(OnTheShippedBoard):
             self.assertEqual(float(row["score"]), entry["score"]["total"])
         cells = {(r["model"], r["challenge"], r["device"]): r for r in self.rows("--table", "cells")}
         self.assertEqual(cells["flawed", "fused_softmax_topk", "sim"]["attempts"], "4")
+        # The simulator grades no learning.
         self.assertEqual({k for k, r in cells.items() if r["partial"] == "true"},
-                         {("textbook", "ternary_training", "sim")})
+                         {k for k in cells if k[1:] == ("ternary_training", "sim")})
+        self.assertIn(("textbook", "ternary_training", "sim"), cells)
 
     def test_cases_and_timings_come_from_the_evidence(self):
         evidence = json.loads((self.root / "results/cells/tuned/kv_cache/cpu.json").read_text())
