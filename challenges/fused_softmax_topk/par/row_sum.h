@@ -114,7 +114,8 @@ void add_block(Sum& s, const R& row, std::int64_t first, std::int64_t n, float s
   }
   if (!((max - s.max) * scale <= kFar)) {
     block.sum = sweep(row, first, n, max, scale, maxima).sum;
-    s.sum = s.max > -kInf ? s.sum * std::exp2((static_cast<double>(s.max) - max) * scale) : 0;
+    // Before the first finite value the sum is 0, or NaN for good.
+    if (s.max > -kInf) s.sum *= std::exp2((static_cast<double>(s.max) - max) * scale);
     s.sum += block.sum;
   } else {
     s.sum = (s.sum + block.sum) * std::exp2((static_cast<double>(s.max) - max) * scale);

@@ -247,7 +247,8 @@ extern "C" int log_softmax_topk(assay_ctx* ctx, const stk_params* p, const void*
 extern "C" int softmax_topk_top_p(assay_ctx* ctx, const stk_params* p, const void* logits,
                                   float top_p, std::int32_t* idx, float* prob, float* lse,
                                   std::int32_t* count) {
-  if (!(top_p > 0 && top_p <= 1)) return ASSAY_EINVAL;
+  if (!(top_p > 0 && top_p <= 1) || (p != nullptr && p->rows > 0 && count == nullptr))
+    return ASSAY_EINVAL;
   const int status = run(ctx, p, logits, {idx, prob, lse}, false);
   for (std::int64_t r = 0; status == ASSAY_OK && r < p->rows; ++r) {
     const float* row = prob + r * p->K;
