@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "assay/poison.h"
 #include "assay/worker.h"
 #include "call.h"
 
@@ -173,7 +174,7 @@ class Script {
   bool is_poison(const void* data, std::int64_t bytes) {
     std::vector<std::uint16_t> halves(static_cast<std::size_t>(bytes) / 2);
     call_.copy(halves.data(), data, halves.size() * 2);
-    return std::ranges::all_of(halves, [](std::uint16_t h) { return (h & 0xfff1) == 0xfff1; });
+    return is_unwritten(halves.data(), halves.size() * 2);
   }
 
   std::int32_t dispatch(const Op& op, Result& r) {

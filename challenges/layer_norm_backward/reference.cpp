@@ -53,7 +53,9 @@ void row_statistics(const Shape& s, const float* x, std::int64_t r, Gradients& g
     return d * d;
   });
   g.mean32[i] = mean32;
-  g.rstd32[i] = 1.0f / std::sqrt(squares32 / D32 + s.eps);
+  // A sum that overflows, which plain arithmetic cannot help, sets no standard for the rest.
+  g.rstd32[i] = std::isinf(squares32) ? static_cast<float>(g.rstd[i])
+                                      : 1.0f / std::sqrt(squares32 / D32 + s.eps);
 }
 
 constexpr std::int64_t kRowsTogether = 4;  // per visit of the column sums

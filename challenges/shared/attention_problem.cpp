@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "assay/poison.h"
 #include "assay/tolerance.h"
 #include "attention.h"
 #include "util/files.h"
@@ -195,10 +196,7 @@ void check_gaps(const Problem& problem, const assay_stride& s, std::int64_t H, s
   }
   for (std::int64_t i = 0; i < elements; ++i) {
     if (written[static_cast<std::size_t>(i)] != 0) continue;
-    const std::uint16_t* halves = output.as<std::uint16_t>() + i * size / 2;
-    if (std::all_of(halves, halves + size / 2,
-                    [](std::uint16_t x) { return (x & 0xfff1) == 0xfff1; }))
-      continue;
+    if (is_unwritten(output.as<std::byte>() + i * size, static_cast<std::size_t>(size))) continue;
     return fail(result,
                 fmt::format("{}: element {} lies between rows and was overwritten", name, i));
   }

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "assay/abi.h"
+#include "assay/tolerance.h"
 
 namespace assay::run {
 
@@ -15,6 +16,22 @@ const char* status_name(std::int32_t status) {
              ? kNames[static_cast<std::size_t>(status)]
              : "an unknown status";
 }
+
+namespace {
+
+CheckResult checked(const Challenge& challenge, const FinishedRun& run) {
+  return challenge.check(*run.spec, *run.plan, *run.reference, run.buffers, run.server);
+}
+
+// Where NaN must be written, a check cannot tell it from poison, see assay/poison.h.
+void check_unwritten(const Challenge& challenge, const FinishedRun& run, CheckResult& check) {
+  if (!check.pass || !replace_unwritten(*run.plan, *run.layout, run.buffers, run.poison_seed))
+    return;
+  if (CheckResult again = checked(challenge, run); !again.pass)
+    fail(check, fmt::format("{}: it was never written", again.detail));
+}
+
+}  // namespace
 
 void judge(const Challenge& challenge, const FinishedRun& run, CaseResult& result) {
   result.verdict = Verdict::wrong_answer;
@@ -36,8 +53,8 @@ void judge(const Challenge& challenge, const FinishedRun& run, CaseResult& resul
     if (result.detail.empty()) result.verdict = Verdict::ok;
     return;
   }
-  CheckResult check =
-      challenge.check(*run.spec, *run.plan, *run.reference, run.buffers, run.server);
+  CheckResult check = checked(challenge, run);
+  check_unwritten(challenge, run, check);
   result.error = check.error;
   result.bound = check.bound;
   result.accuracy = check.accuracy;

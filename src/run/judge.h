@@ -23,7 +23,8 @@ struct FinishedRun {
 };
 
 // Status, canaries, untouched outputs where the call had to fail, then the challenge's check. Fills
-// verdict, error, bound, accuracy, detail and metrics.
+// verdict, error, bound, accuracy, detail and metrics. Where poison still stands in
+// outputs that pass, it gives way to a number.
 void judge(const Challenge&, const FinishedRun&, CaseResult&);
 
 const char* status_name(std::int32_t status);  // "ASSAY_EINVAL"

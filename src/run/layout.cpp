@@ -4,11 +4,13 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <span>
 #include <stdexcept>
 
 #include "assay/parallel.h"
+#include "assay/poison.h"
 #include "assay/random.h"
 #include "run/window.h"
 #include "util/transient_fault.h"
@@ -20,10 +22,14 @@ constexpr std::size_t kAlign = 256, kPage = 4096;
 
 std::size_t round_up(std::size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
-// 16-bit halves 0xfff1..0xffff: NaN as f16, bf16, f32 and f64, small negative as an integer.
+// The same half in all four places.
+constexpr std::uint64_t repeated(std::uint16_t half) { return half * 0x0001000100010001ull; }
+
+// Halves 0xfff1, 0xfff5, 0xfff9 and 0xfffd: all bits set, which a submission may write as NaN, is
+// not among them.
 std::uint64_t poison_word(std::uint64_t seed, std::uint64_t index) {
-  return 0xfff1fff1fff1fff1ull |
-         (mix64(seed + index * 0x9e3779b97f4a7c15ull) & 0x000e000e000e000eull);
+  return repeated(kPoison) |
+         (mix64(seed + index * 0x9e3779b97f4a7c15ull) & repeated(std::uint16_t{0x000c}));
 }
 
 std::byte poison_byte(std::uint64_t seed, std::size_t offset) {
@@ -58,6 +64,42 @@ std::size_t first_difference(const std::byte* arena, std::size_t begin, std::siz
     if (arena[begin] != poison_byte(seed, begin)) return begin;
   }
   return end;
+}
+
+// Of elements as wide as T, an unsigned integer: puts a number wherever one still is what
+// write_poison made of it. `offset`: where the first of them lies in the arena.
+template <class T>
+bool replace_poison(std::byte* data, std::size_t bytes, std::size_t offset, std::uint64_t seed) {
+  constexpr T kBits = static_cast<T>(repeated(kPoison)),
+              kNumber = static_cast<T>(repeated(kUnwritten));
+  std::atomic<bool> any = false;
+  parallel_for(static_cast<std::int64_t>(bytes / sizeof(T)), 1 << 18,
+               [&](std::int64_t begin, std::int64_t end) {
+                 bool found = false;
+                 for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end);
+                      ++i) {
+                   T value;
+                   std::memcpy(&value, data + i * sizeof(T), sizeof(T));
+                   if ((value & kBits) != kBits) continue;
+                   const std::size_t at = offset + i * sizeof(T);
+                   if (value != static_cast<T>(poison_word(seed, at / 8) >> (at % 8 * 8))) continue;
+                   std::memcpy(data + i * sizeof(T), &kNumber, sizeof(T));
+                   found = true;
+                 }
+                 if (found) any = true;
+               });
+  return any;
+}
+
+bool replace_poison(Dtype dtype, std::byte* data, std::size_t bytes, std::size_t offset,
+                    std::uint64_t seed) {
+  switch (dtype) {
+    case Dtype::bf16:
+    case Dtype::f16: return replace_poison<std::uint16_t>(data, bytes, offset, seed);
+    case Dtype::f32: return replace_poison<std::uint32_t>(data, bytes, offset, seed);
+    case Dtype::f64: return replace_poison<std::uint64_t>(data, bytes, offset, seed);
+    default: return false;  // as an integer poison is a number, and none that is ever expected
+  }
 }
 
 // A range of an arena.
@@ -96,6 +138,13 @@ SparseExtents sparse_extents(const CasePlan& plan, const Layout& layout, std::si
     all.gaps.push_back(extent(at, part.at + part.bytes));
   }
   return all;
+}
+
+// A buffer's elements, wherever they lie.
+std::vector<Extent> extents(const CasePlan& plan, const Layout& layout, std::size_t buffer) {
+  const wire::BufferSlot& slot = layout.slots[buffer];
+  if (slot.window != 0) return sparse_extents(plan, layout, buffer).pieces;
+  return {{slot.offset, slot.offset + slot.bytes, 0}};
 }
 
 // Of a sparse output: what lies around its pieces and was written.
@@ -332,10 +381,7 @@ std::string find_touched(const CasePlan& plan, const Layout& layout, const void*
     const auto* arena = static_cast<const std::byte*>(layout.on_device[i] ? device : output);
     const auto& slot = layout.slots[i];
     if (slot.null || plan.buffers[i].role != Role::output) continue;
-    const std::vector<Extent> pieces =
-        slot.window != 0 ? sparse_extents(plan, layout, i).pieces
-                         : std::vector<Extent>{{slot.offset, slot.offset + slot.bytes, 0}};
-    for (const Extent& piece : pieces) {
+    for (const Extent& piece : extents(plan, layout, i)) {
       const std::size_t at = first_difference(arena, piece.begin, piece.end, seed);
       if (at == piece.end) continue;
       return fmt::format("{} was written at byte {} although the call had to fail",
@@ -343,6 +389,21 @@ std::string find_touched(const CasePlan& plan, const Layout& layout, const void*
     }
   }
   return {};
+}
+
+bool replace_unwritten(const CasePlan& plan, const Layout& layout, BufferViews outputs,
+                       std::uint64_t seed) {
+  bool any = false;
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    const BufferPlan& buffer = plan.buffers[i];
+    if (layout.slots[i].null || buffer.role != Role::output) continue;
+    auto* const data = static_cast<std::byte*>(outputs[i].data);
+    for (const Extent& part : extents(plan, layout, i)) {
+      any |= replace_poison(buffer.dtype, data + part.in_buffer, part.end - part.begin, part.begin,
+                            seed);
+    }
+  }
+  return any;
 }
 
 }  // namespace assay::run

@@ -87,6 +87,11 @@ std::string find_overrun(const CasePlan&, const Layout&, const void* output, std
 std::string find_touched(const CasePlan&, const Layout&, const void* output, std::uint64_t seed,
                          const void* device = nullptr);
 
+// Puts a finite number, see assay/poison.h, into every floating-point element of an output that still
+// holds its poison, and says whether there was one. `outputs`: the views of all buffers, or copies of
+// what they held.
+bool replace_unwritten(const CasePlan&, const Layout&, BufferViews outputs, std::uint64_t seed);
+
 // Bytes between a multiple of 256 and the start of the buffer: one element, unless the plan is
 // aligned, or the buffer is storage of the submission's own making (`sized_by`). Plain bytes on a
 // device are aligned in any case: a GPU, unlike the CPU, cannot access a float that is not.

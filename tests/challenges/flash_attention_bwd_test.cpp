@@ -412,10 +412,11 @@ TEST(FlashAttentionBackward, UntouchedOutputsFailEveryCaseThatHasSome) {
 // Not those with NaN somewhere, of two calls, or without batch, heads or width.
 TEST(FlashAttentionBackwardRecorded, TheCasesComeBack) {
   EXPECT_THAT(testing::not_recorded(subject()),
-              ::testing::UnorderedElementsAre(
-                  "batch0", "bias_full", "chained", "chained_large_scores",
-                  "chained_rows_without_keys", "double_call", "head_dim_0", "hq_0", "masked_poison",
-                  "nan_dout", "no_heads", "unseen_keys", "varlen_cross", "varlen_nan"));
+              ::testing::UnorderedElementsAre("batch0", "bf16_nan", "bias_full", "chained",
+                                              "chained_large_scores", "chained_rows_without_keys",
+                                              "double_call", "f16_nan", "head_dim_0", "hq_0",
+                                              "masked_poison", "nan_dout", "no_heads",
+                                              "unseen_keys", "varlen_cross", "varlen_nan"));
 }
 
 TEST(FlashAttentionBackwardRecorded, ArgumentsThatAreNotLegalOrTooLargeAreNoCase) {

@@ -423,8 +423,8 @@ TEST(FlashAttentionForwardRecorded, TheCasesComeBack) {
   EXPECT_THAT(
       testing::not_recorded(subject(), {kSecret}),
       ::testing::UnorderedElementsAre("batch0", "bf16_nan", "bias_full", "causal_future_poison",
-                                      "fp8_poison", "head_dim_0", "hq_0", "nan_query", "no_heads",
-                                      "varlen_cross", "varlen_nan", "window_poison"));
+                                      "f16_nan", "fp8_poison", "head_dim_0", "hq_0", "nan_query",
+                                      "no_heads", "varlen_cross", "varlen_nan", "window_poison"));
 }
 
 TEST(FlashAttentionForwardRecorded, ArgumentsThatAreNotLegalOrTooLargeAreNoCase) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -13,7 +14,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// One output of four floats that must all be 1.
+constexpr const char* kNan = "nan";
+
+// One output of four floats that must all be 1, or in the case of that name NaN.
 class Ones final : public Challenge {
  public:
   CasePlan plan(const CaseSpec&) const override {
@@ -26,7 +29,7 @@ class Ones final : public Challenge {
                                        BufferViews) const override {
     return std::make_unique<Reference>();
   }
-  CheckResult check(const CaseSpec&, const CasePlan&, const Reference&, BufferViews buffers,
+  CheckResult check(const CaseSpec& spec, const CasePlan&, const Reference&, BufferViews buffers,
                     const CallbackServer*) const override {
     CheckResult result;
     result.error = 0.5;
@@ -34,7 +37,7 @@ class Ones final : public Challenge {
     result.accuracy = 2;
     result.metrics = {{"checks", 1}};
     for (const float v : buffers[0].span<float>()) {
-      if (v == 1) continue;
+      if (spec.name == kNan ? std::isnan(v) : v == 1) continue;
       result.pass = false;
       result.detail = "not a one";
     }
@@ -94,6 +97,20 @@ TEST_F(JudgeTest, WrongAndUntouchedOutputsFailWithTheChecksWords) {
   const CaseResult r = judged(ASSAY_OK);
   EXPECT_EQ(r.verdict, Verdict::wrong_answer);
   EXPECT_EQ(r.detail, "not a one");
+}
+
+TEST_F(JudgeTest, WhereNanIsExpectedItMustHaveBeenWritten) {
+  spec_.name = kNan;
+  const CaseResult untouched = judged(ASSAY_OK);
+  EXPECT_EQ(untouched.verdict, Verdict::wrong_answer);
+  EXPECT_EQ(untouched.detail, "not a one: it was never written");
+  for (const float nan : {std::nanf(""), -std::nanf("")}) {
+    write(nan);
+    EXPECT_EQ(judged(ASSAY_OK).verdict, Verdict::ok);
+  }
+  poison(plan_, layout_, output_.data(), kSeed);
+  for (float& v : views_[0].span<float>().first(3)) v = std::nanf("");
+  EXPECT_EQ(judged(ASSAY_OK).verdict, Verdict::wrong_answer);
 }
 
 TEST_F(JudgeTest, AnUnexpectedStatusFailsWhateverTheOutputs) {

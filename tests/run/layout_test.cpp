@@ -8,6 +8,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "assay/poison.h"
 #include "run/arena.h"
 
 namespace assay::run {
@@ -140,6 +141,16 @@ TEST_F(SparseOutput, ItsPiecesMayBeWrittenAndWhatLiesAroundThemMayNot) {
   EXPECT_EQ(overrun(), "wrote around the rows of far, at byte 17179869312");
 }
 
+TEST_F(SparseOutput, WhatNobodyWroteOfItsPiecesBecomesANumber) {
+  std::fill_n(far_ + kRow, 5, 1.0f);
+  const std::vector<BufferView> all = views(layout_, nullptr, arena_.data(), nullptr, &windows_);
+  EXPECT_TRUE(replace_unwritten(plan_, layout_, all, 42));
+  EXPECT_TRUE(std::isfinite(far_[4]));
+  EXPECT_EQ(far_[kRow + 4], 1);
+  EXPECT_TRUE(std::isfinite(far_[2 * kRow]));
+  EXPECT_EQ(overrun(), "");
+}
+
 TEST_F(SparseOutput, NothingElseCanBeAccessed) {
   volatile float* const between = far_ + kRow / 2;
   EXPECT_DEATH(*between = 1, "");
@@ -196,6 +207,22 @@ TEST_F(LayoutTest, TellsTouchedFromUntouched) {
   y()[19] = std::byte{0};
   EXPECT_THAT(find_touched(plan_, layout_, output_.data(), 42),
               HasSubstr("y was written at byte 19"));
+}
+
+TEST_F(LayoutTest, WhatNobodyWroteBecomesANumber) {
+  const std::vector<BufferView> all = views(layout_, nullptr, output_.data());
+  const float canonical = std::nanf("");
+  std::memcpy(y() + 8, &canonical, 4);
+  EXPECT_FALSE(replace_unwritten(plan_, layout_, all, 43));  // another run's poison
+  EXPECT_TRUE(replace_unwritten(plan_, layout_, all, 42));
+  const float* const values = all[1].as<float>();
+  for (const int i : {0, 1, 3, 4}) {
+    EXPECT_TRUE(std::isfinite(values[i]));
+    EXPECT_TRUE(is_unwritten(values + i, 4));
+  }
+  EXPECT_TRUE(std::isnan(values[2]));
+  EXPECT_FALSE(replace_unwritten(plan_, layout_, all, 42));
+  EXPECT_EQ(find_overrun(plan_, layout_, output_.data(), 42), "");
 }
 
 TEST(Layout, BasesAreMisalignedUnlessAskedFor) {
