@@ -358,11 +358,14 @@ void fill_sampling(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Buf
       const std::int64_t n = s.items[at].n;
       Random random(item_seed(substream(seed, 6), b));
       std::vector<ChildTokens> tokens;
+      // Tokens are drawn by a distribution that the call, which must be refused, is not given.
+      std::vector<float> unseen(static_cast<std::size_t>(s.V));
       for (std::int64_t i = -1; i < n; ++i) {
         float* logits = logits_of(s, in, b, i);
-        float* q = root_q == nullptr ? nullptr
-                   : i < 0           ? root_q + b * s.V
-                                     : node_q + (s.cu[at] + i) * s.V;
+        float* const all = i < 0 ? root_q : node_q;
+        float* q = all != nullptr                           ? all + (i < 0 ? b : s.cu[at] + i) * s.V
+                   : root_q != nullptr || node_q != nullptr ? unseen.data()
+                                                            : nullptr;
         if (shared) {
           const float* from = parts + (i < 0 ? 0 : 2 * s.V);
           std::copy_n(from, s.V, logits);

@@ -143,6 +143,9 @@ void fill_row(const CaseSpec& spec, std::int64_t row, std::int32_t K, std::span<
       const std::int64_t part = half / finite, j = half + i * part + random.below(part);
       x[static_cast<std::size_t>(j)] = static_cast<float>(random.normal());
     }
+    // Every other row has a NaN before what is finite.
+    if (data.value("nan", false) && row % 2 == 1)
+      x[static_cast<std::size_t>(random.below(half))] = kNan;
   } else if (kind == "long_tail") {  // one spike, then equal logits of which none moves its sum
     const float level = static_cast<float>(random.below(16));
     std::fill(x.begin(), x.end(), level);
