@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "util/loopback.h"
 #include "util/text.h"
 
 namespace assay::ask {
@@ -171,12 +172,8 @@ std::string completions_url(const std::string& url) {
   return parts.scheme + "://" + parts.authority + path + rest;
 }
 
-bool is_loopback(const std::string& url) {
-  const std::string authority = parts_of(url).authority;
-  if (authority.starts_with('[')) return authority.starts_with("[::1]");
-  const std::string host = authority.substr(0, authority.find(':'));
-  if (host == "localhost" || host.ends_with(".localhost")) return true;
-  return host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos;
+bool goes_to_loopback(const std::string& url) {
+  return is_loopback(host_of(parts_of(url).authority));
 }
 
 std::string why_no_answer(const Reply& reply) {

@@ -36,8 +36,8 @@ nlohmann::ordered_json request_of(const ChatSettings&, const std::vector<Message
 // ("https://host/v1"). Throws Error when it is no URL of HTTP or HTTPS, or holds a user's name or
 // password.
 std::string completions_url(const std::string& url);
-// Whether the URL's host is this machine: localhost, 127.0.0.0/8, [::1].
-bool is_loopback(const std::string& url);
+// Whether the URL's host is this machine, see util/loopback.h.
+bool goes_to_loopback(const std::string& url);
 
 struct Reply {
   std::string content;        // what the model says; thoughts are not in it

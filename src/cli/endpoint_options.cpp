@@ -74,7 +74,7 @@ std::string key_from(const EndpointOptions& c) {
                     "it",
                     c.key_variable));
   }
-  if (key.empty() && !ask::is_loopback(c.url) && !c.dry_run) {
+  if (key.empty() && !ask::goes_to_loopback(c.url) && !c.dry_run) {
     throw Error(fmt::format(
         "{} is not set: put the endpoint's key into it, or name another variable with --key-env; "
         "--key-env '' sends none",
@@ -150,7 +150,7 @@ ask::Endpoint endpoint_from(const EndpointOptions& o) {
 }
 
 void warn_of_plain_key(const EndpointOptions& o, const ask::Endpoint& endpoint) {
-  if (o.url.starts_with("http://") && !ask::is_loopback(o.url) && !endpoint.key.empty())
+  if (o.url.starts_with("http://") && !ask::goes_to_loopback(o.url) && !endpoint.key.empty())
     tell("assay: warning: the key goes over http:// unencrypted, readable on its way\n");
 }
 

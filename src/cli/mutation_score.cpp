@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -38,6 +38,7 @@ struct Target {
   std::vector<std::string> stale{};  // entries of the list that are no mutant
   std::unique_ptr<run::MutantBench> bench{};
   std::vector<mutate::Result> results{};
+  std::size_t tried = 0;
 
   mutate::Tally tally() const {
     mutate::Tally sum;
@@ -185,11 +186,15 @@ void print_json(const std::deque<Target>& targets, std::uint64_t seed) {
   fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+// Of the targets whose mutants were all tried.
 void keep_scores(const std::filesystem::path& results, const std::deque<Target>& targets,
                  std::uint64_t seed) {
   std::vector<mutate::ChallengeScore> scores;
-  for (const Target& t : targets)
-    scores.push_back({t.spec->name, t.answer.of, t.spec->hash, seed, t.all, t.tally()});
+  for (const Target& t : targets) {
+    if (t.tried == t.drawn.size())
+      scores.push_back({t.spec->name, t.answer.of, t.spec->hash, seed, t.all, t.tally()});
+  }
+  if (scores.empty()) return;
   store::add_to_mutation_record(results, scores);
   tell(fmt::format("wrote {}: `assay report` tells of it\n",
                    store::mutation_record_path(results).string()));
@@ -216,7 +221,10 @@ int score_mutants(const Context& context, const MutationOptions& options,
   for (Target& t : targets) {
     for (std::size_t i = 0; i < t.drawn.size(); ++i) work.push_back({&t, i});
   }
-  std::atomic<std::size_t> finished{0};
+  const std::filesystem::path results =
+      options.results.empty() ? context.results() : std::filesystem::path(options.results);
+  std::mutex counting;
+  std::size_t finished = 0;
   try {
     Progress progress(work.size());
     for (Target& t : targets) {
@@ -229,18 +237,20 @@ int score_mutants(const Context& context, const MutationOptions& options,
       const auto activity = progress.begin(fmt::format("mutant {} of {}", m.id, place(t, m)));
       mutate::Result& result = t.results[work[i].mutant];
       result = t.bench->run(m, t.known);
-      ++finished;
+      {
+        const std::lock_guard lock(counting);
+        ++finished;
+        ++t.tried;
+      }
       progress.finished(fmt::format("{} {}: {}", m.id, place(t, m), fate_text(result)));
     });
   } catch (const Stopped&) {
     tell(fmt::format("stopped by {} after {} of {} mutants; what was compiled is kept\n",
-                     stop_signal_name(), finished.load(), work.size()));
+                     stop_signal_name(), finished, work.size()));
+    if (options.record) keep_scores(results, targets, seed);
     throw;
   }
-  if (options.record)
-    keep_scores(
-        options.results.empty() ? context.results() : std::filesystem::path(options.results),
-        targets, seed);
+  if (options.record) keep_scores(results, targets, seed);
   if (options.json)
     print_json(targets, seed);
   else

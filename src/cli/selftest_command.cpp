@@ -254,9 +254,10 @@ void add_mutation_options(CLI::App& command, SelftestCommand& c) {
                   "whose answers are mutated: a model that is shipped as right, or par")
       ->capture_default_str();
   command.add_flag("--json", c.mutants.json, "of mutants: what became of each, as JSON");
-  auto* record =
-      command.add_flag("--record", c.mutants.record,
-                       "of mutants: keep the scores beside the board, for `assay report`");
+  auto* record = command.add_flag(
+      "--record", c.mutants.record,
+      "of mutants: keep the scores beside the board, for `assay report`; after a signal those of\n"
+      "the challenges that were done");
   record->needs(count);
   command
       .add_option("--results", c.mutants.results,

@@ -20,6 +20,7 @@
 #include "serve/service.h"
 #include "serve/task_store.h"
 #include "util/files.h"
+#include "util/loopback.h"
 #include "util/stop.h"
 #include "version.h"
 
@@ -60,7 +61,7 @@ std::vector<std::string> find_tokens(const ServeCommand& c) {
     if (value == nullptr) throw Error(name + " is not set");
     return tokens_in(value, name);
   }
-  if (!serve::is_loopback(c.host)) {
+  if (!is_loopback(c.host)) {
     throw Error(
         fmt::format("{} can be reached from elsewhere: whoever may give this machine work "
                     "needs a token; name one with --token-file or --token-env",

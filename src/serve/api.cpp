@@ -1,6 +1,5 @@
 #include "serve/api.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 
 #include "serve/api_error.h"
 #include "serve/limits.h"
+#include "util/loopback.h"
 #include "util/sha256.h"
 #include "util/text.h"
 
@@ -60,26 +60,12 @@ void require_method(const HttpRequest& request, const char* method) {
   if (request.method != method) wrong_method(method);
 }
 
-// Of a header Host: [::1]:8077, localhost:8077.
-std::string without_port(const std::string& host) {
-  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
-  return host.substr(0, host.find(':'));
-}
-
 // For liveness probes, and for whoever wants to know how to ask.
 bool is_open(const std::string& path) {
   return path == "/v1/health" || path == "/openapi.json" || path == "/grade.schema.json";
 }
 
 }  // namespace
-
-bool is_loopback(const std::string& host) {
-  if (host == "localhost" || host == "::1") return true;
-  in_addr address{};
-  constexpr unsigned kNetwork = 127;
-  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 &&
-         ntohl(address.s_addr) >> 24 == kNetwork;
-}
 
 HttpAnswer refusal(int status, const std::string& code, const std::string& message) {
   return json_answer(status, {{"error", {{"code", code}, {"message", message}}}});
@@ -104,7 +90,7 @@ std::optional<HttpAnswer> Api::refuse_entry(const HttpRequest& request) {
   if (is_open(request.path)) return std::nullopt;
   HttpAnswer refused;
   if (hashes_.empty()) {
-    if (is_loopback(without_port(request.host))) return std::nullopt;
+    if (is_loopback(host_of(request.host))) return std::nullopt;
     refused = refusal(421, "wrong_host", "without tokens this server answers to localhost alone");
   } else {
     if (token_of(request.authorization)) return std::nullopt;

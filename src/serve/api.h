@@ -26,9 +26,6 @@ struct HttpAnswer {
 // {"error": {"code": ..., "message": ...}}
 HttpAnswer refusal(int status, const std::string& code, const std::string& message);
 
-// Whether nobody beyond this machine can reach that address, or answers to that name.
-bool is_loopback(const std::string& host);
-
 // Thread-safe.
 class Api {
  public:

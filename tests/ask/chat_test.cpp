@@ -59,10 +59,10 @@ TEST(Url, BaseOrWhole) {
 TEST(Url, Loopback) {
   for (const char* url : {"http://localhost:1/v1", "http://127.0.0.1", "https://127.8.0.1:9/",
                           "http://[::1]:8000/v1", "http://a.localhost/"})
-    EXPECT_TRUE(is_loopback(url)) << url;
+    EXPECT_TRUE(goes_to_loopback(url)) << url;
   for (const char* url : {"http://localhost.example.com", "http://127.evil.example",
                           "http://10.0.0.1", "http://[::2]/"})
-    EXPECT_FALSE(is_loopback(url)) << url;
+    EXPECT_FALSE(goes_to_loopback(url)) << url;
 }
 
 TEST(PlainReply, IsRead) {

@@ -182,6 +182,16 @@ class Signals(Case):
         self.assertRegex(self.finish(process, 130), r"stopped by SIGINT after \d+ of \d+ examples")
         self.check_no_remains()
 
+    def test_mutants_of_a_challenge_that_was_done_keep_their_score(self):
+        process = self.start("selftest", *(a for c in CHALLENGES for a in ("-c", c)), "--mutants", "1", "-j", "1",
+                             "--record", *self.run_options())
+        self.wait_for(process, "[1/2]")
+        process.send_signal(signal.SIGTERM)
+        said = self.finish(process, 143)
+        self.assertRegex(said, r"stopped by SIGTERM after 1 of 2 mutants")
+        scores = json.loads((self.results / "mutants.json").read_text())["scores"]
+        self.assertEqual([score["challenge"] for score in scores], CHALLENGES[:1])
+
     def test_merge(self):
         self.finish(self.start_run("-m", "alice"), 0)
         theirs, cells = self.folder / "theirs", 400
