@@ -154,9 +154,9 @@ class Handmade(Case):
         self.assertIn("ended by signal 11", run.err)
 
     def test_what_is_not_simulated_is_named(self):
-        run = self.run_with("graph")
+        run = self.run_with("managed")
         self.assertRun(run, 2, "cudaErrorNotSupported\n")
-        self.assertIn("not supported by the simulator: cudaGraphCreate", run.err)
+        self.assertIn("not supported by the simulator: cudaMallocManaged", run.err)
 
 
 class Programs(Case):
@@ -391,6 +391,32 @@ int main() {
     def test_page_locked_memory_changes_when_the_host_has_waited(self):
         self.streams("early", 0, "0\n")
         self.streams("waited", 0, "4095\n")
+
+    def graphs(self, what, status, out):
+        run = self.sim(PROGRAMS / "graphs.cu", "--", what)
+        self.assertRun(run, status, out)
+        return run
+
+    def test_graphs(self):
+        # Of 1 and 1: three times p = 2 p + 2 q and q = 2 q, then once with 3.
+        self.assertIn("no findings", self.graphs("captured", 0, "120\n").err)
+        self.assertIn("no findings", self.graphs("nodes", 0, "15\n").err)
+
+    def test_what_kernels_of_graphs_do_is_counted(self):
+        report = self.sim("--json", PROGRAMS / "graphs.cu", "--", "captured").json()
+        scale = self.kernel(report, "scale")
+        self.assertEqual((scale["launches"], self.kernel(report, "add")["launches"]), (8, 4))
+
+    def test_branches_of_a_graph_race(self):
+        run = self.graphs("race", 3, None)
+        self.assertIn("race between streams", run.err)
+        self.assertIn("branch 2 of a graph", run.err)
+        line = next(i for i, l in enumerate((PROGRAMS / "graphs.cu").read_text().splitlines(), 1) if "// scale" in l)
+        self.assertIn(f"graphs.cu:{line}", run.err)
+
+    def test_a_fault_in_a_graph(self):
+        run = self.graphs("fault", 3, "cudaErrorIllegalAddress\n")
+        self.assertIn("beyond(int*)", run.err)
 
     def test_a_host_dereference_dies_by_sigsegv(self):
         run = self.sim(PROGRAMS / "faults.cu", "--", "host")

@@ -66,13 +66,17 @@ bool overlaps(const std::map<std::uintptr_t, std::size_t>& ranges, std::uintptr_
 
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   return call([&](Runtime& runtime) {
-    return pointer == nullptr ? cudaErrorInvalidValue : runtime.allocate(bytes, pointer);
+    if (pointer == nullptr) return cudaErrorInvalidValue;
+    if (const cudaError_t error = runtime.admit_unsafe(); error != cudaSuccess) return error;
+    return runtime.allocate(bytes, pointer);
   });
 }
 
 cudaError_t cudaFree(void* pointer) {
   return call_blocking([&](Runtime& runtime) {
-    if (pointer != nullptr) runtime.host_waits_for_all();
+    if (pointer == nullptr) return cudaSuccess;
+    if (const cudaError_t error = runtime.admit_unsafe(); error != cudaSuccess) return error;
+    runtime.host_waits_for_all();
     return runtime.free(pointer);
   });
 }
@@ -102,6 +106,9 @@ cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
   return call([&](Runtime& runtime) {
     if (pointer == nullptr) return cudaErrorInvalidValue;
     if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
+    if (runtime.is_captured(stream))
+      return runtime.unsupported_in_capture(stream, "cudaMallocAsync");
+    if (const cudaError_t error = runtime.admit(stream); error != cudaSuccess) return error;
     runtime.issue(stream, "cudaMallocAsync");
     const cudaError_t error = runtime.allocate(bytes, pointer);
     runtime.touch(*pointer);
@@ -113,6 +120,8 @@ ASSAY_CUDA_PER_THREAD(3, cudaMallocAsync, _ptsz);
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   return call([&](Runtime& runtime) {
     if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
+    if (runtime.is_captured(stream)) return runtime.unsupported_in_capture(stream, "cudaFreeAsync");
+    if (const cudaError_t error = runtime.admit(stream); error != cudaSuccess) return error;
     runtime.issue(stream, "cudaFreeAsync");
     runtime.touch(pointer);
     return runtime.free(pointer);
