@@ -101,7 +101,7 @@ void add_sim(CLI::App& app, Action& action, std::vector<std::string> program_arg
       "and the program sees CUDA's error code.\n"
       "\nTimes are not simulated: cudaEventElapsedTime is derived from counted work, and says "
       "nothing\n"
-      "about a GPU. Not simulated either: managed and mapped memory, textures, clusters, "
+      "about a GPU. Not simulated either: mapped memory, textures, clusters, "
       "wgmma,\n"
       "TMA, cuBLAS and other libraries with kernels of their own, -rdc=true.\n"
       "\nExit status: the program's own (128 + N if signal N ended it); 3 if there are findings; 2 "

@@ -155,10 +155,18 @@ bool RemoteDevice::write(std::uint64_t to, std::span<const std::byte> from) {
 }
 
 bool RemoteDevice::read(std::span<std::byte> to, std::uint64_t from) {
+  return read_as(CallKind::read, to, from);
+}
+
+bool RemoteDevice::peek(std::span<std::byte> to, std::uint64_t from) {
+  return read_as(CallKind::peek, to, from);
+}
+
+bool RemoteDevice::read_as(CallKind kind, std::span<std::byte> to, std::uint64_t from) {
   if (to.size() > kWindowBytes && !inside(from, to.size())) return false;
   do {
     const std::size_t n = std::min(to.size(), kWindowBytes);
-    if (ask(call_of(CallKind::read, from, n)).ok == 0) return false;
+    if (ask(call_of(kind, from, n)).ok == 0) return false;
     std::memcpy(to.data(), window_, n);
     from += n;
     to = to.subspan(n);

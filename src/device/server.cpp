@@ -229,7 +229,8 @@ void Server::dispatch(const Call& call, Answer& answer) {
       answer.ok = !is_placed(call.address) && device_.free(call.address) ? 1 : 0;
       return;
     case CallKind::write: return write(call, answer);
-    case CallKind::read: return read(call, answer);
+    case CallKind::read:
+    case CallKind::peek: return read(call, answer);
     case CallKind::copy:
     case CallKind::fill: return move_within(call, answer);
     case CallKind::allocation: {
@@ -347,7 +348,8 @@ void Server::write(const Call& call, Answer& answer) {
 
 void Server::read(const Call& call, Answer& answer) {
   if (call.bytes > kWindowBytes ||
-      !device_.read({window_, call.bytes}, call.address, false, operation())) {
+      !device_.read({window_, call.bytes}, call.address, false,
+                    call.kind == CallKind::read ? operation() : nullptr)) {
     return;
   }
   take_findings();

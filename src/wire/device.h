@@ -150,6 +150,7 @@ enum class CallKind : std::uint32_t {
   order,       // payload: OrderWire ...: of the writes, reads, copies, fills, launches to come
   touch,       // address
   finding,     // payload: FindingWire ...: what the runtime found wrong with the host's code
+  peek,        // as read, of what nothing races with
 };
 
 // sim::LaunchConfig of plain numbers.

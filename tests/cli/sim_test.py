@@ -154,9 +154,9 @@ class Handmade(Case):
         self.assertIn("ended by signal 11", run.err)
 
     def test_what_is_not_simulated_is_named(self):
-        run = self.run_with("managed")
+        run = self.run_with("mapped")
         self.assertRun(run, 2, "cudaErrorNotSupported\n")
-        self.assertIn("not supported by the simulator: cudaMallocManaged", run.err)
+        self.assertIn("not supported by the simulator: cudaHostGetDevicePointer", run.err)
 
 
 class Programs(Case):
@@ -423,10 +423,24 @@ int main() {
         self.assertRun(run, 139, "about to\n")
         self.assertIn("host code accessed device memory", run.err)
 
-    def test_managed_memory_is_refused_by_name(self):
-        run = self.sim(PROGRAMS / "faults.cu", "--", "managed")
+    def test_mapped_memory_is_refused_by_name(self):
+        run = self.sim(PROGRAMS / "faults.cu", "--", "mapped")
         self.assertRun(run, 2, "cudaErrorNotSupported\n")
-        self.assertIn("cudaMallocManaged", run.err)
+        self.assertIn("cudaHostAlloc with cudaHostAllocMapped", run.err)
+
+    def test_managed_memory(self):
+        run = self.sim(PROGRAMS / "managed.cu")
+        self.assertRun(run, 0, "10 11 12 13\n0 2 4 6\n7 8\n21\n1\n")
+        self.assertIn("no findings", run.err)
+
+    def test_the_host_that_writes_managed_memory_too_early(self):
+        run = self.sim(PROGRAMS / "managed.cu", "--", "early")
+        self.assertRun(run, 3)
+        self.assertIn("race between streams", run.err)
+        self.assertIn("the host", run.err)
+
+    def test_beyond_managed_memory(self):
+        self.assertRun(self.sim(PROGRAMS / "managed.cu", "--", "beyond"), 3, "cudaErrorIllegalAddress\n")
 
     def test_how_programs_end(self):
         for name, status in (("status", 41), ("exit", 42), ("abort", 128 + 6)):

@@ -53,6 +53,20 @@ enum cudaMemcpyKind : std::uint32_t {
   cudaMemcpyDefault = 4,
 };
 
+enum cudaMemLocationType : std::uint32_t {
+  cudaMemLocationTypeDevice = 1,
+  cudaMemLocationTypeHost = 2,
+  cudaMemLocationTypeHostNumaCurrent = 4,
+};
+struct cudaMemLocation {
+  cudaMemLocationType type;
+  int id;
+};
+enum cudaMemoryAdvise : std::uint32_t {
+  cudaMemAdviseSetReadMostly = 1,
+  cudaMemAdviseUnsetAccessedBy = 6,
+};
+
 enum cudaMemoryType : std::uint32_t {
   cudaMemoryTypeUnregistered = 0,
   cudaMemoryTypeHost = 1,

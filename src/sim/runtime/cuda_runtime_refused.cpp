@@ -1,6 +1,6 @@
-// The functions of libcudart 13 that the simulator does not have: textures and arrays, managed and
-// mapped memory, parts of CUDA graphs, inter-process and external resources, memory pools of one's
-// own, libraries loaded at run time, and the driver API. Each records its name
+// The functions of libcudart 13 that the simulator does not have: textures and arrays, mapped
+// memory, parts of CUDA graphs, inter-process and external resources, memory pools of one's own,
+// libraries loaded at run time, and the driver API. Each records its name
 // (Runtime::unsupported_api) and returns cudaErrorNotSupported, whatever its arguments: in the C
 // calling conventions of Linux the caller owns them, so one definition without parameters serves
 // every signature.
@@ -120,17 +120,13 @@ REFUSE(cudaMemcpyToArrayAsync)
 REFUSE(cudaMipmappedArrayGetMemoryRequirements)
 REFUSE(cudaMipmappedArrayGetSparseProperties)
 
-// Managed and mapped memory.
+// Mapped memory, and details of managed memory.
 REFUSE(cudaHostGetDevicePointer)
-REFUSE(cudaMallocManaged)
-REFUSE(cudaMemAdvise)
 REFUSE(cudaMemDiscardAndPrefetchBatchAsync)
 REFUSE(cudaMemDiscardBatchAsync)
-REFUSE(cudaMemPrefetchAsync)
 REFUSE(cudaMemPrefetchBatchAsync)
 REFUSE(cudaMemRangeGetAttribute)
 REFUSE(cudaMemRangeGetAttributes)
-REFUSE(cudaStreamAttachMemAsync)
 
 // Memory pools of one's own, batches and peers.
 REFUSE(cudaDeviceGetHostAtomicCapabilities)
@@ -207,7 +203,6 @@ REFUSE(cudaGetDriverEntryPointByVersion_ptsz)
 REFUSE(cudaGetDriverEntryPoint_ptsz)
 REFUSE(cudaMemDiscardAndPrefetchBatchAsync_ptsz)
 REFUSE(cudaMemDiscardBatchAsync_ptsz)
-REFUSE(cudaMemPrefetchAsync_ptsz)
 REFUSE(cudaMemPrefetchBatchAsync_ptsz)
 REFUSE(cudaMemcpy2DArrayToArray_ptds)
 REFUSE(cudaMemcpy2DFromArrayAsync_ptsz)
@@ -224,7 +219,6 @@ REFUSE(cudaMemcpyFromArray_ptds)
 REFUSE(cudaMemcpyToArrayAsync_ptsz)
 REFUSE(cudaMemcpyToArray_ptds)
 REFUSE(cudaSignalExternalSemaphoresAsync_ptsz)
-REFUSE(cudaStreamAttachMemAsync_ptsz)
 REFUSE(cudaStreamUpdateCaptureDependencies_ptsz)
 REFUSE(cudaWaitExternalSemaphoresAsync_ptsz)
 

@@ -181,7 +181,6 @@ cudaError_t Runtime::find_symbol(const void* host_variable, const Symbol*& symbo
   const auto found = symbols_.find(host_variable);
   if (found == symbols_.end()) return cudaErrorInvalidSymbol;
   symbol = &found->second;
-  if (symbol->managed) return unsupported("__managed__ variable " + symbol->name);
   if (const cudaError_t error = load(*symbol->module); error != cudaSuccess) return error;
   where = device_->variable(symbol->module->id, symbol->name);
   return where.bytes == 0 ? cudaErrorInvalidSymbol : cudaSuccess;
@@ -202,7 +201,69 @@ cudaError_t Runtime::allocate(std::size_t bytes, void** pointer) {
 cudaError_t Runtime::free(void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
   if (allocations_.erase(address_of(pointer)) == 0) return cudaErrorInvalidValue;
+  managed_.remove(address_of(pointer));
   return device_->free(address_of(pointer)) ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+void Runtime::open_managed_stream() {
+  if (managed_stream_ != nullptr) return;
+  managed_stream_ = create_stream(kNonBlocking, 0);
+  managed_stream_->name = "no stream";
+}
+
+// All zeros, as the host's pages are: which of them the host writes is not known byte by byte.
+cudaError_t Runtime::allocate_managed(std::size_t bytes, void** pointer) {
+  if (const cudaError_t error = allocate(bytes, pointer); error != cudaSuccess) return error;
+  const std::uint64_t address = address_of(*pointer);
+  if (!managed_.add(address, bytes)) {
+    free(*pointer);
+    return cudaErrorMemoryAllocation;
+  }
+  open_managed_stream();
+  start(managed_stream_, "cudaMallocManaged");
+  device_->fill(address, std::byte{0}, bytes);
+  order_.host_waits_for(managed_stream_->index);
+  return cudaSuccess;
+}
+
+cudaError_t Runtime::open_managed_variables(Module& module) {
+  for (auto& [host, symbol] : symbols_) {
+    if (!symbol.managed || symbol.module != &module) continue;
+    if (const cudaError_t error = load(module); error != cudaSuccess) return error;
+    const VariableInfo where = device_->variable(module.id, symbol.name);
+    if (where.bytes == 0) return cudaErrorInvalidSymbol;
+    if (!is_managed(reinterpret_cast<void*>(where.address)) &&
+        !managed_.add(where.address, where.bytes)) {
+      return cudaErrorMemoryAllocation;
+    }
+    open_managed_stream();
+    *symbol.host_pointer = reinterpret_cast<void*>(where.address);
+    managed_is_stale_ = true;
+  }
+  fetch_managed();
+  return cudaSuccess;
+}
+
+bool Runtime::is_managed(const void* pointer, std::size_t bytes) const {
+  return managed_.contains(address_of(pointer), bytes);
+}
+
+// The host's own writes come after what it has waited for, and before all that it issues next.
+void Runtime::send_managed() {
+  if (managed_.empty()) return;
+  const bool exactly = managed_is_stale_ || !order_.host_knows_all();
+  managed_.send_changes(exactly, [&](std::uint64_t to, std::span<const std::byte> from) {
+    start(managed_stream_, "the host");
+    device_->write(to, from);
+    order_.host_waits_for(managed_stream_->index);
+  });
+  managed_is_stale_ = true;
+}
+
+void Runtime::fetch_managed() {
+  if (!managed_is_stale_ || managed_.empty()) return;
+  managed_.fetch([&](std::span<std::byte> to, std::uint64_t from) { device_->peek(to, from); });
+  managed_is_stale_ = false;
 }
 
 // CUDA Runtime API, "API synchronization behavior". A copy to the device from pageable memory has
@@ -259,6 +320,8 @@ void Runtime::forget_streams() {
   graphs_.clear();
   streams_.clear();
   events_.clear();
+  managed_.clear();
+  managed_stream_ = nullptr;
 }
 
 cudaError_t Runtime::reset() {
@@ -384,6 +447,11 @@ StreamOrder::Index Runtime::index_of(cudaStream_t stream) {
 }
 
 void Runtime::issue(cudaStream_t stream, const char* call) {
+  send_managed();
+  start(stream, call);
+}
+
+void Runtime::start(cudaStream_t stream, const char* call) {
   const StreamOrder::Index index = index_of(stream);
   operation_.stream = index;
   operation_.time = order_.issue(index);
@@ -435,6 +503,7 @@ void Runtime::settle() {
         c.bytes, c.address, c.stream_name);
     device_->report(f);
   }
+  fetch_managed();
 }
 
 bool Runtime::page_locked(const void* pointer, std::size_t bytes) const {

@@ -34,6 +34,7 @@
 #include "sim/runtime/device_link.h"
 #include "sim/runtime/graph.h"
 #include "sim/runtime/host_copies.h"
+#include "sim/runtime/managed_memory.h"
 #include "sim/runtime/run_log.h"
 #include "sim/runtime/stream_order.h"
 
@@ -81,6 +82,7 @@ struct Symbol {
   std::string name;
   std::size_t bytes = 0;
   bool managed = false;
+  void** host_pointer = nullptr;  // of a managed one: where the host's code looks for its address
 };
 
 class Runtime {
@@ -124,6 +126,13 @@ class Runtime {
   // Memory of cudaMalloc and its like.
   cudaError_t allocate(std::size_t bytes, void** pointer);
   cudaError_t free(void* pointer);
+  // Memory of cudaMallocManaged, and __managed__ variables of a module: from then on the host may
+  // access them.
+  cudaError_t allocate_managed(std::size_t bytes, void** pointer);
+  cudaError_t open_managed_variables(Module&);
+  bool is_managed(const void* pointer, std::size_t bytes = 1) const;
+  // The host has waited for the operation issued last.
+  void fetch_managed();
   // Copies between any two memories; direction by the pointers. begin_copy() issues one, and waits
   // where CUDA's documentation says that the host waits; copy() does it, as often as it has rows.
   struct CopyCall {
@@ -207,6 +216,9 @@ class Runtime {
   StreamOrder::Index index_of(cudaStream_t);
   bool page_locked(const void*, std::size_t bytes) const;
   void settle();
+  void open_managed_stream();
+  void send_managed();
+  void start(cudaStream_t, const char* call);
 
   std::unique_ptr<DeviceLink> device_;
   RunLog log_{-1};
@@ -233,6 +245,9 @@ class Runtime {
   std::map<std::thread::id, StreamOrder::Index> own_streams_;  // cudaStreamPerThread
   Operation operation_;                                        // issued last
   HostCopies host_copies_;
+  ManagedMemory managed_;
+  cudaStream_t managed_stream_ = nullptr;  // of what the host writes there
+  bool managed_is_stale_ = false;          // something was issued since it was fetched
   std::map<cudaLimit, std::size_t> limits_;
   std::uint64_t release_threshold_ = 0;
   unsigned device_flags_ = 0;

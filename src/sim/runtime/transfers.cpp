@@ -3,11 +3,14 @@
 namespace assay::sim::cuda {
 namespace {
 
-cudaError_t check_kind(const void* to, const void* from, cudaMemcpyKind kind) {
+// Managed memory is of the host and of the device.
+cudaError_t check_kind(const Runtime& runtime, const void* to, const void* from,
+                       cudaMemcpyKind kind) {
   if (kind == cudaMemcpyDefault) return cudaSuccess;
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  const bool agree = is_device(to) == to_device && is_device(from) == from_device;
+  const bool agree = (is_device(to) == to_device || runtime.is_managed(to)) &&
+                     (is_device(from) == from_device || runtime.is_managed(from));
   return agree ? cudaSuccess : cudaErrorInvalidValue;
 }
 
@@ -75,15 +78,18 @@ cudaError_t copy_box(Runtime& runtime, const Runtime::CopyCall& call, const Copy
   if (kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
   if (is_empty(box)) return cudaSuccess;
   if (to.begin == nullptr || from.begin == nullptr) return cudaErrorInvalidValue;
-  if (const cudaError_t error = check_kind(to.begin, from.begin, kind); error != cudaSuccess) {
+  if (const cudaError_t error = check_kind(runtime, to.begin, from.begin, kind);
+      error != cudaSuccess) {
     return error;
   }
   if (cudaError_t error{}; is_captured(runtime, call, !call.async, work, error)) return error;
   runtime.advance(work_of(box));
   runtime.begin_copy(call, to.begin, from.begin);
-  return each_row(box, [&](std::size_t y, std::size_t z) {
+  const cudaError_t error = each_row(box, [&](std::size_t y, std::size_t z) {
     return runtime.copy(call, work.to.row(y, z), work.from.row(y, z), work.box.width);
   });
+  if (!call.async) runtime.fetch_managed();
+  return error;
 }
 
 cudaError_t fill_box(Runtime& runtime, const Runtime::CopyCall& call, const FillWork& work) {
