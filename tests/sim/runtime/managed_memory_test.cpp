@@ -77,7 +77,7 @@ class Managed : public RuntimeTest {
 
 TEST_F(Managed, TheDeviceHasWhatTheHostWroteBeforeALaunch) {
   char* const p = allocate(4);
-  std::memcpy(p, "host", 4);
+  std::ranges::copy(std::string_view("host"), p);
   launch({1, 1, 1}, {32, 1, 1});
   EXPECT_EQ(on_device(p), "host");
   EXPECT_EQ(state_.writes, 1u);
