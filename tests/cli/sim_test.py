@@ -116,6 +116,22 @@ class Handmade(Case):
         self.assertIn("triple", run.err)
         self.assertIn("no findings", run.err)
 
+    def test_a_profile(self):
+        self.assertNotIn("modelled us", self.run_with().err)
+        run = self.run_with(options=["--profile"])
+        self.assertRun(run, 0)
+        self.assertIn("modelled on H200, not measured\n", run.err)
+        # 400 bytes in 13 sectors, and nothing that costs as much as the launch.
+        self.assertRegex(run.err, r"triple .* launches and copies +96\.2% ")
+        self.assertNotIn("modelled", self.run_with(options=["--json"]).json()["kernels"][0])
+        for name in ("h200", "a100"):
+            sheet = json.loads((ROOT / "gpus" / f"{name}.json").read_text())
+            [kernel] = self.run_with(options=["--json", "--profile", "--gpu", name]).json()["kernels"]
+            modelled = kernel["modelled"]
+            self.assertEqual((modelled["gpu"], modelled["bound"]), (sheet["name"], "launches and copies"))
+            self.assertGreater(modelled["seconds"], sheet["launch_s"])
+            self.assertLess(modelled["seconds"], 1.1 * sheet["launch_s"])
+
     def test_json_goes_to_stdout_and_the_program_to_stderr(self):
         run = self.run_with(options=["--json"])
         self.assertRun(run, 0)
