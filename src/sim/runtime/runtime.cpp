@@ -343,7 +343,7 @@ cudaError_t Runtime::reset() {
 cudaStream_t Runtime::create_stream(unsigned flags, int priority) {
   const StreamOrder::Index index = order_.open((flags & kNonBlocking) == 0);
   auto stream =
-      std::make_unique<CUstream_st>(CUstream_st{flags, priority, next_stream_id_++, index});
+      std::make_unique<CUstream_st>(CUstream_st{flags, priority, next_stream_id_++, index, {}});
   return own(streams_, std::move(stream));
 }
 

@@ -17,7 +17,8 @@ class Plan : public testing::Test {
   }
   std::vector<std::size_t> branches() {
     std::vector<std::size_t> out;
-    for (const GraphStep& s : plan(graph_).value()) out.push_back(s.branch);
+    const std::vector<GraphStep> steps = plan(graph_).value();
+    for (const GraphStep& s : steps) out.push_back(s.branch);
     return out;
   }
   CUgraph_st graph_;
@@ -42,7 +43,9 @@ TEST_F(Plan, ABranchThatHasEndedIsTakenAgain) {
     const auto left = add({last}), right = add({last});
     last = add({left, right});
   }
-  EXPECT_EQ(CUgraphExec_st{.steps = plan(graph_).value()}.branch_count(), 2u);
+  CUgraphExec_st exec;
+  exec.steps = plan(graph_).value();
+  EXPECT_EQ(exec.branch_count(), 2u);
 }
 
 // The last node of a branch that a step does not know may be running.
