@@ -1,5 +1,6 @@
-// CUDA graphs: operations and the dependencies between them, kept to be launched as often as wanted.
-// What a node does is done by Runtime; here is which nodes there are, and an order to do them in.
+// CUDA graphs: operations and the dependencies between them, kept to be launched as often as
+// wanted. What a node does is done by Runtime; here is which nodes there are, and an order to do
+// them in.
 #pragma once
 
 #include <cstddef>

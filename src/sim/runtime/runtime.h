@@ -155,8 +155,8 @@ class Runtime {
   bool destroy_event(cudaEvent_t);
   bool valid(cudaEvent_t) const;
 
-  // Graphs and capture. An operation is admitted to its stream before it is issued there, or becomes
-  // a node if the stream is captured. `waits`: the call waits for it.
+  // Graphs and capture. An operation is admitted to its stream before it is issued there, or
+  // becomes a node if the stream is captured. `waits`: the call waits for it.
   Captures& captures() { return captures_; }
   static StreamKey key_of(cudaStream_t);
   static bool is_blocking(cudaStream_t);  // the legacy stream waits for it
