@@ -7,6 +7,7 @@
 
 #include "assay/parallel.h"
 #include "cli/context.h"
+#include "cli/harness.h"
 #include "cli/nvcc.h"
 #include "cli/output.h"
 #include "cli/sim_report.h"
@@ -23,7 +24,8 @@ struct SimOptions {
   std::string arch = "sm_80";
   unsigned threads = static_cast<unsigned>(available_cores());
   std::uint64_t seed = 0;
-  bool no_races = false, json = false;
+  bool no_races = false, json = false, profile = false;
+  std::string gpu = kDefaultGpu;
 };
 
 SimulatedProgram program_of(const SimOptions& o, fs::path library) {
@@ -47,10 +49,11 @@ int simulate(const SimOptions& o) {
   build.flags = o.nvcc_flags;
   const fs::path library = compile(find_nvcc(), build, folder.path());
   const SimulatedRun run = run_simulated(program_of(o, library));
+  const Gpu* const model = o.profile ? &gpu(o.gpu) : nullptr;
   if (o.json) {
-    fmt::print("{}", sim_json(run));
+    fmt::print("{}", sim_json(run, model));
   } else {
-    tell(sim_text(run));
+    tell(sim_text(run, model));
   }
   return exit_status(run);
 }
@@ -81,6 +84,9 @@ void add_sim(CLI::App& app, Action& action, std::vector<std::string> program_arg
   command->add_flag(
       "--json", options->json,
       "print counters and findings as JSON on stdout; the program's own output goes to stderr");
+  command->add_flag("--profile", options->profile,
+                    "a second table: for each kernel the modelled time and what bounds it");
+  add_gpu_option(*command, options->gpu);
   command->add_option("--nvcc-flag", options->nvcc_flags, "a further argument for nvcc; repeatable")
       ->allow_extra_args(false);
   command->footer(
@@ -96,12 +102,16 @@ void add_sim(CLI::App& app, Action& action, std::vector<std::string> program_arg
       "  sectors          pieces of 32 bytes that were moved: 32 sectors for 1024 bytes is "
       "perfect\n"
       "  shared passes    over shared memory; replays are those due to bank conflicts\n"
+      "with --profile a second one\n"
+      "  modelled         time by the rules of docs/simulator.md, and the price that bounds it\n"
+      "  reads, writes    bytes asked for, of the bytes of the sectors that were moved for them\n"
+      "  spilled          bytes of registers and arrays of threads that went to memory\n"
       "then the source lines that most replays are due to, and every finding. A fault ends its "
       "kernel,\n"
       "and the program sees CUDA's error code.\n"
       "\nTimes are not simulated: cudaEventElapsedTime is derived from counted work, and says "
       "nothing\n"
-      "about a GPU. Not simulated either: managed and mapped memory, textures, graphs, clusters, "
+      "about a GPU. Not simulated either: mapped memory, textures, clusters, "
       "wgmma,\n"
       "TMA, cuBLAS and other libraries with kernels of their own, -rdc=true.\n"
       "\nExit status: the program's own (128 + N if signal N ended it); 3 if there are findings; 2 "
@@ -111,6 +121,7 @@ void add_sim(CLI::App& app, Action& action, std::vector<std::string> program_arg
       "  assay sim softmax.cu\n"
       "  assay sim --seed 7 softmax.cu           races and order: does the result depend on it?\n"
       "  assay sim --nvcc-flag=-Iinclude main.cu kernels.cu -- --size 1024\n"
+      "  assay sim --profile --gpu a100 softmax.cu\n"
       "  assay sim --json softmax.cu 2>/dev/null | python3 -m json.tool\n");
   command->callback(
       [options, &action] { action = [options](const Context&) { return simulate(*options); }; });

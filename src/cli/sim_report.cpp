@@ -143,6 +143,35 @@ std::string kernel_table(const std::vector<sim::KernelSummary>& kernels) {
   return table.str();
 }
 
+// The counters of kernels alone: copies and fills of the program are not among them.
+ModelledTime modelled(const sim::KernelSummary& k, const Gpu& gpu) {
+  SimulatedWork work;
+  work.counters = k.counters;
+  return modelled_time(work, gpu);
+}
+
+std::string share(std::uint64_t part, std::uint64_t whole) {
+  if (whole == 0) return "";
+  return fmt::format("{:.1f}%", 100 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string profile_table(const std::vector<sim::KernelSummary>& kernels, const Gpu& gpu) {
+  constexpr std::uint64_t kSector = 32;
+  TextTable table(
+      {"kernel", "modelled us", "bound", "reads", "writes", "lanes active", "replays", "spilled"});
+  for (const auto& k : kernels) {
+    const Counters& c = k.counters;
+    const ModelledTime time = modelled(k, gpu);
+    table.add({shortened(demangled(k.name)), fmt::format("{:.3f}", 1e6 * time.total()),
+               time.bound(), share(c.global_load_bytes, kSector * c.global_load_sectors),
+               share(c.global_store_bytes, kSector * c.global_store_sectors),
+               fmt::format("{:.1f}%", 100 * c.divergence_efficiency()),
+               share(c.shared_replays, c.shared_passes),
+               std::to_string(c.local_load_bytes + c.local_store_bytes)});
+  }
+  return fmt::format("\nmodelled on {}, not measured\n{}", gpu.name, table.str());
+}
+
 // The lines that most replays are due to, and how many further ones there are; nothing without any.
 std::string conflict_table(const std::vector<sim::KernelSummary>& kernels) {
   constexpr std::size_t kMostLines = 10;
@@ -179,7 +208,7 @@ std::string how_it_ended(int status) {
   return fmt::format("the program was ended by signal {} ({})\n", signal, ::strsignal(signal));
 }
 
-Json to_json(const sim::KernelSummary& k) {
+Json to_json(const sim::KernelSummary& k, const Gpu* gpu) {
   Json replays = Json::array();
   for (const auto& line : k.replays)
     replays.push_back({{"where", line.where}, {"replays", line.replays}});
@@ -187,10 +216,15 @@ Json to_json(const sim::KernelSummary& k) {
   for (const auto& c : kCounters) counters[c.name] = k.counters.*c.member;
   counters["total"] = units_json(k.counters.total);
   counters["critical"] = units_json(k.counters.critical);
-  return {
+  Json kernel = {
       {"name", demangled(k.name)}, {"mangled", k.name},
       {"launches", k.launches},    {"divergence_efficiency", k.counters.divergence_efficiency()},
       {"counters", counters},      {"replays", replays}};
+  if (gpu != nullptr) {
+    const ModelledTime time = modelled(k, *gpu);
+    kernel["modelled"] = {{"gpu", gpu->name}, {"seconds", time.total()}, {"bound", time.bound()}};
+  }
+  return kernel;
 }
 
 Json to_json(const Finding& f) {
@@ -206,12 +240,13 @@ Json to_json(const Finding& f) {
 
 }  // namespace
 
-std::string sim_text(const SimulatedRun& run) {
+std::string sim_text(const SimulatedRun& run, const Gpu* gpu) {
   const sim::RunSummary& s = run.summary;
   if (!s.not_loaded.empty()) return fmt::format("assay: {}\n", s.not_loaded);
   std::string text = fmt::format("\n{}", how_it_ended(run.status));
-  text +=
-      s.kernels.empty() ? "no kernel ran\n" : kernel_table(s.kernels) + conflict_table(s.kernels);
+  text += s.kernels.empty() ? "no kernel ran\n" : kernel_table(s.kernels);
+  if (gpu != nullptr && !s.kernels.empty()) text += profile_table(s.kernels, *gpu);
+  text += conflict_table(s.kernels);
   for (const auto& what : s.unsupported) {
     text += fmt::format("not supported by the simulator: {}\n",
                         printable(demangled_within(what), 6, 4000));
@@ -223,7 +258,7 @@ std::string sim_text(const SimulatedRun& run) {
   return text;
 }
 
-std::string sim_json(const SimulatedRun& run) {
+std::string sim_json(const SimulatedRun& run, const Gpu* gpu) {
   const sim::RunSummary& s = run.summary;
   Json program;
   if (!s.not_loaded.empty()) {
@@ -238,7 +273,7 @@ std::string sim_json(const SimulatedRun& run) {
                    {"findings", Json::array()},
                    {"unsupported", s.unsupported},
                    {"notes", s.notes}};
-  for (const auto& k : s.kernels) document["kernels"].push_back(to_json(k));
+  for (const auto& k : s.kernels) document["kernels"].push_back(to_json(k, gpu));
   for (const Finding& f : s.findings) document["findings"].push_back(to_json(f));
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

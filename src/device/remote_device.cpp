@@ -155,10 +155,18 @@ bool RemoteDevice::write(std::uint64_t to, std::span<const std::byte> from) {
 }
 
 bool RemoteDevice::read(std::span<std::byte> to, std::uint64_t from) {
+  return read_as(CallKind::read, to, from);
+}
+
+bool RemoteDevice::peek(std::span<std::byte> to, std::uint64_t from) {
+  return read_as(CallKind::peek, to, from);
+}
+
+bool RemoteDevice::read_as(CallKind kind, std::span<std::byte> to, std::uint64_t from) {
   if (to.size() > kWindowBytes && !inside(from, to.size())) return false;
   do {
     const std::size_t n = std::min(to.size(), kWindowBytes);
-    if (ask(call_of(CallKind::read, from, n)).ok == 0) return false;
+    if (ask(call_of(kind, from, n)).ok == 0) return false;
     std::memcpy(to.data(), window_, n);
     from += n;
     to = to.subspan(n);
@@ -195,7 +203,8 @@ sim::LaunchReply RemoteDevice::launch(sim::KernelId kernel, const sim::LaunchCon
   call.shape = {.grid = {config.grid.x, config.grid.y, config.grid.z},
                 .block = {config.block.x, config.block.y, config.block.z},
                 .dynamic_shared_bytes = config.dynamic_shared_bytes,
-                .cooperative = config.cooperative ? 1u : 0u};
+                .cooperative = config.cooperative ? 1u : 0u,
+                .continues_launch = config.continues_launch ? 1u : 0u};
   const Answer answer = ask(call, params);
   wire::PayloadReader payload = payload_of(answer);
   const auto wire = payload.value<LaunchWire>();

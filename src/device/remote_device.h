@@ -22,6 +22,7 @@ class RemoteDevice final : public sim::DeviceLink {
   bool free(std::uint64_t address) override;
   bool write(std::uint64_t to, std::span<const std::byte> from) override;
   bool read(std::span<std::byte> to, std::uint64_t from) override;
+  bool peek(std::span<std::byte> to, std::uint64_t from) override;
   bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) override;
   bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes) override;
   sim::VariableInfo allocation(std::uint64_t address) override;
@@ -35,6 +36,7 @@ class RemoteDevice final : public sim::DeviceLink {
   Answer ask(const Call&);
   Answer ask(Call, std::span<const std::byte> payload);
   wire::PayloadReader payload_of(const Answer&) const;
+  bool read_as(CallKind, std::span<std::byte> to, std::uint64_t from);
   bool inside(std::uint64_t address, std::uint64_t bytes);
 
   LinkPage& page_;

@@ -59,7 +59,8 @@ sim::LaunchConfig config_of(const LaunchShape& s) {
   return {.grid = {s.grid[0], s.grid[1], s.grid[2]},
           .block = {s.block[0], s.block[1], s.block[2]},
           .dynamic_shared_bytes = s.dynamic_shared_bytes,
-          .cooperative = s.cooperative != 0};
+          .cooperative = s.cooperative != 0,
+          .continues_launch = s.continues_launch != 0};
 }
 
 }  // namespace
@@ -228,7 +229,8 @@ void Server::dispatch(const Call& call, Answer& answer) {
       answer.ok = !is_placed(call.address) && device_.free(call.address) ? 1 : 0;
       return;
     case CallKind::write: return write(call, answer);
-    case CallKind::read: return read(call, answer);
+    case CallKind::read:
+    case CallKind::peek: return read(call, answer);
     case CallKind::copy:
     case CallKind::fill: return move_within(call, answer);
     case CallKind::allocation: {
@@ -346,7 +348,8 @@ void Server::write(const Call& call, Answer& answer) {
 
 void Server::read(const Call& call, Answer& answer) {
   if (call.bytes > kWindowBytes ||
-      !device_.read({window_, call.bytes}, call.address, false, operation())) {
+      !device_.read({window_, call.bytes}, call.address, false,
+                    call.kind == CallKind::read ? operation() : nullptr)) {
     return;
   }
   take_findings();

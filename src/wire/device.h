@@ -150,6 +150,7 @@ enum class CallKind : std::uint32_t {
   order,       // payload: OrderWire ...: of the writes, reads, copies, fills, launches to come
   touch,       // address
   finding,     // payload: FindingWire ...: what the runtime found wrong with the host's code
+  peek,        // as read, of what nothing races with
 };
 
 // sim::LaunchConfig of plain numbers.
@@ -157,6 +158,8 @@ struct LaunchShape {
   std::uint32_t grid[3] = {}, block[3] = {};
   std::uint64_t dynamic_shared_bytes = 0;
   std::uint32_t cooperative = 0;
+  // A submission that forges it saves what a graph of its launches would.
+  std::uint32_t continues_launch = 0;
 };
 
 struct Call {

@@ -226,6 +226,32 @@ class GoodSubmission(Case):
         self.assertEqual(without["sim_device_bytes"], 0)
         self.assertGreaterEqual(with_own["scratch_bytes"], without["scratch_bytes"] + own / 2)
 
+    def test_graphs_and_managed_memory(self):
+        self.submit("m", source())
+        without = self.metrics(self.replay("memory"))
+        bump = "__managed__ int total = 1;\n__global__ void bump(int* p) { p[3] += 2, total += 2; }\n"
+        self.submit("m", bump + source(in_host="""
+  cudaStream_t s;
+  if (cudaStreamCreate(&s) != cudaSuccess) return ASSAY_EINTERNAL;
+  int* shared = nullptr;
+  if (cudaMallocManaged(&shared, 64) != cudaSuccess) return ASSAY_EINTERNAL;
+  shared[3] = total = 1;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  if (cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed) != cudaSuccess) return ASSAY_EINTERNAL;
+  for (int i = 0; i < 5; ++i) bump<<<1, 1, 0, s>>>(shared);
+  if (cudaStreamEndCapture(s, &graph) != cudaSuccess) return ASSAY_EINTERNAL;
+  if (cudaGraphInstantiate(&exec, graph, 0) != cudaSuccess) return ASSAY_EINTERNAL;
+  if (cudaGraphLaunch(exec, s) != cudaSuccess) return ASSAY_EINTERNAL;
+  if (cudaStreamSynchronize(s) != cudaSuccess) return ASSAY_EINTERNAL;
+  if (shared[3] != 11 || total != 11) return ASSAY_EINTERNAL;
+  if (cudaFree(shared) != cudaSuccess) return ASSAY_EINTERNAL;"""))
+        replayed = self.replay("memory")
+        self.assertIn("memory (resource): OK", replayed)
+        metrics = self.metrics(replayed)
+        self.assertEqual(metrics["sim_launches"], without["sim_launches"] + 1)
+        self.assertGreater(metrics["sim_to_host_bytes"], without["sim_to_host_bytes"])
+
     def test_counters_are_the_same_on_every_run(self):
         self.submit("m", source())
         first, second = (self.replay("memory") for _ in range(2))
@@ -285,8 +311,8 @@ class BadSubmission(Case):
         self.assertIsNone(entry["score"]["total"])
 
     def test_an_api_that_the_simulator_lacks(self):
-        self.check(source(in_host="cudaGraph_t graph; if (cudaGraphCreate(&graph, 0) != cudaSuccess) abort();"), "GPU",
-                   "needs a GPU (", "cudaGraphCreate")
+        self.check(source(in_host="void* d; if (cudaHostGetDevicePointer(&d, &d, 0) != cudaSuccess) abort();"), "GPU",
+                   "needs a GPU (", "cudaHostGetDevicePointer")
 
     def test_does_not_compile(self):
         self.submit("m", source(in_host="int x = ;"))

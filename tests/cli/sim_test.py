@@ -116,6 +116,22 @@ class Handmade(Case):
         self.assertIn("triple", run.err)
         self.assertIn("no findings", run.err)
 
+    def test_a_profile(self):
+        self.assertNotIn("modelled us", self.run_with().err)
+        run = self.run_with(options=["--profile"])
+        self.assertRun(run, 0)
+        self.assertIn("modelled on H200, not measured\n", run.err)
+        # 400 bytes in 13 sectors, and nothing that costs as much as the launch.
+        self.assertRegex(run.err, r"triple .* launches and copies +96\.2% ")
+        self.assertNotIn("modelled", self.run_with(options=["--json"]).json()["kernels"][0])
+        for name in ("h200", "a100"):
+            sheet = json.loads((ROOT / "gpus" / f"{name}.json").read_text())
+            [kernel] = self.run_with(options=["--json", "--profile", "--gpu", name]).json()["kernels"]
+            modelled = kernel["modelled"]
+            self.assertEqual((modelled["gpu"], modelled["bound"]), (sheet["name"], "launches and copies"))
+            self.assertGreater(modelled["seconds"], sheet["launch_s"])
+            self.assertLess(modelled["seconds"], 1.1 * sheet["launch_s"])
+
     def test_json_goes_to_stdout_and_the_program_to_stderr(self):
         run = self.run_with(options=["--json"])
         self.assertRun(run, 0)
@@ -154,9 +170,9 @@ class Handmade(Case):
         self.assertIn("ended by signal 11", run.err)
 
     def test_what_is_not_simulated_is_named(self):
-        run = self.run_with("graph")
+        run = self.run_with("mapped")
         self.assertRun(run, 2, "cudaErrorNotSupported\n")
-        self.assertIn("not supported by the simulator: cudaGraphCreate", run.err)
+        self.assertIn("not supported by the simulator: cudaHostGetDevicePointer", run.err)
 
 
 class Programs(Case):
@@ -392,15 +408,55 @@ int main() {
         self.streams("early", 0, "0\n")
         self.streams("waited", 0, "4095\n")
 
+    def graphs(self, what, status, out):
+        run = self.sim(PROGRAMS / "graphs.cu", "--", what)
+        self.assertRun(run, status, out)
+        return run
+
+    def test_graphs(self):
+        # Of 1 and 1: three times p = 2 p + 2 q and q = 2 q, then once with 3.
+        self.assertIn("no findings", self.graphs("captured", 0, "120\n").err)
+        self.assertIn("no findings", self.graphs("nodes", 0, "15\n").err)
+
+    def test_what_kernels_of_graphs_do_is_counted(self):
+        report = self.sim("--json", PROGRAMS / "graphs.cu", "--", "captured").json()
+        scale = self.kernel(report, "scale")
+        self.assertEqual((scale["launches"], self.kernel(report, "add")["launches"]), (8, 4))
+
+    def test_branches_of_a_graph_race(self):
+        run = self.graphs("race", 3, None)
+        self.assertIn("race between streams", run.err)
+        self.assertIn("branch 2 of a graph", run.err)
+        line = next(i for i, l in enumerate((PROGRAMS / "graphs.cu").read_text().splitlines(), 1) if "// scale" in l)
+        self.assertIn(f"graphs.cu:{line}", run.err)
+
+    def test_a_fault_in_a_graph(self):
+        run = self.graphs("fault", 3, "cudaErrorIllegalAddress\n")
+        self.assertIn("beyond(int*)", run.err)
+
     def test_a_host_dereference_dies_by_sigsegv(self):
         run = self.sim(PROGRAMS / "faults.cu", "--", "host")
         self.assertRun(run, 139, "about to\n")
         self.assertIn("host code accessed device memory", run.err)
 
-    def test_managed_memory_is_refused_by_name(self):
-        run = self.sim(PROGRAMS / "faults.cu", "--", "managed")
+    def test_mapped_memory_is_refused_by_name(self):
+        run = self.sim(PROGRAMS / "faults.cu", "--", "mapped")
         self.assertRun(run, 2, "cudaErrorNotSupported\n")
-        self.assertIn("cudaMallocManaged", run.err)
+        self.assertIn("cudaHostAlloc with cudaHostAllocMapped", run.err)
+
+    def test_managed_memory(self):
+        run = self.sim(PROGRAMS / "managed.cu")
+        self.assertRun(run, 0, "10 11 12 13\n0 2 4 6\n7 8\n21\n1\n")
+        self.assertIn("no findings", run.err)
+
+    def test_the_host_that_writes_managed_memory_too_early(self):
+        run = self.sim(PROGRAMS / "managed.cu", "--", "early")
+        self.assertRun(run, 3)
+        self.assertIn("race between streams", run.err)
+        self.assertIn("the host", run.err)
+
+    def test_beyond_managed_memory(self):
+        self.assertRun(self.sim(PROGRAMS / "managed.cu", "--", "beyond"), 3, "cudaErrorIllegalAddress\n")
 
     def test_how_programs_end(self):
         for name, status in (("status", 41), ("exit", 42), ("abort", 128 + 6)):

@@ -122,6 +122,21 @@ TEST_F(RemoteDeviceTest, OperationsThatNothingOrdersRace) {
   EXPECT_THAT(report.first_finding, HasSubstr("cudaMemsetAsync writes them in stream 1"));
 }
 
+TEST_F(RemoteDeviceTest, APeekRacesWithNothing) {
+  const std::uint64_t memory = remote_.allocate(64);
+  remote_.order(first_in(1, "cudaMemsetAsync"));
+  remote_.fill(memory, std::byte{2}, 64);
+  remote_.order(first_in(2, "cudaMemcpyAsync"));
+  std::array<std::byte, 64> back{};
+  EXPECT_TRUE(remote_.peek(back, memory));
+  EXPECT_EQ(back[63], std::byte{2});
+  EXPECT_FALSE(remote_.peek(back, memory + 1));
+  remote_.read(back, memory);
+  const Report& report = fixture_.stop();
+  EXPECT_EQ(report.findings, 1u) << "of the read";
+  EXPECT_EQ(report.to_host_bytes, 128u) << "both count";
+}
+
 TEST_F(RemoteDeviceTest, AllocationsInAStreamRaceToo) {
   const std::uint64_t memory = remote_.allocate(64);
   remote_.order(first_in(1, "cudaMallocAsync"));

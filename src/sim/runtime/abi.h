@@ -30,6 +30,7 @@ struct CUfunc_st;
 struct CUmemPoolHandle_st;
 struct CUgraph_st;
 struct CUgraphNode_st;
+struct CUgraphExec_st;
 struct cudaArray;
 using cudaStream_t = CUstream_st*;
 using cudaEvent_t = CUevent_st*;
@@ -38,6 +39,7 @@ using cudaFunction_t = CUfunc_st*;
 using cudaMemPool_t = CUmemPoolHandle_st*;
 using cudaGraph_t = CUgraph_st*;
 using cudaGraphNode_t = CUgraphNode_st*;
+using cudaGraphExec_t = CUgraphExec_st*;
 using cudaArray_t = cudaArray*;
 
 using cudaStreamCallback_t = void (*)(cudaStream_t, cudaError_t, void*);
@@ -49,6 +51,20 @@ enum cudaMemcpyKind : std::uint32_t {
   cudaMemcpyDeviceToHost = 2,
   cudaMemcpyDeviceToDevice = 3,
   cudaMemcpyDefault = 4,
+};
+
+enum cudaMemLocationType : std::uint32_t {
+  cudaMemLocationTypeDevice = 1,
+  cudaMemLocationTypeHost = 2,
+  cudaMemLocationTypeHostNumaCurrent = 4,
+};
+struct cudaMemLocation {
+  cudaMemLocationType type;
+  int id;
+};
+enum cudaMemoryAdvise : std::uint32_t {
+  cudaMemAdviseSetReadMostly = 1,
+  cudaMemAdviseUnsetAccessedBy = 6,
 };
 
 enum cudaMemoryType : std::uint32_t {
@@ -92,7 +108,11 @@ enum cudaFuncAttribute : std::uint32_t {
   cudaFuncAttributeClusterSchedulingPolicyPreference = 15,
 };
 
-enum cudaStreamCaptureStatus : std::uint32_t { cudaStreamCaptureStatusNone = 0 };
+enum cudaStreamCaptureStatus : std::uint32_t {
+  cudaStreamCaptureStatusNone = 0,
+  cudaStreamCaptureStatusActive = 1,
+  cudaStreamCaptureStatusInvalidated = 2,
+};
 enum cudaStreamCaptureMode : std::uint32_t {
   cudaStreamCaptureModeGlobal = 0,
   cudaStreamCaptureModeThreadLocal = 1,
@@ -202,6 +222,54 @@ struct cudaLaunchConfig_t {
   cudaStream_t stream;
   cudaLaunchAttribute* attrs;
   unsigned numAttrs;
+};
+
+// --- graphs ---
+enum cudaGraphNodeType : std::uint32_t {
+  cudaGraphNodeTypeKernel = 0,
+  cudaGraphNodeTypeMemcpy = 1,
+  cudaGraphNodeTypeMemset = 2,
+  cudaGraphNodeTypeHost = 3,
+  cudaGraphNodeTypeEmpty = 5,
+};
+enum cudaGraphExecUpdateResult : std::uint32_t {
+  cudaGraphExecUpdateSuccess = 0,
+  cudaGraphExecUpdateErrorTopologyChanged = 2,
+  cudaGraphExecUpdateErrorNodeTypeChanged = 3,
+};
+struct cudaGraphExecUpdateResultInfo {
+  cudaGraphExecUpdateResult result;
+  cudaGraphNode_t errorNode, errorFromNode;
+};
+enum cudaGraphInstantiateResult : std::uint32_t {
+  cudaGraphInstantiateSuccess = 0,
+  cudaGraphInstantiateError = 1,
+};
+struct cudaGraphInstantiateParams {
+  unsigned long long flags;
+  cudaStream_t uploadStream;
+  cudaGraphNode_t errNode_out;
+  cudaGraphInstantiateResult result_out;
+};
+struct cudaGraphEdgeData {
+  unsigned char from_port, to_port, type, reserved[5];
+};
+struct cudaKernelNodeParams {
+  void* func;
+  dim3 gridDim, blockDim;
+  unsigned sharedMemBytes;
+  void** kernelParams;
+  void** extra;
+};
+struct cudaMemsetParams {
+  void* dst;
+  std::size_t pitch;
+  unsigned value, elementSize;
+  std::size_t width, height;
+};
+struct cudaHostNodeParams {
+  cudaHostFn_t fn;
+  void* userData;
 };
 
 // cudaDeviceGetAttribute's codes are translated in device_properties.cpp, under their numbers.

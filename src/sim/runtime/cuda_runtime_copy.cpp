@@ -1,115 +1,42 @@
 // Copies and fills of memory, by pointer and by symbol.
-//
-// The direction follows from the pointers; a kind that contradicts them is undefined in CUDA and
-// cudaErrorInvalidValue here.
-#include <cstring>
-
 #include "sim/runtime/api.h"
 #include "sim/runtime/runtime.h"
+#include "sim/runtime/transfers.h"
 
 namespace assay::sim::cuda {
 namespace {
-
-cudaError_t check_kind(const void* to, const void* from, cudaMemcpyKind kind) {
-  if (kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
-  if (kind == cudaMemcpyDefault) return cudaSuccess;
-  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  const bool agree = is_device(to) == to_device && is_device(from) == from_device;
-  return agree ? cudaSuccess : cudaErrorInvalidValue;
-}
-
-// 32 bytes of traffic a nanosecond.
-std::uint64_t work_of(std::uint64_t bytes) { return bytes / 32; }
 
 using CopyCall = Runtime::CopyCall;
 
 cudaError_t copy(Runtime& runtime, const CopyCall& call, void* to, const void* from,
                  std::size_t bytes, cudaMemcpyKind kind) {
-  if (kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
-  if (bytes == 0) return cudaSuccess;
-  if (to == nullptr || from == nullptr) return cudaErrorInvalidValue;
-  if (const cudaError_t error = check_kind(to, from, kind); error != cudaSuccess) return error;
-  runtime.advance(work_of(bytes));
-  runtime.begin_copy(call, to, from);
-  return runtime.copy(call, to, from, bytes);
-}
-
-// A box of rows in one memory.
-struct Rows {
-  char* begin;
-  std::size_t row_pitch, slice_pitch;
-  char* row(std::size_t y, std::size_t z) const { return begin + z * slice_pitch + y * row_pitch; }
-};
-
-cudaError_t copy_box(Runtime& runtime, const CopyCall& call, const Rows& to, const Rows& from,
-                     cudaExtent box, cudaMemcpyKind kind) {
-  if (kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
-  if (box.width == 0 || box.height == 0 || box.depth == 0) return cudaSuccess;
-  if (to.begin == nullptr || from.begin == nullptr) return cudaErrorInvalidValue;
-  if (const cudaError_t error = check_kind(to.begin, from.begin, kind); error != cudaSuccess) {
-    return error;
-  }
-  runtime.advance(work_of(box.width * box.height * box.depth));
-  runtime.begin_copy(call, to.begin, from.begin);
-  for (std::size_t z = 0; z < box.depth; ++z) {
-    for (std::size_t y = 0; y < box.height; ++y) {
-      const cudaError_t error = runtime.copy(call, to.row(y, z), from.row(y, z), box.width);
-      if (error != cudaSuccess) return error;
-    }
-  }
-  return cudaSuccess;
+  return copy_box(runtime, call, line(to, from, bytes, kind));
 }
 
 cudaError_t copy_2d(Runtime& runtime, const CopyCall& call, void* to, std::size_t to_pitch,
                     const void* from, std::size_t from_pitch, std::size_t width, std::size_t height,
                     cudaMemcpyKind kind) {
   if (width > to_pitch || width > from_pitch) return cudaErrorInvalidPitchValue;
-  return copy_box(runtime, call, {static_cast<char*>(to), to_pitch, 0},
-                  {static_cast<char*>(const_cast<void*>(from)), from_pitch, 0}, {width, height, 1},
-                  kind);
-}
-
-Rows rows_at(const cudaPitchedPtr& p, const cudaPos& at) {
-  const Rows whole{static_cast<char*>(p.ptr), p.pitch, p.pitch * p.ysize};
-  return {p.ptr == nullptr ? nullptr : whole.row(at.y, at.z) + at.x, p.pitch, p.pitch * p.ysize};
+  return copy_box(runtime, call,
+                  {{static_cast<char*>(to), to_pitch, 0},
+                   {static_cast<char*>(const_cast<void*>(from)), from_pitch, 0},
+                   {width, height, 1},
+                   kind});
 }
 
 cudaError_t copy_3d(Runtime& runtime, const CopyCall& call, const cudaMemcpy3DParms* p) {
-  if (p == nullptr) return cudaErrorInvalidValue;
-  if (p->srcArray != nullptr || p->dstArray != nullptr) {
-    return runtime.unsupported("cudaMemcpy3D of a cudaArray");
-  }
-  const cudaExtent& box = p->extent;
-  for (const auto& [pointer, at] :
-       {std::pair{p->srcPtr, p->srcPos}, std::pair{p->dstPtr, p->dstPos}}) {
-    if (box.width + at.x > pointer.pitch && box.height * box.depth > 1)
-      return cudaErrorInvalidPitchValue;
-    if (box.depth > 1 && box.height + at.y > pointer.ysize) return cudaErrorInvalidValue;
-  }
-  return copy_box(runtime, call, rows_at(p->dstPtr, p->dstPos), rows_at(p->srcPtr, p->srcPos), box,
-                  p->kind);
+  CopyWork work;
+  const cudaError_t error = box_of(runtime, p, work);
+  return error == cudaSuccess ? copy_box(runtime, call, work) : error;
 }
 
-cudaError_t fill(Runtime& runtime, void* pointer, int value, std::size_t bytes) {
-  if (bytes == 0) return cudaSuccess;
-  if (!is_device(pointer)) return cudaErrorInvalidValue;
-  const bool done = runtime.device().fill(reinterpret_cast<std::uintptr_t>(pointer),
-                                          static_cast<std::byte>(value), bytes);
-  return done ? cudaSuccess : cudaErrorInvalidValue;
+FillWork fill_of(void* pointer, std::size_t pitch, int value, std::size_t width,
+                 std::size_t height) {
+  return {{static_cast<char*>(pointer), pitch, 0}, value, {width, height, 1}};
 }
 
-cudaError_t fill_box(Runtime& runtime, const Rows& to, int value, cudaExtent box) {
-  if (box.width == 0 || box.height == 0 || box.depth == 0) return cudaSuccess;
-  if (box.width > to.row_pitch && box.height * box.depth > 1) return cudaErrorInvalidValue;
-  runtime.advance(work_of(box.width * box.height * box.depth));
-  for (std::size_t z = 0; z < box.depth; ++z) {
-    for (std::size_t y = 0; y < box.height; ++y) {
-      const cudaError_t error = fill(runtime, to.row(y, z), value, box.width);
-      if (error != cudaSuccess) return error;
-    }
-  }
-  return cudaSuccess;
+FillWork fill_of(const cudaPitchedPtr& p, int value, cudaExtent box) {
+  return {rows_at(p, {}), value, box};
 }
 
 // The device address of [offset, offset + bytes) of a variable.
@@ -280,26 +207,23 @@ cudaError_t cudaGetSymbolSize(size_t* bytes, const void* symbol) {
 
 cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {
   return call([&](Runtime& runtime) {
-    runtime.issue(nullptr, "cudaMemset");
-    runtime.advance(work_of(bytes));
-    return fill(runtime, pointer, value, bytes);
+    return fill_box(runtime, {nullptr, "cudaMemset"}, fill_of(pointer, bytes, value, bytes, 1));
   });
 }
 ASSAY_CUDA_PER_THREAD(3, cudaMemset, _ptds);
 
 cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t stream) {
   return call_in(stream, [&](Runtime& runtime) {
-    runtime.issue(stream, "cudaMemsetAsync");
-    runtime.advance(work_of(bytes));
-    return fill(runtime, pointer, value, bytes);
+    return fill_box(runtime, {stream, "cudaMemsetAsync", true},
+                    fill_of(pointer, bytes, value, bytes, 1));
   });
 }
 ASSAY_CUDA_PER_THREAD(4, cudaMemsetAsync, _ptsz);
 
 cudaError_t cudaMemset2D(void* pointer, size_t pitch, int value, size_t width, size_t height) {
   return call([&](Runtime& runtime) {
-    runtime.issue(nullptr, "cudaMemset2D");
-    return fill_box(runtime, {static_cast<char*>(pointer), pitch, 0}, value, {width, height, 1});
+    return fill_box(runtime, {nullptr, "cudaMemset2D"},
+                    fill_of(pointer, pitch, value, width, height));
   });
 }
 ASSAY_CUDA_PER_THREAD(5, cudaMemset2D, _ptds);
@@ -307,16 +231,15 @@ ASSAY_CUDA_PER_THREAD(5, cudaMemset2D, _ptds);
 cudaError_t cudaMemset2DAsync(void* pointer, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream) {
   return call_in(stream, [&](Runtime& runtime) {
-    runtime.issue(stream, "cudaMemset2DAsync");
-    return fill_box(runtime, {static_cast<char*>(pointer), pitch, 0}, value, {width, height, 1});
+    return fill_box(runtime, {stream, "cudaMemset2DAsync", true},
+                    fill_of(pointer, pitch, value, width, height));
   });
 }
 ASSAY_CUDA_PER_THREAD(6, cudaMemset2DAsync, _ptsz);
 
 cudaError_t cudaMemset3D(cudaPitchedPtr pointer, int value, cudaExtent extent) {
   return call([&](Runtime& runtime) {
-    runtime.issue(nullptr, "cudaMemset3D");
-    return fill_box(runtime, rows_at(pointer, {}), value, extent);
+    return fill_box(runtime, {nullptr, "cudaMemset3D"}, fill_of(pointer, value, extent));
   });
 }
 ASSAY_CUDA_PER_THREAD(3, cudaMemset3D, _ptds);
@@ -324,8 +247,7 @@ ASSAY_CUDA_PER_THREAD(3, cudaMemset3D, _ptds);
 cudaError_t cudaMemset3DAsync(cudaPitchedPtr pointer, int value, cudaExtent extent,
                               cudaStream_t stream) {
   return call_in(stream, [&](Runtime& runtime) {
-    runtime.issue(stream, "cudaMemset3DAsync");
-    return fill_box(runtime, rows_at(pointer, {}), value, extent);
+    return fill_box(runtime, {stream, "cudaMemset3DAsync", true}, fill_of(pointer, value, extent));
   });
 }
 ASSAY_CUDA_PER_THREAD(4, cudaMemset3DAsync, _ptsz);

@@ -153,6 +153,7 @@ cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* id) {
 
 cudaError_t cudaDeviceSynchronize() {
   return call_blocking([](Runtime& runtime) {
+    if (const cudaError_t error = runtime.captures().use_all(); error != cudaSuccess) return error;
     runtime.host_waits_for_all();
     return cudaSuccess;
   });

@@ -1,6 +1,7 @@
 // Allocation: device memory, pools, and page-locked host memory.
 //
 // Host memory is never visible to kernels: flags that would map it are refused by name.
+#include <algorithm>
 #include <cstdlib>
 
 #include "sim/address_map.h"
@@ -62,17 +63,31 @@ bool overlaps(const std::map<std::uintptr_t, std::size_t>& ranges, std::uintptr_
   return range_of(ranges, begin) != 0 || (after != ranges.end() && after->first - begin < bytes);
 }
 
+// The one device, or the host.
+cudaError_t check_location(const cudaMemLocation& l) {
+  if (l.type == cudaMemLocationTypeDevice) {
+    return l.id == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+  }
+  const bool host =
+      l.type >= cudaMemLocationTypeHost && l.type <= cudaMemLocationTypeHostNumaCurrent;
+  return host ? cudaSuccess : cudaErrorInvalidValue;
+}
+
 }  // namespace
 
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   return call([&](Runtime& runtime) {
-    return pointer == nullptr ? cudaErrorInvalidValue : runtime.allocate(bytes, pointer);
+    if (pointer == nullptr) return cudaErrorInvalidValue;
+    if (const cudaError_t error = runtime.admit_unsafe(); error != cudaSuccess) return error;
+    return runtime.allocate(bytes, pointer);
   });
 }
 
 cudaError_t cudaFree(void* pointer) {
   return call_blocking([&](Runtime& runtime) {
-    if (pointer != nullptr) runtime.host_waits_for_all();
+    if (pointer == nullptr) return cudaSuccess;
+    if (const cudaError_t error = runtime.admit_unsafe(); error != cudaSuccess) return error;
+    runtime.host_waits_for_all();
     return runtime.free(pointer);
   });
 }
@@ -96,12 +111,64 @@ cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
   });
 }
 
+// --- managed memory: see managed_memory.h. Where its pages are is not simulated. ---
+
+cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned flags) {
+  return call([&](Runtime& runtime) {
+    constexpr unsigned kGlobal = 1, kHost = 2;
+    if (pointer == nullptr || bytes == 0 || (flags != kGlobal && flags != kHost))
+      return cudaErrorInvalidValue;
+    if (const cudaError_t error = runtime.admit_unsafe(); error != cudaSuccess) return error;
+    return runtime.allocate_managed(bytes, pointer);
+  });
+}
+
+cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, cudaMemLocation to,
+                                 unsigned flags, cudaStream_t stream) {
+  return call([&](Runtime& runtime) {
+    if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
+    if (flags != 0 || bytes == 0 || !runtime.is_managed(pointer, bytes))
+      return cudaErrorInvalidValue;
+    if (const cudaError_t error = check_location(to); error != cudaSuccess) return error;
+    if (runtime.is_captured(stream))
+      return runtime.unsupported_in_capture(stream, "cudaMemPrefetchAsync");
+    return runtime.admit(stream);
+  });
+}
+ASSAY_CUDA_PER_THREAD(5, cudaMemPrefetchAsync, _ptsz);
+
+cudaError_t cudaMemAdvise(const void* pointer, size_t bytes, cudaMemoryAdvise advice,
+                          cudaMemLocation location) {
+  return call([&](Runtime& runtime) {
+    const bool known =
+        advice >= cudaMemAdviseSetReadMostly && advice <= cudaMemAdviseUnsetAccessedBy;
+    if (!known || bytes == 0 || !runtime.is_managed(pointer, bytes)) return cudaErrorInvalidValue;
+    const bool placeless = advice <= cudaMemAdviseSetReadMostly + 1;  // the location is ignored
+    return placeless ? cudaSuccess : check_location(location);
+  });
+}
+
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* pointer, size_t bytes,
+                                     unsigned flags) {
+  return call([&](Runtime& runtime) {
+    constexpr unsigned kGlobal = 1, kHost = 2, kSingle = 4;
+    if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
+    if (flags != kGlobal && flags != kHost && flags != kSingle) return cudaErrorInvalidValue;
+    return runtime.is_managed(pointer, std::max<size_t>(bytes, 1)) ? cudaSuccess
+                                                                   : cudaErrorInvalidValue;
+  });
+}
+ASSAY_CUDA_PER_THREAD(4, cudaStreamAttachMemAsync, _ptsz);
+
 // --- stream-ordered allocation: for the order between operations, writes of all of it ---
 
 cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
   return call([&](Runtime& runtime) {
     if (pointer == nullptr) return cudaErrorInvalidValue;
     if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
+    if (runtime.is_captured(stream))
+      return runtime.unsupported_in_capture(stream, "cudaMallocAsync");
+    if (const cudaError_t error = runtime.admit(stream); error != cudaSuccess) return error;
     runtime.issue(stream, "cudaMallocAsync");
     const cudaError_t error = runtime.allocate(bytes, pointer);
     runtime.touch(*pointer);
@@ -113,6 +180,8 @@ ASSAY_CUDA_PER_THREAD(3, cudaMallocAsync, _ptsz);
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   return call([&](Runtime& runtime) {
     if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
+    if (runtime.is_captured(stream)) return runtime.unsupported_in_capture(stream, "cudaFreeAsync");
+    if (const cudaError_t error = runtime.admit(stream); error != cudaSuccess) return error;
     runtime.issue(stream, "cudaFreeAsync");
     runtime.touch(pointer);
     return runtime.free(pointer);
@@ -260,8 +329,10 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     *attributes = {};
     if (is_device(pointer)) {
       if (runtime.device().allocation(address).bytes == 0) return cudaErrorInvalidValue;
-      attributes->type = cudaMemoryTypeDevice;
+      const bool managed = runtime.is_managed(pointer);
+      attributes->type = managed ? cudaMemoryTypeManaged : cudaMemoryTypeDevice;
       attributes->devicePointer = same;
+      if (managed) attributes->hostPointer = same;
       return cudaSuccess;
     }
     const bool known =

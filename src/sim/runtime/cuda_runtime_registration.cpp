@@ -42,16 +42,20 @@ void __cudaRegisterVar(void** handle, char* host_variable, char*, const char* de
   runtime.add_symbol(module_of(handle), host_variable, {nullptr, device_name, bytes, false});
 }
 
-// The host reads the variable through *host_pointer, which stays null.
+// The host reads the variable through *host_pointer, which is null until __cudaInitModule.
 void __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const char* device_name,
                               int, size_t bytes, int, int) {
   Runtime& runtime = Runtime::instance();
   const std::lock_guard lock(runtime.mutex);
-  runtime.add_symbol(module_of(handle), host_pointer, {nullptr, device_name, bytes, true});
-  runtime.unsupported(std::string("__managed__ variable ") + device_name);
+  runtime.add_symbol(module_of(handle), host_pointer,
+                     {nullptr, device_name, bytes, true, host_pointer});
 }
 
-char __cudaInitModule(void**) { return 1; }
+// nvcc's code calls it before the host first accesses a managed variable.
+char __cudaInitModule(void** handle) {
+  call([&](Runtime& runtime) { return runtime.open_managed_variables(*module_of(handle)); });
+  return 1;
+}
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
                                      CUstream_st* stream) {

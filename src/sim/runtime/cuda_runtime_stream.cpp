@@ -28,6 +28,19 @@ cudaError_t call_on(cudaEvent_t event, Body&& body) {
   });
 }
 
+cudaError_t host_waits_for(Runtime& runtime, cudaStream_t stream) {
+  if (const cudaError_t error = runtime.admit(stream); error != cudaSuccess) return error;
+  if (runtime.is_captured(stream)) return runtime.captures().refuse(Runtime::key_of(stream));
+  runtime.host_waits_for(stream);
+  return cudaSuccess;
+}
+
+cudaError_t host_waits_for(Runtime& runtime, cudaEvent_t event) {
+  if (event->captured.capture != 0) return cudaErrorCapturedEvent;
+  runtime.host_waits_for(event);
+  return cudaSuccess;
+}
+
 bool is_implicit(cudaStream_t stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 2; }
 
 }  // namespace
@@ -63,18 +76,13 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return call_blocking([&](Runtime& runtime) {
-    if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
-    runtime.host_waits_for(stream);
-    return cudaSuccess;
+    return runtime.valid(stream) ? host_waits_for(runtime, stream) : cudaErrorInvalidResourceHandle;
   });
 }
 ASSAY_CUDA_PER_THREAD(1, cudaStreamSynchronize, _ptsz);
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  return call_on(stream, [&](Runtime& runtime) {
-    runtime.host_waits_for(stream);
-    return cudaSuccess;
-  });
+  return call_on(stream, [&](Runtime& runtime) { return host_waits_for(runtime, stream); });
 }
 ASSAY_CUDA_PER_THREAD(1, cudaStreamQuery, _ptsz);
 
@@ -82,6 +90,16 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   return call_on(stream, [&](Runtime& runtime) {
     if (flags > kExternal) return cudaErrorInvalidValue;
     if (!runtime.valid(event)) return cudaErrorInvalidResourceHandle;
+    const StreamKey key = Runtime::key_of(stream);
+    if (event->captured.capture != 0)
+      return runtime.captures().wait(key, Runtime::is_blocking(stream), event->captured);
+    if (runtime.is_captured(stream)) {
+      if ((flags & kExternal) != 0)
+        return runtime.unsupported_in_capture(stream, "cudaEventWaitExternal");
+      // What was before the capture is before each launch of its graph, or the program's mistake.
+      return event->recorded ? runtime.captures().isolate(key) : cudaSuccess;
+    }
+    if (const cudaError_t error = runtime.admit(stream); error != cudaSuccess) return error;
     runtime.wait(stream, event);
     return cudaSuccess;
   });
@@ -172,8 +190,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
                                   unsigned flags) {
   const cudaError_t error = call_on(stream, [&](Runtime& runtime) {
     if (callback == nullptr || flags != 0) return cudaErrorInvalidValue;
-    runtime.host_waits_for(stream);
-    return cudaSuccess;
+    return host_waits_for(runtime, stream);
   });
   if (error != cudaSuccess) return error;
   callback(stream, cudaSuccess, data);
@@ -182,36 +199,18 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
 ASSAY_CUDA_PER_THREAD(4, cudaStreamAddCallback, _ptsz);
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* data) {
+  bool captured = false;
   const cudaError_t error = call_on(stream, [&](Runtime& runtime) {
     if (fn == nullptr) return cudaErrorInvalidValue;
-    runtime.host_waits_for(stream);
-    return cudaSuccess;
+    captured = runtime.is_captured(stream);
+    if (!captured) return host_waits_for(runtime, stream);
+    return runtime.captures().add(Runtime::key_of(stream), HostWork{fn, data});
   });
-  if (error != cudaSuccess) return error;
+  if (error != cudaSuccess || captured) return error;
   fn(data);
   return cudaSuccess;
 }
 ASSAY_CUDA_PER_THREAD(3, cudaLaunchHostFunc, _ptsz);
-
-// --- capture: cannot begin, so nothing is ever captured ---
-
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  return call_on(stream, [&](Runtime&) {
-    if (status == nullptr) return cudaErrorInvalidValue;
-    *status = cudaStreamCaptureStatusNone;
-    return cudaSuccess;
-  });
-}
-ASSAY_CUDA_PER_THREAD_ALIAS(cudaStreamIsCapturing, _ptsz);
-
-cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-  thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
-  return call([&](Runtime&) {
-    if (mode == nullptr || *mode > cudaStreamCaptureModeRelaxed) return cudaErrorInvalidValue;
-    std::swap(*mode, current);
-    return cudaSuccess;
-  });
-}
 
 // --- events ---
 
@@ -244,6 +243,15 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
   return call_on(event, [&](Runtime& runtime) {
     if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
     if (flags > kExternal) return cudaErrorInvalidValue;
+    if (const cudaError_t error = runtime.admit(stream); error != cudaSuccess) return error;
+    if (runtime.is_captured(stream)) {
+      if ((flags & kExternal) != 0)
+        return runtime.unsupported_in_capture(stream, "cudaEventRecordExternal");
+      event->recorded = false;
+      event->captured = runtime.captures().record(Runtime::key_of(stream));
+      return cudaSuccess;
+    }
+    event->captured = {};
     event->recorded = true;
     runtime.record(event, stream);
     event->time_ns = runtime.clock_ns();
@@ -254,17 +262,12 @@ ASSAY_CUDA_PER_THREAD(3, cudaEventRecordWithFlags, _ptsz);
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return call_blocking([&](Runtime& runtime) {
-    if (!runtime.valid(event)) return cudaErrorInvalidResourceHandle;
-    runtime.host_waits_for(event);
-    return cudaSuccess;
+    return runtime.valid(event) ? host_waits_for(runtime, event) : cudaErrorInvalidResourceHandle;
   });
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return call_on(event, [&](Runtime& runtime) {
-    runtime.host_waits_for(event);
-    return cudaSuccess;
-  });
+  return call_on(event, [&](Runtime& runtime) { return host_waits_for(runtime, event); });
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {

@@ -73,6 +73,8 @@ class DeviceLink {
   // False, and nothing changed: the range does not lie in one live allocation.
   virtual bool write(std::uint64_t to, std::span<const std::byte> from) = 0;
   virtual bool read(std::span<std::byte> to, std::uint64_t from) = 0;
+  // Likewise, but it races with nothing.
+  virtual bool peek(std::span<std::byte> to, std::uint64_t from) = 0;
   virtual bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) = 0;
   virtual bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes) = 0;
   // The live allocation around an address, {0, 0} if none.

@@ -69,7 +69,9 @@ constexpr AttributeRow kAttributes[] = {
     {80, field<&P::localL1CacheSupported>},
     {81, field<&P::sharedMemPerMultiprocessor>},
     {82, field<&P::regsPerMultiprocessor>},
+    {83, field<&P::managedMemory>},
     {87, constant<2>},  // SingleToDoublePrecisionPerfRatio
+    {89, field<&P::concurrentManagedAccess>},
     {90, field<&P::computePreemptionSupported>},
     {95, field<&P::cooperativeLaunch>},
     {97, field<&P::sharedMemPerBlockOptin>},
@@ -132,6 +134,8 @@ cudaDeviceProp device_properties(std::uint64_t memory_bytes) {
   p.regsPerMultiprocessor = kRegistersPerMultiprocessor;
   p.computePreemptionSupported = 1;
   p.cooperativeLaunch = 1;
+  p.managedMemory = 1;
+  p.concurrentManagedAccess = 1;
   p.hostRegisterSupported = 1;
   p.hostRegisterReadOnlySupported = 1;
   p.memoryPoolsSupported = 1;

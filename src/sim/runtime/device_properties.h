@@ -9,7 +9,7 @@
 namespace assay::sim::cuda {
 
 // An H100-class GPU (compute capability 9.0) with `memory_bytes`; 0 for what the simulator lacks,
-// such as textures, managed and mapped memory, and clusters.
+// such as textures, mapped memory, and clusters.
 cudaDeviceProp device_properties(std::uint64_t memory_bytes);
 
 // The value of a cudaDeviceAttr by its number; nullopt: there is no such attribute.

@@ -73,6 +73,10 @@ bool LocalDevice::read(std::span<std::byte> to, std::uint64_t from) {
   return log_findings(device_.read(to, from, false, operation()));
 }
 
+bool LocalDevice::peek(std::span<std::byte> to, std::uint64_t from) {
+  return log_findings(device_.read(to, from));
+}
+
 bool LocalDevice::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
   return log_findings(device_.copy(to, from, bytes, operation()));
 }

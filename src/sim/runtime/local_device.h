@@ -24,6 +24,7 @@ class LocalDevice final : public DeviceLink {
   void report(const Finding& f) override { log_.finding(f); }
   bool write(std::uint64_t to, std::span<const std::byte> from) override;
   bool read(std::span<std::byte> to, std::uint64_t from) override;
+  bool peek(std::span<std::byte> to, std::uint64_t from) override;
   bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) override;
   bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes) override;
   VariableInfo allocation(std::uint64_t address) override { return device_.allocation(address); }

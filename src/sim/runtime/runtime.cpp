@@ -15,6 +15,7 @@ namespace assay::sim::cuda {
 namespace {
 
 constexpr std::uint32_t kArchitecture = 90;  // of the simulated device
+constexpr unsigned kNonBlocking = 1;         // of streams
 
 cudaError_t error_of(LaunchStatus status) {
   switch (status) {
@@ -74,8 +75,7 @@ void Runtime::attach(std::unique_ptr<DeviceLink> device, RunLog log) {
   error_output_.clear();
   clock_ns_ = 0;
   allocations_.clear();
-  streams_.clear();
-  events_.clear();
+  forget_streams();
   order_ = {};
   own_streams_.clear();
   host_copies_ = {};
@@ -181,7 +181,6 @@ cudaError_t Runtime::find_symbol(const void* host_variable, const Symbol*& symbo
   const auto found = symbols_.find(host_variable);
   if (found == symbols_.end()) return cudaErrorInvalidSymbol;
   symbol = &found->second;
-  if (symbol->managed) return unsupported("__managed__ variable " + symbol->name);
   if (const cudaError_t error = load(*symbol->module); error != cudaSuccess) return error;
   where = device_->variable(symbol->module->id, symbol->name);
   return where.bytes == 0 ? cudaErrorInvalidSymbol : cudaSuccess;
@@ -202,16 +201,80 @@ cudaError_t Runtime::allocate(std::size_t bytes, void** pointer) {
 cudaError_t Runtime::free(void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
   if (allocations_.erase(address_of(pointer)) == 0) return cudaErrorInvalidValue;
+  managed_.remove(address_of(pointer));
   return device_->free(address_of(pointer)) ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+void Runtime::open_managed_stream() {
+  if (managed_stream_ != nullptr) return;
+  managed_stream_ = create_stream(kNonBlocking, 0);
+  managed_stream_->name = "no stream";
+}
+
+// All zeros, as the host's pages are: which of them the host writes is not known byte by byte.
+cudaError_t Runtime::allocate_managed(std::size_t bytes, void** pointer) {
+  if (const cudaError_t error = allocate(bytes, pointer); error != cudaSuccess) return error;
+  const std::uint64_t address = address_of(*pointer);
+  if (!managed_.add(address, bytes)) {
+    free(*pointer);
+    return cudaErrorMemoryAllocation;
+  }
+  open_managed_stream();
+  start(managed_stream_, "cudaMallocManaged");
+  device_->fill(address, std::byte{0}, bytes);
+  order_.host_waits_for(managed_stream_->index);
+  return cudaSuccess;
+}
+
+cudaError_t Runtime::open_managed_variables(Module& module) {
+  for (auto& [host, symbol] : symbols_) {
+    if (!symbol.managed || symbol.module != &module) continue;
+    if (const cudaError_t error = load(module); error != cudaSuccess) return error;
+    const VariableInfo where = device_->variable(module.id, symbol.name);
+    if (where.bytes == 0) return cudaErrorInvalidSymbol;
+    if (!is_managed(reinterpret_cast<void*>(where.address)) &&
+        !managed_.add(where.address, where.bytes)) {
+      return cudaErrorMemoryAllocation;
+    }
+    open_managed_stream();
+    *symbol.host_pointer = reinterpret_cast<void*>(where.address);
+    managed_is_stale_ = true;
+  }
+  fetch_managed();
+  return cudaSuccess;
+}
+
+bool Runtime::is_managed(const void* pointer, std::size_t bytes) const {
+  return managed_.contains(address_of(pointer), bytes);
+}
+
+// The host's own writes come after what it has waited for, and before all that it issues next.
+void Runtime::send_managed() {
+  if (managed_.empty()) return;
+  const bool exactly = managed_is_stale_ || !order_.host_knows_all();
+  managed_.send_changes(exactly, [&](std::uint64_t to, std::span<const std::byte> from) {
+    start(managed_stream_, "the host");
+    device_->write(to, from);
+    order_.host_waits_for(managed_stream_->index);
+  });
+  managed_is_stale_ = true;
+}
+
+void Runtime::fetch_managed() {
+  if (!managed_is_stale_ || managed_.empty()) return;
+  managed_.fetch([&](std::span<std::byte> to, std::uint64_t from) { device_->peek(to, from); });
+  managed_is_stale_ = false;
 }
 
 // CUDA Runtime API, "API synchronization behavior". A copy to the device from pageable memory has
 // read it when the call returns, and need not have reached the device; from page-locked memory a
 // function without Async waits. A copy within the device is never waited for.
 void Runtime::begin_copy(const CopyCall& call, const void* to, const void* from) {
-  if (!is_device(to) && !is_device(from)) return host_waits_for(call.stream);
+  const bool within_host = !is_device(to) && !is_device(from);
+  if (within_host && !call.of_graph) return host_waits_for(call.stream);
   const void* host = is_device(to) ? from : to;
   const bool pageable = !page_locked(host, 1), within = is_device(host);
+  if (call.of_graph) return issue(call.stream, call.name);
   if (is_device(to) && !within && !call.async && pageable) host_waits_for(call.stream);
   issue(call.stream, call.name);
   if (within) return;
@@ -233,7 +296,7 @@ cudaError_t Runtime::copy(const CopyCall& call, void* to, const void* from, std:
     if (done && call.async && page_locked(from, bytes))
       host_copies_.send(source, contents, operation_);
   } else if (is_device(from)) {
-    const bool late = call.async && page_locked(to, bytes);
+    const bool late = call.of_graph || (call.async && page_locked(to, bytes));
     std::vector<std::byte> buffer(late ? bytes : 0);
     const std::span<std::byte> target =
         late ? std::span(buffer) : std::span(static_cast<std::byte*>(to), bytes);
@@ -251,13 +314,22 @@ void Runtime::free_everything() {
   allocations_.clear();
 }
 
+void Runtime::forget_streams() {
+  captures_.clear();
+  execs_.clear();
+  graphs_.clear();
+  streams_.clear();
+  events_.clear();
+  managed_.clear();
+  managed_stream_ = nullptr;
+}
+
 cudaError_t Runtime::reset() {
   flush_output();
   host_waits_for_all();
   free_everything();
   for (const auto& [address, stream] : streams_) order_.close(stream->index);
-  streams_.clear();
-  events_.clear();
+  forget_streams();
   limits_.clear();
   // Variables get their initial values again: their modules are loaded anew when they are used.
   for (const auto& [address, module] : modules_) module->loaded = false;
@@ -269,16 +341,16 @@ cudaError_t Runtime::reset() {
 // --- streams and events ---
 
 cudaStream_t Runtime::create_stream(unsigned flags, int priority) {
-  constexpr unsigned kNonBlocking = 1;
   const StreamOrder::Index index = order_.open((flags & kNonBlocking) == 0);
   auto stream =
-      std::make_unique<CUstream_st>(CUstream_st{flags, priority, next_stream_id_++, index});
+      std::make_unique<CUstream_st>(CUstream_st{flags, priority, next_stream_id_++, index, {}});
   return own(streams_, std::move(stream));
 }
 
 // Its work goes on, and nobody has waited for it.
 bool Runtime::destroy_stream(cudaStream_t stream) {
   if (!streams_.contains(stream)) return false;
+  captures_.forget(stream);
   order_.close(stream->index);
   return streams_.erase(stream) > 0;
 }
@@ -296,6 +368,71 @@ cudaEvent_t Runtime::create_event(unsigned flags) {
 bool Runtime::destroy_event(cudaEvent_t event) { return events_.erase(event) > 0; }
 bool Runtime::valid(cudaEvent_t event) const { return events_.contains(event); }
 
+// --- graphs and capture ---
+
+StreamKey Runtime::key_of(cudaStream_t stream) {
+  const std::uint64_t handle = address_of(stream);
+  if (handle > 2) return stream;
+  ThreadState& thread = ThreadState::current();
+  const bool own = handle == 2 || (handle == 0 && thread.per_thread);
+  return own ? &thread : nullptr;
+}
+
+bool Runtime::is_blocking(cudaStream_t stream) {
+  return address_of(stream) <= 2 || (stream->flags & kNonBlocking) == 0;
+}
+
+cudaError_t Runtime::admit(cudaStream_t stream, bool waits) {
+  if (!captures_.any()) return cudaSuccess;
+  if (key_of(stream) == nullptr) {
+    const cudaError_t error = captures_.use_legacy();
+    if (error != cudaSuccess) return error;
+  }
+  return waits ? admit_unsafe() : cudaSuccess;
+}
+
+cudaError_t Runtime::admit_unsafe() {
+  return captures_.use_unsafe(ThreadState::current().capture_mode);
+}
+
+cudaError_t Runtime::unsupported_in_capture(cudaStream_t stream, const std::string& call) {
+  captures_.refuse(key_of(stream));
+  return unsupported(call + " in a captured stream");
+}
+
+cudaGraph_t Runtime::add_graph(std::unique_ptr<CUgraph_st> graph) {
+  return own(graphs_, std::move(graph));
+}
+
+bool Runtime::destroy_graph(cudaGraph_t graph) { return graphs_.erase(graph) > 0; }
+
+bool Runtime::valid(cudaGraphNode_t node) const {
+  return std::ranges::any_of(graphs_, [&](const auto& g) { return g.second->has(node); });
+}
+
+// Each branch but the first, which is the stream of the launch, is a stream that nothing else
+// orders.
+cudaGraphExec_t Runtime::add_exec(CUgraphExec_st exec) {
+  for (std::size_t b = 1; b < exec.branch_count(); ++b) {
+    exec.branches.push_back(create_stream(kNonBlocking, 0));
+    exec.branches.back()->name = fmt::format("branch {} of a graph", b + 1);
+  }
+  const auto shared = std::make_shared<CUgraphExec_st>(std::move(exec));
+  execs_[shared.get()] = shared;
+  return shared.get();
+}
+
+bool Runtime::destroy_exec(cudaGraphExec_t exec) {
+  if (!execs_.contains(exec)) return false;
+  for (const cudaStream_t branch : exec->branches) destroy_stream(branch);
+  return execs_.erase(exec) > 0;
+}
+
+std::shared_ptr<CUgraphExec_st> Runtime::find_exec(cudaGraphExec_t exec) const {
+  const auto found = execs_.find(exec);
+  return found == execs_.end() ? nullptr : found->second;
+}
+
 // --- order ---
 
 StreamOrder::Index Runtime::index_of(cudaStream_t stream) {
@@ -310,6 +447,11 @@ StreamOrder::Index Runtime::index_of(cudaStream_t stream) {
 }
 
 void Runtime::issue(cudaStream_t stream, const char* call) {
+  send_managed();
+  start(stream, call);
+}
+
+void Runtime::start(cudaStream_t stream, const char* call) {
   const StreamOrder::Index index = index_of(stream);
   operation_.stream = index;
   operation_.time = order_.issue(index);
@@ -317,6 +459,7 @@ void Runtime::issue(cudaStream_t stream, const char* call) {
   operation_.call = call;
   operation_.stream_name = index == StreamOrder::kLegacy ? "the default stream"
                            : address_of(stream) <= 2     ? "the thread's default stream"
+                           : !stream->name.empty()       ? stream->name
                                                          : "stream " + std::to_string(stream->id);
   if (order_.concurrent()) device_->order(operation_);
 }
@@ -360,6 +503,7 @@ void Runtime::settle() {
         c.bytes, c.address, c.stream_name);
     device_->report(f);
   }
+  fetch_managed();
 }
 
 bool Runtime::page_locked(const void* pointer, std::size_t bytes) const {
@@ -397,22 +541,37 @@ cudaError_t Runtime::check_configuration(const Kernel& kernel, const LaunchConfi
   return cudaSuccess;
 }
 
-cudaError_t Runtime::launch(Kernel& kernel, const LaunchConfig& config, void** args,
-                            cudaStream_t stream) {
-  flush_output();
+cudaError_t Runtime::prepare(Kernel& kernel, const LaunchConfig& config, void** args,
+                             KernelWork& work) {
   if (const cudaError_t error = check_configuration(kernel, config); error != cudaSuccess) {
     return error;
   }
   const KernelInfo& info = kernel.device.info;
   if (args == nullptr && !info.param_bytes.empty()) return cudaErrorInvalidValue;
-  std::vector<std::byte> params(info.params_bytes);
+  work = {&kernel, config, std::vector<std::byte>(info.params_bytes)};
   for (std::size_t i = 0; i < info.param_bytes.size(); ++i) {
     if (args[i] == nullptr) return cudaErrorInvalidValue;
-    std::memcpy(params.data() + info.param_offset[i], args[i], info.param_bytes[i]);
+    std::memcpy(work.params.data() + info.param_offset[i], args[i], info.param_bytes[i]);
   }
+  return cudaSuccess;
+}
+
+cudaError_t Runtime::launch(Kernel& kernel, const LaunchConfig& config, void** args,
+                            cudaStream_t stream) {
+  flush_output();
+  KernelWork work;
+  if (const cudaError_t error = prepare(kernel, config, args, work); error != cudaSuccess) {
+    return error;
+  }
+  if (const cudaError_t error = admit(stream); error != cudaSuccess) return error;
+  if (is_captured(stream)) return captures_.add(key_of(stream), std::move(work));
+  return run(work, stream);
+}
+
+cudaError_t Runtime::run(const KernelWork& work, cudaStream_t stream) {
   issue(stream, "a launch");
-  LaunchReply reply = device_->launch(kernel.device.id, config, params);
-  if (reply.status == LaunchStatus::illegal_address && names_host_memory(params)) {
+  LaunchReply reply = device_->launch(work.kernel->device.id, work.config, work.params);
+  if (reply.status == LaunchStatus::illegal_address && names_host_memory(work.params)) {
     unsupported(
         "kernel access to memory of the host (cudaMallocHost, cudaHostAlloc, "
         "cudaHostRegister)");

@@ -30,8 +30,11 @@
 #include <vector>
 
 #include "sim/runtime/abi.h"
+#include "sim/runtime/capture.h"
 #include "sim/runtime/device_link.h"
+#include "sim/runtime/graph.h"
 #include "sim/runtime/host_copies.h"
+#include "sim/runtime/managed_memory.h"
 #include "sim/runtime/run_log.h"
 #include "sim/runtime/stream_order.h"
 
@@ -53,13 +56,15 @@ struct CUstream_st {
   int priority = 0;
   unsigned long long id = 0;
   StreamOrder::Index index = 0;
+  std::string name;  // for findings; "": stream and its id
 };
 
 struct CUevent_st {
   unsigned flags = 0;
   bool recorded = false;
   std::uint64_t time_ns = 0;
-  Clock clock;  // what was recorded
+  Clock clock;             // what was recorded
+  CapturedEvent captured;  // instead, if it was recorded last in a capture
 };
 
 struct CUkern_st {
@@ -77,6 +82,7 @@ struct Symbol {
   std::string name;
   std::size_t bytes = 0;
   bool managed = false;
+  void** host_pointer = nullptr;  // of a managed one: where the host's code looks for its address
 };
 
 class Runtime {
@@ -120,12 +126,20 @@ class Runtime {
   // Memory of cudaMalloc and its like.
   cudaError_t allocate(std::size_t bytes, void** pointer);
   cudaError_t free(void* pointer);
+  // Memory of cudaMallocManaged, and __managed__ variables of a module: from then on the host may
+  // access them.
+  cudaError_t allocate_managed(std::size_t bytes, void** pointer);
+  cudaError_t open_managed_variables(Module&);
+  bool is_managed(const void* pointer, std::size_t bytes = 1) const;
+  // The host has waited for the operation issued last.
+  void fetch_managed();
   // Copies between any two memories; direction by the pointers. begin_copy() issues one, and waits
   // where CUDA's documentation says that the host waits; copy() does it, as often as it has rows.
   struct CopyCall {
     cudaStream_t stream = nullptr;
     const char* name = nullptr;  // of the API function
     bool async = false;          // the function's name says so
+    bool of_graph = false;       // the host waits for the launch, if at all
   };
   void begin_copy(const CopyCall&, const void* to, const void* from);
   cudaError_t copy(const CopyCall&, void* to, const void* from, std::size_t bytes);
@@ -141,10 +155,33 @@ class Runtime {
   bool destroy_event(cudaEvent_t);
   bool valid(cudaEvent_t) const;
 
+  // Graphs and capture. An operation is admitted to its stream before it is issued there, or
+  // becomes a node if the stream is captured. `waits`: the call waits for it.
+  Captures& captures() { return captures_; }
+  static StreamKey key_of(cudaStream_t);
+  static bool is_blocking(cudaStream_t);  // the legacy stream waits for it
+  bool is_captured(cudaStream_t s) { return captures_.any() && captures_.of(key_of(s)) != nullptr; }
+  cudaError_t admit(cudaStream_t, bool waits = false);
+  // A call that waits for work, or that might.
+  cudaError_t admit_unsafe();
+  // What the simulator cannot do in a captured stream.
+  cudaError_t unsupported_in_capture(cudaStream_t, const std::string& call);
+
+  cudaGraph_t add_graph(std::unique_ptr<CUgraph_st>);
+  bool destroy_graph(cudaGraph_t);
+  bool valid(cudaGraph_t graph) const { return graphs_.contains(graph); }
+  bool valid(cudaGraphNode_t) const;
+  cudaGraphExec_t add_exec(CUgraphExec_st);
+  bool destroy_exec(cudaGraphExec_t);
+  // Stays alive while it is held; nullptr: unknown.
+  std::shared_ptr<CUgraphExec_st> find_exec(cudaGraphExec_t) const;
+
   // Order. An operation is issued in the stream: the device is told, if there is anything to tell.
   void issue(cudaStream_t, const char* call);
   void record(cudaEvent_t, cudaStream_t);
   void wait(cudaStream_t, cudaEvent_t);
+  Clock record(cudaStream_t stream) { return order_.record(index_of(stream)); }
+  void wait(cudaStream_t stream, const Clock& clock) { order_.wait(index_of(stream), clock); }
   void host_waits_for(cudaStream_t);
   void host_waits_for(cudaEvent_t);
   void host_waits_for_all();
@@ -157,7 +194,10 @@ class Runtime {
   std::uint64_t clock_ns() const { return clock_ns_; }
   void advance(std::uint64_t work) { clock_ns_ += 1000 + work; }
 
+  // What a launch does, if CUDA accepts it.
+  cudaError_t prepare(Kernel&, const LaunchConfig&, void** args, KernelWork&);
   cudaError_t launch(Kernel&, const LaunchConfig&, void** args, cudaStream_t);
+  cudaError_t run(const KernelWork&, cudaStream_t);
   cudaError_t reset();
 
   std::map<cudaLimit, std::size_t>& limits() { return limits_; }
@@ -172,9 +212,13 @@ class Runtime {
   cudaError_t finish_launch(LaunchReply&);
   bool names_host_memory(const std::vector<std::byte>& params) const;
   void free_everything();
+  void forget_streams();
   StreamOrder::Index index_of(cudaStream_t);
   bool page_locked(const void*, std::size_t bytes) const;
   void settle();
+  void open_managed_stream();
+  void send_managed();
+  void start(cudaStream_t, const char* call);
 
   std::unique_ptr<DeviceLink> device_;
   RunLog log_{-1};
@@ -193,11 +237,17 @@ class Runtime {
   std::map<std::uintptr_t, unsigned> host_flags_;
   Owned<CUstream_st> streams_;
   Owned<CUevent_st> events_;
+  Captures captures_;
+  Owned<CUgraph_st> graphs_;
+  std::unordered_map<const void*, std::shared_ptr<CUgraphExec_st>> execs_;
   unsigned long long next_stream_id_ = 3;
   StreamOrder order_;
   std::map<std::thread::id, StreamOrder::Index> own_streams_;  // cudaStreamPerThread
   Operation operation_;                                        // issued last
   HostCopies host_copies_;
+  ManagedMemory managed_;
+  cudaStream_t managed_stream_ = nullptr;  // of what the host writes there
+  bool managed_is_stale_ = false;          // something was issued since it was fetched
   std::map<cudaLimit, std::size_t> limits_;
   std::uint64_t release_threshold_ = 0;
   unsigned device_flags_ = 0;
@@ -214,6 +264,7 @@ struct ThreadState {
   std::vector<Configuration> configurations;  // between <<<...>>> and the stub
   // Stream 0 is the thread's own: in functions of --default-stream per-thread.
   bool per_thread = false;
+  cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
 
   static ThreadState& current();
 };

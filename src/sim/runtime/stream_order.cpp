@@ -66,6 +66,14 @@ void StreamOrder::host_waits_for(Index s) {
 
 void StreamOrder::host_waits_for(const Clock& event) { join(host_, event); }
 
+bool StreamOrder::host_knows_all() const {
+  for (Index s = 0; s < streams_.size(); ++s) {
+    const std::uint32_t time = streams_[s].clock[s];
+    if (time > 0 && !host_knows(s, time)) return false;
+  }
+  return true;
+}
+
 void StreamOrder::host_waits_for_all() {
   for (const Stream& s : streams_) join(host_, s.clock);
 }

@@ -48,6 +48,7 @@ class StreamOrder {
   void host_waits_for_all();
   // Whether the host knows that an operation is done.
   bool host_knows(Index s, std::uint32_t time) const { return knows(host_, s, time); }
+  bool host_knows_all() const;
 
  private:
   struct Stream {

@@ -30,6 +30,8 @@ struct FakeState {
   std::vector<Operation> operations;   // what the runtime said of the calls that followed
   std::vector<std::uint64_t> touched;  // addresses of allocations
   std::vector<Finding> findings;       // of the runtime's own
+  std::size_t peeks = 0;
+  std::size_t writes = 0;
   std::uint64_t capacity = 1 << 20;
 };
 
@@ -70,6 +72,7 @@ class FakeDevice final : public DeviceLink {
   bool free(std::uint64_t address) override { return s_.memory.erase(address) > 0; }
   bool write(std::uint64_t to, std::span<const std::byte> from) override {
     std::byte* p = find(to, from.size());
+    ++s_.writes;
     if (p != nullptr) std::memcpy(p, from.data(), from.size());
     return p != nullptr;
   }
@@ -77,6 +80,10 @@ class FakeDevice final : public DeviceLink {
     const std::byte* p = find(from, to.size());
     if (p != nullptr) std::memcpy(to.data(), p, to.size());
     return p != nullptr;
+  }
+  bool peek(std::span<std::byte> to, std::uint64_t from) override {
+    ++s_.peeks;
+    return read(to, from);
   }
   bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) override {
     std::byte *p = find(to, bytes), *q = find(from, bytes);

@@ -148,14 +148,6 @@ TEST_F(Memory, Symbols) {
   EXPECT_EQ(cudaGetSymbolAddress(&p, nullptr), cudaErrorInvalidSymbol);
 }
 
-TEST_F(Memory, ManagedVariablesAreRefusedByName) {
-  char managed = 0;
-  __cudaRegisterManagedVar(handle_, reinterpret_cast<void**>(&managed), nullptr, "counter", 0, 4, 0,
-                           0);
-  EXPECT_THAT(Runtime::instance().unsupported_api(),
-              testing::ElementsAre("__managed__ variable counter"));
-}
-
 TEST_F(Memory, ResetFreesEverythingAndReloadsModules) {
   char* a = allocate(8);
   void *before = nullptr, *after = nullptr;

@@ -2,10 +2,11 @@
 #include "sim/runtime/runtime_fixture.h"
 
 // One of the refused functions, as NVIDIA's header declares it.
-extern "C" assay::sim::cuda::cudaError_t cudaGraphInstantiate(void** exec, void* graph,
-                                                              unsigned long long flags);
-extern "C" assay::sim::cuda::cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes,
-                                                           unsigned flags);
+extern "C" assay::sim::cuda::cudaError_t cudaMallocArray(void** array, const void* channels,
+                                                         std::size_t width, std::size_t height,
+                                                         unsigned flags);
+extern "C" assay::sim::cuda::cudaError_t cudaHostGetDevicePointer(void** pointer, void* host,
+                                                                  unsigned flags);
 
 namespace assay::sim::cuda {
 namespace {
@@ -42,11 +43,11 @@ TEST_F(Api, WithoutADevice) {
 
 TEST_F(Api, RefusedFunctionsAreNamedOnce) {
   void* p = nullptr;
-  EXPECT_EQ(cudaGraphInstantiate(&p, nullptr, 0), cudaErrorNotSupported);
-  EXPECT_EQ(cudaGraphInstantiate(&p, nullptr, 0), cudaErrorNotSupported);
-  EXPECT_EQ(cudaMallocManaged(&p, 4, 1), cudaErrorNotSupported);
+  EXPECT_EQ(cudaMallocArray(&p, nullptr, 4, 4, 0), cudaErrorNotSupported);
+  EXPECT_EQ(cudaMallocArray(&p, nullptr, 4, 4, 0), cudaErrorNotSupported);
+  EXPECT_EQ(cudaHostGetDevicePointer(&p, nullptr, 0), cudaErrorNotSupported);
   EXPECT_THAT(Runtime::instance().unsupported_api(),
-              ElementsAre("cudaGraphInstantiate", "cudaMallocManaged"));
+              ElementsAre("cudaMallocArray", "cudaHostGetDevicePointer"));
   EXPECT_EQ(cudaGetLastError(), cudaErrorNotSupported);
 }
 

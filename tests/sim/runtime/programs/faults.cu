@@ -62,8 +62,8 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     std::printf("%d\n", *p);
   }
-  if (is("managed")) {
-    const cudaError_t error = cudaMallocManaged(&p, 4);
+  if (is("mapped")) {
+    const cudaError_t error = cudaHostAlloc(&p, 4, cudaHostAllocMapped);
     std::printf("%s\n", cudaGetErrorName(error));
     return 0;
   }

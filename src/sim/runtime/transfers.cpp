@@ -1,0 +1,111 @@
+#include "sim/runtime/transfers.h"
+
+namespace assay::sim::cuda {
+namespace {
+
+// Managed memory is of the host and of the device.
+cudaError_t check_kind(const Runtime& runtime, const void* to, const void* from,
+                       cudaMemcpyKind kind) {
+  if (kind == cudaMemcpyDefault) return cudaSuccess;
+  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  const bool agree = (is_device(to) == to_device || runtime.is_managed(to)) &&
+                     (is_device(from) == from_device || runtime.is_managed(from));
+  return agree ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+bool is_empty(const cudaExtent& box) { return box.width == 0 || box.height == 0 || box.depth == 0; }
+
+// 32 bytes of traffic a nanosecond.
+std::uint64_t work_of(const cudaExtent& box) { return box.width * box.height * box.depth / 32; }
+
+// Runs `body(y, z)` for each row, until one fails.
+template <class Body>
+cudaError_t each_row(const cudaExtent& box, Body&& body) {
+  for (std::size_t z = 0; z < box.depth; ++z) {
+    for (std::size_t y = 0; y < box.height; ++y) {
+      const cudaError_t error = body(y, z);
+      if (error != cudaSuccess) return error;
+    }
+  }
+  return cudaSuccess;
+}
+
+// Whether the work became a node, or may not be done; then `error` says what to return.
+bool is_captured(Runtime& runtime, const Runtime::CopyCall& call, bool waits, const Work& work,
+                 cudaError_t& error) {
+  if (call.of_graph) return false;
+  error = runtime.admit(call.stream, waits);
+  if (error != cudaSuccess) return true;
+  if (!runtime.is_captured(call.stream)) return false;
+  const StreamKey key = Runtime::key_of(call.stream);
+  error = waits ? runtime.captures().refuse(key) : runtime.captures().add(key, work);
+  return true;
+}
+
+}  // namespace
+
+CopyWork line(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  return {{static_cast<char*>(to), bytes, bytes},
+          {static_cast<char*>(const_cast<void*>(from)), bytes, bytes},
+          {bytes, 1, 1},
+          kind};
+}
+
+Rows rows_at(const cudaPitchedPtr& p, const cudaPos& at) {
+  const Rows whole{static_cast<char*>(p.ptr), p.pitch, p.pitch * p.ysize};
+  return {p.ptr == nullptr ? nullptr : whole.row(at.y, at.z) + at.x, p.pitch, p.pitch * p.ysize};
+}
+
+cudaError_t box_of(Runtime& runtime, const cudaMemcpy3DParms* p, CopyWork& work) {
+  if (p == nullptr) return cudaErrorInvalidValue;
+  if (p->srcArray != nullptr || p->dstArray != nullptr) {
+    return runtime.unsupported("cudaMemcpy3D of a cudaArray");
+  }
+  const cudaExtent& box = p->extent;
+  for (const auto& [pointer, at] :
+       {std::pair{p->srcPtr, p->srcPos}, std::pair{p->dstPtr, p->dstPos}}) {
+    if (box.width + at.x > pointer.pitch && box.height * box.depth > 1)
+      return cudaErrorInvalidPitchValue;
+    if (box.depth > 1 && box.height + at.y > pointer.ysize) return cudaErrorInvalidValue;
+  }
+  work = {rows_at(p->dstPtr, p->dstPos), rows_at(p->srcPtr, p->srcPos), box, p->kind};
+  return cudaSuccess;
+}
+
+cudaError_t copy_box(Runtime& runtime, const Runtime::CopyCall& call, const CopyWork& work) {
+  const auto& [to, from, box, kind] = work;
+  if (kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
+  if (is_empty(box)) return cudaSuccess;
+  if (to.begin == nullptr || from.begin == nullptr) return cudaErrorInvalidValue;
+  if (const cudaError_t error = check_kind(runtime, to.begin, from.begin, kind);
+      error != cudaSuccess) {
+    return error;
+  }
+  if (cudaError_t error{}; is_captured(runtime, call, !call.async, work, error)) return error;
+  runtime.advance(work_of(box));
+  runtime.begin_copy(call, to.begin, from.begin);
+  const cudaError_t error = each_row(box, [&](std::size_t y, std::size_t z) {
+    return runtime.copy(call, work.to.row(y, z), work.from.row(y, z), work.box.width);
+  });
+  if (!call.async) runtime.fetch_managed();
+  return error;
+}
+
+cudaError_t fill_box(Runtime& runtime, const Runtime::CopyCall& call, const FillWork& work) {
+  const auto& [to, value, box] = work;
+  if (cudaError_t error{}; is_captured(runtime, call, false, work, error)) return error;
+  runtime.issue(call.stream, call.name);
+  if (is_empty(box)) return cudaSuccess;
+  if (box.width > to.row_pitch && box.height * box.depth > 1) return cudaErrorInvalidValue;
+  runtime.advance(work_of(box));
+  return each_row(box, [&](std::size_t y, std::size_t z) {
+    char* const row = work.to.row(y, z);
+    if (!is_device(row)) return cudaErrorInvalidValue;
+    const bool done = runtime.device().fill(reinterpret_cast<std::uintptr_t>(row),
+                                            static_cast<std::byte>(work.value), work.box.width);
+    return done ? cudaSuccess : cudaErrorInvalidValue;
+  });
+}
+
+}  // namespace assay::sim::cuda
