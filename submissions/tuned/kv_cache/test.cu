@@ -333,7 +333,7 @@ bool other_shapes(assay_ctx* ctx) {
     if (!c.good()) return false;
     c.step({{a, 21}, {b, 66}});
     c.step({{b, 1}, {a, 3}});
-    if (shape.D < 64) c.step({{a, 300}});
+    if (shape.D < 64) c.step({{a, 60}});
     if (!c.good()) return false;
   }
   return true;
