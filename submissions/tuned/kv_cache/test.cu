@@ -295,7 +295,7 @@ bool rolls_back(assay_ctx* ctx) {
   Pair c(ctx, {});
   const std::int32_t a = c.open();
   if (!c.good()) return false;
-  c.step({{a, 70}});
+  c.step({{a, 66}});
   for (const std::int64_t length : {63, 64, 33, 32, 31, 16, 1}) {
     c.cut(a, length);
     c.step({{a, 2}});
@@ -331,9 +331,8 @@ bool other_shapes(assay_ctx* ctx) {
     Pair c(ctx, shape);
     const std::int32_t a = c.open(), b = c.open();
     if (!c.good()) return false;
-    c.step({{a, 21}, {b, 66}});
+    c.step({{a, 5}, {b, 17}});
     c.step({{b, 1}, {a, 3}});
-    if (shape.D < 64) c.step({{a, 60}});
     if (!c.good()) return false;
   }
   return true;
@@ -353,9 +352,9 @@ bool long_history(assay_ctx* ctx) {
   Pair c(ctx, {.n_q = 2, .n_kv = 1, .D = 4});
   const std::int32_t a = c.open(), b = c.open();
   if (!c.good()) return false;
-  c.append(0, {{a, 1100}, {b, 2500}});
+  c.append(0, {{a, 700}, {b, 1300}});
   c.attend(0, {{b, 1}, {a, 2}});
-  c.attend(0, {{a, 90}});
+  c.attend(0, {{a, 6}});
   return c.good();
 }
 
