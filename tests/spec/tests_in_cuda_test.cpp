@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string>
 
 #include "spec/spec.h"
+#include "support/paths.h"
 #include "util/files.h"
 
 namespace assay {
@@ -55,6 +58,20 @@ TEST_F(TestsInCudaTest, WithoutThemThePointsGoToTheOthers) {
   example("wrong_c.cu");
   EXPECT_EQ(spec_for(Device::sim, spec_).weights.tests, 5);
   EXPECT_EQ(spec_for(Device::sim, spec_).weights.correctness, 75);
+}
+
+// With fewer, each of them would be worth too much.
+TEST(TestsInCuda, EveryChallengeHasSevenWrongExamplesOrMore) {
+  const fs::path challenges = fs::path(testing::source_dir()) / "challenges";
+  for (const fs::directory_entry& folder : fs::directory_iterator(challenges)) {
+    if (!fs::exists(folder.path() / "spec.json")) continue;
+    const fs::directory_iterator examples(folder.path() / "examples");
+    const auto wrong = std::count_if(begin(examples), end(examples), [](const auto& entry) {
+      const std::string name = entry.path().filename();
+      return name.starts_with("wrong_") && name.ends_with(".cu");
+    });
+    EXPECT_GE(wrong, 7) << folder.path();
+  }
 }
 
 }  // namespace
