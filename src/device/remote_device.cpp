@@ -203,8 +203,7 @@ sim::LaunchReply RemoteDevice::launch(sim::KernelId kernel, const sim::LaunchCon
   call.shape = {.grid = {config.grid.x, config.grid.y, config.grid.z},
                 .block = {config.block.x, config.block.y, config.block.z},
                 .dynamic_shared_bytes = config.dynamic_shared_bytes,
-                .cooperative = config.cooperative ? 1u : 0u,
-                .continues_launch = config.continues_launch ? 1u : 0u};
+                .cooperative = config.cooperative ? 1u : 0u};
   const Answer answer = ask(call, params);
   wire::PayloadReader payload = payload_of(answer);
   const auto wire = payload.value<LaunchWire>();

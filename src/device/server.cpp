@@ -59,8 +59,7 @@ sim::LaunchConfig config_of(const LaunchShape& s) {
   return {.grid = {s.grid[0], s.grid[1], s.grid[2]},
           .block = {s.block[0], s.block[1], s.block[2]},
           .dynamic_shared_bytes = s.dynamic_shared_bytes,
-          .cooperative = s.cooperative != 0,
-          .continues_launch = s.continues_launch != 0};
+          .cooperative = s.cooperative != 0};
 }
 
 }  // namespace

@@ -43,8 +43,6 @@ struct LaunchConfig {
   Dim3 grid, block;
   std::uint64_t dynamic_shared_bytes = 0;
   bool cooperative = false;
-  // A further kernel of one launch of a graph: counts as no launch of its own.
-  bool continues_launch = false;
 };
 
 using ModuleId = std::uint32_t;

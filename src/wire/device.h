@@ -158,8 +158,6 @@ struct LaunchShape {
   std::uint32_t grid[3] = {}, block[3] = {};
   std::uint64_t dynamic_shared_bytes = 0;
   std::uint32_t cooperative = 0;
-  // A submission that forges it saves what a graph of its launches would.
-  std::uint32_t continues_launch = 0;
 };
 
 struct Call {

@@ -98,12 +98,11 @@ class ServerFixture {
     c.id = module;
     return call(c, name).id;
   }
-  Answer launch(std::uint32_t kernel_id, std::string_view params, std::uint32_t threads = 1,
-                std::uint32_t continues_launch = 0) {
+  Answer launch(std::uint32_t kernel_id, std::string_view params, std::uint32_t threads = 1) {
     Call c;
     c.kind = CallKind::launch;
     c.id = kernel_id;
-    c.shape = {{1, 1, 1}, {threads, 1, 1}, 0, 0, continues_launch};
+    c.shape = {{1, 1, 1}, {threads, 1, 1}, 0, 0};
     return call(c, params);
   }
   LaunchWire launched() {

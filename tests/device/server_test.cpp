@@ -129,19 +129,6 @@ TEST(DeviceServer, TheReportCountsOnePhase) {
   EXPECT_EQ(f.counters().launches, 0u);
 }
 
-TEST(DeviceServer, FurtherKernelsOfAGraphAreNoLaunches) {
-  ServerFixture f;
-  f.place();
-  f.start();
-  const auto put = f.kernel(f.load(), "put");
-  f.launch(put, put_params(f.output(), 1));
-  f.launch(put, put_params(f.output(), 2), 1, 1);
-  const Report report = f.stop();
-  EXPECT_EQ(f.counters().launches, 1u);
-  EXPECT_EQ(f.counters().global_store_bytes, 8u);
-  EXPECT_EQ(report.to_device_bytes, 2u * 12);
-}
-
 TEST(DeviceServer, MemoryBesideTheBuffersIsMeasured) {
   ServerFixture f;
   f.place();

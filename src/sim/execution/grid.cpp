@@ -305,7 +305,7 @@ GridResult run_grid(GridRun& grid, unsigned threads, std::uint64_t resident) {
     out.counters.blocks = grid.config.grid.count();
     out.counters.warps = out.counters.blocks * ((threads_per_block + kWarpSize - 1) / kWarpSize);
   }
-  out.counters.launches = grid.config.continues_launch ? 0 : 1;
+  out.counters.launches = 1;
   return out;
 }
 

@@ -206,10 +206,7 @@ class GraphLaunch {
   }
 
   cudaError_t work(Runtime& runtime, Work& work, cudaStream_t in) {
-    if (auto* kernel = std::get_if<KernelWork>(&work)) {
-      kernel->config.continues_launch = std::exchange(launched_, true);
-      return runtime.run(*kernel, in);
-    }
+    if (const auto* kernel = std::get_if<KernelWork>(&work)) return runtime.run(*kernel, in);
     if (const auto* copy = std::get_if<CopyWork>(&work))
       return copy_box(runtime, {in, "a copy of a graph", true, true}, *copy);
     if (const auto* fill = std::get_if<FillWork>(&work))
@@ -229,7 +226,6 @@ class GraphLaunch {
   cudaStream_t stream_;
   std::shared_ptr<CUgraphExec_st> graph_;
   std::vector<Clock> done_;  // of each step, if there are branches
-  bool launched_ = false;    // a kernel of it
   bool failed_ = false;      // a kernel's fault, which stays
 };
 
