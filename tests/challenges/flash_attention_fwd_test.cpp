@@ -386,6 +386,20 @@ TEST(FlashAttentionForward, GapsBetweenRowsAreNotTheSubmissions) {
   EXPECT_FALSE(f.check().pass);
 }
 
+// The roundings of a sum of equal weights, one after another, go the same way.
+TEST(FlashAttentionForward, APlainSumOfEqualWeightsIsRight) {
+  CaseSpec equal = subject().case_named("sink");
+  equal.params = {{"B", 1}, {"Hq", 8},      {"Nq", 1},
+                  {"D", 8}, {"sink", true}, {"data", {{"kind", "zero_q"}}}};
+  testing::DirectRunner runner(subject().name,
+                               testing::compile(subject().file("naive.cpp"), subject().name));
+  for (const int keys : {325, 2048}) {
+    equal.params["Nk"] = keys;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed)
+      EXPECT_EQ(runner.run(equal, seed).verdict, Verdict::ok) << keys << " keys, seed " << seed;
+  }
+}
+
 TEST(FlashAttentionForward, RowsFarApartHoldWhatRowsSideBySideDo) {
   CaseSpec dense = subject().case_named("far_items");
   dense.params["layout"] = "bhnd";
