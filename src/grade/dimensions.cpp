@@ -253,8 +253,7 @@ Dimension resources(const CaseTable& table) {
     const double value = quantile(measured.values, 0.5);
     const double share = share_on_scale(value, rule.full, rule.zero);
     tally.add(rule.weight, share);
-    why += fmt::format("{} {:.4g}{}{} ({:.0f} %)", rule.name, value, rule.unit.empty() ? "" : " ",
-                       rule.unit, 100 * share);
+    why += fmt::format("{} {} ({:.0f} %)", rule.name, amount_text(value, rule.unit), 100 * share);
     if (!measured.failed.empty()) why += fmt::format(", {} failed", some_of(measured.failed));
     if (!measured.hosted.empty())
       why += fmt::format(", {} computed on the host", some_of(measured.hosted));

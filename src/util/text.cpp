@@ -121,6 +121,19 @@ std::string printable(std::string_view untrusted, std::size_t max_lines, std::si
 
 std::string tenths(double value) { return fmt::format("{}", std::round(value * 10) / 10); }
 
+std::string amount_text(double value, std::string_view unit) {
+  if (unit.empty()) return fmt::format("{:.4g}", value);
+  std::string_view prefix;
+  if (unit == "B") {
+    for (const std::string_view larger : {"Ki", "Mi", "Gi", "Ti"}) {
+      if (std::abs(value) < 1024) break;
+      value /= 1024;
+      prefix = larger;
+    }
+  }
+  return fmt::format("{:.4g} {}{}", value, prefix, unit);
+}
+
 std::string TextTable::str() const {
   std::vector<std::size_t> widths;
   for (const auto& row : rows_) {

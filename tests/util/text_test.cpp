@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace assay {
 namespace {
 
@@ -42,6 +44,17 @@ TEST(TextTable, AlignsWordsLeftAndNumbersRight) {
   table.add({"\xc3\xa9t\xc3\xa9", "1.5"});
   table.add({"a", "100"});
   EXPECT_EQ(table.str(), "name  n\n\xc3\xa9t\xc3\xa9   1.5\na     100\n");
+}
+
+TEST(AmountText, HasFourDigitsAndBytesByPowersOf1024) {
+  EXPECT_EQ(amount_text(1.34567, ""), "1.346");
+  EXPECT_EQ(amount_text(8, "B/row"), "8 B/row");
+  EXPECT_EQ(amount_text(0, "B"), "0 B");
+  EXPECT_EQ(amount_text(1000, "B"), "1000 B");
+  EXPECT_EQ(amount_text(524288, "B"), "512 KiB");
+  EXPECT_EQ(amount_text(1025.0 * 1024, "B"), "1.001 MiB");
+  EXPECT_EQ(amount_text(3.0 * (1ll << 40), "B"), "3 TiB");
+  EXPECT_EQ(amount_text(HUGE_VAL, "B"), "inf TiB");
 }
 
 }  // namespace
