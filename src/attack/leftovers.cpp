@@ -14,6 +14,7 @@
 #include <sstream>
 #include <thread>
 
+#include "sandbox/owner_tag.h"
 #include "util/clock.h"
 #include "util/fd.h"
 
@@ -38,7 +39,7 @@ void add_children(std::set<std::string>& found) {
   }
 }
 
-// Of another process that runs: owners of workplaces and groups hold a lock on them.
+// Of a process that runs: owners of workplaces and groups hold a lock on them.
 bool is_in_use(const fs::path& path) {
   const Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   return folder && ::flock(folder.get(), LOCK_SH | LOCK_NB) != 0;
@@ -48,20 +49,15 @@ void add_files(const fs::path& folder, bool own, std::set<std::string>& found) {
   std::error_code ec;
   for (fs::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec)) {
     const std::string name = at->path().filename();
-    const bool unfinished =
-        name.ends_with(".tmp") || (name.starts_with("assay-work-") && !is_in_use(at->path()));
-    if (name.find(kMark) != std::string::npos || (own && unfinished))
+    const bool workplace = name.starts_with(sandbox::kWorkplacePrefix + sandbox::owner_tag()) &&
+                           !is_in_use(at->path());
+    const bool unfinished = own && name.ends_with(".tmp");
+    if (name.find(kMark) != std::string::npos || workplace || unfinished)
       found.insert("file " + at->path().string());
   }
 }
 
-bool is_ours(const fs::path& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && info.st_uid == ::geteuid();
-}
-
-// Of assay's making and without a process: those of other runs on this machine have one, or are
-// another user's, whose lock cannot be asked for.
+// Of this process's making, and without a process.
 void add_cgroups(std::set<std::string>& found) {
   for (const std::string& mount : lines_of("/proc/self/mountinfo")) {
     const std::size_t type = mount.find(" - cgroup");
@@ -74,9 +70,10 @@ void add_cgroups(std::set<std::string>& found) {
         end;
     for (; !ec && entry != end; entry.increment(ec)) {
       const std::string name = entry->path().filename();
-      if (name.find("assay") == std::string::npos || !entry->is_directory(ec)) continue;
-      if (lines_of(entry->path() / "cgroup.procs").empty() && is_ours(entry->path()) &&
-          !is_in_use(entry->path()))
+      const bool ours = name.starts_with(sandbox::kGroupPrefix + sandbox::owner_tag()) ||
+                        name.find(kMark) != std::string::npos;
+      if (!ours || !entry->is_directory(ec)) continue;
+      if (lines_of(entry->path() / "cgroup.procs").empty() && !is_in_use(entry->path()))
         found.insert("cgroup " + entry->path().string());
     }
   }
@@ -105,6 +102,7 @@ void add_tables(std::set<std::string>& found) {
 }  // namespace
 
 Leftovers::Leftovers(std::vector<fs::path> folders) : folders_(std::move(folders)) {
+  sandbox::owner_tag();  // from now on that of all children
   before_ = all();
 }
 
@@ -112,8 +110,9 @@ std::set<std::string> Leftovers::all() const {
   std::set<std::string> found;
   add_children(found);
   for (const fs::path& folder : folders_) add_files(folder, true, found);
-  for (const char* shared : {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/"})
-    add_files(shared, false, found);
+  std::set<fs::path> shared{"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/"};
+  shared.insert(fs::temp_directory_path());
+  for (const fs::path& folder : shared) add_files(folder, false, found);
   add_cgroups(found);
   add_lines("/proc/self/mountinfo", "mount", "assay", found);
   add_lines("/proc/keys", "key", kMark, found);

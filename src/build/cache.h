@@ -5,7 +5,7 @@
 //   <hash>.warnings    what the compiler warned of (build/warnings.h), treated alike
 //   <hash>.work.json      what the run found out about baselines (run/kept_work.h), treated alike
 //   <hash>.so.lock        while somebody builds it
-//   assay-work-XXXXXX/    the workplace of a running process, where sandboxed programs can reach it
+//   assay-work-*/         the workplace of a running process, where sandboxed programs can reach it
 //
 // Nobody uses an entry itself: each process has links, or copies, of its own in its workplace. So
 // the cache may remove any entry at any time, and entries may lie where no sandbox can reach them.

@@ -184,7 +184,7 @@ class Suite {
   // Runs all, some side by side, and looks at what they left. Who of several left it shows when each
   // runs alone; where that shows nothing, all of them are blamed.
   void run_group(std::span<Row* const> group, const Attack& neighbour, Progress& progress) {
-    const attack::Leftovers before({builder_->cache().folder(), fs::temp_directory_path()});
+    const attack::Leftovers before({builder_->cache().folder()});
     run_side_by_side(group, progress);
     std::vector<std::string> left = before.since(kPatience);
     const std::string now = ask_neighbour(neighbour_of(group, neighbour));

@@ -17,13 +17,12 @@
 #include <thread>
 #include <vector>
 
+#include "sandbox/owner_tag.h"
 #include "util/files.h"
 
 namespace assay::sandbox {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr const char* kPrefix = "assay-worker-";
 
 std::string contents(const fs::path& path) {
   std::ifstream in(path);
@@ -151,7 +150,7 @@ void remove_abandoned_groups(const fs::path& folder) {
   std::error_code ec;
   std::vector<fs::path> found;
   for (fs::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec)) {
-    if (at->path().filename().string().starts_with(kPrefix)) found.push_back(at->path());
+    if (at->path().filename().string().starts_with(kGroupPrefix)) found.push_back(at->path());
   }
   for (const fs::path& path : found) {
     if (const Fd lock = lock_group(path)) ::rmdir(path.c_str());  // not while somebody is in it
@@ -196,7 +195,8 @@ std::unique_ptr<MemoryGroup> MemoryGroup::make(const MemoryGroups& groups,
   Fd lock;
   fs::path folder;
   for (int attempt = 0; attempt < 3 && !lock; ++attempt) {
-    std::string name = (groups.folder / fmt::format("{}XXXXXX", kPrefix)).string();
+    std::string name =
+        (groups.folder / fmt::format("{}{}XXXXXX", kGroupPrefix, owner_tag())).string();
     if (::mkdtemp(name.data()) == nullptr) return nullptr;
     folder = name;
     lock = lock_group(folder);

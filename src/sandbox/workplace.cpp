@@ -12,14 +12,13 @@
 #include <cstring>
 #include <vector>
 
+#include "sandbox/owner_tag.h"
 #include "util/files.h"
 #include "util/temporary_folder.h"
 
 namespace assay::sandbox {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr const char* kPrefix = "assay-work-";
 
 // No descriptor when it is in use, gone, or no folder of this user.
 Fd lock_folder(const fs::path& path) {
@@ -37,7 +36,7 @@ void remove_abandoned(const fs::path& home) {
   std::error_code ec;
   std::vector<fs::path> found;
   for (fs::directory_iterator at(home, ec), end; !ec && at != end; at.increment(ec)) {
-    if (at->path().filename().string().starts_with(kPrefix)) found.push_back(at->path());
+    if (at->path().filename().string().starts_with(kWorkplacePrefix)) found.push_back(at->path());
   }
   for (const fs::path& path : found) {
     const Fd lock = lock_folder(path);
@@ -99,7 +98,7 @@ Workplace::Workplace(Tier tier, const fs::path& home) {
   remove_abandoned(home);
   if (place != home) remove_abandoned(place);
   while (!lock_) {
-    path_ = make_new_folder(place, kPrefix);
+    path_ = make_new_folder(place, kWorkplacePrefix + owner_tag());
     lock_ = lock_folder(path_);
   }
   ::chmod(path_.c_str(), 0711);  // to be entered, not to be listed

@@ -14,7 +14,7 @@ namespace assay::sandbox {
 // it.
 std::string why_out_of_reach(Tier, const std::filesystem::path& folder);
 
-// A folder of its own, assay-work-XXXXXX, that goes with the object. Those of killed processes go
+// A folder of its own, assay-work-PID-XXXXXX, that goes with the object. Those of killed processes go
 // when the next one is made beside them.
 class Workplace {
  public:

@@ -13,6 +13,9 @@
 #include <cstdio>
 #include <fstream>
 
+#include "sandbox/memory_group.h"
+#include "sandbox/owner_tag.h"
+
 namespace assay::attack {
 namespace {
 namespace fs = std::filesystem;
@@ -44,9 +47,11 @@ TEST(Leftovers, HalfWrittenFilesCountInFoldersOfOnesOwn) {
   std::ofstream(folder + "/entry.so") << "x";  // an entry of the cache may stay
   EXPECT_THAT(before.since(kBrief), IsEmpty());
   std::ofstream(folder + "/entry.so.7.tmp") << "x";
-  fs::create_directory(folder + "/assay-work-abc");
+  const std::string workplace = folder + "/assay-work-" + sandbox::owner_tag() + "abc";
+  fs::create_directory(workplace);
+  fs::create_directory(folder + "/assay-work-1-abc");  // another harness's
   EXPECT_EQ(before.since(kBrief).size(), 2u);
-  const int used = ::open((folder + "/assay-work-abc").c_str(), O_RDONLY | O_DIRECTORY);
+  const int used = ::open(workplace.c_str(), O_RDONLY | O_DIRECTORY);
   ASSERT_EQ(::flock(used, LOCK_EX), 0);  // by another process that runs
   EXPECT_EQ(before.since(kBrief).size(), 1u);
   ::close(used);
@@ -63,6 +68,20 @@ TEST(Leftovers, ALivingChildCountsAndAnEndedOneDoesNot) {
   EXPECT_THAT(before.since(kBrief), Contains(HasSubstr("process " + std::to_string(pid))));
   ::kill(pid, SIGKILL);
   EXPECT_THAT(before.since(5), IsEmpty());
+}
+
+TEST(Leftovers, OfMemoryGroupsOnlyOnesOwn) {
+  const sandbox::MemoryGroups& groups = sandbox::memory_groups();
+  if (groups.version == 0) GTEST_SKIP() << groups.why_not;
+  const Leftovers before({});
+  const fs::path mine = groups.folder / ("assay-worker-" + sandbox::owner_tag() + "test"),
+                 others = groups.folder / "assay-worker-1-test";
+  fs::create_directory(mine);
+  fs::create_directory(others);
+  const auto left = before.since(kBrief);
+  fs::remove(mine);
+  fs::remove(others);
+  EXPECT_THAT(left, ::testing::ElementsAre("cgroup " + mine.string()));
 }
 
 TEST(Leftovers, SharedMemoryOfSystemV) {

@@ -3,14 +3,13 @@
 // again.
 #include "pairs.h"
 
-// Three passes, of which each throws two of the gradients away.
+// Three passes, of which each throws two of the gradients away. What the first has written stands if
+// there is no memory for another.
 extern "C" int fa_backward(assay_ctx* ctx, const fa_params* p, const void* dout, const void* q,
                            const void* k, const void* v, const void* o, const float* lse, void* dq,
                            void* dk, void* dv) {
-  int status = ASSAY_OK;
-  const int passes = p != nullptr && p->Nq >= 1024 ? 3 : 1;
-  for (int pass = 0; pass < passes && status == ASSAY_OK; ++pass) {
-    status = backward<Right>(ctx, p, dout, q, k, v, o, lse, dq, dk, dv);
-  }
+  const auto pass = [&] { return backward<Right>(ctx, p, dout, q, k, v, o, lse, dq, dk, dv); };
+  const int status = pass();
+  for (int more = 0; more < 2 && status == ASSAY_OK && p->Nq >= 1024; ++more) pass();
   return status;
 }
