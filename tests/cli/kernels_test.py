@@ -43,8 +43,9 @@ EXCEPTIONS = {
 # The floor of ternary training has flops alone: of x, dy, blocks, y, dx and dw_latent.
 INPUTS_AND_OUTPUTS = {"time_linear": 2131968, "time_linear_tall": 2306816}
 # Replays of bank conflicts relative to all passes over shared memory: in timed cases, and in the others.
-# None lies in an inner loop; the kernels' heads name those that there are. Drawn cases are left out: where
-# a draw is tiny, what comes once per launch is most of all.
+# None lies in an inner loop; the kernels' heads name those that there are. Tiny cases and draws are left
+# out: there what comes once per launch is most of all.
+FEWEST_PASSES = 1000
 MOST_REPLAYS = {"layer_norm_backward": (0, 0), "kv_cache": (0, 0.13), "dflash_verify": (0, 0.1),
                 "fused_softmax_topk": (0.08, 0.8), "beam_search": (0.001, 0.3),
                 "flash_attention_fwd": (0.003, 0.05), "flash_attention_bwd": (0.002, 0.06),
@@ -150,7 +151,8 @@ class Kernel(unittest.TestCase):
 
     def test_shared_memory_has_no_bank_conflicts(self):
         counted = {name: m for name, m in self.counted.items()
-                   if m.get("sim_shared_passes", 0) > 0 and not name.startswith("random_")}
+                   if m.get("sim_shared_passes", 0) > (0 if name in self.timed else FEWEST_PASSES)
+                   and not name.startswith("random_")}
         self.assertEqual(set(self.timed) - set(counted), set())
         found = {}
         for name, m in counted.items():
