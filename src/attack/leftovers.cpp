@@ -46,11 +46,11 @@ bool is_in_use(const fs::path& path) {
 }
 
 void add_files(const fs::path& folder, bool own, std::set<std::string>& found) {
+  const std::string workplaces = sandbox::kWorkplacePrefix + sandbox::owner_tag();
   std::error_code ec;
   for (fs::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec)) {
     const std::string name = at->path().filename();
-    const bool workplace = name.starts_with(sandbox::kWorkplacePrefix + sandbox::owner_tag()) &&
-                           !is_in_use(at->path());
+    const bool workplace = name.starts_with(workplaces) && !is_in_use(at->path());
     const bool unfinished = own && name.ends_with(".tmp");
     if (name.find(kMark) != std::string::npos || workplace || unfinished)
       found.insert("file " + at->path().string());
@@ -59,6 +59,7 @@ void add_files(const fs::path& folder, bool own, std::set<std::string>& found) {
 
 // Of this process's making, and without a process.
 void add_cgroups(std::set<std::string>& found) {
+  const std::string groups = sandbox::kGroupPrefix + sandbox::owner_tag();
   for (const std::string& mount : lines_of("/proc/self/mountinfo")) {
     const std::size_t type = mount.find(" - cgroup");
     if (type == std::string::npos) continue;
@@ -70,8 +71,7 @@ void add_cgroups(std::set<std::string>& found) {
         end;
     for (; !ec && entry != end; entry.increment(ec)) {
       const std::string name = entry->path().filename();
-      const bool ours = name.starts_with(sandbox::kGroupPrefix + sandbox::owner_tag()) ||
-                        name.find(kMark) != std::string::npos;
+      const bool ours = name.starts_with(groups) || name.find(kMark) != std::string::npos;
       if (!ours || !entry->is_directory(ec)) continue;
       if (lines_of(entry->path() / "cgroup.procs").empty() && !is_in_use(entry->path()))
         found.insert("cgroup " + entry->path().string());

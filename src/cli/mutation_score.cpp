@@ -224,7 +224,6 @@ int score_mutants(const Context& context, const MutationOptions& options,
   const std::filesystem::path results =
       options.results.empty() ? context.results() : std::filesystem::path(options.results);
   std::mutex counting;
-  std::size_t finished = 0;
   try {
     Progress progress(work.size());
     for (Target& t : targets) {
@@ -239,12 +238,13 @@ int score_mutants(const Context& context, const MutationOptions& options,
       result = t.bench->run(m, t.known);
       {
         const std::lock_guard lock(counting);
-        ++finished;
         ++t.tried;
       }
       progress.finished(fmt::format("{} {}: {}", m.id, place(t, m), fate_text(result)));
     });
   } catch (const Stopped&) {
+    std::size_t finished = 0;
+    for (const Target& t : targets) finished += t.tried;
     tell(fmt::format("stopped by {} after {} of {} mutants; what was compiled is kept\n",
                      stop_signal_name(), finished, work.size()));
     if (options.record) keep_scores(results, targets, seed);

@@ -32,8 +32,14 @@ std::uint64_t poison_word(std::uint64_t seed, std::uint64_t index) {
          (mix64(seed + index * 0x9e3779b97f4a7c15ull) & repeated(std::uint16_t{0x000c}));
 }
 
+// Of an element at an offset that is a multiple of its size.
+template <class T>
+T poison_at(std::uint64_t seed, std::size_t offset) {
+  return static_cast<T>(poison_word(seed, offset / 8) >> (offset % 8 * 8));
+}
+
 std::byte poison_byte(std::uint64_t seed, std::size_t offset) {
-  return static_cast<std::byte>(poison_word(seed, offset / 8) >> (offset % 8 * 8));
+  return static_cast<std::byte>(poison_at<std::uint8_t>(seed, offset));
 }
 
 // The pattern is a function of the arena offset, so any range can be written or compared alone.
@@ -81,8 +87,7 @@ bool replace_poison(std::byte* data, std::size_t bytes, std::size_t offset, std:
                    T value;
                    std::memcpy(&value, data + i * sizeof(T), sizeof(T));
                    if ((value & kBits) != kBits) continue;
-                   const std::size_t at = offset + i * sizeof(T);
-                   if (value != static_cast<T>(poison_word(seed, at / 8) >> (at % 8 * 8))) continue;
+                   if (value != poison_at<T>(seed, offset + i * sizeof(T))) continue;
                    std::memcpy(data + i * sizeof(T), &kNumber, sizeof(T));
                    found = true;
                  }

@@ -182,9 +182,8 @@ class GraphLaunch {
     graph_ = runtime.find_exec(exec_);
     if (graph_ == nullptr) return cudaErrorInvalidValue;
     if (!runtime.valid(stream_)) return cudaErrorInvalidResourceHandle;
-    if (const cudaError_t error = runtime.admit(stream_); error != cudaSuccess) return error;
-    if (runtime.is_captured(stream_))
-      return runtime.unsupported_in_capture(stream_, "cudaGraphLaunch");
+    const cudaError_t error = runtime.admit_uncaptured(stream_, "cudaGraphLaunch");
+    if (error != cudaSuccess) return error;
     runtime.flush_output();
     runtime.wait(stream_, graph_->last);
     const Clock start = runtime.record(stream_);
@@ -194,7 +193,7 @@ class GraphLaunch {
   }
 
   cudaError_t step(Runtime& runtime, std::size_t i) {
-    GraphStep& s = graph_->steps[i];
+    const GraphStep& s = graph_->steps[i];
     const cudaStream_t in = lane(s.branch);
     for (const std::size_t a : s.after) {
       if (graph_->steps[a].branch != s.branch) runtime.wait(in, done_[a]);
@@ -205,7 +204,7 @@ class GraphLaunch {
     return error;
   }
 
-  cudaError_t work(Runtime& runtime, Work& work, cudaStream_t in) {
+  cudaError_t work(Runtime& runtime, const Work& work, cudaStream_t in) {
     if (const auto* kernel = std::get_if<KernelWork>(&work)) return runtime.run(*kernel, in);
     if (const auto* copy = std::get_if<CopyWork>(&work))
       return copy_box(runtime, {in, "a copy of a graph", true, true}, *copy);

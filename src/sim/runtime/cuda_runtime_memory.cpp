@@ -130,9 +130,7 @@ cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, cudaMemLocat
     if (flags != 0 || bytes == 0 || !runtime.is_managed(pointer, bytes))
       return cudaErrorInvalidValue;
     if (const cudaError_t error = check_location(to); error != cudaSuccess) return error;
-    if (runtime.is_captured(stream))
-      return runtime.unsupported_in_capture(stream, "cudaMemPrefetchAsync");
-    return runtime.admit(stream);
+    return runtime.admit_uncaptured(stream, "cudaMemPrefetchAsync");
   });
 }
 ASSAY_CUDA_PER_THREAD(5, cudaMemPrefetchAsync, _ptsz);
@@ -166,11 +164,10 @@ cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
   return call([&](Runtime& runtime) {
     if (pointer == nullptr) return cudaErrorInvalidValue;
     if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
-    if (runtime.is_captured(stream))
-      return runtime.unsupported_in_capture(stream, "cudaMallocAsync");
-    if (const cudaError_t error = runtime.admit(stream); error != cudaSuccess) return error;
+    cudaError_t error = runtime.admit_uncaptured(stream, "cudaMallocAsync");
+    if (error != cudaSuccess) return error;
     runtime.issue(stream, "cudaMallocAsync");
-    const cudaError_t error = runtime.allocate(bytes, pointer);
+    error = runtime.allocate(bytes, pointer);
     runtime.touch(*pointer);
     return error;
   });
@@ -180,8 +177,8 @@ ASSAY_CUDA_PER_THREAD(3, cudaMallocAsync, _ptsz);
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   return call([&](Runtime& runtime) {
     if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
-    if (runtime.is_captured(stream)) return runtime.unsupported_in_capture(stream, "cudaFreeAsync");
-    if (const cudaError_t error = runtime.admit(stream); error != cudaSuccess) return error;
+    const cudaError_t error = runtime.admit_uncaptured(stream, "cudaFreeAsync");
+    if (error != cudaSuccess) return error;
     runtime.issue(stream, "cudaFreeAsync");
     runtime.touch(pointer);
     return runtime.free(pointer);

@@ -270,11 +270,10 @@ void Runtime::fetch_managed() {
 // read it when the call returns, and need not have reached the device; from page-locked memory a
 // function without Async waits. A copy within the device is never waited for.
 void Runtime::begin_copy(const CopyCall& call, const void* to, const void* from) {
-  const bool within_host = !is_device(to) && !is_device(from);
-  if (within_host && !call.of_graph) return host_waits_for(call.stream);
+  if (call.of_graph) return issue(call.stream, call.name);
+  if (!is_device(to) && !is_device(from)) return host_waits_for(call.stream);
   const void* host = is_device(to) ? from : to;
   const bool pageable = !page_locked(host, 1), within = is_device(host);
-  if (call.of_graph) return issue(call.stream, call.name);
   if (is_device(to) && !within && !call.async && pageable) host_waits_for(call.stream);
   issue(call.stream, call.name);
   if (within) return;
@@ -393,6 +392,10 @@ cudaError_t Runtime::admit(cudaStream_t stream, bool waits) {
 
 cudaError_t Runtime::admit_unsafe() {
   return captures_.use_unsafe(ThreadState::current().capture_mode);
+}
+
+cudaError_t Runtime::admit_uncaptured(cudaStream_t stream, const std::string& call) {
+  return is_captured(stream) ? unsupported_in_capture(stream, call) : admit(stream);
 }
 
 cudaError_t Runtime::unsupported_in_capture(cudaStream_t stream, const std::string& call) {

@@ -164,7 +164,8 @@ class Runtime {
   cudaError_t admit(cudaStream_t, bool waits = false);
   // A call that waits for work, or that might.
   cudaError_t admit_unsafe();
-  // What the simulator cannot do in a captured stream.
+  // What the simulator cannot do in a captured stream: admitted to others alone, or refused there.
+  cudaError_t admit_uncaptured(cudaStream_t, const std::string& call);
   cudaError_t unsupported_in_capture(cudaStream_t, const std::string& call);
 
   cudaGraph_t add_graph(std::unique_ptr<CUgraph_st>);
