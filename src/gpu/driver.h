@@ -1,0 +1,172 @@
+// The CUDA driver API as far as assay uses it, found at run time: assay links nothing of CUDA and
+// builds without it.
+//
+// The names, values and signatures are those of cuda.h (CUDA 12.4 and later; NVIDIA, "CUDA Driver API
+// Reference"); They are
+// declared here so that no header of NVIDIA's is needed to build assay.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace assay::gpu {
+
+using CUresult = int;
+using CUdevice = int;
+using CUdeviceptr = std::uint64_t;
+using CUcontext = struct CUctx_st*;
+using CUmodule = struct CUmod_st*;
+using CUfunction = struct CUfunc_st*;
+using CUstream = struct CUstream_st*;
+using CUevent = struct CUevent_st*;
+using CUmemGenericAllocationHandle = unsigned long long;
+
+inline constexpr CUresult kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidImage = 200,
+                          kNoBinaryForGpu = 209, kInvalidPtx = 218, kUnsupportedPtxVersion = 222,
+                          kNotFound = 500, kNotReady = 600, kIllegalAddress = 700,
+                          kLaunchTimeout = 702, kAssert = 710, kHardwareStackError = 714,
+                          kIllegalInstruction = 715, kMisalignedAddress = 716,
+                          kInvalidAddressSpace = 717, kInvalidPc = 718, kLaunchFailed = 719;
+
+// CUdevice_attribute.
+enum : int {
+  kMaxThreadsPerBlockAttribute = 1,
+  kMaxBlockX = 2,
+  kMaxBlockY = 3,
+  kMaxBlockZ = 4,
+  kMaxGridX = 5,
+  kMaxGridY = 6,
+  kMaxGridZ = 7,
+  kClockRate = 13,  // kHz
+  kMultiprocessorCount = 16,
+  kEccEnabled = 32,
+  kL2CacheBytes = 38,
+  kComputeCapabilityMajor = 75,
+  kComputeCapabilityMinor = 76,
+  kCooperativeLaunchAttribute = 95,
+  kMaxSharedPerBlockOptin = 97,
+};
+
+// CUfunction_attribute.
+enum : int {
+  kFunctionMaxThreads = 0,
+  kFunctionSharedBytes = 1,
+  kFunctionLocalBytes = 3,
+  kFunctionRegisters = 4,
+  kFunctionMaxDynamicShared = 8,
+};
+
+inline constexpr unsigned kNonBlockingStream = 1, kHostAllocDeviceMap = 2, kWaitValueGeq = 0,
+                          kContextLmemResizeToMax = 0x10;
+
+// CUmemLocation, CUmemAllocationProp, CUmemAccessDesc.
+struct CUmemLocation {
+  int type = 1;  // device
+  int id = 0;
+};
+struct CUmemAllocationProp {
+  int type = 1;  // pinned
+  int requested_handle_types = 0;
+  CUmemLocation location;
+  void* win32_handle_meta_data = nullptr;
+  struct {
+    unsigned char compression_type = 0, gpu_direct_rdma_capable = 0;
+    unsigned short usage = 0;
+    unsigned char reserved[4] = {};
+  } alloc_flags;
+};
+struct CUmemAccessDesc {
+  CUmemLocation location;
+  int flags = 3;  // read and write
+};
+static_assert(sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemAccessDesc) == 12);
+
+// A call that failed, or a driver that is none.
+class DriverError : public std::runtime_error {
+ public:
+  DriverError(CUresult result, const std::string& what) : std::runtime_error(what), code(result) {}
+  CUresult code;
+};
+
+// Every function used, as {member, name of the export, parameters}. The test double exports these.
+#define ASSAY_DRIVER_FUNCTIONS(X)                                                                 \
+  X(init, cuInit, (unsigned flags))                                                               \
+  X(driver_version, cuDriverGetVersion, (int* version))                                           \
+  X(error_name, cuGetErrorName, (CUresult, const char** text))                                    \
+  X(error_string, cuGetErrorString, (CUresult, const char** text))                                \
+  X(device_count, cuDeviceGetCount, (int* count))                                                 \
+  X(device_get, cuDeviceGet, (CUdevice * device, int ordinal))                                    \
+  X(device_name, cuDeviceGetName, (char* name, int bytes, CUdevice))                              \
+  X(device_total_mem, cuDeviceTotalMem_v2, (std::size_t * bytes, CUdevice))                       \
+  X(device_attribute, cuDeviceGetAttribute, (int* value, int attribute, CUdevice))                \
+  X(primary_set_flags, cuDevicePrimaryCtxSetFlags_v2, (CUdevice, unsigned flags))                 \
+  X(primary_retain, cuDevicePrimaryCtxRetain, (CUcontext*, CUdevice))                             \
+  X(context_set_current, cuCtxSetCurrent, (CUcontext))                                            \
+  X(stream_create, cuStreamCreate, (CUstream*, unsigned flags))                                   \
+  X(stream_synchronize, cuStreamSynchronize, (CUstream))                                          \
+  X(stream_wait_value, cuStreamWaitValue32_v2,                                                    \
+    (CUstream, CUdeviceptr, std::uint32_t value, unsigned flags))                                 \
+  X(event_create, cuEventCreate, (CUevent*, unsigned flags))                                      \
+  X(event_record, cuEventRecord, (CUevent, CUstream))                                             \
+  X(event_query, cuEventQuery, (CUevent))                                                         \
+  X(event_elapsed, cuEventElapsedTime, (float* milliseconds, CUevent begin, CUevent end))         \
+  X(host_alloc, cuMemHostAlloc, (void** p, std::size_t bytes, unsigned flags))                    \
+  X(host_device_pointer, cuMemHostGetDevicePointer_v2, (CUdeviceptr*, void* p, unsigned flags))   \
+  X(granularity, cuMemGetAllocationGranularity,                                                   \
+    (std::size_t * bytes, const CUmemAllocationProp*, int option))                                \
+  X(address_reserve, cuMemAddressReserve,                                                         \
+    (CUdeviceptr*, std::size_t bytes, std::size_t alignment, CUdeviceptr wanted,                  \
+     unsigned long long flags))                                                                   \
+  X(mem_create, cuMemCreate,                                                                      \
+    (CUmemGenericAllocationHandle*, std::size_t bytes, const CUmemAllocationProp*,                \
+     unsigned long long flags))                                                                   \
+  X(mem_map, cuMemMap,                                                                            \
+    (CUdeviceptr, std::size_t bytes, std::size_t offset, CUmemGenericAllocationHandle,            \
+     unsigned long long flags))                                                                   \
+  X(mem_set_access, cuMemSetAccess,                                                               \
+    (CUdeviceptr, std::size_t bytes, const CUmemAccessDesc*, std::size_t count))                  \
+  X(copy_to_device, cuMemcpyHtoDAsync_v2, (CUdeviceptr, const void*, std::size_t, CUstream))      \
+  X(copy_to_host, cuMemcpyDtoHAsync_v2, (void*, CUdeviceptr, std::size_t, CUstream))              \
+  X(copy_within, cuMemcpyDtoDAsync_v2, (CUdeviceptr, CUdeviceptr, std::size_t, CUstream))         \
+  X(fill, cuMemsetD8Async, (CUdeviceptr, unsigned char, std::size_t, CUstream))                   \
+  X(module_load, cuModuleLoadDataEx,                                                              \
+    (CUmodule*, const void* image, unsigned options, int* names, void** values))                  \
+  X(module_function, cuModuleGetFunction, (CUfunction*, CUmodule, const char* name))              \
+  X(module_global, cuModuleGetGlobal_v2,                                                          \
+    (CUdeviceptr*, std::size_t* bytes, CUmodule, const char* name))                               \
+  X(function_attribute, cuFuncGetAttribute, (int* value, int attribute, CUfunction))              \
+  X(function_set_attribute, cuFuncSetAttribute, (CUfunction, int attribute, int value))           \
+  X(function_param, cuFuncGetParamInfo,                                                           \
+    (CUfunction, std::size_t index, std::size_t* offset, std::size_t* bytes))                     \
+  X(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor,                                       \
+    (int* blocks, CUfunction, int threads, std::size_t dynamic_shared))                           \
+  X(launch, cuLaunchKernel,                                                                       \
+    (CUfunction, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,    \
+     unsigned shared, CUstream, void** params, void** extra))                                     \
+  X(launch_cooperative, cuLaunchCooperativeKernel,                                                \
+    (CUfunction, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,    \
+     unsigned shared, CUstream, void** params))
+
+// A driver that is loaded and initialised.
+class Driver {
+ public:
+  // `library` is a path, or a name that the dynamic linker knows. Throws DriverError that says what
+  // is missing and what to do.
+  explicit Driver(const std::string& library = "libcuda.so.1");
+
+#define ASSAY_DECLARE(member, name, parameters) CUresult(*member) parameters = nullptr;
+  ASSAY_DRIVER_FUNCTIONS(ASSAY_DECLARE)
+#undef ASSAY_DECLARE
+
+  // Throws DriverError unless `result` is kSuccess. `what` is what was tried: "copying to the GPU".
+  void require(CUresult result, const char* what) const;
+  // "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered"
+  std::string text_of(CUresult) const;
+
+ private:
+  void* library_ = nullptr;  // never closed: the driver has threads of its own
+};
+
+}  // namespace assay::gpu
