@@ -103,6 +103,7 @@ int parse_and_run(int argc, char** argv) {
   cli::add_fuzz(app, action);
   cli::add_attack(app, action);
   cli::add_sim(app, action, rest);
+  cli::add_gpu(app, action);
   cli::add_slurm(app, action, rest);
   cli::add_descriptions(app);
   app.footer(kFooter);  // now, for commands inherit what stands before

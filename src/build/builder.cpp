@@ -249,7 +249,7 @@ std::vector<std::string> flags_of(const BuildRequest& request, const std::string
                                   const std::string& target) {
   if (request.language == Language::cuda) {
     if (!is_by_nvcc(request)) return request.object ? kJoinFlags : kCudaLinkFlags;
-    std::vector<std::string> flags = cuda_flags(architecture);
+    std::vector<std::string> flags = cuda_flags(architecture, request.machine_code);
     if (request.assembly) {
       std::erase(flags, "-lineinfo");
       flags.insert(flags.end(), {"-c", "-Xcompiler", "-S"});

@@ -24,6 +24,8 @@ struct BuildRequest {
   std::vector<SourceFile> headers;  // the challenge's abi.h and what else may be included
   double time_limit_s = 60;
   Language language = Language::cpp;
+  // CUDA only: beside the PTX also the machine code made from it, for a real GPU.
+  bool machine_code = false;
   // Have the compiler warn (-Wall -Wextra), which changes nothing of what it makes.
   bool warnings = false;
   bool for_speed = true;  // C++ only: -O3; else -O1, which compiles in a third to half the time

@@ -47,14 +47,17 @@ std::optional<CudaToolkit> find_cuda_toolkit() {
   return CudaToolkit{*nvcc, nvcc->parent_path().parent_path(), version};
 }
 
-std::vector<std::string> cuda_flags(const std::string& architecture) {
+std::vector<std::string> cuda_flags(const std::string& architecture, bool machine_code) {
+  constexpr std::string_view kVirtual = "compute_", kReal = "sm_";
+  const std::string code = std::string(kReal) + architecture.substr(kVirtual.size()),
+                    made = machine_code ? fmt::format("[{},{}]", architecture, code) : architecture;
   // Undefined symbols are warnings of the linker, so that those of the CUDA runtime can be told
   // from others.
   return {"-std=c++20",
           "-O3",
           "-lineinfo",
           "-gencode",
-          fmt::format("arch={0},code={0}", architecture),
+          fmt::format("arch={},code={}", architecture, made),
           "--no-compress",
           "-cudart",
           "none",

@@ -27,9 +27,9 @@ inline constexpr const char* kNoToolkit = "not run: no CUDA Toolkit (nvcc) found
 // refuses otherwise.
 inline constexpr const char* kCudaArchitectures[] = {"compute_90", "compute_90a"};
 
-// nvcc's options for a shared object with embedded PTX and no machine code. The CUDA runtime is
-// left out: the process that loads the object brings its own.
-std::vector<std::string> cuda_flags(const std::string& architecture);
+// nvcc's options for a shared object with embedded PTX and, if it is asked for, the machine code
+// made from it. The CUDA runtime is left out: the process that loads the object brings its own.
+std::vector<std::string> cuda_flags(const std::string& architecture, bool machine_code);
 
 // Whether ptxas found that the sources need more than the architecture has.
 bool lacks_features(const std::string& log);

@@ -75,6 +75,7 @@ void add_fuzz(CLI::App&, Action&);
 void add_attack(CLI::App&, Action&);
 // The arguments are those after `--`: they belong to the simulated program.
 void add_sim(CLI::App&, Action&, std::vector<std::string> program_arguments);
+void add_gpu(CLI::App&, Action&);
 
 // --hints, of the commands that hand tasks out.
 void add_hints_option(CLI::App&, bool& hints);

@@ -1,16 +1,26 @@
 // The device process: wire/device.h. Its image is embedded in assay.
 //
-// argv: device MEMORY_BYTES INSTRUCTION_LIMIT THREADS
+// argv: device MEMORY_BYTES INSTRUCTION_LIMIT THREADS [DRIVER]
+// With a DRIVER, the path or name of CUDA's driver library, it serves the real GPU behind that.
+//
+// argv: device --describe DRIVER
+// It prints what the GPU is, as JSON on one line, and ends.
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <exception>
+#include <memory>
 #include <span>
+#include <string_view>
 
+#include "device/hardware_gpu.h"
 #include "device/server.h"
+#include "device/simulated_gpu.h"
 #include "device/watchdog.h"
 
 namespace assay::device {
@@ -60,21 +70,45 @@ void give(int fd) {
   }
 }
 
-}  // namespace
-}  // namespace assay::device
-
-int main(int argc, char** argv) {
-  using namespace assay;
-  if (argc != 4) return 64;
+std::unique_ptr<Gpu> make_gpu(int argc, char** argv) {
   sim::DeviceOptions options;
   options.memory_bytes = std::strtoull(argv[1], nullptr, 10);
   options.instruction_limit = std::strtoull(argv[2], nullptr, 10);
   options.threads = static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10));
-  auto& control =
-      *reinterpret_cast<device::Control*>(device::map_descriptor(device::kControlFd).data());
-  const std::span<std::byte> link = device::map_descriptor(device::kLinkFd);
-  if (link.size() < device::kLinkBytes) return 65;
-  device::Server server(control, device::map_descriptor(device::kArenaFd), link.data(), options);
-  device::watch(server.deadline());
-  device::run(server);
+  if (argc == 5) return std::make_unique<HardwareGpu>(argv[4], options.memory_bytes);
+  return std::make_unique<SimulatedGpu>(options);
+}
+
+[[noreturn]] void serve(int argc, char** argv) {
+  auto& control = *reinterpret_cast<Control*>(map_descriptor(kControlFd).data());
+  const std::span<std::byte> link = map_descriptor(kLinkFd);
+  if (link.size() < kLinkBytes) std::_Exit(65);
+  const std::unique_ptr<Gpu> gpu = make_gpu(argc, argv);
+  Server server(control, map_descriptor(kArenaFd), link.data(), *gpu);
+  watch(server.deadline());
+  run(server);
+}
+
+int describe(const char* driver) {
+  constexpr std::uint64_t kTwoCopies = std::uint64_t{2} << 30;
+  std::printf("%s\n", HardwareGpu(driver, kTwoCopies).describe().c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace assay::device
+
+int main(int argc, char** argv) {
+  const bool describes = argc == 3 && std::string_view(argv[1]) == "--describe";
+  if (!describes && argc != 4 && argc != 5) return 64;
+  try {
+    if (describes) return assay::device::describe(argv[2]);
+    assay::device::serve(argc, argv);
+  } catch (const assay::device::NeverEnds& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    std::_Exit(assay::device::kOutOfTime);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    std::_Exit(66);
+  }
 }

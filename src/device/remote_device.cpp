@@ -50,13 +50,13 @@ Answer RemoteDevice::ask(Call call, std::span<const std::byte> payload) {
   return ask(call);
 }
 
-sim::ModuleReply RemoteDevice::load_module(std::string_view ptx) {
+sim::ModuleReply RemoteDevice::load_module(std::string_view image) {
   using Status = sim::ModuleReply::Status;
-  if (ask(call_of(CallKind::module_begin, 0, ptx.size())).ok == 0) {
+  if (ask(call_of(CallKind::module_begin, 0, image.size())).ok == 0) {
     return {Status::unsupported, "modules of more than 32 MiB", 0};
   }
-  for (std::size_t at = 0; at < ptx.size(); at += kWindowBytes) {
-    ask(call_of(CallKind::module_part), bytes_of(ptx.substr(at, kWindowBytes)));
+  for (std::size_t at = 0; at < image.size(); at += kWindowBytes) {
+    ask(call_of(CallKind::module_part), bytes_of(image.substr(at, kWindowBytes)));
   }
   const Answer answer = ask(call_of(CallKind::module_load));
   wire::PayloadReader payload = payload_of(answer);

@@ -12,7 +12,8 @@ class RemoteDevice final : public sim::DeviceLink {
   // `link` is kLinkBytes of shared memory. A call sends a byte on the line and waits for one.
   RemoteDevice(std::byte* link, int line);
 
-  sim::ModuleReply load_module(std::string_view ptx) override;
+  std::uint32_t architecture() const override { return page_.architecture; }
+  sim::ModuleReply load_module(std::string_view image) override;
   sim::KernelReply kernel(sim::ModuleId, std::string_view name) override;
   sim::VariableInfo variable(sim::ModuleId, std::string_view name) override;
   void order(const sim::Operation&) override;

@@ -9,7 +9,6 @@
 #include <new>
 #include <string_view>
 
-#include "sim/ptx/parser.h"
 #include "util/clock.h"
 #include "wire/payload.h"
 
@@ -64,13 +63,14 @@ sim::LaunchConfig config_of(const LaunchShape& s) {
 
 }  // namespace
 
-Server::Server(Control& control, std::span<std::byte> arena, std::byte* link,
-               const sim::DeviceOptions& options)
+Server::Server(Control& control, std::span<std::byte> arena, std::byte* link, Gpu& gpu)
     : control_(control),
       arena_(arena),
       page_(*reinterpret_cast<LinkPage*>(link)),
       window_(link + kWindowOffset),
-      device_(options) {}
+      gpu_(gpu) {
+  page_.architecture = gpu.architecture();
+}
 
 // --- orders
 // -------------------------------------------------------------------------------------------------
@@ -94,12 +94,12 @@ std::span<std::byte> Server::contents(const Buffer& b) const {
 
 // Of outputs the bytes before the buffer go along: they hold a canary.
 void Server::place() {
-  for (const Buffer& b : placed_) device_.free(b.address - b.skew);
+  for (const Buffer& b : placed_) gpu_.free(b.address - b.skew);
   placed_.clear();
   placed_bytes_ = 0;
   for (std::uint32_t i = 0; i < control_.buffers; ++i) {
     Buffer& b = control_.buffer[i];
-    const std::uint64_t base = device_.allocate(std::max<std::uint64_t>(b.skew + b.bytes, 1));
+    const std::uint64_t base = gpu_.allocate(std::max<std::uint64_t>(b.skew + b.bytes, 1));
     if (base == 0) {
       control_.ok = 0;
       return;
@@ -108,28 +108,29 @@ void Server::place() {
     placed_.push_back(b);
     placed_bytes_ += std::max<std::uint64_t>(b.skew + b.bytes, 1);
     const std::uint64_t before = b.output ? b.skew : 0;
-    device_.write(b.address - before, arena_.subspan(b.offset - before, before + b.bytes));
+    gpu_.write(b.address - before, arena_.subspan(b.offset - before, before + b.bytes), nullptr);
   }
 }
 
 void Server::start() {
   for (const Buffer& b : placed_) {
     if (!b.output && b.phase > 0 && b.phase == control_.phase)
-      device_.write(b.address, contents(b));
+      gpu_.write(b.address, contents(b), nullptr);
   }
   report_ = {};
   counters_ = {};
-  device_.set_shuffle_seed(control_.shuffle_seed);
-  device_.reset_high_water();
   phase_deadline_ =
       sim::processor_ns() + nanoseconds(allowance_seconds(control_.instruction_limit));
-  device_.set_processor_deadline(phase_deadline_);
+  gpu_.begin_phase(control_.shuffle_seed, phase_deadline_);
   listening_ = true;
 }
 
 void Server::stop() {
   listening_ = false;
-  const std::uint64_t peak = device_.high_water();
+  const PhaseTime time = gpu_.end_phase();
+  report_.seconds = time.seconds;
+  if (!time.failure.empty()) note_failed(time.failure.c_str());
+  const std::uint64_t peak = gpu_.high_water();
   report_.peak_bytes = peak > placed_bytes_ ? peak - placed_bytes_ : 0;
   report_.counters = std::bit_cast<CounterWords>(counters_);
   control_.report = report_;
@@ -137,7 +138,8 @@ void Server::stop() {
 
 void Server::write_bulk() {
   control_.ok =
-      device_.write(control_.address, arena_.subspan(control_.offset, control_.bytes)) ? 1 : 0;
+      gpu_.write(control_.address, arena_.subspan(control_.offset, control_.bytes), nullptr) ? 1
+                                                                                             : 0;
 }
 
 void Server::collect() {
@@ -147,19 +149,20 @@ void Server::collect() {
     const Buffer& b = placed_[i];
     if (b.output) {
       // All of it was written when it was placed.
-      device_.read(arena_.subspan(b.offset - b.skew, b.skew + b.bytes), b.address - b.skew, true);
+      gpu_.read(arena_.subspan(b.offset - b.skew, b.skew + b.bytes), b.address - b.skew, true,
+                nullptr);
       continue;
     }
     const std::span<const std::byte> before = contents(b);
     now.resize(b.bytes);
-    device_.read(now, b.address);
+    gpu_.read(now, b.address, false, nullptr);
     const auto at = std::mismatch(now.begin(), now.end(), before.begin()).first;
     if (at == now.end() || control_.changed >= 0) continue;
     control_.changed = static_cast<std::int32_t>(i);
     control_.changed_at = static_cast<std::uint64_t>(at - now.begin());
   }
   control_.undefined[0] = '\0';
-  if (const auto found = device_.take_findings(); !found.empty()) {
+  if (const auto found = gpu_.take_findings(); !found.empty()) {
     set_text(control_.undefined,
              fmt::format("{} in {}", sim::to_string(found[0].kind), found[0].describe()));
   }
@@ -178,6 +181,8 @@ void Server::serve() {
   Answer answer;
   try {
     if (call.payload <= kWindowBytes) dispatch(call, answer);
+  } catch (const NeverEnds&) {
+    throw;
   } catch (const sim::Unsupported& e) {
     note_missing(e.what());
   } catch (const std::exception& e) {
@@ -209,23 +214,23 @@ void Server::dispatch(const Call& call, Answer& answer) {
   if (call.kind != CallKind::launch && out_of_time()) return refuse(call.kind, answer);
   switch (call.kind) {
     case CallKind::module_begin:
-      ptx_.clear();
-      ptx_bytes_ = call.bytes <= kMaxPtxBytes - all_ptx_bytes_ ? call.bytes : 0;
-      answer.ok = ptx_bytes_ > 0 ? 1 : 0;
+      image_.clear();
+      image_bytes_ = call.bytes <= kMaxModuleBytes - all_image_bytes_ ? call.bytes : 0;
+      answer.ok = image_bytes_ > 0 ? 1 : 0;
       return;
     case CallKind::module_part:
-      if (call.payload > ptx_bytes_ - ptx_.size()) return;
-      ptx_.append(reinterpret_cast<const char*>(window_), call.payload);
+      if (call.payload > image_bytes_ - image_.size()) return;
+      image_.append(reinterpret_cast<const char*>(window_), call.payload);
       answer.ok = 1;
       return;
     case CallKind::module_load: return load_module(answer);
     case CallKind::kernel: return find_kernel(call, answer);
     case CallKind::variable: return find_variable(call, answer);
     case CallKind::allocate:
-      if (call.bytes > 0) answer.address = device_.allocate(call.bytes);
+      if (call.bytes > 0) answer.address = gpu_.allocate(call.bytes);
       return;
     case CallKind::free:
-      answer.ok = !is_placed(call.address) && device_.free(call.address) ? 1 : 0;
+      answer.ok = !is_placed(call.address) && gpu_.free(call.address) ? 1 : 0;
       return;
     case CallKind::write: return write(call, answer);
     case CallKind::read:
@@ -233,14 +238,14 @@ void Server::dispatch(const Call& call, Answer& answer) {
     case CallKind::copy:
     case CallKind::fill: return move_within(call, answer);
     case CallKind::allocation: {
-      const sim::VariableInfo found = device_.allocation(call.address);
+      const sim::VariableInfo found = gpu_.allocation(call.address);
       answer.address = found.address;
       answer.bytes = found.bytes;
       return;
     }
     case CallKind::memory:
-      answer.address = device_.capacity();
-      answer.bytes = device_.live_bytes();
+      answer.address = gpu_.capacity();
+      answer.bytes = gpu_.live_bytes();
       return;
     case CallKind::launch: return launch(call, answer);
     case CallKind::order: return order(call);
@@ -257,18 +262,16 @@ void Server::load_module(Answer& answer) {
     answer.payload = payload.size();
   };
   constexpr std::uint32_t kInvalid = 1, kUnsupported = 2;
-  if (ptx_.size() != ptx_bytes_ || ptx_.empty() || ++modules_ > kMaxModules) {
+  if (image_.size() != image_bytes_ || image_.empty() || ++modules_ > kMaxModules) {
     return fail(kInvalid, "the module is incomplete, or one too many");
   }
-  all_ptx_bytes_ += ptx_.size();
+  all_image_bytes_ += image_.size();
+  // Code that the GPU does not take is followed by the PTX that it was made from.
+  const bool is_code = image_.starts_with("\x7f" "ELF");
   try {
-    answer.id = device_.load_module(ptx_);
-  } catch (const sim::ptx::ParseError& e) {
-    const std::string why = fmt::format("PTX line {}, column {}: {}", e.line, e.column, e.what());
-    set_text(report_.invalid_ptx, why);
-    fail(kInvalid, why);
-  } catch (const sim::TooLarge& e) {
-    set_text(report_.invalid_ptx, e.what());
+    answer.id = gpu_.load_module(image_);
+  } catch (const InvalidModule& e) {
+    if (!is_code) set_text(report_.invalid_ptx, e.what());
     fail(kInvalid, e.what());
   } catch (const std::bad_alloc&) {
     set_text(report_.invalid_ptx, "the module needs more memory than there is");
@@ -277,8 +280,8 @@ void Server::load_module(Answer& answer) {
     note_missing(e.what());
     fail(kUnsupported, e.what());
   }
-  ptx_.clear();
-  ptx_bytes_ = 0;
+  image_.clear();
+  image_bytes_ = 0;
 }
 
 void Server::find_kernel(const Call& call, Answer& answer) {
@@ -287,8 +290,8 @@ void Server::find_kernel(const Call& call, Answer& answer) {
   sim::KernelId id = 0;
   sim::KernelInfo info;
   try {
-    id = device_.kernel(call.id, text_payload(call));
-    info = device_.info(id);
+    id = gpu_.kernel(call.id, text_payload(call));
+    info = gpu_.info(id);
   } catch (const std::out_of_range&) {
     answer.code = kUnknown;
     return;
@@ -330,7 +333,7 @@ void Server::find_kernel(const Call& call, Answer& answer) {
 
 void Server::find_variable(const Call& call, Answer& answer) {
   try {
-    const sim::VariableInfo found = device_.variable(call.id, text_payload(call));
+    const sim::VariableInfo found = gpu_.variable(call.id, text_payload(call));
     answer.address = found.address;
     answer.bytes = found.bytes;
   } catch (const std::out_of_range&) {
@@ -338,7 +341,7 @@ void Server::find_variable(const Call& call, Answer& answer) {
 }
 
 void Server::write(const Call& call, Answer& answer) {
-  if (!device_.write(call.address, {window_, call.payload}, operation())) return;
+  if (!gpu_.write(call.address, {window_, call.payload}, operation())) return;
   take_findings();
   answer.ok = 1;
   report_.to_device_bytes += call.payload;
@@ -347,7 +350,7 @@ void Server::write(const Call& call, Answer& answer) {
 
 void Server::read(const Call& call, Answer& answer) {
   if (call.bytes > kWindowBytes ||
-      !device_.read({window_, call.bytes}, call.address, false,
+      !gpu_.read({window_, call.bytes}, call.address, false,
                     call.kind == CallKind::read ? operation() : nullptr)) {
     return;
   }
@@ -361,8 +364,8 @@ void Server::read(const Call& call, Answer& answer) {
 void Server::move_within(const Call& call, Answer& answer) {
   const bool done =
       call.kind == CallKind::copy
-          ? device_.copy(call.address, call.from, call.bytes, operation())
-          : device_.fill(call.address, static_cast<std::byte>(call.value), call.bytes, operation());
+          ? gpu_.copy(call.address, call.from, call.bytes, operation())
+          : gpu_.fill(call.address, static_cast<std::byte>(call.value), call.bytes, operation());
   if (!done) return;
   take_findings();
   answer.ok = 1;
@@ -384,7 +387,7 @@ void Server::launch(const Call& call, Answer& answer) {
     const std::vector<std::byte> params(window_, window_ + call.payload);
     try {
       const sim::LaunchResult result =
-          device_.launch(call.id, config_of(call.shape), params, operation());
+          gpu_.launch(call.id, config_of(call.shape), params, operation());
       take(result);
       report_.to_device_bytes += params.size();
       for (const sim::Finding& f : result.findings) {
@@ -430,7 +433,7 @@ void Server::order(const Call& call) {
 }
 
 void Server::touch(const Call& call) {
-  if (operation_) device_.touch(call.address, *operation_);
+  if (operation_) gpu_.touch(call.address, *operation_);
   take_findings();
 }
 
@@ -446,7 +449,7 @@ void Server::take_finding(const Call& call) {
 }
 
 void Server::take_findings() {
-  for (const sim::Finding& f : device_.take_findings()) take(f);
+  for (const sim::Finding& f : gpu_.take_findings()) take(f);
 }
 
 void Server::take(const sim::LaunchResult& result) {

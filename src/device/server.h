@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "device/gpu.h"
 #include "sim/counters.h"
-#include "sim/device.h"
 #include "wire/device.h"
 
 namespace assay::device {
@@ -20,12 +20,11 @@ class Server {
  public:
   // All must outlive the server. `link` is kLinkBytes long and hostile, `control` and `arena` are
   // the harness's.
-  Server(Control& control, std::span<std::byte> arena, std::byte* link,
-         const sim::DeviceOptions& options);
+  Server(Control& control, std::span<std::byte> arena, std::byte* link, Gpu& gpu);
 
-  void obey();  // carries out the order in control
+  void obey();  // carries out the order in control; throws NeverEnds
   bool listening() const { return listening_; }
-  void serve();  // answers the call in the link page; never throws
+  void serve();  // answers the call in the link page; throws nothing but NeverEnds
   // When this process must have done with what it is doing, by its processor time in ns; 0: it is
   // idle. Any thread may ask.
   const std::atomic<std::uint64_t>& deadline() const { return deadline_; }
@@ -63,14 +62,14 @@ class Server {
   std::span<std::byte> arena_;
   LinkPage& page_;
   std::byte* window_;
-  sim::Device device_;
+  Gpu& gpu_;
   std::vector<Buffer> placed_;
   std::uint64_t placed_bytes_ = 0;
   bool listening_ = false;
   std::optional<sim::Operation> operation_;  // what the worker said of the calls to come
-  std::string ptx_;                          // of the module that is being sent
-  std::size_t ptx_bytes_ = 0;                // that it will have
-  std::size_t modules_ = 0, all_ptx_bytes_ = 0;
+  std::string image_;                        // of the module that is being sent
+  std::size_t image_bytes_ = 0;                // that it will have
+  std::size_t modules_ = 0, all_image_bytes_ = 0;
   std::vector<std::uint32_t> kernel_params_;  // bytes of the parameter block, by KernelId
   sim::Counters counters_;                    // of the launches since start
   Report report_;                             // since start; gets the counters at stop

@@ -14,7 +14,7 @@
 
 namespace assay {
 
-extern const std::string_view kGpuA100, kGpuH200, kGpuRtx4090;  // gpus/*.json
+extern const std::string_view kGpuA100, kGpuH100, kGpuH200, kGpuRtx4090;  // gpus/*.json
 
 namespace {
 
@@ -32,6 +32,7 @@ constexpr std::array kTensor{Unit::tensor_f64, Unit::tensor_tf32, Unit::tensor_f
 
 const std::map<std::string, Gpu, std::less<>>& data_sheets() {
   static const std::map<std::string, Gpu, std::less<>> sheets{{"a100", parse_gpu(kGpuA100)},
+                                                              {"h100", parse_gpu(kGpuH100)},
                                                               {"h200", parse_gpu(kGpuH200)},
                                                               {"rtx4090", parse_gpu(kGpuRtx4090)}};
   return sheets;

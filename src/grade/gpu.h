@@ -52,7 +52,7 @@ struct Gpu {
   double fastest_flops() const;  // of the whole GPU, in the precision in which it is fastest
 };
 
-// The data sheets that assay brings, by file name: "a100", "h200", "rtx4090".
+// The data sheets that assay brings, by file name: "a100", "h100", "h200", "rtx4090".
 std::vector<std::string> gpu_names();
 // Throws Error on an unknown name.
 const Gpu& gpu(std::string_view name);

@@ -273,4 +273,10 @@ std::vector<CaseResult> run_simulated(const Bench& bench, const CaseFilter& filt
                  [&](const CaseSpec& spec) { return filter.takes(spec); });
 }
 
+std::vector<CaseResult> check_on_gpu(const Bench& bench, const CaseFilter& filter) {
+  return run_all(bench, Memory::device, filter.stop_at_failure, [&](const CaseSpec& spec) {
+    return spec.group != CaseGroup::timed && !spec.exclusive && filter.takes(spec);
+  });
+}
+
 }  // namespace assay::run

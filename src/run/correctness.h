@@ -46,4 +46,7 @@ std::vector<CaseResult> run_correctness(const Bench&, const CaseFilter&);
 // what the simulator lacks needs a GPU and says why; so do all if no case failed and no kernel ran.
 std::vector<CaseResult> run_simulated(const Bench&, const CaseFilter&);
 
+// The cases that are not timed, on the real GPU that the settings name.
+std::vector<CaseResult> check_on_gpu(const Bench&, const CaseFilter&);
+
 }  // namespace assay::run

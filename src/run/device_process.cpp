@@ -30,8 +30,16 @@ std::string text_of(const char (&text)[n]) {
 
 }  // namespace
 
+void make_fit_for_driver(sandbox::Program& program) {
+  program.limits.processes = 0;
+  program.limits.open_files = 1024;
+  program.limits.file_size = std::uint64_t{1} << 30;
+  program.env = {"CUDA_MODULE_LOADING=EAGER", "CUDA_CACHE_DISABLE=1"};
+}
+
 DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings, Arena& arena)
-    : arena_(arena),
+    : name_(settings.is_real() ? "the process of the GPU" : "the simulated device"),
+      arena_(arena),
       control_("device control", sizeof(device::Control), Arena::Access::worker_writes),
       link_("device link", device::kLinkBytes, Arena::Access::worker_writes),
       text_(O_NONBLOCK) {
@@ -51,6 +59,11 @@ DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings,
   // No limit on address space: the simulator reserves far more than it touches. What it touches is
   // bounded by memory_bytes and by what a message may carry.
   program.limits.processes = settings.threads + 8;
+  if (settings.is_real()) {
+    program.argv.push_back(settings.driver);
+    make_fit_for_driver(program);
+    tier = sandbox::Tier::none;
+  }
   process_ = sandbox::spawn(tier, program);
 }
 
@@ -117,6 +130,7 @@ std::optional<DeviceReport> DeviceProcess::stop(std::chrono::milliseconds patien
   report.unsupported = text_of(said.unsupported);
   report.invalid_ptx = text_of(said.invalid_ptx);
   report.over_limit = said.over_limit != 0;
+  report.seconds = said.seconds;
   return report;
 }
 
@@ -157,14 +171,14 @@ std::string DeviceProcess::how_it_ended() {
   text_.take(said, 512);
   const auto exit = process_.wait(std::chrono::seconds(1));
   usable_ = false;
-  std::string text = "the simulated device does not answer";
+  std::string text = name_ + " does not answer";
   if (exit && WIFSIGNALED(exit->status)) {
-    text = fmt::format("the simulated device was ended by {}", strsignal(WTERMSIG(exit->status)));
+    text = fmt::format("{} was ended by {}", name_, strsignal(WTERMSIG(exit->status)));
   } else if (exit && WEXITSTATUS(exit->status) == device::kOutOfTime) {
     out_of_time_ = true;
-    text = "the simulated device did not get done within the processor time of its phase";
+    text = name_ + " did not get done within the time of its phase";
   } else if (exit) {
-    text = fmt::format("the simulated device ended with status {}", WEXITSTATUS(exit->status));
+    text = fmt::format("{} ended with status {}", name_, WEXITSTATUS(exit->status));
   }
   return said.empty() ? text : text + ": " + printable(said, 3);
 }

@@ -18,6 +18,10 @@
 
 namespace assay::run {
 
+// CUDA's driver opens files and starts threads of its own. It is told to load code with its module,
+// not when a kernel first runs, and to keep nothing for other processes.
+void make_fit_for_driver(sandbox::Program&);
+
 class DeviceProcess {
  public:
   // `arena` holds what the layouts of cases have in device_bytes, and kCallbackPayload behind it.
@@ -63,6 +67,7 @@ class DeviceProcess {
   bool order(device::Order, std::chrono::milliseconds patience = kPatience);
   device::Control& control() const { return *reinterpret_cast<device::Control*>(control_.data()); }
 
+  std::string name_;  // in messages
   Arena& arena_;
   std::size_t answered_on_host_ = 0;  // since start
   Arena control_, link_;

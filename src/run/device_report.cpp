@@ -11,6 +11,7 @@ void DeviceReport::add(const DeviceReport& later, bool counts) {
   const std::uint64_t most = std::max(work.device_bytes, later.work.device_bytes);
   if (counts) {
     work = later.work;
+    seconds = later.seconds;
     work.to_host_before = to_host;
   }
   to_host += later.work.to_host_bytes;

@@ -16,6 +16,11 @@ struct DeviceSettings {
   std::uint64_t launch_limit = kInstructionLimit;  // warp instructions of one launch
   unsigned threads = 1;  // that simulate blocks; results do not depend on it
   int image_fd = -1;     // the program to run as the device; -1: assay's own
+  // The path or name of CUDA's driver library: the device is the real GPU behind it, and what it
+  // does is measured instead of counted. "": simulated.
+  std::string driver;
+
+  bool is_real() const { return !driver.empty(); }
 };
 
 // What happened on the device in one phase or more.
@@ -26,6 +31,7 @@ struct DeviceReport {
   std::string unsupported;     // what needs a GPU, "" if nothing does
   std::string invalid_ptx;
   bool over_limit = false;  // too many instructions
+  double seconds = 0;       // of a real GPU: that it worked in the phase that counts
 
   // Bytes that went to the host in the phases so far.
   std::uint64_t to_host = 0;

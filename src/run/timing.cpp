@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,9 +47,12 @@ class TimedCase {
   TimedCase(const Bench& bench, const CaseSpec& spec, const BaselineLibraries& baselines,
             std::span<const std::filesystem::path> submissions, bool quick)
       : bench_(bench),
-        planned_(plan_case(bench.challenge, spec)),
+        planned_(plan_case(bench.challenge, spec,
+                           bench.settings.device ? Memory::device : Memory::host)),
         input_arena_("input", planned_.layout.input_bytes, Arena::Access::worker_reads),
-        input_(bench.challenge, planned_, input_arena_.data()),
+        device_arena_(device_arena(bench, planned_.layout)),
+        input_(bench.challenge, planned_, input_arena_.data(),
+               device_arena_ ? device_arena_->data() : nullptr),
         seed_(case_seed(bench.run_seed, bench.spec().name, spec.name)),
         random_(derive(seed_, "turns")),
         repetitions_(spec, quick),
@@ -80,10 +84,23 @@ class TimedCase {
     const Charge charge(account_.workers);
     WorkerSettings settings = bench_.settings;
     settings.library = library;
+    if (settings.device) {
+      settings.device->memory_bytes =
+          planned_.layout.device_bytes +
+          static_cast<std::uint64_t>(settings.spec->limits.memory_bytes);
+    }
     ++account_.workers_started;
     return {name, bench_.world.make_worker(settings, input_arena_, planned_.layout.output_bytes,
-                                           nullptr)};
+                                           device_arena_ ? &*device_arena_ : nullptr)};
   }
+
+  static std::optional<Arena> device_arena(const Bench& bench, const Layout& layout) {
+    if (!bench.settings.device) return std::nullopt;
+    return std::make_optional<Arena>("device arena", layout.device_bytes + kCallbackPayload,
+                                     Arena::Access::worker_writes);
+  }
+
+  bool is_on_gpu() const { return bench_.settings.device.has_value(); }
 
   // Whether anybody takes part in the round; ends the case for those who have no need to.
   bool someone_wants(int round) {
@@ -237,7 +254,7 @@ class TimedCase {
     options.case_id = ++runs_;
     options.poison_seed = derive(seed_, "poison", runs_);
     options.make_resident = !entrant.has_run;
-    options.flush_caches = bench_.world.flush_caches;
+    if (!is_on_gpu()) options.flush_caches = bench_.world.flush_caches;  // a GPU's are its own
     options.judge = judge;
     entrant.has_run = true;
     Trace trace;
@@ -248,7 +265,7 @@ class TimedCase {
   }
 
   double net_seconds(const CaseResult& run) const {
-    return std::max(run.seconds - protocol_seconds_, 1e-9);
+    return std::max(run.seconds - (is_on_gpu() ? 0 : protocol_seconds_), 1e-9);
   }
 
   static void take_worst(const CaseResult& run, CaseResult& result) {
@@ -262,6 +279,7 @@ class TimedCase {
   const Bench& bench_;
   PlannedCase planned_;
   Arena input_arena_;
+  std::optional<Arena> device_arena_;
   CaseInput input_;
   std::uint64_t seed_;
   Random random_;

@@ -20,7 +20,8 @@ struct BaselineLibraries {
 // little more than its own calls and checks. Unless the run is quick, repetitions beyond those of
 // the spec follow while a ratio to par is unsteady (repetitions.h). A wrong output ends the case
 // for that submission with that verdict. The settings' library is not used. Throws Error when naive
-// or par fails: that is the harness's fault. Nothing else may run meanwhile.
+// or par fails: that is the harness's fault. Nothing else may run meanwhile. Where the settings name a real
+// GPU, all are answers in CUDA, and what is timed is the GPU's work; simulated ones cannot be timed.
 std::vector<CaseResult> run_timed(const Bench&, const CaseSpec&, const BaselineLibraries&,
                                   std::span<const std::filesystem::path> submissions, bool quick);
 

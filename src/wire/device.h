@@ -95,6 +95,7 @@ struct Report {
   std::uint64_t peak_bytes = 0;  // of global memory, without the placed buffers
   std::uint64_t findings = 0;    // places with a finding
   std::uint32_t over_limit = 0;  // the instruction limit was reached
+  double seconds = 0;            // measured on real hardware: of the GPU; else 0
   char first_finding[2048] = {};
   char unsupported[2048] = {};  // what the simulator lacks, "" if nothing was missing
   char invalid_ptx[512] = {};   // a module that is not PTX, and why
@@ -128,11 +129,11 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 inline constexpr std::size_t kWindowOffset = 4096, kWindowBytes = std::size_t{4} << 20,
                              kLinkBytes = kWindowOffset + kWindowBytes;
-// PTX: of all modules together.
-inline constexpr std::size_t kMaxPtxBytes = std::size_t{32} << 20, kMaxNameBytes = 8192;
+// Of all modules together.
+inline constexpr std::size_t kMaxModuleBytes = std::size_t{32} << 20, kMaxNameBytes = 8192;
 
 enum class CallKind : std::uint32_t {
-  module_begin,  // bytes: of the PTX that follows
+  module_begin,  // bytes: of the PTX, or the code for the GPU, that follows
   module_part,   // payload: the next piece
   module_load,   // -> code: ModuleReply::Status, id, payload: message
   kernel,    // id: module; payload: name -> code: KernelReply::Status, id, payload: KernelWire ...
@@ -202,6 +203,7 @@ struct FindingWire {
 struct LinkPage {
   Call call;
   Answer answer;
+  std::uint32_t architecture = 0;  // Gpu::architecture(), before the first call
 };
 static_assert(sizeof(LinkPage) <= kWindowOffset);
 static_assert(std::is_trivially_copyable_v<LinkPage> && std::is_trivially_copyable_v<KernelWire> &&

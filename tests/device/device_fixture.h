@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/server.h"
+#include "device/simulated_gpu.h"
 
 namespace assay::device {
 
@@ -46,7 +47,8 @@ class ServerFixture {
     options.memory_bytes = kMemory;
     options.instruction_limit = launch_limit;
     control.instruction_limit = launch_limit;
-    server_ = std::make_unique<Server>(control, arena_, link_.data(), options);
+    gpu_ = std::make_unique<SimulatedGpu>(options);
+    server_ = std::make_unique<Server>(control, arena_, link_.data(), *gpu_);
   }
 
   void order(Order what) {
@@ -121,6 +123,7 @@ class ServerFixture {
 
  private:
   std::vector<std::byte> arena_, link_;
+  std::unique_ptr<Gpu> gpu_;
   std::unique_ptr<Server> server_;
 };
 

@@ -175,10 +175,10 @@ TEST(DeviceServer, AllModulesTogetherHaveALimit) {
   ServerFixture f;
   f.start();
   std::size_t taken = 0;
-  for (; f.call(CallKind::module_begin, 0, kMaxPtxBytes / 4).ok != 0 && taken < 100; ++taken) {
+  for (; f.call(CallKind::module_begin, 0, kMaxModuleBytes / 4).ok != 0 && taken < 100; ++taken) {
     std::size_t sent = 0;
-    while (sent < kMaxPtxBytes / 4) {
-      const std::string piece(std::min(kWindowBytes, kMaxPtxBytes / 4 - sent),
+    while (sent < kMaxModuleBytes / 4) {
+      const std::string piece(std::min(kWindowBytes, kMaxModuleBytes / 4 - sent),
                               sent == 0 ? '/' : ' ');
       f.call(CallKind::module_part, 0, 0, piece);
       sent += piece.size();
@@ -275,7 +275,7 @@ TEST(DeviceServer, WrongMessagesAreRefused) {
   EXPECT_EQ(f.call(CallKind::fill, f.output(), ~0ull).ok, 0u);
   EXPECT_EQ(f.call(CallKind::allocate, 0, ~0ull).address, 0u);
   EXPECT_EQ(f.call(CallKind::allocate, 0, 0).address, 0u);
-  EXPECT_EQ(f.call(CallKind::module_begin, 0, kMaxPtxBytes + 1).ok, 0u);
+  EXPECT_EQ(f.call(CallKind::module_begin, 0, kMaxModuleBytes + 1).ok, 0u);
   EXPECT_EQ(f.call(CallKind::module_part, 0, 0, "more than was announced").ok, 0u);
   EXPECT_EQ(f.call(CallKind::module_load).code, 1u);
   Call call;

@@ -36,7 +36,7 @@ void spread(SimulatedWork& work, Unit u, std::uint64_t amount) {
 }
 
 TEST(Gpu, BringsTheDataSheetsThatItNames) {
-  EXPECT_THAT(gpu_names(), testing::ElementsAre("a100", "h200", "rtx4090"));
+  EXPECT_THAT(gpu_names(), testing::ElementsAre("a100", "h100", "h200", "rtx4090"));
   EXPECT_EQ(gpu(kDefaultGpu).name, "H200");
   EXPECT_DOUBLE_EQ(gpu("h200").memory_bytes_per_s, 4.8e12);
   for (const std::string& name : gpu_names()) {

@@ -54,7 +54,10 @@ class DeviceLink {
  public:
   virtual ~DeviceLink() = default;
 
-  virtual ModuleReply load_module(std::string_view ptx) = 0;
+  // The binary code that it runs besides PTX: 90 for sm_90; 0 if none.
+  virtual std::uint32_t architecture() const { return 0; }
+  // PTX, or such code.
+  virtual ModuleReply load_module(std::string_view image) = 0;
   virtual KernelReply kernel(ModuleId, std::string_view name) = 0;
   // {0, 0}: the module has no such variable.
   virtual VariableInfo variable(ModuleId, std::string_view name) = 0;

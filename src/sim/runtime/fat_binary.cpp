@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kWrapperMagic = 0x466243b1, kContainerMagic = 0xba55ed50;
 constexpr std::size_t kContainerHeader = 16, kEntryHeader = 48;  // at least
-constexpr std::uint16_t kPtx = 1;
+constexpr std::uint16_t kPtx = 1, kElf = 2;
 constexpr std::uint64_t kCompressed = 0x2000 /* LZ4 */ | 0x8000 /* Zstandard */;
 
 template <class T>
@@ -54,9 +54,8 @@ std::string_view text_of(const Entry& entry) {
   return text.substr(0, text.find('\0'));  // padded with NULs
 }
 
-}  // namespace
-
-PtxImage find_ptx(std::span<const std::byte> container, std::uint32_t newest) {
+// What lies behind the header.
+std::span<const std::byte> entries_of(std::span<const std::byte> container) {
   if (container.size() < kContainerHeader ||
       load<std::uint32_t>(container.data()) != kContainerMagic) {
     throw FatBinaryError("this is no fat binary of nvcc: its magic number is missing");
@@ -67,7 +66,13 @@ PtxImage find_ptx(std::span<const std::byte> container, std::uint32_t newest) {
       payload > container.size() - header) {
     throw FatBinaryError("the fat binary is cut off");
   }
-  std::span<const std::byte> rest = container.subspan(header, payload);
+  return container.subspan(header, payload);
+}
+
+}  // namespace
+
+PtxImage find_ptx(std::span<const std::byte> container, std::uint32_t newest) {
+  std::span<const std::byte> rest = entries_of(container);
   std::optional<Entry> best;
   std::uint32_t lowest = ~0u;
   while (!rest.empty()) {
@@ -85,6 +90,17 @@ PtxImage find_ptx(std::span<const std::byte> container, std::uint32_t newest) {
                     lowest, newest));
   }
   throw FatBinaryError("the fat binary has no PTX: compile with -arch=compute_80 -code=compute_80");
+}
+
+std::string_view find_code(std::span<const std::byte> container, std::uint32_t architecture) {
+  std::span<const std::byte> rest = entries_of(container);
+  while (!rest.empty()) {
+    const Entry entry = take_entry(rest);
+    if (entry.kind != kElf || entry.architecture != architecture) continue;
+    if ((entry.flags & kCompressed) != 0) continue;
+    return {reinterpret_cast<const char*>(entry.payload.data()), entry.payload.size()};
+  }
+  return {};
 }
 
 std::span<const std::byte> container_of(const void* wrapper) {

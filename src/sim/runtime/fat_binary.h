@@ -1,4 +1,4 @@
-// The PTX inside what nvcc embeds into host objects.
+// The PTX, and the machine code, inside what nvcc embeds into host objects.
 //
 // nvcc's host code registers a wrapper {u32 0x466243b1, u32 version, const void* data, ...}. The
 // data is a container: a header {u32 0xba55ed50, u16 version, u16 header bytes, u64 payload bytes},
@@ -31,6 +31,10 @@ struct PtxImage {
 // The PTX for the highest architecture that is not above `newest`. Throws FatBinaryError; accepts
 // any bytes.
 PtxImage find_ptx(std::span<const std::byte> container, std::uint32_t newest);
+
+// The machine code (an ELF image) for exactly this architecture, 90 for sm_90; empty if there is
+// none that is not compressed. Throws FatBinaryError; accepts any bytes.
+std::string_view find_code(std::span<const std::byte> container, std::uint32_t architecture);
 
 // The container that a wrapper in this process's memory points to; its size is what its header
 // says. Throws FatBinaryError if the wrapper or the container is not one.

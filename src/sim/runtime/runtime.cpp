@@ -63,7 +63,10 @@ cudaError_t remember(cudaError_t error) {
   return error;
 }
 
-bool is_device(const void* pointer) { return kGlobalRange.contains(address_of(pointer)); }
+bool is_device(const void* pointer) {
+  const std::uint64_t address = address_of(pointer);
+  return kGlobalRange.contains(address) || Runtime::instance().is_variable(address);
+}
 
 void Runtime::attach(std::unique_ptr<DeviceLink> device, RunLog log) {
   const std::lock_guard lock(mutex);
@@ -75,6 +78,7 @@ void Runtime::attach(std::unique_ptr<DeviceLink> device, RunLog log) {
   error_output_.clear();
   clock_ns_ = 0;
   allocations_.clear();
+  variables_.clear();
   forget_streams();
   order_ = {};
   own_streams_.clear();
@@ -140,9 +144,19 @@ void Runtime::add_symbol(Module* module, const void* host_variable, Symbol symbo
 cudaError_t Runtime::load(Module& module) {
   if (module.loaded || module.error != cudaSuccess) return module.error;
   try {
-    const PtxImage image = find_ptx(container_of(module.wrapper), kArchitecture);
-    module.architecture = image.architecture;
-    const ModuleReply reply = device_->load_module(image.text);
+    const std::span<const std::byte> container = container_of(module.wrapper);
+    module.architecture = kArchitecture;
+    ModuleReply reply{ModuleReply::Status::invalid_ptx, {}, 0};
+    if (const std::uint32_t architecture = device_->architecture(); architecture != 0) {
+      const std::string_view code = find_code(container, architecture);
+      if (!code.empty()) reply = device_->load_module(code);
+    }
+    module.architecture = kArchitecture;
+    if (reply.status != ModuleReply::Status::ok) {
+      const PtxImage image = find_ptx(container, kArchitecture);
+      module.architecture = image.architecture;
+      reply = device_->load_module(image.text);
+    }
     module.id = reply.module;
     module.loaded = reply.status == ModuleReply::Status::ok;
     if (reply.status == ModuleReply::Status::invalid_ptx) module.error = cudaErrorInvalidPtx;
@@ -183,7 +197,17 @@ cudaError_t Runtime::find_symbol(const void* host_variable, const Symbol*& symbo
   symbol = &found->second;
   if (const cudaError_t error = load(*symbol->module); error != cudaSuccess) return error;
   where = device_->variable(symbol->module->id, symbol->name);
-  return where.bytes == 0 ? cudaErrorInvalidSymbol : cudaSuccess;
+  if (where.bytes == 0) return cudaErrorInvalidSymbol;
+  if (!kGlobalRange.contains(where.address)) variables_[where.address] = where.bytes;
+  return cudaSuccess;
+}
+
+bool Runtime::is_variable(std::uint64_t address) const {
+  if (variables_.empty()) return false;
+  const auto after = variables_.upper_bound(address);
+  if (after == variables_.begin()) return false;
+  const auto& [begin, bytes] = *std::prev(after);
+  return address - begin < bytes;
 }
 
 // --- memory ---

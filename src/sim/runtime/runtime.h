@@ -131,6 +131,8 @@ class Runtime {
   cudaError_t allocate_managed(std::size_t bytes, void** pointer);
   cudaError_t open_managed_variables(Module&);
   bool is_managed(const void* pointer, std::size_t bytes = 1) const;
+  // Of a module that is loaded, and outside kGlobalRange.
+  bool is_variable(std::uint64_t address) const;
   // The host has waited for the operation issued last.
   void fetch_managed();
   // Copies between any two memories; direction by the pointers. begin_copy() issues one, and waits
@@ -234,6 +236,8 @@ class Runtime {
   std::unordered_set<const void*> handles_;  // the kernels' own addresses
   std::unordered_map<const void*, Symbol> symbols_;
   std::set<std::uint64_t> allocations_;
+  // Module variables outside kGlobalRange, where a real GPU has them: address -> bytes.
+  std::map<std::uint64_t, std::uint64_t> variables_;
   std::map<std::uintptr_t, std::size_t> pinned_, registered_;
   std::map<std::uintptr_t, unsigned> host_flags_;
   Owned<CUstream_st> streams_;

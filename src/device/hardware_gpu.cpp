@@ -1,0 +1,394 @@
+#include "device/hardware_gpu.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+
+#include "sim/address_map.h"
+#include "util/clock.h"
+
+namespace assay::device {
+namespace {
+
+using namespace gpu;
+
+constexpr std::size_t kStagingBytes = std::size_t{64} << 20, kPiece = std::size_t{4} << 20;
+// Work that the stream takes while it is held; the driver's own queue is about twice as long.
+constexpr int kMostInStream = 400;
+constexpr std::uint64_t kMostNanoseconds = 20'000'000'000;  // of work, until the GPU is given up
+constexpr std::uint32_t kMajor = 9, kMinor = 0;
+constexpr std::size_t kMostParams = 4096;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+sim::LaunchStatus status_of(CUresult failure) {
+  switch (failure) {
+    case kSuccess: return sim::LaunchStatus::ok;
+    case kMisalignedAddress: return sim::LaunchStatus::misaligned_address;
+    case kIllegalInstruction:
+    case kInvalidPc: return sim::LaunchStatus::illegal_instruction;
+    case kAssert: return sim::LaunchStatus::assertion;
+    case kLaunchTimeout: return sim::LaunchStatus::timeout;
+    default: return sim::LaunchStatus::illegal_address;
+  }
+}
+
+bool says_that_the_image_is_bad(CUresult result) {
+  return result == kInvalidImage || result == kNoBinaryForGpu || result == kInvalidPtx ||
+         result == kUnsupportedPtxVersion;
+}
+
+}  // namespace
+
+HardwareGpu::HardwareGpu(const std::string& driver_library, std::uint64_t memory_bytes)
+    : driver_(driver_library) {
+  open_device();
+  open_stream();
+  open_memory(memory_bytes);
+}
+
+int HardwareGpu::attribute(int which) const {
+  int value = 0;
+  driver_.require(driver_.device_attribute(&value, which, device_), "asking about the GPU");
+  return value;
+}
+
+void HardwareGpu::open_device() {
+  int count = 0;
+  driver_.require(driver_.device_count(&count), "counting GPUs");
+  if (count == 0) throw DriverError(kInvalidValue, "the driver knows no GPU");
+  driver_.require(driver_.device_get(&device_, 0), "opening the GPU");
+  const int major = attribute(kComputeCapabilityMajor), minor = attribute(kComputeCapabilityMinor);
+  if (major != static_cast<int>(kMajor) || minor != static_cast<int>(kMinor)) {
+    throw DriverError(kInvalidValue,
+                      fmt::format("the GPU has compute capability {}.{}; only {}.{} (H100, H200) is "
+                                  "supported, because workers are told the properties of such a one",
+                                  major, minor, kMajor, kMinor));
+  }
+  limits_ = {{attribute(kMaxBlockX), attribute(kMaxBlockY), attribute(kMaxBlockZ)},
+             {attribute(kMaxGridX), attribute(kMaxGridY), attribute(kMaxGridZ)},
+             attribute(kMaxSharedPerBlockOptin),
+             attribute(kMultiprocessorCount)};
+  // Local memory that once was enlarged stays so: the driver need not wait for kernels again.
+  driver_.require(driver_.primary_set_flags(device_, kContextLmemResizeToMax),
+                  "preparing a context");
+  CUcontext context = nullptr;
+  driver_.require(driver_.primary_retain(&context, device_), "making a context on the GPU");
+  driver_.require(driver_.context_set_current(context), "entering the context");
+}
+
+void HardwareGpu::open_stream() {
+  driver_.require(driver_.stream_create(&stream_, kNonBlockingStream), "making a stream");
+  for (CUevent* event : {&begin_, &end_})
+    driver_.require(driver_.event_create(event, 0), "making an event");
+  void* memory = nullptr;
+  driver_.require(driver_.host_alloc(&memory, kStagingBytes, kHostAllocDeviceMap),
+                  "allocating page-locked memory");
+  staging_ = static_cast<std::byte*>(memory);
+  driver_.require(driver_.host_alloc(&memory, 4096, kHostAllocDeviceMap),
+                  "allocating page-locked memory");
+  hold_ = new (memory) std::uint32_t(0);
+  driver_.require(driver_.host_device_pointer(&hold_address_, memory, 0),
+                  "mapping page-locked memory");
+}
+
+// Blocks, and behind them twice the L2 cache.
+void HardwareGpu::open_memory(std::uint64_t memory_bytes) {
+  CUmemAllocationProp memory;
+  memory.location.id = device_;
+  std::size_t unit = 0;
+  driver_.require(driver_.granularity(&unit, &memory, 0), "asking for the size of pages");
+  flush_bytes_ = round_up(2 * static_cast<std::uint64_t>(attribute(kL2CacheBytes)), unit);
+  // First fit wastes some.
+  constexpr std::uint64_t kSlack = std::uint64_t{64} << 20;
+  const std::uint64_t blocks = round_up(memory_bytes + memory_bytes / 8 + kSlack, unit),
+                      bytes = blocks + flush_bytes_;
+  CUdeviceptr begin = 0;
+  driver_.require(driver_.address_reserve(&begin, bytes, unit, sim::kGlobalRange.begin, 0),
+                  "reserving addresses");
+  if (!sim::kGlobalRange.contains(begin) || !sim::kGlobalRange.contains(begin + bytes - 1)) {
+    throw DriverError(kInvalidValue,
+                      fmt::format("the driver gives addresses at {:#x}, where workers may have "
+                                  "their own; asked for were those from {:#x}",
+                                  begin, sim::kGlobalRange.begin));
+  }
+  CUmemGenericAllocationHandle handle = 0;
+  driver_.require(driver_.mem_create(&handle, bytes, &memory, 0), "allocating memory of the GPU");
+  driver_.require(driver_.mem_map(begin, bytes, 0, handle, 0), "mapping memory of the GPU");
+  CUmemAccessDesc access;
+  access.location.id = device_;
+  driver_.require(driver_.mem_set_access(begin, bytes, &access, 1), "opening memory of the GPU");
+  blocks_ = std::make_unique<BlockMap>(begin, blocks, memory_bytes);
+  flushed_ = begin + blocks;
+}
+
+std::string HardwareGpu::describe() {
+  constexpr std::uint64_t kCopied = std::uint64_t{1} << 30;
+  constexpr int kCopies = 9;
+  char name[256] = {};
+  driver_.require(driver_.device_name(name, sizeof name - 1, device_), "asking for the GPU's name");
+  int version = 0;
+  driver_.require(driver_.driver_version(&version), "asking for the driver's version");
+  std::size_t memory = 0;
+  driver_.require(driver_.device_total_mem(&memory, device_), "asking for the GPU's memory");
+  const std::uint64_t from = allocate(kCopied), to = allocate(kCopied);
+  double fastest = 0;
+  for (int i = 0; i < kCopies; ++i) {
+    begin_phase(0, 0);
+    copy(to, from, kCopied, nullptr);
+    const PhaseTime time = end_phase();
+    if (!time.failure.empty()) throw DriverError(failed_, time.failure);
+    if (time.seconds > 0) fastest = std::max(fastest, 2.0 * kCopied / time.seconds);
+  }
+  free(from);
+  free(to);
+  return fmt::format(
+      R"({{"name": "{}", "driver": "{}.{}", "multiprocessors": {}, "memory_bytes": {}, )"
+      R"("ecc": {}, "copy_bytes_per_s": {:.6g}}})",
+      name, version / 1000, version % 1000 / 10, limits_.multiprocessors, memory,
+      attribute(kEccEnabled) != 0, fastest);
+}
+
+std::uint32_t HardwareGpu::architecture() const { return 10 * kMajor + kMinor; }
+
+// --- work in the stream
+
+bool HardwareGpu::put(CUresult result) {
+  if (result == kSuccess) return true;
+  failed_ = result;
+  return false;
+}
+
+bool HardwareGpu::admit(bool may_hold) {
+  if (failed_ != kSuccess) return false;
+  if ((!may_hold || in_stream_ >= kMostInStream) && !finish()) return false;
+  if (in_stream_++ > 0) return true;
+  if (may_hold && counting_ &&
+      !put(driver_.stream_wait_value(stream_, hold_address_, ++holds_, kWaitValueGeq)))
+    return false;
+  return put(driver_.event_record(begin_, stream_));
+}
+
+void HardwareGpu::wait() {
+  const std::uint64_t most = steady_nanoseconds() + kMostNanoseconds;
+  CUresult result = kNotReady;
+  for (int turn = 0; result == kNotReady; ++turn) {
+    result = driver_.event_query(end_);
+    if (result != kNotReady) break;
+    if (steady_nanoseconds() > most) throw NeverEnds("kernels did not end");
+    const timespec pause{0, turn < 1000 ? 0 : 50'000};
+    if (turn >= 100) ::nanosleep(&pause, nullptr);
+  }
+  put(result);
+}
+
+bool HardwareGpu::finish() {
+  if (in_stream_ == 0) return failed_ == kSuccess;
+  in_stream_ = 0;
+  if (failed_ == kSuccess) put(driver_.event_record(end_, stream_));
+  std::atomic_ref(*hold_).store(holds_);
+  if (failed_ == kSuccess) wait();
+  staged_ = 0;
+  float milliseconds = 0;
+  if (failed_ == kSuccess && put(driver_.event_elapsed(&milliseconds, begin_, end_)) && counting_)
+    seconds_ += 1e-3 * static_cast<double>(milliseconds);
+  return failed_ == kSuccess;
+}
+
+void HardwareGpu::begin_phase(std::uint64_t, std::uint64_t) {
+  if (admit()) put(driver_.fill(flushed_, 0, flush_bytes_, stream_));
+  finish();
+  blocks_->reset_high_water();
+  seconds_ = 0;
+  counting_ = true;
+}
+
+PhaseTime HardwareGpu::end_phase() {
+  finish();
+  counting_ = false;
+  PhaseTime time;
+  time.seconds = seconds_;
+  if (failed_ != kSuccess)
+    time.failure = fmt::format("the GPU gave up: {}", driver_.text_of(failed_));
+  return time;
+}
+
+// --- memory
+
+bool HardwareGpu::is_memory(std::uint64_t address, std::uint64_t bytes) const {
+  if (blocks_->contains(address, bytes)) return true;
+  const auto next = variables_.upper_bound(address);
+  if (next == variables_.begin()) return false;
+  const auto& [begin, size] = *std::prev(next);
+  return address - begin <= size && bytes <= size - (address - begin);
+}
+
+sim::VariableInfo HardwareGpu::allocation(std::uint64_t address) const {
+  return blocks_->around(address);
+}
+
+bool HardwareGpu::write(std::uint64_t to, std::span<const std::byte> from, const sim::Operation*) {
+  if (!is_memory(to, from.size())) return false;
+  for (std::size_t at = 0; at < from.size(); at += kPiece) {
+    const std::size_t bytes = std::min(kPiece, from.size() - at);
+    if (staged_ + bytes > kStagingBytes && !finish()) return false;
+    if (!admit()) return false;
+    std::byte* const staged = staging_ + staged_;
+    staged_ += bytes;
+    std::memcpy(staged, from.data() + at, bytes);
+    if (!put(driver_.copy_to_device(to + at, staged, bytes, stream_))) return false;
+  }
+  return true;
+}
+
+bool HardwareGpu::read(std::span<std::byte> to, std::uint64_t from, bool, const sim::Operation*) {
+  if (!is_memory(from, to.size())) return false;
+  for (std::size_t at = 0; at < to.size(); at += kPiece) {
+    const std::size_t bytes = std::min(kPiece, to.size() - at);
+    if (staged_ + bytes > kStagingBytes && !finish()) return false;
+    if (!admit()) return false;
+    std::byte* const staged = staging_ + staged_;
+    staged_ += bytes;
+    if (!put(driver_.copy_to_host(staged, from + at, bytes, stream_)) || !finish()) return false;
+    std::memcpy(to.data() + at, staged, bytes);
+  }
+  return true;
+}
+
+bool HardwareGpu::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes,
+                       const sim::Operation*) {
+  return is_memory(to, bytes) && is_memory(from, bytes) && admit() &&
+         put(driver_.copy_within(to, from, bytes, stream_));
+}
+
+bool HardwareGpu::fill(std::uint64_t to, std::byte value, std::uint64_t bytes,
+                       const sim::Operation*) {
+  return is_memory(to, bytes) && admit() &&
+         put(driver_.fill(to, static_cast<unsigned char>(value), bytes, stream_));
+}
+
+// --- code
+
+sim::ModuleId HardwareGpu::load_module(std::string_view image) {
+  if (!finish()) throw InvalidModule(driver_.text_of(failed_));
+  const std::string text(image);  // PTX ends with a NUL
+  CUmodule module = nullptr;
+  const CUresult result = driver_.module_load(&module, text.c_str(), 0, nullptr, nullptr);
+  if (says_that_the_image_is_bad(result)) throw InvalidModule(driver_.text_of(result));
+  driver_.require(result, "loading a module");
+  modules_.push_back(module);
+  return static_cast<sim::ModuleId>(modules_.size() - 1);
+}
+
+sim::KernelId HardwareGpu::kernel(sim::ModuleId module, std::string_view name) {
+  if (module >= modules_.size()) throw std::out_of_range("module");
+  Kernel kernel;
+  kernel.info.name = name;
+  const CUresult found =
+      driver_.module_function(&kernel.function, modules_[module], kernel.info.name.c_str());
+  if (found == kNotFound) throw std::out_of_range("kernel");
+  driver_.require(found, "looking up a kernel");
+  const auto ask = [&](int which) {
+    int value = 0;
+    driver_.require(driver_.function_attribute(&value, which, kernel.function),
+                    "asking about a kernel");
+    return static_cast<std::uint32_t>(value);
+  };
+  kernel.info.static_shared_bytes = ask(kFunctionSharedBytes);
+  kernel.info.local_bytes = ask(kFunctionLocalBytes);
+  kernel.info.registers = ask(kFunctionRegisters);
+  kernel.info.max_threads = ask(kFunctionMaxThreads);
+  for (std::size_t i = 0, offset = 0, bytes = 0;
+       driver_.function_param(kernel.function, i, &offset, &bytes) == kSuccess; ++i) {
+    kernel.info.param_offset.push_back(static_cast<std::uint32_t>(offset));
+    kernel.info.param_bytes.push_back(static_cast<std::uint32_t>(bytes));
+    kernel.info.params_bytes = static_cast<std::uint32_t>(offset + bytes);
+  }
+  kernels_.push_back(std::move(kernel));
+  return static_cast<sim::KernelId>(kernels_.size() - 1);
+}
+
+sim::KernelInfo HardwareGpu::info(sim::KernelId id) { return kernels_.at(id).info; }
+
+sim::VariableInfo HardwareGpu::variable(sim::ModuleId module, std::string_view name) {
+  if (module >= modules_.size()) throw std::out_of_range("module");
+  CUdeviceptr address = 0;
+  std::size_t bytes = 0;
+  const CUresult found =
+      driver_.module_global(&address, &bytes, modules_[module], std::string(name).c_str());
+  if (found == kNotFound) throw std::out_of_range("variable");
+  driver_.require(found, "looking up a variable");
+  variables_[address] = bytes;
+  return {address, bytes};
+}
+
+// --- launches
+
+sim::LaunchStatus HardwareGpu::check(Kernel& kernel, const sim::LaunchConfig& config) const {
+  using enum sim::LaunchStatus;
+  const auto fits = [](const sim::Dim3& n, const int (&most)[3]) {
+    return std::min({n.x, n.y, n.z}) > 0 && n.x <= static_cast<std::uint32_t>(most[0]) &&
+           n.y <= static_cast<std::uint32_t>(most[1]) && n.z <= static_cast<std::uint32_t>(most[2]);
+  };
+  const std::uint64_t threads = config.block.count(),
+                      shared = kernel.info.static_shared_bytes + config.dynamic_shared_bytes;
+  if (!fits(config.block, limits_.block) || !fits(config.grid, limits_.grid) ||
+      threads > kernel.info.max_threads ||
+      shared > static_cast<std::uint64_t>(limits_.shared_per_block))
+    return invalid_configuration;
+  if (config.dynamic_shared_bytes > kernel.dynamic_shared) {
+    const CUresult result =
+        driver_.function_set_attribute(kernel.function, kFunctionMaxDynamicShared,
+                                       static_cast<int>(config.dynamic_shared_bytes));
+    if (result != kSuccess) return invalid_configuration;
+    kernel.dynamic_shared = config.dynamic_shared_bytes;
+    kernel.has_run = false;  // the driver may have to see to it
+  }
+  if (!config.cooperative) return ok;
+  int blocks = 0;
+  const CUresult result = driver_.occupancy(&blocks, kernel.function, static_cast<int>(threads),
+                                            config.dynamic_shared_bytes);
+  const bool resident =
+      result == kSuccess &&
+      config.grid.count() <= static_cast<std::uint64_t>(blocks) *
+                                 static_cast<std::uint64_t>(limits_.multiprocessors);
+  return resident ? ok : too_large_cooperative;
+}
+
+sim::LaunchResult HardwareGpu::launch(sim::KernelId id, const sim::LaunchConfig& config,
+                                      std::span<const std::byte> params, const sim::Operation*) {
+  sim::LaunchResult result;
+  Kernel& kernel = kernels_.at(id);
+  if (failed_ == kSuccess && (result.status = check(kernel, config)) != sim::LaunchStatus::ok)
+    return result;
+  if (!admit(kernel.has_run)) {
+    result.status = status_of(failed_);
+    return result;
+  }
+  kernel.has_run = true;
+  result.counters.launches = 1;
+  alignas(16) std::byte block[kMostParams];
+  std::size_t bytes = std::min(params.size(), sizeof block);
+  std::memcpy(block, params.data(), bytes);
+  std::vector<void*> pointers;
+  for (const std::uint32_t offset : kernel.info.param_offset) pointers.push_back(block + offset);
+  const sim::Dim3 &g = config.grid, &b = config.block;
+  const auto shared = static_cast<unsigned>(config.dynamic_shared_bytes);
+  const CUresult launched =
+      config.cooperative
+          ? driver_.launch_cooperative(kernel.function, g.x, g.y, g.z, b.x, b.y, b.z, shared,
+                                       stream_, pointers.data())
+          : driver_.launch(kernel.function, g.x, g.y, g.z, b.x, b.y, b.z, shared, stream_,
+                           pointers.data(), nullptr);
+  if (!put(launched)) result.status = status_of(failed_);
+  return result;
+}
+
+}  // namespace assay::device

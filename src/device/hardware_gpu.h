@@ -1,0 +1,122 @@
+// A real GPU behind the CUDA driver.
+//
+// Memory. One range of addresses within sim::kGlobalRange, which workers keep free, is backed by
+// the GPU's memory once; blocks are handed out of it (gpu/block_map.h). So addresses mean the same
+// on both sides of the link, and a range that the worker names is checked before the driver sees
+// it. Module variables lie where the driver puts them.
+//
+// Order. Copies, fills and launches go into one stream in the order in which they are asked for:
+// that is one of the orders that CUDA allows, whatever streams the submission used.
+//
+// Time. Work goes into the stream behind a hold: a wait for a word in host memory, which this
+// process writes when the submission waits for a result, or the phase ends. The first event is
+// recorded behind the hold, so the GPU has all of the work before it begins, and neither the link
+// nor the launches' way through the driver is between two events. The hold is left out where the
+// driver itself may have to wait for the stream: when a kernel runs for the first time, which may
+// make it load code or enlarge the threads' local memory.
+//
+// What is not checked. Kernels may read memory that nothing wrote, race, and reach what lies
+// outside a block but inside the range: the simulator is there for that.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/gpu.h"
+#include "gpu/block_map.h"
+#include "gpu/driver.h"
+
+namespace assay::device {
+
+class HardwareGpu final : public Gpu {
+ public:
+  // Throws gpu::DriverError when there is no GPU, or none with the properties that the CUDA runtime
+  // of the workers reports (compute capability 9.0).
+  HardwareGpu(const std::string& driver_library, std::uint64_t memory_bytes);
+
+  // The GPU as it is now, as a JSON object: name, driver, multiprocessors, memory_bytes, ecc, and
+  // copy_bytes_per_s, the bytes that a copy of 1 GiB within its memory reads and writes in a second.
+  // Needs twice as much memory.
+  std::string describe();
+
+  std::uint32_t architecture() const override;
+  void begin_phase(std::uint64_t shuffle_seed, std::uint64_t processor_deadline_ns) override;
+  PhaseTime end_phase() override;
+
+  sim::ModuleId load_module(std::string_view image) override;
+  sim::KernelId kernel(sim::ModuleId, std::string_view name) override;
+  sim::KernelInfo info(sim::KernelId) override;
+  sim::VariableInfo variable(sim::ModuleId, std::string_view name) override;
+
+  std::uint64_t allocate(std::uint64_t bytes) override { return blocks_->allocate(bytes); }
+  bool free(std::uint64_t address) override { return blocks_->free(address); }
+  sim::VariableInfo allocation(std::uint64_t address) const override;
+  std::uint64_t capacity() const override { return blocks_->capacity(); }
+  std::uint64_t live_bytes() const override { return blocks_->live_bytes(); }
+  std::uint64_t high_water() const override { return blocks_->high_water(); }
+
+  bool write(std::uint64_t to, std::span<const std::byte> from, const sim::Operation*) override;
+  bool read(std::span<std::byte> to, std::uint64_t from, bool strictly,
+            const sim::Operation*) override;
+  bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes,
+            const sim::Operation*) override;
+  bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes,
+            const sim::Operation*) override;
+  void touch(std::uint64_t, const sim::Operation&) override {}
+  std::vector<sim::Finding> take_findings() override { return {}; }
+
+  sim::LaunchResult launch(sim::KernelId, const sim::LaunchConfig&,
+                           std::span<const std::byte> params, const sim::Operation*) override;
+
+ private:
+  struct Kernel {
+    gpu::CUfunction function = nullptr;
+    sim::KernelInfo info;
+    std::uint64_t dynamic_shared = 0;  // that the driver allows it
+    bool has_run = false;
+  };
+
+  // Of the GPU, asked for once.
+  struct Limits {
+    int block[3] = {}, grid[3] = {}, shared_per_block = 0, multiprocessors = 0;
+  };
+
+  void open_device();
+  void open_memory(std::uint64_t memory_bytes);
+  void open_stream();
+  int attribute(int which) const;
+  bool is_memory(std::uint64_t address, std::uint64_t bytes) const;
+  sim::LaunchStatus check(Kernel&, const sim::LaunchConfig&) const;
+
+  // Before work is put into the stream. False: the GPU has given up.
+  bool admit(bool may_hold = true);
+  bool put(gpu::CUresult);  // what putting it there gave
+  // Waits for what was put into the stream. False: the GPU has given up.
+  bool finish();
+  void wait();
+
+  gpu::Driver driver_;
+  gpu::CUdevice device_ = 0;
+  Limits limits_;
+  gpu::CUstream stream_ = nullptr;
+  gpu::CUevent begin_ = nullptr, end_ = nullptr;
+  std::uint32_t* hold_ = nullptr;  // in host memory
+  gpu::CUdeviceptr hold_address_ = 0;
+  std::uint32_t holds_ = 0;
+  std::byte* staging_ = nullptr;  // host memory that the GPU reads and writes
+  std::size_t staged_ = 0;        // bytes of it in use
+  std::uint64_t flushed_ = 0, flush_bytes_ = 0;  // what is written to empty the L2 cache
+
+  std::unique_ptr<gpu::BlockMap> blocks_;
+  std::vector<gpu::CUmodule> modules_;
+  std::vector<Kernel> kernels_;
+  std::map<std::uint64_t, std::uint64_t> variables_;  // address -> bytes
+  int in_stream_ = 0;     // pieces of work since the first event
+  bool counting_ = false;  // the work is the submission's
+  double seconds_ = 0;
+  gpu::CUresult failed_ = gpu::kSuccess;  // with which the GPU gave up, for good
+};
+
+}  // namespace assay::device

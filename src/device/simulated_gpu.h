@@ -1,0 +1,65 @@
+// The simulator as the GPU of a device process.
+#pragma once
+
+#include "device/gpu.h"
+
+namespace assay::device {
+
+class SimulatedGpu final : public Gpu {
+ public:
+  explicit SimulatedGpu(const sim::DeviceOptions& options) : device_(options) {}
+
+  std::uint32_t architecture() const override { return 0; }
+  void begin_phase(std::uint64_t shuffle_seed, std::uint64_t processor_deadline_ns) override;
+  PhaseTime end_phase() override { return {}; }
+
+  sim::ModuleId load_module(std::string_view image) override;
+  sim::KernelId kernel(sim::ModuleId module, std::string_view name) override {
+    return device_.kernel(module, name);
+  }
+  sim::KernelInfo info(sim::KernelId id) override { return device_.info(id); }
+  sim::VariableInfo variable(sim::ModuleId module, std::string_view name) override {
+    return device_.variable(module, name);
+  }
+
+  std::uint64_t allocate(std::uint64_t bytes) override { return device_.allocate(bytes); }
+  bool free(std::uint64_t address) override { return device_.free(address); }
+  sim::VariableInfo allocation(std::uint64_t address) const override {
+    return device_.allocation(address);
+  }
+  std::uint64_t capacity() const override { return device_.capacity(); }
+  std::uint64_t live_bytes() const override { return device_.live_bytes(); }
+  std::uint64_t high_water() const override { return device_.high_water(); }
+
+  bool write(std::uint64_t to, std::span<const std::byte> from,
+             const sim::Operation* operation) override {
+    return device_.write(to, from, operation);
+  }
+  bool read(std::span<std::byte> to, std::uint64_t from, bool strictly,
+            const sim::Operation* operation) override {
+    return device_.read(to, from, strictly, operation);
+  }
+  bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes,
+            const sim::Operation* operation) override {
+    return device_.copy(to, from, bytes, operation);
+  }
+  bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes,
+            const sim::Operation* operation) override {
+    return device_.fill(to, value, bytes, operation);
+  }
+  void touch(std::uint64_t address, const sim::Operation& operation) override {
+    device_.touch(address, operation);
+  }
+  std::vector<sim::Finding> take_findings() override { return device_.take_findings(); }
+
+  sim::LaunchResult launch(sim::KernelId id, const sim::LaunchConfig& config,
+                           std::span<const std::byte> params,
+                           const sim::Operation* operation) override {
+    return device_.launch(id, config, params, operation);
+  }
+
+ private:
+  sim::Device device_;
+};
+
+}  // namespace assay::device

@@ -1,0 +1,38 @@
+// Which parts of a range of GPU addresses are allocated. First fit; blocks begin on multiples of
+// kAlignment, and some bytes between two of them belong to nobody.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "sim/device.h"
+
+namespace assay::gpu {
+
+class BlockMap {
+ public:
+  static constexpr std::uint64_t kAlignment = 512;  // at least that of cudaMalloc
+  static constexpr std::uint64_t kGap = 512;        // behind every block
+
+  // Of the range, at most `capacity` bytes are handed out at a time.
+  BlockMap(std::uint64_t begin, std::uint64_t range_bytes, std::uint64_t capacity)
+      : begin_(begin), end_(begin + range_bytes), capacity_(capacity) {}
+
+  std::uint64_t allocate(std::uint64_t bytes);  // 0: no room
+  bool free(std::uint64_t address);             // false: no block begins there
+  // The block around an address, {0, 0} if none.
+  sim::VariableInfo around(std::uint64_t address) const;
+  // Whether the range lies in one block.
+  bool contains(std::uint64_t address, std::uint64_t bytes) const;
+
+  std::uint64_t capacity() const { return capacity_; }
+  std::uint64_t live_bytes() const { return live_; }
+  std::uint64_t high_water() const { return high_water_; }  // of live_bytes()
+  void reset_high_water() { high_water_ = live_; }
+
+ private:
+  std::uint64_t begin_, end_, capacity_, live_ = 0, high_water_ = 0;
+  std::map<std::uint64_t, std::uint64_t> blocks_;  // address -> bytes
+};
+
+}  // namespace assay::gpu

@@ -1,0 +1,47 @@
+#include "run/gpu_machine.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "run/channel.h"
+#include "run/device_process.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/worker_image.h"
+#include "spec/json_schema.h"
+#include "util/fd.h"
+#include "util/files.h"
+#include "util/text.h"
+
+namespace assay::run {
+
+GpuMachine find_gpu(const std::string& driver) {
+  constexpr std::chrono::seconds kPatience{60};
+  const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  Channel text(O_NONBLOCK);
+  sandbox::Program program;
+  program.exec_fd = sandbox::device_image_fd();
+  program.argv = {"device", "--describe", driver};
+  program.fds = {null.get(), text.theirs(), text.theirs()};
+  make_fit_for_driver(program);
+  sandbox::Process process = sandbox::spawn(sandbox::Tier::none, program);
+  const auto exit = process.wait(kPatience);
+  std::string said;
+  text.take(said, 4096);
+  if (!exit || exit->status != 0) {
+    const std::string why = exit ? printable(said, 3) : "the driver does not answer";
+    throw Error("no GPU can be used: " + (why.empty() ? "its process ended" : why));
+  }
+  const nlohmann::json found = parse_json(said, "what the GPU's process says");
+  GpuMachine machine;
+  machine.name = found.at("name");
+  machine.driver = found.at("driver");
+  machine.multiprocessors = found.at("multiprocessors");
+  machine.memory_bytes = found.at("memory_bytes");
+  machine.ecc = found.at("ecc");
+  machine.copy_bytes_per_s = found.at("copy_bytes_per_s");
+  return machine;
+}
+
+}  // namespace assay::run
