@@ -1,9 +1,8 @@
 // The CUDA driver API as far as assay uses it, found at run time: assay links nothing of CUDA and
 // builds without it.
 //
-// The names, values and signatures are those of cuda.h (CUDA 12.4 and later; NVIDIA, "CUDA Driver API
-// Reference"); They are
-// declared here so that no header of NVIDIA's is needed to build assay.
+// The names, values and signatures are those of cuda.h (CUDA 12.4 and later; NVIDIA, "CUDA Driver
+// API Reference"). They are declared here so that assay builds without NVIDIA's headers.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +22,16 @@ using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 using CUmemGenericAllocationHandle = unsigned long long;
 
-inline constexpr CUresult kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidImage = 200,
-                          kNoBinaryForGpu = 209, kInvalidPtx = 218, kUnsupportedPtxVersion = 222,
-                          kNotFound = 500, kNotReady = 600, kIllegalAddress = 700,
+inline constexpr CUresult kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3,
+                          kNoDevice = 100, kInvalidDevice = 101, kInvalidImage = 200,
+                          kInvalidContext = 201, kNoBinaryForGpu = 209, kInvalidPtx = 218,
+                          kUnsupportedPtxVersion = 222, kSharedObjectSymbolNotFound = 302,
+                          kSharedObjectInitFailed = 303, kInvalidHandle = 400, kNotFound = 500,
+                          kNotReady = 600, kIllegalAddress = 700, kLaunchOutOfResources = 701,
                           kLaunchTimeout = 702, kAssert = 710, kHardwareStackError = 714,
                           kIllegalInstruction = 715, kMisalignedAddress = 716,
-                          kInvalidAddressSpace = 717, kInvalidPc = 718, kLaunchFailed = 719;
+                          kInvalidAddressSpace = 717, kInvalidPc = 718, kLaunchFailed = 719,
+                          kCooperativeLaunchTooLarge = 720, kNotSupported = 801, kUnknown = 999;
 
 // CUdevice_attribute.
 enum : int {
@@ -59,7 +62,14 @@ enum : int {
 };
 
 inline constexpr unsigned kNonBlockingStream = 1, kHostAllocDeviceMap = 2, kWaitValueGeq = 0,
-                          kContextLmemResizeToMax = 0x10;
+                          kContextLmemResizeToMax = 0x10, kEventDisableTiming = 2;
+
+// CUjit_option: a text of what is wrong with the PTX goes into the buffer.
+inline constexpr int kJitErrorLogBuffer = 5, kJitErrorLogBufferBytes = 6;
+
+// The keys of cuLaunchKernel's `extra`.
+inline constexpr std::uintptr_t kLaunchParamEnd = 0, kLaunchParamBufferPointer = 1,
+                                kLaunchParamBufferSize = 2;
 
 // CUmemLocation, CUmemAllocationProp, CUmemAccessDesc.
 struct CUmemLocation {
@@ -91,62 +101,62 @@ class DriverError : public std::runtime_error {
 };
 
 // Every function used, as {member, name of the export, parameters}. The test double exports these.
-#define ASSAY_DRIVER_FUNCTIONS(X)                                                                 \
-  X(init, cuInit, (unsigned flags))                                                               \
-  X(driver_version, cuDriverGetVersion, (int* version))                                           \
-  X(error_name, cuGetErrorName, (CUresult, const char** text))                                    \
-  X(error_string, cuGetErrorString, (CUresult, const char** text))                                \
-  X(device_count, cuDeviceGetCount, (int* count))                                                 \
-  X(device_get, cuDeviceGet, (CUdevice * device, int ordinal))                                    \
-  X(device_name, cuDeviceGetName, (char* name, int bytes, CUdevice))                              \
-  X(device_total_mem, cuDeviceTotalMem_v2, (std::size_t * bytes, CUdevice))                       \
-  X(device_attribute, cuDeviceGetAttribute, (int* value, int attribute, CUdevice))                \
-  X(primary_set_flags, cuDevicePrimaryCtxSetFlags_v2, (CUdevice, unsigned flags))                 \
-  X(primary_retain, cuDevicePrimaryCtxRetain, (CUcontext*, CUdevice))                             \
-  X(context_set_current, cuCtxSetCurrent, (CUcontext))                                            \
-  X(stream_create, cuStreamCreate, (CUstream*, unsigned flags))                                   \
-  X(stream_synchronize, cuStreamSynchronize, (CUstream))                                          \
-  X(stream_wait_value, cuStreamWaitValue32_v2,                                                    \
-    (CUstream, CUdeviceptr, std::uint32_t value, unsigned flags))                                 \
-  X(event_create, cuEventCreate, (CUevent*, unsigned flags))                                      \
-  X(event_record, cuEventRecord, (CUevent, CUstream))                                             \
-  X(event_query, cuEventQuery, (CUevent))                                                         \
-  X(event_elapsed, cuEventElapsedTime, (float* milliseconds, CUevent begin, CUevent end))         \
-  X(host_alloc, cuMemHostAlloc, (void** p, std::size_t bytes, unsigned flags))                    \
-  X(host_device_pointer, cuMemHostGetDevicePointer_v2, (CUdeviceptr*, void* p, unsigned flags))   \
-  X(granularity, cuMemGetAllocationGranularity,                                                   \
-    (std::size_t * bytes, const CUmemAllocationProp*, int option))                                \
-  X(address_reserve, cuMemAddressReserve,                                                         \
-    (CUdeviceptr*, std::size_t bytes, std::size_t alignment, CUdeviceptr wanted,                  \
-     unsigned long long flags))                                                                   \
-  X(mem_create, cuMemCreate,                                                                      \
-    (CUmemGenericAllocationHandle*, std::size_t bytes, const CUmemAllocationProp*,                \
-     unsigned long long flags))                                                                   \
-  X(mem_map, cuMemMap,                                                                            \
-    (CUdeviceptr, std::size_t bytes, std::size_t offset, CUmemGenericAllocationHandle,            \
-     unsigned long long flags))                                                                   \
-  X(mem_set_access, cuMemSetAccess,                                                               \
-    (CUdeviceptr, std::size_t bytes, const CUmemAccessDesc*, std::size_t count))                  \
-  X(copy_to_device, cuMemcpyHtoDAsync_v2, (CUdeviceptr, const void*, std::size_t, CUstream))      \
-  X(copy_to_host, cuMemcpyDtoHAsync_v2, (void*, CUdeviceptr, std::size_t, CUstream))              \
-  X(copy_within, cuMemcpyDtoDAsync_v2, (CUdeviceptr, CUdeviceptr, std::size_t, CUstream))         \
-  X(fill, cuMemsetD8Async, (CUdeviceptr, unsigned char, std::size_t, CUstream))                   \
-  X(module_load, cuModuleLoadDataEx,                                                              \
-    (CUmodule*, const void* image, unsigned options, int* names, void** values))                  \
-  X(module_function, cuModuleGetFunction, (CUfunction*, CUmodule, const char* name))              \
-  X(module_global, cuModuleGetGlobal_v2,                                                          \
-    (CUdeviceptr*, std::size_t* bytes, CUmodule, const char* name))                               \
-  X(function_attribute, cuFuncGetAttribute, (int* value, int attribute, CUfunction))              \
-  X(function_set_attribute, cuFuncSetAttribute, (CUfunction, int attribute, int value))           \
-  X(function_param, cuFuncGetParamInfo,                                                           \
-    (CUfunction, std::size_t index, std::size_t* offset, std::size_t* bytes))                     \
-  X(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor,                                       \
-    (int* blocks, CUfunction, int threads, std::size_t dynamic_shared))                           \
-  X(launch, cuLaunchKernel,                                                                       \
-    (CUfunction, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,    \
-     unsigned shared, CUstream, void** params, void** extra))                                     \
-  X(launch_cooperative, cuLaunchCooperativeKernel,                                                \
-    (CUfunction, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,    \
+#define ASSAY_DRIVER_FUNCTIONS(X)                                                               \
+  X(init, cuInit, (unsigned flags))                                                             \
+  X(driver_version, cuDriverGetVersion, (int* version))                                         \
+  X(error_name, cuGetErrorName, (CUresult, const char** text))                                  \
+  X(error_string, cuGetErrorString, (CUresult, const char** text))                              \
+  X(device_count, cuDeviceGetCount, (int* count))                                               \
+  X(device_get, cuDeviceGet, (CUdevice * device, int ordinal))                                  \
+  X(device_name, cuDeviceGetName, (char* name, int bytes, CUdevice))                            \
+  X(device_total_mem, cuDeviceTotalMem_v2, (std::size_t * bytes, CUdevice))                     \
+  X(device_attribute, cuDeviceGetAttribute, (int* value, int attribute, CUdevice))              \
+  X(primary_set_flags, cuDevicePrimaryCtxSetFlags_v2, (CUdevice, unsigned flags))               \
+  X(primary_retain, cuDevicePrimaryCtxRetain, (CUcontext*, CUdevice))                           \
+  X(context_set_current, cuCtxSetCurrent, (CUcontext))                                          \
+  X(stream_create, cuStreamCreate, (CUstream*, unsigned flags))                                 \
+  X(stream_synchronize, cuStreamSynchronize, (CUstream))                                        \
+  X(stream_wait_value, cuStreamWaitValue32_v2,                                                  \
+    (CUstream, CUdeviceptr, std::uint32_t value, unsigned flags))                               \
+  X(event_create, cuEventCreate, (CUevent*, unsigned flags))                                    \
+  X(event_record, cuEventRecord, (CUevent, CUstream))                                           \
+  X(event_query, cuEventQuery, (CUevent))                                                       \
+  X(event_elapsed, cuEventElapsedTime, (float* milliseconds, CUevent begin, CUevent end))       \
+  X(host_alloc, cuMemHostAlloc, (void** p, std::size_t bytes, unsigned flags))                  \
+  X(host_device_pointer, cuMemHostGetDevicePointer_v2, (CUdeviceptr*, void* p, unsigned flags)) \
+  X(granularity, cuMemGetAllocationGranularity,                                                 \
+    (std::size_t * bytes, const CUmemAllocationProp*, int option))                              \
+  X(address_reserve, cuMemAddressReserve,                                                       \
+    (CUdeviceptr*, std::size_t bytes, std::size_t alignment, CUdeviceptr wanted,                \
+     unsigned long long flags))                                                                 \
+  X(mem_create, cuMemCreate,                                                                    \
+    (CUmemGenericAllocationHandle*, std::size_t bytes, const CUmemAllocationProp*,              \
+     unsigned long long flags))                                                                 \
+  X(mem_map, cuMemMap,                                                                          \
+    (CUdeviceptr, std::size_t bytes, std::size_t offset, CUmemGenericAllocationHandle,          \
+     unsigned long long flags))                                                                 \
+  X(mem_set_access, cuMemSetAccess,                                                             \
+    (CUdeviceptr, std::size_t bytes, const CUmemAccessDesc*, std::size_t count))                \
+  X(copy_to_device, cuMemcpyHtoDAsync_v2, (CUdeviceptr, const void*, std::size_t, CUstream))    \
+  X(copy_to_host, cuMemcpyDtoHAsync_v2, (void*, CUdeviceptr, std::size_t, CUstream))            \
+  X(copy_within, cuMemcpyDtoDAsync_v2, (CUdeviceptr, CUdeviceptr, std::size_t, CUstream))       \
+  X(fill, cuMemsetD8Async, (CUdeviceptr, unsigned char, std::size_t, CUstream))                 \
+  X(module_load, cuModuleLoadDataEx,                                                            \
+    (CUmodule*, const void* image, unsigned options, int* names, void** values))                \
+  X(module_function, cuModuleGetFunction, (CUfunction*, CUmodule, const char* name))            \
+  X(module_global, cuModuleGetGlobal_v2,                                                        \
+    (CUdeviceptr*, std::size_t * bytes, CUmodule, const char* name))                            \
+  X(function_attribute, cuFuncGetAttribute, (int* value, int attribute, CUfunction))            \
+  X(function_set_attribute, cuFuncSetAttribute, (CUfunction, int attribute, int value))         \
+  X(function_param, cuFuncGetParamInfo,                                                         \
+    (CUfunction, std::size_t index, std::size_t * offset, std::size_t * bytes))                 \
+  X(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor,                                     \
+    (int* blocks, CUfunction, int threads, std::size_t dynamic_shared))                         \
+  X(launch, cuLaunchKernel,                                                                     \
+    (CUfunction, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,  \
+     unsigned shared, CUstream, void** params, void** extra))                                   \
+  X(launch_cooperative, cuLaunchCooperativeKernel,                                              \
+    (CUfunction, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,  \
      unsigned shared, CUstream, void** params))
 
 // A driver that is loaded and initialised.
