@@ -23,6 +23,7 @@ ALLOWED = {
     "sim": set(),
     "wire": set(),
     "device": {"sim", "wire"},
+    "gpu": set(),
     "worker": {"wire", "run/adapter_registry.h", "run/window.h", "device/remote_device.h",
                "sim/runtime/api.h", "sim/runtime/runtime.h"},
     "build": {"sandbox", "submission"},

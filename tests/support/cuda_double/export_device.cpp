@@ -1,0 +1,124 @@
+// Initialisation, the device, its context.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "sim/counters.h"
+#include "support/cuda_double/call.h"
+
+namespace assay::gpu {
+namespace {
+
+constexpr char kName[] = "Simulated H200";
+constexpr int kDriverVersion = 13000;  // CUDA 13.0
+constexpr unsigned kContextFlags = 0xff;
+
+constexpr std::pair<int, int> kAttributes[] = {
+    {kMaxThreadsPerBlockAttribute, sim::kMaxThreadsPerBlock},
+    {kMaxBlockX, 1024},
+    {kMaxBlockY, 1024},
+    {kMaxBlockZ, 64},
+    {kMaxGridX, 0x7fffffff},
+    {kMaxGridY, 65535},
+    {kMaxGridZ, 65535},
+    {kClockRate, 1'980'000},
+    {kMultiprocessorCount, sim::kMultiprocessors},
+    {kEccEnabled, 1},
+    {kL2CacheBytes, 50 << 20},
+    {kComputeCapabilityMajor, 9},
+    {kComputeCapabilityMinor, 0},
+    {kCooperativeLaunchAttribute, 1},
+    {kMaxSharedPerBlockOptin, sim::kMaxSharedOptin},
+};
+
+}  // namespace
+
+CUresult cuInit(unsigned flags) {
+  return call(__func__, Needs::nothing, [&](SimulatedGpu& gpu) {
+    if (flags != 0) return kInvalidValue;
+    gpu.initialised = true;
+    return kSuccess;
+  });
+}
+
+CUresult cuDriverGetVersion(int* version) {
+  return call(__func__, Needs::nothing, [&](SimulatedGpu&) {
+    if (version == nullptr) return kInvalidValue;
+    *version = kDriverVersion;
+    return kSuccess;
+  });
+}
+
+CUresult cuDeviceGetCount(int* count) {
+  return call(__func__, Needs::driver, [&](SimulatedGpu&) {
+    if (count == nullptr) return kInvalidValue;
+    *count = 1;
+    return kSuccess;
+  });
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  return call(__func__, Needs::driver, [&](SimulatedGpu&) {
+    if (device == nullptr) return kInvalidValue;
+    if (ordinal != 0) return kInvalidDevice;
+    *device = 0;
+    return kSuccess;
+  });
+}
+
+CUresult cuDeviceGetName(char* name, int bytes, CUdevice device) {
+  return call(__func__, Needs::driver, [&](SimulatedGpu&) {
+    if (name == nullptr || bytes <= 0) return kInvalidValue;
+    if (device != 0) return kInvalidDevice;
+    const std::size_t length = std::min<std::size_t>(bytes - 1, sizeof kName - 1);
+    std::memcpy(name, kName, length);
+    name[length] = '\0';
+    return kSuccess;
+  });
+}
+
+CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice device) {
+  return call(__func__, Needs::driver, [&](SimulatedGpu&) {
+    if (bytes == nullptr) return kInvalidValue;
+    if (device != 0) return kInvalidDevice;
+    *bytes = kMemoryBytes;
+    return kSuccess;
+  });
+}
+
+CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice device) {
+  return call(__func__, Needs::driver, [&](SimulatedGpu&) {
+    if (value == nullptr) return kInvalidValue;
+    if (device != 0) return kInvalidDevice;
+    const auto* const row = std::ranges::find(kAttributes, attribute, &std::pair<int, int>::first);
+    if (row == std::end(kAttributes)) return kInvalidValue;
+    *value = row->second;
+    return kSuccess;
+  });
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
+  return call(__func__, Needs::driver, [&](SimulatedGpu&) {
+    if (device != 0) return kInvalidDevice;
+    return (flags & ~kContextFlags) == 0 ? kSuccess : kInvalidValue;
+  });
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  return call(__func__, Needs::driver, [&](SimulatedGpu& gpu) {
+    if (context == nullptr) return kInvalidValue;
+    if (device != 0) return kInvalidDevice;
+    *context = &gpu.context;
+    return kSuccess;
+  });
+}
+
+CUresult cuCtxSetCurrent(CUcontext context) {
+  return call(__func__, Needs::driver, [&](SimulatedGpu& gpu) {
+    if (context != nullptr && context != &gpu.context) return kInvalidContext;
+    set_current_context(context);
+    return kSuccess;
+  });
+}
+
+}  // namespace assay::gpu

@@ -1,0 +1,71 @@
+// Kernel launches.
+#include <cstdio>
+
+#include "sim/counters.h"
+#include "support/cuda_double/call.h"
+#include "support/cuda_double/parameters.h"
+
+namespace assay::gpu {
+namespace {
+
+// Every scheduler of a multiprocessor issues one instruction a clock; gpus/h200.json.
+constexpr double kInstructionsPerSecond = sim::kMultiprocessors * 4 * 1.98e9, kLaunchSeconds = 3e-6;
+
+CUresult code_of(sim::LaunchStatus status) {
+  switch (status) {
+    case sim::LaunchStatus::ok: return kSuccess;
+    case sim::LaunchStatus::invalid_configuration: return kInvalidValue;
+    case sim::LaunchStatus::too_large_cooperative: return kCooperativeLaunchTooLarge;
+    case sim::LaunchStatus::illegal_address: return kIllegalAddress;
+    case sim::LaunchStatus::misaligned_address: return kMisalignedAddress;
+    case sim::LaunchStatus::illegal_instruction: return kIllegalInstruction;
+    case sim::LaunchStatus::assertion: return kAssert;
+    case sim::LaunchStatus::timeout: return kLaunchTimeout;
+  }
+  return kUnknown;
+}
+
+// Whether the kernel never ran, so that the context is as it was.
+bool was_refused(sim::LaunchStatus status) {
+  return status == sim::LaunchStatus::invalid_configuration ||
+         status == sim::LaunchStatus::too_large_cooperative;
+}
+
+CUresult launch(SimulatedGpu& gpu, CUfunction function, const sim::LaunchConfig& config,
+                CUstream stream, void** params, void** extra) {
+  if (!gpu.functions.has(function) || !gpu.has_stream(stream)) return kInvalidHandle;
+  const sim::KernelInfo& info = gpu.device().info(function->id);
+  if (config.dynamic_shared_bytes > function->dynamic_shared_limit(info)) return kInvalidValue;
+  const auto block = parameter_block(info, params, extra);
+  if (!block) return kInvalidValue;
+  const sim::LaunchResult result = gpu.device().launch(function->id, config, *block);
+  if (was_refused(result.status)) return code_of(result.status);
+  std::fwrite(result.output.data(), 1, result.output.size(), stdout);
+  std::fflush(stdout);
+  gpu.seconds +=
+      static_cast<double>(result.counters.instructions) / kInstructionsPerSecond + kLaunchSeconds;
+  gpu.broken = code_of(result.status);
+  return kSuccess;
+}
+
+}  // namespace
+
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                        unsigned by, unsigned bz, unsigned shared, CUstream stream, void** params,
+                        void** extra) {
+  return call(__func__, Needs::context, [&](SimulatedGpu& gpu) {
+    const sim::LaunchConfig config{{gx, gy, gz}, {bx, by, bz}, shared, false};
+    return launch(gpu, function, config, stream, params, extra);
+  });
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz,
+                                   unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                                   CUstream stream, void** params) {
+  return call(__func__, Needs::context, [&](SimulatedGpu& gpu) {
+    const sim::LaunchConfig config{{gx, gy, gz}, {bx, by, bz}, shared, true};
+    return launch(gpu, function, config, stream, params, nullptr);
+  });
+}
+
+}  // namespace assay::gpu

@@ -1,0 +1,14 @@
+// The exported functions, declared from the list in gpu/driver.h: a definition with other
+// parameters does not compile, and one that is missing does not link.
+#pragma once
+
+#include "gpu/driver.h"
+
+namespace assay::gpu {
+
+#define ASSAY_DECLARE_EXPORT(member, name, parameters) \
+  extern "C" __attribute__((visibility("default"))) CUresult name parameters;
+ASSAY_DRIVER_FUNCTIONS(ASSAY_DECLARE_EXPORT)
+#undef ASSAY_DECLARE_EXPORT
+
+}  // namespace assay::gpu

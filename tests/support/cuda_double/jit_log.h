@@ -1,0 +1,21 @@
+// The error log that cuModuleLoadDataEx fills on request.
+#pragma once
+
+#include <string_view>
+
+namespace assay::gpu {
+
+class JitLog {
+ public:
+  // The options of cuModuleLoadDataEx; all but those of the error log are ignored.
+  JitLog(unsigned options, const int* names, void** values);
+
+  // Cut to what has room, NUL included. Stores how many bytes there are, as the driver does.
+  void write(std::string_view text) const;
+
+ private:
+  char* buffer_ = nullptr;
+  void** bytes_ = nullptr;  // the value itself is the size of the buffer
+};
+
+}  // namespace assay::gpu

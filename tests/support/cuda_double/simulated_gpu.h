@@ -1,0 +1,56 @@
+// All that the double knows: one driver, one device, one context.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "gpu/driver.h"
+#include "sim/device.h"
+#include "support/cuda_double/address_space.h"
+#include "support/cuda_double/handles.h"
+#include "support/cuda_double/host_memory.h"
+
+namespace assay::gpu {
+
+struct CUctx_st {};
+struct CUstream_st {};
+struct CUevent_st {
+  bool timed = true, recorded = false;
+  double seconds = 0;  // simulated time when it was recorded
+};
+struct CUmod_st {
+  sim::ModuleId id = 0;
+};
+struct CUfunc_st {
+  sim::KernelId id = 0;
+  std::optional<std::uint64_t> max_dynamic_shared;  // bytes, once cuFuncSetAttribute said so
+
+  // Without that attribute static and dynamic shared memory together have 48 KiB.
+  std::uint64_t dynamic_shared_limit(const sim::KernelInfo&) const;
+};
+
+inline constexpr std::uint64_t kMemoryBytes = std::uint64_t{64} << 30;
+
+struct SimulatedGpu {
+  bool initialised = false;
+  CUresult broken = kSuccess;  // the fault that broke the context
+  double seconds = 0;          // simulated time since the context was made
+  CUctx_st context;
+  Handles<CUstream_st> streams;
+  Handles<CUevent_st> events;
+  Handles<CUmod_st> modules;
+  Handles<CUfunc_st> functions;
+  AddressSpace addresses;
+  HostMemory host;
+
+  // Made when first asked for. Throws std::runtime_error when its addresses are taken.
+  sim::Device& device();
+  // The default stream is null.
+  bool has_stream(CUstream stream) const { return stream == nullptr || streams.has(stream); }
+
+ private:
+  std::unique_ptr<sim::Device> device_;
+};
+
+}  // namespace assay::gpu
