@@ -32,7 +32,7 @@ std::string text_of(const char (&text)[n]) {
 
 void make_fit_for_driver(sandbox::Program& program) {
   program.limits.processes = 0;
-  program.limits.open_files = 1024;
+  program.limits.open_files = 240;  // below sandbox::kExecDescriptor
   program.limits.file_size = std::uint64_t{1} << 30;
   program.env = {"CUDA_MODULE_LOADING=EAGER", "CUDA_CACHE_DISABLE=1"};
 }
