@@ -253,6 +253,8 @@ COMMANDS = {
             "python3 $ROOT/benchmarks/check_time.py build/assay . --smoke layer_norm_backward", slow=True),
         "python3 benchmarks/cell_time.py build/assay .": Run(
             "python3 $ROOT/benchmarks/cell_time.py build/assay . --smoke layer_norm_backward", needs="nvcc", slow=True),
+        # There is no GPU here, or it is somebody else's.
+        "python3 benchmarks/gpu_peers.py": Run("python3 $ROOT/benchmarks/gpu_peers.py --list | grep decode_gqa"),
         "ninja -C build par_and_peers && build/benchmarks/par_and_peers": Target("benchmarks/par_and_peers"),
         "ninja -C build harness_overhead && build/benchmarks/harness_overhead": Target("benchmarks/harness_overhead"),
     },
