@@ -22,7 +22,6 @@ constexpr std::size_t kStagingBytes = std::size_t{64} << 20, kPiece = std::size_
 constexpr int kMostInStream = 400;
 constexpr std::uint64_t kMostNanoseconds = 20'000'000'000;  // of work, until the GPU is given up
 constexpr std::uint32_t kMajor = 9, kMinor = 0;
-constexpr std::size_t kMostParams = 4096;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -372,13 +371,12 @@ sim::LaunchResult HardwareGpu::launch(sim::KernelId id, const sim::LaunchConfig&
     result.status = status_of(failed_);
     return result;
   }
-  kernel.has_run = true;
   result.counters.launches = 1;
-  alignas(16) std::byte block[kMostParams];
-  std::size_t bytes = std::min(params.size(), sizeof block);
-  std::memcpy(block, params.data(), bytes);
+  std::vector<std::byte> block(params.begin(), params.end());
+  block.resize(std::max<std::size_t>(block.size(), kernel.info.params_bytes));
   std::vector<void*> pointers;
-  for (const std::uint32_t offset : kernel.info.param_offset) pointers.push_back(block + offset);
+  for (const std::uint32_t offset : kernel.info.param_offset)
+    pointers.push_back(block.data() + offset);
   const sim::Dim3 &g = config.grid, &b = config.block;
   const auto shared = static_cast<unsigned>(config.dynamic_shared_bytes);
   const CUresult launched =
@@ -387,7 +385,11 @@ sim::LaunchResult HardwareGpu::launch(sim::KernelId id, const sim::LaunchConfig&
                                        stream_, pointers.data())
           : driver_.launch(kernel.function, g.x, g.y, g.z, b.x, b.y, b.z, shared, stream_,
                            pointers.data(), nullptr);
-  if (!put(launched)) result.status = status_of(failed_);
+  bool done = put(launched);
+  // What follows may be held again.
+  if (done && !kernel.has_run) done = finish();
+  kernel.has_run = true;
+  if (!done) result.status = status_of(failed_);
   return result;
 }
 

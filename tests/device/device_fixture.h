@@ -42,12 +42,10 @@ class ServerFixture {
   static constexpr std::uint64_t kMemory = 64 << 20;
 
   explicit ServerFixture(std::uint64_t launch_limit = 1'000'000)
-      : arena_(1 << 16), link_(kLinkBytes) {
-    sim::DeviceOptions options;
-    options.memory_bytes = kMemory;
-    options.instruction_limit = launch_limit;
+      : ServerFixture(simulated(launch_limit), launch_limit) {}
+  explicit ServerFixture(std::unique_ptr<Gpu> gpu, std::uint64_t launch_limit = 1'000'000)
+      : arena_(1 << 16), link_(kLinkBytes), gpu_(std::move(gpu)) {
     control.instruction_limit = launch_limit;
-    gpu_ = std::make_unique<SimulatedGpu>(options);
     server_ = std::make_unique<Server>(control, arena_, link_.data(), *gpu_);
   }
 
@@ -122,6 +120,13 @@ class ServerFixture {
   Control control;
 
  private:
+  static std::unique_ptr<Gpu> simulated(std::uint64_t launch_limit) {
+    sim::DeviceOptions options;
+    options.memory_bytes = kMemory;
+    options.instruction_limit = launch_limit;
+    return std::make_unique<SimulatedGpu>(options);
+  }
+
   std::vector<std::byte> arena_, link_;
   std::unique_ptr<Gpu> gpu_;
   std::unique_ptr<Server> server_;

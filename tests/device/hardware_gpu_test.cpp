@@ -1,0 +1,227 @@
+// A real GPU as the device process serves it, on the driver that simulates one.
+#include "device/hardware_gpu.h"
+
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "device/device_fixture.h"
+#include "gpu/double_fixture.h"
+
+namespace assay::device {
+namespace {
+
+using gpu::double_path;
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kBytes = 64 << 20;
+
+class HardwareGpuTest : public ::testing::Test {
+ protected:
+  void SetUp() override { gpu::reset_double(); }
+  void TearDown() override { gpu::reset_double(); }
+
+  ServerFixture& start() {
+    fixture_ = std::make_unique<ServerFixture>(std::make_unique<HardwareGpu>(double_path(), kBytes));
+    fixture_->place();
+    fixture_->start();
+    return *fixture_;
+  }
+  static sim::LaunchStatus status(ServerFixture& f) {
+    return static_cast<sim::LaunchStatus>(f.launched().status);
+  }
+  static std::uint32_t word(const std::byte* at) {
+    std::uint32_t value;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  }
+
+ private:
+  std::unique_ptr<ServerFixture> fixture_;
+};
+
+TEST_F(HardwareGpuTest, BuffersGoInAndOutputsComeBack) {
+  ServerFixture f(std::make_unique<HardwareGpu>(double_path(), kBytes));
+  std::memset(f.arena() + 256, 7, 16);
+  std::memset(f.arena() + 500, 9, 64);
+  f.place();
+  f.start();
+  ASSERT_EQ(f.call(CallKind::read, f.input(), 16).ok, 1u);
+  EXPECT_EQ(word(f.window()), 0x07070707u);
+  f.launch(f.kernel(f.load(), "put"), put_params(f.output() + 4, 0x12345678));
+  EXPECT_EQ(status(f), sim::LaunchStatus::ok);
+  const Report& report = f.stop();
+  EXPECT_EQ(report.findings, 0u) << report.first_finding;
+  EXPECT_EQ(f.counters().launches, 1u);
+  f.order(Order::collect);
+  EXPECT_EQ(word(f.arena() + 520), 0x12345678u);
+  EXPECT_EQ(word(f.arena() + 516), 0x09090909u);
+  EXPECT_EQ(f.control.changed, -1);
+}
+
+TEST_F(HardwareGpuTest, WorkersAreToldWhichCodeItRuns) {
+  EXPECT_EQ(start().page().architecture, 90u);
+}
+
+// The double charges 3 us for a launch, and nothing for what the harness does.
+TEST_F(HardwareGpuTest, WhatIsMeasuredIsTheSubmissionsWork) {
+  ServerFixture& f = start();
+  EXPECT_EQ(f.stop().seconds, 0);
+  f.start();
+  const std::uint32_t put = f.kernel(f.load(), "put");
+  for (std::uint32_t i = 0; i < 10; ++i) f.launch(put, put_params(f.output(), i));
+  const double ten = f.stop().seconds;
+  EXPECT_GT(ten, 30e-6);
+  EXPECT_LT(ten, 40e-6);
+  f.start();
+  EXPECT_EQ(f.stop().seconds, 0) << "each phase has a time of its own";
+}
+
+TEST_F(HardwareGpuTest, MoreWorkThanTheStreamHoldsIsDoneInParts) {
+  ServerFixture& f = start();
+  const std::uint32_t put = f.kernel(f.load(), "put");
+  for (std::uint32_t i = 0; i < 1000; ++i) f.launch(put, put_params(f.output(), i));
+  ASSERT_EQ(f.call(CallKind::read, f.output(), 4).ok, 1u);
+  EXPECT_EQ(word(f.window()), 999u);
+  EXPECT_GT(f.stop().seconds, 3e-3);
+  EXPECT_EQ(f.counters().launches, 1000u);
+}
+
+TEST_F(HardwareGpuTest, CopiesLargerThanTheStagingMemoryAreWhole) {
+  constexpr std::size_t kLarge = (std::size_t{65} << 20) + 3;
+  HardwareGpu gpu(double_path(), 2 * kLarge);
+  const std::uint64_t at = gpu.allocate(kLarge);
+  std::vector<std::byte> sent(kLarge), came(kLarge);
+  for (std::size_t i = 0; i < kLarge; ++i) sent[i] = static_cast<std::byte>(i * 2654435761u >> 13);
+  ASSERT_TRUE(gpu.write(at, sent, nullptr));
+  ASSERT_TRUE(gpu.read(came, at, false, nullptr));
+  EXPECT_TRUE(sent == came);
+}
+
+TEST_F(HardwareGpuTest, OnlyWhatIsAllocatedCanBeReached) {
+  ServerFixture& f = start();
+  EXPECT_EQ(f.call(CallKind::read, f.input(), 17).ok, 0u);
+  EXPECT_EQ(f.call(CallKind::write, f.input() - 1, 0, "x").ok, 0u);
+  EXPECT_EQ(f.call(CallKind::free, f.input()).ok, 0u) << "it is the case's";
+  const std::uint64_t own = f.call(CallKind::allocate, 0, 100).address;
+  ASSERT_NE(own, 0u);
+  EXPECT_EQ(f.call(CallKind::write, own, 0, std::string(100, 'x')).ok, 1u);
+  EXPECT_EQ(f.call(CallKind::free, own).ok, 1u);
+  EXPECT_EQ(f.call(CallKind::read, own, 100).ok, 0u);
+  EXPECT_EQ(f.call(CallKind::allocate, 0, kBytes + 1).address, 0u);
+}
+
+TEST_F(HardwareGpuTest, VariablesOfModulesAreMemory) {
+  ServerFixture& f = start();
+  Call call;
+  call.kind = CallKind::variable;
+  call.id = f.load(gpu::kPtx);
+  const Answer counter = f.call(call, "counter");
+  ASSERT_EQ(counter.bytes, 4u);
+  ASSERT_EQ(f.call(CallKind::read, counter.address, 4).ok, 1u);
+  EXPECT_EQ(word(f.window()), 7u);
+  EXPECT_EQ(f.call(CallKind::read, counter.address, 5).ok, 0u);
+  EXPECT_EQ(f.call(call, "no such").bytes, 0u);
+}
+
+// As on hardware: the launch succeeds, and whoever waits for it learns of it.
+TEST_F(HardwareGpuTest, AFaultEndsTheGpuForGoodAndIsReported) {
+  ServerFixture& f = start();
+  const std::uint32_t put = f.kernel(f.load(), "put");
+  f.launch(put, put_params(64, 1));
+  EXPECT_EQ(f.call(CallKind::read, f.output(), 4).ok, 0u);
+  f.launch(put, put_params(f.output(), 1));
+  EXPECT_EQ(status(f), sim::LaunchStatus::illegal_address);
+  const Report& report = f.stop();
+  EXPECT_GT(report.findings, 0u);
+  EXPECT_THAT(report.first_finding, HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+}
+
+TEST_F(HardwareGpuTest, LaunchesThatCannotBeAreRefusedAtOnce) {
+  ServerFixture& f = start();
+  const std::uint32_t put = f.kernel(f.load(), "put");
+  for (const std::uint32_t threads : {0u, 1025u}) {
+    f.launch(put, put_params(f.output(), 1), threads);
+    EXPECT_EQ(status(f), sim::LaunchStatus::invalid_configuration) << threads;
+  }
+  f.launch(put, "too short");
+  EXPECT_EQ(status(f), sim::LaunchStatus::invalid_configuration);
+  Call call;
+  call.kind = CallKind::launch;
+  call.id = put;
+  call.shape = {{1u << 20, 1, 1}, {1, 1, 1}, 0, 1};
+  f.call(call, put_params(f.output(), 1));
+  EXPECT_EQ(status(f), sim::LaunchStatus::too_large_cooperative);
+  call.shape = {{1, 1, 1}, {1, 1, 1}, 300 << 10, 0};
+  f.call(call, put_params(f.output(), 1));
+  EXPECT_EQ(status(f), sim::LaunchStatus::invalid_configuration);
+  EXPECT_EQ(f.stop().findings, 0u) << "the program was told";
+}
+
+TEST_F(HardwareGpuTest, PtxThatIsNoneIsTheSubmissionsFault) {
+  ServerFixture& f = start();
+  f.load("nonsense");
+  EXPECT_THAT(f.stop().invalid_ptx, HasSubstr("CUDA_ERROR_INVALID_PTX"));
+}
+
+TEST_F(HardwareGpuTest, CodeThatItDoesNotTakeIsNobodysFaultYet) {
+  ServerFixture& f = start();
+  f.load("\x7f" "ELF of another GPU");
+  EXPECT_EQ(f.page().answer.code, 1u);
+  EXPECT_STREQ(f.stop().invalid_ptx, "");
+}
+
+TEST_F(HardwareGpuTest, AGpuWithoutADriverOrWithAnotherCapabilityIsRefused) {
+  EXPECT_THROW(HardwareGpu("/no/such/libcuda.so.1", kBytes), gpu::DriverError);
+}
+
+TEST_F(HardwareGpuTest, ItDescribesTheGpu) {
+  HardwareGpu gpu(double_path(), std::uint64_t{2} << 30);
+  const std::string json = gpu.describe();
+  EXPECT_THAT(json, HasSubstr("\"name\": \"Simulated H200\""));
+  EXPECT_THAT(json, HasSubstr("\"multiprocessors\": 132"));
+  EXPECT_THAT(json, HasSubstr("\"copy_bytes_per_s\": "));
+}
+
+// Whatever a driver's function fails with, the first time or later: nothing hangs, no time is told
+// for work that was not done, and the failure is reported.
+TEST_F(HardwareGpuTest, EachFailureOfTheDriverIsTold) {
+  const auto use = [] {
+    ServerFixture f(std::make_unique<HardwareGpu>(double_path(), kBytes));
+    f.place();
+    f.start();
+    const std::uint32_t put = f.kernel(f.load(), "put");
+    f.launch(put, put_params(f.output(), 5));
+    f.launch(put, put_params(f.output(), 6));
+    const bool read = f.call(CallKind::read, f.output(), 4).ok == 1 && word(f.window()) == 6;
+    const Report& report = f.stop();
+    return read && report.findings == 0 && report.seconds > 0;
+  };
+  ASSERT_TRUE(use());
+  // Not called, or what they say does not matter: texts, names, and bounds of parameters.
+  const auto matters = [](std::string_view name) {
+    for (const std::string_view other :
+         {"cuGetErrorName", "cuGetErrorString", "cuDeviceGetName", "cuDeviceTotalMem_v2",
+          "cuDriverGetVersion", "cuStreamSynchronize", "cuModuleGetGlobal_v2",
+          "cuFuncSetAttribute", "cuFuncGetParamInfo", "cuMemcpyDtoDAsync_v2",
+          "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchCooperativeKernel"})
+      if (name == other) return false;
+    return true;
+  };
+  const auto fails = [&](const char* name) {
+    if (!matters(name)) return;
+    gpu::reset_double();
+    ASSERT_EQ(gpu::set_faults((std::string(name) + ":719@1").c_str()), 0);
+    try {
+      EXPECT_FALSE(use()) << name;
+    } catch (const std::exception& e) {
+      EXPECT_THAT(e.what(), HasSubstr("CUDA_ERROR_LAUNCH_FAILED")) << name;
+    }
+  };
+#define ASSAY_CHECK(member, name, parameters) fails(#name);
+  ASSAY_DRIVER_FUNCTIONS(ASSAY_CHECK)
+#undef ASSAY_CHECK
+}
+
+}  // namespace
+}  // namespace assay::device
