@@ -28,10 +28,12 @@ void* find_function(void* library, const std::string& path, const char* name) {
 }  // namespace
 
 Driver::Driver(const std::string& library) : library_(open_library(library)) {
+// NOLINTBEGIN(bugprone-macro-parentheses): a type has none there
 #define ASSAY_RESOLVE(member, name, parameters) \
   member = reinterpret_cast<CUresult(*) parameters>(find_function(library_, library, #name));
   ASSAY_DRIVER_FUNCTIONS(ASSAY_RESOLVE)
 #undef ASSAY_RESOLVE
+  // NOLINTEND(bugprone-macro-parentheses)
   if (const CUresult result = init(0); result != kSuccess) {
     throw DriverError(result, fmt::format("the CUDA driver {} does not start: {}; check that "
                                           "nvidia-smi lists the GPU, and that this user may open "

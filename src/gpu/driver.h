@@ -166,9 +166,11 @@ class Driver {
   // is missing and what to do.
   explicit Driver(const std::string& library = "libcuda.so.1");
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration has none there
 #define ASSAY_DECLARE(member, name, parameters) CUresult(*member) parameters = nullptr;
   ASSAY_DRIVER_FUNCTIONS(ASSAY_DECLARE)
 #undef ASSAY_DECLARE
+  // NOLINTEND(bugprone-macro-parentheses)
 
   // Throws DriverError unless `result` is kSuccess. `what` is what was tried: "copying to the GPU".
   void require(CUresult result, const char* what) const;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -29,6 +30,9 @@ inline int set_faults(const char* text) {
   return of_double<int(const char*)>("assay_cuda_double_faults")(text);
 }
 inline void reset_double() { of_double<void()>("assay_cuda_double_reset")(); }
+
+// A number where the API wants a pointer.
+inline void* as_pointer(std::uintptr_t number) { return std::bit_cast<void*>(number); }
 
 inline constexpr std::size_t kStep = 2 << 20;  // granularity of memory
 

@@ -30,12 +30,12 @@ TEST_F(DoubleFunction, ImagesThatAreNoPtx) {
 TEST_F(DoubleFunction, ErrorLogSaysWhere) {
   char log[100] = "unwritten";
   int names[] = {kJitErrorLogBuffer, kJitErrorLogBufferBytes};
-  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  void* values[] = {log, as_pointer(sizeof log)};
   CUmodule module = nullptr;
   EXPECT_EQ(cu.module_load(&module, ".version 9.0\n.nonsense", 2, names, values), kInvalidPtx);
   EXPECT_THAT(log, HasSubstr("PTX line 2"));
   EXPECT_EQ(reinterpret_cast<std::size_t>(values[1]), std::string(log).size() + 1);
-  values[1] = reinterpret_cast<void*>(4);
+  values[1] = as_pointer(4);
   EXPECT_EQ(cu.module_load(&module, "nonsense", 2, names, values), kInvalidPtx);
   EXPECT_STREQ(log, "PTX");
 }

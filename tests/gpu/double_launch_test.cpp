@@ -41,9 +41,8 @@ TEST_F(DoubleLaunch, ParametersInABuffer) {
     std::uint32_t n;
   } params{out, 20};
   std::size_t bytes = sizeof params;
-  void* extra[] = {reinterpret_cast<void*>(kLaunchParamBufferPointer), &params,
-                   reinterpret_cast<void*>(kLaunchParamBufferSize), &bytes,
-                   reinterpret_cast<void*>(kLaunchParamEnd)};
+  void* extra[] = {as_pointer(kLaunchParamBufferPointer), &params,
+                   as_pointer(kLaunchParamBufferSize), &bytes, as_pointer(kLaunchParamEnd)};
   const CUfunction add = kernel("add");
   const auto go = [&](void** pointers) {
     return cu.launch(add, 1, 1, 1, 2, 1, 1, 0, nullptr, pointers, extra);
@@ -54,7 +53,7 @@ TEST_F(DoubleLaunch, ParametersInABuffer) {
   EXPECT_EQ(go(pointers), kInvalidValue);  // both
   bytes = 11;
   EXPECT_EQ(go(nullptr), kInvalidValue);  // too short
-  extra[0] = reinterpret_cast<void*>(std::uintptr_t{9});
+  extra[0] = as_pointer(9);
   EXPECT_EQ(go(nullptr), kInvalidValue);     // no such key
   EXPECT_EQ(launch(add, 2), kInvalidValue);  // neither
 }

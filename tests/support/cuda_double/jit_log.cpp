@@ -1,6 +1,7 @@
 #include "support/cuda_double/jit_log.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -22,7 +23,7 @@ void JitLog::write(std::string_view text) const {
   const std::size_t length = std::min<std::size_t>(text.size(), room - 1);
   std::memcpy(buffer_, text.data(), length);
   buffer_[length] = '\0';
-  *bytes_ = reinterpret_cast<void*>(length + 1);
+  *bytes_ = std::bit_cast<void*>(std::uintptr_t{length + 1});
 }
 
 }  // namespace assay::gpu
