@@ -10,6 +10,7 @@
 #include <optional>
 #include <semaphore>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/harness.h"
@@ -40,7 +41,7 @@ struct GpuCommand {
   std::vector<std::string> challenges, models;
   std::string submissions, sizes = "full", driver = "libcuda.so.1", gpu, only, json;
   std::optional<std::uint64_t> seed;
-  bool quick = false, no_time = false, no_check = false, model = false;
+  bool quick = false, few = false, no_time = false, no_check = false, model = false;
   std::ptrdiff_t jobs = 0;
 };
 
@@ -56,15 +57,18 @@ std::string sheet_of(const std::string& name) {
 // One implementation of a challenge, and what became of it.
 struct Subject {
   std::string name;
-  fs::path library;
-  std::string not_built;  // why there is no library
-  std::vector<CaseResult> checked, timed;
+  fs::path library{};
+  std::string not_built{};  // why there is no library
+  std::vector<CaseResult> checked{}, timed{};
 };
 
 struct Tested {
+  explicit Tested(ChallengeSpec put) : spec(std::move(put)) { subjects.push_back({"par"}); }
+
   ChallengeSpec spec;
-  fs::path naive;
   std::vector<Subject> subjects;  // par is the first
+  fs::path naive;
+  std::vector<std::string> faults;  // timed cases in which naive or par failed
 };
 
 double floor_of(const LeastWork& least, const Gpu& sheet, const run::GpuMachine& machine) {
@@ -83,16 +87,17 @@ class OnGpu {
                  run::CaseFilter{.quick = c.quick, .only = c.only}, simulator_threads(1)},
         baselines_(world_, options_, account_) {
     if (!harness_.builder->cuda_toolkit())
-      throw Error(fmt::format("{}; it is looked for in PATH, CUDA_HOME and ASSAY_NVCC", kNoToolkit));
+      throw Error(
+          fmt::format("{}; it is looked for in PATH, CUDA_HOME and ASSAY_NVCC", kNoToolkit));
     const run::Sizes sizes = c.sizes == "sim" ? run::Sizes::simulated : run::Sizes::full;
     for (const ChallengeSpec& whole : load_specs(context, c.challenges))
-      tested_.push_back({run::spec_on_gpu(whole, sizes), {}, {{"par", {}, {}, {}, {}}}});
+      tested_.emplace_back(run::spec_on_gpu(whole, sizes));
     if (c.models.empty()) return;
     std::vector<ChallengeSpec> specs;
     for (const Tested& t : tested_) specs.push_back(t.spec);
-    answers_ = select_submissions(
-        c.submissions.empty() ? context.submissions() : fs::path(c.submissions), specs, c.models,
-        Device::sim);
+    answers_ =
+        select_submissions(c.submissions.empty() ? context.submissions() : fs::path(c.submissions),
+                           specs, c.models, Device::sim);
   }
 
   int run() {
@@ -126,7 +131,7 @@ class OnGpu {
   void build(Progress& progress) {
     for (const Submission& answer : answers_) {
       for (Tested& t : tested_) {
-        if (t.spec.name == answer.challenge) t.subjects.push_back({answer.model, {}, {}, {}, {}});
+        if (t.spec.name == answer.challenge) t.subjects.push_back({answer.model});
       }
     }
     std::vector<std::function<void()>> work;
@@ -154,10 +159,11 @@ class OnGpu {
     const auto answer = std::ranges::find_if(answers_, [&](const Submission& s) {
       return s.challenge == t.spec.name && s.model == subject.name;
     });
-    const BuildResult built = world_.compile({.sources = answer->sources,
-                                              .headers = {run::challenge_file(t.spec, "abi.h")},
-                                              .time_limit_s = run::build_limit(t.spec, Language::cuda),
-                                              .language = Language::cuda});
+    const BuildResult built =
+        world_.compile({.sources = answer->sources,
+                        .headers = {run::challenge_file(t.spec, "abi.h")},
+                        .time_limit_s = run::build_limit(t.spec, Language::cuda),
+                        .language = Language::cuda});
     subject.library = built.library;
     if (built.record.verdict != Verdict::ok) subject.not_built = built.record.log;
   }
@@ -176,8 +182,8 @@ class OnGpu {
           const auto activity =
               progress.begin(fmt::format("checking {} of {}", subject.name, t.spec.name));
           run::TimeAccount account;
-          subject.checked = run::check_on_gpu(bench(t.spec, subject.library, account),
-                                              options_.filter);
+          subject.checked =
+              run::check_on_gpu(bench(t.spec, subject.library, account), options_.filter);
         });
       }
     }
@@ -196,13 +202,23 @@ class OnGpu {
       for (const CaseSpec& c : t.spec.cases) {
         if (c.group != CaseGroup::timed || c.exclusive || !options_.filter.takes(c)) continue;
         const auto activity = progress.begin(fmt::format("timing {} of {}", c.name, t.spec.name));
-        run::TimeAccount account;
-        std::vector<CaseResult> results =
-            run::run_timed(bench(t.spec, {}, account), c, {t.naive, ready.front()->library},
-                           libraries, c_.quick);
-        for (std::size_t i = 0; i < ready.size(); ++i)
-          ready[i]->timed.push_back(std::move(results[i]));
+        time_case(t, c, ready, libraries);
       }
+    }
+  }
+
+  void time_case(Tested& t, const CaseSpec& c, const std::vector<Subject*>& ready,
+                 const std::vector<fs::path>& libraries) {
+    run::TimeAccount account;
+    try {
+      std::vector<CaseResult> results =
+          run::run_timed(bench(t.spec, {}, account), c, {t.naive, ready.front()->library},
+                         libraries, c_.quick || c_.few);
+      for (std::size_t i = 0; i < ready.size(); ++i) {
+        ready[i]->timed.push_back(std::move(results[i]));
+      }
+    } catch (const Error& fault) {
+      t.faults.push_back(fmt::format("{}: {}", c.name, fault.what()));
     }
   }
 
@@ -212,10 +228,10 @@ class OnGpu {
 
   bool all_right() const {
     return std::ranges::all_of(tested_, [](const Tested& t) {
-      return std::ranges::all_of(t.subjects, [](const Subject& s) {
-        return s.not_built.empty() && std::ranges::all_of(s.checked, passed) &&
-               std::ranges::all_of(s.timed, passed);
-      });
+      return t.faults.empty() && std::ranges::all_of(t.subjects, [](const Subject& s) {
+               return s.not_built.empty() && std::ranges::all_of(s.checked, passed) &&
+                      std::ranges::all_of(s.timed, passed);
+             });
     });
   }
 
@@ -239,8 +255,8 @@ class OnGpu {
     for (const auto* results : {&subject.checked, &subject.timed}) {
       for (const CaseResult& r : *results) {
         if (passed(r)) continue;
-        text += fmt::format("    {} {}: {}\n", code(r.verdict), r.name,
-                            printable(r.detail, 3, 600));
+        text +=
+            fmt::format("    {} {}: {}\n", code(r.verdict), r.name, printable(r.detail, 3, 600));
       }
     }
     return text;
@@ -250,8 +266,8 @@ class OnGpu {
     std::string text = fmt::format(
         "{} (driver for CUDA {}, {} multiprocessors), copies at {:.2f} TB/s; floor by that and by "
         "the data sheet of {}\n",
-        machine_.name, machine_.driver, machine_.multiprocessors,
-        machine_.copy_bytes_per_s * 1e-12, sheet_.name);
+        machine_.name, machine_.driver, machine_.multiprocessors, machine_.copy_bytes_per_s * 1e-12,
+        sheet_.name);
     for (Tested& t : tested_) text += text_of(t);
     return text;
   }
@@ -270,6 +286,8 @@ class OnGpu {
                             subject.checked.size());
       text += failures_of(subject);
     }
+    for (const std::string& fault : t.faults)
+      text += fmt::format("  not timed: {}\n", printable(fault, 3, 600));
     const std::vector<CaseResult>& cases = t.subjects.front().timed;
     if (cases.empty()) return text;
     text += fmt::format("  {:28} {:>10} {:>10} {:>10} {:>7}{}\n", "microseconds", "naive", "par",
@@ -294,7 +312,8 @@ class OnGpu {
     for (std::size_t s = 1; s < t.subjects.size(); ++s) {
       if (i >= t.subjects[s].timed.size() || t.subjects[s].timed[i].samples.empty()) continue;
       const std::vector<double> own = seconds_of(t.subjects[s].timed[i], &TimingSample::submission);
-      line += fmt::format("    {:26} {:>10} {:>10.2f}\n", t.subjects[s].name, "", 1e6 * median(own));
+      line +=
+          fmt::format("    {:26} {:>10} {:>10.2f}\n", t.subjects[s].name, "", 1e6 * median(own));
     }
     return line;
   }
@@ -345,8 +364,10 @@ class OnGpu {
       }
       for (std::size_t i = 0; i < t.subjects.front().timed.size(); ++i)
         timed.push_back(timed_case(t, i));
-      all["challenges"].push_back(
-          {{"challenge", t.spec.name}, {"subjects", subjects}, {"timed", timed}});
+      all["challenges"].push_back({{"challenge", t.spec.name},
+                                   {"subjects", subjects},
+                                   {"timed", timed},
+                                   {"faults", t.faults}});
     }
     return all;
   }
@@ -428,12 +449,12 @@ Examples:
       ->check(CLI::Range(std::ptrdiff_t{1}, kMostJobs))
       ->default_val(4);
   command->add_flag("--quick", c->quick, "fewer cases and repetitions");
+  command->add_flag("--few", c->few, "three repetitions of each timed case");
   command->add_flag("--no-check", c->no_check, "only time");
   command->add_flag("--no-time", c->no_time, "only check");
   add_harness_options(*command, c->harness);
-  command->callback([&action, c] {
-    action = [c](const Context& context) { return OnGpu(context, *c).run(); };
-  });
+  command->callback(
+      [&action, c] { action = [c](const Context& context) { return OnGpu(context, *c).run(); }; });
 }
 
 }  // namespace assay::cli

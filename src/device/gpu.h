@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -67,6 +68,10 @@ class Gpu {
   virtual void touch(std::uint64_t address, const sim::Operation&) = 0;
   virtual std::vector<sim::Finding> take_findings() = 0;
 
+  // How many blocks one multiprocessor holds at a time; nothing where only the runtime's arithmetic
+  // says so (sim/runtime/occupancy.h).
+  virtual std::optional<std::uint32_t> resident_blocks(sim::KernelId, std::uint64_t threads,
+                                                       std::uint64_t dynamic_shared_bytes) = 0;
   virtual sim::LaunchResult launch(sim::KernelId, const sim::LaunchConfig&,
                                    std::span<const std::byte> params, const sim::Operation*) = 0;
 };

@@ -23,6 +23,48 @@ constexpr int kMostInStream = 400;
 constexpr std::uint64_t kMostNanoseconds = 20'000'000'000;  // of work, until the GPU is given up
 constexpr std::uint32_t kMajor = 9, kMinor = 0;
 
+// Reads `pieces` pieces of 16 bytes at `from`, each thread every so many threads'th. It writes
+// nothing unless they add up to a number that zeros do not.
+constexpr char kReadAll[] = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry read_all(.param .u64 from, .param .u64 pieces)
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<10>;
+  .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [from];
+  ld.param.u64 %rd2, [pieces];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %ntid.x;
+  mov.u32 %r3, %tid.x;
+  mad.lo.u32 %r4, %r1, %r2, %r3;
+  mov.u32 %r5, %nctaid.x;
+  mul.lo.u32 %r5, %r5, %r2;
+  cvt.u64.u32 %rd3, %r4;
+  cvt.u64.u32 %rd4, %r5;
+  mov.u32 %r9, 0;
+again:
+  setp.ge.u64 %p1, %rd3, %rd2;
+  @%p1 bra done;
+  shl.b64 %rd5, %rd3, 4;
+  add.u64 %rd6, %rd1, %rd5;
+  ld.global.cg.v4.u32 {%r5, %r6, %r7, %r8}, [%rd6];
+  or.b32 %r9, %r9, %r5;
+  or.b32 %r9, %r9, %r6;
+  or.b32 %r9, %r9, %r7;
+  or.b32 %r9, %r9, %r8;
+  add.u64 %rd3, %rd3, %rd4;
+  bra again;
+done:
+  setp.ne.u32 %p2, %r9, 0;
+  @%p2 st.global.u32 [%rd1], %r9;
+  ret;
+}
+)";
+constexpr unsigned kReadBlocks = 528, kReadThreads = 256;
+
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
@@ -51,6 +93,7 @@ HardwareGpu::HardwareGpu(const std::string& driver_library, std::uint64_t memory
   open_device();
   open_stream();
   open_memory(memory_bytes);
+  open_flush();
 }
 
 int HardwareGpu::attribute(int which) const {
@@ -66,10 +109,11 @@ void HardwareGpu::open_device() {
   driver_.require(driver_.device_get(&device_, 0), "opening the GPU");
   const int major = attribute(kComputeCapabilityMajor), minor = attribute(kComputeCapabilityMinor);
   if (major != static_cast<int>(kMajor) || minor != static_cast<int>(kMinor)) {
-    throw DriverError(kInvalidValue,
-                      fmt::format("the GPU has compute capability {}.{}; only {}.{} (H100, H200) is "
-                                  "supported, because workers are told the properties of such a one",
-                                  major, minor, kMajor, kMinor));
+    throw DriverError(
+        kInvalidValue,
+        fmt::format("the GPU has compute capability {}.{}; only {}.{} (H100, H200) is "
+                    "supported, because workers are told the properties of such a one",
+                    major, minor, kMajor, kMinor));
   }
   limits_ = {{attribute(kMaxBlockX), attribute(kMaxBlockY), attribute(kMaxBlockZ)},
              {attribute(kMaxGridX), attribute(kMaxGridY), attribute(kMaxGridZ)},
@@ -157,6 +201,13 @@ std::string HardwareGpu::describe() {
 
 std::uint32_t HardwareGpu::architecture() const { return 10 * kMajor + kMinor; }
 
+void HardwareGpu::open_flush() {
+  CUmodule module = nullptr;
+  driver_.require(driver_.module_load(&module, kReadAll, 0, nullptr, nullptr),
+                  "compiling a kernel for the GPU");
+  driver_.require(driver_.module_function(&read_all_, module, "read_all"), "looking up a kernel");
+}
+
 // --- work in the stream
 
 bool HardwareGpu::put(CUresult result) {
@@ -201,9 +252,19 @@ bool HardwareGpu::finish() {
   return failed_ == kSuccess;
 }
 
-void HardwareGpu::begin_phase(std::uint64_t, std::uint64_t) {
-  if (admit()) put(driver_.fill(flushed_, 0, flush_bytes_, stream_));
+// What was written last is still to be written back when it leaves the cache: at the cost of
+// whoever comes next, were it not read over.
+void HardwareGpu::flush_l2() {
+  std::uint64_t pieces = flush_bytes_ / 16;
+  void* params[] = {&flushed_, &pieces};
+  if (admit() && put(driver_.fill(flushed_, 0, flush_bytes_, stream_)) && admit())
+    put(driver_.launch(read_all_, kReadBlocks, 1, 1, kReadThreads, 1, 1, 0, stream_, params,
+                       nullptr));
   finish();
+}
+
+void HardwareGpu::begin_phase(std::uint64_t, std::uint64_t) {
+  flush_l2();
   blocks_->reset_high_water();
   seconds_ = 0;
   counting_ = true;
@@ -332,7 +393,7 @@ sim::VariableInfo HardwareGpu::variable(sim::ModuleId module, std::string_view n
 
 sim::LaunchStatus HardwareGpu::check(Kernel& kernel, const sim::LaunchConfig& config) const {
   using enum sim::LaunchStatus;
-  const auto fits = [](const sim::Dim3& n, const int (&most)[3]) {
+  const auto fits = [](const sim::Dim3& n, const int(&most)[3]) {
     return std::min({n.x, n.y, n.z}) > 0 && n.x <= static_cast<std::uint32_t>(most[0]) &&
            n.y <= static_cast<std::uint32_t>(most[1]) && n.z <= static_cast<std::uint32_t>(most[2]);
   };
@@ -342,23 +403,40 @@ sim::LaunchStatus HardwareGpu::check(Kernel& kernel, const sim::LaunchConfig& co
       threads > kernel.info.max_threads ||
       shared > static_cast<std::uint64_t>(limits_.shared_per_block))
     return invalid_configuration;
-  if (config.dynamic_shared_bytes > kernel.dynamic_shared) {
-    const CUresult result =
-        driver_.function_set_attribute(kernel.function, kFunctionMaxDynamicShared,
-                                       static_cast<int>(config.dynamic_shared_bytes));
-    if (result != kSuccess) return invalid_configuration;
-    kernel.dynamic_shared = config.dynamic_shared_bytes;
-    kernel.has_run = false;  // the driver may have to see to it
-  }
+  if (!allow_shared(kernel, config.dynamic_shared_bytes)) return invalid_configuration;
   if (!config.cooperative) return ok;
+  const std::uint64_t resident =
+      std::uint64_t{blocks_per_multiprocessor(kernel, threads, config.dynamic_shared_bytes)} *
+      static_cast<std::uint64_t>(limits_.multiprocessors);
+  return config.grid.count() <= resident ? ok : too_large_cooperative;
+}
+
+bool HardwareGpu::allow_shared(Kernel& kernel, std::uint64_t bytes) const {
+  if (bytes <= kernel.dynamic_shared) return true;
+  if (bytes > static_cast<std::uint64_t>(limits_.shared_per_block)) return false;
+  if (driver_.function_set_attribute(kernel.function, kFunctionMaxDynamicShared,
+                                     static_cast<int>(bytes)) != kSuccess)
+    return false;
+  kernel.dynamic_shared = bytes;
+  kernel.has_run = false;  // the driver may have to see to it
+  return true;
+}
+
+std::uint32_t HardwareGpu::blocks_per_multiprocessor(Kernel& kernel, std::uint64_t threads,
+                                                     std::uint64_t dynamic_shared_bytes) const {
+  if (threads == 0 || threads > kernel.info.max_threads ||
+      !allow_shared(kernel, dynamic_shared_bytes))
+    return 0;
   int blocks = 0;
-  const CUresult result = driver_.occupancy(&blocks, kernel.function, static_cast<int>(threads),
-                                            config.dynamic_shared_bytes);
-  const bool resident =
-      result == kSuccess &&
-      config.grid.count() <= static_cast<std::uint64_t>(blocks) *
-                                 static_cast<std::uint64_t>(limits_.multiprocessors);
-  return resident ? ok : too_large_cooperative;
+  driver_.require(
+      driver_.occupancy(&blocks, kernel.function, static_cast<int>(threads), dynamic_shared_bytes),
+      "asking for the occupancy of a kernel");
+  return static_cast<std::uint32_t>(blocks);
+}
+
+std::optional<std::uint32_t> HardwareGpu::resident_blocks(sim::KernelId id, std::uint64_t threads,
+                                                          std::uint64_t dynamic_shared_bytes) {
+  return blocks_per_multiprocessor(kernels_.at(id), threads, dynamic_shared_bytes);
 }
 
 sim::LaunchResult HardwareGpu::launch(sim::KernelId id, const sim::LaunchConfig& config,
@@ -380,11 +458,10 @@ sim::LaunchResult HardwareGpu::launch(sim::KernelId id, const sim::LaunchConfig&
   const sim::Dim3 &g = config.grid, &b = config.block;
   const auto shared = static_cast<unsigned>(config.dynamic_shared_bytes);
   const CUresult launched =
-      config.cooperative
-          ? driver_.launch_cooperative(kernel.function, g.x, g.y, g.z, b.x, b.y, b.z, shared,
-                                       stream_, pointers.data())
-          : driver_.launch(kernel.function, g.x, g.y, g.z, b.x, b.y, b.z, shared, stream_,
-                           pointers.data(), nullptr);
+      config.cooperative ? driver_.launch_cooperative(kernel.function, g.x, g.y, g.z, b.x, b.y, b.z,
+                                                      shared, stream_, pointers.data())
+                         : driver_.launch(kernel.function, g.x, g.y, g.z, b.x, b.y, b.z, shared,
+                                          stream_, pointers.data(), nullptr);
   bool done = put(launched);
   // What follows may be held again.
   if (done && !kernel.has_run) done = finish();

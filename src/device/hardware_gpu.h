@@ -62,11 +62,12 @@ class HardwareGpu final : public Gpu {
             const sim::Operation*) override;
   bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes,
             const sim::Operation*) override;
-  bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes,
-            const sim::Operation*) override;
+  bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes, const sim::Operation*) override;
   void touch(std::uint64_t, const sim::Operation&) override {}
   std::vector<sim::Finding> take_findings() override { return {}; }
 
+  std::optional<std::uint32_t> resident_blocks(sim::KernelId, std::uint64_t threads,
+                                               std::uint64_t dynamic_shared_bytes) override;
   sim::LaunchResult launch(sim::KernelId, const sim::LaunchConfig&,
                            std::span<const std::byte> params, const sim::Operation*) override;
 
@@ -86,9 +87,15 @@ class HardwareGpu final : public Gpu {
   void open_device();
   void open_memory(std::uint64_t memory_bytes);
   void open_stream();
+  void open_flush();
   int attribute(int which) const;
   bool is_memory(std::uint64_t address, std::uint64_t bytes) const;
   sim::LaunchStatus check(Kernel&, const sim::LaunchConfig&) const;
+  // False: the GPU has not so much for a block of this kernel.
+  bool allow_shared(Kernel&, std::uint64_t dynamic_shared_bytes) const;
+  std::uint32_t blocks_per_multiprocessor(Kernel&, std::uint64_t threads,
+                                          std::uint64_t dynamic_shared_bytes) const;
+  void flush_l2();
 
   // Before work is put into the stream. False: the GPU has given up.
   bool admit(bool may_hold = true);
@@ -107,14 +114,16 @@ class HardwareGpu final : public Gpu {
   std::uint32_t holds_ = 0;
   std::byte* staging_ = nullptr;  // host memory that the GPU reads and writes
   std::size_t staged_ = 0;        // bytes of it in use
-  std::uint64_t flushed_ = 0, flush_bytes_ = 0;  // what is written to empty the L2 cache
+  // What is written, and then read, to empty the L2 cache, and the kernel that reads it.
+  std::uint64_t flushed_ = 0, flush_bytes_ = 0;
+  gpu::CUfunction read_all_ = nullptr;
 
   std::unique_ptr<gpu::BlockMap> blocks_;
   std::vector<gpu::CUmodule> modules_;
   std::vector<Kernel> kernels_;
   std::map<std::uint64_t, std::uint64_t> variables_;  // address -> bytes
-  int in_stream_ = 0;     // pieces of work since the first event
-  bool counting_ = false;  // the work is the submission's
+  int in_stream_ = 0;                                 // pieces of work since the first event
+  bool counting_ = false;                             // the work is the submission's
   double seconds_ = 0;
   gpu::CUresult failed_ = gpu::kSuccess;  // with which the GPU gave up, for good
 };

@@ -196,6 +196,17 @@ sim::MemoryInfo RemoteDevice::memory() {
   return {.capacity = answer.address, .live = answer.bytes};
 }
 
+std::optional<std::uint32_t> RemoteDevice::resident_blocks(sim::KernelId kernel,
+                                                           std::uint32_t threads,
+                                                           std::uint64_t dynamic_shared_bytes) {
+  if (page_.architecture == 0) return std::nullopt;
+  Call call = call_of(CallKind::occupancy, dynamic_shared_bytes, threads);
+  call.id = kernel;
+  const Answer answer = ask(call);
+  if (answer.ok == 0) return std::nullopt;
+  return static_cast<std::uint32_t>(answer.bytes);
+}
+
 sim::LaunchReply RemoteDevice::launch(sim::KernelId kernel, const sim::LaunchConfig& config,
                                       std::span<const std::byte> params) {
   Call call = call_of(CallKind::launch);

@@ -28,6 +28,8 @@ class RemoteDevice final : public sim::DeviceLink {
   bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes) override;
   sim::VariableInfo allocation(std::uint64_t address) override;
   sim::MemoryInfo memory() override;
+  std::optional<std::uint32_t> resident_blocks(sim::KernelId, std::uint32_t threads,
+                                               std::uint64_t dynamic_shared_bytes) override;
   sim::LaunchReply launch(sim::KernelId, const sim::LaunchConfig&,
                           std::span<const std::byte> params) override;
 

@@ -251,6 +251,13 @@ void Server::dispatch(const Call& call, Answer& answer) {
     case CallKind::order: return order(call);
     case CallKind::touch: return touch(call);
     case CallKind::finding: return take_finding(call);
+    case CallKind::occupancy:
+      if (call.id >= kernel_params_.size()) return;
+      if (const auto blocks = gpu_.resident_blocks(call.id, call.bytes, call.address)) {
+        answer.ok = 1;
+        answer.bytes = *blocks;
+      }
+      return;
   }
 }
 
@@ -267,7 +274,9 @@ void Server::load_module(Answer& answer) {
   }
   all_image_bytes_ += image_.size();
   // Code that the GPU does not take is followed by the PTX that it was made from.
-  const bool is_code = image_.starts_with("\x7f" "ELF");
+  const bool is_code = image_.starts_with(
+      "\x7f"
+      "ELF");
   try {
     answer.id = gpu_.load_module(image_);
   } catch (const InvalidModule& e) {
@@ -351,7 +360,7 @@ void Server::write(const Call& call, Answer& answer) {
 void Server::read(const Call& call, Answer& answer) {
   if (call.bytes > kWindowBytes ||
       !gpu_.read({window_, call.bytes}, call.address, false,
-                    call.kind == CallKind::read ? operation() : nullptr)) {
+                 call.kind == CallKind::read ? operation() : nullptr)) {
     return;
   }
   take_findings();

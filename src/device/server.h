@@ -68,7 +68,7 @@ class Server {
   bool listening_ = false;
   std::optional<sim::Operation> operation_;  // what the worker said of the calls to come
   std::string image_;                        // of the module that is being sent
-  std::size_t image_bytes_ = 0;                // that it will have
+  std::size_t image_bytes_ = 0;              // that it will have
   std::size_t modules_ = 0, all_image_bytes_ = 0;
   std::vector<std::uint32_t> kernel_params_;  // bytes of the parameter block, by KernelId
   sim::Counters counters_;                    // of the launches since start

@@ -52,6 +52,10 @@ class SimulatedGpu final : public Gpu {
   }
   std::vector<sim::Finding> take_findings() override { return device_.take_findings(); }
 
+  std::optional<std::uint32_t> resident_blocks(sim::KernelId, std::uint64_t,
+                                               std::uint64_t) override {
+    return std::nullopt;
+  }
   sim::LaunchResult launch(sim::KernelId id, const sim::LaunchConfig& config,
                            std::span<const std::byte> params,
                            const sim::Operation* operation) override {

@@ -152,6 +152,8 @@ enum class CallKind : std::uint32_t {
   touch,       // address
   finding,     // payload: FindingWire ...: what the runtime found wrong with the host's code
   peek,        // as read, of what nothing races with
+  occupancy,   // id: kernel, bytes: threads of a block, address: of its dynamic shared memory
+               // -> bytes: blocks that one multiprocessor holds; ok: 0 where that is not known
 };
 
 // sim::LaunchConfig of plain numbers.

@@ -22,7 +22,8 @@ class HardwareGpuTest : public ::testing::Test {
   void TearDown() override { gpu::reset_double(); }
 
   ServerFixture& start() {
-    fixture_ = std::make_unique<ServerFixture>(std::make_unique<HardwareGpu>(double_path(), kBytes));
+    fixture_ =
+        std::make_unique<ServerFixture>(std::make_unique<HardwareGpu>(double_path(), kBytes));
     fixture_->place();
     fixture_->start();
     return *fixture_;
@@ -166,7 +167,9 @@ TEST_F(HardwareGpuTest, PtxThatIsNoneIsTheSubmissionsFault) {
 
 TEST_F(HardwareGpuTest, CodeThatItDoesNotTakeIsNobodysFaultYet) {
   ServerFixture& f = start();
-  f.load("\x7f" "ELF of another GPU");
+  f.load(
+      "\x7f"
+      "ELF of another GPU");
   EXPECT_EQ(f.page().answer.code, 1u);
   EXPECT_STREQ(f.stop().invalid_ptx, "");
 }
@@ -202,8 +205,8 @@ TEST_F(HardwareGpuTest, EachFailureOfTheDriverIsTold) {
   const auto matters = [](std::string_view name) {
     for (const std::string_view other :
          {"cuGetErrorName", "cuGetErrorString", "cuDeviceGetName", "cuDeviceTotalMem_v2",
-          "cuDriverGetVersion", "cuStreamSynchronize", "cuModuleGetGlobal_v2",
-          "cuFuncSetAttribute", "cuFuncGetParamInfo", "cuMemcpyDtoDAsync_v2",
+          "cuDriverGetVersion", "cuStreamSynchronize", "cuModuleGetGlobal_v2", "cuFuncSetAttribute",
+          "cuFuncGetParamInfo", "cuMemcpyDtoDAsync_v2",
           "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchCooperativeKernel"})
       if (name == other) return false;
     return true;

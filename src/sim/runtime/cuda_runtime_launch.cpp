@@ -215,10 +215,10 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     int* blocks, const void* function, int threads, size_t dynamic_shared, unsigned flags) {
-  return call_for(function, [&](Runtime&, Kernel& kernel) {
+  return call_for(function, [&](Runtime& runtime, Kernel& kernel) {
     if (blocks == nullptr || threads <= 0 || flags > 1) return cudaErrorInvalidValue;
-    *blocks = static_cast<int>(blocks_per_multiprocessor(
-        kernel.device.info, static_cast<std::uint32_t>(threads), dynamic_shared));
+    *blocks = static_cast<int>(
+        runtime.resident_blocks(kernel, static_cast<std::uint32_t>(threads), dynamic_shared));
     return cudaSuccess;
   });
 }

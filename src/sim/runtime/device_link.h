@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -83,6 +84,13 @@ class DeviceLink {
   // The live allocation around an address, {0, 0} if none.
   virtual VariableInfo allocation(std::uint64_t address) = 0;
   virtual MemoryInfo memory() = 0;
+
+  // How many such blocks one multiprocessor holds at a time, where the device knows better than
+  // sim/runtime/occupancy.h.
+  virtual std::optional<std::uint32_t> resident_blocks(KernelId, std::uint32_t /*threads*/,
+                                                       std::uint64_t /*dynamic_shared_bytes*/) {
+    return std::nullopt;
+  }
 
   // `params` is the parameter block, laid out as KernelInfo says.
   virtual LaunchReply launch(KernelId, const LaunchConfig&, std::span<const std::byte> params) = 0;

@@ -561,8 +561,8 @@ cudaError_t Runtime::check_configuration(const Kernel& kernel, const LaunchConfi
   if (config.cooperative) {
     const std::uint64_t resident =
         std::uint64_t{kMultiprocessors} *
-        blocks_per_multiprocessor(info, static_cast<std::uint32_t>(block.count()),
-                                  config.dynamic_shared_bytes);
+        resident_blocks(kernel, static_cast<std::uint32_t>(block.count()),
+                        config.dynamic_shared_bytes);
     if (grid.count() > resident) return cudaErrorCooperativeLaunchTooLarge;
   }
   return cudaSuccess;
@@ -604,6 +604,13 @@ cudaError_t Runtime::run(const KernelWork& work, cudaStream_t stream) {
         "cudaHostRegister)");
   }
   return finish_launch(reply);
+}
+
+std::uint32_t Runtime::resident_blocks(const Kernel& kernel, std::uint32_t threads,
+                                       std::uint64_t dynamic_shared_bytes) {
+  const auto known = device_->resident_blocks(kernel.device.id, threads, dynamic_shared_bytes);
+  return known ? *known
+               : blocks_per_multiprocessor(kernel.device.info, threads, dynamic_shared_bytes);
 }
 
 // Whether some parameter is an address within what the program pinned.

@@ -131,6 +131,9 @@ class Runtime {
   cudaError_t allocate_managed(std::size_t bytes, void** pointer);
   cudaError_t open_managed_variables(Module&);
   bool is_managed(const void* pointer, std::size_t bytes = 1) const;
+  // How many such blocks one multiprocessor holds at a time.
+  std::uint32_t resident_blocks(const Kernel&, std::uint32_t threads,
+                                std::uint64_t dynamic_shared_bytes);
   // Of a module that is loaded, and outside kGlobalRange.
   bool is_variable(std::uint64_t address) const;
   // The host has waited for the operation issued last.

@@ -1,0 +1,98 @@
+"""`assay gpu` from outside, on a driver that simulates a GPU. Skipped (77) without nvcc.
+
+Usage: gpu_test.py ASSAY ROOT DRIVER [unittest arguments]. Uses only the standard library.
+"""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ASSAY, ROOT, DRIVER = (pathlib.Path(sys.argv.pop(1)) for _ in range(3))
+CHALLENGE = "layer_norm_backward"
+
+
+def run(*arguments):
+    return subprocess.run([ASSAY, "--root", ROOT, "gpu", *arguments], capture_output=True,
+                          text=True, timeout=600)
+
+
+class Gpu(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="assay-gpu-test-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+
+    def measure(self, *arguments):
+        file = self.folder / "gpu.json"
+        done = run("--driver", DRIVER, "-c", CHALLENGE, "--sizes", "sim", "--few", "--seed", "3",
+                   "--json", file, *arguments)
+        return done, json.loads(file.read_text()) if file.exists() else None
+
+    def answer(self, name, source):
+        folder = self.folder / "submissions" / name / CHALLENGE
+        folder.mkdir(parents=True)
+        shutil.copy(source, folder / "submission.cu")
+        return ["--submissions", self.folder / "submissions", "--model", name]
+
+    def test_par_and_a_right_answer(self):
+        right = self.answer("right", ROOT / "submissions" / "tuned" / CHALLENGE / "submission.cu")
+        done, found = self.measure("--quick", "--modelled", *right)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("Simulated H200 (driver for CUDA", done.stdout)
+        self.assertRegex(done.stdout, r"par: (\d+) of \1 cases are right")
+        self.assertRegex(done.stdout, r"right: (\d+) of \1 cases are right")
+        self.assertEqual(found["gpu"]["data_sheet"], "H200")
+        challenge, = found["challenges"]
+        self.assertEqual([s["name"] for s in challenge["subjects"]], ["par", "right"])
+        for subject in challenge["subjects"]:
+            self.assertTrue(subject["checked"])
+            self.assertEqual({c["verdict"] for c in subject["checked"]}, {"OK"})
+        case, = challenge["timed"]
+        for entrant in [case["naive"], case["par"], *case["answers"].values()]:
+            self.assertGreater(entrant["median_s"], 6e-6, "two launches, at 3 us each in the double")
+            self.assertLessEqual(entrant["low_s"], entrant["median_s"])
+        self.assertEqual(set(case["answers"]), {"par", "right"})
+        self.assertGreater(case["par"]["modelled_s"], case["floor_s"])
+        self.assertIn(f"{1e6 * case['par']['median_s']:.2f}", done.stdout)
+
+    def test_a_wrong_answer_is_told_and_fails(self):
+        example = ROOT / "challenges" / CHALLENGE / "examples" / "wrong_eps_hard_coded.cu"
+        targets = example.read_text().split("\n", 1)[0].removeprefix("// fails: ").split()
+        wrong = self.answer("wrong", example)
+        done, found = self.measure("--no-time", *wrong)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        subjects = {s["name"]: s["checked"] for s in found["challenges"][0]["subjects"]}
+        self.assertEqual([c for c in subjects["par"] if c["verdict"] not in ("OK", "NS")], [])
+        failed = [c["case"] for c in subjects["wrong"] if c["verdict"] not in ("OK", "NS")]
+        self.assertLessEqual(set(targets), set(failed))
+        for case in failed:
+            self.assertIn(f"WA {case}: ", done.stdout)
+
+    def test_what_does_not_compile_is_told(self):
+        broken = self.folder / "broken.cu"
+        broken.write_text("__global__ void f() { nonsense }\n")
+        done, _ = self.measure("--no-time", "--case", "basic", *self.answer("broken", broken))
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("broken: does not compile", done.stdout)
+        self.assertIn("par: 1 of 1 cases are right", done.stdout)
+
+    def test_no_driver(self):
+        done = run("--driver", "/no/such/libcuda.so.1")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no GPU can be used: no CUDA driver", done.stderr)
+
+    def test_a_library_that_is_no_driver(self):
+        done = run("--driver", "libm.so.6")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no GPU can be used: the CUDA driver is too old", done.stderr)
+
+
+if __name__ == "__main__":
+    if run("--driver", DRIVER, "-c", CHALLENGE, "--no-time", "--case", "basic").stderr.find(
+            "no CUDA Toolkit") >= 0:
+        print("skipped: no nvcc")
+        sys.exit(77)
+    unittest.main()
