@@ -426,7 +426,7 @@ a fault of the harness; 130, 143 or 129 stopped by a signal.
 
 Examples:
   assay gpu                                    par of every challenge
-  assay gpu -c layer_norm_backward --model tuned --json gpu.json
+  assay gpu -c CHALLENGE --model tuned --json gpu.json
   assay gpu --sizes sim --modelled             beside the simulator's model
 )");
   auto c = std::make_shared<GpuCommand>();

@@ -291,7 +291,8 @@ bool HardwareGpu::is_memory(std::uint64_t address, std::uint64_t bytes) const {
 }
 
 sim::VariableInfo HardwareGpu::allocation(std::uint64_t address) const {
-  return blocks_->around(address);
+  const Block block = blocks_->around(address);
+  return {block.address, block.bytes};
 }
 
 bool HardwareGpu::write(std::uint64_t to, std::span<const std::byte> from, const sim::Operation*) {

@@ -30,15 +30,15 @@ bool BlockMap::free(std::uint64_t address) {
   return true;
 }
 
-sim::VariableInfo BlockMap::around(std::uint64_t address) const {
+Block BlockMap::around(std::uint64_t address) const {
   const auto next = blocks_.upper_bound(address);
   if (next == blocks_.begin()) return {};
   const auto& [begin, bytes] = *std::prev(next);
-  return address - begin < bytes ? sim::VariableInfo{begin, bytes} : sim::VariableInfo{};
+  return address - begin < bytes ? Block{begin, bytes} : Block{};
 }
 
 bool BlockMap::contains(std::uint64_t address, std::uint64_t bytes) const {
-  const sim::VariableInfo block = around(address);
+  const Block block = around(address);
   return block.bytes > 0 && bytes <= block.bytes - (address - block.address);
 }
 

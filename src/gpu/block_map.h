@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <map>
 
-#include "sim/device.h"
-
 namespace assay::gpu {
+
+struct Block {
+  std::uint64_t address = 0, bytes = 0;
+};
 
 class BlockMap {
  public:
@@ -21,7 +23,7 @@ class BlockMap {
   std::uint64_t allocate(std::uint64_t bytes);  // 0: no room
   bool free(std::uint64_t address);             // false: no block begins there
   // The block around an address, {0, 0} if none.
-  sim::VariableInfo around(std::uint64_t address) const;
+  Block around(std::uint64_t address) const;
   // Whether the range lies in one block.
   bool contains(std::uint64_t address, std::uint64_t bytes) const;
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <new>
 
+#include "run/gpu_machine.h"
 #include "sandbox/runtime_files.h"
 #include "sandbox/worker_image.h"
 #include "util/clock.h"
@@ -29,13 +30,6 @@ std::string text_of(const char (&text)[n]) {
 }
 
 }  // namespace
-
-void make_fit_for_driver(sandbox::Program& program) {
-  program.limits.processes = 0;
-  program.limits.open_files = 240;  // below sandbox::kExecDescriptor
-  program.limits.file_size = std::uint64_t{1} << 30;
-  program.env = {"CUDA_MODULE_LOADING=EAGER", "CUDA_CACHE_DISABLE=1"};
-}
 
 DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings, Arena& arena)
     : name_(settings.is_real() ? "the process of the GPU" : "the simulated device"),

@@ -18,10 +18,6 @@
 
 namespace assay::run {
 
-// CUDA's driver opens files and starts threads of its own. It is told to load code with its module,
-// not when a kernel first runs, and to keep nothing for other processes.
-void make_fit_for_driver(sandbox::Program&);
-
 class DeviceProcess {
  public:
   // `arena` holds what the layouts of cases have in device_bytes, and kCallbackPayload behind it.

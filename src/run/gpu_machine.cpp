@@ -6,7 +6,6 @@
 #include <chrono>
 
 #include "run/channel.h"
-#include "run/device_process.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/worker_image.h"
 #include "spec/json_schema.h"
@@ -15,6 +14,13 @@
 #include "util/text.h"
 
 namespace assay::run {
+
+void make_fit_for_driver(sandbox::Program& program) {
+  program.limits.processes = 0;
+  program.limits.open_files = 240;  // below sandbox::kExecDescriptor
+  program.limits.file_size = std::uint64_t{1} << 30;
+  program.env = {"CUDA_MODULE_LOADING=EAGER", "CUDA_CACHE_DISABLE=1"};
+}
 
 GpuMachine find_gpu(const std::string& driver) {
   constexpr std::chrono::seconds kPatience{60};

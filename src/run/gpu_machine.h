@@ -3,7 +3,13 @@
 
 #include <string>
 
+#include "sandbox/sandbox.h"
+
 namespace assay::run {
+
+// CUDA's driver opens files and starts threads of its own. It is told to load code with its module,
+// not when a kernel first runs, and to keep nothing for other processes.
+void make_fit_for_driver(sandbox::Program&);
 
 struct GpuMachine {
   std::string name, driver;  // "NVIDIA H200"; the CUDA version of the driver, "13.0"
