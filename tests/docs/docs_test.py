@@ -35,6 +35,7 @@ Target = collections.namedtuple("Target", "name")
 CalledBy = collections.namedtuple("CalledBy", "script")
 
 # In the source tree, with its build: the script installs, builds, runs and reports.
+ON_DOUBLE = "build/assay gpu --driver build/tests/libcuda_double.so "
 RUN_SCRIPT = "cd $ROOT && scripts/run.sh --quick -m textbook -c layer_norm_backward --device cpu --results $TMP/run"
 ONE_EXAMPLE = "build/assay selftest --challenge layer_norm_backward --example wrong_eps_outside_root"
 
@@ -158,6 +159,17 @@ COMMANDS = {
         "build/assay grade answer.cu -c kv_cache --stages build,core,all,findings,time --json": Run(
             "build/assay grade submissions/textbook/layer_norm_backward/submission.cpp --quick --json "
             "--stages build,core,all,findings,time | python3 -m json.tool"),
+    },
+    # There is no GPU here, or it is somebody else's: a driver that simulates one.
+    "docs/gpu.md": {
+        "build/assay gpu": Run(ON_DOUBLE + "-c layer_norm_backward --no-time --case basic", needs="nvcc"),
+        "build/assay gpu -c kv_cache --model tuned --json gpu.json": Run(
+            ON_DOUBLE + "-c layer_norm_backward --model tuned --no-time --case basic --json gpu.json && "
+            "python3 -m json.tool gpu.json", needs="nvcc"),
+        "build/assay gpu --sizes sim --modelled": Run(
+            ON_DOUBLE + "-c layer_norm_backward --no-check --quick --few --sizes sim --modelled | grep modelled",
+            needs="nvcc"),
+        "scripts/gpu-check.sh": Run("bash -n scripts/gpu-check.sh"),
     },
     "docs/grading.md": {
         "build/assay rerun textbook ternary_training --device cpu --case real_text --corpus my.txt": Run(
