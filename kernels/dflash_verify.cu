@@ -803,7 +803,9 @@ __device__ Step sample(const Accept& a, const Tree& tree, std::int32_t node, con
   return {tree.n, draw(a.V, *u, [&](std::int32_t v) { return p[v]; })};
 }
 
-__global__ void accept(const __grid_constant__ Table table, const __grid_constant__ Accept a) {
+constexpr int kMostAcceptThreads = 1024;
+__global__ void __launch_bounds__(kMostAcceptThreads)
+    accept(const __grid_constant__ Table table, const __grid_constant__ Accept a) {
   const auto* cu = table.at<std::int64_t>(a.cu);
   for (std::int32_t b = blockIdx.x; b < a.B; b += static_cast<std::int32_t>(gridDim.x)) {
     const std::int64_t first = cu[b];
@@ -1003,8 +1005,8 @@ int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu, const int
   // Threads for a quarter of a row each, or of the nodes. Of modes B and C a block has room for its
   // distributions, so there are no more blocks than the GPU may run at a time.
   const std::int64_t wanted = std::max<std::int64_t>(V, most_nodes(B, cu)) / 4;
-  const auto threads =
-      static_cast<unsigned>(std::clamp<std::int64_t>((wanted + 31) / 32 * 32, 32, 1024));
+  const auto threads = static_cast<unsigned>(
+      std::clamp<std::int64_t>((wanted + 31) / 32 * 32, 32, kMostAcceptThreads));
   const std::int64_t blocks = std::min<std::int64_t>(B, std::int64_t{multiprocessors()} * 16);
   const bool distributions = mode == DV_SAMPLE_IID || mode == DV_SAMPLE_NO_REPL;
   const auto work_bytes =

@@ -16,7 +16,9 @@
 // Precision. A ternary weight is -s, 0 or s, and s, 11 bits, is a number of tf32: exact. fp32 is
 // hi + lo, both tf32: two products with weights, three of activations with gradients, which err by
 // some 2^-22, what fp32 does anyway. bf16 is tf32 as it is, and takes one. So y and dx cost 4 flops
-// a multiplication and addition, dw 6, of 495 Tflop/s: 0.95 us of the shape above.
+// a multiplication and addition, dw 6, of 495 Tflop/s: 0.95 us of the shape above. Tensor cores
+// truncate the sum at each step, which adds up: of 4,096 terms of one sign 4e-5 were missing on an
+// H200. So their sums are of 32 terms, and those are added in fp32.
 //
 // Tiles. A block of four warps has 64 rows and 64 or 32 columns of a product, a warp 16 rows, and
 // stages both operands 128 deep: the depth of a block of weights. A depth runs along rows
@@ -513,9 +515,11 @@ struct TernaryAcross : AcrossFragments<true, kWide> {
   }
 };
 
-// Sums of a tile of kRows by kWide products: a warp has 16 rows.
+// Sums of a tile of kRows by kWide products: a warp has 16 rows. Those of tensor cores are of kRun
+// terms.
 template <int kWide>
 struct Tile {
+  static constexpr int kRun = 32;
   float c[kWide / 8][4];
 
   __device__ Tile() {
@@ -539,18 +543,36 @@ struct Tile {
       __syncthreads();
       if (static_cast<int>(threadIdx.x) / kWarp * 16 >= a.count) continue;
 #pragma unroll 1
-      for (int k = 0; k < depth; k += 8) {
-        Rows16<A::kExact> rows;
-        A::left(rows, left, k);
-#pragma unroll
-        for (int n = 0; n < kWide / 8; n += 2) {
-          if (n * 8 >= b.count) break;
-          Split columns[4];
-          B::right(columns, right, k, n);
-          multiply_split<A::kExact, B::kExact>(c[n], rows, columns[0], columns[1]);
-          multiply_split<A::kExact, B::kExact>(c[n + 1], rows, columns[2], columns[3]);
-        }
+      for (int k = 0; k < depth; k += kRun) {
+        Tile part;
+#pragma unroll 1
+        for (int end = k + kRun < depth ? k + kRun : depth, at = k; at < end; at += 8)
+          part.add_step(a, b, left, right, at);
+        take(part);
       }
+    }
+  }
+
+  // Adds a step of 8 of depth.
+  template <class A, class B, class Left, class Right>
+  __device__ __forceinline__ void add_step(A&, B& b, const Left& left, const Right& right, int k) {
+    Rows16<A::kExact> rows;
+    A::left(rows, left, k);
+#pragma unroll
+    for (int n = 0; n < kWide / 8; n += 2) {
+      if (n * 8 >= b.count) break;
+      Split columns[4];
+      B::right(columns, right, k, n);
+      multiply_split<A::kExact, B::kExact>(c[n], rows, columns[0], columns[1]);
+      multiply_split<A::kExact, B::kExact>(c[n + 1], rows, columns[2], columns[3]);
+    }
+  }
+
+  __device__ __forceinline__ void take(const Tile& part) {
+#pragma unroll
+    for (int n = 0; n < kWide / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) c[n][i] += part.c[n][i];
     }
   }
 
