@@ -35,7 +35,7 @@ Target = collections.namedtuple("Target", "name")
 CalledBy = collections.namedtuple("CalledBy", "script")
 
 # In the source tree, with its build: the script installs, builds, runs and reports.
-ON_DOUBLE = "build/assay gpu --driver build/tests/libcuda_double.so "
+ON_DOUBLE = "build/assay gpu --driver $BUILD/tests/libcuda_double.so "
 RUN_SCRIPT = "cd $ROOT && scripts/run.sh --quick -m textbook -c layer_norm_backward --device cpu --results $TMP/run"
 ONE_EXAMPLE = "build/assay selftest --challenge layer_norm_backward --example wrong_eps_outside_root"
 
@@ -442,7 +442,8 @@ class Commands(unittest.TestCase):
         cls.tree, cls.temporary = cls.folder / "tree", cls.folder / "tmp"
         (cls.tree / "build").mkdir(parents=True)
         cls.temporary.mkdir()
-        for name in ("challenges", "include", "src", "submissions", "scripts", "tests", "gpus", "docs"):
+        for name in ("challenges", "include", "src", "submissions", "scripts", "tests", "gpus", "docs",
+                     "kernels"):
             (cls.tree / name).symlink_to(ROOT / name)
         (cls.tree / "build" / "assay").symlink_to(ASSAY)
         shutil.copy(ROOT / "README.md", cls.tree)
@@ -461,7 +462,7 @@ class Commands(unittest.TestCase):
         """What the command printed. The same command is run once."""
         if command not in self.outputs:
             environment = {k: v for k, v in os.environ.items() if k != "ASSAY_ROOT"}
-            environment |= {"TMP": str(self.temporary), "ROOT": str(ROOT)}
+            environment |= {"TMP": str(self.temporary), "ROOT": str(ROOT), "BUILD": str(BUILD)}
             done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=self.tree, env=environment, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
             self.outputs[command] = done

@@ -560,9 +560,9 @@ cudaError_t Runtime::check_configuration(const Kernel& kernel, const LaunchConfi
   if (config.dynamic_shared_bytes > dynamic_limit) return cudaErrorInvalidValue;
   if (config.cooperative) {
     const std::uint64_t resident =
-        std::uint64_t{kMultiprocessors} *
-        resident_blocks(kernel, static_cast<std::uint32_t>(block.count()),
-                        config.dynamic_shared_bytes);
+        std::uint64_t{kMultiprocessors} * resident_blocks(kernel,
+                                                          static_cast<std::uint32_t>(block.count()),
+                                                          config.dynamic_shared_bytes);
     if (grid.count() > resident) return cudaErrorCooperativeLaunchTooLarge;
   }
   return cudaSuccess;
