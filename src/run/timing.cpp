@@ -258,8 +258,7 @@ class TimedCase {
     options.judge = judge;
     entrant.has_run = true;
     Trace trace;
-    CaseResult result =
-        execute(bench_.world, *entrant.worker, input_, options, account_, &trace);
+    CaseResult result = execute(bench_.world, *entrant.worker, input_, options, account_, &trace);
     entrant.before_s = trace.before_s;
     return result;
   }
