@@ -1,12 +1,20 @@
 // The arithmetic of tensor-core instructions: D = A B + C of small matrices that lie in the
 // registers of a warp as tensor_layout.h says.
 //
-// Accumulation. What the hardware does is neither IEEE nor the same in two generations (it aligns
-// the products of a few k, truncates and adds), so this is a rule of our own, at least as accurate
-// and the same everywhere:
-//   f16, bf16, tf32, fp8: products are exact in double; ((C + p0) + p1) + ... in double, k
-//   ascending, then
-//     one rounding to nearest even to f32 or f16. A NaN is canonical (formats.h).
+// Accumulation. What the hardware does is neither IEEE nor the same in two generations. This is
+// what an H200 does, to the bit, in 49,152 elements of each of mma's m16n8k4 and k8 of tf32, k8 and
+// k16 of f16 and bf16, and in 14,080 of k16 of f16 with C of f16 and of k32 of e4m3, whose elements
+// were drawn over many exponents (2026-11-26, driver for CUDA 13.0; the form of the rule is that of
+// M. Fasi, N. Higham, M. Mikaitis, S. Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ
+// Computer Science 7, 2021):
+//   f16, bf16, tf32: C and all k products, which are exact, are terms of one sum. Their exponents
+//     are those of the operands, added; the largest says which places are kept, 25 bits behind the
+//     leading one, and each term is truncated to them. The sum of what is left is exact. It is
+//     truncated to f32, or rounded to nearest even to f16.
+//   fp8: as f16, the columns of A of which the second bit is 0 first, then the others, both from 0
+//     and truncated to f32; then C is added in f32, rounded to nearest even.
+//   A NaN is canonical (formats.h). Not measured: subnormal operands and results, what overflows, zero
+//   signs, C of f16 with fp8, e5m2, and fp8 of m16n8k16, which is taken for one sum.
 //   f64: a chain of fused multiply-adds, k ascending. This is IEEE, as on hardware.
 //   integers: exact, then modulo 2^32, or clamped to s32 with .satfinite.
 // tf32 operands lose their lower 13 bits; results are never flushed to zero.

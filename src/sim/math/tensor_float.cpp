@@ -1,6 +1,7 @@
 // f16, bf16, tf32 and fp8 multiplicands with f32 or f16 accumulators, and f64.
 #include "sim/math/formats.h"
 #include "sim/math/tensor_tiles.h"
+#include "sim/math/tensor_truncation.h"
 
 namespace assay::sim {
 namespace {
@@ -35,14 +36,14 @@ template <int m, int n>
   }
 }
 
+// Of a sum that is exact: truncated to f32, or rounded to f16.
 template <int m, int n>
 [[gnu::always_inline]] inline void store_d(const double (&d)[m * n], bool half,
                                            const MmaRegisters<Lanes32>& x) {
   if (!half) {
     return pack_pairs<m, n>(d, x.d, [](Eight<double> v) {
-      const auto rounded = __builtin_convertvector(v, Eight<float>);
-      const auto bits = std::bit_cast<Eight<std::uint32_t>>(rounded);
-      return rounded == rounded ? bits : bits * 0 + kNan32;
+      const auto bits = std::bit_cast<Eight<std::uint32_t>>(float_towards_zero(v));
+      return __builtin_convertvector(v == v, Eight<std::int32_t>) != 0 ? bits : bits * 0 + kNan32;
     });
   }
   for (int t = 0; t < m * n / 64; ++t) {
@@ -72,12 +73,79 @@ void read_b(const Lanes32* const* registers, double (&b)[n * k]) {
   for (int e = 0; e < n * k; ++e) b[e] = decode(elements[e]);
 }
 
+constexpr double kLeastHalf = 0x1p-14, kLeastFloat = 0x1p-126;  // normal
+
+// d = truncated sums of products and d, whose least normal number is least_d.
+template <Part part, class Element, int m, int n, int k>
+[[gnu::always_inline]] inline void add_products(const double (&a)[m * k], const double (&b)[n * k],
+                                                double least, double least_d, double (&d)[m * n]) {
+  double powers_a[m * k], powers_b[n * k], powers_d[m * n];
+  powers_of_two(a, least, powers_a);
+  powers_of_two(b, least, powers_b);
+  powers_of_two(d, least_d, powers_d);
+  add_truncated<part, m, n, k, tile_width(8 * sizeof(Element))>(a, b, powers_a, powers_b, powers_d,
+                                                                d);
+}
+
+template <int count>
+void truncate_to_float(double (&d)[count]) {
+  for (int i = 0; i < count; i += 8) {
+    store(d + i,
+          __builtin_convertvector(float_towards_zero(load<Eight<double>>(d + i)), Eight<double>));
+  }
+}
+
+// fp8 as hardware without it multiplies it: as f16, in two parts, C last.
+template <int m, int n, int k>
+[[gnu::always_inline]] inline void add_in_parts(const double (&a)[m * k], const double (&b)[n * k],
+                                                double (&d)[m * n]) {
+  double sum[m * n] = {};
+  add_products<Part::even_pairs, std::uint8_t, m, n, k>(a, b, kLeastHalf, kLeastFloat, sum);
+  truncate_to_float(sum);
+  add_products<Part::odd_pairs, std::uint8_t, m, n, k>(a, b, kLeastHalf, kLeastFloat, sum);
+  truncate_to_float(sum);
+  for (int i = 0; i < m * n; ++i) d[i] = static_cast<float>(d[i]) + static_cast<float>(sum[i]);
+}
+
 template <class Element, int m, int n, int k>
-void finish(const MmaRegisters<Lanes32>& x, const MmaMode& mode, const double (&a)[m * k],
-            const double (&b)[n * k]) {
+[[gnu::always_inline]] inline void add_finite(const double (&a)[m * k], const double (&b)[n * k],
+                                              double least, bool half_c, double (&d)[m * n]) {
+  if constexpr (sizeof(Element) == 1 && k == 32) {
+    add_in_parts<m, n, k>(a, b, d);
+  } else {
+    add_products<Part::all, Element, m, n, k>(a, b, least, half_c ? kLeastHalf : kLeastFloat, d);
+  }
+}
+
+template <int count>
+void keep_finite(double (&x)[count]) {
+  for (double& v : x) v = std::isfinite(v) ? v : 0;
+}
+
+// Where something is infinite or NaN, IEEE arithmetic says of each element whether it is too.
+template <class Element, int m, int n, int k>
+void add_not_finite(double (&a)[m * k], double (&b)[n * k], double least, bool half_c,
+                    double (&d)[m * n]) {
+  double plain[m * n];
+  std::memcpy(plain, d, sizeof plain);
+  multiply<ExactProducts, m, n, k, tile_width(8 * sizeof(Element))>(a, b, plain);
+  keep_finite(a);
+  keep_finite(b);
+  keep_finite(d);
+  add_finite<Element, m, n, k>(a, b, least, half_c, d);
+  for (int i = 0; i < m * n; ++i) d[i] = std::isfinite(plain[i]) ? d[i] : plain[i];
+}
+
+template <class Element, int m, int n, int k>
+void finish(const MmaRegisters<Lanes32>& x, const MmaMode& mode, double (&a)[m * k],
+            double (&b)[n * k], double least) {
   double d[m * n];
   load_c<m, n>(x, mode.half_c, d);
-  multiply<ExactProducts, m, n, k, tile_width(8 * sizeof(Element))>(a, b, d);
+  if (all_finite(a) && all_finite(b) && all_finite(d)) [[likely]] {
+    add_finite<Element, m, n, k>(a, b, least, mode.half_c, d);
+  } else {
+    add_not_finite<Element, m, n, k>(a, b, least, mode.half_c, d);
+  }
   store_d<m, n>(d, mode.half_d, x);
 }
 
@@ -86,7 +154,7 @@ void mma(const MmaRegisters<Lanes32>& x, const MmaMode& mode) {
   double a[m * k], b[n * k];
   read_a<Element, decode>(x.a, a);
   read_b<Element, decode, n, k>(x.b, b);
-  finish<Element, m, n, k>(x, mode, a, b);
+  finish<Element, m, n, k>(x, mode, a, b, mode.a == TensorType::f16 ? kLeastHalf : kLeastFloat);
 }
 
 template <int m, int n, int k>
@@ -102,7 +170,7 @@ void mma_fp8(const MmaRegisters<Lanes32>& x, const MmaMode& mode) {
   } else {
     read_b<std::uint8_t, float_of_e5m2, n, k>(x.b, b);
   }
-  finish<std::uint8_t, m, n, k>(x, mode, a, b);
+  finish<std::uint8_t, m, n, k>(x, mode, a, b, kLeastHalf);
 }
 
 template <int m, int n, int k>

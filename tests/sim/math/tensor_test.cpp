@@ -9,10 +9,13 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "support/paths.h"
 
 namespace assay::sim {
 namespace {
@@ -179,7 +182,90 @@ int between(Random& random, int low, int high) {
   return std::uniform_int_distribution<int>(low, high)(random);
 }
 
-// Values whose products and sums double holds exactly, so that every order of summation agrees.
+// The rule of tensor.h once more, in integers: terms as significands and exponents.
+struct Term {
+  bool negative = false;
+  unsigned __int128 significand = 0;
+  int unit = 0;      // exponent of the significand's last place
+  int exponent = 0;  // of the operands, added
+};
+
+// Of a value of a format with these bits of fraction, whose normal numbers begin at 2^least.
+Term term_of(double value, int fraction_bits, int least) {
+  const double magnitude = std::fabs(value);
+  if (magnitude == 0) return {};
+  Term t;
+  t.negative = value < 0;
+  t.exponent = std::max(std::ilogb(magnitude), least);
+  t.unit = t.exponent - fraction_bits;
+  t.significand = static_cast<std::uint64_t>(std::ldexp(magnitude, -t.unit));
+  return t;
+}
+
+Term operator*(const Term& x, const Term& y) {
+  return {x.negative != y.negative, x.significand * y.significand, x.unit + y.unit,
+          x.exponent + y.exponent};
+}
+
+// The sum, exactly, of what 25 bits behind the largest exponent leave of each term.
+double truncated_sum(const std::vector<Term>& terms) {
+  int top = std::numeric_limits<int>::min();
+  for (const Term& t : terms) {
+    if (t.significand != 0) top = std::max(top, t.exponent);
+  }
+  if (top == std::numeric_limits<int>::min()) return 0;
+  std::int64_t sum = 0;
+  for (const Term& t : terms) {
+    const int up = t.unit - (top - 25);
+    const auto kept = static_cast<std::int64_t>(up >= 0     ? t.significand << up
+                                                : up > -128 ? t.significand >> -up
+                                                            : 0);
+    sum += t.negative ? -kept : kept;
+  }
+  return std::ldexp(static_cast<double>(sum), top - 25);
+}
+
+float towards_zero(double x) {
+  const auto f = static_cast<float>(x);
+  return std::fabs(static_cast<double>(f)) > std::fabs(x) ? std::nextafterf(f, 0) : f;
+}
+
+struct Format {
+  int fraction_bits, least;
+};
+Format format_of(TensorType type) {
+  switch (type) {
+    case f16: return {10, -14};
+    case bf16: return {7, -126};
+    case tf32: return {10, -126};
+    default: return {10, -14};  // fp8 becomes f16
+  }
+}
+
+float sum_of_row(TensorType type_a, TensorType type_b, const std::vector<double>& a,
+                 const std::vector<double>& b, float c) {
+  std::vector<Term> products;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    const Format of_a = format_of(type_a), of_b = format_of(type_b);
+    products.push_back(term_of(a[k], of_a.fraction_bits, of_a.least) *
+                       term_of(b[k], of_b.fraction_bits, of_b.least));
+  }
+  if (bits_of(type_a) != 8 || products.size() != 32) {
+    products.push_back(term_of(c, 23, -126));
+    return towards_zero(truncated_sum(products));
+  }
+  float sum = 0;
+  for (const std::size_t part : {0, 1}) {
+    std::vector<Term> terms{term_of(sum, 23, -126)};
+    for (std::size_t k = 0; k < products.size(); ++k) {
+      if (k / 2 % 2 == part) terms.push_back(products[k]);
+    }
+    sum = towards_zero(truncated_sum(terms));
+  }
+  return c + sum;
+}
+
+// Values of few bits and many exponents.
 double random_value(TensorType type, Random& random) {
   const int sign = between(random, 0, 1) * 2 - 1;
   switch (type) {
@@ -247,13 +333,13 @@ Bits collect(const std::vector<Lanes32>& d, const Layout& layout, MmaShape shape
   return all;
 }
 
-std::string name_of(const testing::TestParamInfo<Product>& info) {
+std::string name_of(const ::testing::TestParamInfo<Product>& info) {
   std::string name = info.param.name;
   for (char& c : name) c = c == '.' ? '_' : c;
   return name;
 }
 
-class Products : public testing::TestWithParam<Product> {
+class Products : public ::testing::TestWithParam<Product> {
  protected:
   // Runs it on registers built from `a`, `b`; `c` and the result are bits by row and column.
   Bits run(const Values& a, const Values& b, const Bits& c, MmaMode mode = {}) {
@@ -317,8 +403,11 @@ TEST_P(Products, AgreesWithATripleLoop) {
     for (int i = 0; i < p.shape.m; ++i) {
       for (int j = 0; j < p.shape.n; ++j) {
         long double sum = 0;
+        std::vector<double> row, column;
         for (int k = 0; k < p.shape.k; ++k) {
           const double x = at(a, i, k), y = at(b, k, j);
+          row.push_back(x);
+          column.push_back(y);
           if (p.a == b1) {
             sum += mode.conjunction ? x * y : (x != y ? 1.0 : 0.0);
           } else {
@@ -328,8 +417,8 @@ TEST_P(Products, AgreesWithATripleLoop) {
         const std::uint32_t c_ij = c[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
         std::uint32_t expected = 0;
         if (is_float(p.a)) {
-          sum += std::bit_cast<float>(c_ij);
-          expected = std::bit_cast<std::uint32_t>(static_cast<float>(sum));
+          expected = std::bit_cast<std::uint32_t>(
+              sum_of_row(p.a, p.b, row, column, std::bit_cast<float>(c_ij)));
         } else {
           auto exact = static_cast<std::int64_t>(sum) + static_cast<std::int32_t>(c_ij);
           if (mode.saturate) {
@@ -375,7 +464,7 @@ TEST_P(Products, PlacesSingleElements) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tensor, Products, testing::ValuesIn(kProducts), name_of);
+INSTANTIATE_TEST_SUITE_P(Tensor, Products, ::testing::ValuesIn(kProducts), name_of);
 
 TEST(TensorF64, IsAChainOfFusedMultiplyAdds) {
   Random random(3);
@@ -449,9 +538,9 @@ std::uint32_t element_of_half_product(const OneElement& e, bool half) {
 }
 
 TEST(TensorRounding, HalfResultsAreRoundedOnce) {
-  // 1 + 2^-11 + 2^-26: above the tie between 1 and 1 + 2^-10. Rounding to f32 first would lose the
+  // 1 + 2^-11 + 2^-24: above the tie between 1 and 1 + 2^-10. Rounding to f32 first would lose the
   // last term, and the tie would go to 1.
-  const double tiny = std::ldexp(1, -13);
+  const double tiny = std::ldexp(1, -12);
   EXPECT_EQ(element_of_half_product({{std::ldexp(1, -11), tiny}, {1, tiny}, 0x3c00}, true),
             0x3c01u);
   EXPECT_EQ(element_of_half_product({{std::ldexp(1, -11)}, {1}, 0x3c00}, true), 0x3c00u);
@@ -463,12 +552,79 @@ TEST(TensorRounding, HalfResultsAreRoundedOnce) {
             0x8002u);
 }
 
-TEST(TensorRounding, SingleResultsAreRoundedOnce) {
-  // 2^11 * 2^11 + 1 - 2^22 = 1: no product or partial sum is rounded to f32.
-  const double big = 2048;
-  EXPECT_EQ(element_of_half_product(
-                {{big, std::ldexp(1, -12), big}, {big, std::ldexp(1, -12), -big}, 0}, false),
-            std::bit_cast<std::uint32_t>(std::ldexp(1.0f, -24)));
+float sum_of_products(std::vector<double> terms, float c) {
+  for (double& term : terms) term *= 1024;  // what is small is a half too
+  const std::vector<double> factors(terms.size(), std::ldexp(1, -10));
+  return std::bit_cast<float>(
+      element_of_half_product({terms, factors, std::bit_cast<std::uint32_t>(c)}, false));
+}
+
+TEST(TensorRounding, TermsLoseWhatLies25BitsBehindTheLargest) {
+  EXPECT_EQ(sum_of_products({-1, std::ldexp(1, -24)}, 1), std::ldexp(1.0f, -24));
+  EXPECT_EQ(sum_of_products({-1, std::ldexp(3, -24) / 2}, 1), std::ldexp(1.5f, -24));
+  // 1.5 * 1.5 has the exponent 0, as 1 has, though it is more than 2.
+  EXPECT_EQ(std::bit_cast<float>(element_of_half_product(
+                {{1.5, -2.25, std::ldexp(1, -12)}, {1.5, 1, std::ldexp(1, -12)}, 0}, false)),
+            std::ldexp(1.0f, -24));
+  // Below, each by itself: two halves of the last place are nothing.
+  const double half = std::ldexp(1, -13);
+  EXPECT_EQ(std::bit_cast<float>(
+                element_of_half_product({{half, half, -1}, {half, half, 1}, 0x3f800000}, false)),
+            0.0f);
+}
+
+TEST(TensorRounding, SingleResultsAreTruncated) {
+  const float below = std::ldexp(1.0f, -24);  // half of the last place of 1
+  EXPECT_EQ(sum_of_products({below}, 1), 1.0f);
+  EXPECT_EQ(sum_of_products({1.5 * below}, 1), 1.0f);
+  EXPECT_EQ(sum_of_products({-1.5 * below}, -1), -1.0f);
+  EXPECT_EQ(sum_of_products({below / 2}, -1), std::nextafterf(-1, 0));
+}
+
+// What an H200 gave for drawn registers (driver for CUDA 13.0, 2026-11-26). The file has, one after
+// another, for each kind of product its number below, a count of warps, and of each warp the
+// registers of A, B, C and D: 32 words each.
+TEST(TensorHardware, GivesTheBitsOfAnH200) {
+  struct Kind {
+    TensorType type;
+    MmaShape shape;
+    int a, b, c;
+    bool half;
+  };
+  const Kind kinds[] = {{tf32, {16, 8, 8}, 4, 2, 4, false},  {tf32, {16, 8, 4}, 2, 1, 4, false},
+                        {f16, {16, 8, 16}, 4, 2, 4, false},  {f16, {16, 8, 8}, 2, 1, 4, false},
+                        {bf16, {16, 8, 16}, 4, 2, 4, false}, {bf16, {16, 8, 8}, 2, 1, 4, false},
+                        {e4m3, {16, 8, 32}, 4, 2, 4, false}, {f16, {16, 8, 16}, 4, 2, 2, true}};
+  std::ifstream file(assay::testing::source_dir() + "/tests/sim/math/h200_mma.bin",
+                     std::ios::binary);
+  const auto read = [&](int registers) {
+    std::vector<Lanes32> lanes(static_cast<std::size_t>(registers), Lanes32{});
+    for (Lanes32& r : lanes) file.read(reinterpret_cast<char*>(r.v), sizeof r.v);
+    return lanes;
+  };
+  int elements = 0;
+  for (std::int32_t head[2]; file.read(reinterpret_cast<char*>(head), sizeof head);) {
+    const Kind& kind = kinds[head[0]];
+    for (int w = 0; w < head[1]; ++w) {
+      const auto a = read(kind.a), b = read(kind.b);
+      const auto c = read(kind.c), expected = read(kind.c);
+      std::vector<Lanes32> d(c.size(), Lanes32{});
+      MmaRegisters<Lanes32> x;
+      point(a, x.a);
+      point(b, x.b);
+      point(c, x.c);
+      for (std::size_t r = 0; r < d.size(); ++r) x.d[r] = &d[r];
+      MmaMode mode;
+      mode.a = mode.b = kind.type;
+      mode.half_c = mode.half_d = kind.half;
+      find_mma32(kind.type, kind.shape)(x, mode);
+      for (std::size_t r = 0; r < d.size(); ++r) {
+        for (int lane = 0; lane < 32; ++lane, ++elements)
+          ASSERT_EQ(d[r].v[lane], expected[r].v[lane]) << head[0] << ", warp " << w;
+      }
+    }
+  }
+  EXPECT_EQ(elements, 10 * 32 * (7 * 4 + 2));
 }
 
 TEST(TensorRounding, OverflowsAndNaNs) {

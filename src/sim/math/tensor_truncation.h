@@ -1,0 +1,134 @@
+// Sums as tensor cores make them; tensor.h says what is known of it and how.
+#pragma once
+
+#include <cmath>
+
+#include "sim/math/tensor_tiles.h"
+
+namespace assay::sim {
+
+// Of the largest term of a sum, this many bits behind the leading one are kept, and of all others
+// what stands in the same places.
+inline constexpr int kKeptBits = 25;
+
+template <class T>
+[[gnu::always_inline]] inline Eight<T> larger(Eight<T> a, Eight<T> b) {
+  return a > b ? a : b;
+}
+
+// The powers of two that an encoding's exponents stand for: of a subnormal number that of the
+// smallest normal one, `least`; of 0 none.
+template <int count>
+[[gnu::always_inline]] inline void powers_of_two(const double (&x)[count], double least,
+                                                 double (&powers)[count]) {
+  static_assert(count % 8 == 0);
+  constexpr std::uint64_t kExponent = 0x7ff0'0000'0000'0000;
+  for (int i = 0; i < count; i += 8) {
+    const auto v = load<Eight<double>>(x + i);
+    const auto power =
+        std::bit_cast<Eight<double>>(std::bit_cast<Eight<std::uint64_t>>(v) & kExponent);
+    const Eight<double> zero{};
+    store(powers + i, v == zero ? zero : larger<double>(power, zero + least));
+  }
+}
+
+// Towards zero. REQUIRES: |x| < 2^31.
+[[gnu::always_inline]] inline Eight<double> truncated(Eight<double> x) {
+  return __builtin_convertvector(__builtin_convertvector(x, Eight<std::int32_t>), Eight<double>);
+}
+
+// 2^kKeptBits over a power of two; 1 over 0.
+[[gnu::always_inline]] inline Eight<double> scale_of(Eight<double> power) {
+  const Eight<double> zero{}, one = zero + 1, kept = zero + double(1 << kKeptBits);
+  return power == zero ? one : kept / power;
+}
+
+// Which columns of A, and rows of B, take part: all, or two of four.
+enum class Part : std::uint8_t { all, even_pairs, odd_pairs };
+
+constexpr bool takes_part(Part part, int p) {
+  return part == Part::all || (p / 2 % 2 == 0) == (part == Part::even_pairs);
+}
+
+// d = the truncated sum of d and of the products of a and b, whose layout is that of multiply().
+// `powers_*` are those of the elements. All are finite.
+template <Part part, int m, int n, int k, int width>
+[[gnu::always_inline]] inline void add_truncated(const double (&a)[m * k], const double (&b)[n * k],
+                                                 const double (&powers_a)[m * k],
+                                                 const double (&powers_b)[n * k],
+                                                 const double (&powers_d)[m * n],
+                                                 double (&d)[m * n]) {
+  constexpr int rows = 4, tiles_across = k / width, blocks = n / 8;
+  constexpr int tiles_down = m == 8 ? 1 : 2;  // of a block of A
+  // visit(x, y, r, j) with the elements of `from_a` and `from_b` of each product of four rows.
+  const auto visit = [&](int i, const double* from_a, const double* from_b, auto body) {
+    const int row_tile = i / 8;
+    const int first_tile =
+        row_tile / tiles_down * tiles_down * tiles_across + row_tile % tiles_down;
+#pragma GCC unroll 1
+    for (int across = 0; across < tiles_across; ++across) {
+      const double* at = from_a + (first_tile + across * tiles_down) * 8 * width + i % 8 * width;
+      const double* row_of_b = from_b + across * width * 8;
+#pragma GCC unroll 4
+      for (int p = 0; p < width; ++p) {
+        if (!takes_part(part, p)) continue;
+        for (int j = 0; j < blocks; ++j) {
+          const auto factors = load<Eight<double>>(row_of_b + j * k * 8 + p * 8);
+          for (int r = 0; r < rows; ++r) {
+            const double x = at[r * width + p];
+            body(Eight<double>{x, x, x, x, x, x, x, x} * factors, r, j);
+          }
+        }
+      }
+    }
+  };
+#pragma GCC unroll 1
+  for (int i = 0; i < m; i += rows) {
+    Eight<double> top[rows][blocks], sum[rows][blocks];
+    for (int r = 0; r < rows; ++r) {
+      for (int j = 0; j < blocks; ++j)
+        top[r][j] = load<Eight<double>>(&powers_d[(i + r) * n + 8 * j]);
+    }
+    visit(i, powers_a, powers_b,
+          [&](Eight<double> power, int r, int j) { top[r][j] = larger<double>(top[r][j], power); });
+    for (int r = 0; r < rows; ++r) {
+      for (int j = 0; j < blocks; ++j) {
+        top[r][j] = scale_of(top[r][j]);
+        sum[r][j] = truncated(load<Eight<double>>(&d[(i + r) * n + 8 * j]) * top[r][j]);
+      }
+    }
+    visit(i, a, b, [&](Eight<double> product, int r, int j) {
+      sum[r][j] += truncated(product * top[r][j]);
+    });
+    for (int r = 0; r < rows; ++r) {
+      for (int j = 0; j < blocks; ++j) store(&d[(i + r) * n + 8 * j], sum[r][j] / top[r][j]);
+    }
+  }
+}
+
+// The float towards zero; from 2^128 on it is infinite.
+[[gnu::always_inline]] inline Eight<float> float_towards_zero(Eight<double> x) {
+  const auto nearest = __builtin_convertvector(x, Eight<float>);
+  const auto bits = std::bit_cast<Eight<std::int32_t>>(nearest);
+  const auto back = __builtin_convertvector(nearest, Eight<double>);
+  const auto magnitude = [](Eight<double> v) { return v < 0 ? -v : v; };
+  const Eight<double> zero{}, end = zero + 0x1p128;
+  // One less is the next float towards zero, of either sign.
+  const auto too_far = (magnitude(back) > magnitude(x)) & (magnitude(x) < end);
+  return std::bit_cast<Eight<float>>(bits + __builtin_convertvector(too_far, Eight<std::int32_t>));
+}
+
+template <int count>
+[[gnu::always_inline]] inline bool all_finite(const double (&x)[count]) {
+  constexpr std::uint64_t kExponent = 0x7ff0'0000'0000'0000;
+  Eight<std::int64_t> found{};
+  for (int i = 0; i < count; i += 8) {
+    const auto bits = load<Eight<std::uint64_t>>(x + i) & kExponent;
+    found |= bits == kExponent;
+  }
+  std::int64_t any = 0;
+  for (int j = 0; j < 8; ++j) any |= found[j];
+  return any == 0;
+}
+
+}  // namespace assay::sim
