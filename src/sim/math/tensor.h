@@ -2,19 +2,19 @@
 // registers of a warp as tensor_layout.h says.
 //
 // Accumulation. What the hardware does is neither IEEE nor the same in two generations. This is
-// what an H200 does, to the bit, in 49,152 elements of each of mma's m16n8k4 and k8 of tf32, k8 and
-// k16 of f16 and bf16, and in 14,080 of k16 of f16 with C of f16 and of k32 of e4m3, whose elements
-// were drawn over many exponents (2026-11-26, driver for CUDA 13.0; the form of the rule is that of
-// M. Fasi, N. Higham, M. Mikaitis, S. Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ
-// Computer Science 7, 2021):
+// what an H200 does (2026-11-26, driver for CUDA 13.0): all of 98,304 elements, drawn over many
+// exponents, of each of m16n8k4 and k8 of tf32, k8 and k16 of f16 and of bf16, and k32 of e4m3, and
+// 49,152 of k16 of f16 with C and D of f16, have its bits. The form of the rule is that of M. Fasi,
+// N. Higham, M. Mikaitis, S. Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer
+// Science 7, 2021.
 //   f16, bf16, tf32: C and all k products, which are exact, are terms of one sum. Their exponents
 //     are those of the operands, added; the largest says which places are kept, 25 bits behind the
 //     leading one, and each term is truncated to them. The sum of what is left is exact. It is
 //     truncated to f32, or rounded to nearest even to f16.
-//   fp8: as f16, the columns of A of which the second bit is 0 first, then the others, both from 0
-//     and truncated to f32; then C is added in f32, rounded to nearest even.
-//   A NaN is canonical (formats.h). Not measured: subnormal operands and results, what overflows, zero
-//   signs, C of f16 with fp8, e5m2, and fp8 of m16n8k16, which is taken for one sum.
+//   fp8 of k32: as f16, first the columns of A whose number has the second bit clear, then the
+//     others, both from 0 and truncated to f32; then C is added in f32, rounded to nearest even.
+//   A NaN is canonical (formats.h). Not measured: subnormal operands and results, what overflows,
+//   the signs of zeros, e5m2, C of f16 with fp8, and fp8 of k16, which is taken for one sum.
 //   f64: a chain of fused multiply-adds, k ascending. This is IEEE, as on hardware.
 //   integers: exact, then modulo 2^32, or clamped to s32 with .satfinite.
 // tf32 operands lose their lower 13 bits; results are never flushed to zero.
