@@ -242,7 +242,8 @@ struct WarpQueries {
   }
 
   // The order of columns is the same for q and k, and otherwise free: a lane takes four neighbours
-  // for two steps of the tensor core.
+  // for two steps of the tensor core. Its sums are truncated at each step, which shows in scores of
+  // some hundreds, so they are short.
   __device__ void score(const float4* q, const float4* k) {
 #pragma unroll
     for (auto& tile : s) {
@@ -259,8 +260,11 @@ struct WarpQueries {
 #pragma unroll
       for (int n = 0; n < kKeyTiles; ++n) {
         const uint4 key = bits(k + (8 * n + g) * kStride<kD> + d);
-        multiply<kExact, kExact>(s[n], a0, half(key.x), half(key.y));
-        multiply<kExact, kExact>(s[n], a1, half(key.z), half(key.w));
+        float part[4] = {};
+        multiply<kExact, kExact>(part, a0, half(key.x), half(key.y));
+        multiply<kExact, kExact>(part, a1, half(key.z), half(key.w));
+#pragma unroll
+        for (int i = 0; i < 4; ++i) s[n][i] += part[i];
       }
     }
   }

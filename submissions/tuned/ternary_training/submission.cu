@@ -281,13 +281,14 @@ struct Factor {
 };
 
 // c += 16 rows of a, from `row` on, times 8 kColumns columns of b, of which the first `used` tiles
-// of 8 count. Lane 4 g + t has in c[n] columns 8 n + 2 t and the next, of rows g and g + 8.
+// of 8 count; of the depths from `from` to `to`. Lane 4 g + t has in c[n] columns 8 n + 2 t and the
+// next, of rows g and g + 8.
 template <int kColumns, Lie kA, int kPa, Read kReadA, Lie kB, int kPb, Read kReadB>
-__device__ void multiply(float (&c)[kColumns][4], const Factor<kA, kPa, kReadA>& a, int row,
-                         const Factor<kB, kPb, kReadB>& b, int depth, int used = kColumns) {
+__device__ void multiply_run(float (&c)[kColumns][4], const Factor<kA, kPa, kReadA>& a, int row,
+                             const Factor<kB, kPb, kReadB>& b, int from, int to, int used) {
   const int g = lane() / 4;
 #pragma unroll 2
-  for (int k = 0; k < depth; k += 8) {
+  for (int k = from; k < to; k += 8) {
     const float2 upper = a.pair(row + g, k), lower = a.pair(row + g + 8, k);
     const Tf32<kReadA> x[4] = {Tf32<kReadA>(upper.x), Tf32<kReadA>(lower.x), Tf32<kReadA>(upper.y),
                                Tf32<kReadA>(lower.y)};
@@ -301,6 +302,24 @@ __device__ void multiply(float (&c)[kColumns][4], const Factor<kA, kPa, kReadA>&
       if constexpr (kReadA == Read::split) mma(c[n], low, first.high, second.high);
       if constexpr (kReadB == Read::split) mma(c[n], high, first.low, second.low);
       mma(c[n], high, first.high, second.high);
+    }
+  }
+}
+
+// The same from 0 to `depth`. The tensor core truncates its sums at each step, always downwards, so
+// they are short, and added up in fp32.
+template <int kColumns, Lie kA, int kPa, Read kReadA, Lie kB, int kPb, Read kReadB>
+__device__ void multiply(float (&c)[kColumns][4], const Factor<kA, kPa, kReadA>& a, int row,
+                         const Factor<kB, kPb, kReadB>& b, int depth, int used = kColumns) {
+  constexpr int kRun = 32;
+#pragma unroll 1
+  for (int k = 0; k < depth; k += kRun) {
+    float part[kColumns][4] = {};
+    multiply_run(part, a, row, b, k, min(k + kRun, depth), used);
+#pragma unroll
+    for (int n = 0; n < kColumns; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) c[n][i] += part[n][i];
     }
   }
 }
