@@ -285,7 +285,8 @@ __device__ void clear(float (&c)[kTiles][4]) {
 // rows are c[n][2 h + e], columns 32 n + 8 t + 4 e + i of sums of rows are c[4 n + i][2 h + e].
 
 // c = the warp's 16 rows times rows of the other side. The order of columns is the same for both
-// and otherwise free: a lane takes four neighbours for two steps of the tensor core.
+// and otherwise free: a lane takes four neighbours for two steps of the tensor core. Its sums are
+// truncated at each step, which shows in scores of some hundreds, so they are short.
 template <class T, int kD, int kTiles>
 __device__ void multiply_rows(float (&c)[kTiles][4], const float4* a, const float4* b) {
   constexpr bool kExact = !std::is_same_v<T, float>;
@@ -301,8 +302,11 @@ __device__ void multiply_rows(float (&c)[kTiles][4], const float4* a, const floa
 #pragma unroll
     for (int n = 0; n < kTiles; ++n) {
       const uint4 x = bits(b + (8 * n + g) * kStride<kD> + d);
-      multiply<kExact, kExact>(c[n], a0, half(x.x), half(x.y));
-      multiply<kExact, kExact>(c[n], a1, half(x.z), half(x.w));
+      float part[4] = {};
+      multiply<kExact, kExact>(part, a0, half(x.x), half(x.y));
+      multiply<kExact, kExact>(part, a1, half(x.z), half(x.w));
+#pragma unroll
+      for (int i = 0; i < 4; ++i) c[n][i] += part[i];
     }
   }
 }
