@@ -1,6 +1,8 @@
 // Which measurements compare with each other.
 #pragma once
 
+#include "assay/device.h"
+
 namespace assay {
 
 // Raise this number, by one, with every change after which the same answer may get another score
@@ -13,5 +15,13 @@ namespace assay {
 // grade/currency.h, and `assay run --stale` measures them again. 0 stands for all that was measured
 // before there was a number.
 inline constexpr int kMeasurementRevision = 9;
+
+// From which revision on rows of a device compare with today's: what came later changed nothing that
+// is measured there. Raised with the number above, for each device that the change concerns.
+constexpr int oldest_comparable(Device device) { return device == Device::cpu ? 8 : 9; }
+
+constexpr bool is_of_today(int revision, Device device) {
+  return revision >= oldest_comparable(device) && revision <= kMeasurementRevision;
+}
 
 }  // namespace assay

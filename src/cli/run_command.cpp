@@ -74,7 +74,7 @@ bool is_recorded(const store::RunRecord& run, const CellKey& key, const std::str
   const auto found = run.cells.find(key);
   if (found == run.cells.end()) return false;
   const store::RunCell& cell = found->second;
-  return cell.revision == kMeasurementRevision && cell.spec_hash == spec_hash &&
+  return is_of_today(cell.revision, key.device) && cell.spec_hash == spec_hash &&
          cell.source_hash == source_hash && cell.verdict != Verdict::harness_error;
 }
 

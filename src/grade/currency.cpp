@@ -42,7 +42,8 @@ std::string gpu_of(const Scoreboard& board) {
 std::vector<std::string> stale_reasons(const BoardRow& row, const ChallengeSpec& spec,
                                        const std::string& gpu) {
   std::vector<std::string> reasons;
-  if (row.revision < kMeasurementRevision) reasons.emplace_back("older measurement revision");
+  if (row.revision < oldest_comparable(row.key.device))
+    reasons.emplace_back("older measurement revision");
   if (row.revision > kMeasurementRevision) reasons.emplace_back("newer measurement revision");
   if (row.spec_hash != spec.hash) reasons.emplace_back("older spec");
   // Rows of before there were revisions do not know their data sheet: its name is all there is.
@@ -67,7 +68,11 @@ std::string stale_mark(const BoardRow& row, const ChallengeSpec& spec, const std
 bool is_of_newer_assay(const BoardRow& row) { return row.revision > kMeasurementRevision; }
 
 std::string why_apart(const BoardRow& a, const BoardRow& b, bool across_specs) {
-  if (a.revision != b.revision) return "measured at different revisions";
+  const auto is_current = [](const BoardRow& row) {
+    return is_of_today(row.revision, row.key.device);
+  };
+  if (a.revision != b.revision && !(is_current(a) && is_current(b)))
+    return "measured at different revisions";
   if (!across_specs && a.spec_hash != b.spec_hash)
     return "measured against different versions of the spec";
   if (a.score.modelled_on != b.score.modelled_on || a.score.gpu_sheet != b.score.gpu_sheet)

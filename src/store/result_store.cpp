@@ -95,7 +95,7 @@ bool ResultStore::adopt(const CellKey& key) {
   const auto recorded = run().cells.find(key);
   for (const std::string& path : {evidence_path(key), evidence_path(key, id)}) {
     const auto evidence = evidence_of_run(folder_, path, id);
-    if (!evidence || evidence->entry.cell.revision != kMeasurementRevision) continue;
+    if (!evidence || !is_of_today(evidence->entry.cell.revision, key.device)) continue;
     if (recorded != run().cells.end() &&
         recorded->second.evidence.sha256 == sha256_hex(evidence_text(*evidence)))
       continue;

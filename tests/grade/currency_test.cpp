@@ -41,7 +41,7 @@ TEST(Currency, ARowOfTodayIsCurrent) {
 
 TEST(Currency, EachReasonIsNamed) {
   BoardRow row = row_of_today(Device::sim);
-  row.revision = kMeasurementRevision - 1;
+  row.revision = oldest_comparable(Device::sim) - 1;
   EXPECT_THAT(reasons(row), ElementsAre("older measurement revision"));
   EXPECT_FALSE(is_of_newer_assay(row));
   row.revision = kMeasurementRevision + 1;
@@ -52,6 +52,21 @@ TEST(Currency, EachReasonIsNamed) {
   row.score.gpu_sheet = "older";
   EXPECT_THAT(reasons(row), ElementsAre("older spec", "another GPU model"));
   EXPECT_EQ(stale_mark(row, three_specs()[0], kH200), " (stale: older spec, another GPU model)");
+}
+
+TEST(Currency, ARevisionThatChangedNothingForADeviceLeavesItsRowsCurrent) {
+  for (const Device device : kDevices) {
+    ASSERT_LE(oldest_comparable(device), kMeasurementRevision);
+    BoardRow old = row_of_today(device), older = old;
+    const BoardRow today = old;
+    old.revision = oldest_comparable(device);
+    older.revision = oldest_comparable(device) - 1;
+    EXPECT_THAT(reasons(old), IsEmpty());
+    EXPECT_EQ(why_apart(old, today), "");
+    EXPECT_THAT(reasons(older), ElementsAre("older measurement revision"));
+    EXPECT_EQ(why_apart(older, today), "measured at different revisions");
+    EXPECT_EQ(why_apart(older, old), "measured at different revisions");
+  }
 }
 
 TEST(Currency, TheGpuIsThatOfTheBoard) {
