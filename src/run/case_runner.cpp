@@ -33,8 +33,7 @@ void CaseRunner::make_room(std::size_t input, std::size_t output, std::size_t de
   if (!on_device) return;
   device_.reset();
   device_.emplace("device arena", rounded(device) + kCallbackPayload, Arena::Access::worker_writes);
-  bench_.settings.device->memory_bytes =
-      rounded(device) + static_cast<std::uint64_t>(bench_.spec().limits.memory_bytes);
+  bench_.settings.give_device_memory(rounded(device));
 }
 
 CaseRunner::Ran CaseRunner::run(const CaseSpec& spec, std::uint64_t seed) {

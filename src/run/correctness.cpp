@@ -38,9 +38,7 @@ class Session {
     const std::size_t bytes = capacity(&Layout::device_bytes);
     device_.emplace("device arena", bytes + kMostSkew + kCallbackPayload,
                     Arena::Access::worker_writes);
-    // The submission's share comes on top of the largest case's buffers.
-    settings_.device->memory_bytes =
-        bytes + static_cast<std::uint64_t>(settings_.spec->limits.memory_bytes);
+    settings_.give_device_memory(bytes);
     for (const PlannedCase& c : cases_) {
       settings_.device->launch_limit =
           std::max(settings_.device->launch_limit, c.spec->instruction_limit);

@@ -84,11 +84,7 @@ class TimedCase {
     const Charge charge(account_.workers);
     WorkerSettings settings = bench_.settings;
     settings.library = library;
-    if (settings.device) {
-      settings.device->memory_bytes =
-          planned_.layout.device_bytes +
-          static_cast<std::uint64_t>(settings.spec->limits.memory_bytes);
-    }
+    if (settings.device) settings.give_device_memory(planned_.layout.device_bytes);
     ++account_.workers_started;
     return {name, bench_.world.make_worker(settings, input_arena_, planned_.layout.output_bytes,
                                            device_arena_ ? &*device_arena_ : nullptr)};

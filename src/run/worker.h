@@ -37,6 +37,11 @@ struct WorkerSettings {
   // Told, when the worker is gone, all that it printed, as far as the harness keeps it (64 KiB).
   // Must not throw; may be called from any thread.
   std::function<void(std::string_view)> on_text;
+
+  // Where there is a device: room for a case's buffers, and the submission's share on top.
+  void give_device_memory(std::size_t of_case) {
+    device->memory_bytes = of_case + static_cast<std::uint64_t>(spec->limits.memory_bytes);
+  }
 };
 
 // What became of one request.

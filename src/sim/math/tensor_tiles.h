@@ -125,37 +125,54 @@ struct FusedProducts {
   }
 };
 
-// d += a b, k ascending. `a` is a sequence of tiles `width` columns wide, as concatenate() leaves
-// them. Four rows at a time: enough sums to hide the latency of one.
+// Rows of a product that are worked on at a time: enough sums to hide the latency of one.
+inline constexpr int kRowsAtOnce = 4;
+
+// body(x, y, r, j) for the products of kRowsAtOnce rows of A from `first` on with B, k ascending:
+// element x of row first + r, eight times, and eight columns y from 8 j on. Only for columns of A
+// within their tile that takes_part(p) lets through. `a` is a sequence of tiles `width` columns
+// wide, as concatenate() leaves them.
+template <int m, int n, int k, int width, class T, class TakesPart, class Body>
+[[gnu::always_inline]] inline void for_each_product(int first, const T (&a)[m * k],
+                                                    const T (&b)[n * k], TakesPart takes_part,
+                                                    Body body) {
+  constexpr int tiles_across = k / width, blocks = n / 8;
+  constexpr int tiles_down = m == 8 ? 1 : 2;  // of a block of A
+  const int row_tile = first / 8;
+  const int first_tile = row_tile / tiles_down * tiles_down * tiles_across + row_tile % tiles_down;
+#pragma GCC unroll 1
+  for (int across = 0; across < tiles_across; ++across) {
+    const T* at = a + (first_tile + across * tiles_down) * 8 * width + first % 8 * width;
+    const T* row_of_b = b + across * width * 8;
+#pragma GCC unroll 4
+    for (int p = 0; p < width; ++p) {
+      if (!takes_part(p)) continue;
+      for (int j = 0; j < blocks; ++j) {
+        const auto factors = load<Eight<T>>(row_of_b + j * k * 8 + p * 8);
+        for (int r = 0; r < kRowsAtOnce; ++r) {
+          const T x = at[r * width + p];
+          body(Eight<T>{x, x, x, x, x, x, x, x}, factors, r, j);
+        }
+      }
+    }
+  }
+}
+
+// d += a b, k ascending.
 template <class Products, int m, int n, int k, int width, class T>
 [[gnu::always_inline]] inline void multiply(const T (&a)[m * k], const T (&b)[n * k],
                                             T (&d)[m * n]) {
-  constexpr int rows = 4, tiles_across = k / width, blocks = n / 8;
-  constexpr int tiles_down = m == 8 ? 1 : 2;  // of a block of A
+  constexpr int rows = kRowsAtOnce, blocks = n / 8;
 #pragma GCC unroll 1
   for (int i = 0; i < m; i += rows) {
     Eight<T> sum[rows][blocks];
     for (int r = 0; r < rows; ++r) {
       for (int j = 0; j < blocks; ++j) sum[r][j] = load<Eight<T>>(&d[(i + r) * n + 8 * j]);
     }
-    const int row_tile = i / 8;
-    const int first_tile =
-        row_tile / tiles_down * tiles_down * tiles_across + row_tile % tiles_down;
-#pragma GCC unroll 1
-    for (int across = 0; across < tiles_across; ++across) {
-      const T* at = a + (first_tile + across * tiles_down) * 8 * width + i % 8 * width;
-      const T* row_of_b = b + across * width * 8;
-#pragma GCC unroll 4
-      for (int p = 0; p < width; ++p) {
-        for (int j = 0; j < blocks; ++j) {
-          const auto factors = load<Eight<T>>(row_of_b + j * k * 8 + p * 8);
-          for (int r = 0; r < rows; ++r) {
-            const T x = at[r * width + p];
-            sum[r][j] = Products::add(Eight<T>{x, x, x, x, x, x, x, x}, factors, sum[r][j]);
-          }
-        }
-      }
-    }
+    for_each_product<m, n, k, width>(
+        i, a, b, [](int) { return true; },
+        [&](Eight<T> x, Eight<T> y, int r, int j)
+            __attribute__((always_inline)) { sum[r][j] = Products::add(x, y, sum[r][j]); });
     for (int r = 0; r < rows; ++r) {
       for (int j = 0; j < blocks; ++j) store(&d[(i + r) * n + 8 * j], sum[r][j]);
     }

@@ -58,30 +58,8 @@ template <Part part, int m, int n, int k, int width>
                                                  const double (&powers_b)[n * k],
                                                  const double (&powers_d)[m * n],
                                                  double (&d)[m * n]) {
-  constexpr int rows = 4, tiles_across = k / width, blocks = n / 8;
-  constexpr int tiles_down = m == 8 ? 1 : 2;  // of a block of A
-  // visit(x, y, r, j) with the elements of `from_a` and `from_b` of each product of four rows.
-  const auto visit = [&](int i, const double* from_a, const double* from_b, auto body) {
-    const int row_tile = i / 8;
-    const int first_tile =
-        row_tile / tiles_down * tiles_down * tiles_across + row_tile % tiles_down;
-#pragma GCC unroll 1
-    for (int across = 0; across < tiles_across; ++across) {
-      const double* at = from_a + (first_tile + across * tiles_down) * 8 * width + i % 8 * width;
-      const double* row_of_b = from_b + across * width * 8;
-#pragma GCC unroll 4
-      for (int p = 0; p < width; ++p) {
-        if (!takes_part(part, p)) continue;
-        for (int j = 0; j < blocks; ++j) {
-          const auto factors = load<Eight<double>>(row_of_b + j * k * 8 + p * 8);
-          for (int r = 0; r < rows; ++r) {
-            const double x = at[r * width + p];
-            body(Eight<double>{x, x, x, x, x, x, x, x} * factors, r, j);
-          }
-        }
-      }
-    }
-  };
+  constexpr int rows = kRowsAtOnce, blocks = n / 8;
+  const auto is_taken = [](int p) { return takes_part(part, p); };
 #pragma GCC unroll 1
   for (int i = 0; i < m; i += rows) {
     Eight<double> top[rows][blocks], sum[rows][blocks];
@@ -89,17 +67,20 @@ template <Part part, int m, int n, int k, int width>
       for (int j = 0; j < blocks; ++j)
         top[r][j] = load<Eight<double>>(&powers_d[(i + r) * n + 8 * j]);
     }
-    visit(i, powers_a, powers_b,
-          [&](Eight<double> power, int r, int j) { top[r][j] = larger<double>(top[r][j], power); });
+    for_each_product<m, n, k, width>(
+        i, powers_a, powers_b, is_taken,
+        [&](Eight<double> x, Eight<double> y, int r, int j)
+            __attribute__((always_inline)) { top[r][j] = larger<double>(top[r][j], x * y); });
     for (int r = 0; r < rows; ++r) {
       for (int j = 0; j < blocks; ++j) {
         top[r][j] = scale_of(top[r][j]);
         sum[r][j] = truncated(load<Eight<double>>(&d[(i + r) * n + 8 * j]) * top[r][j]);
       }
     }
-    visit(i, a, b, [&](Eight<double> product, int r, int j) {
-      sum[r][j] += truncated(product * top[r][j]);
-    });
+    for_each_product<m, n, k, width>(
+        i, a, b, is_taken,
+        [&](Eight<double> x, Eight<double> y, int r, int j)
+            __attribute__((always_inline)) { sum[r][j] += truncated(x * y * top[r][j]); });
     for (int r = 0; r < rows; ++r) {
       for (int j = 0; j < blocks; ++j) store(&d[(i + r) * n + 8 * j], sum[r][j] / top[r][j]);
     }

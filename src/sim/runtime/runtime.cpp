@@ -44,6 +44,15 @@ T* own(Map& map, std::unique_ptr<T> object) {
   return address;
 }
 
+// Whether an address lies in one of the ranges, which are first address -> bytes and do not overlap.
+template <class Ranges>
+bool any_covers(const Ranges& ranges, std::uint64_t address) {
+  const auto after = ranges.upper_bound(address);
+  if (after == ranges.begin()) return false;
+  const auto& [begin, bytes] = *std::prev(after);
+  return address - begin < bytes;
+}
+
 std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 }  // namespace
@@ -145,7 +154,6 @@ cudaError_t Runtime::load(Module& module) {
   if (module.loaded || module.error != cudaSuccess) return module.error;
   try {
     const std::span<const std::byte> container = container_of(module.wrapper);
-    module.architecture = kArchitecture;
     ModuleReply reply{ModuleReply::Status::invalid_ptx, {}, 0};
     if (const std::uint32_t architecture = device_->architecture(); architecture != 0) {
       const std::string_view code = find_code(container, architecture);
@@ -202,13 +210,7 @@ cudaError_t Runtime::find_symbol(const void* host_variable, const Symbol*& symbo
   return cudaSuccess;
 }
 
-bool Runtime::is_variable(std::uint64_t address) const {
-  if (variables_.empty()) return false;
-  const auto after = variables_.upper_bound(address);
-  if (after == variables_.begin()) return false;
-  const auto& [begin, bytes] = *std::prev(after);
-  return address - begin < bytes;
-}
+bool Runtime::is_variable(std::uint64_t address) const { return any_covers(variables_, address); }
 
 // --- memory ---
 
@@ -618,12 +620,7 @@ bool Runtime::names_host_memory(const std::vector<std::byte>& params) const {
   for (std::size_t at = 0; at + 8 <= params.size(); at += 8) {
     std::uintptr_t address;
     std::memcpy(&address, params.data() + at, sizeof address);
-    for (const auto* ranges : {&pinned_, &registered_}) {
-      const auto after = ranges->upper_bound(address);
-      if (after == ranges->begin()) continue;
-      const auto& [begin, bytes] = *std::prev(after);
-      if (address - begin < bytes) return true;
-    }
+    if (any_covers(pinned_, address) || any_covers(registered_, address)) return true;
   }
   return false;
 }
