@@ -4,11 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
-#include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <semaphore>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +17,7 @@
 #include "cli/progress.h"
 #include "grade/gpu.h"
 #include "measure/statistics.h"
+#include "numerics/jobs.h"
 #include "results/lookup.h"
 #include "run/correctness.h"
 #include "run/examples.h"
@@ -34,7 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr std::ptrdiff_t kMostJobs = 64;
+constexpr std::size_t kMostJobs = 64;
 
 struct GpuCommand {
   HarnessOptions harness;
@@ -42,7 +41,7 @@ struct GpuCommand {
   std::string submissions, sizes = "full", driver = "libcuda.so.1", gpu, only, json;
   std::optional<std::uint64_t> seed;
   bool quick = false, few = false, no_time = false, no_check = false, model = false;
-  std::ptrdiff_t jobs = 0;
+  std::size_t jobs = 0;
 };
 
 // The data sheet of a GPU that calls itself so: "NVIDIA H100 80GB HBM3" has that of "H100".
@@ -113,19 +112,8 @@ class OnGpu {
   }
 
  private:
-  // All of it, several at a time. The first exception is thrown when all have ended.
-  void side_by_side(std::vector<std::function<void()>> work) {
-    std::counting_semaphore<kMostJobs> slots(c_.jobs);
-    std::vector<std::future<void>> done;
-    for (auto& piece : work) {
-      done.push_back(std::async(std::launch::async, [&slots, piece = std::move(piece)] {
-        slots.acquire();
-        const std::shared_ptr<void> slot(nullptr, [&](void*) { slots.release(); });
-        piece();
-      }));
-    }
-    for (auto& piece : done) piece.wait();
-    for (auto& piece : done) piece.get();
+  void side_by_side(const std::vector<std::function<void()>>& work) const {
+    for_each_job(work.size(), c_.jobs, [&](std::size_t i) { work[i](); });
   }
 
   void build(Progress& progress) {
@@ -152,7 +140,7 @@ class OnGpu {
         });
       }
     }
-    side_by_side(std::move(work));
+    side_by_side(work);
   }
 
   void build_answer(const Tested& t, Subject& subject) {
@@ -187,7 +175,7 @@ class OnGpu {
         });
       }
     }
-    side_by_side(std::move(work));
+    side_by_side(work);
   }
 
   void time(Progress& progress) {
@@ -446,7 +434,7 @@ Examples:
   command->add_option("--json", c->json, "write everything to this file");
   command->add_option("--seed", c->seed, "of the inputs (default: a random one)");
   command->add_option("--jobs", c->jobs, "checks side by side")
-      ->check(CLI::Range(std::ptrdiff_t{1}, kMostJobs))
+      ->check(CLI::Range(std::size_t{1}, kMostJobs))
       ->default_val(4);
   command->add_flag("--quick", c->quick, "fewer cases and repetitions");
   command->add_flag("--few", c->few, "three repetitions of each timed case");
