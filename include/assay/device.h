@@ -8,14 +8,22 @@
 namespace assay {
 
 enum class Device : std::uint8_t {
-  cpu,  // answers in C++
-  sim,  // answers in CUDA, on the simulated GPU
+  cpu,   // answers in C++
+  sim,   // answers in CUDA, on the simulated GPU
+  cuda,  // answers in CUDA, on the machine's real GPU
 };
 
-inline constexpr Device kDevices[] = {Device::cpu, Device::sim};
+inline constexpr Device kDevices[] = {Device::cpu, Device::sim, Device::cuda};
 
 // As files and command lines write it.
-constexpr const char* to_string(Device device) { return device == Device::cpu ? "cpu" : "sim"; }
+constexpr const char* to_string(Device device) {
+  switch (device) {
+    case Device::cpu: return "cpu";
+    case Device::sim: return "sim";
+    case Device::cuda: return "cuda";
+  }
+  return "?";
+}
 
 constexpr std::optional<Device> device_from(std::string_view text) {
   for (const Device device : kDevices) {

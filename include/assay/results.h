@@ -130,7 +130,8 @@ struct CellKey {
   auto operator<=>(const CellKey&) const = default;
 };
 
-// "model/challenge", with "/2" for attempt 2 and " (sim)" for another device than the CPU.
+// "model/challenge", with "/2" for attempt 2 and " (sim)" or " (cuda)" for another device than the
+// CPU.
 std::string to_string(const CellKey&);
 
 // The target, after -march=, that is the machine which measures.
@@ -194,11 +195,22 @@ struct Score {
   std::vector<Note> flags;
 };
 
+// A real GPU.
+struct GpuMachine {
+  std::string name, driver;  // "NVIDIA H200"; the CUDA version of the driver, "13.0"
+  int multiprocessors = 0;
+  double memory_bytes = 0;
+  bool ecc = false;
+  // Measured: bytes that a copy within its memory reads and writes in a second.
+  double copy_bytes_per_s = 0;
+};
+
 struct Machine {
   std::string cpu, kernel, os, compiler;
   int cores = 0;
   std::int64_t memory_bytes = 0, l3_bytes = 0;
   double copy_bytes_per_s = 0, fma_flops_per_s = 0;  // measured at the start of the run
+  std::optional<GpuMachine> gpu{};  // of a run on Device::cuda, measured at its start
 };
 
 // A graded cell with all that was measured. A run makes these; each is stored as a file of its own.

@@ -121,7 +121,7 @@ void add_compare(CLI::App& app, Action& action) {
       ->expected(2, 8);
   command->add_option("-c,--challenge", options->challenges, "only these challenges");
   command->add_option("--device", options->device, "only this device")
-      ->check(CLI::IsMember({"cpu", "sim"}));
+      ->check(CLI::IsMember({"cpu", "sim", "cuda"}));
   add_figure_option(*command, options->by);
   command
       ->add_option("--solved", options->solved,

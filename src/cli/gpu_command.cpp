@@ -15,13 +15,14 @@
 #include "cli/output.h"
 #include "cli/pipeline.h"
 #include "cli/progress.h"
+#include "cli/real_gpu.h"
 #include "grade/gpu.h"
 #include "measure/statistics.h"
 #include "numerics/jobs.h"
 #include "results/lookup.h"
+#include "run/baselines.h"
 #include "run/correctness.h"
 #include "run/examples.h"
-#include "run/gpu_machine.h"
 #include "run/on_gpu.h"
 #include "run/timing.h"
 #include "util/files.h"
@@ -38,20 +39,11 @@ constexpr std::size_t kMostJobs = 64;
 struct GpuCommand {
   HarnessOptions harness;
   std::vector<std::string> challenges, models;
-  std::string submissions, sizes = "full", driver = "libcuda.so.1", gpu, only, json;
+  std::string submissions, sizes = "full", driver = kDriver, gpu, only, json;
   std::optional<std::uint64_t> seed;
   bool quick = false, few = false, no_time = false, no_check = false, model = false;
   std::size_t jobs = 0;
 };
-
-// The data sheet of a GPU that calls itself so: "NVIDIA H100 80GB HBM3" has that of "H100".
-std::string sheet_of(const std::string& name) {
-  for (const std::string& known : gpu_names()) {
-    if (name.find(gpu(known).name) != std::string::npos) return known;
-  }
-  throw Error(fmt::format("there is no data sheet for {}: name the nearest one with --gpu ({})",
-                          name, fmt::join(gpu_names(), ", ")));
-}
 
 // One implementation of a challenge, and what became of it.
 struct Subject {
@@ -70,7 +62,7 @@ struct Tested {
   std::vector<std::string> faults;  // timed cases in which naive or par failed
 };
 
-double floor_of(const LeastWork& least, const Gpu& sheet, const run::GpuMachine& machine) {
+double floor_of(const LeastWork& least, const Gpu& sheet, const GpuMachine& machine) {
   return std::max(least.bytes / machine.copy_bytes_per_s, least.flops / sheet.fastest_flops());
 }
 
@@ -78,16 +70,13 @@ class OnGpu {
  public:
   OnGpu(const Context& context, const GpuCommand& c)
       : c_(c),
-        machine_(run::find_gpu(c.driver)),
-        sheet_(gpu(c.gpu.empty() ? sheet_of(machine_.name) : c.gpu)),
         harness_(set_up(context, c.harness)),
-        world_(run::world_on_gpu(*harness_.builder)),
+        world_(world_of_gpu(harness_, c.driver, c.gpu)),
+        machine_(*harness_.machine.gpu),
+        sheet_(gpu(harness_.gpu)),
         options_{harness_.tier.tier, c.seed.value_or(random_seed()),
-                 run::CaseFilter{.quick = c.quick, .only = c.only}, simulator_threads(1)},
+                 run::CaseFilter{.quick = c.quick, .only = c.only}, simulator_threads(1), c.driver},
         baselines_(world_, options_, account_) {
-    if (!harness_.builder->cuda_toolkit())
-      throw Error(
-          fmt::format("{}; it is looked for in PATH, CUDA_HOME and ASSAY_NVCC", kNoToolkit));
     const run::Sizes sizes = c.sizes == "sim" ? run::Sizes::simulated : run::Sizes::full;
     for (const ChallengeSpec& whole : load_specs(context, c.challenges))
       tested_.emplace_back(run::spec_on_gpu(whole, sizes));
@@ -96,7 +85,7 @@ class OnGpu {
     for (const Tested& t : tested_) specs.push_back(t.spec);
     answers_ =
         select_submissions(c.submissions.empty() ? context.submissions() : fs::path(c.submissions),
-                           specs, c.models, Device::sim);
+                           specs, c.models, Device::cuda);
   }
 
   int run() {
@@ -151,14 +140,15 @@ class OnGpu {
         world_.compile({.sources = answer->sources,
                         .headers = {run::challenge_file(t.spec, "abi.h")},
                         .time_limit_s = run::build_limit(t.spec, Language::cuda),
-                        .language = Language::cuda});
+                        .language = Language::cuda,
+                        .machine_code = true});
     subject.library = built.library;
     if (built.record.verdict != Verdict::ok) subject.not_built = built.record.log;
   }
 
   run::Bench bench(const ChallengeSpec& spec, const fs::path& library, run::TimeAccount& account) {
-    return {world_, challenge_of(spec),
-            run::gpu_settings(world_, options_, spec, library, c_.driver), options_.seed, account};
+    return {world_, challenge_of(spec), run::gpu_settings(world_, options_, spec, library),
+            options_.seed, account};
   }
 
   void check(Progress& progress) {
@@ -379,10 +369,10 @@ class OnGpu {
   }
 
   const GpuCommand& c_;
-  run::GpuMachine machine_;
-  const Gpu& sheet_;
   Harness harness_;
   run::World world_;
+  const GpuMachine& machine_;
+  const Gpu& sheet_;
   run::RunOptions options_;
   run::SharedAccount account_;
   run::Baselines baselines_;
@@ -400,8 +390,8 @@ Par (kernels/) and the answers of the models that are named are built for this m
 cases are checked there against the same references as everywhere, and timed cases are measured
 beside naive and par: each implementation in a process of its own, on fresh inputs, with a cold L2
 cache, by events around what it put on the GPU, every output checked. Host code stays in its
-sandbox. Nothing is stored and no grade is given: the board's CUDA rows are modelled on the
-simulator, which also finds races and uninitialised reads that a real GPU does not show.
+sandbox. Nothing is stored and no grade is given: that does `assay run --device cuda`. A real GPU
+does not show races and uninitialised reads: the simulator finds them.
 
   naive, par       the median of the repetitions, in microseconds of the GPU's time
   floor            what the problem needs at least: its bytes at the measured speed of copies, its
@@ -430,7 +420,7 @@ Examples:
   command->add_flag("--modelled", c->model, "also the simulator's model of each timed case");
   command->add_option("--gpu", c->gpu, "the data sheet for floor and model (default: by its name)")
       ->check(CLI::IsMember(gpu_names()));
-  command->add_option("--driver", c->driver, "CUDA's driver library")->capture_default_str();
+  add_driver_option(*command, c->driver);
   command->add_option("--json", c->json, "write everything to this file");
   command->add_option("--seed", c->seed, "of the inputs (default: a random one)");
   command->add_option("--jobs", c->jobs, "checks side by side")

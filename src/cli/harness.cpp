@@ -51,11 +51,21 @@ void add_external_options(CLI::App& app, std::string& corpus) {
       "beside a compressor's; no points hang on them");
 }
 
-void add_device_option(CLI::App& app, std::string& device) {
-  app.add_option(
-         "--device", device,
-         "where kernels run: submission.cpp on the cpu, submission.cu on a simulated GPU (sim)")
-      ->check(CLI::IsMember({"auto", to_string(Device::cpu), to_string(Device::sim)}))
+void add_device_option(CLI::App& app, std::string& device, bool real_gpu) {
+  std::vector<std::string> known{"auto", to_string(Device::cpu), to_string(Device::sim)};
+  if (real_gpu) known.emplace_back(to_string(Device::cuda));
+  app.add_option("--device", device,
+                 real_gpu
+                     ? "where kernels run: submission.cpp on the cpu, submission.cu on a "
+                       "simulated GPU (sim)\nor on this machine's own (cuda); auto is cpu and sim"
+                     : "where kernels run: submission.cpp on the cpu, submission.cu on a "
+                       "simulated GPU (sim)")
+      ->check(CLI::IsMember(known))
+      ->capture_default_str();
+}
+
+void add_driver_option(CLI::App& app, std::string& driver) {
+  app.add_option("--driver", driver, "of the real GPU: path or name of CUDA's driver library")
       ->capture_default_str();
 }
 
@@ -117,6 +127,7 @@ std::vector<Submission> select_submissions(const std::filesystem::path& folder,
   for (const ChallengeRow& row : challenge_rows()) challenges.emplace_back(row.name);
   std::vector<Submission> all = find_submissions(folder, challenges, warnings);
   for (const std::string& warning : warnings) tell(fmt::format("warning: {}\n", warning));
+  for (Submission& s : all) s.on_real_gpu = device == Device::cuda;
   std::erase_if(all, [&](const Submission& s) {
     return std::ranges::find(specs, s.challenge, &ChallengeSpec::name) == specs.end() ||
            (device && device != s.device());

@@ -59,14 +59,18 @@ unsigned simulator_threads(std::size_t devices);
 // 64 bits from the kernel.
 std::uint64_t random_seed();
 
-// Declares --device: auto, or what device_from() knows.
-void add_device_option(CLI::App&, std::string& device);
+// Declares --device: auto, cpu or sim; with `real_gpu` also cuda, the machine's own.
+void add_device_option(CLI::App&, std::string& device, bool real_gpu = false);
+
+inline constexpr const char* kDriver = "libcuda.so.1";
+// Declares --driver, the path or name of CUDA's driver library.
+void add_driver_option(CLI::App&, std::string& driver);
 
 // Declares --gpu: one of gpu_names().
 void add_gpu_option(CLI::App&, std::string& gpu);
 
 // The submissions to run: all or those of the named models, of one device or, where none is given,
-// of all. An unknown name throws Error with the nearest one. Warnings go to stderr.
+// of the CPU and the simulated GPU. An unknown name throws Error with the nearest one. Warnings go to stderr.
 std::vector<Submission> select_submissions(const std::filesystem::path& folder,
                                            const std::vector<ChallengeSpec>& specs,
                                            const std::vector<std::string>& models,

@@ -269,7 +269,7 @@ void add_judge(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command->add_option("--challenge,-c", c->challenges, "only these")->allow_extra_args(false);
   command->add_option("--device", c->device, "only answers that were measured on it")
-      ->check(CLI::IsMember({"cpu", "sim"}));
+      ->check(CLI::IsMember({"cpu", "sim", "cuda"}));
   command->add_option("--rubric", c->rubric,
                       "file of criteria (default: ROOT/challenges/rubric.json)");
   command->add_option("--samples", c->samples, "opinions of each answer, those that exist included")

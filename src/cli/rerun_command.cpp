@@ -9,6 +9,7 @@
 #include "assay/parallel.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"
+#include "cli/real_gpu.h"
 #include "cli/run_cells.h"
 #include "measure/machine.h"
 #include "report/terminal.h"
@@ -23,6 +24,7 @@ namespace {
 struct RerunCommand {
   HarnessOptions harness;
   std::string model, challenge, attempt, submissions, results, only, corpus, device = "auto";
+  std::string driver = kDriver;
   std::optional<std::uint64_t> seed;
 };
 
@@ -73,17 +75,19 @@ void print_case(const CaseResult& result, const ChallengeSpec& spec) {
   }
 }
 
-// One case, without touching the board. Exit status 0 whatever the verdict, like every run.
-int replay_case(const Harness& harness, const RerunCommand& c, const ChallengeSpec& spec,
-                const Submission& submission, std::uint64_t seed) {
-  if (find_case(spec, c.only) == nullptr) {
-    throw Error(unknown_name("case", c.only, case_names(spec)));
+const char* where(Device device) {
+  switch (device) {
+    case Device::cpu: return "CPU";
+    case Device::sim: return "simulated GPU";
+    case Device::cuda: return "real GPU";
   }
-  run::CellRunner runner(run::real_world(*harness.builder),
-                         {.tier = harness.tier.tier,
-                          .seed = seed,
-                          .filter = {.only = c.only},
-                          .simulator_threads = simulator_threads(1)});
+  return "";
+}
+
+// One case, without touching the board. Exit status 0 whatever the verdict, like every run.
+int replay_case(run::World world, const run::RunOptions& options, const RerunCommand& c,
+                const ChallengeSpec& spec, const Submission& submission) {
+  run::CellRunner runner(std::move(world), options);
   CellResult cell = runner.check(spec, submission);
   runner.time_together(spec, std::span(&cell, 1));
   runner.run_exclusive(spec, cell);
@@ -93,8 +97,7 @@ int replay_case(const Harness& harness, const RerunCommand& c, const ChallengeSp
                cell.build.log);
   }
   if (cell.build.verdict == Verdict::ok && cell.cases.empty()) {
-    fmt::print("{} is not run on the {}\n", c.only,
-               submission.language == Language::cuda ? "simulated GPU" : "CPU");
+    fmt::print("{} is not run on the {}\n", c.only, where(submission.device()));
   }
   for (const std::string& fault : cell.faults)
     tell(fmt::format("tried again after a fault of the harness: {}\n", fault));
@@ -109,16 +112,25 @@ int execute(const Context& context, const RerunCommand& c) {
       choose(c, select_submissions(c.submissions.empty() ? context.submissions()
                                                          : std::filesystem::path(c.submissions),
                                    specs, {c.model}, device_from(c.device)));
+  if (!c.only.empty() && find_case(specs.front(), c.only) == nullptr)
+    throw Error(unknown_name("case", c.only, case_names(specs.front())));
   Harness harness = set_up(context, c.harness);
+  const bool on_real_gpu = submission.device() == Device::cuda;
+  run::World world =
+      on_real_gpu ? world_of_gpu(harness, c.driver, "") : run::real_world(*harness.builder);
   const std::uint64_t seed = c.seed.value_or(random_seed());
-  if (!c.only.empty()) return replay_case(harness, c, specs.front(), submission, seed);
+  const run::RunOptions options{.tier = harness.tier.tier,
+                                .seed = seed,
+                                .filter = {.only = c.only},
+                                .simulator_threads = simulator_threads(1),
+                                .driver = on_real_gpu ? c.driver : ""};
+  if (!c.only.empty()) return replay_case(std::move(world), options, c, specs.front(), submission);
 
   calibrate(harness.machine);
   store::ResultStore store(c.results.empty() ? context.results()
                                              : std::filesystem::path(c.results));
   tell(store.migration());
-  run::CellRunner runner(run::real_world(*harness.builder),
-                         {harness.tier.tier, seed, {}, simulator_threads(1)});
+  run::CellRunner runner(std::move(world), options);
   store.start(new_run(harness, seed, {{"models", {c.model}}, {"challenges", {c.challenge}}}));
   std::vector<BoardEntry> entries;
   try {
@@ -156,7 +168,8 @@ void add_rerun(CLI::App& app, Action& action) {
   command->add_option("MODEL", c->model, "folder name in submissions/")->required();
   command->add_option("CHALLENGE", c->challenge, "challenge name")->required();
   command->add_option("--attempt", c->attempt, "numbered attempt, when there are several");
-  add_device_option(*command, c->device);
+  add_device_option(*command, c->device, true);
+  add_driver_option(*command, c->driver);
   command->add_option("--case", c->only, "only this case; the board is left alone");
   command->add_option("--seed", c->seed, "seed of the run to repeat (default: random)");
   command->add_option("--submissions", c->submissions,

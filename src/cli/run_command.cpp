@@ -12,6 +12,7 @@
 #include "cli/boards.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"
+#include "cli/real_gpu.h"
 #include "cli/run_cells.h"
 #include "grade/currency.h"
 #include "measure/machine.h"
@@ -30,6 +31,7 @@ namespace {
 struct RunCommand {
   HarnessOptions harness;
   std::string submissions, results, corpus, device = "auto", gpu = kDefaultGpu;
+  std::string driver = kDriver;
   std::string shard, costs;
   std::vector<std::string> shard_cells;  // of a resumed run: those that its shard was given
   std::vector<std::string> models, challenges;
@@ -37,21 +39,17 @@ struct RunCommand {
   std::optional<std::uint64_t> seed;
   bool quick = false, resume = false, json = false, stale = false, gpu_given = false;
   bool go_on = false, sole_writer = false;
+
+  bool on_real_gpu() const { return device == to_string(Device::cuda); }
 };
 
 // What --resume needs to continue with the same work.
 nlohmann::json remembered(const RunCommand& c) {
-  return {{"submissions", c.submissions},
-          {"models", c.models},
-          {"challenges", c.challenges},
-          {"device", c.device},
-          {"march", c.harness.target},
-          {"gpu", c.gpu},
-          {"quick", c.quick},
-          {"stale", c.stale},
-          {"corpus", c.corpus},
-          {"shard", c.shard},
-          {"shard_cells", c.shard_cells}};
+  return {
+      {"submissions", c.submissions}, {"models", c.models},        {"challenges", c.challenges},
+      {"device", c.device},           {"march", c.harness.target}, {"gpu", c.gpu},
+      {"driver", c.driver},           {"quick", c.quick},          {"stale", c.stale},
+      {"corpus", c.corpus},           {"shard", c.shard},          {"shard_cells", c.shard_cells}};
 }
 
 void recall(const nlohmann::json& options, RunCommand& c) {
@@ -61,6 +59,7 @@ void recall(const nlohmann::json& options, RunCommand& c) {
   c.device = options.value("device", c.device);
   c.harness.target = options.value("march", c.harness.target);
   c.gpu = options.value("gpu", c.gpu);
+  c.driver = options.value("driver", c.driver);
   c.gpu_given = true;
   c.quick = options.value("quick", c.quick);
   c.stale = options.value("stale", c.stale);
@@ -84,17 +83,21 @@ std::size_t choose_stale(const RunCommand& c, const store::ResultStore& store,
                          const std::vector<ChallengeSpec>& specs,
                          std::vector<Submission>& submissions) {
   std::set<CellKey> stale;
-  std::size_t newer = 0, absent = 0, without_compiler = 0;
+  std::size_t newer = 0, absent = 0, without_compiler = 0, on_real_gpu = 0;
   const bool has_nvcc = find_cuda_toolkit().has_value();
   std::set<CellKey> answered;
   for (const Submission& s : submissions) answered.insert(key_of(s));
   for (const auto& [key, row] : store.board().entries) {
     const auto spec = std::ranges::find(specs, key.challenge, &ChallengeSpec::name);
-    if (spec == specs.end() || !is_stale(row, *spec, gpu(c.gpu).name)) continue;
     if (!c.models.empty() && std::ranges::find(c.models, key.model) == c.models.end()) continue;
     if (c.device != "auto" && c.device != to_string(key.device)) continue;
+    const std::string on =
+        key.device == Device::cuda ? gpu_of(store.board(), key.device) : gpu(c.gpu).name;
+    if (spec == specs.end() || !is_stale(row, *spec, on)) continue;
     if (is_of_newer_assay(row)) {
       ++newer;
+    } else if (key.device == Device::cuda && !c.on_real_gpu()) {
+      ++on_real_gpu;
     } else if (!answered.contains(key)) {
       ++absent;
     } else if (key.device == Device::sim && !has_nvcc) {
@@ -119,16 +122,21 @@ std::size_t choose_stale(const RunCommand& c, const store::ResultStore& store,
                     "found\n",
                     without_compiler));
   }
+  if (on_real_gpu > 0) {
+    tell(fmt::format(
+        "{} stale results of a real GPU stay as they are: --device cuda measures them again\n",
+        on_real_gpu));
+  }
   std::erase_if(submissions, [&](const Submission& s) {
     const CellKey key = key_of(s);
     return !stale.contains(key) && !(c.resume && store.run().cells.contains(key));
   });
-  return newer + absent + without_compiler;
+  return newer + absent + without_compiler + on_real_gpu;
 }
 
 // The --gpu that its rows are modelled on; the default where there is no such data sheet any more.
 std::string data_sheet_of(const Scoreboard& board) {
-  const std::string name = gpu_of(board);
+  const std::string name = gpu_of(board, Device::sim);
   for (const std::string& file : gpu_names()) {
     if (gpu(file).name == name) return file;
   }
@@ -226,12 +234,13 @@ void print_nothing(const RunCommand& c, const std::string& why) {
 
 run::RunOptions run_options(const RunCommand& c, const Harness& harness,
                             const std::vector<Submission>& submissions) {
-  const auto simulated = static_cast<std::size_t>(
-      std::ranges::count(submissions, Language::cuda, &Submission::language));
+  const auto simulated =
+      static_cast<std::size_t>(std::ranges::count(submissions, Device::sim, &Submission::device));
   return {.tier = harness.tier.tier,
           .seed = c.seed.value_or(random_seed()),
           .filter = {.quick = c.quick},
-          .simulator_threads = simulator_threads(std::min(c.jobs, simulated))};
+          .simulator_threads = simulator_threads(std::min(c.jobs, simulated)),
+          .driver = c.on_real_gpu() ? c.driver : ""};
 }
 
 // The command that goes on where this one ended.
@@ -314,12 +323,18 @@ int measure(const Context& context, RunCommand& c, store::ResultStore& store,
     Harness harness = set_up(context, c.harness);
     harness.gpu = c.gpu;
     calibrate(harness.machine);
+    run::World world = c.on_real_gpu() ? world_of_gpu(harness, c.driver, c.gpu_given ? c.gpu : "")
+                                       : run::real_world(*harness.builder);
+    c.gpu = harness.gpu;
     measuring.reset();
     const run::RunOptions options = run_options(c, harness, submissions);
-    run::CellRunner runner(run::real_world(*harness.builder), options);
+    run::CellRunner runner(std::move(world), options);
     if (!c.resume) store.start(new_run(harness, options.seed, remembered(c)));
     progress.note(fmt::format("{} submissions, seed {}, isolation {}", submissions.size(),
                               options.seed, to_string(harness.tier.tier)));
+    if (harness.machine.gpu)
+      progress.note(fmt::format("on {}, copies at {:.3g} TB/s", harness.machine.gpu->name,
+                                harness.machine.gpu->copy_bytes_per_s * 1e-12));
     entries = run_cells(harness, runner, specs, submissions, c.jobs, store, progress);
     account = runner.account();
   }
@@ -385,6 +400,8 @@ void add_run(CLI::App& app, Action& action) {
       "  assay run                             everything there is\n"
       "  assay run -m textbook --quick         a smoke run of one model\n"
       "  assay run -c CHALLENGE --device cpu   one challenge, answers in C++ only\n"
+      "  assay run --device cuda               answers in CUDA on this machine's GPU, cells of "
+      "their own\n"
       "  assay run --resume                    after Ctrl-C or a power cut\n"
       "  assay run --stale                     after an update of assay or of a spec\n"
       "  assay run --seed 7 --results /tmp/r   these inputs again, on a board of their own\n"
@@ -394,7 +411,8 @@ void add_run(CLI::App& app, Action& action) {
                       "folder of models (default: WORK/submissions)");
   command->add_option("--model,-m", c->models, "only this model; may be repeated");
   command->add_option("--challenge,-c", c->challenges, "only this challenge; may be repeated");
-  add_device_option(*command, c->device);
+  add_device_option(*command, c->device, true);
+  add_driver_option(*command, c->driver);
   add_gpu_option(*command, c->gpu);
   command->add_option("--results", c->results,
                       "folder of the board and runs (default: WORK/results)");

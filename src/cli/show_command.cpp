@@ -78,10 +78,11 @@ std::vector<const BoardRow*> entries_for(const Scoreboard& board, const ShowOpti
 
 // What is stale comes after all else.
 const BoardRow* best_of(const std::vector<const BoardRow*>& entries, const ChallengeSpec& spec,
-                        const std::string& gpu) {
+                        const Scoreboard& board) {
   return *std::max_element(entries.begin(), entries.end(), [&](const auto* a, const auto* b) {
     const auto place = [&](const BoardRow& row) {
-      return std::tuple(!is_stale(row, spec, gpu), row.score.total.value_or(-1));
+      return std::tuple(!is_stale(row, spec, gpu_of(board, row.key.device)),
+                        row.score.total.value_or(-1));
     };
     return place(*a) < place(*b);
   });
@@ -103,13 +104,13 @@ const BoardRow* attempt_named(const std::vector<const BoardRow*>& entries, const
 }
 
 std::string others(const std::vector<const BoardRow*>& entries, const BoardRow* shown,
-                   const ChallengeSpec& spec, const std::string& gpu) {
+                   const ChallengeSpec& spec, const Scoreboard& board) {
   std::string text;
   for (const BoardRow* e : entries) {
     if (e == shown) continue;
     text += fmt::format("also measured: attempt {} on {}: {}{}\n", attempt_name(*e),
                         to_string(e->key.device), report::grade_and_total(e->score),
-                        stale_mark(*e, spec, gpu));
+                        stale_mark(*e, spec, gpu_of(board, e->key.device)));
   }
   return text;
 }
@@ -148,19 +149,18 @@ int show(const Context& context, const ShowOptions& o) {
   const Scoreboard board = open_board(results);
   const auto rows = entries_for(board, o);
   if (rows.empty()) nothing_measured(context, board, o);
-  const std::string gpu = gpu_of(board);
-  BoardRow shown = *(o.attempt.empty() ? best_of(rows, spec, gpu) : attempt_named(rows, o));
+  BoardRow shown = *(o.attempt.empty() ? best_of(rows, spec, board) : attempt_named(rows, o));
   const BoardRow* row = &board.entries.at(shown.key);
   if (const auto about = board.models.find(o.model); about != board.models.end())
     shown.about = about->second;
   const std::vector<ChallengeSpec> specs = load_specs(context, {});
   const std::string beside =
-      others(rows, row, spec, gpu) +
+      others(rows, row, spec, board) +
       report::place_among_others(report::make_standings(board, specs, row->key.device), o.model,
                                  o.challenge) +
       report::opinions_text(judge::read_opinions(results, shown.key), shown) +
       not_part_of_answer(context, o, shown.key);
-  const std::vector<std::string> stale = stale_reasons(*row, spec, gpu);
+  const std::vector<std::string> stale = stale_reasons(*row, spec, gpu_of(board, row->key.device));
   const store::FoundEvidence found = store::find_evidence(results, row->evidence);
   if (found.problem.empty()) {
     return show_evidence(o, spec,

@@ -121,7 +121,7 @@ const Player* Field::find(const std::string& model) const {
 Field make_field(const Scoreboard& board, const std::vector<ChallengeSpec>& specs, Device device) {
   Field field;
   field.device = device;
-  field.gpu = gpu_of(board);
+  field.gpu = gpu_of(board, device);
   std::map<std::string, std::size_t> columns;
   for (const ChallengeSpec& spec : specs) {
     columns[spec.name] = field.challenges.size();

@@ -26,11 +26,17 @@ std::string joined(const std::vector<std::string>& parts) {
 
 }  // namespace
 
-std::string gpu_of(const Scoreboard& board) {
-  const std::string& usual = gpu(kDefaultGpu).name;
+std::string gpu_of(const BoardRow& row) {
+  if (row.key.device != Device::cuda) return row.score.modelled_on;
+  return row.machine.gpu ? row.machine.gpu->name : "";
+}
+
+std::string gpu_of(const Scoreboard& board, Device device) {
+  const std::string usual = device == Device::sim ? gpu(kDefaultGpu).name : "";
   std::map<std::string, std::size_t> uses;
   for (const auto& [key, row] : board.entries) {
-    if (!row.score.modelled_on.empty()) ++uses[row.score.modelled_on];
+    const std::string name = gpu_of(row);
+    if (key.device == device && !name.empty()) ++uses[name];
   }
   std::string most = usual;
   for (const auto& [name, count] : uses) {
@@ -53,6 +59,7 @@ std::vector<std::string> stale_reasons(const BoardRow& row, const ChallengeSpec&
                    (known && row.score.gpu_sheet != sheet_of_today(row.score.modelled_on)))) {
     reasons.emplace_back("another GPU model");
   }
+  if (row.key.device == Device::cuda && gpu_of(row) != gpu) reasons.emplace_back("another GPU");
   return reasons;
 }
 
@@ -77,18 +84,20 @@ std::string why_apart(const BoardRow& a, const BoardRow& b, bool across_specs) {
     return "measured against different versions of the spec";
   if (a.score.modelled_on != b.score.modelled_on || a.score.gpu_sheet != b.score.gpu_sheet)
     return "modelled on different GPUs";
+  if (a.key.device == Device::cuda && gpu_of(a) != gpu_of(b)) return "measured on different GPUs";
   return "";
 }
 
 StaleCount count_stale(const Scoreboard& board, const std::vector<ChallengeSpec>& specs) {
   StaleCount count;
-  const std::string gpu = gpu_of(board);
+  std::map<Device, std::string> gpus;
+  for (const Device device : kDevices) gpus[device] = gpu_of(board, device);
   std::map<std::string, std::size_t> uses;
   for (const auto& [key, row] : board.entries) {
     const auto spec = std::ranges::find(specs, key.challenge, &ChallengeSpec::name);
     if (spec == specs.end()) continue;
     ++count.rows;
-    const auto reasons = stale_reasons(row, *spec, gpu);
+    const auto reasons = stale_reasons(row, *spec, gpus[key.device]);
     if (reasons.empty()) continue;
     ++count.stale;
     count.newer += is_of_newer_assay(row) ? 1 : 0;

@@ -11,14 +11,18 @@
 
 namespace assay {
 
-// The GPU that most simulated rows of the board are modelled on, by the name of its data sheet
-// ("H200"): a board compares answers on one GPU. Of as many the default's, else the first by name;
-// the default's where there are none.
-std::string gpu_of(const Scoreboard&);
+// The GPU of a row: simulated, the one whose model gave its speeds, by the name of its data sheet
+// ("H200"); real, the one that it was measured on ("NVIDIA H200"). "" of C++, or where it is not
+// known.
+std::string gpu_of(const BoardRow&);
+
+// The GPU of most rows of the board on that device: a board compares answers on one GPU. Of as many
+// the default's, else the first by name; where there are none the default's on Device::sim, else "".
+std::string gpu_of(const Scoreboard&, Device);
 
 // What of a row is not of today, in words: "older measurement revision", "newer measurement
-// revision", "older spec", "another GPU model". Empty: the row is current. `gpu` is the GPU of its
-// board; its data sheet counts as it is today.
+// revision", "older spec", "another GPU model", "another GPU". Empty: the row is current. `gpu` is
+// that of its device on its board; a data sheet counts as it is today.
 std::vector<std::string> stale_reasons(const BoardRow&, const ChallengeSpec&,
                                        const std::string& gpu);
 bool is_stale(const BoardRow&, const ChallengeSpec&, const std::string& gpu);
@@ -30,7 +34,8 @@ std::string stale_mark(const BoardRow&, const ChallengeSpec&, const std::string&
 bool is_of_newer_assay(const BoardRow&);
 
 // Why two rows of one challenge do not compare, of whatever day they are: "measured at different
-// revisions", "measured against different versions of the spec", "modelled on different GPUs". With
+// revisions", "measured against different versions of the spec", "modelled on different GPUs", "measured on
+// different GPUs". With
 // `across_specs` the second is none. Empty: they do.
 std::string why_apart(const BoardRow&, const BoardRow&, bool across_specs = false);
 

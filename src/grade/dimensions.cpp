@@ -53,7 +53,7 @@ Measured measure(const ResourceRule& rule, const CaseTable& table) {
       measured.failed.push_back(name);
       continue;
     }
-    if (computes_on_host(*r)) {
+    if (!work_on_host(*r).empty()) {
       measured.values.push_back(rule.zero);
       measured.hosted.push_back(name);
       continue;

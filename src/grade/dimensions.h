@@ -57,10 +57,12 @@ Dimension tests(const CaseTable&);
 // Also fills the speeds and may add flags.
 Dimension performance(const CaseTable&, std::vector<ShapeSpeed>&, std::vector<Note>& flags);
 
+// What a case of an answer in CUDA left to the host, where neither a count nor the GPU's clock sees
+// it, though naive.cu does it on the device: in words, "" if nothing, or where naive's counts are not
+// known.
+std::string work_on_host(const CaseResult&);
+
 // The same for a cell that was simulated, from the counted work of its timed cases.
-// Whether a case of a simulated answer left to the host, which no count sees, what naive.cu does on
-// the device. Not where naive's counts are not known.
-bool computes_on_host(const CaseResult&);
 Dimension modelled_performance(const CaseTable&, const Gpu&, std::vector<ShapeSpeed>&,
                                std::vector<Note>& flags);
 

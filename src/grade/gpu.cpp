@@ -147,4 +147,12 @@ double floor_time(const LeastWork& least, const Gpu& g) {
          std::max(least.bytes / g.memory_bytes_per_s, least.flops / g.fastest_flops());
 }
 
+std::string sheet_of(std::string_view device_name) {
+  for (const std::string& known : gpu_names()) {
+    if (device_name.find(gpu(known).name) != std::string_view::npos) return known;
+  }
+  throw Error(fmt::format("there is no data sheet for {}: name the nearest one with --gpu ({})",
+                          device_name, fmt::join(gpu_names(), ", ")));
+}
+
 }  // namespace assay

@@ -57,6 +57,9 @@ std::vector<std::string> gpu_names();
 // Throws Error on an unknown name.
 const Gpu& gpu(std::string_view name);
 inline constexpr const char* kDefaultGpu = "h200";
+// The data sheet, by file name, of a GPU that calls itself so: "NVIDIA H100 80GB HBM3" has that of
+// "H100". Throws Error where there is none.
+std::string sheet_of(std::string_view device_name);
 
 // Of a data sheet's JSON text; throws Error naming what is missing.
 Gpu parse_gpu(std::string_view json);

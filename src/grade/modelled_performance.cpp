@@ -73,9 +73,9 @@ Timed model(const CaseResult& r, const Gpu& gpu, std::vector<Note>& flags) {
 
 }  // namespace
 
-bool computes_on_host(const CaseResult& r) {
+std::string work_on_host(const CaseResult& r) {
   const auto work = simulated_work(r.metrics), naive = simulated_work(r.metrics, kNaivePrefix);
-  return work && naive && !host_work(*work, *naive).empty();
+  return work && naive ? host_work(*work, *naive) : "";
 }
 
 Dimension modelled_performance(const CaseTable& table, const Gpu& gpu,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "grade/dimensions.h"
 #include "grade/grade.h"
@@ -64,6 +65,8 @@ Timed measure(const CaseResult& r, std::vector<Note>& flags) {
     flags.push_back(
         {Note::Kind::par_not_faster, fmt::format("par is no faster than naive: {}", r.name)});
   }
+  if (std::string why = work_on_host(r); !why.empty())
+    return {.speed = {}, .points = {}, .missing = "", .worthless = std::move(why)};
   const double ratio = to_par.ratio.value;
   const Interval ci = to_par.ratio.interval;
   SpeedScale scale{.par_over_naive = par.ratio.value};

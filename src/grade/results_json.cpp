@@ -379,16 +379,40 @@ Score score_from_json(const json& j) {
   return s;
 }
 
+namespace {
+
+Json to_json(const GpuMachine& g) {
+  return {{"name", g.name},
+          {"driver", g.driver},
+          {"multiprocessors", g.multiprocessors},
+          {"memory_bytes", number(g.memory_bytes)},
+          {"ecc", g.ecc},
+          {"copy_bytes_per_s", number(g.copy_bytes_per_s)}};
+}
+
+GpuMachine gpu_from_json(const json& j) {
+  return {.name = j.at("name"),
+          .driver = j.at("driver"),
+          .multiprocessors = j.at("multiprocessors"),
+          .memory_bytes = number_from(j.at("memory_bytes")),
+          .ecc = j.at("ecc"),
+          .copy_bytes_per_s = number_from(j.at("copy_bytes_per_s"))};
+}
+
+}  // namespace
+
 Json to_json(const Machine& m) {
-  return {{"cpu", m.cpu},
-          {"kernel", m.kernel},
-          {"os", m.os},
-          {"compiler", m.compiler},
-          {"cores", m.cores},
-          {"memory_bytes", m.memory_bytes},
-          {"l3_bytes", m.l3_bytes},
-          {"copy_bytes_per_s", number(m.copy_bytes_per_s)},
-          {"fma_flops_per_s", number(m.fma_flops_per_s)}};
+  Json j{{"cpu", m.cpu},
+         {"kernel", m.kernel},
+         {"os", m.os},
+         {"compiler", m.compiler},
+         {"cores", m.cores},
+         {"memory_bytes", m.memory_bytes},
+         {"l3_bytes", m.l3_bytes},
+         {"copy_bytes_per_s", number(m.copy_bytes_per_s)},
+         {"fma_flops_per_s", number(m.fma_flops_per_s)}};
+  if (m.gpu) j["gpu"] = to_json(*m.gpu);
+  return j;
 }
 
 Machine machine_from_json(const json& j) {
@@ -402,6 +426,7 @@ Machine machine_from_json(const json& j) {
   m.l3_bytes = j.at("l3_bytes");
   m.copy_bytes_per_s = number_from(j.at("copy_bytes_per_s"));
   m.fma_flops_per_s = number_from(j.at("fma_flops_per_s"));
+  if (const auto gpu = j.find("gpu"); gpu != j.end()) m.gpu = gpu_from_json(*gpu);
   return m;
 }
 

@@ -113,10 +113,22 @@ Facts facts_from(const json& j, const std::string& place, Facts (*from_json)(con
   }
 }
 
+GpuMachine gpu_from(const StrictObject& machine) {
+  const StrictObject o = machine.object(
+      "gpu", {"name", "driver", "multiprocessors", "memory_bytes", "ecc", "copy_bytes_per_s"});
+  return {.name = o.name("name"),
+          .driver = o.text("driver"),
+          .multiprocessors = static_cast<int>(o.count("multiprocessors")),
+          .memory_bytes = o.number("memory_bytes"),
+          .ecc = o.flag("ecc"),
+          .copy_bytes_per_s = o.number("copy_bytes_per_s")};
+}
+
 Machine machine_from(const json& j, const std::string& place) {
   const StrictObject o(j, place,
                        {"cpu", "kernel", "os", "compiler", "cores", "memory_bytes", "l3_bytes",
-                        "copy_bytes_per_s", "fma_flops_per_s"});
+                        "copy_bytes_per_s", "fma_flops_per_s"},
+                       {"gpu"});
   Machine m;
   m.cpu = o.text("cpu");
   m.kernel = o.text("kernel");
@@ -127,6 +139,7 @@ Machine machine_from(const json& j, const std::string& place) {
   m.l3_bytes = o.count("l3_bytes");
   m.copy_bytes_per_s = o.number("copy_bytes_per_s");
   m.fma_flops_per_s = o.number("fma_flops_per_s");
+  if (o.has("gpu")) m.gpu = gpu_from(o);
   return m;
 }
 

@@ -16,7 +16,9 @@ namespace {
 class Viewer {
  public:
   Viewer(const Scoreboard& board, const std::vector<ChallengeSpec>& specs)
-      : board_(board), specs_(specs), gpu_(gpu_of(board)) {}
+      : board_(board), specs_(specs) {
+    for (const Device device : kDevices) gpus_[device] = gpu_of(board, device);
+  }
 
   JudgeView view_of(const std::vector<const Opinion*>& opinions) const {
     JudgeView view;
@@ -38,7 +40,7 @@ class Viewer {
   bool has_full_score(const BoardRow& row) const {
     const ChallengeSpec* spec = spec_of(row);
     return spec != nullptr && row.score.total && std::isfinite(*row.score.total) &&
-           !is_quick(row.score) && !is_stale(row, *spec, gpu_);
+           !is_quick(row.score) && !is_stale(row, *spec, gpus_.at(row.key.device));
   }
 
   bool is_whole(const BoardRow& row) const {
@@ -97,7 +99,7 @@ class Viewer {
 
   const Scoreboard& board_;
   const std::vector<ChallengeSpec>& specs_;
-  const std::string gpu_;
+  std::map<Device, std::string> gpus_;
 };
 
 }  // namespace

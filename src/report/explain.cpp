@@ -224,12 +224,17 @@ std::string target_text(const std::string& target) {
   return target == kNativeTarget ? "" : ", for " + one_line(target);
 }
 
+std::string gpu_text(const Machine& m) {
+  return m.gpu ? fmt::format(", {}, CUDA {}", one_line(m.gpu->name), one_line(m.gpu->driver)) : "";
+}
+
 std::string provenance(const BoardRow& e) {
-  return fmt::format("\nmeasured {} by assay {}{}, seed {}, isolation {}\non {}, {} cores, {}{}\n",
-                     one_line(e.finished_at), one_line(e.assay_version),
-                     e.assay_commit.empty() ? "" : " (" + one_line(e.assay_commit) + ")", e.seed,
-                     one_line(e.isolation), one_line(e.machine.cpu), e.machine.cores,
-                     one_line(e.machine.compiler), target_text(e.target));
+  return fmt::format(
+      "\nmeasured {} by assay {}{}, seed {}, isolation {}\non {}, {} cores, {}{}{}\n",
+      one_line(e.finished_at), one_line(e.assay_version),
+      e.assay_commit.empty() ? "" : " (" + one_line(e.assay_commit) + ")", e.seed,
+      one_line(e.isolation), one_line(e.machine.cpu), e.machine.cores, one_line(e.machine.compiler),
+      gpu_text(e.machine), target_text(e.target));
 }
 
 }  // namespace

@@ -31,6 +31,10 @@ constexpr const char* kSimulated =
 fewest launches and least bytes or flops, at the data sheet's rates. The naive kernel earns none, an
 expert's, where `kernels/` has one, 85 %.)";
 
+constexpr const char* kRealGpu =
+    R"(Measured on {}, between a naive and an expert's kernel in the same run; results of other GPUs
+enter nothing.)";
+
 constexpr const char* kRankNote =
     R"(Ranked by the {} at each challenge, averaged over all challenges that are graded whole on
 the device; the best attempts' average stands beside it. A rank is one more than the number of models
@@ -236,8 +240,10 @@ std::vector<std::string> challenge_row(const compare::Field& field, std::size_t 
 
 std::string machine_text(const Machine& m) {
   constexpr double kGibi = 1 << 30;
-  return fmt::format("{}, {} cores, {:.0f} GiB; {}; {}", m.cpu, m.cores,
-                     static_cast<double>(m.memory_bytes) / kGibi, m.os, m.compiler);
+  std::string text = fmt::format("{}, {} cores, {:.0f} GiB; {}; {}", m.cpu, m.cores,
+                                 static_cast<double>(m.memory_bytes) / kGibi, m.os, m.compiler);
+  if (m.gpu) text += fmt::format("; {}, CUDA {}", m.gpu->name, m.gpu->driver);
+  return text;
 }
 
 std::string assay_text(const BoardRow& e) {
@@ -304,7 +310,12 @@ std::vector<Use> settings_of(const Scoreboard& board) {
 }  // namespace
 
 const char* device_title(Device device) {
-  return device == Device::cpu ? "C++ on the CPU" : "CUDA on the simulated GPU";
+  switch (device) {
+    case Device::cpu: return "C++ on the CPU";
+    case Device::sim: return "CUDA on the simulated GPU";
+    case Device::cuda: return "CUDA on a real GPU";
+  }
+  return "";
 }
 
 std::string overall_table(const Standings& all, std::size_t most) {
@@ -317,8 +328,9 @@ std::string overall_table(const Standings& all, std::size_t most) {
 }
 
 std::string device_note(const Standings& all) {
-  if (all.field.device != Device::sim) return "";
-  return fmt::format(kSimulated, markdown_text(all.field.gpu)) + "\n\n";
+  if (all.field.device == Device::cpu) return "";
+  const char* const note = all.field.device == Device::sim ? kSimulated : kRealGpu;
+  return fmt::format(fmt::runtime(note), markdown_text(all.field.gpu)) + "\n\n";
 }
 
 std::string rank_note(compare::By by) { return fmt::format(kRankNote, title(by)); }

@@ -79,6 +79,7 @@ FlatRow attempt_row(const BoardRow& r, bool partial, bool counted, const std::st
   row["finished_at"] = r.finished_at;
   row["assay_version"] = r.assay_version;
   row["cpu"] = r.machine.cpu;
+  row["gpu"] = r.machine.gpu ? r.machine.gpu->name : "";
   return row;
 }
 

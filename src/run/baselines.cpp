@@ -27,14 +27,16 @@ fs::path Baselines::library(const ChallengeSpec& spec, const std::string& file) 
       world_.compile({.sources = {{file, read_file(source)}},
                       .headers = is_kernel(file) ? kernel_headers(spec) : baseline_headers(spec),
                       .time_limit_s = build_limit(spec, language),
-                      .language = language});
+                      .language = language,
+                      .machine_code = language == Language::cuda && !options_.driver.empty()});
   if (result.record.verdict != Verdict::ok)
     throw Error(fmt::format("{} does not compile:\n{}", source.string(), result.record.log));
   return result.library;
 }
 
-BaselineLibraries Baselines::libraries(const ChallengeSpec& spec) const {
-  return {.naive = library(spec, "naive.cpp"), .par = library(spec, "par.cpp")};
+BaselineLibraries Baselines::libraries(const ChallengeSpec& spec, Language language) const {
+  const std::string ending = language == Language::cpp ? ".cpp" : ".cu";
+  return {.naive = library(spec, "naive" + ending), .par = library(spec, "par" + ending)};
 }
 
 SimulatedWork Baselines::simulate(const ChallengeSpec& spec, const std::string& file,

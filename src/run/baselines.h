@@ -29,7 +29,7 @@ class Baselines {
 
   // The library of such a file. Throws Error when it does not compile.
   std::filesystem::path library(const ChallengeSpec&, const std::string& file) const;
-  BaselineLibraries libraries(const ChallengeSpec&) const;  // of naive.cpp and par.cpp
+  BaselineLibraries libraries(const ChallengeSpec&, Language) const;  // of naive and par
 
   // What the kernels of a file such as naive.cu do in a case; nothing where the challenge has no
   // such file. Found out once and kept for later runs; others who ask wait meanwhile. Throws Error

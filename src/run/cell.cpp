@@ -94,6 +94,7 @@ BuildResult CellRunner::build(const ChallengeSpec& spec, const Submission& submi
                              .headers = {challenge_file(spec, "abi.h")},
                              .time_limit_s = build_limit(spec, submission.language),
                              .language = submission.language,
+                             .machine_code = submission.device() == Device::cuda,
                              .warnings = true});
   }
   result.record.source_hash = source_hash(submission);
@@ -116,8 +117,11 @@ CellResult CellRunner::check(const ChallengeSpec& spec, const Submission& submis
   cell.finished_at = utc_now();
   guard(cell, [&] {
     const BuildResult built = build(spec, submission);
-    cell = submission.language == Language::cuda ? simulate_built(spec, built, options_.filter)
-                                                 : check_built(spec, built, options_.filter);
+    switch (submission.device()) {
+      case Device::cpu: cell = check_built(spec, built, options_.filter); break;
+      case Device::sim: cell = simulate_built(spec, built, options_.filter); break;
+      case Device::cuda: cell = check_on_real_gpu(spec, built); break;
+    }
     cell.code = code_facts(submission, built);
   });
   cell.key = key_of(submission);
@@ -210,6 +214,29 @@ CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildRes
   return cell;
 }
 
+CellResult CellRunner::check_on_real_gpu(const ChallengeSpec& whole, const BuildResult& built) {
+  CellResult cell = begin_cell(whole, built);
+  cell.target = kNativeTarget;
+  if (built.record.verdict == Verdict::ok) {
+    const ChallengeSpec spec = spec_for(Device::cuda, whole);
+    guard(cell, [&] {
+      TimeAccount account;
+      cell.cases = check_on_gpu(
+          {world_, challenge_of(spec), gpu_settings(world_, options_, spec, built.library),
+           options_.seed, account},
+          options_.filter);
+      account_.add(account);
+      // Naive's part in a resource case is what its host code asks for, which the simulator counts
+      // as well.
+      for (CaseResult& c : cell.cases) {
+        if (c.verdict == Verdict::ok) add_scale(challenge_of(spec), spec, baselines_, c);
+      }
+    });
+  }
+  cell.finished_at = utc_now();
+  return cell;
+}
+
 namespace {
 
 // What the problem needs, and what the machine could do in the minute in which it was timed.
@@ -230,12 +257,13 @@ fs::path CellRunner::library_of(const ChallengeSpec& spec, const CellResult& cel
   return libraries_.at(spec.name + cell.build.source_hash);
 }
 
-void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult> cells) {
-  time_together(spec, cells, options_.filter);
+void CellRunner::time_together(const ChallengeSpec& whole, std::span<CellResult> cells) {
+  if (cells.empty()) return;
+  time_together(spec_for(cells.front().key.device, whole), cells, options_.filter);
 }
 
-void CellRunner::run_exclusive(const ChallengeSpec& spec, CellResult& cell) {
-  run_exclusive(spec, cell, options_.filter);
+void CellRunner::run_exclusive(const ChallengeSpec& whole, CellResult& cell) {
+  run_exclusive(spec_for(cell.key.device, whole), cell, options_.filter);
 }
 
 void CellRunner::time_examples(const ChallengeSpec& spec, std::span<CellResult> cells,
@@ -255,17 +283,20 @@ void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult> 
   for (CellResult& cell : cells) {
     if (may_time(challenge_of(spec), wanted, cell)) ready.push_back(&cell);
   }
+  const bool on_gpu = !cells.empty() && cells.front().key.device == Device::cuda;
   const auto time = [&](std::span<CellResult* const> group) {
-    const BaselineLibraries naive_and_par = baselines_.libraries(spec);
+    const BaselineLibraries naive_and_par =
+        baselines_.libraries(spec, on_gpu ? Language::cuda : Language::cpp);
     std::vector<fs::path> libraries;
     for (const CellResult* cell : group) libraries.push_back(library_of(spec, *cell));
     std::vector<std::vector<CaseResult>> timed;
     for (const CaseSpec* c : wanted) {
       TimeAccount account;
-      timed.push_back(
-          run_timed({world_, challenge_of(spec), worker_settings(world_, options_, spec, {}),
-                     options_.seed, account},
-                    *c, naive_and_par, libraries, filter.quick));
+      timed.push_back(run_timed({world_, challenge_of(spec),
+                                 on_gpu ? gpu_settings(world_, options_, spec, {})
+                                        : worker_settings(world_, options_, spec, {}),
+                                 options_.seed, account},
+                                *c, naive_and_par, libraries, filter.quick));
       account_.add(account);
     }
     const Roofline roofline = world_.roofline();
@@ -316,11 +347,14 @@ bool CellRunner::tries_own_tests() const {
 }
 
 std::vector<SharedBuild> CellRunner::shared_builds(const ChallengeSpec& spec, bool own_tests) {
+  const Language language = options_.driver.empty() ? Language::cpp : Language::cuda;
+  const std::string ending = language == Language::cpp ? ".cpp" : ".cu";
   std::vector<SharedBuild> builds;
-  for (const char* file : {"naive.cpp", "par.cpp"})
+  for (const std::string& file : {"naive" + ending, "par" + ending})
     builds.push_back({file, [this, &spec, file] { baselines_.library(spec, file); }});
   if (!own_tests || !tries_own_tests()) return builds;
-  for (const TestSubject& subject : test_subjects(spec, Language::cpp)) {
+  if (language == Language::cuda && !has_tests_in_cuda(spec)) return builds;
+  for (const TestSubject& subject : test_subjects(spec, language)) {
     builds.push_back({"tests with " + subject.name,
                       [this, &spec, subject] { build_subject(world_, spec, subject); }});
   }

@@ -1,5 +1,5 @@
-// One cell of the board: a submission built, checked and timed, or in CUDA simulated. Grading comes
-// after and is pure.
+// One cell of the board: a submission built, checked and timed, or on the simulated GPU checked and
+// counted. Grading comes after and is pure.
 #pragma once
 
 #include <filesystem>
@@ -42,19 +42,19 @@ class CellRunner {
   // of the harness, whatever is thrown, become the verdict harness_error in cell.build. A step that
   // met a TransientFault is tried once more, and who cannot be timed together is timed alone; then
   // cell.faults says so.
-  // Build, untimed cases; of a submission in CUDA all cases, on a simulated device. The timed ones
-  // then hold what its kernels do and, where the challenge has them, what those of naive.cu and
-  // par.cu do on an input drawn alike.
+  // Build, untimed cases; of a submission on the simulated GPU all cases. The timed ones then hold
+  // what its kernels do and, where the challenge has them, what those of naive.cu and par.cu do on
+  // an input drawn alike. On a real GPU the options name its driver.
   CellResult check(const ChallengeSpec&, const Submission&);
   bool tries_own_tests() const;  // not in a partial run
   // On up to `jobs` threads.
   void run_own_tests(const ChallengeSpec&, const Submission&, CellResult&, std::size_t jobs);
-  // The timed cases of several answers to one challenge, in common rounds.
+  // The timed cases of several answers to one challenge on one device, in common rounds.
   void time_together(const ChallengeSpec&, std::span<CellResult> cells);
   void run_exclusive(const ChallengeSpec&, CellResult&);  // the exclusive cases
 
-  // What answers in C++ to one challenge share: baselines and, with own_tests, what these are tried
-  // on. Whoever needs them builds them; where they were built before, nobody waits. In any order
+  // What answers that are timed share, to one challenge: baselines and, with own_tests, what these
+  // are tried on; in CUDA where the options name the driver of a real GPU, else in C++. Whoever needs them builds them; where they were built before, nobody waits. In any order
   // and several at once; the spec must live as long.
   std::vector<SharedBuild> shared_builds(const ChallengeSpec&, bool own_tests);
 
@@ -72,6 +72,7 @@ class CellRunner {
   TimeAccount account() const { return account_.total(); }
 
  private:
+  CellResult check_on_real_gpu(const ChallengeSpec& whole, const BuildResult&);
   CellResult new_cell(const ChallengeSpec&, const BuildResult&) const;
   void time_together(const ChallengeSpec&, std::span<CellResult> cells, const CaseFilter&);
   void run_exclusive(const ChallengeSpec&, CellResult&, const CaseFilter&);

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "assay/results.h"
 #include "sandbox/sandbox.h"
 
 namespace assay::run {
@@ -10,15 +11,6 @@ namespace assay::run {
 // CUDA's driver opens files and starts threads of its own. It is told to load code with its module,
 // not when a kernel first runs, and to keep nothing for other processes.
 void make_fit_for_driver(sandbox::Program&);
-
-struct GpuMachine {
-  std::string name, driver;  // "NVIDIA H200"; the CUDA version of the driver, "13.0"
-  int multiprocessors = 0;
-  double memory_bytes = 0;
-  bool ecc = false;
-  // Measured: bytes that a copy within its memory reads and writes in a second.
-  double copy_bytes_per_s = 0;
-};
 
 // `driver` is the path or name of CUDA's driver library. Throws Error that says why there is no GPU
 // to be used.

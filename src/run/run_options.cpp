@@ -25,6 +25,13 @@ WorkerSettings simulator_settings(const World& world, const RunOptions& options,
   return settings;
 }
 
+WorkerSettings gpu_settings(const World& world, const RunOptions& options,
+                            const ChallengeSpec& spec, const std::filesystem::path& library) {
+  WorkerSettings settings = simulator_settings(world, options, spec, library);
+  settings.device->driver = options.driver;
+  return settings;
+}
+
 // nvcc takes a minute for templates that it unrolls.
 double build_limit(const ChallengeSpec& spec, Language language) {
   constexpr double kCudaBuildTime = 300;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "assay/case.h"
 #include "run/correctness.h"
@@ -15,13 +16,17 @@ struct RunOptions {
   std::uint64_t seed = 0;
   CaseFilter filter;
   unsigned simulator_threads = 1;  // of each simulated device
+  // Path or name of CUDA's driver library, where answers on Device::cuda are measured.
+  std::string driver{};
 };
 
-// Of a worker for a library in C++, and of one in CUDA.
+// Of a worker for a library in C++, and of one in CUDA on the simulated GPU or on the real one.
 WorkerSettings worker_settings(const World&, const RunOptions&, const ChallengeSpec&,
                                const std::filesystem::path& library);
 WorkerSettings simulator_settings(const World&, const RunOptions&, const ChallengeSpec&,
                                   const std::filesystem::path& library);
+WorkerSettings gpu_settings(const World&, const RunOptions&, const ChallengeSpec&,
+                            const std::filesystem::path& library);
 
 // Seconds that the compiler may take.
 double build_limit(const ChallengeSpec&, Language);

@@ -12,6 +12,7 @@
 #include "assay/secret.h"
 #include "measure/machine.h"
 #include "measure/statistics.h"
+#include "results/simulated_work.h"
 #include "run/begin_result.h"
 #include "run/case_input.h"
 #include "run/correctness.h"
@@ -74,6 +75,8 @@ class TimedCase {
     std::vector<CaseResult> results;
     for (Contender& c : contenders_) {
       c.result.metrics.push_back({kStolenShare, stolen});
+      // What naive brings to the host: more of it would be work that a GPU's clock does not see.
+      if (naive_work_) add_metrics(c.result.metrics, *naive_work_, kNaivePrefix);
       results.push_back(std::move(c.result));
     }
     return results;
@@ -229,6 +232,7 @@ class TimedCase {
   double run_baseline(Entrant& baseline) {
     const CaseResult run = run_once(baseline, !baseline.has_run);  // it is ours: judged once
     if (run.verdict != Verdict::ok) baseline_failed(baseline, run.verdict, run.detail);
+    if (&baseline == &naive_) naive_work_ = simulated_work(run.metrics);  // none on the CPU
     return net_seconds(run);
   }
 
@@ -281,6 +285,7 @@ class TimedCase {
   Repetitions repetitions_;
   TimeAccount& account_;
   Entrant naive_, par_;
+  std::optional<SimulatedWork> naive_work_;
   std::vector<Contender> contenders_;
   std::uint64_t runs_ = 0;
   double protocol_seconds_ = 0;

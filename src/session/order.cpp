@@ -51,7 +51,7 @@ Order plan_order(const std::vector<Submission>& submissions, std::size_t jobs,
   Order order;
   Submissions timed;
   for (const Submission& s : submissions) {
-    (s.language == Language::cuda ? order.simulated : timed).push_back(&s);
+    (s.device() == Device::sim ? order.simulated : timed).push_back(&s);
   }
   std::ranges::stable_sort(order.simulated, std::greater<>(),
                            [&](const Submission* s) { return seconds(*s); });

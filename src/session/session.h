@@ -1,8 +1,8 @@
 // One run: every submission checked, timed and handed on, in the order planned.
 //
-//   the first answer alone -> answers in CUDA, several at a time -> batches of answers in C++
+//   the first answer alone -> answers on the simulator, several at a time -> batches of the others
 //
-// An answer in C++ goes through three stages: checked, while what its challenge needs is built, its
+// An answer that is timed, in C++ or on a real GPU, goes through three stages: checked, while what its challenge needs is built, its
 // own tests tried, timed. The first two use all jobs; timing has the machine to itself. What a
 // challenge needs is built when its turn comes.
 #pragma once
@@ -32,7 +32,7 @@ class Steps {
   // What answers to the challenge share: baselines and, where own tests are tried, their subjects.
   virtual std::vector<Build> builds_for(const std::string& challenge, bool own_tests) = 0;
 
-  // Builds it and runs its untimed cases; in CUDA all of them.
+  // Builds it and runs its untimed cases; on the simulated GPU all of them.
   virtual CellResult check(const Submission&) = 0;
   // On up to `jobs` threads.
   virtual void run_own_tests(const Submission&, CellResult&, std::size_t jobs) = 0;

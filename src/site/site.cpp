@@ -200,7 +200,8 @@ SiteReport write_site(const SiteInputs& in, const fs::path& out) {
 
   const SubmissionFolders submissions(in.submissions);
   SiteView view = make_site_view(*in.board, *in.specs);
-  const std::string gpu = gpu_of(*in.board);
+  std::map<Device, std::string> gpus;
+  for (const Device device : kDevices) gpus[device] = gpu_of(*in.board, device);
   std::mutex mutex;
   std::size_t done = 0;
   for_each_job(rows.size(), in.jobs, [&](std::size_t i) {
@@ -209,7 +210,8 @@ SiteReport write_site(const SiteInputs& in, const fs::path& out) {
     CellView v;
     v.row = rows[i];
     v.spec = &specs.at({key.challenge, key.device});
-    v.stale = fmt::format("{}", fmt::join(stale_reasons(*v.row, *v.spec, gpu), ", "));
+    v.stale =
+        fmt::format("{}", fmt::join(stale_reasons(*v.row, *v.spec, gpus.at(key.device)), ", "));
     v.others = groups.at({key.model, key.challenge});
     v.least = &in.least;
     v.brief = rows.size() > kMostDetailedCells;

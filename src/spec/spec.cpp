@@ -304,9 +304,12 @@ const CaseSpec* find_case(const ChallengeSpec& spec, std::string_view name) {
 
 ChallengeSpec spec_for(Device device, const ChallengeSpec& whole) {
   ChallengeSpec spec = whole;
-  if (device != Device::sim) return spec;
+  if (device == Device::cpu) return spec;
   std::erase_if(spec.cases, [](const CaseSpec& c) { return !c.on_simulator; });
-  for (CaseSpec& c : spec.cases) c.params.merge_patch(c.simulator_params);
+  for (CaseSpec& c : spec.cases) {
+    const bool at_full_size = device == Device::cuda && c.group == CaseGroup::timed;
+    if (!at_full_size) c.params.merge_patch(c.simulator_params);
+  }
   if (spec.random) {
     for (Axis& axis : spec.random->axes) {
       if (axis.simulated.empty()) continue;

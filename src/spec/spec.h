@@ -29,9 +29,9 @@ const ChallengeSpec& spec_named(std::span<const ChallengeSpec>, std::string_view
 // Null when there is none of that name.
 const CaseSpec* find_case(const ChallengeSpec&, std::string_view name);
 
-// The same challenge as it is put to a submission on `device`: simulated, only the cases that run
-// there, with their params for it; elsewhere nothing changes. Rules keep those of their cases that
-// are left.
+// The same challenge as it is put to a submission on `device`. On the CPU nothing changes. On the
+// simulated GPU only the cases that run there are left, with their params for it; a real one gets
+// the same, but that it is timed at the full size. Rules keep those of their cases that are left.
 ChallengeSpec spec_for(Device device, const ChallengeSpec&);
 
 // Files that users name for cases that need them: CaseSpec::external -> path.

@@ -51,8 +51,13 @@ struct Submission {
   AttemptRecord record;      // of attempt.json, in the folder
   std::string record_fault;  // what is wrong with it; then it says nothing
 
+  bool on_real_gpu = false;  // in CUDA: the user asked for the machine's own GPU
+
   // What the cell is measured on.
-  Device device() const { return language == Language::cpp ? Device::cpu : Device::sim; }
+  Device device() const {
+    if (language == Language::cpp) return Device::cpu;
+    return on_real_gpu ? Device::cuda : Device::sim;
+  }
 };
 
 // The cell that it is measured in.

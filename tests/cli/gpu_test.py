@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 ASSAY, ROOT, DRIVER = (pathlib.Path(sys.argv.pop(1)) for _ in range(3))
-CHALLENGE = "layer_norm_backward"
+CHALLENGE, CASE = "layer_norm_backward", "time_8192x768"
 TUNED = ROOT / "submissions" / "tuned" / CHALLENGE / "submission.cu"
 
 
@@ -88,6 +88,70 @@ class Gpu(unittest.TestCase):
         done = run("--driver", "libm.so.6")
         self.assertEqual(done.returncode, 2)
         self.assertIn("no GPU can be used: the CUDA driver is too old", done.stderr)
+
+
+class Graded(unittest.TestCase):
+    """`assay run --device cuda`: cells of their own."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="assay-cuda-test-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.results = cls.folder / "results"
+        for model in ("one", "two"):
+            folder = cls.folder / "submissions" / model / CHALLENGE
+            folder.mkdir(parents=True)
+            (folder / "submission.cu").write_text(TUNED.read_text())
+        cls.first = cls.assay("run", "--quick", "--seed", "5", "--json")
+
+    @classmethod
+    def assay(cls, command, *arguments, driver=DRIVER):
+        return subprocess.run(
+            [ASSAY, "--root", ROOT, command, *arguments, "--device", "cuda", "--driver", driver,
+             "--submissions", cls.folder / "submissions", "--results", cls.results],
+            capture_output=True, text=True, timeout=600)
+
+    def show(self, *arguments):
+        return subprocess.run([ASSAY, "--root", ROOT, *arguments, "--results", self.results],
+                              capture_output=True, text=True, timeout=600)
+
+    def test_cells_are_graded_by_measured_speeds(self):
+        self.assertEqual(self.first.returncode, 0, self.first.stderr)
+        cells = json.loads(self.first.stdout)["cells"]
+        self.assertEqual([(c["model"], c["device"], c["verdict"]) for c in cells],
+                         [("one", "cuda", "OK"), ("two", "cuda", "OK")])
+        self.assertIn("on Simulated H200, copies at", self.first.stderr)
+        shown = self.show("show", "one", CHALLENGE, "--device", "cuda")
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("Layer norm backward (cuda)", shown.stdout)
+        self.assertIn("Simulated H200, CUDA 13.0", shown.stdout)
+        self.assertRegex(shown.stdout, rf"{CASE}.* us ")
+        self.assertIn("75.6 MB at", shown.stdout, "the floor at the full size")
+        self.assertNotIn("modelled", shown.stdout)
+        board = json.loads((self.results / "scoreboard.json").read_text())
+        machine, = board["machines"].values()
+        self.assertEqual(machine["gpu"]["name"], "Simulated H200")
+
+    def test_stale_ones_of_another_gpu_are_measured_again_there_alone(self):
+        done = self.show("run", "--stale", "--submissions", self.folder / "submissions")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("no such result on the board is stale", done.stdout + done.stderr)
+
+    def test_a_case_is_replayed(self):
+        done = self.assay("rerun", "two", CHALLENGE, "--case", CASE, "--seed", "5")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"{CASE} (timed): OK", done.stdout)
+        self.assertRegex(done.stdout, r"ms +naive +[\d.]+ +par +[\d.]+ +submission +[\d.]+")
+
+    def test_without_a_gpu_nothing_is_stored(self):
+        results = self.folder / "nothing"
+        done = subprocess.run(
+            [ASSAY, "--root", ROOT, "run", "--device", "cuda", "--driver", "/no/such/libcuda.so.1",
+             "--submissions", self.folder / "submissions", "--results", results],
+            capture_output=True, text=True, timeout=600)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no GPU can be used: no CUDA driver", done.stderr)
+        self.assertFalse((results / "scoreboard.json").exists())
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ BoardRow row_of_today(Device device = Device::cpu) {
     row.score.modelled_on = kH200;
     row.score.gpu_sheet = gpu("h200").sheet;
   }
+  if (device == Device::cuda) row.machine.gpu = {.name = kH200, .driver = "13.0"};
   return row;
 }
 
@@ -36,6 +37,7 @@ std::vector<std::string> reasons(const BoardRow& row, const std::string& on = kH
 TEST(Currency, ARowOfTodayIsCurrent) {
   EXPECT_THAT(reasons(row_of_today()), IsEmpty());
   EXPECT_THAT(reasons(row_of_today(Device::sim)), IsEmpty());
+  EXPECT_THAT(reasons(row_of_today(Device::cuda)), IsEmpty());
   EXPECT_EQ(stale_mark(row_of_today(), three_specs()[0], kH200), "");
 }
 
@@ -85,11 +87,35 @@ TEST(Currency, TheGpuIsThatOfTheBoard) {
 
 TEST(Currency, ABoardIsOfTheGpuThatMostRowsAreModelledOn) {
   Scoreboard board = given_board({{"a", 0, "", 1}, {"a", 1, "", 1}, {"b", 0, "", 1}}, Device::sim);
-  EXPECT_EQ(gpu_of(board), gpu(kDefaultGpu).name);
+  EXPECT_EQ(gpu_of(board, Device::sim), gpu(kDefaultGpu).name);
   for (auto& [key, row] : board.entries) row.score.modelled_on = key.model == "a" ? "A100" : kH200;
-  EXPECT_EQ(gpu_of(board), "A100");
+  EXPECT_EQ(gpu_of(board, Device::sim), "A100");
+  EXPECT_EQ(gpu_of(board, Device::cuda), "");
   board.entries.erase(board.entries.begin());
-  EXPECT_EQ(gpu_of(board), gpu(kDefaultGpu).name);
+  EXPECT_EQ(gpu_of(board, Device::sim), gpu(kDefaultGpu).name);
+}
+
+TEST(Currency, ABoardIsOfTheRealGpuThatMostRowsWereMeasuredOn) {
+  Scoreboard board = given_board({{"a", 0, "", 1}, {"a", 1, "", 1}, {"b", 0, "", 1}}, Device::cuda);
+  EXPECT_EQ(gpu_of(board, Device::cuda), "") << "none of them knows its GPU";
+  for (auto& [key, row] : board.entries)
+    row.machine.gpu = {.name = key.model == "a" ? "NVIDIA H100" : "NVIDIA H200", .driver = "13.0"};
+  EXPECT_EQ(gpu_of(board, Device::cuda), "NVIDIA H100");
+  EXPECT_EQ(gpu_of(board, Device::sim), gpu(kDefaultGpu).name);
+}
+
+TEST(Currency, RowsOfAnotherRealGpuEnterNothing) {
+  BoardRow row = row_of_today(Device::cuda);
+  EXPECT_THAT(reasons(row, "NVIDIA H100"), ElementsAre("another GPU"));
+  BoardRow other = row;
+  other.machine.gpu->driver = "13.1";
+  EXPECT_EQ(why_apart(row, other), "");
+  other.machine.gpu->name = "NVIDIA H100";
+  EXPECT_EQ(why_apart(row, other), "measured on different GPUs");
+  row.machine.gpu.reset();
+  EXPECT_THAT(reasons(row), ElementsAre("another GPU")) << "it does not know its own";
+  row.key.device = Device::cpu;
+  EXPECT_THAT(reasons(row), IsEmpty());
 }
 
 TEST(Currency, EveryDataSheetHasAHashOfItsOwn) {

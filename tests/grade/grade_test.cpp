@@ -570,6 +570,33 @@ TEST(Grade, FarBelowTheFloorIsAFinding) {
               ::testing::Contains(note(Note::Kind::other, "what it does is not the task")));
 }
 
+// Of an answer on a real GPU, whose clock does not see what its host code does.
+TEST(Grade, WhatTheHostComputesBesideARealGpuEarnsNothing) {
+  const auto performance = [](std::uint64_t to_host, std::uint64_t launches,
+                              std::uint64_t of_naive) {
+    return dimension(graded([=](CellResult& c) {
+                       c.key.device = Device::cuda;
+                       for (const char* n : {"timed_a", "timed_b"}) {
+                         CaseResult& r = case_of(c, n);
+                         r.samples = sample_times(1, 11);
+                         SimulatedWork work;
+                         work.counters.launches = launches;
+                         work.to_host_bytes = to_host;
+                         add_metrics(r.metrics, work);
+                         work.counters.launches = 1;
+                         work.to_host_bytes = of_naive;
+                         add_metrics(r.metrics, work, kNaivePrefix);
+                       }
+                     }),
+                     "performance");
+  };
+  EXPECT_NEAR(*performance(200'000, 1, 0).points, 20, 0.1);
+  EXPECT_NEAR(*performance(300'000, 1, 300'000).points, 20, 0.1);
+  EXPECT_EQ(*performance(300'000, 1, 0).points, 0);
+  EXPECT_EQ(*performance(0, 0, 0).points, 0) << "no kernel ran";
+  EXPECT_THAT(performance(300'000, 1, 0).why, HasSubstr("computes on the host: 0.3 MB"));
+}
+
 TEST(Grade, TimingNoiseBecomesAnInterval) {
   const Score s = timed(2);
   const Dimension& d = dimension(s, "performance");

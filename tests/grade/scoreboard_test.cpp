@@ -163,6 +163,35 @@ TEST(Scoreboard, AMachineThatMeasuredManyCellsStandsThereOnce) {
   EXPECT_EQ(j.at("entries").size(), 2u);
 }
 
+GpuMachine sample_gpu() {
+  return {.name = "NVIDIA H100 80GB HBM3",
+          .driver = "13.0",
+          .multiprocessors = 132,
+          .memory_bytes = 8.5e10,
+          .ecc = true,
+          .copy_bytes_per_s = 2.5e12};
+}
+
+TEST(Scoreboard, TheGpuOfAMachineIsKept) {
+  BoardEntry entry = entry_of(sample_cell(sample_spec()));
+  entry.cell.key.device = Device::cuda;
+  entry.machine.gpu = sample_gpu();
+  Scoreboard board;
+  merge(board, row_of(entry));
+  const std::optional<GpuMachine> gpus[] = {
+      parse_evidence(evidence_text({.run_id = "a-run", .entry = entry}), "e").entry.machine.gpu,
+      parse_scoreboard(scoreboard_text(board), "s").entries.begin()->second.machine.gpu};
+  for (const auto& gpu : gpus) {
+    ASSERT_TRUE(gpu);
+    EXPECT_EQ(gpu->name, sample_gpu().name);
+    EXPECT_EQ(gpu->driver, "13.0");
+    EXPECT_EQ(gpu->multiprocessors, 132);
+    EXPECT_EQ(gpu->memory_bytes, 8.5e10);
+    EXPECT_TRUE(gpu->ecc);
+    EXPECT_EQ(gpu->copy_bytes_per_s, 2.5e12);
+  }
+}
+
 TEST(Scoreboard, BytesThatAreNotUtf8DoNotStopASave) {
   CellResult cell = sample_cell(sample_spec());
   cell.build.verdict = Verdict::build_error;
@@ -306,7 +335,7 @@ TEST(ScoreboardSchema, ReaderAndSchemaRejectWrongValues) {
       {"/entries/0", 1},
       {"/entries/0/cell/model", ""},
       {"/entries/0/cell/model", nullptr},
-      {"/entries/0/cell/device", "cuda"},
+      {"/entries/0/cell/device", "gpu"},
       {"/entries/0/cell/seed", 42},
       {"/entries/0/cell/seed", "-1"},
       {"/entries/0/cell/seconds", "1"},

@@ -59,7 +59,7 @@ class BaselinesTest : public ::testing::Test {
 };
 
 TEST_F(BaselinesTest, EachLibraryIsThatOfItsFile) {
-  const BaselineLibraries libraries = baselines_.libraries(spec_);
+  const BaselineLibraries libraries = baselines_.libraries(spec_, Language::cpp);
   EXPECT_EQ(libraries.naive, "naive");
   EXPECT_EQ(libraries.par, "par");
 }

@@ -395,6 +395,88 @@ TEST_F(CellTest, ACellInCudaIsSimulatedWholeAndNeverTimed) {
   EXPECT_EQ(world_.entries("run ").size(), runs);
 }
 
+// --- on a real GPU
+// --------------------------------------------------------------------------------------
+
+class RealGpuCellTest : public CellTest {
+ protected:
+  RealGpuCellTest() {
+    fs::create_directories(folder_ / "challenges");
+    fs::create_directories(folder_ / "kernels");
+    const fs::path challenge = folder_ / "challenges" / spec_.name;
+    spec_.directory = challenge;
+    fs::create_directories(challenge);
+    for (const char* file : {"naive.cu", "abi.h"}) write_file_atomically(challenge / file, file);
+    write_file_atomically(folder_ / "kernels" / (spec_.name + ".cu"), "par.cu");
+    world_.compile = [this](const BuildRequest& request) {
+      (request.machine_code ? with_machine_code_ : without_).push_back(request.sources[0].contents);
+      BuildResult result;
+      result.library = request.sources[0].contents;
+      return result;
+    };
+    for (const char* library : {"a", "naive.cu", "par.cu"}) takes(library, 1);
+  }
+  // Of the GPU; the host is busy for a second.
+  void takes(const std::string& library, double seconds) {
+    world_.libraries[library].run = [seconds](const auto&, int) {
+      testing::Answer answer;
+      answer.outcome.seconds = 1;
+      answer.outcome.device.emplace();
+      answer.outcome.device->seconds = seconds;
+      answer.outcome.device->work.counters.launches = 3;
+      return answer;
+    };
+  }
+  CellResult measured() {
+    World world = world_.world();
+    world.make_worker = [this, usual = world.make_worker](const WorkerSettings& settings,
+                                                          Arena& input, std::size_t bytes,
+                                                          Arena* device) {
+      drivers_.push_back(settings.device ? settings.device->driver : "none");
+      return usual(settings, input, bytes, device);
+    };
+    CellRunner runner(world, {.tier = {}, .seed = 7, .filter = {}, .driver = "the driver"});
+    Submission submission = this->submission("a", Language::cuda);
+    submission.on_real_gpu = true;
+    CellResult cell = runner.check(spec_, submission);
+    runner.time_together(spec_, std::span(&cell, 1));
+    runner.run_exclusive(spec_, cell);
+    return cell;
+  }
+
+  std::vector<std::string> with_machine_code_, without_, drivers_;
+};
+
+TEST_F(RealGpuCellTest, ItIsCheckedAndTimedThere) {
+  takes("a", 0.5);
+  takes("naive.cu", 4);
+  const CellResult cell = measured();
+  EXPECT_EQ(cell.key.device, Device::cuda);
+  EXPECT_EQ(cell.build.verdict, Verdict::ok) << cell.build.log;
+  ASSERT_EQ(cell.cases.size(), 3u);
+  EXPECT_THAT(cell.cases, Each(Field(&CaseResult::verdict, Verdict::ok)));
+  EXPECT_THAT(drivers_, Each("the driver"));
+  EXPECT_THAT(with_machine_code_, ElementsAre("a", "naive.cu", "par.cu"));
+  EXPECT_THAT(without_, IsEmpty());
+  const CaseResult& timed = *find_case(cell, "time");
+  ASSERT_FALSE(timed.samples.empty());
+  EXPECT_EQ(timed.samples[0].submission, 0.5) << "the GPU's time, not the host's";
+  EXPECT_EQ(timed.samples[0].par, 1);
+  EXPECT_EQ(timed.samples[0].naive, 4);
+  EXPECT_EQ(*find_metric(timed.metrics, "naive_sim_launches"), 3) << "what the host may know";
+  EXPECT_EQ(world_.flushes, 0) << "a GPU's caches are its own";
+}
+
+TEST_F(RealGpuCellTest, WhatCannotRunThereIsLeftOut) {
+  spec_.cases[1].on_simulator = false;
+  spec_.cases.push_back(case_spec("train", CaseGroup::resource));
+  spec_.cases.back().exclusive = true;
+  spec_.cases.back().on_simulator = false;
+  const CellResult cell = measured();
+  EXPECT_THAT(cell.cases,
+              ElementsAre(Field(&CaseResult::name, "one"), Field(&CaseResult::name, "time")));
+}
+
 TEST_F(CellTest, OwnTestsAreNotedWhereThereAreNone) {
   CellRunner runner = this->runner(world_.world());
   const auto kind = [&](const Submission& s, CellRunner& by) {

@@ -70,6 +70,19 @@ TEST(Order, WithoutAnswersInCppTheShortestSimulationComesFirst) {
   EXPECT_THAT(order.batches, IsEmpty());
 }
 
+TEST(Order, AnswersOnARealGpuAreTimed) {
+  std::vector<Submission> all{submission("3", "a", Language::cuda),
+                              submission("1", "b", Language::cuda),
+                              submission("2", "a", Language::cuda)};
+  for (Submission& s : all) s.on_real_gpu = true;
+  const Order order = plan_order(all, 2, seconds);
+  EXPECT_THAT(order.simulated, IsEmpty());
+  ASSERT_NE(order.first, nullptr);
+  EXPECT_EQ(order.first->model, "1");
+  ASSERT_EQ(order.batches.size(), 1u);
+  EXPECT_THAT(names(order.batches[0][0]), ElementsAre("3/a", "2/a"));
+}
+
 TEST(Order, AtMostFourAreTimedTogetherAndOfOneChallenge) {
   std::vector<Submission> all{submission("0", "first")};
   for (int i = 1; i <= 6; ++i) all.push_back(submission(std::to_string(i), "b"));

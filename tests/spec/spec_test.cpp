@@ -84,7 +84,7 @@ TEST_F(SpecTest, TheSimulatorGetsTheCasesAndShapesMeantForIt) {
      "sim": {"params": {"n": 64, "x": {"sigma": null}}, "instructions": 5000}},
     {"name": "b", "group": "completeness", "capability": "extra", "params": {}, "sim": false},
     {"name": "c", "group": "timed", "params": {}},
-    {"name": "d", "group": "timed", "params": {"n": 8}, "sim": {}},
+    {"name": "d", "group": "timed", "params": {"n": 8}, "sim": {"params": {"n": 2}}},
     {"name": "e", "group": "edge", "params": {}},
     {"name": "f", "group": "edge", "params": {}, "exclusive": true}])");
   document_["resources"] = json::parse(R"([
@@ -100,6 +100,12 @@ TEST_F(SpecTest, TheSimulatorGetsTheCasesAndShapesMeantForIt) {
   EXPECT_EQ(sim.cases[1].instruction_limit, kInstructionLimit);
   ASSERT_EQ(sim.resources.size(), 1u);
   EXPECT_EQ(sim.resources[0].case_names, std::vector<std::string>{"a"});
+  EXPECT_EQ(sim.cases[1].params.at("n"), 2);
+  const ChallengeSpec real = spec_for(Device::cuda, whole);
+  ASSERT_EQ(real.cases.size(), 3u) << "the same cases";
+  EXPECT_EQ(real.cases[0].params, sim.cases[0].params);
+  EXPECT_EQ(real.cases[1].params.at("n"), 8) << "timed at the full size";
+  EXPECT_EQ(real.resources[0].case_names, sim.resources[0].case_names);
   EXPECT_EQ(spec_for(Device::cpu, whole).cases.size(), 6u);
   EXPECT_EQ(spec_for(Device::cpu, whole).cases[0].params.at("n"), 4096);
   EXPECT_THAT(error_after([](json& j) { j["cases"][0]["sim"] = "yes"; }),

@@ -351,6 +351,12 @@ void add_provenance(Html& html, const CellView& v) {
                        row.machine.cores, 1e-9 * row.machine.copy_bytes_per_s,
                        1e-9 * row.machine.fma_flops_per_s, row.machine.compiler));
   if (row.key.device == Device::cpu) add_term(html, "compiled for", row.target);
+  if (const auto& gpu = row.machine.gpu) {
+    add_term(html, "GPU",
+             fmt::format("{}, CUDA {}, {} multiprocessors, {:.3g} TB/s copied, ECC {}", gpu->name,
+                         gpu->driver, gpu->multiprocessors, 1e-12 * gpu->copy_bytes_per_s,
+                         gpu->ecc ? "on" : "off"));
+  }
   add_term(html, "sources", row.source_hash);
   html.raw("</dl></section>\n");
 }

@@ -8,6 +8,7 @@
 #include "grade/gpu.h"
 #include "measure/statistics.h"
 #include "report/figures.h"
+#include "results/floor.h"
 #include "results/lookup.h"
 #include "results/share_of_floor.h"
 #include "results/simulated_work.h"
@@ -139,6 +140,16 @@ struct Work {
   double seconds;
 };
 
+std::optional<Roof> roof_of_real_gpu(const CellResult& cell) {
+  for (const CaseResult& r : cell.cases) {
+    const double *bytes = find_metric(r.metrics, kRoofBytes),
+                 *flops = find_metric(r.metrics, kRoofFlops);
+    if (bytes != nullptr && flops != nullptr && *bytes > 0 && *flops > 0)
+      return Roof{*bytes, *flops, "copies as measured with it, arithmetic by the data sheet"};
+  }
+  return std::nullopt;
+}
+
 std::optional<Roof> roof_of(const CellView& v) {
   if (v.row->key.device == Device::sim) {
     const Gpu* g = gpu_of(v);
@@ -147,12 +158,13 @@ std::optional<Roof> roof_of(const CellView& v) {
                 fmt::format("the data sheet of {}", g->name)};
   }
   const Machine& m = v.row->machine;
+  if (v.row->key.device == Device::cuda) return roof_of_real_gpu(*v.evidence);
   if (m.copy_bytes_per_s <= 0 || m.fma_flops_per_s <= 0) return std::nullopt;
   return Roof{m.copy_bytes_per_s, m.fma_flops_per_s, "what the machine did when the run began"};
 }
 
 std::optional<LeastWork> least_of(const CellView& v, const CaseResult& r) {
-  if (v.row->key.device == Device::sim) return least_work(r.metrics);
+  if (v.row->key.device != Device::cpu) return least_work(r.metrics);
   if (v.least == nullptr || !v.stale.empty()) return std::nullopt;
   const auto at = v.least->find({v.row->key.challenge, r.name});
   return at == v.least->end() ? std::nullopt : std::optional(at->second);

@@ -15,6 +15,7 @@ const char* device_words(Device device) {
   switch (device) {
     case Device::cpu: return "C++ on the CPU";
     case Device::sim: return "CUDA on the simulated GPU";
+    case Device::cuda: return "CUDA on a real GPU";
   }
   return "";
 }
@@ -26,6 +27,9 @@ const char* device_note(Device device) {
     case Device::sim:
       return "The PTX that nvcc made, executed and checked by the simulator: speeds are modelled "
              "from exact counts, never measured.";
+    case Device::cuda:
+      return "Speeds are measured on one kind of GPU, between a plain and an expert kernel in the "
+             "same run.";
   }
   return "";
 }
