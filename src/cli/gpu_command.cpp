@@ -48,13 +48,14 @@ struct GpuCommand {
 // One implementation of a challenge, and what became of it.
 struct Subject {
   std::string name;
+  const Submission* answer = nullptr;  // null: par
   fs::path library{};
   std::string not_built{};  // why there is no library
   std::vector<CaseResult> checked{}, timed{};
 };
 
 struct Tested {
-  explicit Tested(ChallengeSpec put) : spec(std::move(put)) { subjects.push_back({"par"}); }
+  explicit Tested(ChallengeSpec put) : spec(std::move(put)) { subjects.push_back({.name = "par"}); }
 
   ChallengeSpec spec;
   std::vector<Subject> subjects;  // par is the first
@@ -108,7 +109,9 @@ class OnGpu {
   void build(Progress& progress) {
     for (const Submission& answer : answers_) {
       for (Tested& t : tested_) {
-        if (t.spec.name == answer.challenge) t.subjects.push_back({answer.model});
+        const std::string attempt = answer.attempt.empty() ? "" : "/" + answer.attempt;
+        if (t.spec.name == answer.challenge)
+          t.subjects.push_back({.name = answer.model + attempt, .answer = &answer});
       }
     }
     std::vector<std::function<void()>> work;
@@ -133,11 +136,8 @@ class OnGpu {
   }
 
   void build_answer(const Tested& t, Subject& subject) {
-    const auto answer = std::ranges::find_if(answers_, [&](const Submission& s) {
-      return s.challenge == t.spec.name && s.model == subject.name;
-    });
     const BuildResult built =
-        world_.compile({.sources = answer->sources,
+        world_.compile({.sources = subject.answer->sources,
                         .headers = {run::challenge_file(t.spec, "abi.h")},
                         .time_limit_s = run::build_limit(t.spec, Language::cuda),
                         .language = Language::cuda,
