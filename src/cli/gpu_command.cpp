@@ -85,6 +85,11 @@ class OnGpu {
         options_{harness_.tier.tier, c.seed.value_or(random_seed()),
                  run::CaseFilter{.quick = c.quick, .only = c.only}, simulator_threads(1)},
         baselines_(world_, options_, account_) {
+    if (machine_.isolation != to_string(sandbox::Tier::landlock)) {
+      tell(
+          "note: this kernel has no Landlock (Linux 5.13 or later), so a fault of the GPU's driver "
+          "could let an answer at the files of this user\n");
+    }
     if (!harness_.builder->cuda_toolkit())
       throw Error(
           fmt::format("{}; it is looked for in PATH, CUDA_HOME and ASSAY_NVCC", kNoToolkit));
@@ -252,10 +257,11 @@ class OnGpu {
 
   std::string text() {
     std::string text = fmt::format(
-        "{} (driver for CUDA {}, {} multiprocessors), copies at {:.2f} TB/s; floor by that and by "
-        "the data sheet of {}\n",
-        machine_.name, machine_.driver, machine_.multiprocessors, machine_.copy_bytes_per_s * 1e-12,
-        sheet_.name);
+        "{} (driver for CUDA {}, {} multiprocessors; isolation {}), copies at {:.2f} TB/s; floor "
+        "by "
+        "that and by the data sheet of {}\n",
+        machine_.name, machine_.driver, machine_.multiprocessors, machine_.isolation,
+        machine_.copy_bytes_per_s * 1e-12, sheet_.name);
     for (Tested& t : tested_) text += text_of(t);
     return text;
   }
@@ -339,6 +345,7 @@ class OnGpu {
                        {"memory_bytes", machine_.memory_bytes},
                        {"ecc", machine_.ecc},
                        {"copy_bytes_per_s", machine_.copy_bytes_per_s},
+                       {"isolation", machine_.isolation},
                        {"data_sheet", sheet_.name}}},
                      {"sizes", c_.sizes},
                      {"seed", options_.seed},
