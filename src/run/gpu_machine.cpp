@@ -44,7 +44,7 @@ GpuMachine find_gpu(const std::string& driver, sandbox::Tier tier) {
   text.take(said, 4096);
   if (!exit || exit->status != 0) {
     const std::string why = exit ? printable(said, 3) : "the driver does not answer";
-    throw Error(fmt::format("no GPU can be used: {}; {}", why.empty() ? "its process ended" : why,
+    throw Error(fmt::format("no GPU can be used: {}{}", why.empty() ? "its process ended" : why,
                             sandbox::driver_hint(tier)));
   }
   const nlohmann::json found = parse_json(said, "what the GPU's process says");

@@ -85,17 +85,16 @@ void show_driver(Tier tier, Program& program, const std::string& driver) {
 }
 
 std::string driver_hint(Tier tier) {
+  if (tier == Tier::none) return {};
   std::error_code ec;
-  const bool no_memory_device =
-      fs::exists("/dev/nvidiactl", ec) && !fs::exists("/dev/nvidia-uvm", ec);
-  if (no_memory_device) {
-    return "there is no /dev/nvidia-uvm, and the driver's process may not make it: run "
-           "`nvidia-modprobe -u -c=0` once";
+  if (fs::exists("/dev/nvidiactl", ec) && !fs::exists("/dev/nvidia-uvm", ec)) {
+    return "; there is no /dev/nvidia-uvm, and the driver's process may not make it: run "
+           "`nvidia-modprobe -u -c=0` once, as root";
   }
   return fmt::format(
-      "the driver runs in a sandbox ({}{}); where other programs can use the GPU, `strace -fZ` of "
-      "this "
-      "command shows what it was refused (docs/gpu.md)",
+      "; the driver runs in a sandbox ({}{}): where other programs can use the GPU, `strace -fZ` "
+      "of "
+      "this command shows what it was refused (docs/gpu.md)",
       to_string(tier), ::geteuid() == 0 ? ", as a user of its own" : "");
 }
 

@@ -23,8 +23,8 @@ std::string driver_inside(const std::string& driver);
 // the process, which is not root, could not reach it.
 void show_driver(Tier, Program&, const std::string& driver);
 
-// Why the driver may not start in its sandbox and yet start outside, with what to do about it; for
-// people.
+// Why the driver may not start in its sandbox and yet start outside, and what to do about it: what a
+// message about it ends with, "" without a sandbox.
 std::string driver_hint(Tier);
 
 }  // namespace assay::sandbox

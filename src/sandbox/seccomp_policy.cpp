@@ -184,9 +184,10 @@ Context driver_filter() {
   add(filter, SCMP_ACT_ERRNO(EPERM), "execveat", {SCMP_A0(SCMP_CMP_NE, kExecDescriptor)});
   add(filter, SCMP_ACT_ERRNO(EPERM), "execveat", {SCMP_A4(SCMP_CMP_NE, AT_EMPTY_PATH)});
   // No network: of sockets only those of this machine, and no way from one of them to a service,
-  // which Landlock does not close. A datagram needs no connection.
+  // which Landlock does not close, or from others to this process. A datagram needs no connection.
   add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket", {SCMP_A0(SCMP_CMP_NE, AF_UNIX)});
   add(filter, SCMP_ACT_ERRNO(ECONNREFUSED), "connect");
+  add_all(filter, SCMP_ACT_ERRNO(EPERM), {"accept", "accept4"});
   constexpr std::uint64_t kType = 0xf;
   for (const char* name : {"socket", "socketpair"}) {
     for (const std::uint64_t type : {std::uint64_t{SOCK_DGRAM}, std::uint64_t{SOCK_RAW}}) {
