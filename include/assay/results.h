@@ -203,6 +203,7 @@ struct GpuMachine {
   bool ecc = false;
   // Measured: bytes that a copy within its memory reads and writes in a second.
   double copy_bytes_per_s = 0;
+  std::string isolation{};  // of each process that drives it: "landlock+seccomp", "seccomp"
 };
 
 struct Machine {

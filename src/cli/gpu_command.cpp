@@ -242,10 +242,11 @@ class OnGpu {
 
   std::string text() {
     std::string text = fmt::format(
-        "{} (driver for CUDA {}, {} multiprocessors), copies at {:.2f} TB/s; floor by that and by "
-        "the data sheet of {}\n",
-        machine_.name, machine_.driver, machine_.multiprocessors, machine_.copy_bytes_per_s * 1e-12,
-        sheet_.name);
+        "{} (driver for CUDA {}, {} multiprocessors; isolation {}), copies at {:.2f} TB/s; floor "
+        "by "
+        "that and by the data sheet of {}\n",
+        machine_.name, machine_.driver, machine_.multiprocessors, machine_.isolation,
+        machine_.copy_bytes_per_s * 1e-12, sheet_.name);
     for (Tested& t : tested_) text += text_of(t);
     return text;
   }
@@ -329,6 +330,7 @@ class OnGpu {
                        {"memory_bytes", machine_.memory_bytes},
                        {"ecc", machine_.ecc},
                        {"copy_bytes_per_s", machine_.copy_bytes_per_s},
+                       {"isolation", machine_.isolation},
                        {"data_sheet", sheet_.name}}},
                      {"sizes", c_.sizes},
                      {"seed", options_.seed},

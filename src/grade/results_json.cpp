@@ -387,7 +387,8 @@ Json to_json(const GpuMachine& g) {
           {"multiprocessors", g.multiprocessors},
           {"memory_bytes", number(g.memory_bytes)},
           {"ecc", g.ecc},
-          {"copy_bytes_per_s", number(g.copy_bytes_per_s)}};
+          {"copy_bytes_per_s", number(g.copy_bytes_per_s)},
+          {"isolation", g.isolation}};
 }
 
 GpuMachine gpu_from_json(const json& j) {
@@ -396,7 +397,8 @@ GpuMachine gpu_from_json(const json& j) {
           .multiprocessors = j.at("multiprocessors"),
           .memory_bytes = number_from(j.at("memory_bytes")),
           .ecc = j.at("ecc"),
-          .copy_bytes_per_s = number_from(j.at("copy_bytes_per_s"))};
+          .copy_bytes_per_s = number_from(j.at("copy_bytes_per_s")),
+          .isolation = j.at("isolation")};
 }
 
 }  // namespace

@@ -115,13 +115,14 @@ Facts facts_from(const json& j, const std::string& place, Facts (*from_json)(con
 
 GpuMachine gpu_from(const StrictObject& machine) {
   const StrictObject o = machine.object(
-      "gpu", {"name", "driver", "multiprocessors", "memory_bytes", "ecc", "copy_bytes_per_s"});
+      "gpu", {"name", "driver", "multiprocessors", "memory_bytes", "ecc", "copy_bytes_per_s", "isolation"});
   return {.name = o.name("name"),
           .driver = o.text("driver"),
           .multiprocessors = static_cast<int>(o.count("multiprocessors")),
           .memory_bytes = o.number("memory_bytes"),
           .ecc = o.flag("ecc"),
-          .copy_bytes_per_s = o.number("copy_bytes_per_s")};
+          .copy_bytes_per_s = o.number("copy_bytes_per_s"),
+          .isolation = o.text("isolation")};
 }
 
 Machine machine_from(const json& j, const std::string& place) {

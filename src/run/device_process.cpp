@@ -11,6 +11,7 @@
 #include <new>
 
 #include "run/gpu_machine.h"
+#include "sandbox/driver_files.h"
 #include "sandbox/runtime_files.h"
 #include "sandbox/worker_image.h"
 #include "util/clock.h"
@@ -54,9 +55,8 @@ DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings,
   // bounded by memory_bytes and by what a message may carry.
   program.limits.processes = settings.threads + 8;
   if (settings.is_real()) {
-    program.argv.push_back(settings.driver);
-    make_fit_for_driver(program);
-    tier = sandbox::Tier::none;
+    tier = sandbox::tier_for_driver();
+    make_fit_for_driver(tier, program, settings.driver);
   }
   process_ = sandbox::spawn(tier, program);
 }

@@ -21,7 +21,7 @@ namespace assay::run {
 class DeviceProcess {
  public:
   // `arena` holds what the layouts of cases have in device_bytes, and kCallbackPayload behind it.
-  // Throws Error when no process can be made.
+  // Throws Error when no process can be made. A real GPU has a tier of its own: driver_files.h.
   DeviceProcess(sandbox::Tier, const DeviceSettings&, Arena& arena);
 
   // For the worker.

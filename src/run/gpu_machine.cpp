@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "run/channel.h"
+#include "sandbox/driver_files.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/worker_image.h"
 #include "spec/json_schema.h"
@@ -15,7 +16,9 @@
 
 namespace assay::run {
 
-void make_fit_for_driver(sandbox::Program& program) {
+void make_fit_for_driver(sandbox::Tier tier, sandbox::Program& program, const std::string& driver) {
+  sandbox::show_driver(tier, program, driver);
+  program.argv.push_back(sandbox::driver_inside(driver));
   program.limits.processes = 0;
   program.limits.open_files = 240;  // below sandbox::kExecDescriptor
   program.limits.file_size = std::uint64_t{1} << 30;
@@ -23,21 +26,26 @@ void make_fit_for_driver(sandbox::Program& program) {
 }
 
 GpuMachine find_gpu(const std::string& driver) {
+  return find_gpu(driver, sandbox::tier_for_driver());
+}
+
+GpuMachine find_gpu(const std::string& driver, sandbox::Tier tier) {
   constexpr std::chrono::seconds kPatience{60};
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   Channel text(O_NONBLOCK);
   sandbox::Program program;
   program.exec_fd = sandbox::device_image_fd();
-  program.argv = {"device", "--describe", driver};
+  program.argv = {"device", "--describe"};
   program.fds = {null.get(), text.theirs(), text.theirs()};
-  make_fit_for_driver(program);
-  sandbox::Process process = sandbox::spawn(sandbox::Tier::none, program);
+  make_fit_for_driver(tier, program, driver);
+  sandbox::Process process = sandbox::spawn(tier, program);
   const auto exit = process.wait(kPatience);
   std::string said;
   text.take(said, 4096);
   if (!exit || exit->status != 0) {
     const std::string why = exit ? printable(said, 3) : "the driver does not answer";
-    throw Error("no GPU can be used: " + (why.empty() ? "its process ended" : why));
+    throw Error(fmt::format("no GPU can be used: {}{}", why.empty() ? "its process ended" : why,
+                            sandbox::driver_hint(tier)));
   }
   const nlohmann::json found = parse_json(said, "what the GPU's process says");
   GpuMachine machine;
@@ -47,6 +55,7 @@ GpuMachine find_gpu(const std::string& driver) {
   machine.memory_bytes = found.at("memory_bytes");
   machine.ecc = found.at("ecc");
   machine.copy_bytes_per_s = found.at("copy_bytes_per_s");
+  machine.isolation = to_string(tier);
   return machine;
 }
 

@@ -36,6 +36,26 @@ std::uint64_t handled(int abi) {
   return access;
 }
 
+std::uint64_t of_devices(int abi) {
+  std::uint64_t access = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
+  if (abi >= 5) access |= kIoctlDev;
+  return access;
+}
+
+// What is opened here with O_PATH only names a file.
+void add_rule(int ruleset, const std::string& host, std::uint64_t of_files,
+              std::uint64_t of_folders) {
+  const Fd path(::open(host.c_str(), O_PATH | O_CLOEXEC));
+  struct stat info {};
+  if (!path || ::fstat(path.get(), &info) != 0) fail_with_errno("open", host);
+  landlock_path_beneath_attr rule{};
+  rule.parent_fd = path.get();
+  rule.allowed_access = S_ISDIR(info.st_mode) ? of_folders : of_files;
+  if (::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0) {
+    throw_errno(fmt::format("cannot add {} to the Landlock ruleset", host));
+  }
+}
+
 std::size_t attribute_size(int abi) { return abi >= 6 ? 24 : abi >= 4 ? 16 : 8; }
 
 }  // namespace
@@ -46,7 +66,7 @@ int landlock_abi() {
   return abi < 0 ? 0 : static_cast<int>(abi);
 }
 
-Fd landlock_ruleset(const std::vector<Mount>& mounts) {
+Fd landlock_ruleset(const std::vector<Mount>& mounts, const std::vector<std::string>& devices) {
   const int abi = landlock_abi();
   if (abi == 0) throw Error("this kernel offers no Landlock");
   RulesetAttr attr;
@@ -57,24 +77,32 @@ Fd landlock_ruleset(const std::vector<Mount>& mounts) {
       static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attr, attribute_size(abi), 0)));
   if (!ruleset) throw_errno("cannot create a Landlock ruleset");
   for (const Mount& mount : mounts) {
-    const Fd path(::open(mount.host.c_str(), O_PATH | O_CLOEXEC));
-    struct stat info {};
-    if (!path || ::fstat(path.get(), &info) != 0) {
-      fail_with_errno("open", mount.host);
-    }
-    landlock_path_beneath_attr rule{};
-    rule.parent_fd = path.get();
-    rule.allowed_access = S_ISDIR(info.st_mode) ? kRead : kReadFile;
-    if (mount.writable) {
-      rule.allowed_access |= kWriteFolder;
-      if (abi >= 3) rule.allowed_access |= kTruncate;
-    }
-    if (::syscall(SYS_landlock_add_rule, ruleset.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0) !=
-        0) {
-      throw_errno(fmt::format("cannot add {} to the Landlock ruleset", mount.host));
-    }
+    std::uint64_t writing = mount.writable ? kWriteFolder : 0;
+    if (mount.writable && abi >= 3) writing |= kTruncate;
+    add_rule(ruleset.get(), mount.host, kReadFile | writing, kRead | writing);
+  }
+  for (const std::string& device : devices) {
+    add_rule(ruleset.get(), device, of_devices(abi), of_devices(abi) | LANDLOCK_ACCESS_FS_READ_DIR);
   }
   return ruleset;
+}
+
+int landlock_permit_own_threads(int ruleset) {
+  const int threads = ::open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (threads < 0) return errno;
+  landlock_path_beneath_attr rule{};
+  rule.parent_fd = threads;
+  rule.allowed_access = kRead | LANDLOCK_ACCESS_FS_WRITE_FILE;
+  if (landlock_abi() >= 3) rule.allowed_access |= kTruncate;
+  int error = 0;
+  // An entry of /proc that nobody holds may be made anew, and the rule would not be about the new
+  // one: as the working folder it is held for as long as the process lives.
+  if (::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0 ||
+      ::fchdir(threads) != 0) {
+    error = errno;
+  }
+  ::close(threads);
+  return error;
 }
 
 int landlock_enter(int ruleset) {

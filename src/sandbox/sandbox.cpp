@@ -48,6 +48,7 @@ enum class Stage : int {
   privileges,
   limits,
   descriptors,
+  network,
   landlock,
   seccomp,
   exec,
@@ -63,6 +64,7 @@ constexpr std::array kStageNames{"making a user namespace",
                                  "dropping privileges",
                                  "setting limits",
                                  "placing file descriptors",
+                                 "leaving the network",
                                  "entering Landlock",
                                  "installing the filter",
                                  "executing"};
@@ -86,6 +88,7 @@ struct Launch {
   const Program* program = nullptr;
   Tier tier = Tier::none;
   bool root = false;
+  bool leaves_network = false;
   uid_t uid = 0;
   std::string uid_map, gid_map, tmp_options, oom_score = "1000";
   std::vector<std::string> parents;  // folders to create in the new root, outermost first
@@ -95,6 +98,8 @@ struct Launch {
   const std::vector<sock_filter>* filter = nullptr;
   int ruleset = -1, report = -1, lifeline = -1;
 };
+
+bool shares_files(Tier tier) { return tier == Tier::landlock || tier == Tier::filter; }
 
 [[noreturn]] void report_failure(const Launch& launch, Stage stage, int error) {
   const Report report{stage, error};
@@ -114,18 +119,25 @@ bool write_text(const char* path, std::string_view text) {
   return ok;
 }
 
+bool make_user_namespace(const std::string& uid_map, const std::string& gid_map) {
+  ::prctl(PR_SET_DUMPABLE, 1);  // else /proc/self belongs to root and the maps cannot be written
+  return ::unshare(CLONE_NEWUSER) == 0 && write_text("/proc/self/setgroups", "deny") &&
+         write_text("/proc/self/uid_map", uid_map) && write_text("/proc/self/gid_map", gid_map);
+}
+
 void make_namespaces(const Launch& launch) {
   if (!launch.root) {
-    ::prctl(PR_SET_DUMPABLE, 1);  // else /proc/self belongs to root and the maps cannot be written
-    require(launch, Stage::user_namespace, ::unshare(CLONE_NEWUSER) == 0);
-    require(launch, Stage::user_namespace,
-            write_text("/proc/self/setgroups", "deny") &&
-                write_text("/proc/self/uid_map", launch.uid_map) &&
-                write_text("/proc/self/gid_map", launch.gid_map));
+    require(launch, Stage::user_namespace, make_user_namespace(launch.uid_map, launch.gid_map));
   }
   require(launch, Stage::namespaces,
           ::unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
                     CLONE_NEWCGROUP) == 0);
+}
+
+// A network of its own, with nothing in it, and System V's shared memory.
+bool leave_network(const Launch& launch) {
+  if (!launch.root && !make_user_namespace(launch.uid_map, launch.gid_map)) return false;
+  return ::unshare(CLONE_NEWNET | CLONE_NEWIPC) == 0;
 }
 
 bool set_attributes(int fd, const char* path, std::uint64_t attributes, unsigned flags) {
@@ -188,7 +200,8 @@ void set_limit(const Launch& launch, __rlimit_resource resource, std::uint64_t v
 void set_limits(const Launch& launch) {
   const Limits& limits = launch.program->limits;
   set_limit(launch, RLIMIT_CORE, 0);
-  set_limit(launch, RLIMIT_MEMLOCK, 0);
+  // A GPU's driver locks what the GPU reads and writes; it has the harness's limit.
+  if (launch.program->policy != Policy::driver) set_limit(launch, RLIMIT_MEMLOCK, 0);
   set_limit(launch, RLIMIT_MSGQUEUE, 0);
   set_limit(launch, RLIMIT_FSIZE, limits.file_size);
   set_limit(launch, RLIMIT_NOFILE, limits.open_files);
@@ -216,10 +229,10 @@ void drop_privileges(const Launch& launch) {
   require(launch, Stage::privileges, ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
 }
 
-// The landlock tier shares the host's tree: what the harness's own working folder is called there
-// is none of the program's business.
+// Two tiers share the host's tree: what the harness's own working folder is called there is none of
+// the program's business.
 void leave_working_folder(const Launch& launch) {
-  if (launch.tier == Tier::landlock) require(launch, Stage::privileges, ::chdir("/") == 0);
+  if (shares_files(launch.tier)) require(launch, Stage::privileges, ::chdir("/") == 0);
 }
 
 // Descriptors that last until exec, which closes the first and the last; -1: there is none.
@@ -272,6 +285,29 @@ void take_cores(const Launch& launch) {
   require(launch, Stage::limits, ::sched_setaffinity(0, sizeof *launch.cores, &*launch.cores) == 0);
 }
 
+void enter_landlock(const Launch& launch, int ruleset) {
+  if (ruleset < 0) return;
+  int error = 0;
+  if (launch.program->policy == Policy::driver) error = landlock_permit_own_threads(ruleset);
+  if (error == 0) error = landlock_enter(ruleset);
+  if (error != 0) report_failure(launch, Stage::landlock, error);
+}
+
+void install_filter(const Launch& launch, const sock_filter* instructions, std::size_t count) {
+  const sock_fprog program{static_cast<unsigned short>(count),
+                           const_cast<sock_filter*>(instructions)};
+  require(launch, Stage::seccomp, ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+void install_filters(const Launch& launch) {
+  if (launch.tier == Tier::none) return;
+  if (launch.program->policy == Policy::driver) {
+    const auto own = own_process_filter(::getpid());
+    install_filter(launch, own.data(), own.size());
+  }
+  install_filter(launch, launch.filter->data(), launch.filter->size());
+}
+
 [[noreturn]] void run_program(Launch& launch) {
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
   sigset_t none;
@@ -285,15 +321,8 @@ void take_cores(const Launch& launch) {
   const Placed placed = place_descriptors(launch);
   launch.report = placed.report;
   set_limits(launch);
-  if (placed.ruleset >= 0) {
-    const int error = landlock_enter(placed.ruleset);
-    if (error != 0) report_failure(launch, Stage::landlock, error);
-  }
-  if (launch.tier != Tier::none) {
-    const sock_fprog program{static_cast<unsigned short>(launch.filter->size()),
-                             const_cast<sock_filter*>(launch.filter->data())};
-    require(launch, Stage::seccomp, ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
-  }
+  enter_landlock(launch, placed.ruleset);
+  install_filters(launch);
   if (placed.exec >= 0) {
     ::syscall(SYS_execveat, placed.exec, "", launch.argv.data(), launch.env.data(), AT_EMPTY_PATH);
   } else {
@@ -336,6 +365,7 @@ void start_init(const Launch& launch, Report& report) {
   if (launch.tier == Tier::namespaces) {
     make_namespaces(launch);
   }
+  if (launch.leaves_network) require(launch, Stage::network, leave_network(launch));
   // Where memory runs out all the same, the program goes first. A wish: not every kernel grants it.
   write_text("/proc/self/oom_score_adj", launch.oom_score);
   if (launch.tier == Tier::namespaces) {
@@ -394,12 +424,28 @@ uid_t fresh_uid() {
 
 void require_reach(Tier tier, const Mount& mount) {
   const std::string why =
-      tier == Tier::landlock && ::geteuid() == 0
+      shares_files(tier) && ::geteuid() == 0
           ? why_out_of_reach(tier, std::filesystem::path(mount.host).parent_path())
           : "";
   if (!why.empty()) {
     throw Error(fmt::format("sandboxed programs cannot reach {}: {}", mount.host, why));
   }
+}
+
+// Found out by a child that tries it, because whoever fails halfway is left with no user. Where it
+// does not work the filter alone keeps the driver's process from the network.
+bool can_leave_network(const Launch& launch) {
+  static const bool can = [&] {
+    const pid_t child = ::_Fork();
+    if (child < 0) throw_errno("cannot fork");
+    if (child == 0) ::_exit(leave_network(launch) ? 0 : 1);
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0) {
+      if (errno != EINTR) throw_errno("cannot wait for a child");
+    }
+    return status == 0;
+  }();
+  return can;
 }
 
 Launch prepare(Tier tier, const Program& program) {
@@ -411,7 +457,13 @@ Launch prepare(Tier tier, const Program& program) {
   launch.uid_map = fmt::format("{0} {0} 1", ::geteuid());
   launch.gid_map = fmt::format("{0} {0} 1", ::getegid());
   launch.tmp_options = fmt::format("size={},mode=1777", program.tmp_bytes);
-  if (program.mounts.size() > kMaxMounts) {
+  if (tier == Tier::namespaces && program.policy == Policy::driver) {
+    throw Error("the driver of a GPU has no sandbox of namespaces: it needs the host's devices");
+  }
+  if (tier == Tier::filter && program.policy != Policy::driver) {
+    throw Error("only the driver of a GPU has a sandbox that is no more than a filter");
+  }
+  if (tier == Tier::namespaces && program.mounts.size() > kMaxMounts) {
     throw Error(fmt::format("a sandbox shows at most {} files and folders, not {}", kMaxMounts,
                             program.mounts.size()));
   }
@@ -443,6 +495,8 @@ Launch prepare(Tier tier, const Program& program) {
     for (const int core : program.cores) CPU_SET(core, &*launch.cores);
   }
   if (tier != Tier::none) launch.filter = &seccomp_program(program.policy, tier);
+  if (shares_files(tier) && program.policy == Policy::driver)
+    launch.leaves_network = can_leave_network(launch);
   return launch;
 }
 
@@ -514,6 +568,7 @@ const char* to_string(Tier tier) {
   switch (tier) {
     case Tier::namespaces: return "namespaces+seccomp";
     case Tier::landlock: return "landlock+seccomp";
+    case Tier::filter: return "seccomp";
     case Tier::none: return "none";
   }
   return "?";
@@ -535,7 +590,7 @@ Process spawn(Tier tier, const Program& program) {
   Launch launch = prepare(tier, program);
   Fd ruleset;
   if (tier == Tier::landlock) {
-    ruleset = landlock_ruleset(program.mounts);
+    ruleset = landlock_ruleset(program.mounts, program.devices);
     launch.ruleset = ruleset.get();
   }
   Pipe report_pipe = make_pipe(), lifeline = make_pipe();

@@ -24,6 +24,11 @@
 // where their uid can reach it (workplace.h); that they can look up names there is what this tier
 // cannot hide. Where neither works, sandboxes are refused unless the user insists (--unsafe), and
 // every row says so.
+//
+// The process that drives a real GPU is a case of its own (driver_files.h). NVIDIA's driver needs
+// its device files, /proc and /sys, so that process shares the host's file system: it runs in the
+// landlock tier, or with the filter alone where the kernel has no Landlock. Its filter lists what is
+// refused, because what the driver calls differs from version to version.
 #pragma once
 
 #include <sys/resource.h>
@@ -40,7 +45,12 @@
 
 namespace assay::sandbox {
 
-enum class Tier : std::uint8_t { namespaces, landlock, none };
+enum class Tier : std::uint8_t {
+  namespaces,
+  landlock,
+  filter,  // of system calls, and nothing else: only for the process that drives a real GPU
+  none,
+};
 
 const char* to_string(Tier);  // as stamped on rows: "namespaces+seccomp", ...
 
@@ -63,11 +73,16 @@ struct Limits {
 enum class Policy : std::uint8_t {
   worker,    // allow-list of system calls: compute, threads, memory, read files
   compiler,  // processes and files, but no sockets, tracing, namespaces or kernel interfaces
+  // Whatever the driver of a GPU may call, but no other program, process, network, tracing or kernel
+  // interface; what is not permitted is refused with an error. Not in the namespaces tier.
+  driver,
 };
 
 struct Program {
   Policy policy = Policy::worker;
-  std::vector<Mount> mounts;    // besides these only an empty read-only root
+  std::vector<Mount> mounts;  // besides these only an empty read-only root
+  // Device files, and folders of them, that it may read, write and control. Landlock tier.
+  std::vector<std::string> devices;
   std::uint64_t tmp_bytes = 0;  // size of a writable /tmp; 0: none
   Limits limits;
   int exec_fd = -1;       // the executable, when it is a memfd ...

@@ -5,11 +5,15 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <initializer_list>
 #include <memory>
 
@@ -21,15 +25,20 @@ namespace {
 
 using Context = std::unique_ptr<void, decltype([](void* c) { seccomp_release(c); })>;
 
-void add(const Context& filter, std::uint32_t action, const char* name,
+void add(const Context& filter, std::uint32_t action, int number,
          std::initializer_list<scmp_arg_cmp> conditions = {}) {
-  const int number = seccomp_syscall_resolve_name(name);
-  if (number == __NR_SCMP_ERROR) return;  // unknown to this libseccomp: the default action applies
   const int rc =
       seccomp_rule_add_array(filter.get(), action, number, static_cast<unsigned>(conditions.size()),
                              std::data(conditions));
   if (rc != 0 && rc != -EACCES)
-    throw Error(fmt::format("seccomp rule for {} failed ({})", name, rc));
+    throw Error(fmt::format("seccomp rule for system call {} failed ({})", number, rc));
+}
+
+void add(const Context& filter, std::uint32_t action, const char* name,
+         std::initializer_list<scmp_arg_cmp> conditions = {}) {
+  const int number = seccomp_syscall_resolve_name(name);
+  if (number == __NR_SCMP_ERROR) return;  // unknown to this libseccomp: the default action applies
+  add(filter, action, number, conditions);
 }
 
 void add_all(const Context& filter, std::uint32_t action,
@@ -161,6 +170,70 @@ Context compiler_filter() {
   return filter;
 }
 
+// The driver loads modules and talks to the kernel's through device files. What it must have has
+// been seen on others' machines: threads, whose names it writes to /proc, memfd_create, a socket in
+// the abstract namespace at which it listens, the policy of NUMA nodes. Refusals are errors that it
+// could meet elsewhere, as in a container: it does without a tool that it cannot start.
+Context driver_filter() {
+  Context filter(seccomp_init(SCMP_ACT_ALLOW));
+  // Processes and programs. Threads are left; glibc falls back from clone3 to clone. The one program
+  // is the launcher's own exec of the image.
+  add_all(filter, SCMP_ACT_ERRNO(EPERM), {"fork", "vfork", "execve"});
+  add(filter, SCMP_ACT_ERRNO(EPERM), "clone", {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0)});
+  add(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3");
+  add(filter, SCMP_ACT_ERRNO(EPERM), "execveat", {SCMP_A0(SCMP_CMP_NE, kExecDescriptor)});
+  add(filter, SCMP_ACT_ERRNO(EPERM), "execveat", {SCMP_A4(SCMP_CMP_NE, AT_EMPTY_PATH)});
+  // No network: of sockets only those of this machine, and no way from one of them to a service,
+  // which Landlock does not close, or from others to this process. A datagram needs no connection.
+  add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket", {SCMP_A0(SCMP_CMP_NE, AF_UNIX)});
+  add(filter, SCMP_ACT_ERRNO(ECONNREFUSED), "connect");
+  add_all(filter, SCMP_ACT_ERRNO(EPERM), {"accept", "accept4"});
+  constexpr std::uint64_t kType = 0xf;
+  for (const char* name : {"socket", "socketpair"}) {
+    for (const std::uint64_t type : {std::uint64_t{SOCK_DGRAM}, std::uint64_t{SOCK_RAW}}) {
+      add(filter, SCMP_ACT_ERRNO(EPERM), name, {SCMP_A1(SCMP_CMP_MASKED_EQ, kType, type)});
+    }
+  }
+  // A terminal's input is another program's.
+  for (const std::uint32_t request : {std::uint32_t{TIOCSTI}, std::uint32_t{TIOCLINUX}}) {
+    add(filter, SCMP_ACT_ERRNO(EPERM), "ioctl", {int_is(1, request)});
+  }
+  // clang-format off
+  add_all(filter, SCMP_ACT_ERRNO(EPERM),
+          {// other processes: their memory, descriptors, threads
+           "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise",
+           "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "tkill", "kcmp",
+           "migrate_pages", "shmget", "shmat", "shmctl", "msgget", "semget", "mq_open",
+           // other identities, and keys that the kernel keeps for this one
+           "setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid",
+           "setfsgid", "setgroups", "capset", "keyctl", "add_key", "request_key",
+           // what becomes of files without opening them, of which Landlock says nothing
+           "chmod", "fchmodat", "chown", "lchown", "fchownat", "utime", "utimes",
+           "futimesat", "utimensat", "truncate", "setxattr", "lsetxattr",
+           "removexattr", "lremovexattr", "mknod", "mknodat",
+           "name_to_handle_at", "open_by_handle_at",
+           // the tree of files, and namespaces
+           "mount", "umount2", "pivot_root", "chroot", "open_tree", "move_mount",
+           "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "unshare", "setns",
+           // parts of the kernel that are known for their faults
+           "bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter",
+           "io_uring_register", "fanotify_init", "lookup_dcookie",
+           // the machine as a whole
+           "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module",
+           "reboot", "swapon", "swapoff", "acct", "quotactl", "settimeofday",
+           "clock_settime", "adjtimex", "clock_adjtime", "iopl", "ioperm", "sethostname",
+           "setdomainname", "syslog", "vhangup", "nfsservctl"});
+  // clang-format on
+  // Of the same kinds, by number, the same on every architecture: libseccomp may be older than they.
+  constexpr int kQuotactlFd = 443, kProcessMrelease = 448, kFchmodat2 = 452, kSetxattrat = 463,
+                kRemovexattrat = 466, kOpenTreeAttr = 467, kFileSetattr = 469;
+  for (const int number : {kQuotactlFd, kProcessMrelease, kFchmodat2, kSetxattrat, kRemovexattrat,
+                           kOpenTreeAttr, kFileSetattr}) {
+    add(filter, SCMP_ACT_ERRNO(EPERM), number);
+  }
+  return filter;
+}
+
 std::vector<sock_filter> compile(const Context& filter) {
   seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
   seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);  // binary search over numbers
@@ -183,12 +256,40 @@ const std::vector<sock_filter>& seccomp_program(Policy policy, Tier tier) {
     static const auto program = compile(compiler_filter());
     return program;
   }
+  if (policy == Policy::driver) {
+    static const auto program = compile(driver_filter());
+    return program;
+  }
   if (tier == Tier::namespaces) {
     static const auto program = compile(worker_filter(Tier::namespaces));
     return program;
   }
   static const auto program = compile(worker_filter(Tier::landlock));
   return program;
+}
+
+std::array<sock_filter, 13> own_process_filter(pid_t own) {
+  constexpr std::uint16_t kLoad = BPF_LD | BPF_W | BPF_ABS, kIs = BPF_JMP | BPF_JEQ | BPF_K,
+                          kReturn = BPF_RET | BPF_K;
+  // Of the first argument the half that the kernel reads.
+  constexpr std::uint32_t kNumber = offsetof(seccomp_data, nr), kId = offsetof(seccomp_data, args);
+  const auto id = static_cast<std::uint32_t>(own);
+  // Jumps, where it is and where it is not, count instructions from the next one.
+  return {{
+      {kLoad, 0, 0, kNumber},                      //  0
+      {kIs, 4, 0, SYS_kill},                       //  1: to 6
+      {kIs, 3, 0, SYS_tgkill},                     //  2: to 6
+      {kIs, 2, 0, SYS_rt_sigqueueinfo},            //  3: to 6
+      {kIs, 1, 0, SYS_rt_tgsigqueueinfo},          //  4: to 6
+      {kIs, 2, 5, SYS_prlimit64},                  //  5: to 8 or 11
+      {kLoad, 0, 0, kId},                          //  6, signals
+      {kIs, 3, 4, id},                             //  7: to 11 or 12
+      {kLoad, 0, 0, kId},                          //  8, limits
+      {kIs, 1, 0, 0},                              //  9: to 11; 0 is the caller
+      {kIs, 0, 1, id},                             // 10: to 11 or 12
+      {kReturn, 0, 0, SECCOMP_RET_ALLOW},          // 11
+      {kReturn, 0, 0, SECCOMP_RET_ERRNO | EPERM},  // 12
+  }};
 }
 
 }  // namespace assay::sandbox

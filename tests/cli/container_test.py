@@ -64,6 +64,17 @@ class Container(unittest.TestCase):
         self.assertEqual(self.built("refused"), [])
         self.assertIn("BAD", self.assay("doctor", expect=1, surroundings=["--no-landlock"]).stdout)
 
+    def test_a_gpu_has_a_filter_where_nothing_else_works(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            driver = shutil.copy(ASSAY.parent / "tests" / "libcuda_double.so", folder)
+            # There is no nvcc: once the GPU is found, nothing is built.
+            done = self.assay("gpu", "--unsafe", "--driver", driver, expect=2, surroundings=["--no-landlock"])
+            self.assertIn("note: this kernel has no Landlock", done.stderr)
+            self.assertIn("no CUDA Toolkit", done.stderr)
+            done = self.assay("gpu", "--unsafe", "--driver", "libm.so.6", expect=2, surroundings=["--no-landlock"])
+            self.assertIn("the driver runs in a sandbox (seccomp, as a user of its own)", done.stderr)
+
     def test_a_compiler_that_cannot_work_is_found_before_anything_is_built(self):
         compiler = self.home / "g++"
         compiler.write_text("#!/bin/sh\nexec /usr/bin/g++ \"$@\"\n")

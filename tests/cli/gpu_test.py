@@ -25,10 +25,13 @@ class Gpu(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="assay-gpu-test-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder)
+        # Where the harness is root the driver's process is not, and may not enter the build folder.
+        cls.folder.chmod(0o755)
+        cls.driver = shutil.copy(DRIVER, cls.folder)
 
     def measure(self, *arguments):
         file = self.folder / "gpu.json"
-        done = run("--driver", DRIVER, "-c", CHALLENGE, "--sizes", "sim", "--few", "--seed", "3",
+        done = run("--driver", self.driver, "-c", CHALLENGE, "--sizes", "sim", "--few", "--seed", "3",
                    "--json", file, *arguments)
         return done, json.loads(file.read_text()) if file.exists() else None
 
@@ -43,6 +46,8 @@ class Gpu(unittest.TestCase):
         done, found = self.measure("--quick", "--modelled", *right)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("Simulated H200 (driver for CUDA", done.stdout)
+        self.assertIn(f"isolation {found['gpu']['isolation']})", done.stdout)
+        self.assertIn(found["gpu"]["isolation"], ("landlock+seccomp", "seccomp"))
         self.assertRegex(done.stdout, r"par: (\d+) of \1 cases are right")
         self.assertRegex(done.stdout, r"right: (\d+) of \1 cases are right")
         self.assertEqual(found["gpu"]["data_sheet"], "H200")
@@ -88,6 +93,7 @@ class Gpu(unittest.TestCase):
         done = run("--driver", "libm.so.6")
         self.assertEqual(done.returncode, 2)
         self.assertIn("no GPU can be used: the CUDA driver is too old", done.stderr)
+        self.assertIn("the driver runs in a sandbox (", done.stderr)
 
 
 class Graded(unittest.TestCase):

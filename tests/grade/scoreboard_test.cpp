@@ -169,7 +169,8 @@ GpuMachine sample_gpu() {
           .multiprocessors = 132,
           .memory_bytes = 8.5e10,
           .ecc = true,
-          .copy_bytes_per_s = 2.5e12};
+          .copy_bytes_per_s = 2.5e12,
+          .isolation = "landlock+seccomp"};
 }
 
 TEST(Scoreboard, TheGpuOfAMachineIsKept) {
@@ -189,6 +190,7 @@ TEST(Scoreboard, TheGpuOfAMachineIsKept) {
     EXPECT_EQ(gpu->memory_bytes, 8.5e10);
     EXPECT_TRUE(gpu->ecc);
     EXPECT_EQ(gpu->copy_bytes_per_s, 2.5e12);
+    EXPECT_EQ(gpu->isolation, "landlock+seccomp");
   }
 }
 

@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -131,6 +132,54 @@ TEST(SeccompPolicy, AFilterIsBuiltOnce) {
   EXPECT_NE(&seccomp_program(Policy::worker, Tier::namespaces),
             &seccomp_program(Policy::worker, Tier::landlock));
   EXPECT_FALSE(seccomp_program(Policy::compiler, Tier::landlock).empty());
+}
+
+template <class Call>
+int in_driver(Call call) {
+  return outcome(Policy::driver, Tier::landlock, call);
+}
+
+// tests/run/gpu_machine_test.cpp tries much more, in the whole sandbox.
+TEST(SeccompPolicy, ADriverIsRefusedWithErrors) {
+  EXPECT_EQ(in_driver([] { return ::syscall(SYS_getpid); }), kDone);
+  EXPECT_EQ(in_driver(a_process), EPERM);
+  EXPECT_EQ(in_driver(a_socket), kDone);
+  EXPECT_EQ(in_driver([] { return ::syscall(SYS_socket, AF_INET, SOCK_STREAM, 0); }), EAFNOSUPPORT);
+  EXPECT_EQ(in_driver([] { return ::chmod("/", 0755); }), EPERM);
+  EXPECT_EQ(in_driver([] { return ::syscall(SYS_execve, "/", nullptr, nullptr); }), EPERM);
+  EXPECT_EQ(in_driver([] { return ::syscall(SYS_execveat, -1, "", nullptr, nullptr, 0); }), EPERM);
+}
+
+// fchmodat2, setxattrat, removexattrat, open_tree_attr.
+TEST(SeccompPolicy, ADriverIsRefusedWhatIsNewerThanLibseccomp) {
+  for (const long number : {452, 463, 466, 467})
+    EXPECT_EQ(in_driver([&] { return ::syscall(number, -1, nullptr, 0, 0, 0); }), EPERM) << number;
+}
+
+TEST(SeccompPolicy, ADriversSignalsAndLimitsAreForItself) {
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto filter = own_process_filter(::getpid());
+    const sock_fprog program{static_cast<unsigned short>(filter.size()),
+                             const_cast<sock_filter*>(filter.data())};
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+      ::_exit(250);
+    rlimit limit{};
+    const auto limit_of = [&](pid_t id) {
+      return ::syscall(SYS_prlimit64, id, RLIMIT_CORE, nullptr, &limit) == 0;
+    };
+    const pid_t own = ::getpid();
+    const bool permitted =
+        ::kill(own, 0) == 0 && ::raise(SIGURG) == 0 && limit_of(0) && limit_of(own);
+    const bool refused = ::kill(parent, 0) != 0 && ::kill(0, 0) != 0 && ::kill(-own, 0) != 0 &&
+                         ::syscall(SYS_tgkill, parent, parent, 0) != 0 && !limit_of(parent);
+    ::_exit(!permitted ? 1 : !refused ? 2 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace
