@@ -204,10 +204,11 @@ TEST_F(HardwareGpuTest, EachFailureOfTheDriverIsTold) {
   // Not called, or what they say does not matter: texts, names, and bounds of parameters.
   const auto matters = [](std::string_view name) {
     for (const std::string_view other :
-         {"cuGetErrorName", "cuGetErrorString", "cuDeviceGetName", "cuDeviceTotalMem_v2",
-          "cuDriverGetVersion", "cuStreamSynchronize", "cuModuleGetGlobal_v2", "cuFuncSetAttribute",
-          "cuFuncGetParamInfo", "cuMemcpyDtoDAsync_v2",
-          "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchCooperativeKernel"})
+         {"cuGetErrorName", "cuGetErrorString", "cuDeviceGetName", "cuDeviceGetPCIBusId",
+          "cuDeviceTotalMem_v2", "cuDriverGetVersion", "cuStreamSynchronize",
+          "cuModuleGetGlobal_v2", "cuFuncSetAttribute", "cuFuncGetParamInfo",
+          "cuMemcpyDtoDAsync_v2", "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+          "cuLaunchCooperativeKernel"})
       if (name == other) return false;
     return true;
   };
