@@ -38,7 +38,8 @@ constexpr std::size_t kMostJobs = 64;
 struct GpuCommand {
   HarnessOptions harness;
   std::vector<std::string> challenges, models;
-  std::string submissions, sizes = "full", driver = "libcuda.so.1", gpu, only, json;
+  std::string submissions, sizes = "full", driver = run::kCudaDriver, management = run::kManagement,
+                           gpu, only, json;
   std::optional<std::uint64_t> seed;
   bool quick = false, few = false, no_time = false, no_check = false, model = false;
   std::size_t jobs = 0;
@@ -78,7 +79,7 @@ class OnGpu {
  public:
   OnGpu(const Context& context, const GpuCommand& c)
       : c_(c),
-        machine_(run::find_gpu(c.driver)),
+        machine_(run::find_gpu(c.driver, c.management)),
         sheet_(gpu(c.gpu.empty() ? sheet_of(machine_.name) : c.gpu)),
         harness_(set_up(context, c.harness)),
         world_(run::world_on_gpu(*harness_.builder)),
@@ -431,6 +432,8 @@ Examples:
   command->add_option("--gpu", c->gpu, "the data sheet for floor and model (default: by its name)")
       ->check(CLI::IsMember(gpu_names()));
   command->add_option("--driver", c->driver, "CUDA's driver library")->capture_default_str();
+  command->add_option("--management", c->management, "NVIDIA's management library, if there is one")
+      ->capture_default_str();
   command->add_option("--json", c->json, "write everything to this file");
   command->add_option("--seed", c->seed, "of the inputs (default: a random one)");
   command->add_option("--jobs", c->jobs, "checks side by side")

@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "results/gpu_state_json.h"
 #include "run/channel.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/worker_image.h"
@@ -22,13 +23,13 @@ void make_fit_for_driver(sandbox::Program& program) {
   program.env = {"CUDA_MODULE_LOADING=EAGER", "CUDA_CACHE_DISABLE=1"};
 }
 
-GpuMachine find_gpu(const std::string& driver) {
+GpuMachine find_gpu(const std::string& driver, const std::string& management) {
   constexpr std::chrono::seconds kPatience{60};
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   Channel text(O_NONBLOCK);
   sandbox::Program program;
   program.exec_fd = sandbox::device_image_fd();
-  program.argv = {"device", "--describe", driver};
+  program.argv = {"device", "--describe", driver, management};
   program.fds = {null.get(), text.theirs(), text.theirs()};
   make_fit_for_driver(program);
   sandbox::Process process = sandbox::spawn(sandbox::Tier::none, program);
@@ -43,10 +44,21 @@ GpuMachine find_gpu(const std::string& driver) {
   GpuMachine machine;
   machine.name = found.at("name");
   machine.driver = found.at("driver");
+  machine.pci_bus_id = found.at("pci_bus_id");
+  machine.compute_capability = found.at("compute_capability");
   machine.multiprocessors = found.at("multiprocessors");
   machine.memory_bytes = found.at("memory_bytes");
   machine.ecc = found.at("ecc");
   machine.copy_bytes_per_s = found.at("copy_bytes_per_s");
+  machine.bf16_flops_per_s = found.at("bf16_flops_per_s");
+  machine.no_management = found.at("no_management");
+  machine.driver_release = value_or_absent<std::string>(found, "driver_release");
+  machine.max_sm_mhz = value_or_absent<double>(found, "max_sm_mhz");
+  machine.max_memory_mhz = value_or_absent<double>(found, "max_memory_mhz");
+  machine.mig = value_or_absent<bool>(found, "mig");
+  machine.persistence = value_or_absent<bool>(found, "persistence");
+  machine.state = gpu_state_from(found.at("state"));
+  machine.other_processes = value_or_absent<int>(found, "other_processes");
   return machine;
 }
 

@@ -178,12 +178,16 @@ TEST_F(HardwareGpuTest, AGpuWithoutADriverOrWithAnotherCapabilityIsRefused) {
   EXPECT_THROW(HardwareGpu("/no/such/libcuda.so.1", kBytes), gpu::DriverError);
 }
 
-TEST_F(HardwareGpuTest, ItDescribesTheGpu) {
-  HardwareGpu gpu(double_path(), std::uint64_t{2} << 30);
-  const std::string json = gpu.describe();
-  EXPECT_THAT(json, HasSubstr("\"name\": \"Simulated H200\""));
-  EXPECT_THAT(json, HasSubstr("\"multiprocessors\": 132"));
-  EXPECT_THAT(json, HasSubstr("\"copy_bytes_per_s\": "));
+TEST_F(HardwareGpuTest, TellsWhatTheDriverSays) {
+  const GpuFacts facts = HardwareGpu(double_path(), kBytes).facts();
+  EXPECT_EQ(facts.name, "Simulated H200");
+  EXPECT_EQ(facts.pci_bus_id, "0000:3b:00.0");
+  EXPECT_EQ(facts.cuda, 13000);
+  EXPECT_EQ(facts.major, 9);
+  EXPECT_EQ(facts.minor, 0);
+  EXPECT_EQ(facts.multiprocessors, 132u);
+  EXPECT_EQ(facts.memory_bytes, std::uint64_t{64} << 30);
+  EXPECT_TRUE(facts.ecc);
 }
 
 // Whatever a driver's function fails with, the first time or later: nothing hangs, no time is told
