@@ -190,6 +190,15 @@ TEST_F(HardwareGpuTest, TellsWhatTheDriverSays) {
   EXPECT_TRUE(facts.ecc);
 }
 
+TEST_F(HardwareGpuTest, WhatTheDriverDoesNotSayIsNotInvented) {
+  const HardwareGpu gpu(double_path(), kBytes);
+  for (const char* name : {"cuDeviceGetName", "cuDeviceGetPCIBusId", "cuDriverGetVersion",
+                           "cuDeviceTotalMem_v2", "cuDeviceGetAttribute"}) {
+    ASSERT_EQ(gpu::set_faults((std::string(name) + ":719@1").c_str()), 0);
+    EXPECT_THROW(gpu.facts(), gpu::DriverError) << name;
+  }
+}
+
 // Whatever a driver's function fails with, the first time or later: nothing hangs, no time is told
 // for work that was not done, and the failure is reported.
 TEST_F(HardwareGpuTest, EachFailureOfTheDriverIsTold) {
