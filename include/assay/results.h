@@ -12,6 +12,7 @@
 #include "assay/code_facts.h"
 #include "assay/device.h"
 #include "assay/entrant.h"
+#include "assay/gpu_state.h"
 #include "assay/revision.h"
 
 namespace assay {
@@ -198,12 +199,23 @@ struct Score {
 // A real GPU.
 struct GpuMachine {
   std::string name, driver;  // "NVIDIA H200"; the CUDA version of the driver, "13.0"
+  std::string pci_bus_id{};  // "0000:3b:00.0", by which the management library knows it
+  std::string compute_capability{};
   int multiprocessors = 0;
   double memory_bytes = 0;
   bool ecc = false;
-  // Measured: bytes that a copy within its memory reads and writes in a second.
-  double copy_bytes_per_s = 0;
+  // Measured: bytes that a copy within its memory reads and writes in a second, and operations on
+  // dense bf16 in a second, by mma.sync (device/gpu_speed.h).
+  double copy_bytes_per_s = 0, bf16_flops_per_s = 0;
   std::string isolation{};  // of each process that drives it: "landlock+seccomp", "seccomp"
+
+  // By the management library; absent is what it does not tell. Why there is none, "" if there is.
+  std::string no_management{};
+  std::optional<std::string> driver_release{};         // "580.95.05"
+  std::optional<double> max_sm_mhz{}, max_memory_mhz{};  // of clocks
+  std::optional<bool> mig{}, persistence{};
+  GpuState state{};                      // right after its speeds were measured
+  std::optional<int> other_processes{};  // that compute on it
 };
 
 struct Machine {

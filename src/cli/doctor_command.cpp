@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -15,7 +17,10 @@
 #include <vector>
 
 #include "build/target.h"
+#include "cli/diagnosis.h"
+#include "cli/gpu_diagnosis.h"
 #include "cli/harness.h"
+#include "cli/real_gpu.h"
 #include "measure/machine.h"
 #include "run/memory_watch.h"
 #include "sandbox/memory_group.h"
@@ -26,18 +31,9 @@
 namespace assay::cli {
 namespace {
 
-enum class State : std::uint8_t {
-  ok,
-  note,  // worth knowing; everything can be run
-  bad,   // something that was asked for cannot be run
-};
+using State = Diagnosis::State;
 
-struct Finding {
-  std::string name, value;
-  State state = State::ok;
-};
-
-void examine_isolation(const sandbox::TierReport& tier, std::vector<Finding>& findings) {
+void examine_isolation(const sandbox::TierReport& tier, std::vector<Diagnosis>& findings) {
   const State weaker = tier.tier == sandbox::Tier::none ? State::bad : State::note;
   findings.push_back({"isolation", to_string(tier.tier),
                       tier.tier == sandbox::Tier::none ? State::bad : State::ok});
@@ -57,7 +53,7 @@ void examine_isolation(const sandbox::TierReport& tier, std::vector<Finding>& fi
 
 // Without groups everything runs; only then a bomb is RE instead of MLE, and what an answer holds
 // in pages that it has taken from its buffers' place is not seen.
-void examine_memory(std::vector<Finding>& findings) {
+void examine_memory(std::vector<Diagnosis>& findings) {
   if (run::MemoryWatch::works()) {
     findings.push_back({"peaks of memory", "to the page, within calls too"});
   } else {
@@ -79,7 +75,7 @@ void examine_memory(std::vector<Finding>& findings) {
 
 double gib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
-void examine_compiler(Builder& builder, sandbox::Tier tier, std::vector<Finding>& findings) {
+void examine_compiler(Builder& builder, sandbox::Tier tier, std::vector<Diagnosis>& findings) {
   findings.push_back(
       {"compiler", fmt::format("{} ({})", builder.compiler_version(), builder.compiler())});
   try {
@@ -94,7 +90,7 @@ void examine_compiler(Builder& builder, sandbox::Tier tier, std::vector<Finding>
   }
 }
 
-void examine_cache(const BuildCache& cache, std::vector<Finding>& findings) {
+void examine_cache(const BuildCache& cache, std::vector<Diagnosis>& findings) {
   const BuildCache::Usage usage = cache.usage();
   findings.push_back(
       {"cache", fmt::format("{}: {:.2f} of at most {:.2f} GiB, {} entries", cache.folder().string(),
@@ -108,7 +104,7 @@ void examine_cache(const BuildCache& cache, std::vector<Finding>& findings) {
 }
 
 // What answers may use beyond what every processor of the architecture has is what matters to them.
-void examine_target(const Builder& builder, std::vector<Finding>& findings) {
+void examine_target(const Builder& builder, std::vector<Diagnosis>& findings) {
   constexpr std::array kTold{"SSE4_2",          "AVX2",     "FMA",      "AVX512F",
                              "AVX512BF16",      "AMX_TILE", "ARM_NEON", "ARM_FEATURE_SVE",
                              "ARM_FEATURE_BF16"};
@@ -120,7 +116,7 @@ void examine_target(const Builder& builder, std::vector<Finding>& findings) {
   findings.push_back({"target", fmt::format("{}: {}", builder.target(), fmt::join(told, ", "))});
 }
 
-void examine_cuda(Builder& builder, std::vector<Finding>& findings) {
+void examine_cuda(Builder& builder, std::vector<Diagnosis>& findings) {
   const auto& toolkit = builder.cuda_toolkit();
   if (!toolkit) {
     findings.push_back({"CUDA", "no CUDA Toolkit (nvcc): submissions in CUDA are not run"});
@@ -144,20 +140,35 @@ void examine_cuda(Builder& builder, std::vector<Finding>& findings) {
       {"CUDA device", "simulated: kernels run on the processor, exactly but not fast"});
 }
 
-void examine_builder(const Context& context, sandbox::Tier tier, const HarnessOptions& options,
-                     std::vector<Finding>& findings) {
+// That there is none hinders nobody: rows of the board are simulated.
+void examine_gpu(const GpuLibraries& libraries, const std::string& nvcc,
+                 std::vector<Diagnosis>& findings) {
+  try {
+    const GpuMachine machine = run::find_gpu(libraries.driver, libraries.management);
+    std::ranges::move(gpu_diagnosis(machine, nvcc, ::geteuid() == 0), std::back_inserter(findings));
+  } catch (const Error& e) {
+    findings.push_back({"GPU", e.what()});
+  }
+}
+
+// The version of nvcc, "" if there is none.
+std::string examine_builder(const Context& context, sandbox::Tier tier,
+                            const HarnessOptions& options, std::vector<Diagnosis>& findings) {
   try {
     const std::unique_ptr<Builder> builder = make_builder(context, tier, options);
     examine_compiler(*builder, tier, findings);
     examine_target(*builder, findings);
     examine_cuda(*builder, findings);
     examine_cache(builder->cache(), findings);
+    const auto& toolkit = builder->cuda_toolkit();
+    return toolkit ? toolkit->version : "";
   } catch (const Error& e) {
     findings.push_back({"builder", e.what(), State::bad});
+    return "";
   }
 }
 
-void examine_machine(std::vector<Finding>& findings) {
+void examine_machine(std::vector<Diagnosis>& findings) {
   Machine machine = describe_machine("");
   calibrate(machine);
   findings.push_back({"processor", fmt::format("{}, {} cores", machine.cpu, machine.cores)});
@@ -172,9 +183,9 @@ void examine_machine(std::vector<Finding>& findings) {
   }
 }
 
-void print_json(const std::vector<Finding>& findings) {
+void print_json(const std::vector<Diagnosis>& findings) {
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
-  for (const Finding& f : findings) {
+  for (const Diagnosis& f : findings) {
     document.push_back({{"name", f.name},
                         {"value", f.value},
                         {"good", f.state != State::bad},
@@ -183,20 +194,22 @@ void print_json(const std::vector<Finding>& findings) {
   fmt::print("{}\n", document.dump(1));
 }
 
-void print_text(const std::vector<Finding>& findings) {
+void print_text(const std::vector<Diagnosis>& findings) {
   constexpr const char* kWords[] = {"ok", "note", "BAD"};
-  for (const Finding& f : findings) {
+  for (const Diagnosis& f : findings) {
     fmt::print("{:<4} {:<24} {}\n", kWords[static_cast<std::size_t>(f.state)], f.name, f.value);
   }
 }
 
-int execute(const Context& context, const HarnessOptions& options, bool json) {
-  std::vector<Finding> findings;
+int execute(const Context& context, const HarnessOptions& options, const GpuLibraries& libraries,
+            bool json) {
+  std::vector<Diagnosis> findings;
   const sandbox::TierReport tier = sandbox::find_tier(sandbox::worker_image_fd());
   examine_isolation(tier, findings);
   examine_memory(findings);
-  examine_builder(context, tier.tier, options, findings);
+  const std::string nvcc = examine_builder(context, tier.tier, options, findings);
   examine_machine(findings);
+  examine_gpu(libraries, nvcc, findings);
   check_stop();  // what was tried ended with the request
   if (json) {
     print_json(findings);
@@ -204,7 +217,7 @@ int execute(const Context& context, const HarnessOptions& options, bool json) {
     print_text(findings);
   }
   const bool usable = std::ranges::none_of(
-      findings, [](State state) { return state == State::bad; }, &Finding::state);
+      findings, [](State state) { return state == State::bad; }, &Diagnosis::state);
   return usable ? kDone : kCheckFailed;
 }
 
@@ -213,9 +226,9 @@ int execute(const Context& context, const HarnessOptions& options, bool json) {
 void add_doctor(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("doctor", "What this machine can run, and why not the rest");
   command->footer(
-      "\nTries real escapes from the sandbox, compiles a line in it, and measures the machine. "
-      "Takes\n"
-      "some seconds and changes nothing but the cache.\n"
+      "\nTries real escapes from the sandbox, compiles a line in it, and measures the machine and, "
+      "if there\n"
+      "is one, its GPU. Takes some seconds and changes nothing but the cache.\n"
       "\nok: works. note: worth knowing, and everything can be run. BAD: something cannot be run "
       "here,\n"
       "and the line says why.\n"
@@ -225,10 +238,14 @@ void add_doctor(CLI::App& app, Action& action) {
       "  assay doctor --json\n");
   auto json = std::make_shared<bool>(false);
   auto options = std::make_shared<HarnessOptions>();
+  auto libraries = std::make_shared<GpuLibraries>();
   command->add_flag("--json", *json, "print JSON");
+  add_gpu_libraries(*command, *libraries);
   add_cache_options(*command, *options);
-  command->callback([&action, json, options] {
-    action = [json, options](const Context& context) { return execute(context, *options, *json); };
+  command->callback([&action, json, options, libraries] {
+    action = [json, options, libraries](const Context& context) {
+      return execute(context, *options, *libraries, *json);
+    };
   });
 }
 

@@ -39,7 +39,8 @@ constexpr std::size_t kMostJobs = 64;
 struct GpuCommand {
   HarnessOptions harness;
   std::vector<std::string> challenges, models;
-  std::string submissions, sizes = "full", driver = kDriver, gpu, only, json;
+  std::string submissions, sizes = "full", gpu, only, json;
+  GpuLibraries libraries;
   std::optional<std::uint64_t> seed;
   bool quick = false, few = false, no_time = false, no_check = false, model = false;
   std::size_t jobs = 0;
@@ -72,11 +73,12 @@ class OnGpu {
   OnGpu(const Context& context, const GpuCommand& c)
       : c_(c),
         harness_(set_up(context, c.harness)),
-        world_(world_of_gpu(harness_, c.driver, c.gpu)),
+        world_(world_of_gpu(harness_, c.libraries, c.gpu)),
         machine_(*harness_.machine.gpu),
         sheet_(gpu(harness_.gpu)),
         options_{harness_.tier.tier, c.seed.value_or(random_seed()),
-                 run::CaseFilter{.quick = c.quick, .only = c.only}, simulator_threads(1), c.driver},
+                 run::CaseFilter{.quick = c.quick, .only = c.only}, simulator_threads(1),
+                 c.libraries.driver},
         baselines_(world_, options_, account_) {
     const run::Sizes sizes = c.sizes == "sim" ? run::Sizes::simulated : run::Sizes::full;
     for (const ChallengeSpec& whole : load_specs(context, c.challenges))
@@ -422,7 +424,7 @@ Examples:
   command->add_flag("--modelled", c->model, "also the simulator's model of each timed case");
   command->add_option("--gpu", c->gpu, "the data sheet for floor and model (default: by its name)")
       ->check(CLI::IsMember(gpu_names()));
-  add_driver_option(*command, c->driver);
+  add_gpu_libraries(*command, c->libraries);
   command->add_option("--json", c->json, "write everything to this file");
   command->add_option("--seed", c->seed, "of the inputs (default: a random one)");
   command->add_option("--jobs", c->jobs, "checks side by side")

@@ -64,11 +64,6 @@ void add_device_option(CLI::App& app, std::string& device, bool real_gpu) {
       ->capture_default_str();
 }
 
-void add_driver_option(CLI::App& app, std::string& driver) {
-  app.add_option("--driver", driver, "of the real GPU: path or name of CUDA's driver library")
-      ->capture_default_str();
-}
-
 void add_gpu_option(CLI::App& app, std::string& gpu) {
   app.add_option("--gpu", gpu,
                  "the GPU whose data sheet times what was simulated; modelled, never measured")

@@ -62,10 +62,6 @@ std::uint64_t random_seed();
 // Declares --device: auto, cpu or sim; with `real_gpu` also cuda, the machine's own.
 void add_device_option(CLI::App&, std::string& device, bool real_gpu = false);
 
-inline constexpr const char* kDriver = "libcuda.so.1";
-// Declares --driver, the path or name of CUDA's driver library.
-void add_driver_option(CLI::App&, std::string& driver);
-
 // Declares --gpu: one of gpu_names().
 void add_gpu_option(CLI::App&, std::string& gpu);
 

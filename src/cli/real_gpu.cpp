@@ -2,27 +2,46 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+#include <memory>
+
 #include "cli/output.h"
 #include "grade/gpu.h"
-#include "run/gpu_machine.h"
+#include "run/gpu_watch.h"
 #include "util/files.h"
 
 namespace assay::cli {
 
-run::World world_of_gpu(Harness& harness, const std::string& driver, const std::string& sheet) {
+void add_gpu_libraries(CLI::App& app, GpuLibraries& libraries) {
+  app.add_option("--driver", libraries.driver, "of a real GPU: CUDA's driver library")
+      ->capture_default_str();
+  app.add_option("--management", libraries.management,
+                 "of a real GPU: NVIDIA's management library, if there is one")
+      ->capture_default_str();
+}
+
+run::World world_of_gpu(Harness& harness, const GpuLibraries& libraries, const std::string& sheet) {
   if (!harness.builder->cuda_toolkit())
     throw Error(fmt::format("{}; it is looked for in PATH, CUDA_HOME and ASSAY_NVCC", kNoToolkit));
-  harness.machine.gpu = run::find_gpu(driver);
-  if (harness.machine.gpu->isolation != to_string(sandbox::Tier::landlock)) {
+  const GpuMachine& machine =
+      harness.machine.gpu.emplace(run::find_gpu(libraries.driver, libraries.management));
+  if (machine.isolation != to_string(sandbox::Tier::landlock)) {
     tell(
         "note: this kernel has no Landlock (Linux 5.13 or later), so a fault of the GPU's driver "
         "could let an answer at the files of this user\n");
   }
-  harness.gpu = sheet.empty() ? sheet_of(harness.machine.gpu->name) : sheet;
+  harness.gpu = sheet.empty() ? sheet_of(machine.name) : sheet;
   run::World world = run::real_world(*harness.builder);
-  world.roofline = [driver, flops = gpu(harness.gpu).fastest_flops()] {
-    return Roofline{.bytes_per_s = run::find_gpu(driver).copy_bytes_per_s, .flops_per_s = flops};
+  world.roofline = [libraries, flops = gpu(harness.gpu).fastest_flops()] {
+    return Roofline{
+        .bytes_per_s = run::find_gpu(libraries.driver, libraries.management).copy_bytes_per_s,
+        .flops_per_s = flops};
   };
+  if (machine.no_management.empty()) {
+    const auto watch =
+        std::make_shared<run::GpuWatch>(libraries.management, machine.pci_bus_id);
+    world.gpu_state = [watch] { return watch->state(); };
+  }
   return world;
 }
 

@@ -4,13 +4,22 @@
 #include <string>
 
 #include "cli/harness.h"
+#include "run/gpu_machine.h"
 #include "run/world.h"
 
 namespace assay::cli {
 
-// The world of Device::cuda: its roofline is that of the GPU behind `driver`, copies as measured
-// now and arithmetic by the data sheet `sheet`; "" is that of the GPU's name. Notes the GPU in the
-// harness's machine. Throws Error when there is no GPU, data sheet or compiler.
-run::World world_of_gpu(Harness&, const std::string& driver, const std::string& sheet);
+// Paths or names.
+struct GpuLibraries {
+  std::string driver = run::kCudaDriver, management = run::kManagement;
+};
+
+// Declares --driver and --management.
+void add_gpu_libraries(CLI::App&, GpuLibraries&);
+
+// The world of Device::cuda: its roofline is that of the GPU, copies as measured now and arithmetic by
+// the data sheet `sheet`; "" is that of the GPU's name. Notes the GPU in the harness's machine.
+// Throws Error when there is no GPU, data sheet or compiler.
+run::World world_of_gpu(Harness&, const GpuLibraries&, const std::string& sheet);
 
 }  // namespace assay::cli

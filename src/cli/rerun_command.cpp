@@ -24,7 +24,7 @@ namespace {
 struct RerunCommand {
   HarnessOptions harness;
   std::string model, challenge, attempt, submissions, results, only, corpus, device = "auto";
-  std::string driver = kDriver;
+  GpuLibraries libraries;
   std::optional<std::uint64_t> seed;
 };
 
@@ -117,13 +117,13 @@ int execute(const Context& context, const RerunCommand& c) {
   Harness harness = set_up(context, c.harness);
   const bool on_real_gpu = submission.device() == Device::cuda;
   run::World world =
-      on_real_gpu ? world_of_gpu(harness, c.driver, "") : run::real_world(*harness.builder);
+      on_real_gpu ? world_of_gpu(harness, c.libraries, "") : run::real_world(*harness.builder);
   const std::uint64_t seed = c.seed.value_or(random_seed());
   const run::RunOptions options{.tier = harness.tier.tier,
                                 .seed = seed,
                                 .filter = {.only = c.only},
                                 .simulator_threads = simulator_threads(1),
-                                .driver = on_real_gpu ? c.driver : ""};
+                                .driver = on_real_gpu ? c.libraries.driver : ""};
   if (!c.only.empty()) return replay_case(std::move(world), options, c, specs.front(), submission);
 
   calibrate(harness.machine);
@@ -169,7 +169,7 @@ void add_rerun(CLI::App& app, Action& action) {
   command->add_option("CHALLENGE", c->challenge, "challenge name")->required();
   command->add_option("--attempt", c->attempt, "numbered attempt, when there are several");
   add_device_option(*command, c->device, true);
-  add_driver_option(*command, c->driver);
+  add_gpu_libraries(*command, c->libraries);
   command->add_option("--case", c->only, "only this case; the board is left alone");
   command->add_option("--seed", c->seed, "seed of the run to repeat (default: random)");
   command->add_option("--submissions", c->submissions,

@@ -31,7 +31,7 @@ namespace {
 struct RunCommand {
   HarnessOptions harness;
   std::string submissions, results, corpus, device = "auto", gpu = kDefaultGpu;
-  std::string driver = kDriver;
+  GpuLibraries libraries;
   std::string shard, costs;
   std::vector<std::string> shard_cells;  // of a resumed run: those that its shard was given
   std::vector<std::string> models, challenges;
@@ -48,7 +48,7 @@ nlohmann::json remembered(const RunCommand& c) {
   return {
       {"submissions", c.submissions}, {"models", c.models},        {"challenges", c.challenges},
       {"device", c.device},           {"march", c.harness.target}, {"gpu", c.gpu},
-      {"driver", c.driver},           {"quick", c.quick},          {"stale", c.stale},
+      {"driver", c.libraries.driver},           {"management", c.libraries.management},           {"quick", c.quick},          {"stale", c.stale},
       {"corpus", c.corpus},           {"shard", c.shard},          {"shard_cells", c.shard_cells}};
 }
 
@@ -59,7 +59,8 @@ void recall(const nlohmann::json& options, RunCommand& c) {
   c.device = options.value("device", c.device);
   c.harness.target = options.value("march", c.harness.target);
   c.gpu = options.value("gpu", c.gpu);
-  c.driver = options.value("driver", c.driver);
+  c.libraries.driver = options.value("driver", c.libraries.driver);
+  c.libraries.management = options.value("management", c.libraries.management);
   c.gpu_given = true;
   c.quick = options.value("quick", c.quick);
   c.stale = options.value("stale", c.stale);
@@ -240,7 +241,7 @@ run::RunOptions run_options(const RunCommand& c, const Harness& harness,
           .seed = c.seed.value_or(random_seed()),
           .filter = {.quick = c.quick},
           .simulator_threads = simulator_threads(std::min(c.jobs, simulated)),
-          .driver = c.on_real_gpu() ? c.driver : ""};
+          .driver = c.on_real_gpu() ? c.libraries.driver : ""};
 }
 
 // The command that goes on where this one ended.
@@ -323,7 +324,7 @@ int measure(const Context& context, RunCommand& c, store::ResultStore& store,
     Harness harness = set_up(context, c.harness);
     harness.gpu = c.gpu;
     calibrate(harness.machine);
-    run::World world = c.on_real_gpu() ? world_of_gpu(harness, c.driver, c.gpu_given ? c.gpu : "")
+    run::World world = c.on_real_gpu() ? world_of_gpu(harness, c.libraries, c.gpu_given ? c.gpu : "")
                                        : run::real_world(*harness.builder);
     c.gpu = harness.gpu;
     measuring.reset();
@@ -412,7 +413,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--model,-m", c->models, "only this model; may be repeated");
   command->add_option("--challenge,-c", c->challenges, "only this challenge; may be repeated");
   add_device_option(*command, c->device, true);
-  add_driver_option(*command, c->driver);
+  add_gpu_libraries(*command, c->libraries);
   add_gpu_option(*command, c->gpu);
   command->add_option("--results", c->results,
                       "folder of the board and runs (default: WORK/results)");

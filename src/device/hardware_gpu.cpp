@@ -172,31 +172,23 @@ void HardwareGpu::open_memory(std::uint64_t memory_bytes) {
   flushed_ = begin + blocks;
 }
 
-std::string HardwareGpu::describe() {
-  constexpr std::uint64_t kCopied = std::uint64_t{1} << 30;
-  constexpr int kCopies = 9;
-  char name[256] = {};
+GpuFacts HardwareGpu::facts() const {
+  GpuFacts facts;
+  char name[256] = {}, bus_id[64] = {};
   driver_.require(driver_.device_name(name, sizeof name - 1, device_), "asking for the GPU's name");
-  int version = 0;
-  driver_.require(driver_.driver_version(&version), "asking for the driver's version");
+  driver_.require(driver_.pci_bus_id(bus_id, sizeof bus_id - 1, device_),
+                  "asking for the GPU's place on the bus");
+  driver_.require(driver_.driver_version(&facts.cuda), "asking for the driver's version");
   std::size_t memory = 0;
   driver_.require(driver_.device_total_mem(&memory, device_), "asking for the GPU's memory");
-  const std::uint64_t from = allocate(kCopied), to = allocate(kCopied);
-  double fastest = 0;
-  for (int i = 0; i < kCopies; ++i) {
-    begin_phase(0, 0);
-    copy(to, from, kCopied, nullptr);
-    const PhaseTime time = end_phase();
-    if (!time.failure.empty()) throw DriverError(failed_, time.failure);
-    if (time.seconds > 0) fastest = std::max(fastest, 2.0 * kCopied / time.seconds);
-  }
-  free(from);
-  free(to);
-  return fmt::format(
-      R"({{"name": "{}", "driver": "{}.{}", "multiprocessors": {}, "memory_bytes": {}, )"
-      R"("ecc": {}, "copy_bytes_per_s": {:.6g}}})",
-      name, version / 1000, version % 1000 / 10, limits_.multiprocessors, memory,
-      attribute(kEccEnabled) != 0, fastest);
+  facts.name = name;
+  facts.pci_bus_id = bus_id;
+  facts.major = attribute(kComputeCapabilityMajor);
+  facts.minor = attribute(kComputeCapabilityMinor);
+  facts.multiprocessors = static_cast<std::uint32_t>(limits_.multiprocessors);
+  facts.memory_bytes = memory;
+  facts.ecc = attribute(kEccEnabled) != 0;
+  return facts;
 }
 
 std::uint32_t HardwareGpu::architecture() const { return 10 * kMajor + kMinor; }

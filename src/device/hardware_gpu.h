@@ -30,16 +30,23 @@
 
 namespace assay::device {
 
+// What the driver says of the GPU.
+struct GpuFacts {
+  std::string name, pci_bus_id;  // "NVIDIA H200", "0000:3b:00.0"
+  int cuda = 0;                  // the driver's version of CUDA, 13000 for 13.0
+  int major = 0, minor = 0;      // compute capability
+  std::uint32_t multiprocessors = 0;
+  std::uint64_t memory_bytes = 0;
+  bool ecc = false;
+};
+
 class HardwareGpu final : public Gpu {
  public:
   // Throws gpu::DriverError when there is no GPU, or none with the properties that the CUDA runtime
   // of the workers reports (compute capability 9.0).
   HardwareGpu(const std::string& driver_library, std::uint64_t memory_bytes);
 
-  // The GPU as it is now, as a JSON object: name, driver, multiprocessors, memory_bytes, ecc, and
-  // copy_bytes_per_s, the bytes that a copy of 1 GiB within its memory reads and writes in a second.
-  // Needs twice as much memory.
-  std::string describe();
+  GpuFacts facts() const;
 
   std::uint32_t architecture() const override;
   void begin_phase(std::uint64_t shuffle_seed, std::uint64_t processor_deadline_ns) override;

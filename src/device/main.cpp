@@ -3,8 +3,12 @@
 // argv: device MEMORY_BYTES INSTRUCTION_LIMIT THREADS [DRIVER]
 // With a DRIVER, the path or name of CUDA's driver library, it serves the real GPU behind that.
 //
-// argv: device --describe DRIVER
-// It prints what the GPU is, as JSON on one line, and ends.
+// argv: device --describe DRIVER MANAGEMENT
+// It prints what the GPU is, as JSON on one line, and ends: device/description.h. MANAGEMENT is the
+// path or name of NVIDIA's management library.
+//
+// argv: device --watch MANAGEMENT PCI_BUS_ID
+// For each line that it reads it prints the GPU's state: device/gpu_watcher.h.
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -14,10 +18,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <iostream>
 #include <memory>
 #include <span>
 #include <string_view>
 
+#include "device/description.h"
+#include "device/gpu_watcher.h"
 #include "device/hardware_gpu.h"
 #include "device/server.h"
 #include "device/simulated_gpu.h"
@@ -89,20 +96,21 @@ std::unique_ptr<Gpu> make_gpu(int argc, char** argv) {
   run(server);
 }
 
-int describe(const char* driver) {
-  constexpr std::uint64_t kTwoCopies = std::uint64_t{2} << 30;
-  std::printf("%s\n", HardwareGpu(driver, kTwoCopies).describe().c_str());
-  return 0;
-}
-
 }  // namespace
 }  // namespace assay::device
 
 int main(int argc, char** argv) {
-  const bool describes = argc == 3 && std::string_view(argv[1]) == "--describe";
-  if (!describes && argc != 4 && argc != 5) return 64;
+  if (argc != 4 && argc != 5) return 64;
+  const std::string_view first = argv[1];
   try {
-    if (describes) return assay::device::describe(argv[2]);
+    if (argc == 4 && first == "--describe") {
+      std::printf("%s\n", assay::device::describe(argv[2], argv[3]).c_str());
+      return 0;
+    }
+    if (argc == 4 && first == "--watch") {
+      assay::device::watch_gpu(argv[2], argv[3], std::cin, std::cout);
+      return 0;
+    }
     assay::device::serve(argc, argv);
   } catch (const assay::device::NeverEnds& e) {
     std::fprintf(stderr, "%s\n", e.what());

@@ -109,6 +109,7 @@ class DriverError : public std::runtime_error {
   X(device_count, cuDeviceGetCount, (int* count))                                               \
   X(device_get, cuDeviceGet, (CUdevice * device, int ordinal))                                  \
   X(device_name, cuDeviceGetName, (char* name, int bytes, CUdevice))                            \
+  X(pci_bus_id, cuDeviceGetPCIBusId, (char* text, int bytes, CUdevice))                         \
   X(device_total_mem, cuDeviceTotalMem_v2, (std::size_t * bytes, CUdevice))                     \
   X(device_attribute, cuDeviceGetAttribute, (int* value, int attribute, CUdevice))              \
   X(primary_set_flags, cuDevicePrimaryCtxSetFlags_v2, (CUdevice, unsigned flags))               \

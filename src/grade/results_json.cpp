@@ -381,24 +381,38 @@ Score score_from_json(const json& j) {
 
 namespace {
 
+// The state in which it was found says nothing of the cells: their metrics have their own.
 Json to_json(const GpuMachine& g) {
-  return {{"name", g.name},
+  Json j{{"name", g.name},
           {"driver", g.driver},
+          {"compute_capability", g.compute_capability},
           {"multiprocessors", g.multiprocessors},
           {"memory_bytes", number(g.memory_bytes)},
           {"ecc", g.ecc},
           {"copy_bytes_per_s", number(g.copy_bytes_per_s)},
+          {"bf16_flops_per_s", number(g.bf16_flops_per_s)},
           {"isolation", g.isolation}};
+  if (g.driver_release) j["driver_release"] = *g.driver_release;
+  if (g.max_sm_mhz) j["max_sm_mhz"] = number(*g.max_sm_mhz);
+  if (g.mig) j["mig"] = *g.mig;
+  return j;
 }
 
 GpuMachine gpu_from_json(const json& j) {
-  return {.name = j.at("name"),
-          .driver = j.at("driver"),
-          .multiprocessors = j.at("multiprocessors"),
-          .memory_bytes = number_from(j.at("memory_bytes")),
-          .ecc = j.at("ecc"),
-          .copy_bytes_per_s = number_from(j.at("copy_bytes_per_s")),
-          .isolation = j.at("isolation")};
+  GpuMachine g;
+  g.name = j.at("name");
+  g.driver = j.at("driver");
+  g.compute_capability = j.at("compute_capability");
+  g.multiprocessors = j.at("multiprocessors");
+  g.memory_bytes = number_from(j.at("memory_bytes"));
+  g.ecc = j.at("ecc");
+  g.copy_bytes_per_s = number_from(j.at("copy_bytes_per_s"));
+  g.bf16_flops_per_s = number_from(j.at("bf16_flops_per_s"));
+  g.isolation = j.at("isolation");
+  if (j.contains("driver_release")) g.driver_release = j.at("driver_release").get<std::string>();
+  if (j.contains("max_sm_mhz")) g.max_sm_mhz = number_from(j.at("max_sm_mhz"));
+  if (j.contains("mig")) g.mig = j.at("mig").get<bool>();
+  return g;
 }
 
 }  // namespace

@@ -114,15 +114,25 @@ Facts facts_from(const json& j, const std::string& place, Facts (*from_json)(con
 }
 
 GpuMachine gpu_from(const StrictObject& machine) {
-  const StrictObject o = machine.object(
-      "gpu", {"name", "driver", "multiprocessors", "memory_bytes", "ecc", "copy_bytes_per_s", "isolation"});
-  return {.name = o.name("name"),
-          .driver = o.text("driver"),
-          .multiprocessors = static_cast<int>(o.count("multiprocessors")),
-          .memory_bytes = o.number("memory_bytes"),
-          .ecc = o.flag("ecc"),
-          .copy_bytes_per_s = o.number("copy_bytes_per_s"),
-          .isolation = o.text("isolation")};
+  const StrictObject o =
+      machine.object("gpu",
+                     {"name", "driver", "compute_capability", "multiprocessors", "memory_bytes",
+                      "ecc", "copy_bytes_per_s", "bf16_flops_per_s", "isolation"},
+                     {"driver_release", "max_sm_mhz", "mig"});
+  GpuMachine g;
+  g.name = o.name("name");
+  g.driver = o.text("driver");
+  g.compute_capability = o.text("compute_capability");
+  g.multiprocessors = static_cast<int>(o.count("multiprocessors"));
+  g.memory_bytes = o.number("memory_bytes");
+  g.ecc = o.flag("ecc");
+  g.copy_bytes_per_s = o.number("copy_bytes_per_s");
+  g.bf16_flops_per_s = o.number("bf16_flops_per_s");
+  g.isolation = o.text("isolation");
+  if (o.has("driver_release")) g.driver_release = o.text("driver_release");
+  if (o.has("max_sm_mhz")) g.max_sm_mhz = o.number("max_sm_mhz");
+  if (o.has("mig")) g.mig = o.flag("mig");
+  return g;
 }
 
 Machine machine_from(const json& j, const std::string& place) {

@@ -34,13 +34,12 @@ Channel::Channel(int flags) {
   }
 }
 
-bool Channel::send() const {
-  const char token = 1;
+bool Channel::send(char byte) const {
   ssize_t n;
   do {
-    n = ::send(ours_.get(), &token, sizeof token, MSG_DONTWAIT | MSG_NOSIGNAL);
+    n = ::send(ours_.get(), &byte, sizeof byte, MSG_DONTWAIT | MSG_NOSIGNAL);
   } while (n < 0 && errno == EINTR);
-  return n == sizeof token;
+  return n == sizeof byte;
 }
 
 std::size_t Channel::take(std::size_t most) const {

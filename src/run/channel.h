@@ -26,7 +26,7 @@ class Channel {
   int ours() const { return ours_.get(); }      // to be polled for POLLIN, and for nothing else
 
   // One byte. False when the other side has left so much unread that it finds no room.
-  bool send() const;
+  bool send(char byte = 1) const;
   // How many bytes are waiting, taken away; more than `most` are not asked for.
   std::size_t take(std::size_t most) const;
   // What is waiting, appended; at most `most` bytes.

@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "results/gpu_state_json.h"
 #include "run/channel.h"
 #include "sandbox/driver_files.h"
 #include "sandbox/sandbox.h"
@@ -16,20 +17,22 @@
 
 namespace assay::run {
 
-void make_fit_for_driver(sandbox::Tier tier, sandbox::Program& program, const std::string& driver) {
-  sandbox::show_driver(tier, program, driver);
-  program.argv.push_back(sandbox::driver_inside(driver));
+void make_fit_for_driver(sandbox::Tier tier, sandbox::Program& program,
+                         const std::vector<std::string>& libraries) {
+  sandbox::show_driver(tier, program, libraries);
+  for (const std::string& library : libraries)
+    program.argv.push_back(sandbox::driver_inside(library));
   program.limits.processes = 0;
   program.limits.open_files = 240;  // below sandbox::kExecDescriptor
   program.limits.file_size = std::uint64_t{1} << 30;
   program.env = {"CUDA_MODULE_LOADING=EAGER", "CUDA_CACHE_DISABLE=1"};
 }
 
-GpuMachine find_gpu(const std::string& driver) {
-  return find_gpu(driver, sandbox::tier_for_driver());
+GpuMachine find_gpu(const std::string& driver, const std::string& management) {
+  return find_gpu(driver, management, sandbox::tier_for_driver());
 }
 
-GpuMachine find_gpu(const std::string& driver, sandbox::Tier tier) {
+GpuMachine find_gpu(const std::string& driver, const std::string& management, sandbox::Tier tier) {
   constexpr std::chrono::seconds kPatience{60};
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   Channel text(O_NONBLOCK);
@@ -37,7 +40,7 @@ GpuMachine find_gpu(const std::string& driver, sandbox::Tier tier) {
   program.exec_fd = sandbox::device_image_fd();
   program.argv = {"device", "--describe"};
   program.fds = {null.get(), text.theirs(), text.theirs()};
-  make_fit_for_driver(tier, program, driver);
+  make_fit_for_driver(tier, program, {driver, management});
   sandbox::Process process = sandbox::spawn(tier, program);
   const auto exit = process.wait(kPatience);
   std::string said;
@@ -51,10 +54,21 @@ GpuMachine find_gpu(const std::string& driver, sandbox::Tier tier) {
   GpuMachine machine;
   machine.name = found.at("name");
   machine.driver = found.at("driver");
+  machine.pci_bus_id = found.at("pci_bus_id");
+  machine.compute_capability = found.at("compute_capability");
   machine.multiprocessors = found.at("multiprocessors");
   machine.memory_bytes = found.at("memory_bytes");
   machine.ecc = found.at("ecc");
   machine.copy_bytes_per_s = found.at("copy_bytes_per_s");
+  machine.bf16_flops_per_s = found.at("bf16_flops_per_s");
+  machine.no_management = found.at("no_management");
+  machine.driver_release = value_or_absent<std::string>(found, "driver_release");
+  machine.max_sm_mhz = value_or_absent<double>(found, "max_sm_mhz");
+  machine.max_memory_mhz = value_or_absent<double>(found, "max_memory_mhz");
+  machine.mig = value_or_absent<bool>(found, "mig");
+  machine.persistence = value_or_absent<bool>(found, "persistence");
+  machine.state = gpu_state_from(found.at("state"));
+  machine.other_processes = value_or_absent<int>(found, "other_processes");
   machine.isolation = to_string(tier);
   return machine;
 }

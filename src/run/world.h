@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "assay/gpu_state.h"
 #include "build/builder.h"
 #include "measure/machine.h"
 #include "run/worker.h"
@@ -29,6 +30,8 @@ struct World {
   std::filesystem::path kept;          // folder of what is found out once for all runs
   std::function<void()> flush_caches;  // of every core
   std::function<Roofline()> roofline;  // of the machine, now
+  // Of the real GPU, now; empty where nobody tells.
+  std::function<GpuState()> gpu_state;
 };
 
 // Writes and reads a buffer larger than the last-level cache on every core: the real flush_caches.

@@ -43,8 +43,7 @@ void show_library(Tier tier, Program& program, const fs::path& driver) {
   const fs::path folder = fs::canonical(driver).parent_path();
   if (const std::string why = why_out_of_reach(tier, folder); !why.empty()) {
     throw Error(
-        fmt::format("the process of the GPU cannot load {}: {}; name a driver with --driver that "
-                    "every user can "
+        fmt::format("the process of the GPU cannot load {}: {}; name one that every user can "
                     "read",
                     driver.string(), why));
   }
@@ -76,11 +75,13 @@ std::string driver_inside(const std::string& driver) {
   return is_path(driver) ? fs::absolute(driver).lexically_normal().string() : driver;
 }
 
-void show_driver(Tier tier, Program& program, const std::string& driver) {
+void show_driver(Tier tier, Program& program, const std::vector<std::string>& libraries) {
   program.policy = Policy::driver;
   program.mounts = runtime_mounts(Runtime::image);
   for (const char* path : kReadable) show(program, path);
-  if (is_path(driver)) show_library(tier, program, driver_inside(driver));
+  for (const std::string& library : libraries) {
+    if (is_path(library)) show_library(tier, program, driver_inside(library));
+  }
   show_devices(program);
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sandbox/sandbox.h"
 
@@ -19,9 +20,9 @@ Tier tier_for_driver();
 // dynamic linker.
 std::string driver_inside(const std::string& driver);
 
-// Gives the program the driver's policy, files and devices. Throws Error when the driver lies where
-// the process, which is not root, could not reach it.
-void show_driver(Tier, Program&, const std::string& driver);
+// Gives the program the driver's policy, files and devices. Throws Error when one of the driver's
+// libraries lies where the process, which is not root, could not reach it.
+void show_driver(Tier, Program&, const std::vector<std::string>& libraries);
 
 // Why the driver may not start in its sandbox and yet start outside, and what to do about it: what a
 // message about it ends with, "" without a sandbox.

@@ -1,6 +1,6 @@
 """`assay gpu` from outside, on a driver that simulates a GPU. Skipped (77) without nvcc.
 
-Usage: gpu_test.py ASSAY ROOT DRIVER [unittest arguments]. Uses only the standard library.
+Usage: gpu_test.py ASSAY ROOT DRIVER MANAGEMENT [unittest arguments]. Uses only the standard library.
 """
 import json
 import pathlib
@@ -10,14 +10,14 @@ import sys
 import tempfile
 import unittest
 
-ASSAY, ROOT, DRIVER = (pathlib.Path(sys.argv.pop(1)) for _ in range(3))
+ASSAY, ROOT, DRIVER, MANAGEMENT = (pathlib.Path(sys.argv.pop(1)) for _ in range(4))
 CHALLENGE, CASE = "layer_norm_backward", "time_8192x768"
 TUNED = ROOT / "submissions" / "tuned" / CHALLENGE / "submission.cu"
 
 
 def run(*arguments):
-    return subprocess.run([ASSAY, "--root", ROOT, "gpu", *arguments], capture_output=True,
-                          text=True, timeout=600)
+    return subprocess.run([ASSAY, "--root", ROOT, "gpu", "--management", MANAGEMENT, *arguments],
+                          capture_output=True, text=True, timeout=600)
 
 
 class Gpu(unittest.TestCase):

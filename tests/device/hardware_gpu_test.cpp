@@ -178,12 +178,25 @@ TEST_F(HardwareGpuTest, AGpuWithoutADriverOrWithAnotherCapabilityIsRefused) {
   EXPECT_THROW(HardwareGpu("/no/such/libcuda.so.1", kBytes), gpu::DriverError);
 }
 
-TEST_F(HardwareGpuTest, ItDescribesTheGpu) {
-  HardwareGpu gpu(double_path(), std::uint64_t{2} << 30);
-  const std::string json = gpu.describe();
-  EXPECT_THAT(json, HasSubstr("\"name\": \"Simulated H200\""));
-  EXPECT_THAT(json, HasSubstr("\"multiprocessors\": 132"));
-  EXPECT_THAT(json, HasSubstr("\"copy_bytes_per_s\": "));
+TEST_F(HardwareGpuTest, TellsWhatTheDriverSays) {
+  const GpuFacts facts = HardwareGpu(double_path(), kBytes).facts();
+  EXPECT_EQ(facts.name, "Simulated H200");
+  EXPECT_EQ(facts.pci_bus_id, "0000:3b:00.0");
+  EXPECT_EQ(facts.cuda, 13000);
+  EXPECT_EQ(facts.major, 9);
+  EXPECT_EQ(facts.minor, 0);
+  EXPECT_EQ(facts.multiprocessors, 132u);
+  EXPECT_EQ(facts.memory_bytes, std::uint64_t{64} << 30);
+  EXPECT_TRUE(facts.ecc);
+}
+
+TEST_F(HardwareGpuTest, WhatTheDriverDoesNotSayIsNotInvented) {
+  const HardwareGpu gpu(double_path(), kBytes);
+  for (const char* name : {"cuDeviceGetName", "cuDeviceGetPCIBusId", "cuDriverGetVersion",
+                           "cuDeviceTotalMem_v2", "cuDeviceGetAttribute"}) {
+    ASSERT_EQ(gpu::set_faults((std::string(name) + ":719@1").c_str()), 0);
+    EXPECT_THROW(gpu.facts(), gpu::DriverError) << name;
+  }
 }
 
 // Whatever a driver's function fails with, the first time or later: nothing hangs, no time is told
@@ -204,10 +217,11 @@ TEST_F(HardwareGpuTest, EachFailureOfTheDriverIsTold) {
   // Not called, or what they say does not matter: texts, names, and bounds of parameters.
   const auto matters = [](std::string_view name) {
     for (const std::string_view other :
-         {"cuGetErrorName", "cuGetErrorString", "cuDeviceGetName", "cuDeviceTotalMem_v2",
-          "cuDriverGetVersion", "cuStreamSynchronize", "cuModuleGetGlobal_v2", "cuFuncSetAttribute",
-          "cuFuncGetParamInfo", "cuMemcpyDtoDAsync_v2",
-          "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchCooperativeKernel"})
+         {"cuGetErrorName", "cuGetErrorString", "cuDeviceGetName", "cuDeviceGetPCIBusId",
+          "cuDeviceTotalMem_v2", "cuDriverGetVersion", "cuStreamSynchronize",
+          "cuModuleGetGlobal_v2", "cuFuncSetAttribute", "cuFuncGetParamInfo",
+          "cuMemcpyDtoDAsync_v2", "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+          "cuLaunchCooperativeKernel"})
       if (name == other) return false;
     return true;
   };

@@ -24,6 +24,9 @@ TEST_F(DoubleDevice, IsAnH200) {
   EXPECT_STREQ(name, "Simulated H200");
   EXPECT_EQ(cu.device_name(name, 4, 0), kSuccess);
   EXPECT_STREQ(name, "Sim");
+  EXPECT_EQ(cu.pci_bus_id(name, sizeof name, 0), kSuccess);
+  EXPECT_STREQ(name, "0000:3b:00.0");
+  EXPECT_EQ(cu.pci_bus_id(name, 12, 0), kInvalidValue) << "no room for the NUL";
   std::size_t bytes = 0;
   EXPECT_EQ(cu.device_total_mem(&bytes, 0), kSuccess);
   EXPECT_EQ(bytes, std::size_t{64} << 30);

@@ -26,7 +26,7 @@ BoardRow row_of_today(Device device = Device::cpu) {
     row.score.modelled_on = kH200;
     row.score.gpu_sheet = gpu("h200").sheet;
   }
-  if (device == Device::cuda) row.machine.gpu = {.name = kH200, .driver = "13.0"};
+  if (device == Device::cuda) row.machine.gpu.emplace().name = kH200;
   return row;
 }
 
@@ -99,7 +99,7 @@ TEST(Currency, ABoardIsOfTheRealGpuThatMostRowsWereMeasuredOn) {
   Scoreboard board = given_board({{"a", 0, "", 1}, {"a", 1, "", 1}, {"b", 0, "", 1}}, Device::cuda);
   EXPECT_EQ(gpu_of(board, Device::cuda), "") << "none of them knows its GPU";
   for (auto& [key, row] : board.entries)
-    row.machine.gpu = {.name = key.model == "a" ? "NVIDIA H100" : "NVIDIA H200", .driver = "13.0"};
+    row.machine.gpu.emplace().name = key.model == "a" ? "NVIDIA H100" : "NVIDIA H200";
   EXPECT_EQ(gpu_of(board, Device::cuda), "NVIDIA H100");
   EXPECT_EQ(gpu_of(board, Device::sim), gpu(kDefaultGpu).name);
 }

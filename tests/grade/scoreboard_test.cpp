@@ -164,13 +164,20 @@ TEST(Scoreboard, AMachineThatMeasuredManyCellsStandsThereOnce) {
 }
 
 GpuMachine sample_gpu() {
-  return {.name = "NVIDIA H100 80GB HBM3",
-          .driver = "13.0",
-          .multiprocessors = 132,
-          .memory_bytes = 8.5e10,
-          .ecc = true,
-          .copy_bytes_per_s = 2.5e12,
-          .isolation = "landlock+seccomp"};
+  GpuMachine g;
+  g.name = "NVIDIA H100 80GB HBM3";
+  g.driver = "13.0";
+  g.compute_capability = "9.0";
+  g.multiprocessors = 132;
+  g.memory_bytes = 8.5e10;
+  g.ecc = true;
+  g.copy_bytes_per_s = 2.5e12;
+  g.bf16_flops_per_s = 6e14;
+  g.isolation = "landlock+seccomp";
+  g.driver_release = "580.95.05";
+  g.max_sm_mhz = 1980;
+  g.mig = false;
+  return g;
 }
 
 TEST(Scoreboard, TheGpuOfAMachineIsKept) {
@@ -191,6 +198,11 @@ TEST(Scoreboard, TheGpuOfAMachineIsKept) {
     EXPECT_TRUE(gpu->ecc);
     EXPECT_EQ(gpu->copy_bytes_per_s, 2.5e12);
     EXPECT_EQ(gpu->isolation, "landlock+seccomp");
+    EXPECT_EQ(gpu->compute_capability, "9.0");
+    EXPECT_EQ(gpu->bf16_flops_per_s, 6e14);
+    EXPECT_EQ(gpu->driver_release, "580.95.05");
+    EXPECT_EQ(gpu->max_sm_mhz, 1980);
+    EXPECT_EQ(gpu->mig, false);
   }
 }
 

@@ -74,7 +74,7 @@ class HostileDriver : public ::testing::Test {
     program.exec_fd = sandbox::device_image_fd();
     program.argv = {"device", "--describe"};
     program.fds = {null.get(), text.theirs(), text.theirs()};
-    make_fit_for_driver(tier, program, driver_);
+    make_fit_for_driver(tier, program, {driver_});
     program.env.push_back("FOLDER=" + folder_.path.string());
     sandbox::Process process = sandbox::spawn(tier, program);
     const auto exit = process.wait(60s);
@@ -195,12 +195,12 @@ TEST_F(DriverOfACase, IsConfined) {
 TEST_F(HostileDriver, OutOfReachIsNamed) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root's processes are another user's";
   fs::permissions(folder_.path, fs::perms(0700));
-  const std::string error = assay::testing::error_of([&] { find_gpu(driver_); });
+  const std::string error = assay::testing::error_of([&] { find_gpu(driver_, kManagement); });
   EXPECT_THAT(error, HasSubstr("is closed to other users; name a driver with --driver"));
 }
 
 TEST(FindGpu, TellsOfTheSandboxWhereTheDriverDoesNotStart) {
-  const std::string error = assay::testing::error_of([&] { find_gpu("libm.so.6"); });
+  const std::string error = assay::testing::error_of([&] { find_gpu("libm.so.6", kManagement); });
   EXPECT_THAT(error, HasSubstr("no GPU can be used: the CUDA driver is too old"));
   EXPECT_THAT(error, HasSubstr("the driver runs in a sandbox ("));
 }

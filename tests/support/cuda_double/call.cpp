@@ -3,17 +3,29 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <string_view>
 
 #include "support/cuda_double/cuda_double.h"
-#include "support/cuda_double/faults.h"
+#include "support/faults.h"
 
 namespace assay::gpu {
 namespace {
+
+using testing::Faults;
+
+constexpr auto kFunctions = std::to_array<std::string_view>({
+#define ASSAY_NAME(member, name, parameters) #name,
+    ASSAY_DRIVER_FUNCTIONS(ASSAY_NAME)
+#undef ASSAY_NAME
+});
+
+Faults parse(const char* text) { return {text, kFunctions, "gpu/driver.h"}; }
 
 struct State {
   std::mutex mutex;
@@ -26,7 +38,7 @@ Faults faults_of_environment() {
   const char* const text = std::getenv("ASSAY_CUDA_DOUBLE");
   if (text == nullptr) return {};
   try {
-    return Faults(text);
+    return parse(text);
   } catch (const std::invalid_argument& e) {
     fmt::print(stderr, "libcuda_double: environment variable ASSAY_CUDA_DOUBLE: {}\n", e.what());
     std::abort();
@@ -102,7 +114,7 @@ int assay_cuda_double_faults(const char* text) {
   using namespace assay::gpu;
   const std::lock_guard lock(state().mutex);
   try {
-    state().faults = Faults(text);
+    state().faults = parse(text);
     return 0;
   } catch (const std::invalid_argument& e) {
     fmt::print(stderr, "libcuda_double: {}\n", e.what());

@@ -11,14 +11,14 @@
 // - Reserved addresses are never those that were wished for.
 // - A physical allocation is mapped once. A second mapping of the same bytes is not supported.
 // - A kernel cannot access host memory that cuMemHostAlloc returned.
-// - Time is simulated: only launches, copies and fills take some.
+// - Time is simulated: only launches, copies and fills take some. Matrix units are far
+//   slower than any.
 // - The double's device takes the addresses of any other sim::Device in its process: whichever is
 //   made second fails.
 //
-// Faults are a text: "cuMemCreate:2@1;cuLaunchKernel:hang@3" makes the first call of cuMemCreate
-// return 2 and the third call of cuLaunchKernel never return. Calls count from 1 since the faults
-// were set. The environment variable ASSAY_CUDA_DOUBLE holds the text at first; a text there that
-// is no fault text ends the process.
+// Faults are a text, see support/faults.h. Calls count from 1 since the faults were set. The
+// environment variable ASSAY_CUDA_DOUBLE holds the text at first; a text there that is no fault text
+// ends the process.
 #pragma once
 
 #define ASSAY_CUDA_DOUBLE_EXPORT extern "C" __attribute__((visibility("default")))

@@ -9,7 +9,7 @@
 namespace assay::gpu {
 namespace {
 
-constexpr char kName[] = "Simulated H200";
+constexpr char kName[] = "Simulated H200", kPciBusId[] = "0000:3b:00.0";
 constexpr int kDriverVersion = 13000;  // CUDA 13.0
 constexpr unsigned kContextFlags = 0xff;
 
@@ -73,6 +73,15 @@ CUresult cuDeviceGetName(char* name, int bytes, CUdevice device) {
     const std::size_t length = std::min<std::size_t>(bytes - 1, sizeof kName - 1);
     std::memcpy(name, kName, length);
     name[length] = '\0';
+    return kSuccess;
+  });
+}
+
+CUresult cuDeviceGetPCIBusId(char* text, int bytes, CUdevice device) {
+  return call(__func__, Needs::driver, [&](SimulatedGpu&) {
+    if (text == nullptr || bytes < static_cast<int>(sizeof kPciBusId)) return kInvalidValue;
+    if (device != 0) return kInvalidDevice;
+    std::memcpy(text, kPciBusId, sizeof kPciBusId);
     return kSuccess;
   });
 }

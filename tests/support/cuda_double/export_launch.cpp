@@ -10,6 +10,8 @@ namespace {
 
 // Every scheduler of a multiprocessor issues one instruction a clock; gpus/h200.json.
 constexpr double kInstructionsPerSecond = sim::kMultiprocessors * 4 * 1.98e9, kLaunchSeconds = 3e-6;
+// Matrix units are slow: who measures them for some milliseconds has little to simulate.
+constexpr double kTensorFlopsPerSecond = 5e7;
 
 CUresult code_of(sim::LaunchStatus status) {
   switch (status) {
@@ -42,8 +44,9 @@ CUresult launch(SimulatedGpu& gpu, CUfunction function, const sim::LaunchConfig&
   if (was_refused(result.status)) return code_of(result.status);
   std::fwrite(result.output.data(), 1, result.output.size(), stdout);
   std::fflush(stdout);
-  gpu.seconds +=
-      static_cast<double>(result.counters.instructions) / kInstructionsPerSecond + kLaunchSeconds;
+  gpu.seconds += static_cast<double>(result.counters.instructions) / kInstructionsPerSecond +
+                 kLaunchSeconds +
+                 static_cast<double>(result.counters.tensor_flops) / kTensorFlopsPerSecond;
   gpu.broken = code_of(result.status);
   return kSuccess;
 }

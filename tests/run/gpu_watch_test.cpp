@@ -1,0 +1,64 @@
+// The process that watches a GPU, on the double of the management library.
+#include "run/gpu_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/error_of.h"
+#include "support/paths.h"
+#include "util/files.h"
+
+namespace assay::run {
+namespace {
+
+using ::testing::AllOf;
+using testing::error_of;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Optional;
+
+constexpr char kBusId[] = "0000:3b:00.0";
+
+std::string library(const std::string& name) { return testing::binary_dir() + "/tests/" + name; }
+
+TEST(GpuWatch, TellsTheStateAsOftenAsItIsAsked) {
+  GpuWatch watch(library("libnvidia_ml_double.so"), kBusId);
+  for (int i = 0; i < 3; ++i) {
+    const GpuState state = watch.state();
+    EXPECT_EQ(state.sm_mhz, 1755);
+    EXPECT_EQ(state.memory_mhz, 3201);
+    EXPECT_EQ(state.temperature_c, 41);
+    EXPECT_THAT(state.throttle_reasons, Optional(IsEmpty()));
+    EXPECT_EQ(state.violation_ns.at("power"), 0u);
+  }
+}
+
+TEST(GpuWatch, ThatThereIsNoLibraryOrNoSuchGpuIsSaid) {
+  GpuWatch without("libno_such_management.so.1", kBusId);
+  EXPECT_THAT(error_of([&] { without.state(); }),
+              HasSubstr("the process that watches the GPU: it ended: no management library: "
+                        "libno_such_management.so.1"));
+  GpuWatch elsewhere(library("libnvidia_ml_double.so"), "0000:00:00.0");
+  EXPECT_THAT(error_of([&] { elsewhere.state(); }),
+              HasSubstr("nvmlDeviceGetHandleByPciBusId_v2 of 0000:00:00.0 failed with code 6"));
+}
+
+TEST(GpuWatch, AGpuThatIsLostEndsItAndThatIsSaidFromThenOn) {
+  GpuWatch watch(library("libnvml_loses_the_gpu.so"), kBusId);
+  EXPECT_EQ(watch.state().temperature_c, 41);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_THAT(error_of([&] { watch.state(); }),
+                AllOf(HasSubstr("it ended: "), HasSubstr("nvmlDeviceGetTemperature failed with "
+                                                         "code 15 (GPU is lost)")));
+}
+
+TEST(GpuWatch, OneThatHangsIsEndedAfterItsTime) {
+  GpuWatch watch(library("libnvml_hangs_at_the_second_state.so"), kBusId);
+  EXPECT_EQ(watch.state().sm_mhz, 1755);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_THAT(error_of([&] { watch.state(std::chrono::milliseconds(20)); }),
+                HasSubstr("it does not answer within 20 ms"));
+}
+
+}  // namespace
+}  // namespace assay::run
