@@ -21,4 +21,12 @@ struct GpuState {
   std::map<std::string, std::uint64_t> violation_ns;
 };
 
+// Metrics of a case that was timed on a real GPU, as far as its management library tells: the range
+// of its clock and its temperature, and the share of the repetitions in which something held the
+// clocks down.
+inline constexpr const char *kGpuClockLow = "gpu_sm_mhz_low", *kGpuClockHigh = "gpu_sm_mhz_high",
+                            *kGpuTemperatureLow = "gpu_temperature_c_low",
+                            *kGpuTemperatureHigh = "gpu_temperature_c_high",
+                            *kThrottledShare = "gpu_throttled_share";
+
 }  // namespace assay

@@ -115,6 +115,7 @@ struct Note {
     naive_at_floor,   // likewise of modelled speeds
     wrong_when_timed,
     needs_gpu,  // cases were not run for that, and count as failed
+    throttled,  // something held the GPU's clocks down while it was timed
   };
   Kind kind = Kind::other;
   std::string text;

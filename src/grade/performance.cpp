@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "assay/gpu_state.h"
 #include "grade/dimensions.h"
 #include "grade/grade.h"
 #include "measure/machine.h"
@@ -97,6 +98,9 @@ Timed measure(const CaseResult& r, std::vector<Note>& flags) {
 // shares pass for noise, large ones move the score beyond its interval.
 constexpr double kMuchStolen = 0.1;
 
+// Such repetitions are left out where there are others.
+constexpr double kMuchThrottled = 0.1;
+
 void flag_stolen_time(const CaseTable& table, std::vector<Note>& flags) {
   double most = 0;
   for (const CaseSpec& c : table.spec().cases) {
@@ -109,6 +113,17 @@ void flag_stolen_time(const CaseTable& table, std::vector<Note>& flags) {
         {Note::Kind::stolen_time,
          fmt::format("other virtual machines took {:.0f} % of the processors while it was timed",
                      100 * most)});
+  }
+}
+
+void flag_throttling(const CaseTable& table, std::vector<Note>& flags) {
+  for (const CaseSpec& c : table.spec().cases) {
+    const CaseResult* r = table.ran(c.name);
+    const double* share = r == nullptr ? nullptr : find_metric(r->metrics, kThrottledShare);
+    if (share == nullptr || *share <= kMuchThrottled) continue;
+    flags.push_back({Note::Kind::throttled,
+                     fmt::format("the GPU's clocks were held down in {:.0f} % of the repetitions of {}",
+                                 100 * *share, c.name)});
   }
 }
 
@@ -182,6 +197,7 @@ Dimension performance_of(const CaseTable& table,
 Dimension performance(const CaseTable& table, std::vector<ShapeSpeed>& speeds,
                       std::vector<Note>& flags) {
   flag_stolen_time(table, flags);
+  flag_throttling(table, flags);
   return performance_of(
       table, [&](const CaseResult& r) { return measure(r, flags); },
       [&] { return explain(speeds); }, speeds, flags);

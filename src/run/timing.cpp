@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "run/case_input.h"
 #include "run/correctness.h"
 #include "run/execute.h"
+#include "run/gpu_clocks.h"
 #include "run/repetitions.h"
 #include "util/files.h"
 
@@ -39,6 +41,7 @@ struct Entrant {
 struct Contender {
   Entrant entrant;
   CaseResult result;
+  std::vector<bool> throttled;  // of the result's samples: the GPU's clocks were held down
   double extended = 0;  // seconds: its share of the rounds beyond those planned
   bool over = false;    // it failed, or has been measured enough
 };
@@ -63,7 +66,7 @@ class TimedCase {
     CaseResult result = begin_result(bench.challenge, spec, Verdict::ok);
     result.seed = seed_;
     for (const std::filesystem::path& library : submissions)
-      contenders_.push_back({entrant("submission", library), result});
+      contenders_.push_back({entrant("submission", library), result, {}});
   }
 
   std::vector<CaseResult> run() {
@@ -77,6 +80,8 @@ class TimedCase {
       c.result.metrics.push_back({kStolenShare, stolen});
       // What naive brings to the host: more of it would be work that a GPU's clock does not see.
       if (naive_work_) add_metrics(c.result.metrics, *naive_work_, kNaivePrefix);
+      std::ranges::copy(clocks_.metrics(), std::back_inserter(c.result.metrics));
+      leave_out_throttled(c);
       results.push_back(std::move(c.result));
     }
     return results;
@@ -97,6 +102,25 @@ class TimedCase {
     if (!bench.settings.device) return std::nullopt;
     return std::make_optional<Arena>("device arena", layout.device_bytes + kCallbackPayload,
                                      Arena::Access::worker_writes);
+  }
+
+  // Of a real GPU, where its state is told.
+  std::optional<GpuState> gpu_state() {
+    if (!is_on_gpu() || !bench_.world.gpu_state) return std::nullopt;
+    const Charge charge(account_.timing);
+    GpuState state = bench_.world.gpu_state();
+    clocks_.see(state);
+    return state;
+  }
+
+  // A repetition in which clocks were held down says nothing of the submission's speed, as long as
+  // there are others. That of naive relative to par, which sets the scale, stays.
+  static void leave_out_throttled(Contender& c) {
+    const auto calm = std::ranges::count(c.throttled, false);
+    if (calm < kLeastRepetitions) return;
+    for (std::size_t i = 0; i < c.throttled.size(); ++i) {
+      if (c.throttled[i]) c.result.samples[i].submission.reset();
+    }
   }
 
   bool is_on_gpu() const { return bench_.settings.device.has_value(); }
@@ -206,6 +230,7 @@ class TimedCase {
       return run_baseline(par_);
     };
     TimingSample sample;
+    const std::optional<GpuState> before = gpu_state();
     const bool par_first = random_.below(2) == 0;
     if (par_first) sample.par = par();
     sample.submission = run_submission(c, round);
@@ -213,7 +238,12 @@ class TimedCase {
     if (!par_first) sample.par = par();
     bound_untimed(c, round);
     if (c.over) return;
-    if (round >= 0) c.result.samples.push_back(sample);
+    if (round < 0) return;
+    const std::optional<GpuState> after = gpu_state();
+    const bool throttled = before && after && is_throttled(*before, *after);
+    if (after) clocks_.count(throttled);
+    c.result.samples.push_back(sample);
+    c.throttled.push_back(throttled);
   }
 
   // What comes before the timed phase is bounded by what par takes for it. The bound is wide,
@@ -286,6 +316,7 @@ class TimedCase {
   TimeAccount& account_;
   Entrant naive_, par_;
   std::optional<SimulatedWork> naive_work_;
+  GpuClocks clocks_;
   std::vector<Contender> contenders_;
   std::uint64_t runs_ = 0;
   double protocol_seconds_ = 0;

@@ -640,6 +640,17 @@ TEST(Grade, MuchStolenTimeIsFlaggedOnce) {
               ElementsAre(note(Note::Kind::stolen_time, "took 62 % of the processors")));
 }
 
+TEST(Grade, MuchThrottlingIsFlagged) {
+  const auto throttled = [](double share) {
+    return graded([=](CellResult& c) {
+      case_of(c, "timed_b").metrics.push_back({kThrottledShare, share});
+    });
+  };
+  EXPECT_THAT(throttled(0.1).flags, IsEmpty());
+  EXPECT_THAT(throttled(0.2).flags,
+              ElementsAre(note(Note::Kind::throttled, "held down in 20 % of the repetitions of timed_b")));
+}
+
 TEST(Grade, WrongTimedRepetitionFailsPerformanceAndIsFlagged) {
   const Score s = graded([](CellResult& c) { fail_case(c, "timed_a"); });
   EXPECT_NEAR(*dimension(s, "performance").points, 15, 0.1);

@@ -74,7 +74,7 @@ class HostileDriver : public ::testing::Test {
     program.exec_fd = sandbox::device_image_fd();
     program.argv = {"device", "--describe"};
     program.fds = {null.get(), text.theirs(), text.theirs()};
-    make_fit_for_driver(tier, program, {driver_});
+    make_fit_for_driver(tier, program, {driver_, kManagement});
     program.env.push_back("FOLDER=" + folder_.path.string());
     sandbox::Process process = sandbox::spawn(tier, program);
     const auto exit = process.wait(60s);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fake_world.h"
+#include "results/lookup.h"
 #include "run/repetitions.h"
 #include "util/files.h"
 
@@ -54,6 +55,61 @@ TEST_F(TimingTest, EveryRepetitionHasParAndTheSubmissionAndTheFirstHaveNaive) {
   EXPECT_THAT(result.samples, Each(Field(&TimingSample::submission, Optional(0.001))));
   for (std::size_t i = 0; i < 11; ++i) EXPECT_EQ(result.samples[i].naive.has_value(), i < 3) << i;
   EXPECT_EQ(world_.count("run a time"), 12) << "one call warms up";
+}
+
+class GpuTimingTest : public TimingTest {
+ protected:
+  GpuTimingTest() {
+    for (const char* library : {"naive", "par", "a"}) {
+      world_.libraries[library].run = [](const auto&, int) {
+        Answer answer;
+        answer.outcome.device.emplace();
+        answer.outcome.device->seconds = 0.001;
+        return answer;
+      };
+    }
+  }
+  // In round `r`, from 0, the clocks are held down where `in(r)` says so.
+  CaseResult timed(const std::function<bool(int)>& in) {
+    World world = world_.world();
+    int asked = 0;
+    world.gpu_state = [&] {
+      GpuState state;
+      state.sm_mhz = 1980 - asked;
+      // Once in the round that warms up, then before and after each submission's turn.
+      const bool after = asked > 0 && asked % 2 == 0;
+      if (after && in(asked / 2 - 1)) ++held_;
+      state.violation_ns = {{"power", held_}};
+      ++asked;
+      return state;
+    };
+    WorkerSettings settings;
+    settings.spec = &spec_;
+    settings.device.emplace().driver = "the driver";
+    TimeAccount account;
+    return run_timed({world, world_.challenge, settings, 7, account}, spec_.cases[0],
+                     {"naive", "par"}, std::vector<std::filesystem::path>{"a"}, false)
+        .at(0);
+  }
+  std::uint64_t held_ = 0;
+};
+
+TEST_F(GpuTimingTest, ThrottledRepetitionsAreLeftOut) {
+  const CaseResult result = timed([](int round) { return round == 1 || round == 4; });
+  ASSERT_EQ(result.verdict, Verdict::ok) << result.detail;
+  for (std::size_t i = 0; i < result.samples.size(); ++i) {
+    EXPECT_EQ(result.samples[i].submission.has_value(), i != 1 && i != 4) << i;
+    EXPECT_TRUE(result.samples[i].par.has_value()) << i;
+  }
+  EXPECT_NEAR(*find_metric(result.metrics, kThrottledShare),
+              2.0 / static_cast<double>(result.samples.size()), 1e-12);
+  EXPECT_EQ(*find_metric(result.metrics, kGpuClockHigh), 1980);
+}
+
+TEST_F(GpuTimingTest, WhereAllAreThrottledTheyCountAndTheShareTells) {
+  const CaseResult result = timed([](int) { return true; });
+  EXPECT_THAT(result.samples, Each(Field(&TimingSample::submission, Optional(0.001))));
+  EXPECT_EQ(*find_metric(result.metrics, kThrottledShare), 1);
 }
 
 TEST_F(TimingTest, ParIsMeasuredBesideEachAnswer) {
