@@ -36,7 +36,7 @@ CalledBy = collections.namedtuple("CalledBy", "script")
 
 # In the source tree, with its build: the script installs, builds, runs and reports.
 ON_DOUBLE = ("build/assay gpu --driver $BUILD/tests/libcuda_double.so "
-             "--management $BUILD/tests/libnvidia_ml_double.so ")
+             "--management $BUILD/tests/libnvidia-ml-double.so ")
 RUN_SCRIPT = "cd $ROOT && scripts/run.sh --quick -m textbook -c layer_norm_backward --device cpu --results $TMP/run"
 ONE_EXAMPLE = "build/assay selftest --challenge layer_norm_backward --example wrong_eps_outside_root"
 

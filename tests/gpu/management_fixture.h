@@ -17,7 +17,7 @@ namespace assay::gpu {
 inline constexpr char kBusId[] = "0000:3b:00.0";
 
 inline std::string nvml_double_path() {
-  return testing::binary_dir() + "/tests/libnvidia_ml_double.so";
+  return testing::binary_dir() + "/tests/libnvidia-ml-double.so";
 }
 
 // A function of the double that no library has; see support/nvml_double/nvml_double.h.

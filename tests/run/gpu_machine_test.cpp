@@ -196,7 +196,7 @@ TEST_F(HostileDriver, OutOfReachIsNamed) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root's processes are another user's";
   fs::permissions(folder_.path, fs::perms(0700));
   const std::string error = assay::testing::error_of([&] { find_gpu(driver_, kManagement); });
-  EXPECT_THAT(error, HasSubstr("is closed to other users; name a driver with --driver"));
+  EXPECT_THAT(error, HasSubstr("is closed to other users; name one that every user can read"));
 }
 
 TEST(FindGpu, TellsOfTheSandboxWhereTheDriverDoesNotStart) {

@@ -22,7 +22,7 @@ constexpr char kBusId[] = "0000:3b:00.0";
 std::string library(const std::string& name) { return testing::binary_dir() + "/tests/" + name; }
 
 TEST(GpuWatch, TellsTheStateAsOftenAsItIsAsked) {
-  GpuWatch watch(library("libnvidia_ml_double.so"), kBusId);
+  GpuWatch watch(library("libnvidia-ml-double.so"), kBusId);
   for (int i = 0; i < 3; ++i) {
     const GpuState state = watch.state();
     EXPECT_EQ(state.sm_mhz, 1755);
@@ -38,7 +38,7 @@ TEST(GpuWatch, ThatThereIsNoLibraryOrNoSuchGpuIsSaid) {
   EXPECT_THAT(error_of([&] { without.state(); }),
               HasSubstr("the process that watches the GPU: it ended: no management library: "
                         "libno_such_management.so.1"));
-  GpuWatch elsewhere(library("libnvidia_ml_double.so"), "0000:00:00.0");
+  GpuWatch elsewhere(library("libnvidia-ml-double.so"), "0000:00:00.0");
   EXPECT_THAT(error_of([&] { elsewhere.state(); }),
               HasSubstr("nvmlDeviceGetHandleByPciBusId_v2 of 0000:00:00.0 failed with code 6"));
 }

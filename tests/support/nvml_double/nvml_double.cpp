@@ -44,7 +44,7 @@ Faults faults_of_environment() {
   try {
     return parse(text);
   } catch (const std::invalid_argument& e) {
-    fmt::print(stderr, "libnvidia_ml_double: environment variable ASSAY_NVML_DOUBLE: {}\n",
+    fmt::print(stderr, "libnvidia-ml-double: environment variable ASSAY_NVML_DOUBLE: {}\n",
                e.what());
     std::abort();
   }
@@ -219,7 +219,7 @@ int assay_nvml_double_faults(const char* text) {
     only().faults = assay::gpu::parse(text);
     return 0;
   } catch (const std::invalid_argument& e) {
-    fmt::print(stderr, "libnvidia_ml_double: {}\n", e.what());
+    fmt::print(stderr, "libnvidia-ml-double: {}\n", e.what());
     return 1;
   }
 }

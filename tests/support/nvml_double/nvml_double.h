@@ -1,4 +1,4 @@
-// A test double of NVIDIA's management library: libnvidia_ml_double.so exports what
+// A test double of NVIDIA's management library: libnvidia-ml-double.so exports what
 // gpu/management.h uses of it, for the one GPU of the driver's double (support/cuda_double), so that
 // tests need no GPU.
 //
