@@ -27,13 +27,11 @@ constexpr const char* kNone = "–";  // no submission
 constexpr std::size_t kModelsOfASubset = 20;
 
 constexpr const char* kSimulated =
-    R"(Speeds are modelled as on {}, never measured. Full marks are for the floor, which nothing beats: the
-fewest launches and least bytes or flops, at the data sheet's rates. The naive kernel earns none, an
-expert's, where `kernels/` has one, 85 %.)";
+    R"(Speeds are modelled as on {}, never measured. The floor, which nothing beats, is of the fewest
+launches and least bytes or flops, at the data sheet's rates.)";
 
 constexpr const char* kRealGpu =
-    R"(Measured on {}, between a naive and an expert's kernel in the same run; results of other GPUs
-enter nothing.)";
+    R"(Measured on {}. Results of other GPUs enter nothing.)";
 
 constexpr const char* kRankNote =
     R"(Ranked by the {} at each challenge, averaged over all challenges that are graded whole on

@@ -163,6 +163,10 @@ COMMANDS = {
     },
     # There is no GPU here, or it is somebody else's: a driver that simulates one.
     "docs/gpu.md": {
+        "build/assay run --device cuda": Run(
+            ON_DOUBLE.replace(" gpu ", " run --device cuda ", 1) + "-m tuned -c layer_norm_backward --quick --results "
+            "$TMP/cuda | grep 'tuned  layer_norm_backward (cuda)'", needs="nvcc"),
+        "build/assay show tuned layer_norm_backward --device cuda": Run(),
         "build/assay gpu": Run(ON_DOUBLE + "-c layer_norm_backward --no-time --case basic", needs="nvcc"),
         "build/assay gpu -c kv_cache --model tuned --json gpu.json": Run(
             ON_DOUBLE + "-c layer_norm_backward --model tuned --no-time --case basic --json gpu.json && "
