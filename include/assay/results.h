@@ -212,7 +212,7 @@ struct GpuMachine {
 
   // By the management library; absent is what it does not tell. Why there is none, "" if there is.
   std::string no_management{};
-  std::optional<std::string> driver_release{};         // "580.95.05"
+  std::optional<std::string> driver_release{};           // "580.95.05"
   std::optional<double> max_sm_mhz{}, max_memory_mhz{};  // of clocks
   std::optional<bool> mig{}, persistence{};
   GpuState state{};                      // right after its speeds were measured

@@ -97,8 +97,7 @@ Diagnosis compiler(const GpuMachine& gpu, const Release& nvcc, const Release& dr
 
 }  // namespace
 
-std::vector<Diagnosis> gpu_diagnosis(const GpuMachine& gpu, const std::string& nvcc,
-                                     bool is_root) {
+std::vector<Diagnosis> gpu_diagnosis(const GpuMachine& gpu, const std::string& nvcc, bool is_root) {
   std::vector<Diagnosis> found;
   found.push_back(
       {"GPU",

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/diagnosis.h"
 #include "assay/results.h"
+#include "cli/diagnosis.h"
 
 namespace assay::cli {
 

@@ -38,8 +38,7 @@ run::World world_of_gpu(Harness& harness, const GpuLibraries& libraries, const s
         .flops_per_s = flops};
   };
   if (machine.no_management.empty()) {
-    const auto watch =
-        std::make_shared<run::GpuWatch>(libraries.management, machine.pci_bus_id);
+    const auto watch = std::make_shared<run::GpuWatch>(libraries.management, machine.pci_bus_id);
     world.gpu_state = [watch] { return watch->state(); };
   }
   return world;

@@ -45,11 +45,19 @@ struct RunCommand {
 
 // What --resume needs to continue with the same work.
 nlohmann::json remembered(const RunCommand& c) {
-  return {
-      {"submissions", c.submissions}, {"models", c.models},        {"challenges", c.challenges},
-      {"device", c.device},           {"march", c.harness.target}, {"gpu", c.gpu},
-      {"driver", c.libraries.driver},           {"management", c.libraries.management},           {"quick", c.quick},          {"stale", c.stale},
-      {"corpus", c.corpus},           {"shard", c.shard},          {"shard_cells", c.shard_cells}};
+  return {{"submissions", c.submissions},
+          {"models", c.models},
+          {"challenges", c.challenges},
+          {"device", c.device},
+          {"march", c.harness.target},
+          {"gpu", c.gpu},
+          {"driver", c.libraries.driver},
+          {"management", c.libraries.management},
+          {"quick", c.quick},
+          {"stale", c.stale},
+          {"corpus", c.corpus},
+          {"shard", c.shard},
+          {"shard_cells", c.shard_cells}};
 }
 
 void recall(const nlohmann::json& options, RunCommand& c) {
@@ -324,8 +332,9 @@ int measure(const Context& context, RunCommand& c, store::ResultStore& store,
     Harness harness = set_up(context, c.harness);
     harness.gpu = c.gpu;
     calibrate(harness.machine);
-    run::World world = c.on_real_gpu() ? world_of_gpu(harness, c.libraries, c.gpu_given ? c.gpu : "")
-                                       : run::real_world(*harness.builder);
+    run::World world = c.on_real_gpu()
+                           ? world_of_gpu(harness, c.libraries, c.gpu_given ? c.gpu : "")
+                           : run::real_world(*harness.builder);
     c.gpu = harness.gpu;
     measuring.reset();
     const run::RunOptions options = run_options(c, harness, submissions);

@@ -121,9 +121,10 @@ void flag_throttling(const CaseTable& table, std::vector<Note>& flags) {
     const CaseResult* r = table.ran(c.name);
     const double* share = r == nullptr ? nullptr : find_metric(r->metrics, kThrottledShare);
     if (share == nullptr || *share <= kMuchThrottled) continue;
-    flags.push_back({Note::Kind::throttled,
-                     fmt::format("the GPU's clocks were held down in {:.0f} % of the repetitions of {}",
-                                 100 * *share, c.name)});
+    flags.push_back(
+        {Note::Kind::throttled,
+         fmt::format("the GPU's clocks were held down in {:.0f} % of the repetitions of {}",
+                     100 * *share, c.name)});
   }
 }
 

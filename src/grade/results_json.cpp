@@ -384,14 +384,14 @@ namespace {
 // The state in which it was found says nothing of the cells: their metrics have their own.
 Json to_json(const GpuMachine& g) {
   Json j{{"name", g.name},
-          {"driver", g.driver},
-          {"compute_capability", g.compute_capability},
-          {"multiprocessors", g.multiprocessors},
-          {"memory_bytes", number(g.memory_bytes)},
-          {"ecc", g.ecc},
-          {"copy_bytes_per_s", number(g.copy_bytes_per_s)},
-          {"bf16_flops_per_s", number(g.bf16_flops_per_s)},
-          {"isolation", g.isolation}};
+         {"driver", g.driver},
+         {"compute_capability", g.compute_capability},
+         {"multiprocessors", g.multiprocessors},
+         {"memory_bytes", number(g.memory_bytes)},
+         {"ecc", g.ecc},
+         {"copy_bytes_per_s", number(g.copy_bytes_per_s)},
+         {"bf16_flops_per_s", number(g.bf16_flops_per_s)},
+         {"isolation", g.isolation}};
   if (g.driver_release) j["driver_release"] = *g.driver_release;
   if (g.max_sm_mhz) j["max_sm_mhz"] = number(*g.max_sm_mhz);
   if (g.mig) j["mig"] = *g.mig;

@@ -30,8 +30,7 @@ constexpr const char* kSimulated =
     R"(Speeds are modelled as on {}, never measured. The floor, which nothing beats, is of the fewest
 launches and least bytes or flops, at the data sheet's rates.)";
 
-constexpr const char* kRealGpu =
-    R"(Measured on {}. Results of other GPUs enter nothing.)";
+constexpr const char* kRealGpu = R"(Measured on {}. Results of other GPUs enter nothing.)";
 
 constexpr const char* kRankNote =
     R"(Ranked by the {} at each challenge, averaged over all challenges that are graded whole on

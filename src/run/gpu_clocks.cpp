@@ -51,7 +51,8 @@ std::vector<Metric> GpuClocks::metrics() const {
   add(kGpuClockHigh, clock_.high);
   add(kGpuTemperatureLow, temperature_.low);
   add(kGpuTemperatureHigh, temperature_.high);
-  if (repetitions_ > 0) all.push_back({kThrottledShare, static_cast<double>(throttled_) / repetitions_});
+  if (repetitions_ > 0)
+    all.push_back({kThrottledShare, static_cast<double>(throttled_) / repetitions_});
   return all;
 }
 

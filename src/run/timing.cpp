@@ -42,8 +42,8 @@ struct Contender {
   Entrant entrant;
   CaseResult result;
   std::vector<bool> throttled;  // of the result's samples: the GPU's clocks were held down
-  double extended = 0;  // seconds: its share of the rounds beyond those planned
-  bool over = false;    // it failed, or has been measured enough
+  double extended = 0;          // seconds: its share of the rounds beyond those planned
+  bool over = false;            // it failed, or has been measured enough
 };
 
 class TimedCase {

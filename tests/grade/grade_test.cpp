@@ -647,8 +647,9 @@ TEST(Grade, MuchThrottlingIsFlagged) {
     });
   };
   EXPECT_THAT(throttled(0.1).flags, IsEmpty());
-  EXPECT_THAT(throttled(0.2).flags,
-              ElementsAre(note(Note::Kind::throttled, "held down in 20 % of the repetitions of timed_b")));
+  EXPECT_THAT(
+      throttled(0.2).flags,
+      ElementsAre(note(Note::Kind::throttled, "held down in 20 % of the repetitions of timed_b")));
 }
 
 TEST(Grade, WrongTimedRepetitionFailsPerformanceAndIsFlagged) {

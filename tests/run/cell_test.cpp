@@ -436,9 +436,9 @@ class RealGpuCellTest : public CellTest {
       return usual(settings, input, bytes, device);
     };
     CellRunner runner(world, {.tier = {}, .seed = 7, .filter = {}, .driver = "the driver"});
-    Submission submission = this->submission("a", Language::cuda);
-    submission.on_real_gpu = true;
-    CellResult cell = runner.check(spec_, submission);
+    Submission answer = submission("a", Language::cuda);
+    answer.on_real_gpu = true;
+    CellResult cell = runner.check(spec_, answer);
     runner.time_together(spec_, std::span(&cell, 1));
     runner.run_exclusive(spec_, cell);
     return cell;
