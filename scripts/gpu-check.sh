@@ -1,17 +1,26 @@
 #!/usr/bin/env bash
-# Checks and times the shipped kernels on this machine's GPU, beside PyTorch and the simulator's model, and
-# writes results/benchmarks/gpu_<name>_<date>.md and .json.
-#   scripts/gpu-check.sh [--model MODEL]...     the answers of these models too
+# Checks, times and grades the shipped kernels and answers on this machine's GPU, beside PyTorch and the
+# simulator's model. Writes cells of the device cuda and benchmarks/gpu_<name>_<date>.md and .json.
+#   scripts/gpu-check.sh [--results DIR] [OPTION]...
+#     --results DIR   where to (default: results/)
+#     OPTION          of `assay gpu` and `assay run` alike: --model, -c, --quick, --driver, --management;
+#                     with --model the answers of these models alone, which are then timed beside par too
 # Needs a GPU of compute capability 9.0, its driver and nvcc 13; PyTorch where it is to be compared with.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+results=results
+if [ "${1-}" = --results ]; then
+  results=$2
+  shift 2
+fi
 scripts/setup.sh assay
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 status=0
 build/assay gpu --json "$out/gpu.json" "$@" || status=$?
 [ -s "$out/gpu.json" ] || exit "$status"
-build/assay gpu --sizes sim --modelled --no-check --few --json "$out/model.json" >/dev/null || status=$?
+build/assay gpu --sizes sim --modelled --no-check --few --json "$out/model.json" "$@" >/dev/null || status=$?
+build/assay run --device cuda --results "$results" "$@" || status=$?
 peers=()
 if python3 -c 'import torch' 2>/dev/null; then
   python3 benchmarks/gpu_peers.py --json "$out/peers.json" || status=$?
@@ -21,10 +30,11 @@ else
 fi
 name=$(python3 -c 'import json, re, sys
 print(re.sub("[^a-z0-9]+", "_", json.load(open(sys.argv[1]))["gpu"]["name"].lower().removeprefix("nvidia ")))' "$out/gpu.json")
-to=results/benchmarks/gpu_${name}_$(date -u +%F)
+mkdir -p "$results/benchmarks"
+to=$results/benchmarks/gpu_${name}_$(date -u +%F)
 python3 benchmarks/gpu_table.py "$out/gpu.json" --model "$out/model.json" "${peers[@]}" >"$to.md"
 python3 -c 'import json, pathlib, sys
 print(json.dumps({p.stem: json.loads(p.read_text()) for p in map(pathlib.Path, sys.argv[1:])}, indent=1))' \
   "$out"/*.json >"$to.json"
-echo "wrote $to.md and $to.json"
+echo "wrote $to.md, $to.json and cells of $results"
 exit "$status"

@@ -24,7 +24,8 @@ struct BuildRequest {
   std::vector<SourceFile> headers;  // the challenge's abi.h and what else may be included
   double time_limit_s = 60;
   Language language = Language::cpp;
-  // CUDA only: beside the PTX also the machine code made from it, for a real GPU.
+  // CUDA only: beside the PTX also the machine code made from it, which a real GPU runs, and which
+  // tells the simulator how many registers kernels take.
   bool machine_code = false;
   // Have the compiler warn (-Wall -Wextra), which changes nothing of what it makes.
   bool warnings = false;

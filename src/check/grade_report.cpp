@@ -186,6 +186,7 @@ std::string grade_json(const StagedGrade& grade, const GradeFacts& facts) {
                   {"compiler", machine.compiler},
                   {"os", machine.os},
                   {"kernel", machine.kernel}};
+  if (machine.gpu) j["machine"]["gpu"] = machine.gpu->name;
   return json_text(j);
 }
 

@@ -163,7 +163,7 @@ StagedGrade grade_in_stages(StageSteps& steps, const ChallengeSpec& spec,
       record.why = "not asked for";
     } else if (failed != nullptr && (stop_at_failure || !can_run)) {
       record.why = fmt::format("{} failed", failed);
-    } else if (stage == Stage::findings && result.cell.key.device == Device::cpu) {
+    } else if (stage == Stage::findings && result.cell.key.device != Device::sim) {
       record.why = "only the simulated GPU has findings";
     } else {
       const auto told = on_stage(stage);
@@ -203,9 +203,7 @@ void RunnerStages::check(CellResult& cell, const std::function<bool(const CaseSp
     if (wanted(c) && filter_.takes(c)) filter.named.push_back(c.name);
   }
   if (filter.named.empty()) return;  // to a filter, no name is every case
-  CellResult checked = answer_.language == Language::cuda
-                           ? runner_.simulate_built(spec_, built_, filter)
-                           : runner_.check_built(spec_, built_, filter);
+  CellResult checked = runner_.check_built_on(cell.key.device, spec_, built_, filter);
   std::ranges::move(checked.cases, std::back_inserter(cell.cases));
   std::ranges::stable_sort(cell.cases, {}, [&](const CaseResult& r) {
     return std::ranges::find(spec.cases, r.name, &CaseSpec::name) - spec.cases.begin();
@@ -218,7 +216,7 @@ void RunnerStages::check(CellResult& cell, const std::function<bool(const CaseSp
 void RunnerStages::core(CellResult& cell) { check(cell, is_core); }
 
 void RunnerStages::all(CellResult& cell, bool timed) {
-  timed_is_simulated_ = timed && answer_.language == Language::cuda;
+  timed_is_simulated_ = timed && cell.key.device == Device::sim;
   check(cell,
         [&](const CaseSpec& c) { return !is_core(c) && (!is_timed(c) || timed_is_simulated_); });
 }
@@ -228,7 +226,7 @@ void RunnerStages::own_tests(CellResult& cell) {
 }
 
 void RunnerStages::time(CellResult& cell) {
-  if (answer_.language == Language::cuda) {
+  if (cell.key.device == Device::sim) {
     if (!timed_is_simulated_) check(cell, is_timed);
     return;
   }

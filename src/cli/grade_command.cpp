@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/outside_answer.h"
 #include "cli/progress.h"
+#include "cli/real_gpu.h"
 #include "util/files.h"
 #include "version.h"
 
@@ -22,6 +23,8 @@ struct GradeCommand {
   HarnessOptions harness;
   OutsideOptions outside;
   std::string gpu = kDefaultGpu;
+  bool gpu_given = false;
+  GpuLibraries libraries;
   std::vector<std::string> stages;
   std::optional<std::uint64_t> seed;
   bool json = false, quick = false;
@@ -53,18 +56,24 @@ int grade_answer(const Context& context, const GradeCommand& c) {
   Harness harness = set_up(context, c.harness, Trial::later);
   if (answer.language == Language::cuda && !harness.builder->cuda_toolkit())
     throw Error(fmt::format("{}; it is looked for in PATH, CUDA_HOME and ASSAY_NVCC", kNoToolkit));
+  const bool on_real_gpu = answer.device() == Device::cuda;
+  harness.gpu = c.gpu;
+  run::World world = on_real_gpu ? world_of_gpu(harness, c.libraries, c.gpu_given ? c.gpu : "")
+                                 : run::real_world(*harness.builder);
   const run::CaseFilter filter{.quick = c.quick};
-  const std::uint64_t seed = c.seed.value_or(random_seed());
-  run::CellRunner runner(run::real_world(*harness.builder),
-                         {harness.tier.tier, seed, filter, simulator_threads(1)});
+  run::CellRunner runner(std::move(world), {.tier = harness.tier.tier,
+                                            .seed = c.seed.value_or(random_seed()),
+                                            .filter = filter,
+                                            .simulator_threads = simulator_threads(1),
+                                            .driver = on_real_gpu ? c.libraries.driver : ""});
   check::RunnerStages steps(runner, outside.spec, answer, filter,
                             static_cast<std::size_t>(available_cores()));
   check::StagedGrade grade;
   {
     Progress progress(0);
     grade =
-        check::grade_in_stages(steps, outside.spec, stages_from(c.stages), !c.stages.empty(), c.gpu,
-                               [&](check::Stage stage) {
+        check::grade_in_stages(steps, outside.spec, stages_from(c.stages), !c.stages.empty(),
+                               harness.gpu, [&](check::Stage stage) {
                                  return progress.begin(fmt::format("stage {}", to_string(stage)));
                                });
     if (grade.cell.build.verdict != Verdict::ok && answer.rejected.empty())
@@ -90,7 +99,7 @@ stops after the first that fails:
   build     it compiles
   core      every core case is right
   all       every edge and trap case is right; capabilities and memory are measured
-  findings  in CUDA: the simulator found nothing in these
+  findings  on the simulated GPU: it found nothing in these
   tests     its own tests against right and wrong implementations; cannot fail
   time      every timed case is right, and how fast
 
@@ -106,9 +115,11 @@ Examples:
   assay grade answer.cpp -c CHALLENGE --json
   assay grade submissions/textbook/CHALLENGE --device cpu --seed 7
   assay grade answer.cu -c CHALLENGE --stages build,core,all,findings,tests,time --json
+  assay grade answer.cu -c CHALLENGE --device cuda --json     on this machine's GPU
 )");
   auto c = std::make_shared<GradeCommand>();
-  add_outside_options(*command, c->outside);
+  add_outside_options(*command, c->outside, true);
+  add_gpu_libraries(*command, c->libraries);
   command->add_flag("--json", c->json, "the grade as JSON");
   command
       ->add_option("--stages", c->stages,
@@ -120,8 +131,10 @@ Examples:
   command->add_flag("--quick", c->quick, "a smoke grade: few cases, few repetitions");
   add_gpu_option(*command, c->gpu);
   add_harness_options(*command, c->harness);
-  command->callback(
-      [&action, c] { action = [c](const Context& context) { return grade_answer(context, *c); }; });
+  command->callback([&action, command, c] {
+    c->gpu_given = command->count("--gpu") > 0;
+    action = [c](const Context& context) { return grade_answer(context, *c); };
+  });
 }
 
 }  // namespace assay::cli

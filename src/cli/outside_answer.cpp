@@ -13,12 +13,12 @@
 
 namespace assay::cli {
 
-void add_outside_options(CLI::App& app, OutsideOptions& options) {
+void add_outside_options(CLI::App& app, OutsideOptions& options, bool real_gpu) {
   app.add_option("PATH", options.path, "an answer's folder, or a file that ends in .cpp or .cu")
       ->required();
   app.add_option("--challenge,-c", options.challenge,
                  "which it answers (default: from the folder's name or its functions)");
-  add_device_option(app, options.device);
+  add_device_option(app, options.device, real_gpu);
 }
 
 OutsideAnswer find_outside_answer(const Context& context, const OutsideOptions& options) {
@@ -36,6 +36,7 @@ OutsideAnswer find_outside_answer(const Context& context, const OutsideOptions& 
   }
   for (Submission& answer : found.answers) answer.challenge = found.spec.name;
   if (const std::optional<Device> device = device_from(options.device)) {
+    for (Submission& answer : found.answers) answer.on_real_gpu = *device == Device::cuda;
     std::erase_if(found.answers, [&](const Submission& s) { return s.device() != *device; });
     if (found.answers.empty()) {
       throw Error(fmt::format("{} has no answer for the device {}: {} is not there",

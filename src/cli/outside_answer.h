@@ -18,8 +18,8 @@ struct OutsideOptions {
   std::string path, challenge, device = "auto";
 };
 
-// Declares PATH, --challenge and --device.
-void add_outside_options(CLI::App&, OutsideOptions&);
+// Declares PATH, --challenge and --device; with `real_gpu` that may be cuda.
+void add_outside_options(CLI::App&, OutsideOptions&, bool real_gpu = false);
 
 struct OutsideAnswer {
   std::vector<Submission> answers;  // for the device; C++ before CUDA

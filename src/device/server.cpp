@@ -9,6 +9,7 @@
 #include <new>
 #include <string_view>
 
+#include "device/code_registers.h"
 #include "util/clock.h"
 #include "wire/payload.h"
 
@@ -274,13 +275,16 @@ void Server::load_module(Answer& answer) {
   }
   all_image_bytes_ += image_.size();
   // Code that the GPU does not take is followed by the PTX that it was made from.
-  const bool is_code = image_.starts_with(
-      "\x7f"
-      "ELF");
+  const bool is_code = is_machine_code(image_);
   try {
     answer.id = gpu_.load_module(image_);
   } catch (const InvalidModule& e) {
-    if (!is_code) set_text(report_.invalid_ptx, e.what());
+    if (is_code) {  // it takes no part of what there is for modules
+      --modules_;
+      all_image_bytes_ -= image_.size();
+    } else {
+      set_text(report_.invalid_ptx, e.what());
+    }
     fail(kInvalid, e.what());
   } catch (const std::bad_alloc&) {
     set_text(report_.invalid_ptx, "the module needs more memory than there is");
@@ -398,6 +402,7 @@ void Server::launch(const Call& call, Answer& answer) {
       const sim::LaunchResult result =
           gpu_.launch(call.id, config_of(call.shape), params, operation());
       take(result);
+      note_refusal(call, result.status);
       report_.to_device_bytes += params.size();
       for (const sim::Finding& f : result.findings) {
         if (f.kind == sim::FindingKind::assertion) error_output += assertion_line(f);
@@ -426,6 +431,36 @@ void Server::launch(const Call& call, Answer& answer) {
   for (const std::string* text : {&message, &output, &error_output}) payload.text(*text);
   answer.ok = 1;
   answer.payload = payload.size();
+}
+
+// A program that does not look at the error has outputs that nothing was written to.
+void Server::note_refusal(const Call& call, sim::LaunchStatus status) {
+  if (report_.refused[0] != '\0') return;
+  const LaunchShape& s = call.shape;
+  const sim::KernelInfo info = gpu_.info(call.id);
+  const std::uint64_t threads = config_of(s).block.count();
+  std::string why;
+  switch (status) {
+    case sim::LaunchStatus::invalid_configuration:
+      why = fmt::format(
+          "a grid of {} x {} x {} blocks of {} x {} x {} threads, with {} bytes of "
+          "dynamic shared memory, is not valid for it",
+          s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1], s.block[2],
+          s.dynamic_shared_bytes);
+      break;
+    case sim::LaunchStatus::too_large_cooperative:
+      why = fmt::format(
+          "{} blocks of {} threads do not fit the GPU at once, as a cooperative launch "
+          "must",
+          config_of(s).grid.count(), threads);
+      break;
+    case sim::LaunchStatus::too_many_registers:
+      why = fmt::format("{} threads of {} registers are more than a multiprocessor has", threads,
+                        info.registers);
+      break;
+    default: return;
+  }
+  set_text(report_.refused, fmt::format("the launch of {} was refused: {}", info.name, why));
 }
 
 // Nothing of it is believed but by whom it accuses: the submission that sent it.

@@ -50,6 +50,7 @@ class Server {
   void take_finding(const Call&);
   void take_findings();
   const sim::Operation* operation() const { return operation_ ? &*operation_ : nullptr; }
+  void note_refusal(const Call&, sim::LaunchStatus);
   void take(const sim::LaunchResult&);
   void take(const sim::Finding&);
   void note_missing(const char* what);

@@ -1,6 +1,8 @@
 // The simulator as the GPU of a device process.
 #pragma once
 
+#include <map>
+
 #include "device/gpu.h"
 
 namespace assay::device {
@@ -9,15 +11,15 @@ class SimulatedGpu final : public Gpu {
  public:
   explicit SimulatedGpu(const sim::DeviceOptions& options) : device_(options) {}
 
-  std::uint32_t architecture() const override { return 0; }
+  // It runs PTX. Machine code that comes before it is refused, and says how many registers the
+  // kernels take: where that is known, launches and occupancy are bounded by it as on hardware.
+  std::uint32_t architecture() const override { return 90; }
   void begin_phase(std::uint64_t shuffle_seed, std::uint64_t processor_deadline_ns) override;
   PhaseTime end_phase() override { return {}; }
 
   sim::ModuleId load_module(std::string_view image) override;
-  sim::KernelId kernel(sim::ModuleId module, std::string_view name) override {
-    return device_.kernel(module, name);
-  }
-  sim::KernelInfo info(sim::KernelId id) override { return device_.info(id); }
+  sim::KernelId kernel(sim::ModuleId module, std::string_view name) override;
+  sim::KernelInfo info(sim::KernelId id) override;
   sim::VariableInfo variable(sim::ModuleId module, std::string_view name) override {
     return device_.variable(module, name);
   }
@@ -52,18 +54,21 @@ class SimulatedGpu final : public Gpu {
   }
   std::vector<sim::Finding> take_findings() override { return device_.take_findings(); }
 
-  std::optional<std::uint32_t> resident_blocks(sim::KernelId, std::uint64_t,
-                                               std::uint64_t) override {
-    return std::nullopt;
-  }
-  sim::LaunchResult launch(sim::KernelId id, const sim::LaunchConfig& config,
-                           std::span<const std::byte> params,
-                           const sim::Operation* operation) override {
-    return device_.launch(id, config, params, operation);
-  }
+  std::optional<std::uint32_t> resident_blocks(sim::KernelId, std::uint64_t threads,
+                                               std::uint64_t dynamic_shared_bytes) override;
+  sim::LaunchResult launch(sim::KernelId, const sim::LaunchConfig&,
+                           std::span<const std::byte> params, const sim::Operation*) override;
 
  private:
+  using Registers = std::map<std::string, std::uint32_t>;  // a thread, by the kernel's name
+
+  // Nothing where they are not known.
+  std::optional<std::uint32_t> blocks_by_registers(sim::KernelId, std::uint64_t threads) const;
+
   sim::Device device_;
+  Registers of_code_;  // that was sent, and whose PTX is to come
+  std::map<sim::ModuleId, Registers> of_module_;
+  std::map<sim::KernelId, std::uint32_t> registers_;
 };
 
 }  // namespace assay::device

@@ -28,7 +28,7 @@ fs::path Baselines::library(const ChallengeSpec& spec, const std::string& file) 
                       .headers = is_kernel(file) ? kernel_headers(spec) : baseline_headers(spec),
                       .time_limit_s = build_limit(spec, language),
                       .language = language,
-                      .machine_code = language == Language::cuda && !options_.driver.empty()});
+                      .machine_code = language == Language::cuda});
   if (result.record.verdict != Verdict::ok)
     throw Error(fmt::format("{} does not compile:\n{}", source.string(), result.record.log));
   return result.library;

@@ -94,7 +94,7 @@ BuildResult CellRunner::build(const ChallengeSpec& spec, const Submission& submi
                              .headers = {challenge_file(spec, "abi.h")},
                              .time_limit_s = build_limit(spec, submission.language),
                              .language = submission.language,
-                             .machine_code = submission.device() == Device::cuda,
+                             .machine_code = submission.language == Language::cuda,
                              .warnings = true});
   }
   result.record.source_hash = source_hash(submission);
@@ -117,11 +117,7 @@ CellResult CellRunner::check(const ChallengeSpec& spec, const Submission& submis
   cell.finished_at = utc_now();
   guard(cell, [&] {
     const BuildResult built = build(spec, submission);
-    switch (submission.device()) {
-      case Device::cpu: cell = check_built(spec, built, options_.filter); break;
-      case Device::sim: cell = simulate_built(spec, built, options_.filter); break;
-      case Device::cuda: cell = check_on_real_gpu(spec, built); break;
-    }
+    cell = check_built_on(submission.device(), spec, built, options_.filter);
     cell.code = code_facts(submission, built);
   });
   cell.key = key_of(submission);
@@ -214,7 +210,18 @@ CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildRes
   return cell;
 }
 
-CellResult CellRunner::check_on_real_gpu(const ChallengeSpec& whole, const BuildResult& built) {
+CellResult CellRunner::check_built_on(Device device, const ChallengeSpec& spec,
+                                      const BuildResult& built, const CaseFilter& filter) {
+  switch (device) {
+    case Device::cpu: return check_built(spec, built, filter);
+    case Device::sim: return simulate_built(spec, built, filter);
+    case Device::cuda: return check_on_real_gpu(spec, built, filter);
+  }
+  throw Error("no such device");
+}
+
+CellResult CellRunner::check_on_real_gpu(const ChallengeSpec& whole, const BuildResult& built,
+                                         const CaseFilter& filter) {
   CellResult cell = begin_cell(whole, built);
   cell.target = kNativeTarget;
   if (built.record.verdict == Verdict::ok) {
@@ -224,7 +231,7 @@ CellResult CellRunner::check_on_real_gpu(const ChallengeSpec& whole, const Build
       cell.cases = check_on_gpu(
           {world_, challenge_of(spec), gpu_settings(world_, options_, spec, built.library),
            options_.seed, account},
-          options_.filter);
+          filter);
       account_.add(account);
       // Naive's part in a resource case is what its host code asks for, which the simulator counts
       // as well.

@@ -62,9 +62,11 @@ class CellRunner {
   // is compiled quickly rather than well.
   BuildResult build_example(const ChallengeSpec&, const Example&);
   CellResult check_built(const ChallengeSpec&, const BuildResult&, const CaseFilter&);
+  // check() without the build, of the cases that the filter takes.
+  CellResult check_built_on(Device, const ChallengeSpec&, const BuildResult&, const CaseFilter&);
   // The cell of what was built, without cases: it can be timed though nothing was checked.
   CellResult begin_cell(const ChallengeSpec&, const BuildResult&);
-  // Of an answer in CUDA, likewise: check() without the build, of the cases that the filter takes.
+  // Of an example in CUDA, likewise.
   CellResult simulate_built(const ChallengeSpec&, const BuildResult&, const CaseFilter&);
   // Of examples that one filter serves, so that they share the rounds of naive and par.
   void time_examples(const ChallengeSpec&, std::span<CellResult>, const CaseFilter&);
@@ -72,7 +74,7 @@ class CellRunner {
   TimeAccount account() const { return account_.total(); }
 
  private:
-  CellResult check_on_real_gpu(const ChallengeSpec& whole, const BuildResult&);
+  CellResult check_on_real_gpu(const ChallengeSpec& whole, const BuildResult&, const CaseFilter&);
   CellResult new_cell(const ChallengeSpec&, const BuildResult&) const;
   void time_together(const ChallengeSpec&, std::span<CellResult> cells, const CaseFilter&);
   void run_exclusive(const ChallengeSpec&, CellResult&, const CaseFilter&);

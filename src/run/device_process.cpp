@@ -123,6 +123,7 @@ std::optional<DeviceReport> DeviceProcess::stop(std::chrono::milliseconds patien
   report.first_finding = text_of(said.first_finding);
   report.unsupported = text_of(said.unsupported);
   report.invalid_ptx = text_of(said.invalid_ptx);
+  report.refused = text_of(said.refused);
   report.over_limit = said.over_limit != 0;
   report.seconds = said.seconds;
   return report;

@@ -20,6 +20,7 @@ void DeviceReport::add(const DeviceReport& later, bool counts) {
   findings += later.findings;
   if (unsupported.empty()) unsupported = later.unsupported;
   if (invalid_ptx.empty()) invalid_ptx = later.invalid_ptx;
+  if (refused.empty()) refused = later.refused;
   over_limit = over_limit || later.over_limit;
 }
 

@@ -30,6 +30,7 @@ struct DeviceReport {
   std::string first_finding;   // in words, made printable
   std::string unsupported;     // what needs a GPU, "" if nothing does
   std::string invalid_ptx;
+  std::string refused;      // the first launch that could not be, and why; no failure by itself
   bool over_limit = false;  // too many instructions
   double seconds = 0;       // of a real GPU: that it worked in the phase that counts
 

@@ -257,6 +257,8 @@ CaseResult execute(const World& world, Worker& worker, CaseInput& input,
           fmt::format(" (where allocation {} was refused)", planned.spec->failing_allocation);
     }
   }
+  if (result.verdict == Verdict::wrong_answer && !device.refused.empty())
+    result.detail += "; " + device.refused;
   take_device_failure(result, device);
   if (!overrun.empty() && result.verdict == Verdict::ok) {
     result.verdict = Verdict::wrong_answer;

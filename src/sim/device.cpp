@@ -460,6 +460,18 @@ VariableInfo Device::allocation(std::uint64_t address) const {
   return a == nullptr || !a->live ? VariableInfo{} : VariableInfo{a->address, a->bytes};
 }
 
+std::uint32_t blocks_by_registers(std::uint32_t registers, std::uint64_t threads) {
+  if (threads == 0 || threads > kMaxThreadsPerBlock) return 0;
+  const auto in_units = [](std::uint64_t value, std::uint64_t unit) {
+    return (value + unit - 1) / unit;
+  };
+  // The registers of a warp lie in one part, and a block's warps are dealt out to the parts in turn.
+  const std::uint64_t of_warp =
+      in_units(std::uint64_t{std::max(registers, 1u)} * kWarpSize, kRegisterUnit) * kRegisterUnit;
+  const std::uint64_t warps = kRegistersPerMultiprocessor / kSubPartitions / of_warp;
+  return static_cast<std::uint32_t>(warps / in_units(in_units(threads, kWarpSize), kSubPartitions));
+}
+
 LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
                             std::span<const std::byte> params, const Operation* operation) {
   const DeviceOptions& options = state_->options;

@@ -66,7 +66,8 @@ enum class LaunchStatus : std::uint8_t {
   ok,
   invalid_configuration,  // a zero or too large dimension, too much shared memory
   too_large_cooperative,
-  illegal_address,  // and the other fatal findings, as CUDA names them
+  too_many_registers,  // for a block of so many threads
+  illegal_address,     // and the other fatal findings, as CUDA names them
   misaligned_address,
   illegal_instruction,
   assertion,
@@ -97,6 +98,14 @@ struct DeviceOptions {
 inline constexpr std::uint32_t kWarpSize = 32, kMaxThreadsPerBlock = 1024,
                                kMaxSharedPerBlock = 48 << 10, kMaxSharedOptin = 227 << 10,
                                kMaxResidentThreads = 2048, kMaxResidentBlocks = 32;
+// Of a multiprocessor: its registers, the parts that have an equal share of them each, and how many
+// a warp is given at a time.
+inline constexpr std::uint32_t kRegistersPerMultiprocessor = 65536, kSubPartitions = 4,
+                               kRegisterUnit = 256;
+
+// How many blocks a multiprocessor holds as far as registers decide, where each thread takes so many.
+// 0: a block of so many threads does not fit.
+std::uint32_t blocks_by_registers(std::uint32_t registers, std::uint64_t threads);
 
 // Processor time that this process has used, in ns on CLOCK_PROCESS_CPUTIME_ID.
 std::uint64_t processor_ns();

@@ -99,6 +99,7 @@ struct Report {
   char first_finding[2048] = {};
   char unsupported[2048] = {};  // what the simulator lacks, "" if nothing was missing
   char invalid_ptx[512] = {};   // a module that is not PTX, and why
+  char refused[512] = {};       // the first launch that could not be, and why
 };
 
 struct Control {

@@ -126,6 +126,22 @@ RACE = r"""
   if (sums[(threadIdx.x + 64) % 128] == 1e30f) a = 0;
 """
 
+# Keeps eighty values at a time; the sum is not used.
+MANY_REGISTERS = r"""
+  float kept[80];
+#pragma unroll
+  for (int k = 0; k < 80; ++k) kept[k] = x[(7 * i + 13 * k) % (p.rows * p.D)];
+#pragma unroll
+  for (int step = 0; step < 4; ++step) {
+#pragma unroll
+    for (int k = 0; k < 80; ++k) kept[k] = kept[k] * kept[(k + 7) % 80] + kept[(k + 3) % 80];
+  }
+  float sum = 0;
+#pragma unroll
+  for (int k = 0; k < 80; ++k) sum += kept[k];
+  if (sum == 1e30f) a = 0;
+"""
+
 TAMPER = r"""
   // The worker's descriptors: 8 the link, 9 its calls, 3 the control page.
   volatile unsigned char* page = (volatile unsigned char*)mmap(0, 4096 + (4 << 20), PROT_READ | PROT_WRITE,
@@ -347,6 +363,15 @@ class BadSubmission(Case):
 
     def test_a_wrong_result(self):
         self.check(source(in_rows="if (threadIdx.x == 0) dx[0] += 1;"), "WA", "dx")
+
+    def test_a_block_of_more_registers_than_there_are(self):
+        heavy = source(in_columns=MANY_REGISTERS)
+        large = heavy.replace("(p->D + 127) / 128), 128,", "(p->D + 1023) / 1024), 1024,")
+        self.assertNotEqual(large, heavy)
+        self.check(heavy, "OK")
+        self.check(large, "WA", "; the launch of ", "columns", " was refused: 1024 threads of ",
+                   " registers are more than a multiprocessor has")
+        self.check(large.replace("__global__ void columns", "__global__ __launch_bounds__(1024) void columns"), "OK")
 
     def test_a_result_that_depends_on_the_order_of_blocks(self):
         text = "__device__ unsigned ticket;\n" + source(

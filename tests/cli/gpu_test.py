@@ -114,7 +114,7 @@ class Graded(unittest.TestCase):
     def assay(cls, command, *arguments, driver=DRIVER):
         return subprocess.run(
             [ASSAY, "--root", ROOT, command, *arguments, "--device", "cuda", "--driver", driver,
-             "--submissions", cls.folder / "submissions", "--results", cls.results],
+             "--management", MANAGEMENT, "--submissions", cls.folder / "submissions", "--results", cls.results],
             capture_output=True, text=True, timeout=600)
 
     def show(self, *arguments):
@@ -138,16 +138,45 @@ class Graded(unittest.TestCase):
         machine, = board["machines"].values()
         self.assertEqual(machine["gpu"]["name"], "Simulated H200")
 
-    def test_stale_ones_of_another_gpu_are_measured_again_there_alone(self):
-        done = self.show("run", "--stale", "--submissions", self.folder / "submissions")
+    def test_what_the_clocks_did_stands_with_a_timed_case(self):
+        evidence = json.loads((self.results / f"cells/one/{CHALLENGE}/cuda.json").read_text())
+        timed = next(c for c in evidence["cell"]["cases"] if c["name"] == CASE)
+        metrics = {m["name"]: m["value"] for m in timed["metrics"]}
+        self.assertEqual((metrics["gpu_sm_mhz_low"], metrics["gpu_temperature_c_high"]), (1755, 41))
+        self.assertEqual(metrics["gpu_throttled_share"], 0)
+
+    def test_a_stale_cell_waits_for_a_gpu(self):
+        results = self.folder / "stale"
+        shutil.copytree(self.results, results)
+        board = json.loads((results / "scoreboard.json").read_text())
+        board["entries"][0]["cell"]["spec_hash"] = "0"
+        (results / "scoreboard.json").write_text(json.dumps(board))
+        done = subprocess.run(
+            [ASSAY, "--root", ROOT, "run", "--stale", "--submissions", self.folder / "submissions", "--results",
+             results], capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("no such result on the board is stale", done.stdout + done.stderr)
+        self.assertIn("1 stale results of a real GPU stay as they are: --device cuda measures them", done.stderr)
+        self.assertIn("nothing to measure again", done.stdout)
 
     def test_a_case_is_replayed(self):
         done = self.assay("rerun", "two", CHALLENGE, "--case", CASE, "--seed", "5")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(f"{CASE} (timed): OK", done.stdout)
         self.assertRegex(done.stdout, r"ms +naive +[\d.]+ +par +[\d.]+ +submission +[\d.]+")
+
+    def test_one_answer_is_graded_wherever_it_lies(self):
+        answer = self.folder / "submissions" / "one" / CHALLENGE / "submission.cu"
+        done = subprocess.run(
+            [ASSAY, "--root", ROOT, "grade", answer, "-c", CHALLENGE, "--device", "cuda", "--driver", DRIVER,
+             "--management", MANAGEMENT, "--quick", "--seed", "5", "--json"],
+            capture_output=True, text=True, timeout=600)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        grade = json.loads(done.stdout)
+        self.assertEqual((grade["device"], grade["verdict"], grade["modelled_on"]), ("cuda", "OK", None))
+        self.assertEqual(grade["machine"]["gpu"], "Simulated H200")
+        stages = {s["stage"]: s["status"] for s in grade["stages"]}
+        self.assertEqual((stages["all"], stages["findings"], stages["time"]), ("passed", "not_run", "passed"))
+        self.assertIsNotNone(grade["log_speed_over_par"])
 
     def test_without_a_gpu_nothing_is_stored(self):
         results = self.folder / "nothing"

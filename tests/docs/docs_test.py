@@ -167,6 +167,9 @@ COMMANDS = {
             ON_DOUBLE.replace(" gpu ", " run --device cuda ", 1) + "-m tuned -c layer_norm_backward --quick --results "
             "$TMP/cuda | grep 'tuned  layer_norm_backward (cuda)'", needs="nvcc"),
         "build/assay show tuned layer_norm_backward --device cuda": Run(),
+        "build/assay grade answer.cu -c kv_cache --device cuda --json": Run(
+            ON_DOUBLE.replace(" gpu ", " grade --device cuda ", 1) +
+            "submissions/tuned/layer_norm_backward/submission.cu --quick --json | python3 -m json.tool", needs="nvcc"),
         "build/assay gpu": Run(ON_DOUBLE + "-c layer_norm_backward --no-time --case basic", needs="nvcc"),
         "build/assay gpu -c kv_cache --model tuned --json gpu.json": Run(
             ON_DOUBLE + "-c layer_norm_backward --model tuned --no-time --case basic --json gpu.json && "
@@ -174,7 +177,10 @@ COMMANDS = {
         "build/assay gpu --sizes sim --modelled": Run(
             ON_DOUBLE + "-c layer_norm_backward --no-check --quick --few --sizes sim --modelled | grep modelled",
             needs="nvcc"),
-        "scripts/gpu-check.sh": Run("bash -n scripts/gpu-check.sh"),
+        "scripts/gpu-check.sh": Run(
+            "cd $ROOT && scripts/gpu-check.sh --results $TMP/checked --quick --model tuned -c layer_norm_backward "
+            "--driver $BUILD/tests/libcuda_double.so --management $BUILD/tests/libnvidia-ml-double.so && "
+            "ls $TMP/checked/scoreboard.json $TMP/checked/benchmarks/gpu_simulated_h200_*.md", slow=True, needs="nvcc"),
     },
     "docs/grading.md": {
         "build/assay rerun textbook ternary_training --device cpu --case real_text --corpus my.txt": Run(

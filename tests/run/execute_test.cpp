@@ -218,6 +218,16 @@ TEST_F(ExecuteTest, AFindingOutweighsAWrongAnswer) {
   EXPECT_EQ(result.detail, "a race");
 }
 
+TEST_F(ExecuteTest, ALaunchThatWasRefusedExplainsAWrongAnswerAndIsNoFailureByItself) {
+  const auto refused = [](DeviceReport& r) { r.refused = "the launch of f was refused: why"; };
+  script({with_device({}, refused), testing::wrong()});
+  const CaseResult wrong = executed();
+  EXPECT_EQ(wrong.verdict, Verdict::wrong_answer);
+  EXPECT_THAT(wrong.detail, HasSubstr("; the launch of f was refused: why"));
+  script({with_device({}, refused), Answer()});
+  EXPECT_EQ(executed().verdict, Verdict::ok);
+}
+
 TEST_F(ExecuteTest, ACrashOutweighsAFindingAndBothAreTold) {
   script({with_device({.verdict = Verdict::runtime_error, .detail = "abort"}, [](DeviceReport& r) {
     r.findings = 1;

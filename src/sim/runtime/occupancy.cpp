@@ -5,10 +5,7 @@
 namespace assay::sim {
 namespace {
 
-constexpr std::uint32_t kSubPartitions =
-    4;  // of a multiprocessor: each has a fourth of the registers
-constexpr std::uint32_t kRegisterUnit = 256;  // allocated to a warp at a time
-constexpr std::uint32_t kSharedUnit = 128;    // bytes allocated to a block at a time
+constexpr std::uint32_t kSharedUnit = 128;  // bytes allocated to a block at a time
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;

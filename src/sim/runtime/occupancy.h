@@ -9,8 +9,7 @@
 
 namespace assay::sim {
 
-inline constexpr std::uint32_t kRegistersPerMultiprocessor = 65536, kMaxRegistersPerThread = 255,
-                               kSharedPerMultiprocessor = 228 << 10,
+inline constexpr std::uint32_t kMaxRegistersPerThread = 255, kSharedPerMultiprocessor = 228 << 10,
                                kReservedSharedPerBlock = 1 << 10;
 
 // Registers a thread: KernelInfo's estimate, held to what lets a block of max_threads run.

@@ -22,6 +22,7 @@ cudaError_t error_of(LaunchStatus status) {
     case LaunchStatus::ok: return cudaSuccess;
     case LaunchStatus::invalid_configuration: return cudaErrorInvalidConfiguration;
     case LaunchStatus::too_large_cooperative: return cudaErrorCooperativeLaunchTooLarge;
+    case LaunchStatus::too_many_registers: return cudaErrorLaunchOutOfResources;
     case LaunchStatus::illegal_address: return cudaErrorIllegalAddress;
     case LaunchStatus::misaligned_address: return cudaErrorMisalignedAddress;
     case LaunchStatus::illegal_instruction: return cudaErrorIllegalInstruction;
@@ -34,7 +35,8 @@ cudaError_t error_of(LaunchStatus status) {
 // Found before the kernel starts, and so forgotten once it is reported.
 bool is_refusal(LaunchStatus status) {
   return status == LaunchStatus::invalid_configuration ||
-         status == LaunchStatus::too_large_cooperative;
+         status == LaunchStatus::too_large_cooperative ||
+         status == LaunchStatus::too_many_registers;
 }
 
 template <class Map, class T>
