@@ -21,8 +21,6 @@ void add_gpu_libraries(CLI::App& app, GpuLibraries& libraries) {
 }
 
 run::World world_of_gpu(Harness& harness, const GpuLibraries& libraries, const std::string& sheet) {
-  if (!harness.builder->cuda_toolkit())
-    throw Error(fmt::format("{}; it is looked for in PATH, CUDA_HOME and ASSAY_NVCC", kNoToolkit));
   const GpuMachine& machine =
       harness.machine.gpu.emplace(run::find_gpu(libraries.driver, libraries.management));
   if (machine.isolation != to_string(sandbox::Tier::landlock)) {
@@ -30,6 +28,8 @@ run::World world_of_gpu(Harness& harness, const GpuLibraries& libraries, const s
         "note: this kernel has no Landlock (Linux 5.13 or later), so a fault of the GPU's driver "
         "could let an answer at the files of this user\n");
   }
+  if (!harness.builder->cuda_toolkit())
+    throw Error(fmt::format("{}; it is looked for in PATH, CUDA_HOME and ASSAY_NVCC", kNoToolkit));
   harness.gpu = sheet.empty() ? sheet_of(machine.name) : sheet;
   run::World world = run::real_world(*harness.builder);
   world.roofline = [libraries, flops = gpu(harness.gpu).fastest_flops()] {

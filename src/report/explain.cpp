@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "grade/currency.h"
 #include "grade/partial.h"
@@ -192,6 +193,31 @@ std::string floor_text(const CellResult& cell) {
   return text.empty() ? "" : "\nfloor, the longer of the two:\n" + text;
 }
 
+// What a real GPU's clocks did in all timed cases, as far as it was told.
+std::string clocks_text(const CellResult& cell) {
+  const auto over = [&](const char* name, auto better) {
+    std::optional<double> found;
+    for (const CaseResult& r : cell.cases) {
+      const double* value = find_metric(r.metrics, name);
+      if (value != nullptr) found = found ? better(*found, *value) : *value;
+    }
+    return found;
+  };
+  const auto least = [](double a, double b) { return std::min(a, b); };
+  const auto most = [](double a, double b) { return std::max(a, b); };
+  const auto range = [](double low, double high, const char* unit) {
+    return low == high ? fmt::format("{:.0f} {}", low, unit)
+                       : fmt::format("{:.0f} to {:.0f} {}", low, high, unit);
+  };
+  std::string text;
+  const auto clock = over(kGpuClockLow, least), heat = over(kGpuTemperatureLow, least);
+  if (clock) text += ", " + range(*clock, over(kGpuClockHigh, most).value_or(*clock), "MHz");
+  if (heat) text += ", " + range(*heat, over(kGpuTemperatureHigh, most).value_or(*heat), "degrees C");
+  if (const auto share = over(kThrottledShare, most))
+    text += fmt::format(", held down in {:.0f} % of the repetitions at most", 100 * *share);
+  return text.empty() ? "" : "\nclocks of the GPU: " + text.substr(2) + "\n";
+}
+
 std::string timing_table(const BoardEntry& e) {
   TextTable table(
       {"timed case", "naive", "par", "this", "floor", "speed, par = 1 (95 %)", "share", "runs"});
@@ -207,7 +233,9 @@ std::string timing_table(const BoardEntry& e) {
                            s.ratio_interval.high),
                fmt::format("{:.0f} %", 100 * s.points), std::to_string(r->samples.size())});
   }
-  return any ? "\ntimings (medians):\n" + indented(table.str(), 2) + floor_text(e.cell) : "";
+  return any ? "\ntimings (medians):\n" + indented(table.str(), 2) + floor_text(e.cell) +
+                   clocks_text(e.cell)
+             : "";
 }
 
 // --- code --------------------------------------------------------------------

@@ -9,6 +9,10 @@ import sys
 import unittest
 
 ASSAY, ROOT, DRIVER, MANAGEMENT = (pathlib.Path(sys.argv.pop(1)) for _ in range(4))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+from open_copies import open_copies  # noqa: E402: from there
+
+DRIVER, MANAGEMENT = open_copies(DRIVER, MANAGEMENT)
 
 
 def findings(driver, management):

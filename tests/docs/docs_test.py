@@ -24,6 +24,7 @@ if SLOW:
     sys.argv.remove("--slow")
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 import shipped_board  # noqa: E402: from there
+from open_copies import open_copies  # noqa: E402
 DOCUMENTS = [p for p in [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), ROOT / "CONTRIBUTING.md"] if p.exists()]
 README_BYTES, COLUMNS = 10_000, 100
 
@@ -35,8 +36,8 @@ Target = collections.namedtuple("Target", "name")
 CalledBy = collections.namedtuple("CalledBy", "script")
 
 # In the source tree, with its build: the script installs, builds, runs and reports.
-ON_DOUBLE = ("build/assay gpu --driver $BUILD/tests/libcuda_double.so "
-             "--management $BUILD/tests/libnvidia-ml-double.so ")
+DOUBLES = "--driver $DOUBLES/libcuda_double.so --management $DOUBLES/libnvidia-ml-double.so "
+ON_DOUBLE = f"build/assay gpu {DOUBLES}"
 RUN_SCRIPT = "cd $ROOT && scripts/run.sh --quick -m textbook -c layer_norm_backward --device cpu --results $TMP/run"
 ONE_EXAMPLE = "build/assay selftest --challenge layer_norm_backward --example wrong_eps_outside_root"
 
@@ -179,7 +180,7 @@ COMMANDS = {
             needs="nvcc"),
         "scripts/gpu-check.sh": Run(
             "cd $ROOT && scripts/gpu-check.sh --results $TMP/checked --quick --model tuned -c layer_norm_backward "
-            "--driver $BUILD/tests/libcuda_double.so --management $BUILD/tests/libnvidia-ml-double.so && "
+            f"{DOUBLES}&& "
             "ls $TMP/checked/scoreboard.json $TMP/checked/benchmarks/gpu_simulated_h200_*.md", slow=True, needs="nvcc"),
     },
     "docs/grading.md": {
@@ -463,6 +464,8 @@ class Commands(unittest.TestCase):
         cache = BUILD / "docs-cache"
         cache.mkdir(exist_ok=True)
         (cls.tree / ".cache").symlink_to(cache)
+        cls.doubles = open_copies(*(BUILD / "tests" / name for name in
+                                    ("libcuda_double.so", "libnvidia-ml-double.so")))[0].parent
         cls.outputs = {}
 
     @classmethod
@@ -473,7 +476,8 @@ class Commands(unittest.TestCase):
         """What the command printed. The same command is run once."""
         if command not in self.outputs:
             environment = {k: v for k, v in os.environ.items() if k != "ASSAY_ROOT"}
-            environment |= {"TMP": str(self.temporary), "ROOT": str(ROOT), "BUILD": str(BUILD)}
+            environment |= {"TMP": str(self.temporary), "ROOT": str(ROOT), "BUILD": str(BUILD),
+                            "DOUBLES": str(self.doubles)}
             done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=self.tree, env=environment, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
             self.outputs[command] = done

@@ -41,6 +41,18 @@ TEST(Explain, FullMarks) {
   EXPECT_THAT(text, Not(HasSubstr("failed cases")));
 }
 
+TEST(Explain, TheClocksOfARealGpuAreTold) {
+  CellResult cell = testing::sample_cell(testing::sample_spec());
+  EXPECT_THAT(explained(cell), Not(HasSubstr("clocks of the GPU")));
+  testing::case_of(cell, "timed_a").metrics = {
+      {kGpuClockLow, 1755}, {kGpuClockHigh, 1980}, {kThrottledShare, 0}};
+  testing::case_of(cell, "timed_b").metrics = {
+      {kGpuClockLow, 1800}, {kGpuClockHigh, 1800}, {kGpuTemperatureLow, 40}, {kThrottledShare, 0.25}};
+  EXPECT_THAT(explained(cell),
+              HasSubstr("\nclocks of the GPU: 1755 to 1980 MHz, 40 degrees C, held down in 25 % of the "
+                        "repetitions at most\n"));
+}
+
 TEST(Explain, LoadErrorIsToldOnce) {
   CellResult cell = testing::sample_cell(testing::sample_spec());
   cell.cases.resize(6);

@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "support/error_of.h"
 #include "support/paths.h"
+#include "support/temporary_folder.h"
 #include "util/files.h"
 
 namespace assay::run {
@@ -19,9 +22,22 @@ using ::testing::Optional;
 
 constexpr char kBusId[] = "0000:3b:00.0";
 
-std::string library(const std::string& name) { return testing::binary_dir() + "/tests/" + name; }
+// Where assay is root the watcher is another user, who may not enter a closed build folder.
+class GpuWatchTest : public ::testing::Test {
+ protected:
+  GpuWatchTest() {
+    namespace fs = std::filesystem;
+    for (const char* name : {"libnvidia-ml-double.so", "libnvml_loses_the_gpu.so",
+                             "libnvml_hangs_at_the_second_state.so"})
+      fs::copy_file(fs::path(testing::binary_dir()) / "tests" / name, folder_.path / name);
+    fs::permissions(folder_.path, fs::perms(0755));
+  }
+  std::string library(const std::string& name) const { return folder_.path / name; }
 
-TEST(GpuWatch, TellsTheStateAsOftenAsItIsAsked) {
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(GpuWatchTest, TellsTheStateAsOftenAsItIsAsked) {
   GpuWatch watch(library("libnvidia-ml-double.so"), kBusId);
   for (int i = 0; i < 3; ++i) {
     const GpuState state = watch.state();
@@ -33,7 +49,7 @@ TEST(GpuWatch, TellsTheStateAsOftenAsItIsAsked) {
   }
 }
 
-TEST(GpuWatch, ThatThereIsNoLibraryOrNoSuchGpuIsSaid) {
+TEST_F(GpuWatchTest, ThatThereIsNoLibraryOrNoSuchGpuIsSaid) {
   GpuWatch without("libno_such_management.so.1", kBusId);
   EXPECT_THAT(error_of([&] { without.state(); }),
               HasSubstr("the process that watches the GPU: it ended: no management library: "
@@ -43,7 +59,7 @@ TEST(GpuWatch, ThatThereIsNoLibraryOrNoSuchGpuIsSaid) {
               HasSubstr("nvmlDeviceGetHandleByPciBusId_v2 of 0000:00:00.0 failed with code 6"));
 }
 
-TEST(GpuWatch, AGpuThatIsLostEndsItAndThatIsSaidFromThenOn) {
+TEST_F(GpuWatchTest, AGpuThatIsLostEndsItAndThatIsSaidFromThenOn) {
   GpuWatch watch(library("libnvml_loses_the_gpu.so"), kBusId);
   EXPECT_EQ(watch.state().temperature_c, 41);
   for (int i = 0; i < 2; ++i)
@@ -52,7 +68,7 @@ TEST(GpuWatch, AGpuThatIsLostEndsItAndThatIsSaidFromThenOn) {
                                                          "code 15 (GPU is lost)")));
 }
 
-TEST(GpuWatch, OneThatHangsIsEndedAfterItsTime) {
+TEST_F(GpuWatchTest, OneThatHangsIsEndedAfterItsTime) {
   GpuWatch watch(library("libnvml_hangs_at_the_second_state.so"), kBusId);
   EXPECT_EQ(watch.state().sm_mhz, 1755);
   for (int i = 0; i < 2; ++i)

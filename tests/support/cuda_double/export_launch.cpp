@@ -18,6 +18,7 @@ CUresult code_of(sim::LaunchStatus status) {
     case sim::LaunchStatus::ok: return kSuccess;
     case sim::LaunchStatus::invalid_configuration: return kInvalidValue;
     case sim::LaunchStatus::too_large_cooperative: return kCooperativeLaunchTooLarge;
+    case sim::LaunchStatus::too_many_registers: return kLaunchOutOfResources;
     case sim::LaunchStatus::illegal_address: return kIllegalAddress;
     case sim::LaunchStatus::misaligned_address: return kMisalignedAddress;
     case sim::LaunchStatus::illegal_instruction: return kIllegalInstruction;
@@ -30,7 +31,8 @@ CUresult code_of(sim::LaunchStatus status) {
 // Whether the kernel never ran, so that the context is as it was.
 bool was_refused(sim::LaunchStatus status) {
   return status == sim::LaunchStatus::invalid_configuration ||
-         status == sim::LaunchStatus::too_large_cooperative;
+         status == sim::LaunchStatus::too_large_cooperative ||
+         status == sim::LaunchStatus::too_many_registers;
 }
 
 CUresult launch(SimulatedGpu& gpu, CUfunction function, const sim::LaunchConfig& config,
