@@ -212,7 +212,8 @@ std::string clocks_text(const CellResult& cell) {
   std::string text;
   const auto clock = over(kGpuClockLow, least), heat = over(kGpuTemperatureLow, least);
   if (clock) text += ", " + range(*clock, over(kGpuClockHigh, most).value_or(*clock), "MHz");
-  if (heat) text += ", " + range(*heat, over(kGpuTemperatureHigh, most).value_or(*heat), "degrees C");
+  if (heat)
+    text += ", " + range(*heat, over(kGpuTemperatureHigh, most).value_or(*heat), "degrees C");
   if (const auto share = over(kThrottledShare, most))
     text += fmt::format(", held down in {:.0f} % of the repetitions at most", 100 * *share);
   return text.empty() ? "" : "\nclocks of the GPU: " + text.substr(2) + "\n";

@@ -46,11 +46,14 @@ TEST(Explain, TheClocksOfARealGpuAreTold) {
   EXPECT_THAT(explained(cell), Not(HasSubstr("clocks of the GPU")));
   testing::case_of(cell, "timed_a").metrics = {
       {kGpuClockLow, 1755}, {kGpuClockHigh, 1980}, {kThrottledShare, 0}};
-  testing::case_of(cell, "timed_b").metrics = {
-      {kGpuClockLow, 1800}, {kGpuClockHigh, 1800}, {kGpuTemperatureLow, 40}, {kThrottledShare, 0.25}};
-  EXPECT_THAT(explained(cell),
-              HasSubstr("\nclocks of the GPU: 1755 to 1980 MHz, 40 degrees C, held down in 25 % of the "
-                        "repetitions at most\n"));
+  testing::case_of(cell, "timed_b").metrics = {{kGpuClockLow, 1800},
+                                               {kGpuClockHigh, 1800},
+                                               {kGpuTemperatureLow, 40},
+                                               {kThrottledShare, 0.25}};
+  EXPECT_THAT(
+      explained(cell),
+      HasSubstr("\nclocks of the GPU: 1755 to 1980 MHz, 40 degrees C, held down in 25 % of the "
+                "repetitions at most\n"));
 }
 
 TEST(Explain, LoadErrorIsToldOnce) {
