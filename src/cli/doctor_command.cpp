@@ -140,7 +140,7 @@ void examine_cuda(Builder& builder, std::vector<Diagnosis>& findings) {
       {"CUDA device", "simulated: kernels run on the processor, exactly but not fast"});
 }
 
-// That there is none hinders nobody: rows of the board are simulated.
+// That there is none hinders nobody: answers in CUDA can be graded on the simulator.
 void examine_gpu(const GpuLibraries& libraries, const std::string& nvcc,
                  std::vector<Diagnosis>& findings) {
   try {

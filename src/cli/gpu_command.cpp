@@ -245,8 +245,7 @@ class OnGpu {
   std::string text() {
     std::string text = fmt::format(
         "{} (driver for CUDA {}, {} multiprocessors; isolation {}), copies at {:.2f} TB/s; floor "
-        "by "
-        "that and by the data sheet of {}\n",
+        "by that and by the data sheet of {}\n",
         machine_.name, machine_.driver, machine_.multiprocessors, machine_.isolation,
         machine_.copy_bytes_per_s * 1e-12, sheet_.name);
     for (Tested& t : tested_) text += text_of(t);

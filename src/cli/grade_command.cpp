@@ -58,8 +58,7 @@ int grade_answer(const Context& context, const GradeCommand& c) {
     throw Error(fmt::format("{}; it is looked for in PATH, CUDA_HOME and ASSAY_NVCC", kNoToolkit));
   const bool on_real_gpu = answer.device() == Device::cuda;
   harness.gpu = c.gpu;
-  run::World world = on_real_gpu ? world_of_gpu(harness, c.libraries, c.gpu_given ? c.gpu : "")
-                                 : run::real_world(*harness.builder);
+  run::World world = world_on(answer.device(), harness, c.libraries, c.gpu_given ? c.gpu : "");
   const run::CaseFilter filter{.quick = c.quick};
   run::CellRunner runner(std::move(world), {.tier = harness.tier.tier,
                                             .seed = c.seed.value_or(random_seed()),

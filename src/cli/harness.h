@@ -66,7 +66,8 @@ void add_device_option(CLI::App&, std::string& device, bool real_gpu = false);
 void add_gpu_option(CLI::App&, std::string& gpu);
 
 // The submissions to run: all or those of the named models, of one device or, where none is given,
-// of the CPU and the simulated GPU. An unknown name throws Error with the nearest one. Warnings go to stderr.
+// of the CPU and the simulated GPU. An unknown name throws Error with the nearest one. Warnings go
+// to stderr.
 std::vector<Submission> select_submissions(const std::filesystem::path& folder,
                                            const std::vector<ChallengeSpec>& specs,
                                            const std::vector<std::string>& models,

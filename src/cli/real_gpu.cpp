@@ -44,4 +44,10 @@ run::World world_of_gpu(Harness& harness, const GpuLibraries& libraries, const s
   return world;
 }
 
+run::World world_on(Device device, Harness& harness, const GpuLibraries& libraries,
+                    const std::string& sheet) {
+  return device == Device::cuda ? world_of_gpu(harness, libraries, sheet)
+                                : run::real_world(*harness.builder);
+}
+
 }  // namespace assay::cli

@@ -116,8 +116,7 @@ int execute(const Context& context, const RerunCommand& c) {
     throw Error(unknown_name("case", c.only, case_names(specs.front())));
   Harness harness = set_up(context, c.harness);
   const bool on_real_gpu = submission.device() == Device::cuda;
-  run::World world =
-      on_real_gpu ? world_of_gpu(harness, c.libraries, "") : run::real_world(*harness.builder);
+  run::World world = world_on(submission.device(), harness, c.libraries, "");
   const std::uint64_t seed = c.seed.value_or(random_seed());
   const run::RunOptions options{.tier = harness.tier.tier,
                                 .seed = seed,

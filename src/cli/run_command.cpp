@@ -332,9 +332,8 @@ int measure(const Context& context, RunCommand& c, store::ResultStore& store,
     Harness harness = set_up(context, c.harness);
     harness.gpu = c.gpu;
     calibrate(harness.machine);
-    run::World world = c.on_real_gpu()
-                           ? world_of_gpu(harness, c.libraries, c.gpu_given ? c.gpu : "")
-                           : run::real_world(*harness.builder);
+    run::World world = world_on(c.on_real_gpu() ? Device::cuda : Device::cpu, harness, c.libraries,
+                                c.gpu_given ? c.gpu : "");
     c.gpu = harness.gpu;
     measuring.reset();
     const run::RunOptions options = run_options(c, harness, submissions);

@@ -62,6 +62,25 @@ sim::LaunchConfig config_of(const LaunchShape& s) {
           .cooperative = s.cooperative != 0};
 }
 
+std::string why_refused(sim::LaunchStatus status, const LaunchShape& s, std::uint32_t registers) {
+  const sim::LaunchConfig config = config_of(s);
+  switch (status) {
+    case sim::LaunchStatus::too_large_cooperative:
+      return fmt::format(
+          "{} blocks of {} threads do not fit the GPU at once, as a cooperative launch must",
+          config.grid.count(), config.block.count());
+    case sim::LaunchStatus::too_many_registers:
+      return fmt::format("{} threads of {} registers are more than a multiprocessor has",
+                         config.block.count(), registers);
+    default:
+      return fmt::format(
+          "a grid of {} x {} x {} blocks of {} x {} x {} threads, with {} bytes of dynamic shared "
+          "memory, is not valid for it",
+          s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1], s.block[2],
+          s.dynamic_shared_bytes);
+  }
+}
+
 }  // namespace
 
 Server::Server(Control& control, std::span<std::byte> arena, std::byte* link, Gpu& gpu)
@@ -435,32 +454,13 @@ void Server::launch(const Call& call, Answer& answer) {
 
 // A program that does not look at the error has outputs that nothing was written to.
 void Server::note_refusal(const Call& call, sim::LaunchStatus status) {
-  if (report_.refused[0] != '\0') return;
-  const LaunchShape& s = call.shape;
+  const bool refused = status == sim::LaunchStatus::invalid_configuration ||
+                       status == sim::LaunchStatus::too_large_cooperative ||
+                       status == sim::LaunchStatus::too_many_registers;
+  if (!refused || report_.refused[0] != '\0') return;
   const sim::KernelInfo info = gpu_.info(call.id);
-  const std::uint64_t threads = config_of(s).block.count();
-  std::string why;
-  switch (status) {
-    case sim::LaunchStatus::invalid_configuration:
-      why = fmt::format(
-          "a grid of {} x {} x {} blocks of {} x {} x {} threads, with {} bytes of "
-          "dynamic shared memory, is not valid for it",
-          s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1], s.block[2],
-          s.dynamic_shared_bytes);
-      break;
-    case sim::LaunchStatus::too_large_cooperative:
-      why = fmt::format(
-          "{} blocks of {} threads do not fit the GPU at once, as a cooperative launch "
-          "must",
-          config_of(s).grid.count(), threads);
-      break;
-    case sim::LaunchStatus::too_many_registers:
-      why = fmt::format("{} threads of {} registers are more than a multiprocessor has", threads,
-                        info.registers);
-      break;
-    default: return;
-  }
-  set_text(report_.refused, fmt::format("the launch of {} was refused: {}", info.name, why));
+  set_text(report_.refused, fmt::format("the launch of {} was refused: {}", info.name,
+                                        why_refused(status, call.shape, info.registers)));
 }
 
 // Nothing of it is believed but by whom it accuses: the submission that sent it.

@@ -66,19 +66,19 @@ std::optional<std::uint32_t> SimulatedGpu::resident_blocks(sim::KernelId id, std
 sim::LaunchResult SimulatedGpu::launch(sim::KernelId id, const sim::LaunchConfig& config,
                                        std::span<const std::byte> params,
                                        const sim::Operation* operation) {
+  const std::uint64_t threads = config.block.count();
   sim::LaunchResult refused;
-  if (const auto blocks = blocks_by_registers(id, config.block.count())) {
-    const std::uint64_t resident =
-        std::min(*blocks,
-                 device_.resident_blocks(id, config.block.count(), config.dynamic_shared_bytes)) *
-        std::uint64_t{sim::kMultiprocessors};
-    if (*blocks == 0) {
-      refused.status = sim::LaunchStatus::too_many_registers;
-    } else if (config.cooperative && config.grid.count() > resident) {
+  if (blocks_by_registers(id, threads) == 0u) {
+    refused.status = sim::LaunchStatus::too_many_registers;
+    return refused;
+  }
+  if (config.cooperative) {
+    const auto resident = resident_blocks(id, threads, config.dynamic_shared_bytes);
+    if (resident && config.grid.count() > *resident * std::uint64_t{sim::kMultiprocessors}) {
       refused.status = sim::LaunchStatus::too_large_cooperative;
+      return refused;
     }
   }
-  if (refused.status != sim::LaunchStatus::ok) return refused;
   return device_.launch(id, config, params, operation);
 }
 

@@ -188,19 +188,23 @@ void add_scale(const Challenge& challenge, const ChallengeSpec& spec, Baselines&
 
 }  // namespace
 
-CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildResult& built,
-                                      const CaseFilter& filter) {
-  CellResult cell = new_cell(whole, built);
+CellResult CellRunner::check_on_gpu(Device device, const ChallengeSpec& whole,
+                                    const BuildResult& built, const CaseFilter& filter) {
+  const bool simulated = device == Device::sim;
+  CellResult cell = begin_cell(whole, built);
   cell.target = kNativeTarget;
   if (built.record.verdict == Verdict::ok) {
-    const ChallengeSpec spec = spec_for(Device::sim, whole);
+    const ChallengeSpec spec = spec_for(device, whole);
     guard(cell, [&] {
       TimeAccount account;
-      cell.cases = run_simulated(
-          {world_, challenge_of(spec), simulator_settings(world_, options_, spec, built.library),
-           options_.seed, account},
-          filter);
+      const Bench bench{world_, challenge_of(spec),
+                        simulated ? simulator_settings(world_, options_, spec, built.library)
+                                  : gpu_settings(world_, options_, spec, built.library),
+                        options_.seed, account};
+      cell.cases = simulated ? run_simulated(bench, filter) : run::check_on_gpu(bench, filter);
       account_.add(account);
+      // On a real GPU these are cases of resources: naive's part in them is what its host code asks
+      // for, which the simulator counts as well.
       for (CaseResult& c : cell.cases) {
         if (c.verdict == Verdict::ok) add_scale(challenge_of(spec), spec, baselines_, c);
       }
@@ -208,40 +212,17 @@ CellResult CellRunner::simulate_built(const ChallengeSpec& whole, const BuildRes
   }
   cell.finished_at = utc_now();
   return cell;
+}
+
+CellResult CellRunner::simulate_built(const ChallengeSpec& spec, const BuildResult& built,
+                                      const CaseFilter& filter) {
+  return check_on_gpu(Device::sim, spec, built, filter);
 }
 
 CellResult CellRunner::check_built_on(Device device, const ChallengeSpec& spec,
                                       const BuildResult& built, const CaseFilter& filter) {
-  switch (device) {
-    case Device::cpu: return check_built(spec, built, filter);
-    case Device::sim: return simulate_built(spec, built, filter);
-    case Device::cuda: return check_on_real_gpu(spec, built, filter);
-  }
-  throw Error("no such device");
-}
-
-CellResult CellRunner::check_on_real_gpu(const ChallengeSpec& whole, const BuildResult& built,
-                                         const CaseFilter& filter) {
-  CellResult cell = begin_cell(whole, built);
-  cell.target = kNativeTarget;
-  if (built.record.verdict == Verdict::ok) {
-    const ChallengeSpec spec = spec_for(Device::cuda, whole);
-    guard(cell, [&] {
-      TimeAccount account;
-      cell.cases = check_on_gpu(
-          {world_, challenge_of(spec), gpu_settings(world_, options_, spec, built.library),
-           options_.seed, account},
-          filter);
-      account_.add(account);
-      // Naive's part in a resource case is what its host code asks for, which the simulator counts
-      // as well.
-      for (CaseResult& c : cell.cases) {
-        if (c.verdict == Verdict::ok) add_scale(challenge_of(spec), spec, baselines_, c);
-      }
-    });
-  }
-  cell.finished_at = utc_now();
-  return cell;
+  return device == Device::cpu ? check_built(spec, built, filter)
+                               : check_on_gpu(device, spec, built, filter);
 }
 
 namespace {

@@ -74,7 +74,9 @@ class CellRunner {
   TimeAccount account() const { return account_.total(); }
 
  private:
-  CellResult check_on_real_gpu(const ChallengeSpec& whole, const BuildResult&, const CaseFilter&);
+  // On the simulated or the real one.
+  CellResult check_on_gpu(Device, const ChallengeSpec& whole, const BuildResult&,
+                          const CaseFilter&);
   CellResult new_cell(const ChallengeSpec&, const BuildResult&) const;
   void time_together(const ChallengeSpec&, std::span<CellResult> cells, const CaseFilter&);
   void run_exclusive(const ChallengeSpec&, CellResult&, const CaseFilter&);
