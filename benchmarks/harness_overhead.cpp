@@ -14,13 +14,13 @@
 #include <span>
 #include <vector>
 
+#include "cells/baselines.h"
+#include "cells/cell.h"
+#include "cells/examples.h"
 #include "cli/context.h"
 #include "cli/harness.h"
 #include "measure/statistics.h"
-#include "run/baselines.h"
-#include "run/cell.h"
-#include "run/examples.h"
-#include "run/worker_process.h"
+#include "processes/worker_process.h"
 #include "support/paths.h"
 #include "util/files.h"
 
@@ -41,22 +41,22 @@ double milliseconds_since(Clock::time_point start) {
 }
 
 std::filesystem::path naive_library(const cli::Harness& harness, const ChallengeSpec& spec) {
-  const run::World world = run::real_world(*harness.builder);
-  const run::RunOptions options{harness.tier.tier, 1, {}};
-  run::SharedAccount account;
-  return run::Baselines(world, options, account).library(spec, "naive.cpp");
+  const cases::World world = cases::real_world(*harness.builder);
+  const cells::RunOptions options{harness.tier.tier, 1, {}};
+  cases::SharedAccount account;
+  return cells::Baselines(world, options, account).library(spec, "naive.cpp");
 }
 
 void measure_worker_start(const cli::Harness& harness, const ChallengeSpec& spec, int count) {
-  run::Arena input("input", 1 << 20, run::Arena::Access::worker_reads);
-  run::WorkerSettings settings;
+  processes::Arena input("input", 1 << 20, processes::Arena::Access::worker_reads);
+  processes::WorkerSettings settings;
   settings.tier = harness.tier.tier;
   settings.library = naive_library(harness, spec);
   settings.spec = &spec;
   std::vector<double> starts, loads;
   for (int i = 0; i < count; ++i) {
     const auto start = Clock::now();
-    run::WorkerProcess worker(settings, input, 1 << 20);
+    processes::WorkerProcess worker(settings, input, 1 << 20);
     starts.push_back(milliseconds_since(start));
     const auto loading = Clock::now();
     worker.load();
@@ -73,23 +73,24 @@ Submission naive_as_submission(const ChallengeSpec& spec) {
   submission.model = "naive";
   submission.challenge = spec.name;
   submission.sources = {{"submission.cpp", read_file(spec.directory + "/naive.cpp")}};
-  for (const SourceFile& header : run::baseline_headers(spec)) {
+  for (const SourceFile& header : cells::baseline_headers(spec)) {
     if (header.name.starts_with("naive/")) submission.sources.push_back(header);
   }
   return submission;
 }
 
-run::TimeAccount measure_cell(const cli::Harness& harness, const ChallengeSpec& spec, bool quick) {
-  run::CellRunner runner(run::real_world(*harness.builder),
-                         {harness.tier.tier, 1, {.quick = quick}});
-  for (const run::SharedBuild& build : runner.shared_builds(spec, false)) build.run();
+cases::TimeAccount measure_cell(const cli::Harness& harness, const ChallengeSpec& spec,
+                                bool quick) {
+  cells::CellRunner runner(cases::real_world(*harness.builder),
+                           {harness.tier.tier, 1, {.quick = quick}});
+  for (const cells::SharedBuild& build : runner.shared_builds(spec, false)) build.run();
   CellResult cell = runner.check(spec, naive_as_submission(spec));
-  const run::TimeAccount untimed = runner.account();
+  const cases::TimeAccount untimed = runner.account();
   runner.time_together(spec, std::span(&cell, 1));
   if (cell.build.verdict != Verdict::ok || untimed.cases == 0) {
     throw Error(fmt::format("{}: naive was not measured: {}", spec.name, cell.build.log));
   }
-  const run::TimeAccount all = runner.account();
+  const cases::TimeAccount all = runner.account();
   const double overhead = untimed.total - untimed.submission - untimed.reference - untimed.timing;
   fmt::print(
       "{:<22} {:>4} untimed cases: overhead {:.2f} ms per case; useful share with timing "
@@ -99,7 +100,7 @@ run::TimeAccount measure_cell(const cli::Harness& harness, const ChallengeSpec& 
   return all;
 }
 
-void print_sum(const run::TimeAccount& sum) {
+void print_sum(const cases::TimeAccount& sum) {
   fmt::print(
       "all: submissions {:.1f} %, references and checks {:.1f} %, calibrated timing {:.1f} %, "
       "worker starts {:.1f} %, rest {:.1f} % of {:.1f} s\n",
@@ -118,7 +119,7 @@ void measure(const Options& options) {
   const cli::Harness harness = cli::set_up(context, {});
   const std::vector<ChallengeSpec> specs = cli::load_specs(context, options.challenges);
   measure_worker_start(harness, specs.front(), options.starts());
-  run::TimeAccount sum;
+  cases::TimeAccount sum;
   for (const ChallengeSpec& spec : specs) sum.add(measure_cell(harness, spec, options.smoke));
   print_sum(sum);
 }

@@ -29,11 +29,11 @@
 
 #include "assay/parallel.h"
 #include "assay/random.h"
+#include "cases/world.h"
 #include "cli/context.h"
 #include "measure/machine.h"
 #include "measure/statistics.h"
 #include "peers/peer.h"
-#include "run/world.h"
 #include "support/direct_runner.h"
 #include "support/paths.h"
 #include "timed_case.h"
@@ -213,7 +213,7 @@ std::vector<RunningPeer> start_peers(const std::string& challenge, const CaseSpe
 }
 
 double cold_seconds(peers::Peer& peer) {
-  run::flush_caches();
+  cases::flush_caches();
   return seconds_of([&] { peer.run(); });
 }
 

@@ -10,10 +10,10 @@
 #include <cstdio>
 #include <map>
 
+#include "cells/cell.h"
 #include "cli/context.h"
 #include "cli/harness.h"
 #include "measure/statistics.h"
-#include "run/cell.h"
 #include "support/paths.h"
 #include "timed_case.h"
 #include "util/files.h"
@@ -67,8 +67,8 @@ Seconds simulated_seconds(const cli::Harness& harness, const ChallengeSpec& spec
   for (const CaseSpec* c : timed_cases(spec, options)) {
     std::vector<double> seconds;
     for (int i = 0; i < options.rounds; ++i) {
-      run::CellRunner runner(run::real_world(*harness.builder),
-                             {harness.tier.tier, options.seed, {false, c->name, false, {}}, 1});
+      cells::CellRunner runner(cases::real_world(*harness.builder),
+                               {harness.tier.tier, options.seed, {false, c->name, false, {}}, 1});
       const CellResult cell = runner.check(spec, submission);
       if (cell.cases.size() == 1 && cell.cases[0].verdict == Verdict::unsupported) break;
       if (cell.cases.size() != 1 || cell.cases[0].verdict != Verdict::ok) {

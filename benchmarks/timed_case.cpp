@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "run/world.h"
+#include "cases/world.h"
 #include "util/clock.h"
 #include "util/files.h"
 
@@ -17,10 +17,10 @@ TimedCase::TimedCase(const ChallengeSpec& challenge, const CaseSpec& spec, std::
       adapter_(testing::adapter_named(challenge.name)),
       spec_(spec),
       plan_(challenge_.plan(spec)),
-      layout_(run::make_layout(plan_, challenge_.has_callbacks(spec))),
+      layout_(processes::make_layout(plan_, challenge_.has_callbacks(spec))),
       input_(layout_.input_bytes),
       output_(layout_.output_bytes),
-      buffers_(run::views(layout_, input_.data(), output_.data())) {
+      buffers_(processes::views(layout_, input_.data(), output_.data())) {
   challenge_.fill(spec_, plan_, seed, buffers_);
   reference_ = challenge_.reference(spec_, plan_, buffers_);
 }
@@ -32,7 +32,7 @@ void TimedCase::run_phase(testing::DirectCall& call, int phase) {
 }
 
 void TimedCase::set_up(void* library, int threads) {
-  run::poison(plan_, layout_, output_.data(), 1);
+  processes::poison(plan_, layout_, output_.data(), 1);
   server_ = challenge_.callbacks(spec_, plan_, buffers_);
   testing::DirectCall call(plan_, buffers_, server_.get(), library, threads);
   for (int phase = 0; phase < plan_.timed_phase; ++phase) run_phase(call, phase);
@@ -47,7 +47,7 @@ double TimedCase::run(void* library, int threads) {
       run_phase(call, phase);
       continue;
     }
-    run::flush_caches();
+    cases::flush_caches();
     const double before = call.callback_seconds();
     seconds = seconds_of([&] { run_phase(call, phase); }) - (call.callback_seconds() - before);
   }

@@ -8,7 +8,7 @@
 
 #include "assay/case.h"
 #include "assay/challenge.h"
-#include "run/layout.h"
+#include "processes/layout.h"
 #include "support/direct_call.h"
 
 namespace assay {
@@ -40,7 +40,7 @@ class TimedCase {
   worker::Adapter adapter_;
   CaseSpec spec_;
   CasePlan plan_;
-  run::Layout layout_;
+  processes::Layout layout_;
   testing::Arena input_, output_;
   std::vector<BufferView> buffers_;
   std::unique_ptr<Reference> reference_;

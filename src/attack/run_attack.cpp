@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cells/cell.h"
 #include "grade/grade.h"
-#include "run/cell.h"
 #include "spec/spec.h"
 #include "util/files.h"
 
@@ -68,12 +68,12 @@ class Contest {
 
  private:
   // As it is, but what workers print is looked at. Twins print no witness.
-  run::World world(Builder& builder) {
-    run::World world = run::real_world(builder);
-    world.make_worker = [this, usual = world.make_worker](const run::WorkerSettings& settings,
-                                                          run::Arena& input, std::size_t bytes,
-                                                          run::Arena* device) {
-      run::WorkerSettings watched = settings;
+  cases::World world(Builder& builder) {
+    cases::World world = cases::real_world(builder);
+    world.make_worker = [this, usual = world.make_worker](
+                            const processes::WorkerSettings& settings, processes::Arena& input,
+                            std::size_t bytes, processes::Arena* device) {
+      processes::WorkerSettings watched = settings;
       watched.on_text = [this](std::string_view printed) {
         if (says_witness(attack_, printed)) said_witness_ = true;
       };
@@ -82,7 +82,7 @@ class Contest {
     return world;
   }
 
-  run::CaseFilter filter() const {
+  cases::CaseFilter filter() const {
     // Own tests are tried in whole runs only.
     return {.quick = attack_.dimension != "tests", .named = attack_.cases};
   }
@@ -121,7 +121,7 @@ class Contest {
   const Attack& attack_;
   const ChallengeSpec& spec_;
   std::atomic<bool> said_witness_{false};
-  run::CellRunner runner_;
+  cells::CellRunner runner_;
   std::vector<Submission> submissions_;
   std::vector<CellResult> cells_;
 };
@@ -139,8 +139,8 @@ Observation run_attack(const Attack& attack, const Door& door) {
 std::string run_neighbour(const Attack& honest, const Door& door) {
   lay_out_twin(honest, door.places, door.scratch / "neighbour");
   const Submission submission = submission_in(door.scratch / "neighbour", honest, "neighbour");
-  run::CellRunner runner(run::real_world(door.builder),
-                         {door.tier, door.seed, {.quick = true, .named = honest.cases}, 1});
+  cells::CellRunner runner(cases::real_world(door.builder),
+                           {door.tier, door.seed, {.quick = true, .named = honest.cases}, 1});
   const CellResult cell = runner.check(spec_named(door.specs, honest.challenge), submission);
   std::string all = fmt::format("build {}", code(cell.build.verdict));
   for (const CaseResult& c : cell.cases) {

@@ -3,7 +3,7 @@
 // Several processes may share the folder. In it lie
 //   <hash>.so, <hash>.o   what was built; the time of last use is that of last modification
 //   <hash>.warnings    what the compiler warned of (build/warnings.h), treated alike
-//   <hash>.work.json      what the run found out about baselines (run/kept_work.h), treated alike
+//   <hash>.work.json      what the run found out about baselines (cells/kept_work.h), treated alike
 //   <hash>.so.lock        while somebody builds it
 //   assay-work-*/         the workplace of a running process, where sandboxed programs can reach it
 //

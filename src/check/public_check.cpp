@@ -45,10 +45,10 @@ std::string why_not_timed(const PublicCheck& check) {
 // Builds naive and par, where nobody did before, while cases run.
 class Preparation {
  public:
-  Preparation(run::CellRunner& runner, const ChallengeSpec& spec, bool wanted) {
+  Preparation(cells::CellRunner& runner, const ChallengeSpec& spec, bool wanted) {
     if (!wanted) return;
     builder_ = std::jthread([this, builds = runner.shared_builds(spec, false)] {
-      for (const run::SharedBuild& build : builds) {
+      for (const cells::SharedBuild& build : builds) {
         try {
           build.run();
         } catch (const TransientFault& fault) {  // it may have passed when timing needs it
@@ -77,14 +77,14 @@ bool is_wrong(const CaseResult& r) {
   return !is_optional(r);
 }
 
-PublicCheck check_publicly(run::CellRunner& runner, const ChallengeSpec& spec,
+PublicCheck check_publicly(cells::CellRunner& runner, const ChallengeSpec& spec,
                            const Submission& submission, std::string_view gpu) {
   PublicCheck check;
   const double start = steady_seconds();
   const BuildResult built = runner.build(spec, submission);
   check.build_seconds = steady_seconds() - start;
   const bool cuda = submission.language == Language::cuda;
-  const run::CaseFilter filter{.quick = true};
+  const cases::CaseFilter filter{.quick = true};
   Preparation baselines(runner, spec, !cuda && built.record.verdict == Verdict::ok);
   check.cell =
       cuda ? runner.simulate_built(spec, built, filter) : runner.check_built(spec, built, filter);

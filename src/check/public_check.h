@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "assay/results.h"
+#include "cells/cell.h"
 #include "grade/gpu.h"
-#include "run/cell.h"
 #include "submission/submission.h"
 
 namespace assay::check {
@@ -27,7 +27,7 @@ struct PublicCheck {
 // Builds, runs the cases and, where all that is required is right, times. `spec` is public_spec();
 // the runner's seed is that of the public cases, its filter that of a quick run. Throws Error for a
 // fault of the harness, and where there is no CUDA Toolkit for an answer in CUDA.
-PublicCheck check_publicly(run::CellRunner&, const ChallengeSpec& spec, const Submission&,
+PublicCheck check_publicly(cells::CellRunner&, const ChallengeSpec& spec, const Submission&,
                            std::string_view gpu = kDefaultGpu);
 
 // Whether a case shows something wrong: it failed, or something required is not supported or could

@@ -7,9 +7,9 @@
 #include <span>
 #include <utility>
 
+#include "cells/code_facts.h"
 #include "grade/grade.h"
 #include "results/lookup.h"
-#include "run/code_facts.h"
 #include "spec/spec.h"
 #include "spec/tests_in_cuda.h"
 #include "util/clock.h"
@@ -191,14 +191,14 @@ CellResult RunnerStages::build() {
   built_ = runner_.build(spec_, answer_);
   CellResult cell = runner_.begin_cell(spec_, built_);
   cell.key = key_of(answer_);
-  cell.code = run::code_facts(answer_, built_);
+  cell.code = cells::code_facts(answer_, built_);
   note_absent_tests(cell);
   return cell;
 }
 
 void RunnerStages::check(CellResult& cell, const std::function<bool(const CaseSpec&)>& wanted) {
   const ChallengeSpec spec = spec_for(cell.key.device, spec_);
-  run::CaseFilter filter;
+  cases::CaseFilter filter;
   for (const CaseSpec& c : spec.cases) {
     if (wanted(c) && filter_.takes(c)) filter.named.push_back(c.name);
   }

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "assay/results.h"
+#include "cells/cell.h"
 #include "grade/gpu.h"
-#include "run/cell.h"
 #include "submission/submission.h"
 
 namespace assay::check {
@@ -72,8 +72,8 @@ StagedGrade grade_in_stages(StageSteps&, const ChallengeSpec& spec, const std::v
 // The steps as a CellRunner takes them. All must outlive it.
 class RunnerStages final : public StageSteps {
  public:
-  RunnerStages(run::CellRunner& runner, const ChallengeSpec& spec, const Submission& answer,
-               const run::CaseFilter& filter, std::size_t jobs)
+  RunnerStages(cells::CellRunner& runner, const ChallengeSpec& spec, const Submission& answer,
+               const cases::CaseFilter& filter, std::size_t jobs)
       : runner_(runner), spec_(spec), answer_(answer), filter_(filter), jobs_(jobs) {}
 
   CellResult build() override;
@@ -87,10 +87,10 @@ class RunnerStages final : public StageSteps {
   // Runs those of the cases that are wanted, and puts their results into the cell.
   void check(CellResult&, const std::function<bool(const CaseSpec&)>& wanted);
 
-  run::CellRunner& runner_;
+  cells::CellRunner& runner_;
   const ChallengeSpec& spec_;
   const Submission& answer_;
-  const run::CaseFilter filter_;
+  const cases::CaseFilter filter_;
   const std::size_t jobs_;
   BuildResult built_;
   bool timed_is_simulated_ = false;

@@ -6,7 +6,7 @@
 
 namespace assay::cli {
 
-void tell_account(const run::TimeAccount& account, double wall_s) {
+void tell_account(const cases::TimeAccount& account, double wall_s) {
   tell(fmt::format(
       "{:.1f} s in all. Checks and timing took {:.1f} s: submissions {:.1f} s, references {:.1f} "
       "s,\n"

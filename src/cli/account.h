@@ -1,11 +1,11 @@
 // Where the time of a run went, for whoever tunes the harness.
 #pragma once
 
-#include "run/time_account.h"
+#include "cases/time_account.h"
 
 namespace assay::cli {
 
 // On stderr. `wall_s`: since the command began.
-void tell_account(const run::TimeAccount&, double wall_s);
+void tell_account(const cases::TimeAccount&, double wall_s);
 
 }  // namespace assay::cli

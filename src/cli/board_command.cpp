@@ -7,11 +7,11 @@
 #include <optional>
 #include <thread>
 
+#include "cases/challenge_registry.h"
 #include "cli/boards.h"
 #include "cli/context.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "run/challenge_registry.h"
 #include "site/site.h"
 #include "util/files.h"
 

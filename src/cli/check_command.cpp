@@ -28,8 +28,8 @@ struct CheckCommand {
 
 // Caches stay as they are: a check says whether an answer is fast for a small shape that it has
 // just been given, and must be quick itself.
-run::World world_of_checks(Builder& builder) {
-  run::World world = run::real_world(builder);
+cases::World world_of_checks(Builder& builder) {
+  cases::World world = cases::real_world(builder);
   world.flush_caches = [] {};
   return world;
 }
@@ -49,7 +49,7 @@ int check_answers(const Context& context, const CheckCommand& c) {
   const PublicCases published = load_public_cases(outside.spec);
   const ChallengeSpec spec = public_spec(outside.spec, published);
   Harness harness = set_up(context, c.harness, Trial::later);
-  run::CellRunner runner(
+  cells::CellRunner runner(
       world_of_checks(*harness.builder),
       {harness.tier.tier, published.seed, {.quick = true}, simulator_threads(1)});
   const bool alone = !std::filesystem::is_directory(c.outside.path);

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "run/challenge_registry.h"
+#include "cases/challenge_registry.h"
 #include "spec/spec.h"
 #include "util/files.h"
 #include "util/process_limits.h"

@@ -4,9 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "cases/challenge_registry.h"
 #include "cli/context.h"
 #include "cli/describe.h"
-#include "run/challenge_registry.h"
 #include "version.h"
 
 namespace assay::cli {

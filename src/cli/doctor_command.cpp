@@ -22,7 +22,7 @@
 #include "cli/harness.h"
 #include "cli/real_gpu.h"
 #include "measure/machine.h"
-#include "run/memory_watch.h"
+#include "processes/memory_watch.h"
 #include "sandbox/memory_group.h"
 #include "sandbox/worker_image.h"
 #include "util/files.h"
@@ -54,7 +54,7 @@ void examine_isolation(const sandbox::TierReport& tier, std::vector<Diagnosis>& 
 // Without groups everything runs; only then a bomb is RE instead of MLE, and what an answer holds
 // in pages that it has taken from its buffers' place is not seen.
 void examine_memory(std::vector<Diagnosis>& findings) {
-  if (run::MemoryWatch::works()) {
+  if (processes::MemoryWatch::works()) {
     findings.push_back({"peaks of memory", "to the page, within calls too"});
   } else {
     findings.push_back({"peaks of memory",
@@ -144,7 +144,7 @@ void examine_cuda(Builder& builder, std::vector<Diagnosis>& findings) {
 void examine_gpu(const GpuLibraries& libraries, const std::string& nvcc,
                  std::vector<Diagnosis>& findings) {
   try {
-    const GpuMachine machine = run::find_gpu(libraries.driver, libraries.management);
+    const GpuMachine machine = processes::find_gpu(libraries.driver, libraries.management);
     std::ranges::move(gpu_diagnosis(machine, nvcc, ::geteuid() == 0), std::back_inserter(findings));
   } catch (const Error& e) {
     findings.push_back({"GPU", e.what()});

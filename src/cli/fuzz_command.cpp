@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "assay/secret.h"
+#include "cases/fuzz.h"
+#include "cells/baselines.h"
+#include "cells/cell.h"
+#include "cells/examples.h"
 #include "cli/harness.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "run/baselines.h"
-#include "run/cell.h"
-#include "run/examples.h"
-#include "run/fuzz.h"
 #include "spec/json_schema.h"
 #include "spec/spec.h"
 #include "util/files.h"
@@ -48,11 +48,11 @@ struct Subject {
   std::string model;
   Device device = Device::cpu;
   ChallengeSpec spec;  // as it is put to that device
-  run::TimeAccount account{};
-  std::unique_ptr<run::Fuzzer> fuzzer{};
+  cases::TimeAccount account{};
+  std::unique_ptr<cases::Fuzzer> fuzzer{};
   std::uint64_t draws = 0, runs = 0, refusals = 0, not_tested = 0;
   double spent = 0;
-  std::vector<run::Failure> found{};
+  std::vector<cases::Failure> found{};
 
   std::string name() const { return device == Device::sim ? model + " (sim)" : model; }
 };
@@ -63,7 +63,7 @@ class Fuzzing {
       : c_(c),
         spec_(load_specs(context, {c.challenge}).front()),
         harness_(set_up(context, c.harness)),
-        world_(run::real_world(*harness_.builder)),
+        world_(cases::real_world(*harness_.builder)),
         options_{harness_.tier.tier, c.seed.value_or(random_seed()), {}, simulator_threads(1)},
         submissions_(c.submissions.empty() ? context.submissions() : fs::path(c.submissions)) {
     if (!spec_.random)
@@ -94,7 +94,7 @@ class Fuzzing {
         if (c_.seconds > 0 && world_.now() - start >= c_.seconds) break;
         const auto activity = progress.begin(status(*s));
         const double before = world_.now();
-        const run::Fuzzer::Step step = s->fuzzer->step(derive(options_.seed, "fuzz", s->draws++));
+        const cases::Fuzzer::Step step = s->fuzzer->step(derive(options_.seed, "fuzz", s->draws++));
         s->spent += world_.now() - before;
         s->runs += static_cast<std::uint64_t>(step.runs);
         s->refusals += static_cast<std::uint64_t>(step.refusals);
@@ -138,7 +138,7 @@ class Fuzzing {
   }
 
   void add_baseline(const std::string& name, const std::string& extension) {
-    if (!fs::exists(run::Baselines::path(spec_, name + extension))) return;
+    if (!fs::exists(cells::Baselines::path(spec_, name + extension))) return;
     const Device device = extension == ".cu" ? Device::sim : Device::cpu;
     if (device == Device::sim && !harness_.builder->cuda_toolkit()) return lacks_toolkit(name);
     tell(fmt::format("building {}{}\n", name, extension));
@@ -149,8 +149,8 @@ class Fuzzing {
   bool add_examples(std::optional<Device> device) {
     if (device && *device != Device::cpu) return false;
     bool any = false;
-    for (const run::Example& example : run::load_examples(spec_)) {
-      if (example.kind != run::Example::Kind::slow) continue;
+    for (const cells::Example& example : cells::load_examples(spec_)) {
+      if (example.kind != cells::Example::Kind::slow) continue;
       if (!c_.model.empty() && c_.model != example.name) continue;
       tell(fmt::format("building {}\n", example.name));
       const BuildResult built = runner_.build_example(spec_, example);
@@ -175,10 +175,10 @@ class Fuzzing {
 
   void add(const std::string& model, Device device, const fs::path& library) {
     Subject& s = subjects_.emplace_back(Subject{model, device, spec_for(device, spec_)});
-    const run::WorkerSettings settings =
-        device == Device::sim ? run::simulator_settings(world_, options_, s.spec, library)
-                              : run::worker_settings(world_, options_, s.spec, library);
-    s.fuzzer = std::make_unique<run::Fuzzer>(run::Bench{
+    const processes::WorkerSettings settings =
+        device == Device::sim ? cells::simulator_settings(world_, options_, s.spec, library)
+                              : cells::worker_settings(world_, options_, s.spec, library);
+    s.fuzzer = std::make_unique<cases::Fuzzer>(cases::Bench{
         world_, *world_.challenge(s.spec.name).challenge, settings, options_.seed, s.account});
   }
 
@@ -213,9 +213,9 @@ class Fuzzing {
       fmt::print("  error     {:.4g}, bound {:.4g}\n", *result.error, result.bound.value_or(0));
   }
 
-  void take(Subject& s, const run::Failure& failure) {
-    const bool known =
-        std::ranges::any_of(s.found, [&](const run::Failure& f) { return f.draw == failure.draw; });
+  void take(Subject& s, const cases::Failure& failure) {
+    const bool known = std::ranges::any_of(
+        s.found, [&](const cases::Failure& f) { return f.draw == failure.draw; });
     if (known) return;
     s.found.push_back(failure);
     fmt::print("{}: {} ({})\n", s.name(), code(failure.result.verdict),
@@ -241,12 +241,12 @@ class Fuzzing {
   const FuzzCommand& c_;
   ChallengeSpec spec_;
   Harness harness_;
-  run::World world_;
-  run::RunOptions options_;
+  cases::World world_;
+  cells::RunOptions options_;
   fs::path submissions_;
-  run::SharedAccount account_;
-  run::Baselines baselines_{world_, options_, account_};
-  run::CellRunner runner_{world_, options_};
+  cases::SharedAccount account_;
+  cells::Baselines baselines_{world_, options_, account_};
+  cells::CellRunner runner_{world_, options_};
   std::deque<Subject> subjects_;
 };
 

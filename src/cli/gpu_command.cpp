@@ -11,6 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "cases/correctness.h"
+#include "cases/on_gpu.h"
+#include "cases/timing.h"
+#include "cells/baselines.h"
+#include "cells/examples.h"
 #include "cli/harness.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"
@@ -20,11 +25,6 @@
 #include "measure/statistics.h"
 #include "numerics/jobs.h"
 #include "results/lookup.h"
-#include "run/baselines.h"
-#include "run/correctness.h"
-#include "run/examples.h"
-#include "run/on_gpu.h"
-#include "run/timing.h"
 #include "util/files.h"
 #include "util/text.h"
 
@@ -77,12 +77,12 @@ class OnGpu {
         machine_(*harness_.machine.gpu),
         sheet_(gpu(harness_.gpu)),
         options_{harness_.tier.tier, c.seed.value_or(random_seed()),
-                 run::CaseFilter{.quick = c.quick, .only = c.only}, simulator_threads(1),
+                 cases::CaseFilter{.quick = c.quick, .only = c.only}, simulator_threads(1),
                  c.libraries.driver},
         baselines_(world_, options_, account_) {
-    const run::Sizes sizes = c.sizes == "sim" ? run::Sizes::simulated : run::Sizes::full;
+    const cases::Sizes sizes = c.sizes == "sim" ? cases::Sizes::simulated : cases::Sizes::full;
     for (const ChallengeSpec& whole : load_specs(context, c.challenges))
-      tested_.emplace_back(run::spec_on_gpu(whole, sizes));
+      tested_.emplace_back(cases::spec_on_gpu(whole, sizes));
     if (c.models.empty()) return;
     std::vector<ChallengeSpec> specs;
     for (const Tested& t : tested_) specs.push_back(t.spec);
@@ -140,16 +140,17 @@ class OnGpu {
   void build_answer(const Tested& t, Subject& subject) {
     const BuildResult built =
         world_.compile({.sources = subject.answer->sources,
-                        .headers = {run::challenge_file(t.spec, "abi.h")},
-                        .time_limit_s = run::build_limit(t.spec, Language::cuda),
+                        .headers = {cells::challenge_file(t.spec, "abi.h")},
+                        .time_limit_s = cells::build_limit(t.spec, Language::cuda),
                         .language = Language::cuda,
                         .machine_code = true});
     subject.library = built.library;
     if (built.record.verdict != Verdict::ok) subject.not_built = built.record.log;
   }
 
-  run::Bench bench(const ChallengeSpec& spec, const fs::path& library, run::TimeAccount& account) {
-    return {world_, challenge_of(spec), run::gpu_settings(world_, options_, spec, library),
+  cases::Bench bench(const ChallengeSpec& spec, const fs::path& library,
+                     cases::TimeAccount& account) {
+    return {world_, challenge_of(spec), cells::gpu_settings(world_, options_, spec, library),
             options_.seed, account};
   }
 
@@ -161,9 +162,9 @@ class OnGpu {
         work.emplace_back([&] {
           const auto activity =
               progress.begin(fmt::format("checking {} of {}", subject.name, t.spec.name));
-          run::TimeAccount account;
+          cases::TimeAccount account;
           subject.checked =
-              run::check_on_gpu(bench(t.spec, subject.library, account), options_.filter);
+              cases::check_on_gpu(bench(t.spec, subject.library, account), options_.filter);
         });
       }
     }
@@ -189,11 +190,11 @@ class OnGpu {
 
   void time_case(Tested& t, const CaseSpec& c, const std::vector<Subject*>& ready,
                  const std::vector<fs::path>& libraries) {
-    run::TimeAccount account;
+    cases::TimeAccount account;
     try {
       std::vector<CaseResult> results =
-          run::run_timed(bench(t.spec, {}, account), c, {t.naive, ready.front()->library},
-                         libraries, c_.quick || c_.few);
+          cases::run_timed(bench(t.spec, {}, account), c, {t.naive, ready.front()->library},
+                           libraries, c_.quick || c_.few);
       for (std::size_t i = 0; i < ready.size(); ++i) {
         ready[i]->timed.push_back(std::move(results[i]));
       }
@@ -373,12 +374,12 @@ class OnGpu {
 
   const GpuCommand& c_;
   Harness harness_;
-  run::World world_;
+  cases::World world_;
   const GpuMachine& machine_;
   const Gpu& sheet_;
-  run::RunOptions options_;
-  run::SharedAccount account_;
-  run::Baselines baselines_;
+  cells::RunOptions options_;
+  cases::SharedAccount account_;
+  cells::Baselines baselines_;
   std::vector<Tested> tested_;
   std::vector<Submission> answers_;
 };

@@ -58,13 +58,13 @@ int grade_answer(const Context& context, const GradeCommand& c) {
     throw Error(fmt::format("{}; it is looked for in PATH, CUDA_HOME and ASSAY_NVCC", kNoToolkit));
   const bool on_real_gpu = answer.device() == Device::cuda;
   harness.gpu = c.gpu;
-  run::World world = world_on(answer.device(), harness, c.libraries, c.gpu_given ? c.gpu : "");
-  const run::CaseFilter filter{.quick = c.quick};
-  run::CellRunner runner(std::move(world), {.tier = harness.tier.tier,
-                                            .seed = c.seed.value_or(random_seed()),
-                                            .filter = filter,
-                                            .simulator_threads = simulator_threads(1),
-                                            .driver = on_real_gpu ? c.libraries.driver : ""});
+  cases::World world = world_on(answer.device(), harness, c.libraries, c.gpu_given ? c.gpu : "");
+  const cases::CaseFilter filter{.quick = c.quick};
+  cells::CellRunner runner(std::move(world), {.tier = harness.tier.tier,
+                                              .seed = c.seed.value_or(random_seed()),
+                                              .filter = filter,
+                                              .simulator_threads = simulator_threads(1),
+                                              .driver = on_real_gpu ? c.libraries.driver : ""});
   check::RunnerStages steps(runner, outside.spec, answer, filter,
                             static_cast<std::size_t>(available_cores()));
   check::StagedGrade grade;

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "assay/parallel.h"
+#include "cases/challenge_registry.h"
 #include "cli/output.h"
 #include "measure/machine.h"
-#include "run/challenge_registry.h"
 #include "sandbox/worker_image.h"
 #include "util/files.h"
 #include "util/process_limits.h"

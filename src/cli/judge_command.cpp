@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ask/curl_transport.h"
+#include "cases/challenge_registry.h"
 #include "cli/boards.h"
 #include "cli/context.h"
 #include "cli/endpoint_options.h"
@@ -15,7 +16,6 @@
 #include "cli/progress.h"
 #include "judge/judging.h"
 #include "judge/opinion_file.h"
-#include "run/challenge_registry.h"
 #include "spec/public_cases.h"
 #include "store/cell_path.h"
 #include "submission/submission.h"

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cells/mutants.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "mutate/known.h"
@@ -17,7 +18,6 @@
 #include "numerics/jobs.h"
 #include "report/mutation_scores.h"
 #include "results/lookup.h"
-#include "run/mutants.h"
 #include "store/mutation_record.h"
 #include "util/files.h"
 #include "util/stop.h"
@@ -31,12 +31,12 @@ using mutate::Fate;
 // A challenge, the answer that is mutated, and what was drawn.
 struct Target {
   const ChallengeSpec* spec = nullptr;
-  run::MutatedAnswer answer{};
+  cells::MutatedAnswer answer{};
   std::vector<mutate::KnownMutant> known{};
   std::vector<mutate::Mutation> drawn{};
   std::size_t all = 0;
   std::vector<std::string> stale{};  // entries of the list that are no mutant
-  std::unique_ptr<run::MutantBench> bench{};
+  std::unique_ptr<cells::MutantBench> bench{};
   std::vector<mutate::Result> results{};
   std::size_t tried = 0;
 
@@ -54,7 +54,7 @@ struct Job {
 
 Target plan_target(const Context& context, const MutationOptions& options,
                    const ChallengeSpec& spec, std::uint64_t seed) {
-  Target t{&spec, run::answer_to_mutate(spec, options.of, context.submissions())};
+  Target t{&spec, cells::answer_to_mutate(spec, options.of, context.submissions())};
   t.known = mutate::load_known_mutants(spec.directory);
   const std::string scope = t.answer.scope(spec);
   t.drawn = mutate::mutations_of(t.answer.sources, scope);
@@ -215,8 +215,8 @@ int score_mutants(const Context& context, const MutationOptions& options,
   const std::vector<ChallengeSpec> specs = load_specs(context, names);
   std::deque<Target> targets = plan_targets(context, options, specs, seed);
   Harness harness = set_up(context, harness_options);
-  const run::World world = run::real_world(*harness.builder);
-  const run::RunOptions run_options{harness.tier.tier, seed, {}};
+  const cases::World world = cases::real_world(*harness.builder);
+  const cells::RunOptions run_options{harness.tier.tier, seed, {}};
   std::vector<Job> work;
   for (Target& t : targets) {
     for (std::size_t i = 0; i < t.drawn.size(); ++i) work.push_back({&t, i});
@@ -228,7 +228,7 @@ int score_mutants(const Context& context, const MutationOptions& options,
     Progress progress(work.size());
     for (Target& t : targets) {
       const auto activity = progress.begin(fmt::format("running {} unchanged", t.spec->name));
-      t.bench = std::make_unique<run::MutantBench>(world, run_options, *t.spec, t.answer);
+      t.bench = std::make_unique<cells::MutantBench>(world, run_options, *t.spec, t.answer);
     }
     for_each_job(work.size(), jobs, [&](std::size_t i) {
       Target& t = *work[i].target;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "run/challenge_registry.h"
+#include "cases/challenge_registry.h"
 #include "util/clock.h"
 #include "util/files.h"
 #include "version.h"

@@ -7,7 +7,7 @@
 
 #include "cli/output.h"
 #include "grade/gpu.h"
-#include "run/gpu_watch.h"
+#include "processes/gpu_watch.h"
 #include "util/files.h"
 
 namespace assay::cli {
@@ -20,9 +20,10 @@ void add_gpu_libraries(CLI::App& app, GpuLibraries& libraries) {
       ->capture_default_str();
 }
 
-run::World world_of_gpu(Harness& harness, const GpuLibraries& libraries, const std::string& sheet) {
+cases::World world_of_gpu(Harness& harness, const GpuLibraries& libraries,
+                          const std::string& sheet) {
   const GpuMachine& machine =
-      harness.machine.gpu.emplace(run::find_gpu(libraries.driver, libraries.management));
+      harness.machine.gpu.emplace(processes::find_gpu(libraries.driver, libraries.management));
   if (machine.isolation != to_string(sandbox::Tier::landlock)) {
     tell(
         "note: this kernel has no Landlock (Linux 5.13 or later), so a fault of the GPU's driver "
@@ -31,23 +32,24 @@ run::World world_of_gpu(Harness& harness, const GpuLibraries& libraries, const s
   if (!harness.builder->cuda_toolkit())
     throw Error(fmt::format("{}; it is looked for in PATH, CUDA_HOME and ASSAY_NVCC", kNoToolkit));
   harness.gpu = sheet.empty() ? sheet_of(machine.name) : sheet;
-  run::World world = run::real_world(*harness.builder);
+  cases::World world = cases::real_world(*harness.builder);
   world.roofline = [libraries, flops = gpu(harness.gpu).fastest_flops()] {
     return Roofline{
-        .bytes_per_s = run::find_gpu(libraries.driver, libraries.management).copy_bytes_per_s,
+        .bytes_per_s = processes::find_gpu(libraries.driver, libraries.management).copy_bytes_per_s,
         .flops_per_s = flops};
   };
   if (machine.no_management.empty()) {
-    const auto watch = std::make_shared<run::GpuWatch>(libraries.management, machine.pci_bus_id);
+    const auto watch =
+        std::make_shared<processes::GpuWatch>(libraries.management, machine.pci_bus_id);
     world.gpu_state = [watch] { return watch->state(); };
   }
   return world;
 }
 
-run::World world_on(Device device, Harness& harness, const GpuLibraries& libraries,
-                    const std::string& sheet) {
+cases::World world_on(Device device, Harness& harness, const GpuLibraries& libraries,
+                      const std::string& sheet) {
   return device == Device::cuda ? world_of_gpu(harness, libraries, sheet)
-                                : run::real_world(*harness.builder);
+                                : cases::real_world(*harness.builder);
 }
 
 }  // namespace assay::cli

@@ -3,26 +3,26 @@
 
 #include <string>
 
+#include "cases/world.h"
 #include "cli/harness.h"
-#include "run/gpu_machine.h"
-#include "run/world.h"
+#include "processes/gpu_machine.h"
 
 namespace assay::cli {
 
 // Paths or names.
 struct GpuLibraries {
-  std::string driver = run::kCudaDriver, management = run::kManagement;
+  std::string driver = processes::kCudaDriver, management = processes::kManagement;
 };
 
 // Declares --driver and --management.
 void add_gpu_libraries(CLI::App&, GpuLibraries&);
 
 // The world in which the device measures: the real one, or world_of_gpu().
-run::World world_on(Device, Harness&, const GpuLibraries&, const std::string& sheet);
+cases::World world_on(Device, Harness&, const GpuLibraries&, const std::string& sheet);
 
 // The world of Device::cuda: its roofline is that of the GPU, copies as measured now and arithmetic by
 // the data sheet `sheet`; "" is that of the GPU's name. Notes the GPU in the harness's machine.
 // Throws Error when there is no GPU, data sheet or compiler.
-run::World world_of_gpu(Harness&, const GpuLibraries&, const std::string& sheet);
+cases::World world_of_gpu(Harness&, const GpuLibraries&, const std::string& sheet);
 
 }  // namespace assay::cli

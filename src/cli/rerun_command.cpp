@@ -85,9 +85,9 @@ const char* where(Device device) {
 }
 
 // One case, without touching the board. Exit status 0 whatever the verdict, like every run.
-int replay_case(run::World world, const run::RunOptions& options, const RerunCommand& c,
+int replay_case(cases::World world, const cells::RunOptions& options, const RerunCommand& c,
                 const ChallengeSpec& spec, const Submission& submission) {
-  run::CellRunner runner(std::move(world), options);
+  cells::CellRunner runner(std::move(world), options);
   CellResult cell = runner.check(spec, submission);
   runner.time_together(spec, std::span(&cell, 1));
   runner.run_exclusive(spec, cell);
@@ -116,20 +116,20 @@ int execute(const Context& context, const RerunCommand& c) {
     throw Error(unknown_name("case", c.only, case_names(specs.front())));
   Harness harness = set_up(context, c.harness);
   const bool on_real_gpu = submission.device() == Device::cuda;
-  run::World world = world_on(submission.device(), harness, c.libraries, "");
+  cases::World world = world_on(submission.device(), harness, c.libraries, "");
   const std::uint64_t seed = c.seed.value_or(random_seed());
-  const run::RunOptions options{.tier = harness.tier.tier,
-                                .seed = seed,
-                                .filter = {.only = c.only},
-                                .simulator_threads = simulator_threads(1),
-                                .driver = on_real_gpu ? c.libraries.driver : ""};
+  const cells::RunOptions options{.tier = harness.tier.tier,
+                                  .seed = seed,
+                                  .filter = {.only = c.only},
+                                  .simulator_threads = simulator_threads(1),
+                                  .driver = on_real_gpu ? c.libraries.driver : ""};
   if (!c.only.empty()) return replay_case(std::move(world), options, c, specs.front(), submission);
 
   calibrate(harness.machine);
   store::ResultStore store(c.results.empty() ? context.results()
                                              : std::filesystem::path(c.results));
   tell(store.migration());
-  run::CellRunner runner(std::move(world), options);
+  cells::CellRunner runner(std::move(world), options);
   store.start(new_run(harness, seed, {{"models", {c.model}}, {"challenges", {c.challenge}}}));
   std::vector<BoardEntry> entries;
   try {

@@ -9,11 +9,11 @@
 #include <string>
 #include <utility>
 
+#include "cells/examples.h"
+#include "cells/own_tests.h"
 #include "cli/output.h"
 #include "grade/grade.h"
 #include "report/figures.h"
-#include "run/examples.h"
-#include "run/own_tests.h"
 #include "session/order.h"
 #include "session/runner_steps.h"
 #include "session/session.h"
@@ -76,11 +76,11 @@ std::string one_line(const BoardEntry& entry) {
 // About what compiling the subjects of a challenge reads: they are variants of naive.
 std::size_t bytes_of_subjects(const ChallengeSpec& spec, Language language) {
   const char* const file = language == Language::cpp ? "naive.cpp" : "naive.cu";
-  std::size_t naive = run::challenge_file(spec, file).contents.size();
-  for (const SourceFile& header : run::baseline_headers(spec)) {
+  std::size_t naive = cells::challenge_file(spec, file).contents.size();
+  for (const SourceFile& header : cells::baseline_headers(spec)) {
     if (header.name.starts_with("naive/")) naive += header.contents.size();
   }
-  return naive * run::test_subjects(spec, language).size();
+  return naive * cells::test_subjects(spec, language).size();
 }
 
 session::Order planned(const std::vector<ChallengeSpec>& specs,
@@ -129,7 +129,7 @@ class Refuge {
 
 }  // namespace
 
-std::vector<BoardEntry> run_cells(const Harness& harness, run::CellRunner& runner,
+std::vector<BoardEntry> run_cells(const Harness& harness, cells::CellRunner& runner,
                                   const std::vector<ChallengeSpec>& specs,
                                   const std::vector<Submission>& submissions, std::size_t jobs,
                                   store::ResultStore& store, Progress& progress) {

@@ -241,8 +241,8 @@ void print_nothing(const RunCommand& c, const std::string& why) {
   fmt::print("{}\n", c.json ? none.dump(1) : why);
 }
 
-run::RunOptions run_options(const RunCommand& c, const Harness& harness,
-                            const std::vector<Submission>& submissions) {
+cells::RunOptions run_options(const RunCommand& c, const Harness& harness,
+                              const std::vector<Submission>& submissions) {
   const auto simulated =
       static_cast<std::size_t>(std::ranges::count(submissions, Device::sim, &Submission::device));
   return {.tier = harness.tier.tier,
@@ -325,19 +325,19 @@ int measure(const Context& context, RunCommand& c, store::ResultStore& store,
   }
 
   std::vector<BoardEntry> entries;
-  run::TimeAccount account;
+  cases::TimeAccount account;
   {
     Progress progress(submissions.size());
     auto measuring = progress.begin("measuring the machine");
     Harness harness = set_up(context, c.harness);
     harness.gpu = c.gpu;
     calibrate(harness.machine);
-    run::World world = world_on(c.on_real_gpu() ? Device::cuda : Device::cpu, harness, c.libraries,
-                                c.gpu_given ? c.gpu : "");
+    cases::World world = world_on(c.on_real_gpu() ? Device::cuda : Device::cpu, harness,
+                                  c.libraries, c.gpu_given ? c.gpu : "");
     c.gpu = harness.gpu;
     measuring.reset();
-    const run::RunOptions options = run_options(c, harness, submissions);
-    run::CellRunner runner(std::move(world), options);
+    const cells::RunOptions options = run_options(c, harness, submissions);
+    cells::CellRunner runner(std::move(world), options);
     if (!c.resume) store.start(new_run(harness, options.seed, remembered(c)));
     progress.note(fmt::format("{} submissions, seed {}, isolation {}", submissions.size(),
                               options.seed, to_string(harness.tier.tier)));

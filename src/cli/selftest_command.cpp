@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "assay/parallel.h"
+#include "cells/cell.h"
 #include "cli/account.h"
 #include "cli/harness.h"
 #include "cli/mutation_score.h"
@@ -21,7 +22,6 @@
 #include "cli/progress.h"
 #include "grade/grade.h"
 #include "numerics/jobs.h"
-#include "run/cell.h"
 #include "spec/spec.h"
 #include "util/clock.h"
 #include "util/files.h"
@@ -46,7 +46,7 @@ struct SelftestCommand {
 // One example, judged.
 struct Row {
   const ChallengeSpec* spec = nullptr;
-  run::Example example;
+  cells::Example example;
   CellResult cell;
   std::string verdict;              // of the cell's cases, in a word
   std::vector<std::string> failed;  // cases that caught it
@@ -58,7 +58,7 @@ bool failed(const CaseResult& c) {
 }
 
 std::string complaint_about(const Row& row) {
-  using Kind = run::Example::Kind;
+  using Kind = cells::Example::Kind;
   if (row.cell.build.verdict != Verdict::ok) return "does not build: " + row.cell.build.log;
   if (row.example.kind == Kind::slow) {
     if (!row.failed.empty())
@@ -98,10 +98,10 @@ std::vector<Row> plan_rows(const std::vector<ChallengeSpec>& specs, const Selfte
                            bool with_cuda) {
   std::vector<Row> rows;
   for (const ChallengeSpec& spec : specs) {
-    std::vector<run::Example> examples = run::load_examples(spec);
+    std::vector<cells::Example> examples = cells::load_examples(spec);
     if (with_cuda)
-      std::ranges::move(run::load_examples(spec, Language::cuda), std::back_inserter(examples));
-    for (run::Example& example : examples) {
+      std::ranges::move(cells::load_examples(spec, Language::cuda), std::back_inserter(examples));
+    for (cells::Example& example : examples) {
       const bool wanted = c.examples.empty() || std::find(c.examples.begin(), c.examples.end(),
                                                           example.name) != c.examples.end();
       if (wanted) rows.push_back({&spec, std::move(example), {}, {}, {}, {}});
@@ -112,7 +112,7 @@ std::vector<Row> plan_rows(const std::vector<ChallengeSpec>& specs, const Selfte
 
 // What is modelled is known with everything else that is simulated.
 bool is_timed(const Row& row) {
-  return row.example.language == Language::cpp && run::needs_timing(*row.spec, row.example);
+  return row.example.language == Language::cpp && cells::needs_timing(*row.spec, row.example);
 }
 
 // The rows that are timed. Those of one challenge that name the same cases are a group: naive and
@@ -134,11 +134,11 @@ std::vector<std::vector<Row*>> timed_groups(std::vector<Row>& rows) {
   return groups;
 }
 
-void time_group(run::CellRunner& runner, const std::vector<Row*>& group, bool every_case) {
+void time_group(cells::CellRunner& runner, const std::vector<Row*>& group, bool every_case) {
   std::vector<CellResult> cells;
   for (Row* row : group) cells.push_back(std::move(row->cell));
   const Row& first = *group.front();
-  runner.time_examples(*first.spec, cells, run::cases_for(first.example, every_case));
+  runner.time_examples(*first.spec, cells, cells::cases_for(first.example, every_case));
   for (std::size_t i = 0; i < group.size(); ++i) group[i]->cell = std::move(cells[i]);
 }
 
@@ -162,7 +162,7 @@ std::vector<std::string> uncovered_traps(const std::vector<ChallengeSpec>& specs
 }
 
 // With ".cu", for there may be one of that name in C++.
-std::string shown_name(const run::Example& example) {
+std::string shown_name(const cells::Example& example) {
   return example.language == Language::cuda ? example.source.name : example.name;
 }
 
@@ -185,7 +185,7 @@ int run_examples(const Context& context, const SelftestCommand& c) {
   const double start = steady_seconds();
   const std::vector<ChallengeSpec> specs = load_specs(context, c.challenges);
   Harness harness = set_up(context, c.harness);
-  run::CellRunner runner(run::real_world(*harness.builder), {harness.tier.tier, c.seed, {}});
+  cells::CellRunner runner(cases::real_world(*harness.builder), {harness.tier.tier, c.seed, {}});
   std::vector<Row> rows = plan_rows(specs, c, harness.builder->cuda_toolkit().has_value());
   std::atomic<std::size_t> judged{0};
   const auto finish = [&](Row& row, Progress& progress) {
@@ -200,7 +200,7 @@ int run_examples(const Context& context, const SelftestCommand& c) {
       Row& row = rows[i];
       const auto activity = progress.begin("checking " + row.example.name);
       const BuildResult built = runner.build_example(*row.spec, row.example);
-      const run::CaseFilter cases = run::cases_for(row.example, c.every_case);
+      const cases::CaseFilter cases = cells::cases_for(row.example, c.every_case);
       row.cell = row.example.language == Language::cuda
                      ? runner.simulate_built(*row.spec, built, cases)
                      : runner.check_built(*row.spec, built, cases);

@@ -9,12 +9,12 @@
 
 #include "agent/session_log.h"
 #include "agent/solve.h"
+#include "cases/challenge_registry.h"
 #include "cli/context.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "intake/attempt.h"
 #include "numerics/jobs.h"
-#include "run/challenge_registry.h"
 #include "spec/public_cases.h"
 #include "util/files.h"
 #include "util/redact.h"

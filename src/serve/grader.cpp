@@ -5,9 +5,9 @@
 #include <exception>
 
 #include "assay/parallel.h"
+#include "cells/cell.h"
 #include "check/grade_report.h"
 #include "check/stages.h"
-#include "run/cell.h"
 #include "util/clock.h"
 #include "util/files.h"
 #include "util/stop.h"
@@ -34,8 +34,8 @@ struct AloneOnTheMachine {
 };
 
 // What timing compares with is compiled before it has the machine to itself.
-void build_baselines(run::CellRunner& runner, const ChallengeSpec& spec) {
-  for (const run::SharedBuild& build : runner.shared_builds(spec, false)) {
+void build_baselines(cells::CellRunner& runner, const ChallengeSpec& spec) {
+  for (const cells::SharedBuild& build : runner.shared_builds(spec, false)) {
     try {
       build.run();
     } catch (const std::exception&) {
@@ -86,10 +86,10 @@ Json Grader::grade(const GradeRequest& request, const std::function<void(check::
   set_parallel_threads(1);
   const ChallengeSpec& spec = spec_named(specs_, request.answer.challenge);
   const std::shared_ptr<Builder> used = builder();
-  const run::CaseFilter filter{.quick = request.quick};
+  const cases::CaseFilter filter{.quick = request.quick};
   const std::uint64_t seed = request.seed ? *request.seed : settings_.random_seed();
-  run::CellRunner runner(run::real_world(*used),
-                         {settings_.tier, seed, filter, settings_.simulator_threads});
+  cells::CellRunner runner(cases::real_world(*used),
+                           {settings_.tier, seed, filter, settings_.simulator_threads});
   check::RunnerStages steps(runner, spec, request.answer, filter, 1);
   const auto begin = [&](check::Stage stage) -> std::shared_ptr<void> {
     on_stage(stage);

@@ -8,7 +8,7 @@ namespace assay::session {
 
 std::vector<Steps::Build> RunnerSteps::builds_for(const std::string& challenge, bool own_tests) {
   std::vector<Build> builds;
-  for (run::SharedBuild& build : runner_.shared_builds(spec_named(specs_, challenge), own_tests))
+  for (cells::SharedBuild& build : runner_.shared_builds(spec_named(specs_, challenge), own_tests))
     builds.push_back({challenge + ": " + build.name, std::move(build.run)});
   return builds;
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "run/cell.h"
+#include "cells/cell.h"
 #include "session/session.h"
 
 namespace assay::session {
@@ -12,7 +12,7 @@ namespace assay::session {
 class RunnerSteps final : public Steps {
  public:
   // Both must outlive it; the specs are those of all challenges that are asked about.
-  RunnerSteps(run::CellRunner& runner, const std::vector<ChallengeSpec>& specs)
+  RunnerSteps(cells::CellRunner& runner, const std::vector<ChallengeSpec>& specs)
       : runner_(runner), specs_(specs) {}
 
   std::vector<Build> builds_for(const std::string& challenge, bool own_tests) override;
@@ -22,7 +22,7 @@ class RunnerSteps final : public Steps {
   void run_exclusive(CellResult&) override;
 
  private:
-  run::CellRunner& runner_;
+  cells::CellRunner& runner_;
   const std::vector<ChallengeSpec>& specs_;
 };
 

@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "cases/fault.h"
 #include "numerics/jobs.h"
-#include "run/fault.h"
 #include "util/transient_fault.h"
 
 namespace assay::session {
@@ -46,7 +46,7 @@ class Run {
     try {
       step();
     } catch (const std::exception& fault) {
-      run::end_with_fault(cell, fault);
+      cases::end_with_fault(cell, fault);
     }
   }
 
@@ -120,7 +120,7 @@ class Run {
       try {
         steps_.time_together(cells);
       } catch (const std::exception& fault) {
-        for (CellResult& cell : cells) run::end_with_fault(cell, fault);
+        for (CellResult& cell : cells) cases::end_with_fault(cell, fault);
       }
     }
     for (CellResult& cell : cells) {

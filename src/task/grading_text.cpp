@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "run/run_options.h"
+#include "cells/run_options.h"
 #include "spec/spec.h"
 #include "spec/tests_in_cuda.h"
 #include "util/text.h"
@@ -117,7 +117,7 @@ std::string grading_text(const ChallengeSpec& spec, const Challenge& challenge, 
       "\nLimits: {} MiB of memory beside inputs and outputs, {:.0f} s to compile, {:.0f} s to "
       "load, "
       "and per call far more time than a plain implementation needs.\n",
-      spec.limits.memory_bytes >> 20, run::build_limit(spec, language), spec.limits.load_time_s);
+      spec.limits.memory_bytes >> 20, cells::build_limit(spec, language), spec.limits.load_time_s);
   return text;
 }
 

@@ -5,7 +5,7 @@
 //   output   written by both: outputs, inouts, callback payloads.
 //
 // Requests and replies are bytes on a line, one each: a socket pair of which harness and worker
-// hold one end, so that neither can write what it is to receive; see run/worker_process.h for the
+// hold one end, so that neither can write what it is to receive; see processes/worker_process.h for the
 // protocol. A worker whose submission is in CUDA has besides them a link to a device process:
 // wire/device.h.
 #pragma once
@@ -32,7 +32,7 @@ enum class Command : std::uint32_t {
 };
 
 // Address space of a sparse buffer, of which only parts can be accessed: pages of an arena. The
-// worker opens windows when it starts, before it is sealed. run/window.h opens them.
+// worker opens windows when it starts, before it is sealed. processes/window.h opens them.
 struct Window {
   std::uint64_t bytes = 0, in_output = 0;
   std::uint64_t first_part = 0, parts = 0;

@@ -19,9 +19,9 @@
 #include <cstring>
 #include <vector>
 
-#include "run/adapter_registry.h"
-#include "run/window.h"
+#include "processes/window.h"
 #include "wire/worker.h"
+#include "worker/adapter_registry.h"
 #include "worker/device.h"
 #include "worker/probe.h"
 #include "worker/scratch.h"
@@ -182,7 +182,7 @@ class Worker final : public Call {
     const auto* const parts = reinterpret_cast<const wire::WindowPart*>(all + header().windows);
     for (std::uint32_t i = 0; i < header().windows; ++i) {
       std::byte* const arena = (all[i].in_output != 0 ? output_ : input_).data;
-      windows_.push_back(run::open_window(all[i], parts, arena));
+      windows_.push_back(processes::open_window(all[i], parts, arena));
       if (windows_.back() == nullptr) std::_Exit(75);
     }
   }

@@ -7,7 +7,7 @@
 namespace assay::worker {
 
 // Hands every call that can shrink the process's memory to whoever reads the returned descriptor
-// (run/memory_watch.h); -1 where the kernel does not do that. Before seal().
+// (processes/memory_watch.h); -1 where the kernel does not do that. Before seal().
 int watch_memory();
 
 // Refuses (EPERM) mappings that others could share, copies of shared mappings, and further filters.

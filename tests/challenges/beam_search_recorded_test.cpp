@@ -52,7 +52,7 @@ class Call {
   }
 
   std::optional<CaseSpec> taken() {
-    return run::GivenInputs(*subject().challenge).take(recorded_.call);
+    return cases::GivenInputs(*subject().challenge).take(recorded_.call);
   }
   // The texts of the answer for the first item.
   std::vector<std::vector<std::int32_t>> texts() {

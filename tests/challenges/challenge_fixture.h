@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "run/challenge_registry.h"
-#include "run/layout.h"
+#include "cases/challenge_registry.h"
+#include "processes/layout.h"
 #include "support/direct_call.h"
 #include "support/direct_runner.h"
 #include "support/paths.h"
@@ -58,14 +58,14 @@ class Filled {
       : challenge_(*subject.challenge),
         case_(spec),
         plan_(challenge_.plan(case_)),
-        layout_(run::make_layout(plan_, challenge_.has_callbacks(case_))),
+        layout_(processes::make_layout(plan_, challenge_.has_callbacks(case_))),
         input_(layout_.input_bytes),
         output_(layout_.output_bytes),
         windows_(layout_, input_.data(), output_.data()),
-        buffers_(run::views(layout_, input_.data(), output_.data(), nullptr, &windows_)) {
-    run::poison_gaps(plan_, layout_, input_.data(), seed);
+        buffers_(processes::views(layout_, input_.data(), output_.data(), nullptr, &windows_)) {
+    processes::poison_gaps(plan_, layout_, input_.data(), seed);
     challenge_.fill(case_, plan_, seed, buffers_);
-    run::poison(plan_, layout_, output_.data(), seed);
+    processes::poison(plan_, layout_, output_.data(), seed);
     reference_ = challenge_.reference(case_, plan_, buffers_);
     server_ = challenge_.callbacks(case_, plan_, buffers_);
   }
@@ -117,9 +117,9 @@ class Filled {
   const Challenge& challenge_;
   CaseSpec case_;
   CasePlan plan_;
-  run::Layout layout_;
+  processes::Layout layout_;
   Arena input_, output_;
-  run::Windows windows_;
+  processes::Windows windows_;
   std::vector<BufferView> buffers_;
   std::unique_ptr<Reference> reference_;
   std::unique_ptr<CallbackServer> server_;

@@ -487,13 +487,14 @@ TEST(DflashVerifyRecorded, TreesThatAreNoneAreNoCase) {
     std::vector<std::int32_t> parents(nodes, -1);
     parents[0] = parent;
     recorded.array(mask::kParent).bytes = std::as_bytes(std::span(parents));
-    EXPECT_EQ(run::GivenInputs(*subject().challenge).take(recorded.call).has_value(), parent == -1)
+    EXPECT_EQ(cases::GivenInputs(*subject().challenge).take(recorded.call).has_value(),
+              parent == -1)
         << parent;
   }
   const auto refused = [&](auto change) {
     testing::RecordedCase recorded(filled);
     recorded.with<Params>(change);
-    return !run::GivenInputs(*subject().challenge).take(recorded.call);
+    return !cases::GivenInputs(*subject().challenge).take(recorded.call);
   };
   EXPECT_FALSE(refused([](Params&) {}));
   EXPECT_TRUE(refused([](Params& p) { p.B = -1; }));
@@ -507,7 +508,7 @@ TEST(DflashVerifyRecorded, AttentionOfAForgerIsNoCase) {
   const auto refused = [&](auto change) {
     testing::RecordedCase recorded(filled);
     recorded.with<Params>([&](Params& p) { change(p.fa); });
-    return !run::GivenInputs(*subject().challenge).take(recorded.call);
+    return !cases::GivenInputs(*subject().challenge).take(recorded.call);
   };
   constexpr std::int64_t kHuge = std::int64_t{1} << 62;
   EXPECT_FALSE(refused([](fa_params&) {}));
@@ -522,7 +523,7 @@ TEST(DflashVerifyRecorded, AttentionOfAForgerIsNoCase) {
     testing::RecordedCase recorded(filled);
     std::vector<std::int64_t> prefixes(filled.buffer(attention::kP).bytes / 8, P);
     recorded.array(attention::kP).bytes = std::as_bytes(std::span(prefixes));
-    EXPECT_FALSE(run::GivenInputs(*subject().challenge).take(recorded.call)) << P;
+    EXPECT_FALSE(cases::GivenInputs(*subject().challenge).take(recorded.call)) << P;
   }
 }
 
@@ -532,9 +533,9 @@ TEST(DflashVerifyRecorded, KeysComeInPieces) {
   RecordedCall::Array& keys = recorded.array(attention::kK);
   const auto all = keys.bytes;
   keys.bytes = all.first(64);
-  EXPECT_FALSE(run::GivenInputs(*subject().challenge).take(recorded.call));
+  EXPECT_FALSE(cases::GivenInputs(*subject().challenge).take(recorded.call));
   recorded.call.arrays.push_back({attention::kK, false, all.subspan(64)});
-  EXPECT_TRUE(run::GivenInputs(*subject().challenge).take(recorded.call));
+  EXPECT_TRUE(cases::GivenInputs(*subject().challenge).take(recorded.call));
 }
 
 TEST(DflashVerifyRecorded, RowsThatWereNotAcceptedInOrderAreNoCase) {
@@ -546,7 +547,7 @@ TEST(DflashVerifyRecorded, RowsThatWereNotAcceptedInOrderAreNoCase) {
     testing::RecordedCase recorded(filled);
     recorded.array(compact::kAccNode).bytes = std::as_bytes(std::span(nodes));
     recorded.array(compact::kNAcc).bytes = std::as_bytes(std::span(&n, 1));
-    return run::GivenInputs(*subject().challenge).take(recorded.call).has_value();
+    return cases::GivenInputs(*subject().challenge).take(recorded.call).has_value();
   };
   EXPECT_TRUE(taken({0, 2, -1}, 2));
   EXPECT_FALSE(taken({2, 0, -1}, 2));
@@ -560,7 +561,7 @@ TEST(DflashVerifyRecorded, RowsThatWereNotAcceptedInOrderAreNoCase) {
 TEST(DflashVerifyRecorded, TokensOutsideTheVocabularyAreNoCase) {
   const Filled filled(subject(), "accept_basic", 1);
   testing::RecordedCase recorded(filled);
-  run::GivenInputs given(*subject().challenge);
+  cases::GivenInputs given(*subject().challenge);
   ASSERT_TRUE(given.take(recorded.call));
   std::vector<std::int32_t> tokens(filled.buffer(accept::kToken).bytes / 4, 0);
   tokens[0] = 1 << 30;

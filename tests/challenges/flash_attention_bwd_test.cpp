@@ -436,7 +436,7 @@ TEST(FlashAttentionBackwardRecorded, OAndLseOfAnotherForwardAreNoCaseAndRoughOne
     lse[0] = exact + off;
     testing::RecordedCase recorded(filled);
     recorded.array(kLse).bytes = std::as_bytes(std::span(lse));
-    run::GivenInputs given(*subject().challenge);
+    cases::GivenInputs given(*subject().challenge);
     const auto spec = given.take(recorded.call);
     EXPECT_EQ(spec.has_value(), off == 1e-3f) << off;
     if (!spec) continue;

@@ -215,7 +215,7 @@ TEST(FusedSoftmaxTopK, RowsFarApartHoldWhatRowsSideBySideDo) {
     EXPECT_EQ(a.idx, b.idx);
     ASSERT_EQ(a.rows.size(), 3u);
     for (std::size_t r = 0; r < 3; ++r) EXPECT_EQ(a.rows[r].lse, b.rows[r].lse);
-    const run::Layout layout = run::make_layout(far.plan(), false);
+    const processes::Layout layout = processes::make_layout(far.plan(), false);
     EXPECT_GT(layout.slots[kLogits].bytes, std::size_t{1} << 33);
     EXPECT_LT(layout.input_bytes, std::size_t{64} << 10);
   }
@@ -240,7 +240,7 @@ TEST(FusedSoftmaxTopKRecorded, ArgumentsThatAreNotLegalOrTooLargeAreNoCase) {
   const Filled filled(subject(), "basic", 1);
   const auto refused = [&](auto change) {
     testing::RecordedCase recorded(filled);
-    run::GivenInputs given(*subject().challenge);
+    cases::GivenInputs given(*subject().challenge);
     EXPECT_TRUE(given.take(recorded.call));
     recorded.with<Params>(change);
     return !given.take(recorded.call);
@@ -263,7 +263,7 @@ TEST(FusedSoftmaxTopKRecorded, AnArrayThatHasToBeThereMayNotBeNull) {
   for (const int handle : {kLogits, kIdx, kProb}) {
     testing::RecordedCase recorded(filled);
     recorded.array(handle) = {handle, true, {}};
-    EXPECT_FALSE(run::GivenInputs(*subject().challenge).take(recorded.call)) << handle;
+    EXPECT_FALSE(cases::GivenInputs(*subject().challenge).take(recorded.call)) << handle;
   }
 }
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "cases/given_inputs.h"
 #include "challenges/kv_cache_case.h"
-#include "run/given_inputs.h"
 
 namespace assay::kv_cache {
 namespace {
@@ -52,7 +52,7 @@ class Session {
     std::memcpy(params_.data(), &params, sizeof params);
   }
   std::optional<CaseSpec> taken() const {
-    return run::GivenInputs(*subject().challenge).take(call);
+    return cases::GivenInputs(*subject().challenge).take(call);
   }
   // Of the case that it is.
   std::vector<std::int64_t> kinds() const {
@@ -161,7 +161,7 @@ TEST(KvRecorded, WhatCasesDoComesBack) {
     const Drawn drawn(c, 3);
     if (names_slots(drawn) || !is_recordable(drawn)) continue;
     const Session session(drawn);
-    run::GivenInputs given(*subject().challenge);
+    cases::GivenInputs given(*subject().challenge);
     const auto spec = given.take(session.call);
     if (!spec) {
       others.insert(c.name);

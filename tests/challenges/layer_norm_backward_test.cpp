@@ -107,7 +107,7 @@ TEST(LayerNormBackwardRecorded, AForwardComesBackWithoutItsGradients) {
   std::erase_if(recorded.call.arrays, [](const RecordedCall::Array& a) {
     return a.handle == kDy || a.handle == kDx || a.handle == kDgamma || a.handle == kDbeta;
   });
-  run::GivenInputs given(*subject().challenge);
+  cases::GivenInputs given(*subject().challenge);
   const auto spec = given.take(recorded.call);
   ASSERT_TRUE(spec);
   EXPECT_FALSE(spec->params.contains("null")) << "all outputs are wanted";
@@ -117,7 +117,7 @@ TEST(LayerNormBackwardRecorded, WhatIsNotLegalIsNoCase) {
   const Filled filled(subject(), "basic", 1);
   const auto refused = [&](auto change) {
     testing::RecordedCase recorded(filled);
-    run::GivenInputs given(*subject().challenge);
+    cases::GivenInputs given(*subject().challenge);
     EXPECT_TRUE(given.take(recorded.call));
     recorded.with<Params>(change);
     return !given.take(recorded.call);
@@ -138,7 +138,7 @@ TEST(LayerNormBackwardRecorded, InfinityIsNotPromisedAndNanInXIs) {
       values[0] = odd;
       auto& array = recorded.array(handle);
       array.bytes = std::as_bytes(std::span(values)).first(array.bytes.size());
-      const bool taken = run::GivenInputs(*subject().challenge).take(recorded.call).has_value();
+      const bool taken = cases::GivenInputs(*subject().challenge).take(recorded.call).has_value();
       EXPECT_EQ(taken, handle == kX && std::isnan(odd)) << handle << " " << odd;
     }
   }

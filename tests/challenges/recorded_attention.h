@@ -20,7 +20,7 @@ void expect_forged_arguments_refused(const ChallengeUnderTest& subject) {
   const Filled filled(subject, "causal_64", 1);
   const auto refused = [&](auto change) {
     RecordedCase recorded(filled);
-    run::GivenInputs given(*subject.challenge);
+    cases::GivenInputs given(*subject.challenge);
     EXPECT_TRUE(given.take(recorded.call));
     recorded.with<Params>([&](Params& params) { change(params.p); });
     return !given.take(recorded.call);
@@ -48,7 +48,7 @@ inline void expect_only_ascending_lengths(const ChallengeUnderTest& subject, int
            {0, 5, 11}, {0, 12, 11}, {0, -1, 11}, {1, 5, 11}, {0, 5, 10}, {0, 0, 11}}) {
     RecordedCase recorded(filled);
     recorded.array(cu_k).bytes = std::as_bytes(std::span(ends));
-    const bool taken = run::GivenInputs(*subject.challenge).take(recorded.call).has_value();
+    const bool taken = cases::GivenInputs(*subject.challenge).take(recorded.call).has_value();
     EXPECT_EQ(taken, ends[1] == 5 && ends[0] == 0 && ends[2] == 11) << ends[1];
   }
 }

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "cases/given_inputs.h"
 #include "challenges/challenge_fixture.h"
-#include "run/given_inputs.h"
 
 namespace assay::testing {
 
@@ -55,7 +55,7 @@ inline bool comes_back(const ChallengeUnderTest& subject, const CaseSpec& c,
                        const std::set<int>& of_the_adapter) {
   const Filled filled(subject, c, 3);
   const RecordedCase recorded(filled);
-  run::GivenInputs given(*subject.challenge);
+  cases::GivenInputs given(*subject.challenge);
   const auto spec = given.take(recorded.call);
   if (!spec) return false;
   EXPECT_EQ(given.shape(*spec), subject.challenge->shape(c)) << c.name;

@@ -44,7 +44,7 @@ bool taken(const CaseSpec& spec, int handle, Change change) {
   std::string bytes = drawn.bytes(handle);
   change(bytes);
   recorded.array(handle).bytes = std::as_bytes(std::span(bytes));
-  return run::GivenInputs(*subject().challenge).take(recorded.call).has_value();
+  return cases::GivenInputs(*subject().challenge).take(recorded.call).has_value();
 }
 
 const auto kAsItIs = [](std::string&) {};
@@ -100,7 +100,7 @@ TEST(TernaryRecorded, SizesOfAForgerAreNoCase) {
   const Drawn drawn(made({{"entry", "linear"}, {"M", 2}, {"rows", 3}, {"cols", 128}}), 1);
   const auto refused = [&](auto change) {
     testing::RecordedCase recorded(drawn);
-    run::GivenInputs given(*subject().challenge);
+    cases::GivenInputs given(*subject().challenge);
     EXPECT_TRUE(given.take(recorded.call));
     recorded.with<Params>(change);
     return !given.take(recorded.call);
@@ -116,7 +116,7 @@ TEST(TernaryRecorded, SizesOfAForgerAreNoCase) {
   const auto config = [&](auto change) {
     testing::RecordedCase recorded(sizes);
     recorded.with<Params>([&](Params& p) { change(p.config); });
-    return run::GivenInputs(*subject().challenge).take(recorded.call).has_value();
+    return cases::GivenInputs(*subject().challenge).take(recorded.call).has_value();
   };
   EXPECT_TRUE(config([](tt_config&) {}));
   EXPECT_TRUE(config([](tt_config& c) { c.d = -128; })) << "0 bytes are due";
@@ -129,7 +129,7 @@ TEST(TernaryRecorded, SizesOfAForgerAreNoCase) {
 TEST(TernaryRecorded, ALongSumIsHeldToABoundOfEveryOrder) {
   const Drawn drawn(made({{"entry", "linear"}, {"M", 1}, {"rows", 1}, {"cols", 4096}}), 1);
   const testing::RecordedCase recorded(drawn);
-  const auto spec = run::GivenInputs(*subject().challenge).take(recorded.call);
+  const auto spec = cases::GivenInputs(*subject().challenge).take(recorded.call);
   ASSERT_TRUE(spec);
   EXPECT_GE(spec->params.at("C"), 4096.0);
 }

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "assay/abi.h"
-#include "run/cell.h"
-#include "run/fake_world.h"
+#include "cases/fake_world.h"
+#include "cells/cell.h"
 #include "spec/public_cases.h"
 #include "support/temporary_folder.h"
 #include "util/files.h"
@@ -19,9 +19,9 @@ class CheckFixture {
     for (const char* name : {"naive", "par"})
       write_file_atomically(folder_.path / (std::string(name) + ".cpp"), name);
     write_file_atomically(folder_.path / "abi.h", "");
-    world_.libraries["naive"].run = [](const auto&, int) { return run::testing::taking(0.008); };
-    world_.libraries["par"].run = [](const auto&, int) { return run::testing::taking(0.002); };
-    world_.libraries["answer"].run = [](const auto&, int) { return run::testing::taking(0.004); };
+    world_.libraries["naive"].run = [](const auto&, int) { return testing::taking(0.008); };
+    world_.libraries["par"].run = [](const auto&, int) { return testing::taking(0.002); };
+    world_.libraries["answer"].run = [](const auto&, int) { return testing::taking(0.004); };
   }
 
   static Submission answer(Language language = Language::cpp) {
@@ -32,40 +32,40 @@ class CheckFixture {
     return s;
   }
   // An answer that fails these cases so, and is right in all others.
-  void fails(const std::string& name, const run::testing::Answer& how) {
+  void fails(const std::string& name, const testing::Answer& how) {
     failures_[name] = how;
     world_.libraries["answer"].run = [this](const std::string& case_name, int) {
       const auto found = failures_.find(case_name);
-      return found == failures_.end() ? run::testing::taking(0.004) : found->second;
+      return found == failures_.end() ? testing::taking(0.004) : found->second;
     };
   }
-  static run::testing::Answer not_supported() {
+  static testing::Answer not_supported() {
     return {.outcome = {.status = ASSAY_ENOTSUP, .seconds = 0.001}, .writes = false};
   }
-  run::CellRunner runner(run::CaseFilter filter = {.quick = true}) {
-    return run::CellRunner(world_.world(), {.tier = {}, .seed = 7, .filter = std::move(filter)});
+  cells::CellRunner runner(cases::CaseFilter filter = {.quick = true}) {
+    return cells::CellRunner(world_.world(), {.tier = {}, .seed = 7, .filter = std::move(filter)});
   }
 
   testing::TemporaryFolder folder_;
-  run::testing::FakeWorld world_;
+  testing::FakeWorld world_;
   ChallengeSpec spec_;
 
  private:
-  std::map<std::string, run::testing::Answer> failures_;
+  std::map<std::string, testing::Answer> failures_;
 };
 
 inline CaseSpec quick_case(const std::string& name, CaseGroup group = CaseGroup::core) {
-  CaseSpec c = run::testing::case_spec(name, group);
+  CaseSpec c = testing::case_spec(name, group);
   c.quick = true;
   return c;
 }
 
 // What public_spec() gives.
 inline ChallengeSpec public_copying() {
-  ChallengeSpec spec = run::testing::spec_with({quick_case("public_plain"),
-                                                quick_case("public_more", CaseGroup::completeness),
-                                                quick_case("public_memory", CaseGroup::resource),
-                                                quick_case("public_speed", CaseGroup::timed)});
+  ChallengeSpec spec = testing::spec_with({quick_case("public_plain"),
+                                           quick_case("public_more", CaseGroup::completeness),
+                                           quick_case("public_memory", CaseGroup::resource),
+                                           quick_case("public_speed", CaseGroup::timed)});
   spec.cases[1].capability = "more";
   spec.capabilities = {{"more", "more of it", 1}};
   return spec;

@@ -11,17 +11,17 @@ namespace assay::check {
 namespace {
 
 using nlohmann::json;
-using run::testing::ending;
-using run::testing::wrong;
+using testing::ending;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using testing::wrong;
 
 class CheckReportTest : public ::testing::Test {
  protected:
   CheckReportTest() {
     published_.seed = 7;
     published_.about = {{"public_plain", "an ordinary call"}};
-    whole_ = run::testing::spec_with({});
+    whole_ = testing::spec_with({});
     whole_.resources.resize(1);
     whole_.resources[0].metric = "held";
   }
@@ -29,7 +29,7 @@ class CheckReportTest : public ::testing::Test {
     return {answer_, fixture_.spec_, whole_, published_, "its folder says so", "1.2.3"};
   }
   PublicCheck checked() {
-    run::CellRunner runner = fixture_.runner();
+    cells::CellRunner runner = fixture_.runner();
     return check_publicly(runner, fixture_.spec_, answer_);
   }
   static json valid(const std::string& text) {

@@ -13,10 +13,10 @@ namespace assay::check {
 namespace {
 
 using nlohmann::json;
-using run::testing::case_spec;
-using run::testing::wrong;
+using testing::case_spec;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using testing::wrong;
 
 class GradeReportTest : public ::testing::Test {
  protected:
@@ -32,7 +32,7 @@ class GradeReportTest : public ::testing::Test {
                               .tests = 0};
   }
   StagedGrade graded(const std::vector<Stage>& stages, bool stop) {
-    run::CellRunner runner = fixture_.runner({});
+    cells::CellRunner runner = fixture_.runner({});
     const Submission answer = CheckFixture::answer();
     RunnerStages steps(runner, fixture_.spec_, answer, {}, 1);
     return grade_in_stages(steps, fixture_.spec_, stages, stop, kDefaultGpu,
@@ -47,7 +47,7 @@ class GradeReportTest : public ::testing::Test {
   }
 
   const std::vector<Stage> all_{kStages.begin(), kStages.end()};
-  CheckFixture fixture_{run::testing::spec_with(
+  CheckFixture fixture_{testing::spec_with(
       {case_spec("plain"), case_spec("heavy"), case_spec("speed", CaseGroup::timed)})};
 };
 

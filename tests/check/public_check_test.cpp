@@ -10,16 +10,16 @@
 namespace assay::check {
 namespace {
 
-using run::testing::ending;
-using run::testing::wrong;
+using testing::ending;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using testing::wrong;
 
 class PublicCheckTest : public ::testing::Test {
  protected:
   PublicCheck checked(Language language = Language::cpp) {
-    run::CellRunner runner = fixture_.runner();
+    cells::CellRunner runner = fixture_.runner();
     return check_publicly(runner, fixture_.spec_, CheckFixture::answer(language));
   }
 

@@ -9,8 +9,8 @@
 namespace assay::check {
 namespace {
 
-using run::testing::case_spec;
-using run::testing::wrong;
+using testing::case_spec;
+using testing::wrong;
 using Status = StageRecord::Status;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -74,7 +74,7 @@ class StagesTest : public ::testing::Test {
 
   ScriptedSteps steps_;
   ChallengeSpec spec_ =
-      run::testing::spec_with({case_spec("plain"), case_spec("speed", CaseGroup::timed)});
+      testing::spec_with({case_spec("plain"), case_spec("speed", CaseGroup::timed)});
   std::vector<std::string> told_;
 };
 
@@ -173,7 +173,7 @@ class RunnerStagesTest : public ::testing::Test {
  protected:
   StagedGrade graded(const std::vector<Stage>& stages, bool stop,
                      Language language = Language::cpp) {
-    run::CellRunner runner = fixture_.runner({});
+    cells::CellRunner runner = fixture_.runner({});
     const Submission answer = CheckFixture::answer(language);
     RunnerStages steps(runner, fixture_.spec_, answer, {}, 1);
     return grade_in_stages(steps, fixture_.spec_, stages, stop, kDefaultGpu,
@@ -185,14 +185,13 @@ class RunnerStagesTest : public ::testing::Test {
     return all;
   }
 
-  CheckFixture fixture_{
-      run::testing::spec_with({case_spec("plain"), case_spec("deep", CaseGroup::trap),
-                               case_spec("speed", CaseGroup::timed)})};
+  CheckFixture fixture_{testing::spec_with({case_spec("plain"), case_spec("deep", CaseGroup::trap),
+                                            case_spec("speed", CaseGroup::timed)})};
 };
 
 TEST_F(RunnerStagesTest, AWholeGradeIsTheCellOfARun) {
   const StagedGrade grade = graded(kAll, false);
-  run::CellRunner runner = fixture_.runner({});
+  cells::CellRunner runner = fixture_.runner({});
   CellResult cell = runner.check(fixture_.spec_, CheckFixture::answer());
   runner.run_own_tests(fixture_.spec_, CheckFixture::answer(), cell, 1);
   runner.time_together(fixture_.spec_, std::span(&cell, 1));

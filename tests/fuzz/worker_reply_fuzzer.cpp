@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "assay/abi.h"
+#include "cases/challenge_registry.h"
+#include "cases/judge.h"
 #include "fuzz/promises.h"
-#include "run/challenge_registry.h"
-#include "run/judge.h"
-#include "run/layout.h"
+#include "processes/layout.h"
 #include "spec/spec.h"
 #include "support/paths.h"
 
@@ -29,7 +29,7 @@ class Subject {
       : challenge_(challenge),
         spec_(spec),
         plan_(challenge.plan(spec_)),
-        layout_(run::make_layout(plan_, false)) {}  // requests come from elsewhere here
+        layout_(processes::make_layout(plan_, false)) {}  // requests come from elsewhere here
 
   std::size_t arenas() const { return layout_.input_bytes + layout_.output_bytes; }
 
@@ -37,12 +37,12 @@ class Subject {
     if (reference_ != nullptr) return;
     input_.resize(layout_.input_bytes);
     first_output_.resize(layout_.output_bytes);
-    buffers_ = run::views(layout_, input_.data(), first_output_.data());
+    buffers_ = processes::views(layout_, input_.data(), first_output_.data());
     challenge_.fill(spec_, plan_, kSeed, buffers_);
-    run::poison(plan_, layout_, first_output_.data(), kPoison);
+    processes::poison(plan_, layout_, first_output_.data(), kPoison);
     reference_ = challenge_.reference(spec_, plan_, buffers_);
     output_ = first_output_;
-    buffers_ = run::views(layout_, input_.data(), output_.data());
+    buffers_ = processes::views(layout_, input_.data(), output_.data());
   }
 
   void judge(fuzz::Input& in) {
@@ -53,10 +53,10 @@ class Subject {
     if (server != nullptr) ask(*server, in);
     const bool touched = write_outputs(in);
     CaseResult result;
-    run::judge(challenge_,
-               {&spec_, &plan_, &layout_, reference_.get(), buffers_, output_.data(), kPoison,
-                status, server.get(), nullptr},
-               result);
+    cases::judge(challenge_,
+                 {&spec_, &plan_, &layout_, reference_.get(), buffers_, output_.data(), kPoison,
+                  status, server.get(), nullptr},
+                 result);
     fuzz::require(input_ == inputs, "judging changes no input");
     if (result.verdict != Verdict::ok)
       fuzz::require(!result.detail.empty(), "what is wrong has a reason");
@@ -107,7 +107,7 @@ class Subject {
   const Challenge& challenge_;
   CaseSpec spec_;
   CasePlan plan_;
-  run::Layout layout_;
+  processes::Layout layout_;
   std::vector<std::byte> input_, first_output_, output_;
   std::vector<BufferView> buffers_;
   std::unique_ptr<Reference> reference_;

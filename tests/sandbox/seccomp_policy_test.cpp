@@ -139,7 +139,7 @@ int in_driver(Call call) {
   return outcome(Policy::driver, Tier::landlock, call);
 }
 
-// tests/run/gpu_machine_test.cpp tries much more, in the whole sandbox.
+// tests/processes/gpu_machine_test.cpp tries much more, in the whole sandbox.
 TEST(SeccompPolicy, ADriverIsRefusedWithErrors) {
   EXPECT_EQ(in_driver([] { return ::syscall(SYS_getpid); }), kDone);
   EXPECT_EQ(in_driver(a_process), EPERM);

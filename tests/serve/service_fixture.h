@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "run/fake_world.h"
+#include "cases/fake_world.h"
 #include "serve/service.h"
 #include "serve/task_store.h"
 #include "support/temporary_folder.h"
@@ -18,7 +18,7 @@
 namespace assay::serve::testing {
 
 inline std::vector<ChallengeSpec> copying_specs() {
-  return {run::testing::spec_with({run::testing::case_spec("plain")})};
+  return {assay::testing::spec_with({assay::testing::case_spec("plain")})};
 }
 
 inline Json request_for(const std::string& source, const std::string& client = "") {

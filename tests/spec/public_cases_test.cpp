@@ -7,9 +7,9 @@
 #include <functional>
 #include <set>
 
+#include "cases/challenge_registry.h"
+#include "cases/correctness.h"
 #include "draw/space.h"
-#include "run/challenge_registry.h"
-#include "run/correctness.h"
 #include "spec/spec.h"
 #include "support/direct_runner.h"
 #include "support/error_of.h"
@@ -171,9 +171,9 @@ TEST_P(ShippedPublicCases, CanBePlannedAndShownOnBothDevices) {
 TEST_P(ShippedPublicCases, ShareNoSeedWithAGrading) {
   std::set<std::uint64_t> published, graded;
   for (const CaseSpec& c : published_.cases)
-    published.insert(run::case_seed(published_.seed, spec_.name, c.name));
+    published.insert(cases::case_seed(published_.seed, spec_.name, c.name));
   for (const CaseSpec& c : spec_.cases)
-    graded.insert(run::case_seed(published_.seed, spec_.name, c.name));
+    graded.insert(cases::case_seed(published_.seed, spec_.name, c.name));
   EXPECT_EQ(published.size(), published_.cases.size());
   for (const std::uint64_t seed : graded) EXPECT_FALSE(published.contains(seed));
 }
@@ -190,7 +190,7 @@ TEST_P(ShippedPublicCases, AreRightInTheChallengesOwnImplementations) {
       const CaseSpec whole =
           c.drawn ? draw::draw_case(challenge_, spec, c, published_.seed).spec : c;
       const CaseResult result =
-          runner.run(whole, run::case_seed(published_.seed, spec.name, c.name));
+          runner.run(whole, cases::case_seed(published_.seed, spec.name, c.name));
       if (result.verdict == Verdict::ok) passed.insert(c.name);
       const bool may_lack = c.group == CaseGroup::completeness;
       EXPECT_TRUE(result.verdict == Verdict::ok ||

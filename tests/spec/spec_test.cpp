@@ -8,7 +8,7 @@
 #include <fstream>
 #include <functional>
 
-#include "run/challenge_registry.h"
+#include "cases/challenge_registry.h"
 #include "support/error_of.h"
 #include "support/paths.h"
 #include "util/files.h"

@@ -24,18 +24,20 @@ ALLOWED = {
     "wire": set(),
     "device": {"gpu", "sim", "wire", "results/gpu_state_json.h"},
     "gpu": set(),
-    "worker": {"wire", "run/adapter_registry.h", "run/window.h", "device/remote_device.h",
+    "worker": {"wire", "worker/adapter_registry.h", "processes/window.h", "device/remote_device.h",
                "sim/runtime/api.h", "sim/runtime/runtime.h"},
     "build": {"sandbox", "submission"},
-    "run": {"sandbox", "build", "code", "mutate", "submission", "spec", "draw", "measure", "results", "wire", "sim/address_map.h",
-            "sim/runtime/run_log.h", "numerics/jobs.h"},
-    "task": {"build", "submission", "spec", "draw", "run/run_options.h"},
-    "session": {"run", "submission", "spec", "numerics/jobs.h"},
+    "processes": {"sandbox", "spec", "results", "wire", "sim/address_map.h", "sim/runtime/run_log.h"},
+    "cases": {"processes", "build", "draw", "measure", "spec", "results"},
+    "cells": {"cases", "processes", "build", "code", "mutate", "submission", "spec", "results",
+              "numerics/jobs.h"},
+    "task": {"build", "submission", "spec", "draw", "cells/run_options.h"},
+    "session": {"cells", "cases", "submission", "spec", "numerics/jobs.h"},
     "slurm": set(),
-    "check": {"run", "submission", "spec", "build", "measure", "results", "grade", "report"},
-    "serve": {"check", "run", "build", "intake", "submission", "spec", "results", "grade"},
+    "check": {"cells", "cases", "submission", "spec", "build", "measure", "results", "grade", "report"},
+    "serve": {"check", "cells", "cases", "build", "intake", "submission", "spec", "results", "grade"},
     "grade": {"measure", "spec", "results"},
-    "attack": {"run", "build", "sandbox", "submission", "spec", "measure", "grade"},
+    "attack": {"cells", "cases", "build", "sandbox", "submission", "spec", "measure", "grade"},
     "store": {"grade", "mutate/score.h", "spec", "results"},
     "ask": {"store/line_file.h", "submission", "numerics/jobs.h"},
     "agent": {"spec", "submission", "task"},
@@ -46,11 +48,12 @@ ALLOWED = {
              "numerics/jobs.h"},
     "report": {"compare", "grade", "judge", "measure", "mutate/score.h", "results", "spec"},
 }
-# What of run/ and session/ may see the real world: the rest knows only interfaces, which tests fake.
+# What of these folders may see the real world: the rest knows only interfaces, which tests fake.
+BEHIND_INTERFACES = {"processes", "cases", "cells", "session"}
 REAL_WORLD = {
-    "run/worker_process.h": {"src/run/world.cpp", "src/run/worker_process.cpp"},
-    "run/device_process.h": {"src/run/worker_process.h", "src/run/device_process.cpp"},
-    "run/challenge_registry.h": {"src/run/world.cpp"},
+    "processes/worker_process.h": {"src/cases/world.cpp", "src/processes/worker_process.cpp"},
+    "processes/device_process.h": {"src/processes/worker_process.h", "src/processes/device_process.cpp"},
+    "cases/challenge_registry.h": {"src/cases/world.cpp"},
 }
 # The same of the folders of src/sim. All see the files of src/sim itself: what a device is, does and
 # counts. device.cpp, which makes a device of the others, is the one there that sees them.
@@ -129,7 +132,7 @@ for path in sorted([*ROOT.glob("src/**/*.h"), *ROOT.glob("src/**/*.cpp"), *ROOT.
         elif own in ALLOWED:
             if not permitted(own, target) or (own == "sim" and not permitted_in_sim(where.parts[2], target)):
                 problems.append(f"{where} includes {target}")
-        if own in {"run", "session"} and str(where) not in REAL_WORLD.get(target, {str(where)}):
+        if own in BEHIND_INTERFACES and str(where) not in REAL_WORLD.get(target, {str(where)}):
             problems.append(f"{where} includes {target}, which world.h hides")
     if own == "wire":
         for target in re.findall(r"#include <([^>]+)>", text):

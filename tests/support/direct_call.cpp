@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <new>
 
-#include "run/adapter_registry.h"
-#include "run/challenge_registry.h"
+#include "cases/challenge_registry.h"
 #include "util/files.h"
+#include "worker/adapter_registry.h"
 
 namespace assay::testing {
 namespace {

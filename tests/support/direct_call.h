@@ -10,7 +10,7 @@
 
 #include "assay/challenge.h"
 #include "assay/worker.h"
-#include "run/layout.h"
+#include "processes/layout.h"
 
 namespace assay::testing {
 

@@ -10,9 +10,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include "cases/judge.h"
 #include "draw/space.h"
-#include "run/judge.h"
-#include "run/layout.h"
+#include "processes/layout.h"
 #include "support/direct_call.h"
 #include "support/paths.h"
 #include "util/files.h"
@@ -32,16 +32,16 @@ CaseResult DirectRunner::run(const CaseSpec& spec, std::uint64_t seed) {
   const worker::Adapter adapter = adapter_named(challenge_);
 
   const CasePlan plan = challenge.plan(spec);
-  const run::Layout layout = run::make_layout(plan, challenge.has_callbacks(spec));
+  const processes::Layout layout = processes::make_layout(plan, challenge.has_callbacks(spec));
   Arena input(layout.input_bytes), output(layout.output_bytes);
-  const run::Windows windows(layout, input.data(), output.data());
+  const processes::Windows windows(layout, input.data(), output.data());
   const std::vector<BufferView> buffers =
-      run::views(layout, input.data(), output.data(), nullptr, &windows);
-  run::poison_gaps(plan, layout, input.data(), seed);
+      processes::views(layout, input.data(), output.data(), nullptr, &windows);
+  processes::poison_gaps(plan, layout, input.data(), seed);
   challenge.fill(spec, plan, seed, buffers);
   const auto reference = challenge.reference(spec, plan, buffers);
   const auto server = challenge.callbacks(spec, plan, buffers);
-  run::poison(plan, layout, output.data(), seed);
+  processes::poison(plan, layout, output.data(), seed);
 
   DirectCall call(plan, buffers, server.get(), handle_);
   refuse_allocation(spec.failing_allocation);
@@ -61,7 +61,7 @@ CaseResult DirectRunner::run(const CaseSpec& spec, std::uint64_t seed) {
     result.verdict = Verdict::ok;
     return result;
   }
-  run::judge(
+  cases::judge(
       challenge,
       {&spec, &plan, &layout, reference.get(), buffers, output.data(), seed, status, server.get()},
       result);

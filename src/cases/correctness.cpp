@@ -1,0 +1,284 @@
+#include "cases/correctness.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+
+#include "assay/random.h"
+#include "assay/secret.h"
+#include "cases/begin_result.h"
+#include "cases/case_input.h"
+#include "cases/execute.h"
+#include "cases/smallest_failure.h"
+#include "draw/space.h"
+#include "results/lookup.h"
+#include "util/files.h"
+
+namespace assay::cases {
+namespace {
+
+// Runs the cases of one submission one after the other, starting workers as needed.
+class Session {
+ public:
+  Session(const Bench& bench, std::vector<PlannedCase> cases)
+      : world_(bench.world),
+        challenge_(bench.challenge),
+        settings_(bench.settings),
+        run_seed_(bench.run_seed),
+        cases_(std::move(cases)),
+        account_(bench.account),
+        input_("input", capacity(&processes::Layout::input_bytes) + processes::kMostSkew,
+               processes::Arena::Access::worker_reads) {
+    if (!settings_.device) return;
+    const std::size_t bytes = capacity(&processes::Layout::device_bytes);
+    device_.emplace("device arena", bytes + processes::kMostSkew + processes::kCallbackPayload,
+                    processes::Arena::Access::worker_writes);
+    settings_.give_device_memory(bytes);
+    for (const PlannedCase& c : cases_) {
+      settings_.device->launch_limit =
+          std::max(settings_.device->launch_limit, c.spec->instruction_limit);
+    }
+  }
+
+  std::vector<CaseResult> run(bool stop_at_failure) {
+    std::vector<CaseResult> results(cases_.size());
+    bool stopped = false;
+    for (const std::size_t i : shuffled_order()) {
+      if (stopped) {
+        results[i] = not_run(cases_[i], Verdict::skipped, "not attempted: another case failed");
+        continue;
+      }
+      results[i] = run_case(cases_[i]);
+      ++account_.cases;
+      stopped = stop_at_failure && is_failure(results[i]);
+    }
+    // Where nothing failed and no kernel ran, what the simulator lacks is nobody's fault: nothing
+    // is graded. Else the results stand, so that no answer can escape them by asking for a GPU.
+    const bool graded =
+        std::ranges::any_of(results, &is_failure) || std::ranges::any_of(results, &ran_kernels);
+    if (!needs_gpu_.empty() && !graded) {
+      for (std::size_t i = 0; i < cases_.size(); ++i) {
+        results[i] = not_run(cases_[i], Verdict::needs_gpu, needs_gpu_);
+      }
+    }
+    return results;
+  }
+
+ private:
+  std::size_t capacity(std::size_t processes::Layout::*bytes) const {
+    std::size_t most = 16384;
+    for (const PlannedCase& c : cases_) most = std::max(most, c.layout.*bytes);
+    return most;
+  }
+
+  std::vector<std::size_t> shuffled_order() const {
+    std::vector<std::size_t> order(cases_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    Random random(derive(run_seed_, "order"));
+    shuffle(order, random);
+    return order;
+  }
+
+  // Whose memory or speed must not hang on the cases before.
+  static bool needs_fresh_worker(const CaseSpec& spec) {
+    return spec.group == CaseGroup::resource || spec.group == CaseGroup::timed ||
+           spec.deterministic;
+  }
+
+  CaseResult not_run(const PlannedCase& planned, Verdict verdict, std::string detail) const {
+    return begin_result(challenge_, *planned.spec, verdict, std::move(detail));
+  }
+
+  // A loaded worker, or why there is none.
+  std::optional<processes::Outcome> start_worker(const PlannedCase& planned) {
+    const Charge charge(account_.workers);
+    ++account_.workers_started;
+    processes::WorkerSettings settings = settings_;
+    settings.measures_memory = needs_fresh_worker(*planned.spec);
+    if (!planned.layout.windows.empty()) settings.windows_of = &planned.layout;
+    worker_ = world_.make_worker(settings, input_,
+                                 capacity(&processes::Layout::output_bytes) + processes::kMostSkew,
+                                 device_ ? &*device_ : nullptr);
+    const processes::Outcome outcome = worker_->load();
+    if (outcome.verdict == Verdict::ok) return std::nullopt;
+    worker_.reset();
+    return outcome;
+  }
+
+  CaseResult run_case(const PlannedCase& planned) {
+    CaseResult result = attempt_case(planned);
+    result.seed = case_seed(run_seed_, settings_.spec->name, planned.spec->name);
+    // To lose a device costs as much as a time limit, and says as much about the cases to come.
+    const bool lost = worker_ != nullptr && worker_->device_lost();
+    if (lost || result.verdict == Verdict::time_limit || result.verdict == Verdict::idle_limit) {
+      ++timeouts_;
+      last_timeout_ = result.verdict;
+    }
+    if (worker_ != nullptr && !worker_->alive()) worker_.reset();
+    // What a handle holds that was not destroyed is no affair of the cases to come.
+    if (planned.spec->failing_allocation > 0) worker_.reset();
+    if (!planned.layout.windows.empty()) worker_.reset();
+    if (settings_.device) after_simulation(result);
+    return result;
+  }
+
+  void after_simulation(const CaseResult& result) {
+    // An error on the device stays with the process, as on hardware.
+    if (result.verdict == Verdict::device_error || result.verdict == Verdict::time_limit)
+      worker_.reset();
+    if (result.verdict != Verdict::needs_gpu) return;
+    worker_.reset();
+    if (needs_gpu_.empty()) needs_gpu_ = result.detail;
+  }
+
+  CaseResult attempt_case(const PlannedCase& planned) {
+    // Windows are opened when a worker starts.
+    if (needs_fresh_worker(*planned.spec) || !planned.layout.windows.empty()) worker_.reset();
+    if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
+    if (timeouts_ >= kPatience) {
+      return not_run(
+          planned, last_timeout_,
+          fmt::format("not attempted: {} other cases ran into their time limit{}", kPatience,
+                      settings_.device ? ", or their simulated device died" : ""));
+    }
+    if (worker_ == nullptr) {
+      load_failure_ = start_worker(planned);
+      if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
+    }
+    if (planned.spec->failing_allocation == kLastAllocation) return refuse_last(planned);
+    return planned.spec->deterministic ? run_twice(planned) : run_once(planned);
+  }
+
+  // A run that is refused nothing must be right, and tells how many allocations there are.
+  CaseResult refuse_last(PlannedCase planned) {
+    CaseSpec spec = *planned.spec;
+    planned.spec = &spec;
+    spec.failing_allocation = 0;
+    Trace trace;
+    CaseResult result = run_once(planned, &trace);
+    if (result.verdict != Verdict::ok || trace.allocations == 0) return result;
+    spec.failing_allocation =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(trace.allocations, kLastAllocation - 1));
+    return run_once(planned);
+  }
+
+  CaseResult run_once(const PlannedCase& planned, Trace* trace = nullptr) {
+    CaseInput input(challenge_, planned, input_.data(), device_ ? device_->data() : nullptr);
+    {
+      const Charge charge(account_.reference);
+      input.draw(case_seed(run_seed_, settings_.spec->name, planned.spec->name));
+    }
+    ExecuteOptions options;
+    options.case_id = ++runs_;
+    options.poison_seed = derive(run_seed_, "poison", runs_);
+    options.measure_memory = needs_fresh_worker(*input.planned().spec);
+    options.keep_outputs = trace != nullptr;
+    if (input.planned().spec->group == CaseGroup::resource && !settings_.device)
+      options.heap_limit = static_cast<std::uint64_t>(settings_.spec->limits.heap_bytes);
+    return execute(world_, *worker_, input, options, account_, trace);
+  }
+
+  // Both runs must be right and agree in every byte. The second has a worker of its own and its
+  // buffers elsewhere: nothing is left of the first that could be given again. A simulated device
+  // would do the same twice, so blocks and warps of the second run come in another order.
+  CaseResult run_twice(const PlannedCase& planned) {
+    Trace first, second;
+    CaseResult result = run_once(planned, &first);
+    if (result.verdict != Verdict::ok) return result;
+    worker_.reset();
+    if (const auto failure = start_worker(planned))
+      return not_run(planned, failure->verdict, failure->detail);
+    const PlannedCase elsewhere = plan_case(
+        challenge_, *planned.spec, device_ ? processes::Memory::device : processes::Memory::host,
+        processes::kMostSkew);
+    worker_->set_shuffle_seed(derive(run_seed_, "shuffle") | 1);
+    result = run_once(elsewhere, &second);
+    worker_->set_shuffle_seed(0);
+    if (result.verdict == Verdict::ok && first.outputs != second.outputs) {
+      result.verdict = Verdict::wrong_answer;
+      result.detail = settings_.device ? "the result changes with the order of blocks and warps"
+                                       : "two runs on the same input differ in some bit";
+    }
+    return result;
+  }
+
+  const World& world_;
+  const Challenge& challenge_;
+  processes::WorkerSettings settings_;
+  const std::uint64_t run_seed_;
+  const std::vector<PlannedCase> cases_;
+  TimeAccount& account_;
+  processes::Arena input_;
+  std::optional<processes::Arena> device_;
+  std::unique_ptr<processes::Worker> worker_;
+  std::string needs_gpu_;
+  std::optional<processes::Outcome> load_failure_;
+  std::uint64_t runs_ = 0;
+  int timeouts_ = 0;
+  Verdict last_timeout_ = Verdict::time_limit;
+};
+
+// The cases of the spec that `wanted` takes, those of the run's seed drawn.
+std::vector<CaseResult> run_all(const Bench& bench, processes::Memory memory, bool stop_at_failure,
+                                const std::function<bool(const CaseSpec&)>& wanted) {
+  std::deque<draw::Drawn> drawn;  // keeps what planned cases refer to
+  std::vector<PlannedCase> cases;
+  for (const CaseSpec& spec : bench.spec().cases) {
+    if (!wanted(spec)) continue;
+    if (spec.drawn)
+      drawn.push_back(draw::draw_case(bench.challenge, bench.spec(), spec, bench.run_seed));
+    cases.push_back(plan_case(bench.challenge, spec.drawn ? drawn.back().spec : spec, memory));
+  }
+  if (cases.empty()) return {};
+  const Charge charge(bench.account.total);
+  std::vector<CaseResult> results = Session(bench, std::move(cases)).run(stop_at_failure);
+  if (!stop_at_failure) shrink_failures(bench, drawn, results);
+  return results;
+}
+
+}  // namespace
+
+bool CaseFilter::takes(const CaseSpec& spec) const {
+  if (!only.empty()) return spec.name == only;
+  if (!named.empty()) {
+    return (and_correctness && in_correctness(spec.group) && !spec.drawn) ||
+           std::ranges::find(named, spec.name) != named.end();
+  }
+  return !quick || spec.quick;
+}
+
+std::uint64_t case_seed(std::uint64_t run_seed, const std::string& challenge,
+                        const std::string& case_name) {
+  return derive(run_seed, fmt::format("case {}/{}", challenge, case_name));
+}
+
+std::uint64_t repetition_seed(std::uint64_t case_seed, std::uint64_t round) {
+  return derive(case_seed, "repetition", round);
+}
+
+std::vector<CaseResult> run_correctness(const Bench& bench, const CaseFilter& filter) {
+  return run_all(bench, processes::Memory::host, filter.stop_at_failure, [&](const CaseSpec& spec) {
+    return spec.group != CaseGroup::timed && spec.exclusive == filter.exclusive &&
+           filter.takes(spec);
+  });
+}
+
+std::vector<CaseResult> run_simulated(const Bench& bench, const CaseFilter& filter) {
+  return run_all(bench, processes::Memory::device, filter.stop_at_failure,
+                 [&](const CaseSpec& spec) { return filter.takes(spec); });
+}
+
+std::vector<CaseResult> check_on_gpu(const Bench& bench, const CaseFilter& filter) {
+  return run_all(bench, processes::Memory::device, filter.stop_at_failure,
+                 [&](const CaseSpec& spec) {
+                   return spec.group != CaseGroup::timed && !spec.exclusive && filter.takes(spec);
+                 });
+}
+
+}  // namespace assay::cases

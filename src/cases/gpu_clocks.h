@@ -1,0 +1,32 @@
+// What the clocks of a real GPU did while a case was timed on it.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "assay/challenge.h"
+#include "assay/gpu_state.h"
+
+namespace assay::cases {
+
+// Whether power, heat or a fault held the clocks down between these states, or does in the second.
+bool is_throttled(const GpuState& before, const GpuState& after);
+
+class GpuClocks {
+ public:
+  void see(const GpuState&);
+  void count(bool throttled);  // a repetition
+
+  // None where nothing was seen.
+  std::vector<Metric> metrics() const;
+
+ private:
+  struct Range {
+    std::optional<double> low, high;
+    void take(const std::optional<double>&);
+  };
+  Range clock_, temperature_;
+  int repetitions_ = 0, throttled_ = 0;
+};
+
+}  // namespace assay::cases

@@ -1,0 +1,32 @@
+// Outputs of one run of a case -> verdict. Used alike for submissions, baselines and examples.
+#pragma once
+
+#include <cstdint>
+
+#include "assay/challenge.h"
+#include "assay/results.h"
+#include "processes/layout.h"
+
+namespace assay::cases {
+
+struct FinishedRun {
+  const CaseSpec* spec = nullptr;
+  const CasePlan* plan = nullptr;
+  const processes::Layout* layout = nullptr;
+  const Reference* reference = nullptr;
+  BufferViews buffers;           // inputs and outputs
+  const void* output = nullptr;  // base of the output arena
+  std::uint64_t poison_seed = 0;
+  std::int32_t status = 0;  // what the call returned
+  const CallbackServer* server = nullptr;
+  const void* device = nullptr;  // base of the device arena, where the case has one
+};
+
+// Status, canaries, untouched outputs where the call had to fail, then the challenge's check. Fills
+// verdict, error, bound, accuracy, detail and metrics. Where poison still stands in
+// outputs that pass, it gives way to a number.
+void judge(const Challenge&, const FinishedRun&, CaseResult&);
+
+const char* status_name(std::int32_t status);  // "ASSAY_EINVAL"
+
+}  // namespace assay::cases

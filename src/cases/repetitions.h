@@ -1,0 +1,53 @@
+// How often a timed case is repeated. Pure.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "assay/case.h"
+#include "assay/results.h"
+
+namespace assay::cases {
+
+// A slow submission is measured less often: repetitions stop when its calls have taken this long,
+// but not before kLeastRepetitions.
+inline constexpr double kSubmissionBudget = 8;  // seconds
+inline constexpr int kLeastRepetitions = 3, kQuickRepetitions = 3;
+// Where the machine is busy the repetitions go on, up to so many times those of the spec and for so
+// long, until the interval of the submission's speed relative to par is this narrow over at least
+// so many rounds that were not disturbed.
+inline constexpr int kMostTimes = 4;
+inline constexpr double kExtensionBudget = 1.5;  // seconds
+inline constexpr double kNarrow = 1.06;          // high / low
+inline constexpr std::size_t kLeastCalm = 5;
+
+// What one submission's part in the case has come to.
+struct Measured {
+  double called = 0;    // seconds in its own calls
+  double extended = 0;  // seconds: its share of the rounds beyond those planned
+  std::span<const TimingSample> samples{};
+};
+
+// Rounds are counted from 0; round -1 warms up.
+class Repetitions {
+ public:
+  Repetitions(const CaseSpec&, bool quick);
+
+  // Whether the submission takes part in the round.
+  bool wants(int round, const Measured&) const;
+
+  // Naive keeps to its repetitions, and has a warm-up only in quick runs, where it is measured
+  // once: it is slow and only sets the scale.
+  bool naive_takes_part(int round) const;
+
+  bool is_extension(int round) const { return round >= planned_; }
+
+ private:
+  bool quick_;
+  int planned_, naive_;
+};
+
+// Whether the speed relative to par is known narrowly enough.
+bool settled(std::span<const TimingSample>);
+
+}  // namespace assay::cases

@@ -1,0 +1,59 @@
+// Where the wall time of a run goes.
+#pragma once
+
+#include <mutex>
+
+#include "util/clock.h"
+
+namespace assay::cases {
+
+struct TimeAccount {
+  double submission = 0;  // calls into submissions, baselines and examples; seconds, as are all
+  double reference = 0;   // drawing inputs, fp64 references, checks
+  double timing = 0;      // what fair timing costs: cold caches, poison, warm-up of pages
+  double workers = 0;     // starting workers and loading submissions
+  double total = 0;       // everything, so that the rest is the harness's overhead
+  int cases = 0, workers_started = 0;
+
+  void add(const TimeAccount& other) {
+    submission += other.submission;
+    reference += other.reference;
+    timing += other.timing;
+    workers += other.workers;
+    total += other.total;
+    cases += other.cases;
+    workers_started += other.workers_started;
+  }
+};
+
+// To which several threads may add.
+class SharedAccount {
+ public:
+  void add(const TimeAccount& account) {
+    const std::lock_guard lock(mutex_);
+    total_.add(account);
+  }
+  TimeAccount total() const {
+    const std::lock_guard lock(mutex_);
+    return total_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  TimeAccount total_;
+};
+
+// Adds the time of its life to one entry of an account.
+class Charge {
+ public:
+  explicit Charge(double& entry) : entry_(entry) {}
+  ~Charge() { entry_ += steady_seconds() - start_; }
+  Charge(const Charge&) = delete;
+  Charge& operator=(const Charge&) = delete;
+
+ private:
+  double& entry_;
+  const double start_ = steady_seconds();
+};
+
+}  // namespace assay::cases

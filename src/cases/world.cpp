@@ -1,0 +1,57 @@
+#include "cases/world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "assay/parallel.h"
+#include "cases/challenge_registry.h"
+#include "measure/machine.h"
+#include "processes/worker_process.h"
+#include "util/clock.h"
+#include "util/files.h"
+
+namespace assay::cases {
+namespace {
+
+KnownChallenge known_challenge(const std::string& name) {
+  const auto rows = challenge_rows();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].name == name) return {static_cast<std::uint32_t>(i), &rows[i].get()};
+  }
+  throw Error(fmt::format("challenge {} is not compiled in: configure and build again", name));
+}
+
+}  // namespace
+
+void flush_caches() {
+  static std::vector<std::uint64_t> buffer(
+      std::clamp<std::size_t>(2 * static_cast<std::size_t>(last_level_cache_bytes()), 32u << 20,
+                              160u << 20) /
+      sizeof(std::uint64_t));
+  parallel_for(static_cast<std::int64_t>(buffer.size()), 1 << 16,
+               [](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) ++buffer[static_cast<std::size_t>(i)];
+               });
+}
+
+World real_world(Builder& builder) {
+  World world;
+  world.compile = [&builder](const BuildRequest& request) { return builder.build(request); };
+  world.make_worker = [](const processes::WorkerSettings& settings, processes::Arena& input,
+                         std::size_t output_bytes,
+                         processes::Arena* device) -> std::unique_ptr<processes::Worker> {
+    return std::make_unique<processes::WorkerProcess>(settings, input, output_bytes, device);
+  };
+  world.challenge = &known_challenge;
+  world.now = &steady_seconds;
+  world.flush_caches = &flush_caches;
+  world.roofline = &measure_roofline;
+  world.target = builder.target();
+  world.kept = builder.cache().folder();
+  return world;
+}
+
+}  // namespace assay::cases

@@ -1,0 +1,30 @@
+// Shared memory between the harness and workers, sealed so that a worker can neither shrink it
+// under the harness nor, where it is input, ever write to it.
+#pragma once
+
+#include <cstddef>
+
+#include "util/fd.h"
+
+namespace assay::processes {
+
+class Arena {
+ public:
+  enum class Access { worker_reads, worker_writes };
+
+  Arena(const char* name, std::size_t bytes, Access);
+  ~Arena();
+  Arena(Arena&&) noexcept;
+  Arena& operator=(Arena&&) = delete;
+
+  int fd() const { return fd_.get(); }
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  Fd fd_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace assay::processes
