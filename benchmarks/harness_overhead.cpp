@@ -72,7 +72,7 @@ Submission naive_as_submission(const ChallengeSpec& spec) {
   Submission submission;
   submission.model = "naive";
   submission.challenge = spec.name;
-  submission.sources = {{"submission.cpp", read_file(spec.directory + "/naive.cpp")}};
+  submission.sources = {{"submission.cpp", read_file(spec.directory + "/baselines/naive.cpp")}};
   for (const SourceFile& header : cells::baseline_headers(spec)) {
     if (header.name.starts_with("naive/")) submission.sources.push_back(header);
   }

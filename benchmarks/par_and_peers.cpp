@@ -243,8 +243,9 @@ class Bench {
   }
 
   void challenge(const ChallengeSpec& spec) {
-    const Library par(testing::compile(spec.directory + "/par.cpp", spec.name, target()));
-    const Library naive(testing::compile(spec.directory + "/naive.cpp", spec.name, target()));
+    const Library par(testing::compile(spec.directory + "/baselines/par.cpp", spec.name, target()));
+    const Library naive(
+        testing::compile(spec.directory + "/baselines/naive.cpp", spec.name, target()));
     const int threads = std::min(spec.limits.threads, machine_.cores);
     set_parallel_threads(threads);
     product_ = best_matrix_product(threads);

@@ -82,7 +82,7 @@ real_ptx() {
   if [ -z "$nvcc" ] || [ -e "$build/real-ptx" ]; then
     return
   fi
-  for source in challenges/*/naive.cu submissions/*/*/submission.cu; do
+  for source in challenges/*/baselines/naive.cu submissions/*/*/submission.cu; do
     name=$(basename "$(dirname "$source")")
     "$nvcc" -std=c++20 -O3 -w -arch=compute_90 -ptx -Iinclude "-Ichallenges/$name" -o "$build/source.ptx" "$source" || continue
     awk -v prefix="$1/$(dirname "$source" | tr / -)" '

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "layer_norm_backward/trusted.h"
+#include "layer_norm_backward/harness/trusted.h"
 #include "peers/peer.h"
 
 namespace assay::peers {

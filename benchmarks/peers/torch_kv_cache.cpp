@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "kv_cache/call.h"
+#include "kv_cache/worker/call.h"
 #include "peers/torch_support.h"
 
 namespace assay::peers {

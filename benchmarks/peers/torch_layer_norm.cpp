@@ -4,7 +4,7 @@
 
 #include <tuple>
 
-#include "layer_norm_backward/trusted.h"
+#include "layer_norm_backward/harness/trusted.h"
 #include "peers/torch_support.h"
 
 namespace assay::peers {

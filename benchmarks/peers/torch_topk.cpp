@@ -2,7 +2,7 @@
 // the largest logits and the row's logsumexp, which spares writing the probabilities.
 #include <tuple>
 
-#include "fused_softmax_topk/trusted.h"
+#include "fused_softmax_topk/harness/trusted.h"
 #include "peers/torch_support.h"
 
 namespace assay::peers {

@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include "dflash_verify/call.h"
+#include "dflash_verify/worker/call.h"
 #include "peers/torch_support.h"
 
 namespace assay::peers {

@@ -17,7 +17,7 @@ bool is_kernel(const std::string& file) { return file == "par.cu"; }
 }  // namespace
 
 fs::path Baselines::path(const ChallengeSpec& spec, const std::string& file) {
-  return is_kernel(file) ? kernel_path(spec) : fs::path(spec.directory) / file;
+  return is_kernel(file) ? kernel_path(spec) : baseline_path(spec, file);
 }
 
 fs::path Baselines::library(const ChallengeSpec& spec, const std::string& file) const {

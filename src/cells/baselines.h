@@ -23,7 +23,7 @@ class Baselines {
   Baselines(const cases::World& world, const RunOptions& options, cases::SharedAccount& account)
       : world_(world), options_(options), account_(account) {}
 
-  // Where a file such as naive.cpp lies: in the challenge's folder, but for "par.cu", which is
+  // Where a file such as naive.cpp lies: among the challenge's baselines, but for "par.cu", which is
   // kernels/NAME.cu beside challenges/.
   static std::filesystem::path path(const ChallengeSpec&, const std::string& file);
 

@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::size_t kRecordBytes = 64u << 20;
 constexpr double kRecordingLimit = 120, kReplayLimit = 60;  // seconds
-constexpr const char* kWitness = "witness.cpp";
+constexpr const char* kWitness = "worker/witness.cpp";
 
 // How witness.cpp calls the implementation, and what one that it lacks returns.
 std::string implementation_header(const std::vector<std::string>& functions, const TestSlot& slot) {
@@ -56,7 +56,7 @@ BuildResult build_recorder(const cases::World& world, const ChallengeSpec& spec,
   return world.compile(
       {.sources = {challenge_file(spec, kWitness)},
        .headers = {challenge_file(spec, "abi.h"),
-                   challenge_file(spec, "call.h"),
+                   challenge_file(spec, "worker/call.h"),
                    {"implementation.h", implementation_header(functions, build.slots[0])},
                    {"assay/witness.h", std::string(kWitnessHeader)}},
        .time_limit_s = spec.limits.build_time_s,

@@ -13,6 +13,8 @@ namespace assay::cells {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr const char* kBaselines = "baselines";
+
 std::vector<std::string> words(const std::string& text) {
   std::istringstream in(text);
   std::vector<std::string> result;
@@ -77,7 +79,7 @@ std::vector<fs::path> files_in(const fs::path& folder, const char* extension) {
   return paths;
 }
 
-std::vector<fs::path> files_of(const ChallengeSpec& spec, const char* subfolder,
+std::vector<fs::path> files_of(const ChallengeSpec& spec, const fs::path& subfolder,
                                const char* extension) {
   return files_in(fs::path(spec.directory) / subfolder, extension);
 }
@@ -99,6 +101,14 @@ SourceFile challenge_file(const ChallengeSpec& spec, const std::string& file) {
   return {file, read_file(fs::path(spec.directory) / file)};
 }
 
+fs::path baseline_path(const ChallengeSpec& spec, const std::string& file) {
+  return fs::path(spec.directory) / kBaselines / file;
+}
+
+SourceFile baseline_file(const ChallengeSpec& spec, const std::string& file) {
+  return {file, read_file(baseline_path(spec, file))};
+}
+
 std::vector<Example> load_examples(const ChallengeSpec& spec, Language language) {
   std::vector<Example> examples;
   const char* const ending = language == Language::cpp ? ".cpp" : ".cu";
@@ -109,9 +119,9 @@ std::vector<Example> load_examples(const ChallengeSpec& spec, Language language)
 
 std::vector<SourceFile> baseline_headers(const ChallengeSpec& spec) {
   std::vector<SourceFile> headers{challenge_file(spec, "abi.h")};
-  for (const char* folder : {"naive", "par"}) {
+  for (const char* folder : {"common", "naive", "par"}) {
     for (const char* extension : {".h", ".cuh"}) {
-      for (const fs::path& path : files_of(spec, folder, extension))
+      for (const fs::path& path : files_of(spec, fs::path(kBaselines) / folder, extension))
         headers.push_back({folder / path.filename(), read_file(path)});
     }
   }
@@ -132,7 +142,7 @@ std::vector<SourceFile> kernel_headers(const ChallengeSpec& spec) {
 std::vector<SourceFile> example_headers(const ChallengeSpec& spec, Language language) {
   const bool cuda = language == Language::cuda;
   std::vector<SourceFile> headers = baseline_headers(spec);
-  headers.push_back(challenge_file(spec, cuda ? "naive.cu" : "naive.cpp"));
+  headers.push_back(baseline_file(spec, cuda ? "naive.cu" : "naive.cpp"));
   for (const fs::path& path : files_of(spec, "examples", cuda ? ".cuh" : ".h"))
     headers.push_back({path.filename(), read_file(path)});
   return headers;

@@ -24,8 +24,8 @@ struct Example {
 // line is malformed or names an unknown case, or in CUDA one that is not run on the simulator.
 std::vector<Example> load_examples(const ChallengeSpec&, Language = Language::cpp);
 
-// What naive and par may include: abi.h, and the headers (.h and .cuh) of the folders naive/ and
-// par/ by that path.
+// What naive and par may include: abi.h, and the headers (.h and .cuh) of naive/, par/ and common/
+// in the folder baselines/, by that path.
 std::vector<SourceFile> baseline_headers(const ChallengeSpec&);
 
 // The challenge's par kernel in CUDA, NAME.cu in the folder kernels/ beside challenges/. It need not
@@ -48,5 +48,9 @@ bool needs_timing(const ChallengeSpec&, const Example&);
 
 // A file of the challenge's folder. Throws Error when it cannot be read.
 SourceFile challenge_file(const ChallengeSpec&, const std::string& file);
+
+// naive.cpp, naive.cu or par.cpp, by that name. Throws Error when it cannot be read.
+SourceFile baseline_file(const ChallengeSpec&, const std::string& file);
+std::filesystem::path baseline_path(const ChallengeSpec&, const std::string& file);
 
 }  // namespace assay::cells

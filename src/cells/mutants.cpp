@@ -29,7 +29,7 @@ bool is_unsupported(const CaseResult& r) { return r.verdict == Verdict::unsuppor
 bool is_par_header(const SourceFile& file) { return file.name.starts_with("par/"); }
 
 MutatedAnswer par_of(const ChallengeSpec& spec) {
-  MutatedAnswer answer{"par", {challenge_file(spec, "par.cpp")}, {}};
+  MutatedAnswer answer{"par", {baseline_file(spec, "par.cpp")}, {}};
   for (SourceFile& header : baseline_headers(spec))
     (is_par_header(header) ? answer.sources : answer.included).push_back(std::move(header));
   return answer;

@@ -20,10 +20,10 @@ constexpr const char* kPar = "par";
 
 std::vector<TestSubject> baselines(const ChallengeSpec& spec, Language language) {
   if (language == Language::cpp) {
-    return {{"naive", challenge_file(spec, "naive.cpp"), true, language},
-            {kPar, challenge_file(spec, "par.cpp"), true, language}};
+    return {{"naive", baseline_file(spec, "naive.cpp"), true, language},
+            {kPar, baseline_file(spec, "par.cpp"), true, language}};
   }
-  std::vector<TestSubject> found{{"naive", challenge_file(spec, "naive.cu"), true, language}};
+  std::vector<TestSubject> found{{"naive", baseline_file(spec, "naive.cu"), true, language}};
   const fs::path kernel = kernel_path(spec);
   if (fs::exists(kernel))
     found.push_back({kPar, {kernel.filename(), read_file(kernel)}, true, language});

@@ -76,7 +76,7 @@ std::string one_line(const BoardEntry& entry) {
 // About what compiling the subjects of a challenge reads: they are variants of naive.
 std::size_t bytes_of_subjects(const ChallengeSpec& spec, Language language) {
   const char* const file = language == Language::cpp ? "naive.cpp" : "naive.cu";
-  std::size_t naive = cells::challenge_file(spec, file).contents.size();
+  std::size_t naive = cells::baseline_file(spec, file).contents.size();
   for (const SourceFile& header : cells::baseline_headers(spec)) {
     if (header.name.starts_with("naive/")) naive += header.contents.size();
   }

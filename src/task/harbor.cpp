@@ -118,7 +118,7 @@ std::string in_one_folder(std::string text, const std::string& folder) {
 void add_solution(const Source& source, const HarborOptions& o, Files& files) {
   const bool cpp = o.language == Language::cpp;
   const std::string folder = cpp ? "par" : "naive", file = cpp ? "par.cpp" : "naive.cu";
-  const fs::path directory = source.spec.directory;
+  const fs::path directory = fs::path(source.spec.directory) / "baselines";
   files[std::string("solution/") + main_file(o.language)] =
       in_one_folder(read_file(directory / file), folder);
   if (fs::is_directory(directory / folder)) {

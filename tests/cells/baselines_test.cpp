@@ -24,10 +24,11 @@ class BaselinesTest : public ::testing::Test {
  protected:
   BaselinesTest() {
     spec_.directory = folder_.path / "challenges" / spec_.name;
-    fs::create_directories(spec_.directory);
+    fs::create_directories(fs::path(spec_.directory) / "baselines");
     fs::create_directories(folder_.path / "kernels" / "common");
     write("abi.h", "");
-    for (const char* name : {"naive", "par"}) write(std::string(name) + ".cpp", name);
+    for (const char* name : {"naive", "par"})
+      write(std::string("baselines/") + name + ".cpp", name);
     fs::create_directories(folder_.path / "kept");
     world_ = fake_.world();
     world_.kept = folder_.path / "kept";
@@ -37,7 +38,7 @@ class BaselinesTest : public ::testing::Test {
   }
   // The kernels of naive.cu launch so often in a case.
   void write_kernels(std::uint64_t launches) {
-    write("naive.cu", "kernels");
+    write("baselines/naive.cu", "kernels");
     launch("kernels", launches);
   }
   void launch(const std::string& library, std::uint64_t launches) {
@@ -72,8 +73,8 @@ TEST_F(BaselinesTest, OneThatDoesNotCompileIsAnErrorWithTheCompilersWords) {
     return result;
   };
   const std::string said = error_of([&] { baselines_.library(spec_, "par.cpp"); });
-  EXPECT_THAT(said,
-              HasSubstr((fs::path(spec_.directory) / "par.cpp").string() + " does not compile"));
+  EXPECT_THAT(said, HasSubstr((fs::path(spec_.directory) / "baselines/par.cpp").string() +
+                              " does not compile"));
   EXPECT_THAT(said, HasSubstr("expected ';'"));
 }
 
@@ -83,7 +84,7 @@ TEST_F(BaselinesTest, WhatHasNoKernelsHasNoWork) {
 }
 
 TEST_F(BaselinesTest, ParInCudaIsTheKernelBesideTheChallenges) {
-  write("par.cu", "not this one");
+  write("baselines/par.cu", "not this one");
   EXPECT_FALSE(baselines_.work(spec_, "par.cu", "time"));
   const fs::path kernel = folder_.path / "kernels" / (spec_.name + ".cu");
   write_file_atomically(kernel, "expert");

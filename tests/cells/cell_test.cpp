@@ -32,10 +32,10 @@ using ::testing::IsEmpty;
 class CellTest : public ::testing::Test {
  protected:
   CellTest() : folder_(fs::temp_directory_path() / ("assay-cell-" + std::to_string(::getpid()))) {
-    fs::create_directories(folder_);
+    fs::create_directories(folder_ / "baselines");
     spec_.directory = folder_;
     for (const char* name : {"naive", "par"})
-      write_file_atomically(folder_ / (std::string(name) + ".cpp"), name);
+      write_file_atomically(folder_ / "baselines" / (std::string(name) + ".cpp"), name);
     write_file_atomically(folder_ / "abi.h", "");
   }
   ~CellTest() override { fs::remove_all(folder_); }
@@ -405,8 +405,9 @@ class RealGpuCellTest : public CellTest {
     fs::create_directories(folder_ / "kernels");
     const fs::path challenge = folder_ / "challenges" / spec_.name;
     spec_.directory = challenge;
-    fs::create_directories(challenge);
-    for (const char* file : {"naive.cu", "abi.h"}) write_file_atomically(challenge / file, file);
+    fs::create_directories(challenge / "baselines");
+    for (const char* file : {"baselines/naive.cu", "abi.h"})
+      write_file_atomically(challenge / file, fs::path(file).filename().string());
     write_file_atomically(folder_ / "kernels" / (spec_.name + ".cu"), "par.cu");
     world_.compile = [this](const BuildRequest& request) {
       (request.machine_code ? with_machine_code_ : without_).push_back(request.sources[0].contents);

@@ -20,7 +20,7 @@ class ExamplesTest : public ::testing::Test {
  protected:
   ExamplesTest()
       : folder_(fs::temp_directory_path() / ("assay-examples-" + std::to_string(::getpid()))) {
-    fs::create_directories(folder_ / "examples");
+    for (const char* folder : {"baselines", "examples"}) fs::create_directories(folder_ / folder);
     spec_.name = "sample";
     spec_.directory = folder_;
     for (const auto& [name, group] : {std::pair{"basic", CaseGroup::core},
@@ -58,14 +58,16 @@ class ExamplesTest : public ::testing::Test {
 };
 
 TEST_F(ExamplesTest, BaselinesMayIncludeHeadersOfTheirFolders) {
-  fs::create_directories(folder_ / "naive");
-  fs::create_directories(folder_ / "par");
-  for (const char* file :
-       {"abi.h", "naive.cpp", "naive/plain.h", "naive/kernels.cuh", "par/pages.h", "par/notes.md"})
-    write(file, "");
+  write("abi.h", "");
+  for (const char* folder : {"common", "naive", "par"})
+    fs::create_directories(folder_ / "baselines" / folder);
+  for (const char* file : {"naive.cpp", "common/half.h", "naive/plain.h", "naive/kernels.cuh",
+                           "par/pages.h", "par/notes.md"})
+    write(std::string("baselines/") + file, "");
   std::vector<std::string> names;
   for (const SourceFile& header : baseline_headers(spec_)) names.push_back(header.name);
-  EXPECT_THAT(names, ElementsAre("abi.h", "naive/plain.h", "naive/kernels.cuh", "par/pages.h"));
+  EXPECT_THAT(names, ElementsAre("abi.h", "common/half.h", "naive/plain.h", "naive/kernels.cuh",
+                                 "par/pages.h"));
 }
 
 TEST_F(ExamplesTest, AreReadInOrderWithTheirCases) {
@@ -117,14 +119,14 @@ TEST_F(ExamplesTest, MalformedOnesNameTheFileAndTheRemedy) {
 TEST_F(ExamplesTest, MayIncludeTheInterfaceNaiveAndTheHeadersBesideThem) {
   EXPECT_THROW(example_headers(spec_), Error);  // no abi.h
   write("abi.h", "a");
-  write("naive.cpp", "n");
+  write("baselines/naive.cpp", "n");
   write("examples/z.h", "z");
   write("examples/common.h", "c");
   write("examples/wrong_x.cpp", "// fails: basic\n");
   std::vector<std::string> names;
   for (const SourceFile& f : example_headers(spec_)) names.push_back(f.name);
   EXPECT_THAT(names, ElementsAre("abi.h", "naive.cpp", "common.h", "z.h"));
-  write("naive.cu", "n");
+  write("baselines/naive.cu", "n");
   write("examples/around.cuh", "c");
   names.clear();
   for (const SourceFile& f : example_headers(spec_, Language::cuda)) names.push_back(f.name);

@@ -45,10 +45,12 @@ class OwnTestsTest : public ::testing::Test {
  protected:
   OwnTestsTest()
       : folder_(fs::temp_directory_path() / ("assay-own-tests-" + std::to_string(::getpid()))) {
-    fs::create_directories(folder_ / "examples");
+    for (const char* name : {"baselines", "examples", "worker"})
+      fs::create_directories(folder_ / name);
     spec_.directory = folder_;
     spec_.required_symbols = {"copy"};
-    for (const char* name : {"naive", "par"}) write(std::string(name) + ".cpp", name);
+    for (const char* name : {"naive", "par"})
+      write(std::string("baselines/") + name + ".cpp", name);
     write("abi.h", "");
     write("examples/wrong_a.cpp", "// fails: basic\nwrong_a");
     write("examples/slow_b.cpp", "// slow: basic\nslow_b");
@@ -69,7 +71,7 @@ class OwnTestsTest : public ::testing::Test {
     BuildResult result;
     std::string text = request.sources.at(0).contents;
     std::string name = text.substr(text.find('\n') + 1);
-    if (request.sources[0].name == "witness.cpp") {
+    if (request.sources[0].name == "worker/witness.cpp") {
       name = text = "recorder";
     } else if (request.assembly) {
       text = fmt::format("\t.text\n\t.string\t\"{}\"\ncopy:\n\tcall\tcudaFree@PLT\n\tret\n", name);
@@ -147,15 +149,15 @@ class OwnTestsTest : public ::testing::Test {
   // The same names, but for par, in CUDA.
   void turn_to_cuda() {
     language_ = Language::cuda;
-    write("naive.cu", "naive");
+    write("baselines/naive.cu", "naive");
     write("examples/wrong_a.cu", "// fails: basic\nwrong_a");
     write("examples/slow_b.cu", "// slow: basic\nslow_b");
   }
 
   // With a witness, by which the tests are seen to make a call for each of these first values.
   void witness_of(const std::vector<float>& calls) {
-    write("witness.cpp", "the witness");
-    write("call.h", "");
+    write("worker/witness.cpp", "the witness");
+    write("worker/call.h", "");
     world_.libraries["recorder"].records = [calls](std::span<std::byte> memory) {
       auto& page = witness::Page::of_process();
       page.data = reinterpret_cast<unsigned char*>(memory.data());
@@ -362,7 +364,7 @@ TEST_F(OwnTestsTest, TheRecorderHoldsOneImplementationAndShowsItsEntryBeside) {
   both("par", {.status = 3});
   run();
   const BuildRequest& request = *std::ranges::find_if(
-      requests_, [](const BuildRequest& r) { return r.sources[0].name == "witness.cpp"; });
+      requests_, [](const BuildRequest& r) { return r.sources[0].name == "worker/witness.cpp"; });
   EXPECT_EQ(request.objects.size(), 2u);
   EXPECT_THAT(request.exports, UnorderedElementsAre("copy", "assay_self_test", "assay_witness"));
   const auto header = std::ranges::find_if(

@@ -26,7 +26,10 @@ class TestSettingTest : public ::testing::Test {
       : root_(fs::temp_directory_path() / ("assay-test-setting-" + std::to_string(::getpid()))) {
     spec_.directory = root_ / "challenges" / "copying";
     fs::create_directories(fs::path(spec_.directory) / "examples");
-    for (const char* file : {"abi.h", "naive.cpp", "par.cpp", "naive.cu"}) write(file, file);
+    fs::create_directories(fs::path(spec_.directory) / "baselines");
+    write("abi.h", "abi.h");
+    for (const char* file : {"naive.cpp", "par.cpp", "naive.cu"})
+      write(std::string("baselines/") + file, file);
     write("examples/wrong_a.cpp", "// fails: basic\n");
     write("examples/wrong_b.cu", "// fails: basic\n");
     write("examples/slow_c.cu", "// slow: basic\n");

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "../../challenges/beam_search/language_model.h"
-#include "../../challenges/beam_search/trusted.h"
+#include "../../challenges/beam_search/harness/language_model.h"
+#include "../../challenges/beam_search/harness/trusted.h"
 #include "challenges/challenge_fixture.h"
 
 namespace assay::beam_search {

@@ -28,7 +28,7 @@ TEST_P(Correct, PassesEveryCaseThatIsNotTimed) {
       const std::string file = GetParam();
       const bool may_lack = c.group == CaseGroup::completeness &&
                             (file.find("submissions") != std::string::npos ||
-                             (file == "par.cpp" && c.capability == "diverse_groups"));
+                             (file == "baselines/par.cpp" && c.capability == "diverse_groups"));
       if (may_lack && result.verdict == Verdict::unsupported) continue;
       EXPECT_EQ(result.verdict, Verdict::ok)
           << c.name << ", seed " << seed << ": " << result.detail;
@@ -37,7 +37,7 @@ TEST_P(Correct, PassesEveryCaseThatIsNotTimed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Beam, Correct,
-                         ::testing::Values("naive.cpp", "par.cpp",
+                         ::testing::Values("baselines/naive.cpp", "baselines/par.cpp",
                                            "../../submissions/textbook/beam_search/submission.cpp",
                                            "../../submissions/tuned/beam_search/submission.cpp"));
 
@@ -95,7 +95,7 @@ TEST_P(Options, WorkTogether) {
   params.update(json{{"B", 5}, {"max_new", 12}, {"eos", 3}, {"model", {{"eos_rate", 0.2}}}});
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CaseResult result = run_with(runner, params, seed);
-    if (std::string(GetParam()) == "naive.cpp") {
+    if (std::string(GetParam()) == "baselines/naive.cpp") {
       EXPECT_EQ(result.verdict, Verdict::ok) << result.detail;
     }
     json without_groups = params;
@@ -154,7 +154,8 @@ TEST_P(Options, AreChecked) {
   EXPECT_EQ(run_with(runner, right, 1).verdict, Verdict::ok);
 }
 
-INSTANTIATE_TEST_SUITE_P(Beam, Options, ::testing::Values("naive.cpp", "par.cpp"));
+INSTANTIATE_TEST_SUITE_P(Beam, Options,
+                         ::testing::Values("baselines/naive.cpp", "baselines/par.cpp"));
 
 TEST(BeamExamples, CoverEveryTrap) { testing::expect_traps_covered(subject()); }
 

@@ -9,8 +9,8 @@
 #include <map>
 #include <set>
 
-#include "../../challenges/dflash_verify/language_model.h"
-#include "../../challenges/dflash_verify/trusted.h"
+#include "../../challenges/dflash_verify/harness/language_model.h"
+#include "../../challenges/dflash_verify/harness/trusted.h"
 #include "assay/random.h"
 #include "challenges/challenge_fixture.h"
 #include "challenges/recorded_case.h"
@@ -353,7 +353,7 @@ TEST_P(Correct, PassesEveryCaseThatIsNotTimed) {
 
 INSTANTIATE_TEST_SUITE_P(
     Dflash, Correct,
-    ::testing::Values("naive.cpp", "par.cpp",
+    ::testing::Values("baselines/naive.cpp", "baselines/par.cpp",
                       "../../submissions/textbook/dflash_verify/submission.cpp",
                       "../../submissions/tuned/dflash_verify/submission.cpp"));
 

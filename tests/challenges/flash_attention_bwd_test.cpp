@@ -299,8 +299,8 @@ TEST(FlashAttentionBackward, OutputAndLseAreThoseOfTheInputs) {
 // -------------------------------------------------
 
 TEST(FlashAttentionBackward, BaselinesPassEveryCaseThatIsNotTimed) {
-  testing::expect_passes(subject(), "naive.cpp", 2);
-  testing::expect_passes(subject(), "par.cpp", 3, {"bias_gradient", "chained_forward"});
+  testing::expect_passes(subject(), "baselines/naive.cpp", 2);
+  testing::expect_passes(subject(), "baselines/par.cpp", 3, {"bias_gradient", "chained_forward"});
 }
 
 TEST(FlashAttentionBackward, EveryTrapIsInTheListOfAnExample) {

@@ -318,8 +318,8 @@ TEST(FlashAttentionForward, SampledTilesFollowFromTheSecret) {
 // -------------------------------------------------
 
 TEST(FlashAttentionForward, BaselinesPassEveryCaseThatIsNotTimed) {
-  testing::expect_passes(subject(), "naive.cpp", 2);
-  testing::expect_passes(subject(), "par.cpp", 3, {"fp8"});
+  testing::expect_passes(subject(), "baselines/naive.cpp", 2);
+  testing::expect_passes(subject(), "baselines/par.cpp", 3, {"fp8"});
 }
 
 TEST(FlashAttentionForward, EveryTrapIsInTheListOfAnExample) {
@@ -391,8 +391,8 @@ TEST(FlashAttentionForward, APlainSumOfEqualWeightsIsRight) {
   CaseSpec equal = subject().case_named("sink");
   equal.params = {{"B", 1}, {"Hq", 8},      {"Nq", 1},
                   {"D", 8}, {"sink", true}, {"data", {{"kind", "zero_q"}}}};
-  testing::DirectRunner runner(subject().name,
-                               testing::compile(subject().file("naive.cpp"), subject().name));
+  testing::DirectRunner runner(
+      subject().name, testing::compile(subject().file("baselines/naive.cpp"), subject().name));
   for (const int keys : {325, 2048}) {
     equal.params["Nk"] = keys;
     for (std::uint64_t seed = 1; seed <= 20; ++seed)

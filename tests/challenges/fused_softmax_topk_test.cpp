@@ -120,8 +120,8 @@ TEST(FusedSoftmaxTopK, ReferenceReadsBf16) {
 // --- the baselines and the examples --------------------------------------------------------------
 
 TEST(FusedSoftmaxTopK, BaselinesPassEveryCaseThatIsNotTimed) {
-  testing::expect_passes(subject(), "naive.cpp", 3);
-  testing::expect_passes(subject(), "par.cpp", 3);
+  testing::expect_passes(subject(), "baselines/naive.cpp", 3);
+  testing::expect_passes(subject(), "baselines/par.cpp", 3);
 }
 
 TEST(FusedSoftmaxTopK, EveryTrapIsInTheListOfAnExample) {

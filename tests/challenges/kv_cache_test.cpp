@@ -318,7 +318,7 @@ TEST(KvOptional, MissingFunctionsCostTheirCapabilityOnly) {
       subject().name,
       testing::compile(with_lines("#define kvc_attend_tree t\n#define kvc_attend_shared s\n"
                                   "#define kvc_defragment d\n",
-                                  "naive.cpp"),
+                                  "baselines/naive.cpp"),
                        subject().name));
   for (const char* capability : {"tree_rows", "shared_prefix", "defragment"}) {
     const std::vector<CaseSpec> cases = cases_of(capability);
@@ -346,7 +346,8 @@ TEST(KvOptional, SlabsThatAreEmptiedPassDefragmentation) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Both, KvBaseline, ::testing::Values("naive.cpp", "par.cpp"));
+INSTANTIATE_TEST_SUITE_P(Both, KvBaseline,
+                         ::testing::Values("baselines/naive.cpp", "baselines/par.cpp"));
 
 }  // namespace
 }  // namespace assay::kv_cache

@@ -90,8 +90,8 @@ TEST(LayerNormChecker, RejectsUntouchedZeroAndNanOutputs) {
 }
 
 TEST(LayerNormBaseline, PassesEveryUntimedCase) {
-  testing::expect_passes(subject(), "naive.cpp", 3);
-  testing::expect_passes(subject(), "par.cpp", 3, {"rmsnorm"});
+  testing::expect_passes(subject(), "baselines/naive.cpp", 3);
+  testing::expect_passes(subject(), "baselines/par.cpp", 3, {"rmsnorm"});
 }
 
 TEST(LayerNormExamples, CoverEveryTrap) { testing::expect_traps_covered(subject()); }

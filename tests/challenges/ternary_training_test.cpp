@@ -242,7 +242,8 @@ TEST_P(TernaryBaseline, PassesEveryUntimedCase) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Both, TernaryBaseline, ::testing::Values("naive.cpp", "par.cpp"));
+INSTANTIATE_TEST_SUITE_P(Both, TernaryBaseline,
+                         ::testing::Values("baselines/naive.cpp", "baselines/par.cpp"));
 
 }  // namespace
 }  // namespace assay::ternary_training

@@ -16,8 +16,9 @@ class CheckFixture {
  public:
   explicit CheckFixture(ChallengeSpec spec) : spec_(std::move(spec)) {
     spec_.directory = folder_.path;
+    std::filesystem::create_directories(folder_.path / "baselines");
     for (const char* name : {"naive", "par"})
-      write_file_atomically(folder_.path / (std::string(name) + ".cpp"), name);
+      write_file_atomically(folder_.path / "baselines" / (std::string(name) + ".cpp"), name);
     write_file_atomically(folder_.path / "abi.h", "");
     world_.libraries["naive"].run = [](const auto&, int) { return testing::taking(0.008); };
     world_.libraries["par"].run = [](const auto&, int) { return testing::taking(0.002); };

@@ -460,7 +460,7 @@ class Together(CopiedRoot):
         self.assertNotEqual(alice[0][1], carol[0][1], "each has par beside it")
 
     def test_a_fault_of_par_is_nobody_elses(self):
-        par = self.root / "challenges" / CHALLENGE / "par.cpp"
+        par = self.root / "challenges" / CHALLENGE / "baselines" / "par.cpp"
         par.write_text(f"""{par.read_text().replace("softmax_topk(", "honest(")}
 {SIGNATURE} {{
 {UNUSED}
@@ -550,7 +550,7 @@ namespace { [[gnu::used]] void wrong_secret() {} }
         return {model: {m["subject"]: m["verdict"] for m in self.entry(model)["cell"]["mutants"]} for model in tests}
 
     def test_earn_nothing_by_anything_but_behaviour(self):
-        programs = ROOT / "tests" / "run" / "programs" / "own_tests"
+        programs = ROOT / "tests" / "cells" / "programs" / "own_tests"
         hostile = {path.stem: path.read_text() for path in programs.glob("*.cpp")}
         self.assertGreater(len(hostile), 3)
         found = self.verdicts_of({"curious": self.CURIOUS, "broken": '#include "abi.h"\n#include "naive.cpp"\n', **hostile})

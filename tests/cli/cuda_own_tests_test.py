@@ -65,7 +65,7 @@ class CudaOwnTests(unittest.TestCase):
         for example in (house / "examples").iterdir():
             if example.suffix != ".cuh" and not (example.suffix == ".cu" and example.stem in WRONG):
                 example.unlink()
-        source = (house / "naive.cu").read_text()
+        source = (house / "baselines" / "naive.cu").read_text()
         for model, tests in TESTS.items():
             folder = self.folder / "submissions" / model / CHALLENGE
             folder.mkdir(parents=True)

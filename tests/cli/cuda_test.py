@@ -277,7 +277,7 @@ class GoodSubmission(Case):
 
     def test_both_languages_are_cells_of_their_own(self):
         self.submit("m", source())
-        self.submit("m", (ROOT / "challenges" / CHALLENGE / "naive.cpp").read_text(), "submission.cpp")
+        self.submit("m", (ROOT / "challenges" / CHALLENGE / "baselines" / "naive.cpp").read_text(), "submission.cpp")
         listed = self.assay("list", "models", "--submissions", self.submissions)
         self.assertIn("cpu", listed)
         self.assertIn("sim", listed)

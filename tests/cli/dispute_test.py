@@ -167,7 +167,7 @@ class TopK(Dispute, unittest.TestCase):
         self.assertIn("the reference could not judge it", self.reason("crashes", "naive"))
 
     def test_a_challenge_without_a_witness_says_that_nobody_was_asked(self):
-        (self.house / "witness.cpp").unlink()
+        (self.house / "worker" / "witness.cpp").unlink()
         self.run_with({"finder": self.finder})
         self.assertEqual(self.verdicts("finder")["slow_house"], "rejected")
         self.assertEqual(self.graded_tests("finder")["points"], 0)

@@ -14,7 +14,7 @@ import unittest
 ASSAY, TREE = (pathlib.Path(path).absolute() for path in sys.argv[1:3])
 CMAKE, GENERATOR = sys.argv[3:]
 CHALLENGE = "vector_sum"
-NAIVE = (TREE / "challenges" / CHALLENGE / "naive.cpp").read_text()
+NAIVE = (TREE / "challenges" / CHALLENGE / "baselines" / "naive.cpp").read_text()
 
 
 class NinthChallenge(unittest.TestCase):
@@ -38,7 +38,7 @@ class NinthChallenge(unittest.TestCase):
                     if command["file"].startswith(str(TREE))}
         self.assertEqual(
             {file for file in compiled if CHALLENGE in file and "ninth_challenge/" not in file},
-            {f"challenges/{CHALLENGE}/challenge.cpp", f"challenges/{CHALLENGE}/adapter.cpp",
+            {f"challenges/{CHALLENGE}/harness/challenge.cpp", f"challenges/{CHALLENGE}/worker/adapter.cpp",
              f"tests/challenges/{CHALLENGE}_test.cpp"})
         folders = {spec.parent.name for spec in TREE.glob("challenges/*/spec.json")}
         for registry in ("challenge", "adapter"):

@@ -71,9 +71,10 @@ class Installed(unittest.TestCase):
 
     def test_what_is_trusted_is_not_installed_as_source(self):
         shared = self.prefix / "share" / "assay"
-        names = {p.name for p in shared.glob("challenges/*/*")}
-        self.assertLessEqual({"spec.json", "prompt.md", "abi.h", "call.h", "naive.cpp", "par.cpp", "witness.cpp"}, names)
-        self.assertFalse(names & {"reference.cpp", "generate.cpp", "check.cpp", "adapter.cpp", "challenge.cpp"})
+        names = {"/".join(p.relative_to(shared).parts[2:]) for p in shared.glob("challenges/*/**/*") if p.is_file()}
+        self.assertLessEqual({"spec.json", "prompt.md", "abi.h", "baselines/naive.cpp", "baselines/naive.cu",
+                              "baselines/par.cpp", "worker/call.h", "worker/witness.cpp"}, names)
+        self.assertFalse([n for n in names if n.startswith("harness/") or n == "worker/adapter.cpp"])
         self.assertTrue((shared / "include" / "assay" / "abi.h").exists())
 
     def test_par_kernels_are_where_answers_in_CUDA_are_graded_by_them(self):

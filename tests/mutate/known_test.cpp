@@ -88,7 +88,7 @@ TEST(KnownMutants, OfTheChallengesAreMutants) {
     std::map<std::string, std::vector<Mutation>> all;
     for (const KnownMutant& k : load_known_mutants(folder.path())) {
       const fs::path answer =
-          k.of == "par" ? folder.path() : root / "submissions" / k.of / challenge;
+          k.of == "par" ? folder.path() / "baselines" : root / "submissions" / k.of / challenge;
       if (!all.contains(k.of + k.file))
         all[k.of + k.file] = mutations_of({{k.file, read_file(answer / k.file)}}, "");
       EXPECT_TRUE(unmatched({k}, k.of, all[k.of + k.file]).empty())

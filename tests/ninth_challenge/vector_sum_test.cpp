@@ -24,8 +24,8 @@ TEST(VectorSum, InputsFollowFromTheSeed) {
 TEST(VectorSum, BlankOutputsFail) { testing::expect_blank_outputs_fail(subject(), "basic"); }
 
 TEST(VectorSum, BaselinesPassEveryCaseThatIsNotTimed) {
-  testing::expect_passes(subject(), "naive.cpp", 3);
-  testing::expect_passes(subject(), "par.cpp", 3);
+  testing::expect_passes(subject(), "baselines/naive.cpp", 3);
+  testing::expect_passes(subject(), "baselines/par.cpp", 3);
 }
 
 TEST(VectorSum, EveryTrapIsInTheListOfAnExample) { testing::expect_traps_covered(subject()); }

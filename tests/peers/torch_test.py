@@ -105,8 +105,8 @@ def naive(challenge):
     library = pathlib.Path(FOLDER.name) / f"{challenge}.so"
     if not library.exists():
         folder = CHALLENGES / challenge
-        subprocess.run(["g++", "-std=c++20", "-O2", "-fPIC", "-shared", "-pthread", f"-I{folder}",
-                        f"-I{ROOT / 'include'}", folder / "naive.cpp", "-o", library], check=True)
+        subprocess.run(["g++", "-std=c++20", "-O2", "-fPIC", "-shared", "-pthread", f"-I{folder}", f"-I{folder / 'baselines'}",
+                        f"-I{ROOT / 'include'}", folder / "baselines" / "naive.cpp", "-o", library], check=True)
     return ctypes.CDLL(str(library))
 
 

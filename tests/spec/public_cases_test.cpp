@@ -183,8 +183,8 @@ TEST_P(ShippedPublicCases, AreRightInTheChallengesOwnImplementations) {
   const ChallengeSpec spec = public_spec(spec_, published_);
   std::set<std::string> passed;
   for (const char* name : {"naive.cpp", "par.cpp"}) {
-    testing::DirectRunner runner(GetParam(),
-                                 testing::compile(spec_.directory + "/" + name, GetParam()));
+    testing::DirectRunner runner(
+        GetParam(), testing::compile(spec_.directory + "/baselines/" + name, GetParam()));
     for (const CaseSpec& c : spec.cases) {
       if (c.group == CaseGroup::timed) continue;
       const CaseSpec whole =

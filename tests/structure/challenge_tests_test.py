@@ -23,9 +23,9 @@ with tempfile.TemporaryDirectory(prefix="assay-configure-") as scratch:
     tree = pathlib.Path(scratch) / "tree"
     shutil.copytree(ROOT, tree, ignore=not_needed)
     lonely = tree / "challenges" / "lonely"
-    lonely.mkdir()
+    (lonely / "worker").mkdir(parents=True)
     (lonely / "spec.json").write_text("{}")
-    (lonely / "adapter.cpp").write_text("")
+    (lonely / "worker" / "adapter.cpp").write_text("")
     failed = []
     good, said = configured(tree, tree / "build", "-DBUILD_TESTING=ON")
     if good or "tests/challenges/lonely_test.cpp" not in said:

@@ -88,10 +88,8 @@ def permitted(own, target):
 
 # What is compiled like an answer: naive and par, which are the ends of the scale, and examples. It
 # sees what a submission sees, the public headers and what lies in its own folder.
-ANSWERS = re.compile(r"abi\.h|(naive|par)\.(cpp|cu)|(naive|par|examples)/.*")
+ANSWERS = re.compile(r"abi\.h|(baselines|examples)/.*")
 PUBLIC = {"assay/abi.h", "assay/attention.h"}
-# What runs in the worker, beside the submission.
-WORKER = {"adapter.cpp", "call.h", "witness.cpp"}
 
 
 def seen_by_challenge(file, target):
@@ -103,16 +101,16 @@ def seen_by_challenge(file, target):
     folder, exists = target.split("/")[0], lambda *place: ROOT.joinpath(*place, target).exists()
     if folder == "assay":
         return exists("include")
-    if inside in WORKER:
-        return inside == "witness.cpp" and target == "implementation.h"  # which the harness writes
+    if inside.startswith("worker/"):  # what runs beside the submission
+        return inside == "worker/witness.cpp" and target == "implementation.h"  # which the harness writes
     return (folder == "util" and exists("src")) or (folder == "shared" and exists("challenges"))
 
 
 def own_file(file, target):
-    """Seen from the file, or from the challenge's folder; it does not leave that."""
+    """Seen from the file, from the challenge's folder or from its baselines; it does not leave that folder."""
     folder = ROOT / "challenges" / file.relative_to(ROOT / "challenges").parts[0]
     return any((base / target).exists() and (base / target).resolve().is_relative_to(folder.resolve())
-               for base in (file.parent, folder))
+               for base in (file.parent, folder, folder / "baselines"))
 
 
 problems = []

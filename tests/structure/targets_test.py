@@ -16,8 +16,9 @@ TARGETS = [["-march=x86-64"], ["-march=x86-64-v2"], ["-march=x86-64-v3"], ["-mar
 
 def compiled(job):
     source, target = job
+    challenge = ROOT / "challenges" / source.relative_to(ROOT).parts[1 if source.is_relative_to(ROOT / "challenges") else 2]
     command = ["g++", "-std=c++20", "-O2", *target, "-c", "-o", "/dev/null", f"-I{ROOT}/include", f"-I{ROOT}/challenges",
-               f"-I{ROOT}/challenges/{source.parent.name}", str(source)]
+               f"-I{challenge}", f"-I{challenge}/baselines", str(source)]
     done = subprocess.run(command, capture_output=True, text=True)
     return "" if done.returncode == 0 else f"{source} {' '.join(target)}\n{done.stderr[:2000]}"
 
@@ -25,7 +26,7 @@ def compiled(job):
 if platform.machine() not in ("x86_64", "AMD64"):
     print("skipped: not on x86-64")
     sys.exit(77)
-sources = sorted([*ROOT.glob("challenges/*/naive.cpp"), *ROOT.glob("challenges/*/par.cpp")])
+sources = sorted([*ROOT.glob("challenges/*/baselines/naive.cpp"), *ROOT.glob("challenges/*/baselines/par.cpp")])
 for model in ("textbook", "tuned"):
     sources += sorted(ROOT.glob(f"submissions/{model}/*/submission.cpp"))
 jobs = [(source, target) for source in sources for target in TARGETS]

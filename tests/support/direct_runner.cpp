@@ -83,7 +83,7 @@ std::string compile(const std::string& source, const std::string& challenge,
   namespace fs = std::filesystem;
   const std::string folder = fmt::format("{}/challenges/{}", source_dir(), challenge);
   // What may be included is part of the content address: naive.cpp and the folder's headers.
-  std::string text = target + '\n' + read_file(source) + read_file(folder + "/naive.cpp");
+  std::string text = target + '\n' + read_file(source) + read_file(folder + "/baselines/naive.cpp");
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.path().extension() == ".h") text += read_file(entry.path());
   }
@@ -95,9 +95,10 @@ std::string compile(const std::string& source, const std::string& challenge,
   const fs::path partial = library.string() + fmt::format(".{}", ::getpid());
   const std::string log = partial.string() + ".log";
   const std::string command = fmt::format(
-      "g++ -std=c++20 -O3 -march={} -fPIC -shared -pthread -I{} -I{}/include {} -o {} "
+      "g++ -std=c++20 -O3 -march={} -fPIC -shared -pthread -I{} -I{}/baselines -I{}/include {} -o "
+      "{} "
       "2> {}",
-      target, folder, source_dir(), source, partial.string(), log);
+      target, folder, folder, source_dir(), source, partial.string(), log);
   if (std::system(command.c_str()) != 0) throw Error(read_file(log));
   fs::rename(partial, library);
   fs::remove(log);
