@@ -1,12 +1,13 @@
 // The common rule by which floating-point outputs are judged (row = last dimension):
 //
-//   E_fro = ||y - y*|| / max(||y*||, ||c|| / 4)   per row
+//   E_fro = ||y - y*|| / max(||y*||, ||c|| / min(4, sqrt(n)))   per row of n finite values
 //   E_cw  = max_i |y_i - y*_i| / c_i      c_i: condition scale, the sum of absolute terms of y*_i
 //   pass  : both E <= max(4 E(ref32), C eps32)                  fp32
 //           both E <= max(2 E(refbf), C 2^-9)                   bf16
 //
 // y* is the fp64 reference on the rounded inputs, ref32 (refbf) a plain fp32 (bf16-storage)
-// implementation by the harness. NaN and Inf must stand exactly where y* has them. Comparisons are
+// implementation by the harness. A row that cancels is judged by its scale; over many values their
+// errors average, so it is held to a quarter of what one value may be off. NaN and Inf must stand exactly where y* has them. Comparisons are
 // written so that a NaN error fails. Where c_i > 0, a difference of at most 2^-126, the smallest
 // normal float, is none: hardware may flush what lies below it to 0.
 #pragma once

@@ -37,11 +37,13 @@ struct Sums {
   double squares = 0;  // of the errors
   double norm = 0, scale_norm = 0;
   double componentwise = 0;  // NaN when an error is
+  std::size_t values = 0;
 
   double frobenius() const {
     // A row that cancels to a small part of its condition scale is judged relative to a quarter of
-    // it.
-    return ratio(std::sqrt(squares), std::sqrt(std::max(norm, scale_norm / 16)));
+    // it, because the errors of many values average. Those of fewer than 16 do so less.
+    const double averaged = std::min(16.0, static_cast<double>(std::max<std::size_t>(values, 1)));
+    return ratio(std::sqrt(squares), std::sqrt(std::max(norm, scale_norm / averaged)));
   }
 };
 
@@ -50,6 +52,7 @@ Sums errors(std::span<const double> y, std::span<const double> expected,
   Sums s;
   for (std::size_t i = 0; i < y.size(); ++i) {
     if (!std::isfinite(expected[i])) continue;
+    ++s.values;
     const double d = difference(y[i], expected[i], scale[i]);
     s.squares += d * d;
     s.norm += expected[i] * expected[i];
@@ -101,6 +104,7 @@ bool plain_errors(std::span<const double> got, std::span<const double> expected,
     add(load(got, i, rest), load(expected, i, rest), load(plain, i, rest), c, positive);
   }
   Sums a, b;
+  a.values = b.values = got.size();
   double any_odd = 0;
   for (std::size_t k = 0; k < kLanes; ++k) {
     a.squares += squares[k];
