@@ -13,6 +13,7 @@ install(FILES challenges/check.schema.json challenges/entrant.schema.json challe
 install(FILES challenges/shared/prompt_cuda.md challenges/shared/prompt_rules.md challenges/shared/prompt_tests.md
               challenges/shared/prompt_tests_cuda.md challenges/shared/prompt_no_tests_cuda.md
   DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges/shared)
+install(DIRECTORY challenges/shared/baselines DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges/shared)
 foreach(name ${challenges})
   install(DIRECTORY challenges/${name} DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges
     FILES_MATCHING REGEX "/((spec|public|mutants)\\.json|(prompt|hints)\\.md|abi\\.h|worker/(call\\.h|witness\\.cpp)|(baselines|examples)/.*)$")

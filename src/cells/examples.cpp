@@ -119,6 +119,9 @@ std::vector<Example> load_examples(const ChallengeSpec& spec, Language language)
 
 std::vector<SourceFile> baseline_headers(const ChallengeSpec& spec) {
   std::vector<SourceFile> headers{challenge_file(spec, "abi.h")};
+  const fs::path shared = fs::path("shared") / kBaselines;
+  for (const fs::path& path : files_in(fs::path(spec.directory).parent_path() / shared, ".h"))
+    headers.push_back({shared / path.filename(), read_file(path)});
   for (const char* folder : {"common", "naive", "par"}) {
     for (const char* extension : {".h", ".cuh"}) {
       for (const fs::path& path : files_of(spec, fs::path(kBaselines) / folder, extension))

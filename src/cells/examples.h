@@ -24,8 +24,8 @@ struct Example {
 // line is malformed or names an unknown case, or in CUDA one that is not run on the simulator.
 std::vector<Example> load_examples(const ChallengeSpec&, Language = Language::cpp);
 
-// What naive and par may include: abi.h, and the headers (.h and .cuh) of naive/, par/ and common/
-// in the folder baselines/, by that path.
+// What naive and par may include: abi.h, the headers (.h and .cuh) of naive/, par/ and common/ in
+// the folder baselines/, by that path, and what all challenges' share as "shared/baselines/NAME.h".
 std::vector<SourceFile> baseline_headers(const ChallengeSpec&);
 
 // The challenge's par kernel in CUDA, NAME.cu in the folder kernels/ beside challenges/. It need not

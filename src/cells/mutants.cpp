@@ -26,7 +26,10 @@ bool tells_right_from_wrong(const CaseSpec& c) {
 
 bool is_unsupported(const CaseResult& r) { return r.verdict == Verdict::unsupported; }
 
-bool is_par_header(const SourceFile& file) { return file.name.starts_with("par/"); }
+// What par is made of, beside par.cpp: its own headers, and those that naive includes as well.
+bool is_par_header(const SourceFile& file) {
+  return file.name.starts_with("par/") || file.name.starts_with("common/");
+}
 
 MutatedAnswer par_of(const ChallengeSpec& spec) {
   MutatedAnswer answer{"par", {baseline_file(spec, "par.cpp")}, {}};

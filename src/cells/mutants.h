@@ -14,7 +14,7 @@ namespace assay::cells {
 // A right answer that is to be mutated: a shipped model's in C++, or the challenge's par.
 struct MutatedAnswer {
   std::string of;
-  std::vector<SourceFile> sources;   // what is mutated; those named par/ are included
+  std::vector<SourceFile> sources;   // what is mutated; those named par/ and common/ are included
   std::vector<SourceFile> included;  // what is not
 
   std::string scope(const ChallengeSpec& spec) const { return of + "/" + spec.name; }

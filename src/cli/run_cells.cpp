@@ -78,7 +78,7 @@ std::size_t bytes_of_subjects(const ChallengeSpec& spec, Language language) {
   const char* const file = language == Language::cpp ? "naive.cpp" : "naive.cu";
   std::size_t naive = cells::baseline_file(spec, file).contents.size();
   for (const SourceFile& header : cells::baseline_headers(spec)) {
-    if (header.name.starts_with("naive/")) naive += header.contents.size();
+    if (!header.name.starts_with("par/")) naive += header.contents.size();
   }
   return naive * cells::test_subjects(spec, language).size();
 }

@@ -107,26 +107,41 @@ EOF
                      spec.name, o.language == Language::cpp ? "cpu" : "sim");
 }
 
-// Headers of par/ and naive/ are included by that path; an answer's files lie in one folder.
-std::string in_one_folder(std::string text, const std::string& folder) {
-  const std::string before = "#include \"" + folder + "/", after = "#include \"";
-  for (std::size_t at = 0; (at = text.find(before, at)) != std::string::npos; at += after.size())
-    text.replace(at, before.size(), after);
+// The folders below challenges/NAME and challenges/ whose headers the solution may include, by the
+// path in front of their names.
+std::vector<std::pair<fs::path, std::string>> header_folders(const fs::path& challenge, bool cpp) {
+  const fs::path baselines = challenge / "baselines", shared = "shared/baselines";
+  return {{baselines / (cpp ? "par" : "naive"), cpp ? "par/" : "naive/"},
+          {baselines / "common", "common/"},
+          {challenge.parent_path() / shared, shared.string() + "/"}};
+}
+
+// An answer's files lie in one folder.
+std::string in_one_folder(std::string text, const fs::path& challenge, bool cpp) {
+  for (const auto& [folder, prefix] : header_folders(challenge, cpp)) {
+    const std::string before = "#include \"" + prefix, after = "#include \"";
+    for (std::size_t at = 0; (at = text.find(before, at)) != std::string::npos; at += after.size())
+      text.replace(at, before.size(), after);
+  }
   return text;
 }
 
 void add_solution(const Source& source, const HarborOptions& o, Files& files) {
   const bool cpp = o.language == Language::cpp;
-  const std::string folder = cpp ? "par" : "naive", file = cpp ? "par.cpp" : "naive.cu";
-  const fs::path directory = fs::path(source.spec.directory) / "baselines";
+  const fs::path challenge = source.spec.directory;
+  const fs::path main = challenge / "baselines" / (cpp ? "par.cpp" : "naive.cu");
   files[std::string("solution/") + main_file(o.language)] =
-      in_one_folder(read_file(directory / file), folder);
-  if (fs::is_directory(directory / folder)) {
-    for (const auto& header : fs::directory_iterator(directory / folder)) {
+      in_one_folder(read_file(main), challenge, cpp);
+  for (const auto& [folder, prefix] : header_folders(challenge, cpp)) {
+    if (!fs::is_directory(folder)) continue;
+    for (const auto& header : fs::directory_iterator(folder)) {
       const std::string ending = header.path().extension();
       if (ending != ".h" && !(ending == ".cuh" && !cpp)) continue;
-      files["solution/" + header.path().filename().string()] =
-          in_one_folder(read_file(header.path()), folder);
+      const std::string name = "solution/" + header.path().filename().string();
+      if (files.contains(name))
+        throw Error(fmt::format("{}: another header of the solution has that name",
+                                header.path().string()));
+      files[name] = in_one_folder(read_file(header.path()), challenge, cpp);
     }
   }
   files["solution/solve.sh"] =

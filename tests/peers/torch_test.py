@@ -105,7 +105,7 @@ def naive(challenge):
     library = pathlib.Path(FOLDER.name) / f"{challenge}.so"
     if not library.exists():
         folder = CHALLENGES / challenge
-        subprocess.run(["g++", "-std=c++20", "-O2", "-fPIC", "-shared", "-pthread", f"-I{folder}", f"-I{folder / 'baselines'}",
+        subprocess.run(["g++", "-std=c++20", "-O2", "-fPIC", "-shared", "-pthread", f"-I{folder}", f"-I{folder / 'baselines'}", f"-I{CHALLENGES}",
                         f"-I{ROOT / 'include'}", folder / "baselines" / "naive.cpp", "-o", library], check=True)
     return ctypes.CDLL(str(library))
 

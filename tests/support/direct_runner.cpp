@@ -84,8 +84,10 @@ std::string compile(const std::string& source, const std::string& challenge,
   const std::string folder = fmt::format("{}/challenges/{}", source_dir(), challenge);
   // What may be included is part of the content address: naive.cpp and the folder's headers.
   std::string text = target + '\n' + read_file(source) + read_file(folder + "/baselines/naive.cpp");
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.path().extension() == ".h") text += read_file(entry.path());
+  for (const std::string& headers : {folder, source_dir() + "/challenges/shared/baselines"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(headers)) {
+      if (entry.path().extension() == ".h") text += read_file(entry.path());
+    }
   }
   const std::string key = sha256_hex(text);
   const fs::path dir = fs::path(binary_dir()) / "direct";
@@ -94,11 +96,11 @@ std::string compile(const std::string& source, const std::string& challenge,
   if (fs::exists(library)) return library;
   const fs::path partial = library.string() + fmt::format(".{}", ::getpid());
   const std::string log = partial.string() + ".log";
-  const std::string command = fmt::format(
-      "g++ -std=c++20 -O3 -march={} -fPIC -shared -pthread -I{} -I{}/baselines -I{}/include {} -o "
-      "{} "
-      "2> {}",
-      target, folder, folder, source_dir(), source, partial.string(), log);
+  const std::string include =
+      fmt::format("-I{0} -I{0}/baselines -I{1}/challenges -I{1}/include", folder, source_dir());
+  const std::string command =
+      fmt::format("g++ -std=c++20 -O3 -march={} -fPIC -shared -pthread {} {} -o {} 2> {}", target,
+                  include, source, partial.string(), log);
   if (std::system(command.c_str()) != 0) throw Error(read_file(log));
   fs::rename(partial, library);
   fs::remove(log);

@@ -7,61 +7,14 @@
 #include <limits>
 
 #include "abi.h"
+#include "common/generate.h"  // dv_compact, dv_generate
+#include "common/sampling.h"
+#include "common/trees.h"
+#include "shared/baselines/scratch.h"
 
 namespace {
 
 constexpr float kNegativeInfinity = -std::numeric_limits<float>::infinity();
-
-// An array from the context's allocator.
-template <class T>
-class Scratch {
- public:
-  Scratch(assay_ctx* ctx, std::int64_t n)
-      : ctx_(ctx),
-        data_(static_cast<T*>(ctx->alloc(
-            ctx, static_cast<std::size_t>(std::max<std::int64_t>(n, 1)) * sizeof(T), 64, 0))) {}
-  ~Scratch() { ctx_->free(ctx_, data_); }
-  Scratch(const Scratch&) = delete;
-  bool failed() const { return data_ == nullptr; }
-  T* data() const { return data_; }
-  T& operator[](std::int64_t i) const { return data_[i]; }
-
- private:
-  assay_ctx* ctx_;
-  T* data_;
-};
-
-bool valid_tree(std::int64_t n, const std::int32_t* parent) {
-  if (n > 0 && parent == nullptr) return false;
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (parent[i] < -1 || parent[i] >= i) return false;
-  }
-  return true;
-}
-
-bool valid_cu(std::int32_t B, const std::int64_t* cu) {
-  if (B < 0) return false;
-  if (B == 0) return true;
-  if (cu == nullptr || cu[0] != 0) return false;
-  for (std::int32_t b = 0; b < B; ++b) {
-    if (cu[b + 1] < cu[b]) return false;
-  }
-  return true;
-}
-
-bool valid_trees(std::int32_t B, const std::int64_t* cu, const std::int32_t* parent) {
-  if (!valid_cu(B, cu)) return false;
-  if (B > 0 && cu[B] > 0 && parent == nullptr) return false;
-  for (std::int32_t b = 0; b < B; ++b) {
-    if (cu[b + 1] > cu[b] && !valid_tree(cu[b + 1] - cu[b], parent + cu[b])) return false;
-  }
-  return true;
-}
-
-bool valid_prefixes(std::int32_t B, const std::int64_t* P) {
-  if (B > 0 && P == nullptr) return false;
-  return std::all_of(P, P + B, [](std::int64_t p) { return p >= 1; });
-}
 
 float widen(std::uint16_t h) { return std::bit_cast<float>(static_cast<std::uint32_t>(h) << 16); }
 
@@ -151,14 +104,7 @@ std::int32_t attend_all(assay_ctx* ctx, const fa_params* p, const std::int64_t* 
   return ASSAY_OK;
 }
 
-bool has_null(std::int64_t B, const void* const* pointers) {
-  return B > 0 &&
-         (pointers == nullptr || std::find(pointers, pointers + B, nullptr) != pointers + B);
-}
-
 // --- acceptance
-
-constexpr std::int32_t kNotANumber = -1;
 
 // The lowest index of the largest logit, or kNotANumber.
 std::int32_t argmax(const float* x, std::int32_t V) {
@@ -168,91 +114,6 @@ std::int32_t argmax(const float* x, std::int32_t V) {
     if (x[j] > x[best]) best = j;
   }
   return best;
-}
-
-// What one step decides: an accepted child, or (child -1) the bonus token.
-struct Step {
-  std::int32_t child = -1, token = -1;
-};
-
-struct Tree {
-  std::int64_t n;
-  const std::int32_t *parent, *token;
-
-  std::int32_t child_with(std::int32_t cur, std::int32_t wanted) const {
-    for (std::int64_t i = cur + 1; i < n; ++i) {
-      if (parent[i] == cur && token[i] == wanted) return static_cast<std::int32_t>(i);
-    }
-    return -1;
-  }
-};
-
-// The lowest index at which the running sum of w exceeds u times its total.
-std::int32_t draw(const double* w, std::int32_t V, double u) {
-  double total = 0, sum = 0;
-  for (std::int32_t j = 0; j < V; ++j) total += w[j];
-  std::int32_t last = 0;
-  for (std::int32_t j = 0; j < V; ++j) {
-    sum += w[j];
-    if (w[j] > 0) last = j;
-    if (sum > u * total) return j;
-  }
-  return last;
-}
-
-// p = max(0, p - q), normalised; unchanged if nothing remains.
-void subtract(double* p, const double* q, std::int32_t V) {
-  double sum = 0;
-  for (std::int32_t j = 0; j < V; ++j) sum += std::max(0.0, p[j] - q[j]);
-  if (!(sum > 0)) return;
-  for (std::int32_t j = 0; j < V; ++j) p[j] = std::max(0.0, p[j] - q[j]) / sum;
-}
-
-void remove_token(double* q, std::int32_t x, std::int32_t V) {
-  q[x] = 0;
-  double sum = 0;
-  for (std::int32_t j = 0; j < V; ++j) sum += q[j];
-  if (!(sum > 0)) return;
-  for (std::int32_t j = 0; j < V; ++j) q[j] /= sum;
-}
-
-bool softmax(const float* x, std::int32_t V, float temperature, double* p) {
-  if (argmax(x, V) == kNotANumber) return false;
-  const double max = x[argmax(x, V)];
-  double sum = 0;
-  for (std::int32_t j = 0; j < V; ++j) sum += p[j] = std::exp((x[j] - max) / temperature);
-  for (std::int32_t j = 0; j < V; ++j) p[j] /= sum;
-  return true;
-}
-
-// One sampled step; false if the logits hold a NaN. p and q: room for V numbers each.
-bool sample(const Tree& tree, std::int32_t cur, std::int32_t V, const float* logits,
-            const float* q_row, const float* u, const dv_sampling& s, double* p, double* q,
-            Step& step) {
-  if (!softmax(logits, V, s.temperature, p)) return false;
-  if (s.mode == DV_SAMPLE_TREE) {
-    step.token = draw(p, V, u[0]);
-    step.child = tree.child_with(cur, step.token);
-    return true;
-  }
-  std::copy(q_row, q_row + V, q);
-  for (std::int64_t i = cur + 1; i < tree.n; ++i) {
-    if (tree.parent[i] != cur) continue;
-    const std::int32_t x = tree.token[i];
-    if (*u++ * q[x] < p[x]) {
-      step = {static_cast<std::int32_t>(i), x};
-      return true;
-    }
-    subtract(p, q, V);
-    if (s.mode == DV_SAMPLE_NO_REPL) remove_token(q, x, V);
-  }
-  step = {-1, draw(p, V, *u)};
-  return true;
-}
-
-bool valid_sampling(const dv_sampling& s) {
-  if (s.size != sizeof(dv_sampling) || !(s.temperature > 0) || s.uniform == nullptr) return false;
-  return s.mode == DV_SAMPLE_TREE || (s.root_q != nullptr && s.node_q != nullptr);
 }
 
 }  // namespace
@@ -380,109 +241,6 @@ int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu, const int
   if (nodes > 0) std::copy(path.data(), path.data() + nodes, acc_node);
   std::copy(count.data(), count.data() + B, n_acc);
   std::copy(last.data(), last.data() + B, bonus);
-  return ASSAY_OK;
-}
-
-int dv_compact(assay_ctx*, int32_t B, const int64_t* P, const int64_t* cu, const int32_t* acc_node,
-               const int32_t* n_acc, int64_t row_bytes, int32_t caches, void* const* kv) {
-  if (!valid_cu(B, cu) || !valid_prefixes(B, P) || row_bytes < 0 || caches < 0) return ASSAY_EINVAL;
-  if (B == 0) return ASSAY_OK;
-  if (n_acc == nullptr || (cu[B] > 0 && acc_node == nullptr)) return ASSAY_EINVAL;
-  for (std::int32_t b = 0; b < B; ++b) {
-    if (n_acc[b] < 0 || n_acc[b] > cu[b + 1] - cu[b]) return ASSAY_EINVAL;
-    for (std::int32_t j = 0; j < n_acc[b]; ++j) {
-      const std::int32_t node = acc_node[cu[b] + j];
-      if (node <= (j == 0 ? -1 : acc_node[cu[b] + j - 1]) || node >= cu[b + 1] - cu[b])
-        return ASSAY_EINVAL;
-    }
-  }
-  if (row_bytes == 0 || caches == 0) return ASSAY_OK;
-  if (has_null(std::int64_t{B} * caches, kv)) return ASSAY_EINVAL;
-  for (std::int32_t b = 0; b < B; ++b) {
-    for (std::int32_t c = 0; c < caches; ++c) {
-      auto* rows = static_cast<char*>(kv[std::int64_t{b} * caches + c]) + P[b] * row_bytes;
-      // Ascending: a row's source is never before its place, so it has not been overwritten yet.
-      for (std::int32_t j = 0; j < n_acc[b]; ++j) {
-        std::memmove(rows + j * row_bytes, rows + acc_node[cu[b] + j] * row_bytes,
-                     static_cast<std::size_t>(row_bytes));
-      }
-    }
-  }
-  return ASSAY_OK;
-}
-
-int dv_generate(assay_ctx* ctx, const dv_loop* loop, const dv_model* model, int32_t* out,
-                int64_t* n_out) {
-  if (loop == nullptr || loop->size != sizeof(dv_loop) || model == nullptr || n_out == nullptr)
-    return ASSAY_EINVAL;
-  if (model->size != sizeof(dv_model) || model->V < 1 || model->max_nodes < 0) return ASSAY_EINVAL;
-  if (loop->n_prompt < 1 || loop->prompt == nullptr || loop->max_new < 0) return ASSAY_EINVAL;
-  if (loop->max_new > 0 && out == nullptr) return ASSAY_EINVAL;
-  const std::int64_t most = loop->n_prompt + model->max_nodes + 1;  // rows of one verify
-  const std::int64_t ldm = (most + 63) / 64;
-  const Scratch<std::int32_t> text(ctx, loop->n_prompt + loop->max_new), token(ctx, most),
-      parent(ctx, model->max_nodes), acc(ctx, model->max_nodes);
-  const Scratch<std::int64_t> pos(ctx, most), keep(ctx, most);
-  const Scratch<std::uint64_t> bits(ctx, most * ldm);
-  const Scratch<float> logits(ctx, most * model->V);
-  if (text.failed() || token.failed() || parent.failed() || acc.failed() || pos.failed() ||
-      keep.failed() || bits.failed() || logits.failed()) {
-    return ASSAY_ENOMEM;
-  }
-  std::copy(loop->prompt, loop->prompt + loop->n_prompt, text.data());
-  std::int64_t length = loop->n_prompt;  // of the text
-  std::int64_t cached = 0;               // rows that the model holds
-  std::int64_t emitted = 0;
-  bool ended = false;
-  while (emitted < loop->max_new && !ended) {
-    // Rows: what the model has not seen of the text (the prompt, later the bonus), then the tree.
-    const std::int64_t pending = length - cached;
-    std::copy(text.data() + cached, text.data() + length, token.data());
-    std::int32_t n = 0;
-    int status =
-        model->draft(model->user, length, text.data(), &n, parent.data(), token.data() + pending);
-    if (status != ASSAY_OK) return status;
-    if (n < 0 || n > model->max_nodes || !valid_tree(n, parent.data())) return ASSAY_EINVAL;
-    std::fill(bits.data(), bits.data() + (pending + n) * ldm, 0);
-    for (std::int64_t r = 0; r < pending + n; ++r) {
-      std::uint64_t* row = bits.data() + r * ldm;
-      const auto see = [&](std::int64_t j) { row[j / 64] |= std::uint64_t{1} << (j % 64); };
-      for (std::int64_t j = 0; j < std::min(r + 1, pending); ++j) see(j);
-      pos[r] = cached + r;
-      if (r < pending) continue;
-      std::int64_t depth = 0;
-      for (std::int64_t a = r - pending; a >= 0; a = parent[a], ++depth) see(pending + a);
-      pos[r] = length + depth - 1;
-    }
-    status = model->verify(model->user, pending + n, token.data(), pos.data(), ldm, bits.data(),
-                           logits.data());
-    if (status != ASSAY_OK) return status;
-
-    const std::int64_t cu[2] = {0, n};
-    const auto budget =
-        static_cast<std::int32_t>(std::min<std::int64_t>(loop->max_new - emitted, INT32_MAX));
-    std::int32_t n_acc = 0, bonus = -1;
-    status = dv_accept(ctx, 1, model->V, cu, parent.data(), token.data() + pending,
-                       logits.data() + (pending - 1) * model->V, logits.data() + pending * model->V,
-                       &loop->eos, &budget, nullptr, acc.data(), &n_acc, &bonus);
-    if (status != ASSAY_OK) return status;
-
-    for (std::int64_t j = 0; j < pending; ++j) keep[j] = j;
-    for (std::int32_t j = 0; j < n_acc; ++j) {
-      keep[pending + j] = pending + acc[j];
-      text[length++] = token[pending + acc[j]];
-    }
-    cached = length;
-    if (bonus >= 0) text[length++] = bonus;
-    emitted = length - loop->n_prompt;
-    ended = bonus < 0 || bonus == loop->eos;
-    if (ended || emitted == loop->max_new) break;
-    status = model->commit(model->user, pending + n_acc, keep.data());
-    if (status != ASSAY_OK) return status;
-  }
-  std::copy(text.data() + loop->n_prompt, text.data() + length, out);
-  std::fill(out + emitted, out + loop->max_new, -1);
-  *n_out = emitted;
   return ASSAY_OK;
 }
 

@@ -22,11 +22,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <thread>
 #include <vector>
 
 #include "abi.h"
 #include "par/key_head.h"
+#include "shared/baselines/threads.h"
 
 namespace {
 
@@ -46,14 +46,6 @@ void deltas(const fa_params& p, const void* dout, const void* o, const float* dl
     delta[row] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7])) -
                  (dlse != nullptr ? dlse[row] : 0.0f);
   }
-}
-
-template <class Body>
-void on_threads(std::int64_t threads, const Body& body) {
-  std::vector<std::thread> helpers;
-  for (std::int64_t t = 1; t < threads; ++t) helpers.emplace_back(body, t);
-  body(0);
-  for (std::thread& t : helpers) t.join();
 }
 
 bool valid(const fa_params* p, const void* const* queries, const void* const* keys,

@@ -19,11 +19,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <thread>
 #include <vector>
 
 #include "abi.h"
 #include "par/tile.h"
+#include "shared/baselines/threads.h"
 
 namespace {
 
@@ -60,7 +60,7 @@ int forward(assay_ctx* ctx, Problem problem, float* given = nullptr) {
   float* scratch = given != nullptr ? given : scratch_for(ctx, *p, threads);
   if (scratch == nullptr) return ASSAY_ENOMEM;
   std::atomic<std::int64_t> next{0};
-  const auto work = [&](std::int64_t thread) {
+  on_threads(threads, [&](std::int64_t thread) {
     Tile tile(problem, scratch + static_cast<std::size_t>(thread) * each);
     for (std::int64_t job = next++; job < jobs; job = next++) {
       // The last tile of a causal head is the longest: first come, first served from the end.
@@ -68,11 +68,7 @@ int forward(assay_ctx* ctx, Problem problem, float* given = nullptr) {
                          bh = job % heads;
       tile.run(bh / p->Hkv, bh % p->Hkv, at * kRows);
     }
-  };
-  std::vector<std::thread> helpers;
-  for (std::int64_t t = 1; t < threads; ++t) helpers.emplace_back(work, t);
-  work(0);
-  for (std::thread& t : helpers) t.join();
+  });
   if (given == nullptr) ctx->free(ctx, scratch);
   return ASSAY_OK;
 }

@@ -27,12 +27,12 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <thread>
 #include <vector>
 
 #include "abi.h"
 #include "par/row_sum.h"
 #include "par/selection.h"
+#include "shared/baselines/threads.h"
 
 namespace {
 
@@ -124,7 +124,7 @@ int run(assay_ctx* ctx, const stk_params* p, const void* logits, const Outputs& 
   auto* buffers = static_cast<Key*>(
       ctx->alloc(ctx, static_cast<std::size_t>(threads) * capacity * sizeof(Key), 64, 0));
   if (buffers == nullptr) return ASSAY_ENOMEM;
-  const auto work = [&](int t) {
+  on_threads(threads, [&](std::int64_t t) {
     const std::int64_t begin = p->rows * t / threads, end = p->rows * (t + 1) / threads;
     Key* buffer = buffers + static_cast<std::size_t>(t) * capacity;
     if (p->dtype == ASSAY_F32) {
@@ -132,11 +132,7 @@ int run(assay_ctx* ctx, const stk_params* p, const void* logits, const Outputs& 
     } else {
       some_rows(*p, static_cast<const std::uint16_t*>(logits), o, buffer, begin, end);
     }
-  };
-  std::vector<std::thread> others;
-  for (int t = 1; t < threads; ++t) others.emplace_back(work, t);
-  work(0);
-  for (std::thread& thread : others) thread.join();
+  });
   ctx->free(ctx, buffers);
   return ASSAY_OK;
 }

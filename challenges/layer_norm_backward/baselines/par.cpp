@@ -20,7 +20,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #if defined(__AVX__)
@@ -28,6 +27,7 @@
 #endif
 
 #include "abi.h"
+#include "shared/baselines/threads.h"
 
 namespace {
 
@@ -321,11 +321,9 @@ int thread_count(const assay_ctx* ctx, const ln_params& p) {
 // work(t, begin, end) on contiguous shares of the rows.
 template <class Work>
 void share_rows(std::int64_t rows, int threads, Work work) {
-  std::vector<std::thread> others;
-  for (int t = 1; t < threads; ++t)
-    others.emplace_back(work, t, rows * t / threads, rows * (t + 1) / threads);
-  work(0, 0, rows / threads);
-  for (std::thread& thread : others) thread.join();
+  on_threads(threads, [&](std::int64_t t) {
+    work(static_cast<int>(t), rows * t / threads, rows * (t + 1) / threads);
+  });
 }
 
 int backward(assay_ctx* ctx, const Backward& b, float* dgamma, float* dbeta) {

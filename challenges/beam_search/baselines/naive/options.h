@@ -8,6 +8,7 @@
 
 #include "abi.h"
 #include "search.h"
+#include "shared/baselines/scratch.h"
 
 namespace {
 

@@ -7,38 +7,12 @@
 #include <limits>
 
 #include "abi.h"
+#include "common/arguments.h"
+#include "shared/baselines/scratch.h"
 
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-// An array from the context's allocator.
-template <class T>
-class Scratch {
- public:
-  Scratch(assay_ctx* ctx, std::int64_t n)
-      : ctx_(ctx),
-        data_(static_cast<T*>(ctx->alloc(
-            ctx, static_cast<std::size_t>(std::max<std::int64_t>(n, 1)) * sizeof(T), 64, 0))) {}
-  ~Scratch() { ctx_->free(ctx_, data_); }
-  Scratch(const Scratch&) = delete;
-  bool failed() const { return data_ == nullptr; }
-  T* data() const { return data_; }
-  T& operator[](std::int64_t i) const { return data_[i]; }
-
- private:
-  assay_ctx* ctx_;
-  T* data_;
-};
-
-struct Outputs {
-  std::int32_t* seq;
-  std::int32_t* len;
-  double* acc;
-  double* score;
-  std::int32_t* finished;
-  std::int32_t* n_out;
-};
 
 struct Beam {
   double acc = 0, score = 0;
@@ -53,8 +27,6 @@ struct Candidate {
   double acc, score;
   std::int32_t parent, token, len;
 };
-
-constexpr bs_options kNoOptions{sizeof(bs_options), ASSAY_F32, 0, 0, nullptr, nullptr, 1, 0, 0};
 
 // The list of group g of item b is list number b * G + g and has W places; without groups it is
 // list b and has K.

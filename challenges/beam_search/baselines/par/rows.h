@@ -7,24 +7,12 @@
 #include <cstring>
 #include <limits>
 
-namespace {
+#include "shared/baselines/lanes.h"
 
-#ifdef __AVX512F__
-constexpr int kLanes = 16;
-#else
-constexpr int kLanes = 8;
-#endif
-typedef float Vec __attribute__((vector_size(4 * kLanes)));
+namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr std::int32_t kBlock = 256;
-
-Vec load(const float* p) {
-  Vec v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-Vec larger(Vec a, Vec b) { return a > b ? a : b; }
 
 // Whether any of kBlock values exceeds the limit.
 bool any_above(const float* x, float limit) {

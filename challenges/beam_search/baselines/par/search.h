@@ -8,20 +8,13 @@
 #include <vector>
 
 #include "abi.h"
-#include "memory.h"
+#include "common/arguments.h"
 #include "rows.h"
 #include "select.h"
+#include "shared/baselines/scratch.h"
+#include "shared/baselines/threads.h"
 
 namespace {
-
-struct Outputs {
-  std::int32_t* seq;
-  std::int32_t* len;
-  double* acc;
-  double* score;
-  std::int32_t* finished;
-  std::int32_t* n_out;
-};
 
 struct Beam {
   double acc, score;
@@ -33,8 +26,6 @@ struct Beam {
 struct Node {
   std::int32_t parent, token;
 };
-
-constexpr bs_options kNoOptions{sizeof(bs_options), ASSAY_F32, 0, 0, nullptr, nullptr, 1, 0, 0};
 
 class Search {
  public:

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "abi.h"
-#include "memory.h"
+#include "shared/baselines/threads.h"
 #include "vectors.h"
 
 namespace {

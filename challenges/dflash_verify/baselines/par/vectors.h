@@ -6,26 +6,11 @@
 #include <cstring>
 #include <limits>
 
+#include "shared/baselines/lanes.h"
+
 namespace {
 
-#ifdef __AVX512F__
-constexpr int kLanes = 16;
-#else
-constexpr int kLanes = 8;
-#endif
-typedef float Vec __attribute__((vector_size(4 * kLanes)));
-typedef std::int32_t VecI __attribute__((vector_size(4 * kLanes)));
-
 constexpr float kInf = std::numeric_limits<float>::infinity();
-
-Vec load(const float* p) {
-  Vec v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-void store(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
-Vec splat(float f) { return f - Vec{}; }
-Vec larger(Vec a, Vec b) { return a > b ? a : b; }
 
 // exp for x <= 0: 2^n times a polynomial on [-ln2/2, ln2/2] (coefficients of Cephes' expf), about 2
 // ulp; 0 below -87 and for NaN.

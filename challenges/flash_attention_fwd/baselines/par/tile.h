@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "abi.h"
-#include "half.h"
 #include "products.h"
+#include "shared/baselines/half.h"
 
 namespace {
 

@@ -10,32 +10,17 @@
 
 #if defined(__AVX512F__) || defined(__AVX2__)
 #include <immintrin.h>
+
+#include "shared/baselines/lanes.h"
 #endif
 
 namespace {
-
-#if defined(__AVX512F__)
-constexpr int kLanes = 16;
-#else
-constexpr int kLanes = 8;
-#endif
-typedef float Vec __attribute__((vector_size(4 * kLanes)));
-typedef std::int32_t VecI __attribute__((vector_size(4 * kLanes)));
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr int kGroupVectors = 8;
 constexpr std::int64_t kGroup = kGroupVectors * kLanes;     // elements with common maxima
 constexpr std::int64_t kBlockGroups = 4096 / kGroup;        // per update of the maximum
 constexpr std::int64_t kBatchGroups = (64 << 10) / kGroup;  // per selection
-
-Vec load(const float* p) {
-  Vec v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-
-Vec splat(float f) { return f - Vec{}; }
-Vec larger(Vec a, Vec b) { return a > b ? a : b; }
 
 // 2^t for t up to 127: a polynomial for the fraction of t in [0, 1), relative error 1.5e-7. NaN
 // stays; what is below 2^-126 gives that or 0.

@@ -11,7 +11,7 @@
 
 #include "abi.h"
 #include "packing.h"
-#include "threads.h"
+#include "shared/baselines/threads.h"
 #include "vectors.h"
 
 namespace {
