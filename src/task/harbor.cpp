@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "task/flatten.h"
 #include "task/skeleton.h"

@@ -94,6 +94,22 @@ TEST(LayerNormBaseline, PassesEveryUntimedCase) {
   testing::expect_passes(subject(), "baselines/par.cpp", 3, {"rmsnorm"});
 }
 
+// 32,000 terms of which every eighth is about the same, summed in 8 or 16 lanes.
+TEST(LayerNormChecker, AdmitsPlainSumsOverALongRow) {
+  testing::DirectRunner runner(
+      subject().name, testing::compile(testing::source_dir() +
+                                           "/submissions/tuned/layer_norm_backward/submission.cpp",
+                                       subject().name));
+  CaseSpec c = subject().case_named("basic");
+  c.params = {{"rows", 2}, {"D", 32000}, {"eps", 1.0}, {"x", {{"sigma", 0.001}}}};
+  c.params["dy"] = {{"kind", "column_constant"}};
+  c.params["gamma"] = {{"kind", "ones"}};
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    const CaseResult result = runner.run(c, seed);
+    ASSERT_EQ(result.verdict, Verdict::ok) << "seed " << seed << ": " << result.detail;
+  }
+}
+
 TEST(LayerNormExamples, CoverEveryTrap) { testing::expect_traps_covered(subject()); }
 
 TEST(LayerNormBackwardRecorded, EveryCaseOfOneBackwardComesBack) {
