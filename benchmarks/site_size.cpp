@@ -7,8 +7,9 @@
 //
 // Exit status 1 when a limit is exceeded; with --smoke nothing is judged.
 //
-// Usage: site_size [--smoke] [FOLDER]. With --smoke 160 cells, in a second or two. FOLDER holds what
-// is written meanwhile (default: the folder for temporary files). Build: ninja -C build site_size.
+// Usage: site_size [--smoke] [FOLDER]. With --smoke 160 cells, in a second or two. FOLDER holds
+// what is written meanwhile (default: the folder for temporary files). Build: ninja -C build
+// site_size.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>

@@ -46,7 +46,8 @@ constexpr const char* kFooter =
     "(SIGINT),\n"
     "SIGTERM or SIGHUP, 141 nobody reads the output.\n";
 
-// `assay sim PROGRAM -- ARGS`, `assay solve -- COMMAND`, `assay slurm -- OPTIONS`: how many arguments come before the `--`.
+// `assay sim PROGRAM -- ARGS`, `assay solve -- COMMAND`, `assay slurm -- OPTIONS`: how many
+// arguments come before the `--`.
 int own_arguments(int argc, char** argv) {
   const auto passes_on = [](const std::string_view word) {
     return word == "sim" || word == "solve" || word == "slurm";

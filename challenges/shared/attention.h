@@ -96,7 +96,8 @@ struct RecordedForm {
   std::int64_t total_q = 0, total_k = 0;
   std::optional<fa_bias> bias{};
 };
-// The params of a case that makes the call; nothing where it is not legal or too large to be judged.
+// The params of a case that makes the call; nothing where it is not legal or too large to be
+// judged.
 std::optional<nlohmann::json> recorded_problem(const RecordedCall&, const RecordedForm&);
 
 // Whether there is neither NaN nor Inf in the rows of an array with these strides; in all of one.

@@ -16,8 +16,8 @@ struct GpuState {
   // Why the clocks are not higher, in the words of `nvidia-smi -q -d PERFORMANCE`: "sw_power_cap",
   // "hw_thermal_slowdown". Two are no throttling: "gpu_idle" and "applications_clocks_setting".
   std::optional<std::vector<std::string>> throttle_reasons;
-  // For how long each cause has held the clocks down since the driver was loaded: "power", "thermal",
-  // "reliability", "board_limit".
+  // For how long each cause has held the clocks down since the driver was loaded: "power",
+  // "thermal", "reliability", "board_limit".
   std::map<std::string, std::uint64_t> violation_ns;
 };
 

@@ -1,6 +1,6 @@
 // What stands in outputs that nobody wrote. Before a call the harness fills them with poison, which
-// is NaN in every float format; a check that passed is asked once more with a finite number wherever
-// poison still stands, so that an output which must be NaN has to be written.
+// is NaN in every float format; a check that passed is asked once more with a finite number
+// wherever poison still stands, so that an output which must be NaN has to be written.
 #pragma once
 
 #include <cstddef>

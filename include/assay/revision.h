@@ -16,8 +16,8 @@ namespace assay {
 // before there was a number.
 inline constexpr int kMeasurementRevision = 10;
 
-// From which revision on rows of a device compare with today's: what came later changed nothing that
-// is measured there. Raised with the number above, for each device that the change concerns.
+// From which revision on rows of a device compare with today's: what came later changed nothing
+// that is measured there. Raised with the number above, for each device that the change concerns.
 constexpr int oldest_comparable(Device device) {
   switch (device) {
     case Device::cpu: return 8;

@@ -7,9 +7,10 @@
 //
 // y* is the fp64 reference on the rounded inputs, ref32 (refbf) a plain fp32 (bf16-storage)
 // implementation by the harness. A row that cancels is judged by its scale; over many values their
-// errors average, so it is held to a quarter of what one value may be off. NaN and Inf must stand exactly where y* has them. Comparisons are
-// written so that a NaN error fails. Where c_i > 0, a difference of at most 2^-126, the smallest
-// normal float, is none: hardware may flush what lies below it to 0.
+// errors average, so it is held to a quarter of what one value may be off. NaN and Inf must stand
+// exactly where y* has them. Comparisons are written so that a NaN error fails. Where c_i > 0, a
+// difference of at most 2^-126, the smallest normal float, is none: hardware may flush what lies
+// below it to 0.
 #pragma once
 
 #include <cstdint>

@@ -158,8 +158,8 @@ class Record {
   bool fits_ = false, strange_ = false;
 };
 
-// A call that goes on: with every answer of a callback, or with every use of a handle. Each field is
-// kept when it is added, so that what came before a crash is there. The first one that finds no
+// A call that goes on: with every answer of a callback, or with every use of a handle. Each field
+// is kept when it is added, so that what came before a crash is there. The first one that finds no
 // room ends it, for what follows would mean something else without it.
 class Journal {
  public:

@@ -166,8 +166,8 @@ struct Children {
   }
 };
 
-// Ends all that is left. Whoever loses its parent becomes a child of this process, so in the end
-// every descendant is one, and killed.
+// Kills everything that is left. A process that loses its parent becomes a child of this one, so in
+// the end every descendant is a child, and is killed.
 void end_children(Children& children, double grace) {
   const double deadline = raw_seconds() + grace;
   bool asked = false;
@@ -186,7 +186,7 @@ void end_children(Children& children, double grace) {
 
 [[noreturn]] void supervise(const Prepared& p) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  // The terminal's signals, and those of whoever ends the whole group, are the harness's affair: it
+  // Signals from the terminal, or to the whole process group, are for the harness, which then
   // closes the control pipe.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
   Verdict verdict;
@@ -290,8 +290,8 @@ Ended run_program(const Program& program, const std::function<void(std::string_v
     if (files[2].revents != 0) control.write.reset();  // asks for the end
     if (files[0].revents != 0) open = take_output();
     if (files[0].revents != 0 || files[1].revents == 0) continue;
-    // Nothing is left to be read, and nobody who could write: whoever else holds the pipe is none
-    // of the program.
+    // Nothing is left to read, and no process of the program is left to write: if another one holds
+    // the pipe, it is not the program's.
     told = ::read(verdict_pipe.read.get(), &verdict, sizeof verdict) == sizeof verdict;
     over = true;
   }

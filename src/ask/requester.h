@@ -1,5 +1,6 @@
-// One request until it has a reply, or until it is known that it has none: the headers, the key that
-// is never kept, retries, and the pause that an endpoint asks for. Used by several threads at once.
+// One request until it has a reply, or until it is known that it has none: the headers, the key
+// that is never kept, retries, and the pause that an endpoint asks for. Used by several threads at
+// once.
 #pragma once
 
 #include <cstddef>

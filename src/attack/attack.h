@@ -109,9 +109,9 @@ struct Places {
 };
 
 // Lays the submission out in `folder`, which must not exist: the attack's files, the main one with
-// ATTACK_ID, ATTACK_VARIANT and ATTACK_IS_TWIN defined first; honest.inl (the textbook's answer) and target.h
-// (targets/<challenge>.h) where they exist, the headers of shared/; and `extras`, unless it is the
-// twin. Throws Error when a file cannot be written.
+// ATTACK_ID, ATTACK_VARIANT and ATTACK_IS_TWIN defined first; honest.inl (the textbook's answer)
+// and target.h (targets/<challenge>.h) where they exist, the headers of shared/; and `extras`,
+// unless it is the twin. Throws Error when a file cannot be written.
 void lay_out(const Attack&, const Places&, bool as_twin, const std::filesystem::path& folder);
 
 // The same for a twin that is a folder of its own, or the textbook.

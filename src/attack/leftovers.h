@@ -15,10 +15,10 @@ inline constexpr char kMark[] = "assay-attack";
 // What is there now, each thing in words that name it.
 class Leftovers {
  public:
-  // In the folders that all share (/tmp, /var/tmp, TMPDIR, /dev/shm, /dev/mqueue) only what bears the
-  // mark is looked at, and this process's workplaces: others write there too, other harnesses among
-  // them. In `folders`, which nobody else writes to, also half-written files. Of memory groups those
-  // of this process and its children.
+  // In the folders that all share (/tmp, /var/tmp, TMPDIR, /dev/shm, /dev/mqueue) only what bears
+  // the mark is looked at, and this process's workplaces: others write there too, other harnesses
+  // among them. In `folders`, which nobody else writes to, also half-written files. Of memory
+  // groups those of this process and its children.
   explicit Leftovers(std::vector<std::filesystem::path> folders);
 
   // What has come since the construction and is still there. Waits up to `patience` seconds for it

@@ -38,8 +38,8 @@ struct BuildRequest {
   // PTX, and assembles like that of C++; the PTX names no lines of the source.
   bool assembly = false;
   std::vector<std::filesystem::path> objects{};
-  // CUDA only, of a request for an object of `objects`: names that none of these may define, because
-  // they are those of the process that is to load it.
+  // CUDA only, of a request for an object of `objects`: names that none of these may define,
+  // because they are those of the process that is to load it.
   std::vector<std::string> reserved{};
   // The names that such a library shows, no others; empty: all that are global.
   std::vector<std::string> exports{};

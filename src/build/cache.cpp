@@ -41,7 +41,7 @@ std::uint64_t on_disk(std::uint64_t bytes) {
   return (bytes + kBlock - 1) / kBlock * kBlock;
 }
 
-// Others may remove entries meanwhile: what is gone is left out.
+// Other processes may remove entries at the same time: what is gone is left out.
 std::vector<Entry> entries_of(const fs::path& folder) {
   std::vector<Entry> entries;
   std::error_code ec;
@@ -90,7 +90,7 @@ void remove_remains(const fs::path& folder) {
   }
 }
 
-// False when there is no such file. Whoever holds the new name keeps the contents.
+// False when there is no such file. The contents stay as long as the new name does.
 bool link_or_copy(const fs::path& from, const fs::path& to) {
   if (::link(from.c_str(), to.c_str()) == 0 || errno == EEXIST) return true;
   if (errno == ENOENT) return false;
@@ -98,7 +98,7 @@ bool link_or_copy(const fs::path& from, const fs::path& to) {
     write_file_atomically(to, read_file(from));
   } catch (const Error&) {
     std::error_code ec;
-    if (!fs::exists(from, ec)) return false;  // removed meanwhile
+    if (!fs::exists(from, ec)) return false;  // another process has removed it
     throw;
   }
   return true;

@@ -37,8 +37,8 @@ std::uint64_t repetition_seed(std::uint64_t case_seed, std::uint64_t round);
 // growth. A deterministic case runs in two fresh workers, with its buffers at other places in the
 // second. A case that kills the worker costs only itself. Every case gets a result, in spec order.
 // A submission that does not load gives every case its load_error. Cases that are drawn are drawn
-// from the run's seed; one that fails tells of the simplest draw that fails alike. Throws Error for faults of the
-// harness.
+// from the run's seed; one that fails tells of the simplest draw that fails alike. Throws Error for
+// faults of the harness.
 std::vector<CaseResult> run_correctness(const Bench&, const CaseFilter&);
 
 // The same on the simulated device that the settings ask for, where the spec's timed cases run like

@@ -22,8 +22,8 @@ class Fuzzer {
     std::optional<Failure> failure;              // shrunk
   };
 
-  // A draw from the seed, its inputs from the same. Faults of the harness are an Error that names the
-  // draw.
+  // A draw from the seed, its inputs from the same. Faults of the harness are an Error that names
+  // the draw.
   Step step(std::uint64_t seed);
   // One draw as it is, with the allocation refused that it names, if any. Throws Error where it is
   // no case.

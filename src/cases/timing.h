@@ -20,13 +20,14 @@ struct BaselineLibraries {
 // little more than its own calls and checks. Unless the run is quick, repetitions beyond those of
 // the spec follow while a ratio to par is unsteady (repetitions.h). A wrong output ends the case
 // for that submission with that verdict. The settings' library is not used. Throws Error when naive
-// or par fails: that is the harness's fault. Nothing else may run meanwhile. Where the settings name a real
-// GPU, all are answers in CUDA, and what is timed is the GPU's work; simulated ones cannot be timed.
+// or par fails: that is the harness's fault. Nothing else may run at the same time. Where the
+// settings name a real GPU, all are answers in CUDA, and what is timed is the GPU's work; simulated
+// ones cannot be timed.
 std::vector<CaseResult> run_timed(const Bench&, const CaseSpec&, const BaselineLibraries&,
                                   std::span<const std::filesystem::path> submissions, bool quick);
 
 // The seconds that par needs for a timed case, now, in a fresh worker. The settings name its
-// library. Throws Error when it fails. Nothing else may run meanwhile.
+// library. Throws Error when it fails. Nothing else may run at the same time.
 double time_par(const Bench&, const CaseSpec&);
 
 }  // namespace assay::cases

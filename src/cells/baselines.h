@@ -23,8 +23,8 @@ class Baselines {
   Baselines(const cases::World& world, const RunOptions& options, cases::SharedAccount& account)
       : world_(world), options_(options), account_(account) {}
 
-  // Where a file such as naive.cpp lies: among the challenge's baselines, but for "par.cu", which is
-  // kernels/NAME.cu beside challenges/.
+  // Where a file such as naive.cpp lies: among the challenge's baselines, but for "par.cu", which
+  // is kernels/NAME.cu beside challenges/.
   static std::filesystem::path path(const ChallengeSpec&, const std::string& file);
 
   // The library of such a file. Throws Error when it does not compile.
@@ -32,7 +32,7 @@ class Baselines {
   cases::BaselineLibraries libraries(const ChallengeSpec&, Language) const;  // of naive and par
 
   // What the kernels of a file such as naive.cu do in a case; nothing where the challenge has no
-  // such file. Found out once and kept for later runs; others who ask wait meanwhile. Throws Error
+  // such file. Found out once and kept for later runs; other callers wait for that. Throws Error
   // when the case fails.
   std::optional<SimulatedWork> work(const ChallengeSpec&, const std::string& file,
                                     const std::string& case_name);

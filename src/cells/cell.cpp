@@ -28,8 +28,8 @@ namespace assay::cells {
 namespace fs = std::filesystem;
 namespace {
 
-// Runs `step`. A fault of the harness, whatever was thrown, ends the cell, so that the others go on.
-// One that can pass by itself is kept with the cell, and the step is tried once more.
+// Runs `step`. A fault of the harness, whatever was thrown, ends the cell, so that the others go
+// on. One that can pass by itself is kept with the cell, and the step is tried once more.
 template <class Step>
 void guard(CellResult& cell, Step step) {
   std::string passing;

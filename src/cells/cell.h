@@ -54,8 +54,9 @@ class CellRunner {
   void run_exclusive(const ChallengeSpec&, CellResult&);  // the exclusive cases
 
   // What answers that are timed share, to one challenge: baselines and, with own_tests, what these
-  // are tried on; in CUDA where the options name the driver of a real GPU, else in C++. Whoever needs them builds them; where they were built before, nobody waits. In any order
-  // and several at once; the spec must live as long.
+  // are tried on; in CUDA where the options name the driver of a real GPU, else in C++. The first
+  // user builds them; if they were built before, nobody waits. In any order and several at once;
+  // the spec must live as long.
   std::vector<SharedBuild> shared_builds(const ChallengeSpec&, bool own_tests);
 
   // The same steps for an example, with the cases of cases_for(). A wrong one that is not timed

@@ -2,9 +2,9 @@
 //
 // nvcc puts the PTX of a source into the assembly of its host code, as numbers, and the names of
 // kernels and variables as text by which the host code registers them. Like the host code (see
-// cells/test_library.h) it is made into twins that behave alike: names are derived from a secret, and
-// instructions that do nothing stand between the others. So tests that find PTX in their process
-// know neither its names nor its bytes or length beforehand.
+// cells/test_library.h) it is made into twins that behave alike: names are derived from a secret,
+// and instructions that do nothing stand between the others. So tests that find PTX in their
+// process know neither its names nor its bytes or length beforehand.
 #pragma once
 
 #include <functional>

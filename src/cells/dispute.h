@@ -4,9 +4,9 @@
 // every call. Each call is then a case of its own: the implementation runs on these inputs in a
 // worker without the tests, and the challenge's reference and check judge it as they judge answers.
 //
-// The record is hostile bytes. Who forges it chooses inputs and nothing else: an implementation
-// that is right on them stays right. One that fails counts as wrong only where another one passes
-// on the same inputs, so that none fails by inputs on which the reference is the only one right.
+// The record is hostile bytes. A forger chooses inputs and nothing else: an implementation that is
+// right on them stays right. One that fails counts as wrong only where another one passes on the
+// same inputs, so that none fails by inputs on which the reference is the only one right.
 #pragma once
 
 #include <filesystem>

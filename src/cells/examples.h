@@ -28,8 +28,8 @@ std::vector<Example> load_examples(const ChallengeSpec&, Language = Language::cp
 // the folder baselines/, by that path, and what all challenges' share as "shared/baselines/NAME.h".
 std::vector<SourceFile> baseline_headers(const ChallengeSpec&);
 
-// The challenge's par kernel in CUDA, NAME.cu in the folder kernels/ beside challenges/. It need not
-// exist.
+// The challenge's par kernel in CUDA, NAME.cu in the folder kernels/ beside challenges/. It need
+// not exist.
 std::filesystem::path kernel_path(const ChallengeSpec&);
 
 // What it may include: abi.h, and the headers of kernels/common/ as "common/NAME.h".

@@ -1,5 +1,5 @@
-// What trying a submission's own tests depends on its language for: which implementations they meet,
-// how these are built, and what a try has. All else is the same in C++ and in CUDA.
+// What trying a submission's own tests depends on its language for: which implementations they
+// meet, how these are built, and what a try has. All else is the same in C++ and in CUDA.
 #pragma once
 
 #include <cstdint>

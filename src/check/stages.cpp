@@ -104,7 +104,8 @@ void withdraw_total(Score& score) {
   std::erase_if(score.flags, [](const Note& note) { return note.kind == Note::Kind::quick; });
 }
 
-// Every stage needs the build; `all` begins with the core cases, and findings are looked for in all.
+// Every stage needs the build; `all` begins with the core cases, and findings are looked for in
+// all.
 bool is_needed(Stage stage, const std::vector<Stage>& wanted) {
   const auto asked = [&](Stage s) { return std::ranges::find(wanted, s) != wanted.end(); };
   switch (stage) {

@@ -1,4 +1,4 @@
-// Where the time of a run went, for whoever tunes the harness.
+// Where the time of a run went, for people who tune the harness.
 #pragma once
 
 #include "cases/time_account.h"

@@ -181,8 +181,8 @@ class Suite {
     }
   }
 
-  // Runs all, some side by side, and looks at what they left. Who of several left it shows when each
-  // runs alone; where that shows nothing, all of them are blamed.
+  // Runs all, some side by side, and looks at what they left behind. Which of several left it shows
+  // when each runs alone; where that shows nothing, all of them are blamed.
   void run_group(std::span<Row* const> group, const Attack& neighbour, Progress& progress) {
     const attack::Leftovers before({builder_->cache().folder()});
     run_side_by_side(group, progress);

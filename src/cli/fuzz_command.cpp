@@ -186,7 +186,7 @@ class Fuzzing {
     tell(fmt::format("{} (sim): {}\n", model, kNoToolkit));
   }
 
-  // Whoever had the least time of those of which there is more to learn.
+  // The subject with the least time so far, among those that still have something to show.
   Subject* next() {
     Subject* least = nullptr;
     for (Subject& s : subjects_) {

@@ -20,8 +20,9 @@ struct MutationOptions {
   std::string results;  // empty: the context's
 };
 
-// Runs them, prints survivors and the score, keeps the score where that is asked for, and returns the exit status: kCheckFailed where one
-// survived that no list excuses, or a list names what is no mutant.
+// Runs them, prints survivors and the score, keeps the score where that is asked for, and returns
+// the exit status: kCheckFailed where one survived that no list excuses, or a list names what is no
+// mutant.
 int score_mutants(const Context&, const MutationOptions&, const HarnessOptions&,
                   const std::vector<std::string>& challenges, std::uint64_t seed, std::size_t jobs);
 

@@ -20,8 +20,8 @@ void add_gpu_libraries(CLI::App&, GpuLibraries&);
 // The world in which the device measures: the real one, or world_of_gpu().
 cases::World world_on(Device, Harness&, const GpuLibraries&, const std::string& sheet);
 
-// The world of Device::cuda: its roofline is that of the GPU, copies as measured now and arithmetic by
-// the data sheet `sheet`; "" is that of the GPU's name. Notes the GPU in the harness's machine.
+// The world of Device::cuda: its roofline is that of the GPU, copies as measured now and arithmetic
+// by the data sheet `sheet`; "" is that of the GPU's name. Notes the GPU in the harness's machine.
 // Throws Error when there is no GPU, data sheet or compiler.
 cases::World world_of_gpu(Harness&, const GpuLibraries&, const std::string& sheet);
 

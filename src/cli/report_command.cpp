@@ -77,8 +77,8 @@ Scoreboard load_board(const Context& context, const ReportOptions& o) {
   return open_board(folder);
 }
 
-// Who the models are today: what lies beside these submissions. Where results are of another folder
-// only submissions that are named are theirs.
+// What is known of the models today: the files beside these submissions. Where results are of
+// another folder only submissions that are named are theirs.
 std::map<std::string, ModelInfo> models_today(const Context& context, const ReportOptions& o) {
   std::map<std::string, ModelInfo> today;
   const fs::path root = o.submissions.empty() ? context.submissions() : fs::path(o.submissions);

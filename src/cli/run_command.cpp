@@ -152,7 +152,8 @@ std::string data_sheet_of(const Scoreboard& board) {
   return kDefaultGpu;
 }
 
-// Where all shards read what each submission costs, and none of them writes. Throws Error otherwise.
+// Where all shards read what each submission costs, and none of them writes. Throws Error
+// otherwise.
 std::filesystem::path costs_of_shards(const Context& context, const RunCommand& c) {
   const auto folder = [&](const std::string& named) {
     return std::filesystem::weakly_canonical(named.empty() ? context.results()

@@ -10,8 +10,8 @@ namespace assay::cli {
 
 inline constexpr int kFindings = 3;  // exit status
 
-// A table of the kernels, one of what they cost on a GPU if one is given, one of the lines with bank
-// conflicts, every finding in words, and what the program asked for in vain.
+// A table of the kernels, one of what they cost on a GPU if one is given, one of the lines with
+// bank conflicts, every finding in words, and what the program asked for in vain.
 std::string sim_text(const SimulatedRun&, const Gpu* = nullptr);
 
 // {"program": {...}, "kernels": [...], "findings": [...], "unsupported": [...], "notes": [...]}:

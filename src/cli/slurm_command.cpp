@@ -215,8 +215,8 @@ struct Merged {
   std::size_t taken = 0;
 };
 
-// Speeds are relative to par on the same machine, but not every answer gains alike from a better one:
-// a ranking across kinds of machines is the user's decision.
+// Speeds are relative to par on the same machine, but not every answer gains alike from a better
+// one: a ranking across kinds of machines is the user's decision.
 void require_one_kind(const std::vector<store::IncomingResults>& shards) {
   std::map<std::string, std::set<std::string>> folders;
   for (const store::IncomingResults& shard : shards) {

@@ -35,8 +35,8 @@ Estimate mean_over_cells(const std::vector<std::vector<Estimate>>& cells);
 Estimate difference(const Estimate& a, const Estimate& b);
 
 // The 95 % interval of a share of `successes` in `trials` (Wilson 1927). Trials of unlike chances
-// make it wider than it had to be, never narrower. {0, 1} without trials. REQUIRES 0 <= successes <=
-// trials.
+// make it wider than it had to be, never narrower. {0, 1} without trials. REQUIRES 0 <= successes
+// <= trials.
 Interval wilson(double successes, double trials);
 
 // Whether the whole of the interval lies above (below) zero by more than tables show, half a tenth

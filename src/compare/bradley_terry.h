@@ -33,8 +33,8 @@ struct Strength {
 // The most likely strengths under P(a beats b) = 1 / (1 + exp(s_b - s_a)), a tie being half a win
 // and half a loss (Davidson 1970 discusses why that is safe), found by the MM algorithm (Hunter
 // 2004, "MM algorithms for generalized Bradley-Terry models"). Every player with a game also has
-// one tie with a phantom, which is penalised likelihood: who won or lost all games then has a finite
-// strength, and groups that never met are held together.
+// one tie with a phantom, which is penalised likelihood: who won or lost all games then has a
+// finite strength, and groups that never met are held together.
 //
 // An interval spans two: that of the curvature of the likelihood, which takes games as independent,
 // and that of a bootstrap over events, which knows that all games of a challenge hang together but

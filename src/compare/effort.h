@@ -11,8 +11,8 @@ namespace assay::compare {
 
 struct Effort {
   std::size_t attempts = 0, solved = 0;  // solved: challenges
-  // Over all attempts that are not stale, those without an answer or a total included. Absent where one does not know
-  // it: a sum of some would pass for all.
+  // Over all attempts that are not stale, those without an answer or a total included. Absent where
+  // one does not know it: a sum of some would pass for all.
   std::optional<double> tokens, cost_usd, seconds;  // tokens: in and out
 
   // Absent where the sum is, or where nothing is solved.

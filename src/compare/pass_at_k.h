@@ -18,8 +18,8 @@ struct Goal {
   std::function<bool(const BoardRow&)> reached;
 };
 
-// "correct" (verdict OK), "built" (it compiled and loaded), "core" (no core case failed), a verdict's
-// code ("WA": which share ends so), or "score>=80". Throws Error that lists them.
+// "correct" (verdict OK), "built" (it compiled and loaded), "core" (no core case failed), a
+// verdict's code ("WA": which share ends so), or "score>=80". Throws Error that lists them.
 Goal goal_from(const std::string& text);
 
 // The unbiased estimate of the chance that one of k attempts at least succeeds, from n of which c

@@ -7,8 +7,8 @@
 
 namespace assay::compare {
 
-// Kendall's tau-b (1945): (concordant - discordant pairs) / sqrt(pairs not tied in the first * pairs
-// not tied in the second). From -1 to 1; nothing where one list has no two different values.
+// Kendall's tau-b (1945): (concordant - discordant pairs) / sqrt(pairs not tied in the first *
+// pairs not tied in the second). From -1 to 1; nothing where one list has no two different values.
 // REQUIRES equal lengths and finite values; throws std::invalid_argument otherwise.
 std::optional<double> kendall_tau_b(std::span<const double>, std::span<const double>);
 

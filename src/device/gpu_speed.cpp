@@ -12,8 +12,8 @@
 namespace assay::device {
 namespace {
 
-// Sums that a warp has in flight, so that none waits for the one before, and warps of a block. There
-// is a block for each multiprocessor: two warps for each of its four matrix units.
+// Sums that a warp has in flight, so that none waits for the one before, and warps of a block.
+// There is a block for each multiprocessor: two warps for each of its four matrix units.
 constexpr std::uint32_t kSums = 8, kWarps = 8;
 constexpr double kFlops = 2.0 * 16 * 8 * 16;  // of an mma.m16n8k16
 

@@ -1,5 +1,5 @@
-// NVIDIA's management library (NVML) as far as assay uses it, found at run time like the driver: what
-// the driver API does not say of a GPU, such as its clocks now and what holds them down.
+// NVIDIA's management library (NVML) as far as assay uses it, found at run time like the driver:
+// what the driver API does not say of a GPU, such as its clocks now and what holds them down.
 //
 // The names, values and signatures are those of nvml.h (CUDA 12.4 and later; NVIDIA, "NVML API
 // Reference Guide"). They are declared here so that assay builds without NVIDIA's headers.

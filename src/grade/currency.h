@@ -17,7 +17,8 @@ namespace assay {
 std::string gpu_of(const BoardRow&);
 
 // The GPU of most rows of the board on that device: a board compares answers on one GPU. Of as many
-// the default's, else the first by name; where there are none the default's on Device::sim, else "".
+// the default's, else the first by name; where there are none the default's on Device::sim, else
+// "".
 std::string gpu_of(const Scoreboard&, Device);
 
 // What of a row is not of today, in words: "older measurement revision", "newer measurement
@@ -34,9 +35,8 @@ std::string stale_mark(const BoardRow&, const ChallengeSpec&, const std::string&
 bool is_of_newer_assay(const BoardRow&);
 
 // Why two rows of one challenge do not compare, of whatever day they are: "measured at different
-// revisions", "measured against different versions of the spec", "modelled on different GPUs", "measured on
-// different GPUs". With
-// `across_specs` the second is none. Empty: they do.
+// revisions", "measured against different versions of the spec", "modelled on different GPUs",
+// "measured on different GPUs". With `across_specs` the second is none. Empty: they do.
 std::string why_apart(const BoardRow&, const BoardRow&, bool across_specs = false);
 
 struct StaleCount {

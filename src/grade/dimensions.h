@@ -58,8 +58,8 @@ Dimension tests(const CaseTable&);
 Dimension performance(const CaseTable&, std::vector<ShapeSpeed>&, std::vector<Note>& flags);
 
 // What a case of an answer in CUDA left to the host, where neither a count nor the GPU's clock sees
-// it, though naive.cu does it on the device: in words, "" if nothing, or where naive's counts are not
-// known.
+// it, though naive.cu does it on the device: in words, "" if nothing, or where naive's counts are
+// not known.
 std::string work_on_host(const CaseResult&);
 
 // The same for a cell that was simulated, from the counted work of its timed cases.

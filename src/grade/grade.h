@@ -30,8 +30,8 @@ Score grade(const ChallengeSpec&, const CellResult&, std::string_view gpu = kDef
 // Whether the score is that of a quick run.
 bool is_quick(const Score&);
 
-// Whether nothing of the submission could be run: it gave no answer, or does not build or load. Such
-// a score is the same in a quick run and a full one.
+// Whether nothing of the submission could be run: it gave no answer, or does not build or load.
+// Such a score is the same in a quick run and a full one.
 bool never_ran(const Score&);
 
 // "A" .. "F", judged on the figure as people see it: to a tenth of a point.

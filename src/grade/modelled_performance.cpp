@@ -10,8 +10,9 @@
 namespace assay::grading {
 namespace {
 
-// Bytes to the host beyond those of the naive kernel: room for lengths and flags that steer the next
-// launch. What goes to the device, such as tables of pages, gives the host nothing to compute with.
+// Bytes to the host beyond those of the naive kernel: room for lengths and flags that steer the
+// next launch. What goes to the device, such as tables of pages, gives the host nothing to compute
+// with.
 constexpr double kHostAllowance = 256 << 10;
 
 std::uint64_t known_to_host(const SimulatedWork& work) {

@@ -1,10 +1,10 @@
 // A chat answer -> source files.
 //
-// What a model replies is Markdown: prose, fenced blocks, names of files in or above them, thoughts.
-// The blocks are those of CommonMark, with any indentation, in lists and in quotes; what stands
-// within <think>...</think> is none. The answer is the blocks that names tell apart, or the only
-// block that defines the challenge's entry points, or the only block with code. Where that does not
-// decide, nothing is guessed.
+// What a model replies is Markdown: prose, fenced blocks, names of files in or above them,
+// thoughts. The blocks are those of CommonMark, with any indentation, in lists and in quotes; what
+// stands within <think>...</think> is none. The answer is the blocks that names tell apart, or the
+// only block that defines the challenge's entry points, or the only block with code. Where that
+// does not decide, nothing is guessed.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ namespace assay::intake {
 
 struct ExtractOptions {
   std::vector<std::string> entry_points;  // ChallengeSpec::required_symbols
-  // Numbers of fenced blocks, as an Ambiguous lists them, counted from 1. Nothing else is taken then:
-  // blocks that name a file are that file, the others, one after the other, the main file.
+  // Numbers of fenced blocks, as an Ambiguous lists them, counted from 1. Nothing else is taken
+  // then: blocks that name a file are that file, the others, one after the other, the main file.
   std::vector<std::size_t> blocks{};
 };
 

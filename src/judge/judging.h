@@ -1,5 +1,5 @@
-// Asks a judge for opinions: one request a sample, several at once, each kept as soon as its reply is
-// there.
+// Asks a judge for opinions: one request a sample, several at once, each kept as soon as its reply
+// is there.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ struct Question {
 // The body of its request.
 nlohmann::ordered_json request_of(const ask::Endpoint&, const Question&);
 
-// The world that judging meets. All of it may be called by several threads at once, but for `store`.
+// The world that judging meets. All of it may be called by several threads at once, but for
+// `store`.
 struct JudgeWorld {
   ask::Transport& transport;
   ask::AskClock& clock;

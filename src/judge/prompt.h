@@ -1,5 +1,6 @@
-// What a judge is told of one answer: the task, the answer's files as data that is not to be obeyed,
-// the rubric, the form of the reply. Nothing that was measured is in it, nor whose answer it is.
+// What a judge is told of one answer: the task, the answer's files as data that is not to be
+// obeyed, the rubric, the form of the reply. Nothing that was measured is in it, nor whose answer
+// it is.
 #pragma once
 
 #include <string>
@@ -21,9 +22,9 @@ struct Prompt {
   bool operator==(const Prompt&) const = default;
 };
 
-// `task` is what the answer's author was given. A function of its arguments alone. Every line of the
-// files stands between two lines with a marker that none of them holds. Bytes that are not UTF-8
-// become U+FFFD.
+// `task` is what the answer's author was given. A function of its arguments alone. Every line of
+// the files stands between two lines with a marker that none of them holds. Bytes that are not
+// UTF-8 become U+FFFD.
 Prompt prompt_of(const Rubric&, const std::string& task, const std::vector<SourceFile>& files);
 
 }  // namespace assay::judge

@@ -1,5 +1,5 @@
-// What a judge is asked for: criteria with weights, as data. challenges/rubric.schema.json describes
-// the file, challenges/rubric.json is the one that is shipped.
+// What a judge is asked for: criteria with weights, as data. challenges/rubric.schema.json
+// describes the file, challenges/rubric.json is the one that is shipped.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

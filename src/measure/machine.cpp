@@ -51,8 +51,8 @@ double best_seconds(int rounds, Body body) {
   return best;
 }
 
-// Chains that do not wait for each other: enough to fill the pipelines, and few enough that all stay
-// in registers.
+// Chains that do not wait for each other: enough to fill the pipelines, and few enough that all
+// stay in registers.
 constexpr int kChains = 10;
 #if defined(__AVX512F__)
 constexpr int kLanes = 16;

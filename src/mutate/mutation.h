@@ -27,7 +27,7 @@ struct Mutation {
 std::vector<Mutation> mutations_of(const std::vector<SourceFile>& sources,
                                    const std::string& scope);
 
-// The mutants in the order in which they are drawn: whoever takes more has the same ones first.
+// The mutants in the order in which they are drawn: a longer list begins with the same ones.
 std::vector<Mutation> in_drawing_order(std::vector<Mutation>, std::uint64_t seed,
                                        const std::string& scope);
 

@@ -12,9 +12,9 @@ namespace assay::processes {
 // What of these libraries is loaded unless somebody names others.
 inline constexpr const char *kCudaDriver = "libcuda.so.1", *kManagement = "libnvidia-ml.so.1";
 
-// Lets a program of that tier load `libraries` of NVIDIA's driver, paths or names, which it is told as
-// its last arguments. The driver is to load code with its module, not when a kernel first runs, and
-// to keep nothing for other processes.
+// Lets a program of that tier load `libraries` of NVIDIA's driver, paths or names, which it is told
+// as its last arguments. The driver is to load code with its module, not when a kernel first runs,
+// and to keep nothing for other processes.
 void make_fit_for_driver(sandbox::Tier, sandbox::Program&,
                          const std::vector<std::string>& libraries);
 

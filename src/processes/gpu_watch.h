@@ -1,5 +1,5 @@
-// The state of the real GPU while it is used, as a process of its own tells it: the harness loads no
-// library of NVIDIA's.
+// The state of the real GPU while it is used, as a process of its own tells it: the harness loads
+// no library of NVIDIA's.
 #pragma once
 
 #include <chrono>

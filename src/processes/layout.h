@@ -87,9 +87,9 @@ std::string find_overrun(const CasePlan&, const Layout&, const void* output, std
 std::string find_touched(const CasePlan&, const Layout&, const void* output, std::uint64_t seed,
                          const void* device = nullptr);
 
-// Puts a finite number, see assay/poison.h, into every floating-point element of an output that still
-// holds its poison, and says whether there was one. `outputs`: the views of all buffers, or copies of
-// what they held.
+// Puts a finite number, see assay/poison.h, into every floating-point element of an output that
+// still holds its poison, and says whether there was one. `outputs`: the views of all buffers, or
+// copies of what they held.
 bool replace_unwritten(const CasePlan&, const Layout&, BufferViews outputs, std::uint64_t seed);
 
 // Bytes between a multiple of 256 and the start of the buffer: one element, unless the plan is

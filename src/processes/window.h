@@ -1,5 +1,5 @@
-// Opens the window of a sparse buffer, in the worker as in the harness: address space that cannot be
-// accessed, into which pages of an arena are mapped once more. No page exists for the rest.
+// Opens the window of a sparse buffer, in the worker as in the harness: address space that cannot
+// be accessed, into which pages of an arena are mapped once more. No page exists for the rest.
 #pragma once
 
 #include <sys/mman.h>

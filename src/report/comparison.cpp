@@ -207,7 +207,8 @@ void add_facts(Page& page, const Field& field, const Pair& pair, const Compariso
   alone(*pair.b, *pair.a, pair.only_b_solved);
 }
 
-// Who is beyond noise above all others at a challenge; else those that tie for the lead.
+// The model that is better than all others at a challenge, beyond noise; else those that tie for
+// the lead.
 std::string leaders(const Field& field, const Players& players, std::size_t c, compare::By by) {
   std::vector<std::string> undefeated;
   for (const Player* p : players) {

@@ -16,8 +16,8 @@ namespace assay::report {
 // marks, and its reasons. One about other sources than the row's is named and not shown.
 std::string opinions_text(const std::vector<judge::Opinion>&, const BoardRow&);
 
-// Appends the page: for each judge the rank correlations, the contradictions by their rule, and what
-// was left out.
+// Appends the page: for each judge the rank correlations, the contradictions by their rule, and
+// what was left out.
 void add_judges(Page&, const Scoreboard&, const std::vector<ChallengeSpec>&,
                 const std::vector<judge::Opinion>&);
 

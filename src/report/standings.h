@@ -22,7 +22,8 @@ struct Standing {
   int attempted = 0;  // whole challenges with a total; what is partial enters no average
   int partial = 0;    // partial ones with a total
   int stale = 0;      // whole ones of which all that was graded is stale: as if left out
-  // Over the attempted whole challenges, by the figure of the standings; absent when there are none.
+  // Over the attempted whole challenges, by the figure of the standings; absent when there are
+  // none.
   std::optional<double> average;
   Interval interval;                        // of the average, 95 %
   std::optional<double> first, mean, best;  // the average by each figure

@@ -22,13 +22,13 @@ std::vector<FlatRow> cell_rows(const compare::Field&);
 using CodeOf = std::function<std::optional<CodeFacts>(const BoardRow&)>;
 // Every attempt of the board for these challenges: a score, dimensions, speeds, provenance, code.
 std::vector<FlatRow> attempt_rows(const compare::Field&, const CodeOf&);
-// Of one attempt's evidence: its cases, and the raw timings, a row for each repetition of each timed
-// case.
+// Of one attempt's evidence: its cases, and the raw timings, a row for each repetition of each
+// timed case.
 std::vector<FlatRow> case_rows(const CellResult&);
 std::vector<FlatRow> timing_rows(const CellResult&);
 
-// As RFC 4180 has it, with \n at the end. A text that a spreadsheet would take for a formula gets an
-// apostrophe before it, for it may come from a submission.
+// As RFC 4180 has it, with \n at the end. A text that a spreadsheet would take for a formula gets
+// an apostrophe before it, for it may come from a submission.
 std::string csv_header(const FlatRow&);
 std::string csv_line(const FlatRow&);
 std::string json_line(const FlatRow&);

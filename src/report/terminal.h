@@ -10,7 +10,7 @@
 namespace assay {
 
 // The table at the end of a run: one line per entry, in the order given, then what the flags mean
-// for whoever compares. Entries whose challenge is not among the specs are left out.
+// for comparisons. Entries whose challenge is not among the specs are left out.
 std::string summary(const std::vector<BoardEntry>&, const std::vector<ChallengeSpec>&);
 
 // Everything that led to a score: dimensions, failed cases and how to replay each, timings, build.

@@ -19,8 +19,8 @@ struct SimulatedWork {
   // back, and moved within the device, where a copy reads and writes; and how many there were, of
   // which one between host and device counts once for every 4 MiB.
   std::uint64_t to_device_bytes = 0, to_host_bytes = 0, within_bytes = 0, transfers = 0;
-  // Bytes from device to host in the phases before the one that the rest is about: what the host may
-  // know already.
+  // Bytes from device to host in the phases before the one that the rest is about: what the host
+  // may know already.
   std::uint64_t to_host_before = 0;
   std::uint64_t device_bytes =
       0;  // most device memory in use besides the case's buffers, in any phase

@@ -16,8 +16,8 @@ int landlock_abi();
 // Landlock is missing or a path cannot be opened.
 Fd landlock_ruleset(const std::vector<Mount>&, const std::vector<std::string>& devices = {});
 
-// Permits the calling process, alone among those of the ruleset, to write to what /proc shows of its
-// own threads. Makes that its working folder, too. 0 or an errno. Async-signal-safe.
+// Permits the calling process, alone among those of the ruleset, to write to what /proc shows of
+// its own threads. Makes that its working folder, too. 0 or an errno. Async-signal-safe.
 int landlock_permit_own_threads(int ruleset);
 
 // Puts the calling thread under the ruleset; 0 or an errno. Async-signal-safe.

@@ -225,7 +225,7 @@ MemoryGroup::MemoryGroup(int version, fs::path folder, Fd lock, Fd join)
       folder_(std::move(folder)),
       lock_(std::move(lock)),
       join_(std::move(join)) {
-  // Its peak is reset for each reader alone, and by whoever may write, so the file stays open.
+  // A reset of the peak holds only for the open file that made it, so the file stays open.
   const char* file = version_ == 2 ? "memory.peak" : "memory.max_usage_in_bytes";
   peak_ = Fd(::open((folder_ / file).c_str(), O_RDWR | O_CLOEXEC));
   if (!peak_) peak_ = Fd(::open((folder_ / file).c_str(), O_RDONLY | O_CLOEXEC));

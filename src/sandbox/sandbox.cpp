@@ -240,8 +240,8 @@ struct Placed {
   int report = -1, exec = -1, ruleset = -1;
 };
 
-// Moves the program's descriptors to 0, 1, ... and closes all others. The report and the ruleset lie
-// just above them, the executable at kExecDescriptor, which the filter knows.
+// Moves the program's descriptors to 0, 1, ... and closes all others. The report and the ruleset
+// lie just above them, the executable at kExecDescriptor, which the filter knows.
 Placed place_descriptors(const Launch& launch) {
   const auto& fds = launch.program->fds;
   constexpr int kHigh = 200;
@@ -277,7 +277,8 @@ Placed place_descriptors(const Launch& launch) {
 
 void join_group(const Launch& launch) {
   const int group = launch.program->group_fd;
-  if (group >= 0) require(launch, Stage::group, ::write(group, "0", 1) == 1);  // 0: whoever writes
+  // 0 is the process that writes.
+  if (group >= 0) require(launch, Stage::group, ::write(group, "0", 1) == 1);
 }
 
 void take_cores(const Launch& launch) {
@@ -432,8 +433,8 @@ void require_reach(Tier tier, const Mount& mount) {
   }
 }
 
-// Found out by a child that tries it, because whoever fails halfway is left with no user. Where it
-// does not work the filter alone keeps the driver's process from the network.
+// A child tries it, because a process that fails halfway is left without a user. Where it does not
+// work the filter alone keeps the driver's process from the network.
 bool can_leave_network(const Launch& launch) {
   static const bool can = [&] {
     const pid_t child = ::_Fork();
@@ -698,7 +699,7 @@ double Process::cpu_seconds() const {
 double Process::queued_seconds() const {
   if (pid_ < 0 || exit_) return 0;
   double most = 0;
-  std::error_code gone;  // a thread, or all of it, may end meanwhile
+  std::error_code gone;  // a thread, or the whole process, may end during this loop
   for (std::filesystem::directory_iterator thread(fmt::format("/proc/{}/task", pid_), gone), end;
        !gone && thread != end; thread.increment(gone)) {
     std::ifstream in(thread->path() / "schedstat");

@@ -27,8 +27,8 @@
 //
 // The process that drives a real GPU is a case of its own (driver_files.h). NVIDIA's driver needs
 // its device files, /proc and /sys, so that process shares the host's file system: it runs in the
-// landlock tier, or with the filter alone where the kernel has no Landlock. Its filter lists what is
-// refused, because what the driver calls differs from version to version.
+// landlock tier, or with the filter alone where the kernel has no Landlock. Its filter lists what
+// is refused, because what the driver calls differs from version to version.
 #pragma once
 
 #include <sys/resource.h>
@@ -73,8 +73,8 @@ struct Limits {
 enum class Policy : std::uint8_t {
   worker,    // allow-list of system calls: compute, threads, memory, read files
   compiler,  // processes and files, but no sockets, tracing, namespaces or kernel interfaces
-  // Whatever the driver of a GPU may call, but no other program, process, network, tracing or kernel
-  // interface; what is not permitted is refused with an error. Not in the namespaces tier.
+  // Whatever the driver of a GPU may call, but no other program, process, network, tracing or
+  // kernel interface; what is not permitted is refused with an error. Not in the namespaces tier.
   driver,
 };
 

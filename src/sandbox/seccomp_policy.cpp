@@ -176,8 +176,8 @@ Context compiler_filter() {
 // could meet elsewhere, as in a container: it does without a tool that it cannot start.
 Context driver_filter() {
   Context filter(seccomp_init(SCMP_ACT_ALLOW));
-  // Processes and programs. Threads are left; glibc falls back from clone3 to clone. The one program
-  // is the launcher's own exec of the image.
+  // Processes and programs. Threads are left; glibc falls back from clone3 to clone. The one
+  // program is the launcher's own exec of the image.
   add_all(filter, SCMP_ACT_ERRNO(EPERM), {"fork", "vfork", "execve"});
   add(filter, SCMP_ACT_ERRNO(EPERM), "clone", {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0)});
   add(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3");
@@ -223,8 +223,8 @@ Context driver_filter() {
            "reboot", "swapon", "swapoff", "acct", "quotactl", "settimeofday",
            "clock_settime", "adjtimex", "clock_adjtime", "iopl", "ioperm", "sethostname",
            "setdomainname", "syslog", "vhangup", "nfsservctl"});
-  // clang-format on
-  // Of the same kinds, by number, the same on every architecture: libseccomp may be older than they.
+  // clang-format on Of the same kinds, by number, the same on every architecture: libseccomp may be
+  // older than they.
   constexpr int kQuotactlFd = 443, kProcessMrelease = 448, kFchmodat2 = 452, kSetxattrat = 463,
                 kRemovexattrat = 466, kOpenTreeAttr = 467, kFileSetattr = 469;
   for (const int number : {kQuotactlFd, kProcessMrelease, kFchmodat2, kSetxattrat, kRemovexattrat,

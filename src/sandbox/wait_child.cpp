@@ -17,9 +17,9 @@ timespec to_timespec(std::chrono::nanoseconds t) {
   return {t.count() / 1'000'000'000, t.count() % 1'000'000'000};
 }
 
-// Interrupts what the present thread waits for: after a time and then again and again, lest an
-// interruption between two waits be the only one. Polling instead would cost every stop of a worker
-// the length of a nap, and stops are part of what is timed.
+// Interrupts the present thread's wait after a time, and then repeatedly, in case the first
+// interruption falls between two waits. Polling instead would add the length of a nap to every stop
+// of a worker, and stops are part of what is timed.
 class Alarm {
  public:
   Alarm() {

@@ -14,8 +14,8 @@ namespace assay::sandbox {
 // it.
 std::string why_out_of_reach(Tier, const std::filesystem::path& folder);
 
-// A folder of its own, assay-work-PID-XXXXXX, that goes with the object. Those of killed processes go
-// when the next one is made beside them.
+// A folder of its own, assay-work-PID-XXXXXX, that goes with the object. Those of killed processes
+// go when the next one is made beside them.
 class Workplace {
  public:
   // In `home`, or in a temporary folder (TMPDIR, /tmp, /var/tmp) where that is "" or programs of

@@ -60,7 +60,7 @@ void require_method(const HttpRequest& request, const char* method) {
   if (request.method != method) wrong_method(method);
 }
 
-// For liveness probes, and for whoever wants to know how to ask.
+// For liveness probes and for clients that look up how to ask.
 bool is_open(const std::string& path) {
   return path == "/v1/health" || path == "/openapi.json" || path == "/grade.schema.json";
 }

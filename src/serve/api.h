@@ -1,4 +1,5 @@
-// The interface over HTTP without HTTP: a request -> an answer. See docs/serving.md and openapi.json.
+// The interface over HTTP without HTTP: a request -> an answer. See docs/serving.md and
+// openapi.json.
 #pragma once
 
 #include <map>

@@ -33,8 +33,8 @@ struct GradeRequest {
 // Parses a body. Throws ApiError 400 where it is no JSON, or is nested deeper than kDeepestJson.
 Json parse_body(std::string_view);
 
-// Throws ApiError: 404 for an unknown challenge, 422 for whatever else the request may not say, with
-// the key and the remedy. `where` goes before the message: "tasks/3: ".
+// Throws ApiError: 404 for an unknown challenge, 422 for whatever else the request may not say,
+// with the key and the remedy. `where` goes before the message: "tasks/3: ".
 GradeRequest read_request(const Json&, std::span<const ChallengeSpec>,
                           const std::string& where = "");
 

@@ -15,8 +15,8 @@
 namespace assay::serve {
 namespace {
 
-// A builder holds what it built for as long as it lives. After so many grades it is replaced, so that
-// the disk of a server that runs for weeks does not fill.
+// A builder holds what it built for as long as it lives. After so many grades it is replaced, so
+// that the disk of a server that runs for weeks does not fill.
 constexpr int kUsesOfABuilder = 256;
 
 // All cores for references and flushed caches, for as long as this lives.

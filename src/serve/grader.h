@@ -1,5 +1,5 @@
-// How one request is graded for real: stage by stage as `assay grade` does it, beside others but for
-// timing.
+// How one request is graded for real: stage by stage as `assay grade` does it, beside others but
+// for timing.
 #pragma once
 
 #include <cstddef>

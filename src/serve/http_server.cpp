@@ -51,8 +51,8 @@ HttpAnswer refusal_of_library(int status) {
   }
 }
 
-// What is answered before a body is read. Only one whose length is known, and that is not packed, is
-// read at all: the library's limit holds for nothing else.
+// What is answered before a body is read. Only one whose length is known, and that is not packed,
+// is read at all: the library's limit holds for nothing else.
 std::optional<HttpAnswer> answer_without_body(Api& api, const httplib::Request& received) {
   // Routes are regular expressions, which recurse with every letter.
   if (received.path.size() > kLongestPath)

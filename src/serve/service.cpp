@@ -374,7 +374,7 @@ Json Service::wait(const std::string& id, double seconds) {
   }
   if (task.status == TaskStatus::done) {
     std::optional<Task> whole = store_.load(id);
-    if (!whole) no_such_task(id);  // it was the oldest, and went meanwhile
+    if (!whole) no_such_task(id);  // it was the oldest, and has just been removed
     task = std::move(*whole);
   }
   return envelope(task, stage);

@@ -52,8 +52,8 @@ class Service {
   Service& operator=(const Service&) = delete;
 
   void start();
-  // Takes no more tasks, ends those that run, which wait on disk from then on, and returns when they
-  // have ended. Who waits for a task is answered.
+  // Takes no more tasks, ends those that run, which wait on disk from then on, and returns when
+  // they have ended. Clients that wait for a task are answered.
   void stop();
 
   // All of them or none: throws ApiError as read_request() does, 429 where there is no room, 503

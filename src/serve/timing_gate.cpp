@@ -24,7 +24,7 @@ class Waiting {
   T self_;
 };
 
-// Waits until `ready` holds; whoever gives up tells the others, who may have waited for it.
+// Waits until `ready` holds. A thread that gives up wakes the others, which may have waited for it.
 template <class Ready>
 void wait_for_turn(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
                    Ready ready) {

@@ -1,8 +1,8 @@
-// Who may use the machine now: builds and checks beside each other, or one timing alone.
+// Which work may use the machine now: builds and checks side by side, or one timing alone.
 //
-// A timing that waits holds back what has not begun, so that its turn comes. When it ends, whoever
-// was held back goes before the next timing, so that neither kind can starve the other. Timings come
-// by priority, then in order of arrival.
+// A timing that waits holds back what has not begun, so that its turn comes. When it ends, the work
+// that was held back goes before the next timing, so neither kind can starve the other. Timings
+// come by priority, then in order of arrival.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +19,7 @@ namespace assay::serve {
 class TimingGate {
  public:
   // Released when the last copy goes. Each waits for its turn, and throws Stopped where the thread
-  // is asked to end meanwhile (util/thread_stop.h). The gate must outlive them.
+  // is asked to end during the wait (util/thread_stop.h). The gate must outlive them.
   std::shared_ptr<void> beside_others();
   std::shared_ptr<void> alone(int priority);
 

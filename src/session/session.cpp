@@ -88,7 +88,7 @@ class Run {
     try {
       builds = steps_.builds_for(challenge, own_tests);
     } catch (const std::exception&) {
-      return;  // whoever needs them meets the same fault, and tells
+      return;  // a cell that needs them meets the same fault, and reports it
     }
     for (Steps::Build& build : builds) {
       work.emplace_back([this, challenge, build = std::move(build)] {

@@ -2,9 +2,9 @@
 //
 //   the first answer alone -> answers on the simulator, several at a time -> batches of the others
 //
-// An answer that is timed, in C++ or on a real GPU, goes through three stages: checked, while what its challenge needs is built, its
-// own tests tried, timed. The first two use all jobs; timing has the machine to itself. What a
-// challenge needs is built when its turn comes.
+// An answer that is timed, in C++ or on a real GPU, goes through three stages: checked, while what
+// its challenge needs is built, its own tests tried, timed. The first two use all jobs; timing has
+// the machine to itself. What a challenge needs is built when its turn comes.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ class Steps {
   virtual CellResult check(const Submission&) = 0;
   // On up to `jobs` threads.
   virtual void run_own_tests(const Submission&, CellResult&, std::size_t jobs) = 0;
-  // Answers to one challenge, in common rounds. Nothing else runs meanwhile.
+  // Answers to one challenge, in common rounds. Nothing else runs at the same time.
   virtual void time_together(std::span<CellResult>) = 0;
   virtual void run_exclusive(CellResult&) = 0;
 };

@@ -386,7 +386,7 @@ std::uint64_t Device::allocate(std::uint64_t bytes) {
   return bytes == 0 ? 0 : state_->memory.allocate(bytes).value_or(0);
 }
 
-// Whoever gets the range next has nothing to do with what was done there.
+// The next owner of the range has nothing to do with what was done there.
 bool Device::free(std::uint64_t address) {
   const VariableInfo a = allocation(address);
   if (!state_->memory.free(address)) return false;
@@ -465,7 +465,8 @@ std::uint32_t blocks_by_registers(std::uint32_t registers, std::uint64_t threads
   const auto in_units = [](std::uint64_t value, std::uint64_t unit) {
     return (value + unit - 1) / unit;
   };
-  // The registers of a warp lie in one part, and a block's warps are dealt out to the parts in turn.
+  // The registers of a warp lie in one part, and a block's warps are dealt out to the parts in
+  // turn.
   const std::uint64_t of_warp =
       in_units(std::uint64_t{std::max(registers, 1u)} * kWarpSize, kRegisterUnit) * kRegisterUnit;
   const std::uint64_t warps = kRegistersPerMultiprocessor / kSubPartitions / of_warp;

@@ -13,8 +13,8 @@
 
 namespace assay::site {
 
-// The least work of timed cases on the CPU, by challenge and case; evidence of the simulator has its
-// own.
+// The least work of timed cases on the CPU, by challenge and case; evidence of the simulator has
+// its own.
 using LeastWorks = std::map<std::pair<std::string, std::string>, LeastWork>;
 
 struct CellView {

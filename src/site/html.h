@@ -19,9 +19,9 @@ class Literal {
   std::string_view text_;
 };
 
-// Untrusted bytes as HTML text, also inside a quoted attribute. & < > " ' become references; what is
-// no UTF-8, and controls other than newline and tab, become U+FFFD; characters that show nothing or
-// turn the direction of text are made visible, as in "[U+202E]".
+// Untrusted bytes as HTML text, also inside a quoted attribute. & < > " ' become references; what
+// is no UTF-8, and controls other than newline and tab, become U+FFFD; characters that show nothing
+// or turn the direction of text are made visible, as in "[U+202E]".
 std::string escaped(std::string_view untrusted);
 
 struct Attribute {

@@ -13,9 +13,9 @@
 
 namespace assay::site {
 
-// Of sources that many bytes are shown in all, shared out among the cells; but of a cell no more than
-// kMostSourceBytesOfCell and no less than kLeastSourceBytesOfCell. What is cut is said. So a board of
-// 10,000 cells stays within what can be handed on.
+// Of sources that many bytes are shown in all, shared out among the cells; but of a cell no more
+// than kMostSourceBytesOfCell and no less than kLeastSourceBytesOfCell. What is cut is said. So a
+// board of 10,000 cells stays within what can be handed on.
 inline constexpr std::size_t kSourceBytes = 10'000'000, kMostSourceBytesOfCell = 200'000,
                              kLeastSourceBytesOfCell = 1'000;
 // With more cells than this their pages list the cases that passed by name, and show fewer samples.

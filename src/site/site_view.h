@@ -48,7 +48,7 @@ struct SiteView {
   const CellFacts& facts_of(const BoardRow&) const;        // empty ones where there are none
 };
 
-// Board and specs must outlive it; facts are added by whoever has read the evidence.
+// Board and specs must outlive it; the reader of the evidence adds its facts.
 SiteView make_site_view(const Scoreboard&, const std::vector<ChallengeSpec>&);
 
 }  // namespace assay::site

@@ -1,6 +1,6 @@
-// Charts as SVG, drawn from numbers alone: axes, strips that stand in a row of a table, line charts.
-// Everything that a strip shows stands beside it as a number too, so that it is hidden from screen
-// readers; a line chart has a title, a description and a table of its own.
+// Charts as SVG, drawn from numbers alone: axes, strips that stand in a row of a table, line
+// charts. Everything that a strip shows stands beside it as a number too, so that it is hidden from
+// screen readers; a line chart has a title, a description and a table of its own.
 #pragma once
 
 #include <cstdint>
@@ -49,12 +49,12 @@ struct Mark {
 
 // As wide as there is room, of fixed height.
 Html strip(const ChartAxis&, std::span<const Mark>);
-// The axis, for the head of a column of strips. Numbers are shown times `scale`; `unit` stands behind
-// the last one.
+// The axis, for the head of a column of strips. Numbers are shown times `scale`; `unit` stands
+// behind the last one.
 Html strip_axis(const ChartAxis&, std::string_view unit = "", double scale = 1);
 
-// Of samples, each a dot, those that would lie on others above them, and a tick at their median. More
-// than `most` are shown as that many quantiles.
+// Of samples, each a dot, those that would lie on others above them, and a tick at their median.
+// More than `most` are shown as that many quantiles.
 inline constexpr std::size_t kMostDots = 40, kFewDots = 12;
 Html dot_strip(const ChartAxis&, std::span<const double> samples, int series,
                std::size_t most = kMostDots);

@@ -10,8 +10,8 @@
 
 namespace assay::site {
 
-// A column's head. A click on one of text or numbers sorts, where the page has the script; numbers, and
-// `right`, stand to the right.
+// A column's head. A click on one of text or numbers sorts, where the page has the script; numbers,
+// and `right`, stand to the right.
 struct Column {
   enum class Kind : std::uint8_t { plain, right, text, number };
   std::string title;

@@ -1,5 +1,5 @@
-// A job array as it is remembered between one `assay slurm` and the next: array.json in the folder of
-// the array, on the shared file system.
+// A job array as it is remembered between one `assay slurm` and the next: array.json in the folder
+// of the array, on the shared file system.
 //
 //   RESULTS/slurm/ID/array.json   this
 //                    job.sh       what each task runs

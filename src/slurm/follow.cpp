@@ -51,8 +51,8 @@ std::vector<std::size_t> Follower::follow() {
   return failed;
 }
 
-// A process that was killed between sbatch and what it noted has left a job that nobody follows; and
-// whoever asks again after failures wants them tried again.
+// A process that was killed between sbatch and its note has left a job that nobody follows. A
+// second call after failures means: try them again.
 void Follower::begin() {
   for (Batch& batch : array_.batches) {
     if (!batch.job.empty()) continue;

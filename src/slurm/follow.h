@@ -39,9 +39,9 @@ class Follower {
            FollowWorld world);
 
   // Returns when every shard is done or has failed too often, those that failed. Each step is in
-  // array.json before the next, so that whoever is killed here can do it again. Throws Refused when
-  // nothing can be submitted and nothing is at work. A shard is never given to a second task before the scheduler has said
-  // that the first is over.
+  // array.json before the next, so that a command killed here can do it again. Throws Refused when
+  // nothing can be submitted and nothing is at work. A shard is never given to a second task before
+  // the scheduler has said that the first is over.
   std::vector<std::size_t> follow();
 
   // Cancels what has not ended, so that following again submits it again.

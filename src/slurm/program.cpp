@@ -19,8 +19,8 @@
 namespace assay::slurm {
 namespace {
 
-// In a group of its own, so that Ctrl-C in the terminal does not reach it, and with the signals that
-// this process ignores as programs expect them.
+// In a group of its own, so that Ctrl-C in the terminal does not reach it, and with the signals
+// that this process ignores as programs expect them.
 pid_t start(const std::vector<std::string>& command, int out, int err) {
   std::vector<std::string> words = command;
   std::vector<char*> argv;

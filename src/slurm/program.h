@@ -12,8 +12,9 @@ struct Printed {
 };
 
 // Runs a command to its end; the first word is looked for on the PATH. A stop that is asked for
-// meanwhile (util/stop.h) does not end it: an order that sbatch has half taken is worse than a
-// moment's wait. Throws Error when it cannot be started, and when it takes longer than `seconds`.
+// during the command (util/stop.h) does not end it: an order that sbatch has half taken is worse
+// than a moment's wait. Throws Error when it cannot be started, and when it takes longer than
+// `seconds`.
 Printed run_command(const std::vector<std::string>& command, double seconds = 120);
 
 }  // namespace assay::slurm

@@ -18,8 +18,8 @@ struct ScriptOptions {
 };
 
 // A script of the POSIX shell. Each task runs its shard in the shard's folder, goes on there with
-// what an earlier task left, and marks its beginning and end, each mark whole or not at all. What is
-// compiled lies on the node's own disk.
+// what an earlier task left, and marks its beginning and end, each mark whole or not at all. What
+// is compiled lies on the node's own disk.
 std::string job_script(const ScriptOptions&, const ArrayFolder&, const Array&);
 
 }  // namespace assay::slurm

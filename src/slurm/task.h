@@ -31,12 +31,13 @@ struct Marks {
   std::optional<int> ended;  // the exit status of `assay run`
 };
 
-// The id in what `sbatch --parsable` prints, "123" or "123;cluster". Throws Error for anything else.
+// The id in what `sbatch --parsable` prints, "123" or "123;cluster". Throws Error for anything
+// else.
 std::string job_from(std::string_view printed);
 
-// Lines of JOB_SHARD|STATE|NODES, as sacct prints them, or of JOB|SHARD|STATE|NODES, as squeue does.
-// Tasks that wait together stand in one, "123_[1-3,7%2]". What is none of `jobs`, and what is no
-// task of an array, is left out. Throws Error, naming the line, for what has another form.
+// Lines of JOB_SHARD|STATE|NODES, as sacct prints them, or of JOB|SHARD|STATE|NODES, as squeue
+// does. Tasks that wait together stand in one, "123_[1-3,7%2]". What is none of `jobs`, and what is
+// no task of an array, is left out. Throws Error, naming the line, for what has another form.
 Tasks tasks_from(std::string_view printed, const std::vector<std::string>& jobs);
 
 // "1-3,7" of 1, 2, 3 and 7, which are sorted; and back. Throws Error for anything else.

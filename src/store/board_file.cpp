@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // Every file of evidence has one place: a board that names another was not written by this program,
-// and whoever follows it would read a file of its choice.
+// and following it would read a file of its author's choice.
 void require_own_evidence(const BoardRow& row, const std::string& file) {
   const std::string expected = evidence_path(row.key);
   if (row.evidence.path == expected) return;

@@ -2,8 +2,8 @@
 //
 // A cell is appended to the journal, which costs the same however large the board is. From time to
 // time the board is written whole and the journal removed; a kill between the two leaves cells in
-// both, and they are merged again, which changes nothing. Who only reads needs no lock: it reads
-// the journal first, so what moves from there into the board meanwhile is found in either or both.
+// both, and they are merged again, which changes nothing. A reader needs no lock: it reads the
+// journal first, so a cell that moves from there into the board is found in one or both.
 #pragma once
 
 #include <cstdint>

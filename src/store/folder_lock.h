@@ -11,9 +11,9 @@ namespace assay::store {
 
 inline constexpr std::chrono::seconds kLockPatience{60};
 
-// Who writes in a results folder. One: whoever starts the program sees to it that there is no other,
-// and nothing is locked. So that a network file system needs no locks, and one that a node took with
-// it when it died keeps nobody waiting.
+// How many processes may write to a results folder. One: the caller makes sure that there is no
+// other, and nothing is locked. So a network file system needs no locks, and a lock of a node that
+// died keeps nobody waiting.
 enum class Writers : std::uint8_t { many, one };
 
 // Held for the short moments of writing. The kernel lets go of it when its holder dies, however

@@ -21,7 +21,7 @@ Lines read_lines(const std::filesystem::path&, std::uintmax_t from = 0);
 
 // Appends one line, on disk when it returns; drops a torn one before it. `line` holds no newline.
 // Throws Error, and leaves the file as it was, when there is no room. Returns where the next line
-// will begin. REQUIRES that nobody else appends meanwhile.
+// will begin. REQUIRES that nobody else appends at the same time.
 std::uintmax_t append_line(const std::filesystem::path&, std::string_view line);
 
 }  // namespace assay::store

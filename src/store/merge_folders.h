@@ -10,8 +10,8 @@
 
 namespace assay::store {
 
-// Where both have a cell. newest: the rules of merge() decide; theirs: what comes in, but never a row
-// of an older revision for one of a newer; ours: what is there.
+// Where both have a cell. newest: the rules of merge() decide; theirs: what comes in, but never a
+// row of an older revision for one of a newer; ours: what is there.
 enum class Prefer : std::uint8_t { newest, theirs, ours };
 
 // Another results folder, read whole and checked before anything is written; it is never written

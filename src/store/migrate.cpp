@@ -42,7 +42,8 @@ bool lacks_failed_cases(const std::filesystem::path& path) {
   return count_of(text, "\n  {\"cell\": ") > count_of(text, "\n   \"failed\": ");
 }
 
-// Takes what is lacking from the evidence that is there. Of cells without evidence it stays unknown.
+// Takes what is lacking from the evidence that is there. Of cells without evidence it stays
+// unknown.
 std::size_t complete_failed_cases(const std::filesystem::path& folder) {
   const FolderLock lock(folder);
   BoardFile file(folder);

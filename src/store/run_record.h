@@ -51,8 +51,8 @@ RunRecord read_run(const std::filesystem::path&);
 // The same of the lines of a file.
 RunRecord run_from(const std::vector<std::string>& lines, const std::string& file);
 
-// The record of a run as the process writes it that is running it. No other can do so meanwhile:
-// the file is locked until this is destroyed or the process dies.
+// The record of a run, as the running process writes it. No other process can write it: the file is
+// locked until this is destroyed or the process dies.
 class RunLog {
  public:
   // In the folder of runs. When another run began in the same second with the same seed, "-2" or so

@@ -88,8 +88,8 @@ std::vector<Submission> find_submissions(const std::filesystem::path& root,
                                          const std::vector<std::string>& challenges,
                                          std::vector<std::string>& warnings);
 
-// What submissions/<model>/model.json says, nothing where there is none. `fault` tells what is wrong
-// with it, by file, line and remedy; then it says nothing: a slip there must not cost a run.
+// What submissions/<model>/model.json says, nothing where there is none. `fault` tells what is
+// wrong with it, by file, line and remedy; then it says nothing: a slip there must not cost a run.
 ModelInfo read_model_info(const std::filesystem::path& root, const std::string& model,
                           std::string& fault);
 

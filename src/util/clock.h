@@ -8,8 +8,8 @@
 
 namespace assay {
 
-// The time of day goes on evenly whatever becomes of the system's clock while the process runs: it is
-// read once, and what has passed since is added.
+// The time of day goes on evenly whatever becomes of the system's clock while the process runs: it
+// is read once, and what has passed since is added.
 std::time_t seconds_since_1970();
 // UTC in the form of strftime(3).
 std::string utc_now(const char* format = "%Y-%m-%dT%H:%M:%SZ");

@@ -38,7 +38,7 @@ Fd lock(const fs::path& path, bool wait) {
       check_stop();
       std::this_thread::sleep_for(kPause);
     }
-    // Who held it before has removed the file: whoever comes next would lock another one.
+    // The previous holder has removed the file: the next process would lock another one.
     if (is_still_there(fd, path)) return fd;
   }
 }

@@ -35,7 +35,8 @@ void flush_folder(const std::filesystem::path&);
 // Writes all bytes, however many calls that takes. `path` is for the error.
 void write_all(int fd, std::string_view contents, const std::filesystem::path& path);
 
-// What cannot be done, in words that follow "cannot": "read". That is looked at when it is compiled.
+// What cannot be done, in words that follow "cannot": "read". That is looked at when it is
+// compiled.
 class Action {
  public:
   consteval Action(const char* words) : words_(words) {

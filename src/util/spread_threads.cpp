@@ -1,12 +1,12 @@
 // A pthread_create for whole programs that lets each new thread begin before its creator goes on.
 //
 // Some kernels start a thread on the core of its creator and leave it there for milliseconds while
-// another core idles, by chance: on a virtual machine with two cores and Linux 6.18 every second
-// 7 ms call with two threads took 14 ms. Times must not hang on that, whoever wrote the code. A
-// creator that sleeps until the new thread runs leaves it the core, if they share one, and is
-// itself woken where a core is idle: kernels look for one whenever they wake a thread. Should the
-// other core have been busy for that moment, with whoever started the call, the creator naps and is
-// woken again. Neither chooses a core, which a sandboxed program may not.
+// another core idles, by chance: on a virtual machine with two cores and Linux 6.18 every second 7
+// ms call with two threads took 14 ms. No measured time may depend on that. A creator that sleeps
+// until the new thread runs leaves it the core, if they share one, and is itself woken on an idle
+// core: kernels look for one whenever they wake a thread. If the other core was busy at that
+// moment, for instance with the program that started the call, the creator naps and is woken again.
+// Neither chooses a core, which a sandboxed program may not.
 #include <dlfcn.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -73,7 +73,7 @@ void wait_until_apart(Start& s) {
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                               void* (*run)(void*), void* argument) noexcept {
   static const auto create = reinterpret_cast<Create>(::dlsym(RTLD_NEXT, "pthread_create"));
-  // Whoever brings attributes of his own knows better.
+  // A caller that passes attributes has chosen for itself.
   if (attributes != nullptr || core_count() < 2) return create(thread, attributes, run, argument);
   Start s{run, argument, {-1}};
   ++alive;

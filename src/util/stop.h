@@ -1,11 +1,12 @@
 // A request to end early, made by SIGINT, SIGTERM or SIGHUP.
 //
 // Nothing is cut off. Every sandboxed program ends with the request, because its init process
-// watches stop_fd(): whoever waits for one goes on at once. Work that lasts looks with check_stop()
-// before each step, and before it believes the result of one: what such a program did until then
-// says nothing. The exception unwinds, so that processes, locks and temporary files go, and main()
-// ends the program with 128 + the signal's number. A second signal ends the process on the spot, as
-// SIGKILL would; but not within kSameRequest of the first: timeout(1) and shells send some twice.
+// watches stop_fd(): a thread that waits for one goes on at once. Work that lasts looks with
+// check_stop() before each step, and before it believes the result of one: what such a program did
+// until then says nothing. The exception unwinds, so that processes, locks and temporary files go,
+// and main() ends the program with 128 + the signal's number. A second signal ends the process on
+// the spot, as SIGKILL would; but not within kSameRequest of the first: timeout(1) and shells send
+// some twice.
 #pragma once
 
 #include <chrono>
@@ -31,7 +32,7 @@ int stop_signal() noexcept;
 // Throws Stopped once the end was asked for.
 void check_stop();
 
-// Waits for so long; throws Stopped, at once, when the end is asked for meanwhile.
+// Waits for so long; throws Stopped at once when the end is asked for during the wait.
 void wait_or_stop(double seconds);
 
 // Readable from the request on, for ever. -1 where stop_on_signals() was not called.

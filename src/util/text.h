@@ -26,7 +26,8 @@ std::string printable(std::string_view untrusted, std::size_t max_lines = 20,
 // A number to a tenth, as scores are shown, without a zero behind the point: "52.6", "50".
 std::string tenths(double value);
 
-// A measured amount with four digits and its unit, bytes ("B") by powers of 1024: "1.35", "512 KiB".
+// A measured amount with four digits and its unit, bytes ("B") by powers of 1024: "1.35", "512
+// KiB".
 std::string amount_text(double value, std::string_view unit);
 
 // Columns aligned with two spaces between them; numbers right-aligned. Widths count code points.

@@ -1,4 +1,4 @@
-// Faults of the system that can pass by themselves: whoever meets one may try again.
+// Faults of the system that can pass by themselves: the same step may be tried again.
 #pragma once
 
 #include <string>

@@ -26,8 +26,8 @@
 //     worker's either, so host code cannot compute with them but by copies, which are counted.
 //
 // Private channel: Control, a page-aligned shared memory of harness and device, and a line
-// (processes/channel.h). One order at a time: harness fills Control, sends a byte, waits for one. The
-// device arena holds the contents of buffers.
+// (processes/channel.h). One order at a time: harness fills Control, sends a byte, waits for one.
+// The device arena holds the contents of buffers.
 //
 //   place     buffers[]: frees those of the last case, allocates these, writes their contents from
 //             the arena (inputs of later phases are zeros then); answers with addresses

@@ -5,8 +5,8 @@
 //   output   written by both: outputs, inouts, callback payloads.
 //
 // Requests and replies are bytes on a line, one each: a socket pair of which harness and worker
-// hold one end, so that neither can write what it is to receive; see processes/worker_process.h for the
-// protocol. A worker whose submission is in CUDA has besides them a link to a device process:
+// hold one end, so that neither can write what it is to receive; see processes/worker_process.h for
+// the protocol. A worker whose submission is in CUDA has besides them a link to a device process:
 // wire/device.h.
 #pragma once
 

@@ -37,10 +37,10 @@ class Recorded final : public testing::Copying {
   }
 };
 
-// A challenge of one function, with naive, par, a slow and a wrong example, each of whose text is its
-// name. The compiler is not real: assembly holds the name of its source, and a library a number for
-// each slot of its switchboard. Workers are known by whose functions are in force: "naive 0" and
-// "naive 1" are the twins, "naive alone" is what replays calls, "recorder" stands before any.
+// A challenge of one function, with naive, par, a slow and a wrong example, each of whose text is
+// its name. The compiler is not real: assembly holds the name of its source, and a library a number
+// for each slot of its switchboard. Workers are known by whose functions are in force: "naive 0"
+// and "naive 1" are the twins, "naive alone" is what replays calls, "recorder" stands before any.
 class OwnTestsTest : public ::testing::Test {
  protected:
   OwnTestsTest()

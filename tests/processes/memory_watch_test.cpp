@@ -81,8 +81,8 @@ class MemoryWatchTest : public ::testing::Test {
     if (!MemoryWatch::works()) GTEST_SKIP() << "the kernel hands over no system calls here";
   }
 
-  // To the page, but for the pages of this program that it touches, of which the kernel maps sixteen
-  // at a time.
+  // To the page, but for the pages of this program that it touches, of which the kernel maps
+  // sixteen at a time.
   template <class Act>
   void expect_seen(Act act) {
     Watched child(act);

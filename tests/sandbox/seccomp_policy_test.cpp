@@ -1,4 +1,5 @@
-// The filters as the kernel applies them, each in a child of its own and without a sandbox around it.
+// The filters as the kernel applies them, each in a child of its own and without a sandbox around
+// it.
 #include "sandbox/seccomp_policy.h"
 
 #include <fcntl.h>
@@ -22,8 +23,8 @@ namespace {
 
 constexpr int kKilled = -1, kDone = 0;
 
-// kDone where the call succeeds under the filter, else its errno; kKilled where the filter ended the
-// process.
+// kDone where the call succeeds under the filter, else its errno; kKilled where the filter ended
+// the process.
 template <class Call>
 int outcome(Policy policy, Tier tier, Call call) {
   const auto& filter = seccomp_program(policy, tier);

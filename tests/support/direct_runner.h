@@ -16,8 +16,8 @@ class DirectRunner {
   DirectRunner(std::string challenge, std::string library);
   ~DirectRunner();
 
-  // Where an allocation is refused (not: the last), only whether the call returns ASSAY_ENOMEM or passes; the rest
-  // is for the real runner.
+  // Where an allocation is refused (not: the last), only whether the call returns ASSAY_ENOMEM or
+  // passes; the rest is for the real runner.
   CaseResult run(const CaseSpec&, std::uint64_t seed);
 
  private:

@@ -1,5 +1,5 @@
-// Recorded calls as cases: masks, attention, greedy acceptance and compaction. Every number may be anything until it was
-// looked at.
+// Recorded calls as cases: masks, attention, greedy acceptance and compaction. Every number may be
+// anything until it was looked at.
 #include "shared/recorded.h"
 
 #include <algorithm>

@@ -41,8 +41,8 @@ class Checker {
                (std::isfinite(conditioning) ? conditioning : 0);
   }
 
-  // Where all weights are equal, the roundings of a plain sum of n go the same way: n / 2 half units
-  // at most. Beyond so many keys it would hide a key that is left out.
+  // Where all weights are equal, the roundings of a plain sum of n go the same way: n / 2 half
+  // units at most. Beyond so many keys it would hide a key that is left out.
   double equal_weights(const TileReference& t, std::int64_t i) const {
     constexpr std::int64_t kMost = 2048;
     return static_cast<double>(std::min(t.keys[static_cast<std::size_t>(i)], kMost)) / 2;

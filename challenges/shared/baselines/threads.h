@@ -8,8 +8,8 @@
 
 namespace {
 
-// Runs body(t) for t from 0 to threads - 1, each on a thread of its own, 0 on this one; what there is
-// no thread for comes after it on this one too.
+// Runs body(t) for t from 0 to threads - 1, each on a thread of its own, 0 on this one; what there
+// is no thread for comes after it on this one too.
 template <class Body>
 void on_threads(std::int64_t threads, const Body& body) {
   std::vector<std::thread> others;

@@ -1,5 +1,5 @@
 // Bitmaps with one bit a byte of memory, bit 0 of word 0 the first, that several threads set and
-// test at the same time. Bits only ever become set meanwhile, so words are tested before they are
+// test at the same time. In that time bits are only ever set, so words are tested before they are
 // written, and a whole word is simply stored.
 #pragma once
 

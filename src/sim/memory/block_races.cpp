@@ -72,7 +72,7 @@ void BlockRaces::release(const WarpAccess& a) {
 }
 
 // Whether there is nothing to do. Looks without the lock: entries are aligned words, which are
-// never torn, and what appears later is seen by whoever puts it there.
+// never torn, and a thread that adds something later sees it itself.
 bool BlockRaces::quick(const Current& c, const Range& r) const {
   ShadowEntry* const* const pair = c.write ? shadow_.words().write : shadow_.words().other;
   const ShadowEntry *low = pair[0] + r.word, *high = pair[1] + r.word;
@@ -290,8 +290,8 @@ void BlockRaces::collect(const Current& c, std::uint64_t word, ShadowEntry e, st
   const bool no_low = low < past, no_high = no_low || high < past;
   const ShadowEntry before = (no_low ? 0 : low) | (no_high ? 0 : high);
   if (c.write && ((shadow_.values()[word] ^ value) & bits_of_bytes(before & e)) != 0) e |= kDiffers;
-  // A word is uninitialised for whoever comes first, and what differs differs for all: that stays
-  // known when the block makes room.
+  // These two facts stay known when the block makes room: the first access found the word
+  // uninitialised, and its writers differ.
   const ShadowEntry fresh = (e | before) & (c.write ? kUninitialised | kDiffers : kUninitialised);
   const std::uint32_t low_block = no_low ? 0 : shadow_.block_of(low);
   if (no_low) {

@@ -220,7 +220,7 @@ bool BlockChecker::State::in_window(const WarpAccess& a, const LanePattern& p, s
 
 namespace {
 
-// Whether what was there matters, not only to whoever gets it.
+// Whether the old value decides anything, beyond being returned.
 bool computes(AccessKind kind) {
   return is_read_modify_write(kind) && kind != AccessKind::exchange;
 }

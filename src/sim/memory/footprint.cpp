@@ -50,7 +50,7 @@ void Footprint::add(const WarpAccess& a, const LanePattern& p) {
   const std::uint64_t origin = kGlobalRange.begin;
   initialise_lanes(bits_[kind].as<std::uint64_t>(), origin, a, p);
   const auto cover = [&](std::uint64_t low, std::uint64_t end) {
-    // Whoever was first at a granule marks its page, by the end of the launch.
+    // The first access to a granule marks its page, by the end of the launch.
     for (std::uint64_t g = low / kGranule; g <= (end - 1) / kGranule; ++g)
       if (note(places, g, a.pc + 1)) mark(g * kGranule);
   };

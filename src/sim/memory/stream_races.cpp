@@ -90,8 +90,8 @@ const StreamRaces::Step& StreamRaces::step(StateId from, AccessId access) {
   if (kind == TouchKind::write) {
     next = {access, {}};
   } else {
-    // Who must wait for this access has waited for those before it; of those that do not conflict
-    // with it the same holds only if they conflict with the same accesses.
+    // An operation that must wait for this access has waited for those before it; of those that do
+    // not conflict with it the same holds only if they conflict with the same accesses.
     std::erase_if(next.others,
                   [&](AccessId a) { return before(a) && (accesses_[a].words.kind == kind); });
     if (next.others.size() == kMaxOthers) next.others.erase(next.others.begin());

@@ -24,7 +24,7 @@
 
 namespace assay::sim {
 
-// Who accessed a byte, in words.
+// An access to a byte, in words.
 struct StreamAccess {
   std::string name, stream;  // "scale(float*)", "stream 3"
   std::string place;         // "a.cu:12", or "the host"

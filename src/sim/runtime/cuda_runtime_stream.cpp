@@ -1,5 +1,6 @@
-// Streams and events. The device is done with every operation when its call returns, so that nothing
-// is ever found unfinished; what the host has waited for is another matter (stream_order.h).
+// Streams and events. The device is done with every operation when its call returns, so that
+// nothing is ever found unfinished; what the host has waited for is another matter
+// (stream_order.h).
 #include <algorithm>
 
 #include "sim/runtime/api.h"

@@ -46,7 +46,8 @@ T* own(Map& map, std::unique_ptr<T> object) {
   return address;
 }
 
-// Whether an address lies in one of the ranges, which are first address -> bytes and do not overlap.
+// Whether an address lies in one of the ranges, which are first address -> bytes and do not
+// overlap.
 template <class Ranges>
 bool any_covers(const Ranges& ranges, std::uint64_t address) {
   const auto after = ranges.upper_bound(address);

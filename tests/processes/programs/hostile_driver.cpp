@@ -1,10 +1,10 @@
-// A driver that tries, as soon as it is loaded, what code in the process of a GPU should not be able
-// to do, and what a driver must be able to do. It says which attempts succeeded, which needs were
-// not met, which network it is in and, at last, whether it could execute another program. Each attempt leaves things as they
-// were.
+// A driver that tries, as soon as it is loaded, what code in the process of a GPU should not be
+// able to do, and what a driver must be able to do. It says which attempts succeeded, which needs
+// were not met, which network it is in and, at last, whether it could execute another program. Each
+// attempt leaves things as they were.
 //
-// In the folder FOLDER of the environment, whatever may be opened by everybody: `secret`, `results/`
-// with `row` and `old` in it, and `service`, a socket at which somebody listens.
+// In the folder FOLDER of the environment, whatever may be opened by everybody: `secret`,
+// `results/` with `row` and `old` in it, and `service`, a socket at which somebody listens.
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>

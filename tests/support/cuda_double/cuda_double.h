@@ -17,8 +17,8 @@
 //   made second fails.
 //
 // Faults are a text, see support/faults.h. Calls count from 1 since the faults were set. The
-// environment variable ASSAY_CUDA_DOUBLE holds the text at first; a text there that is no fault text
-// ends the process.
+// environment variable ASSAY_CUDA_DOUBLE holds the text at first; a text there that is no fault
+// text ends the process.
 #pragma once
 
 #define ASSAY_CUDA_DOUBLE_EXPORT extern "C" __attribute__((visibility("default")))

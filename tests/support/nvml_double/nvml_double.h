@@ -1,6 +1,6 @@
 // A test double of NVIDIA's management library: libnvidia-ml-double.so exports what
-// gpu/management.h uses of it, for the one GPU of the driver's double (support/cuda_double), so that
-// tests need no GPU.
+// gpu/management.h uses of it, for the one GPU of the driver's double (support/cuda_double), so
+// that tests need no GPU.
 //
 // It says what the test sets in its process, and that the process that asks computes on the GPU.
 //
