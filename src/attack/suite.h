@@ -1,0 +1,95 @@
+// All attacks of a folder, each in a process of its own: whatever becomes of the harness in one, the
+// next goes on. After each, an honest neighbour must be what it was before, and nothing may be left
+// behind.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attack/attack.h"
+#include "attack/in_child.h"
+#include "attack/judgement.h"
+#include "attack/run_attack.h"
+#include "util/temporary_folder.h"
+
+namespace assay::attack {
+
+// An attack, and what became of it.
+struct Row {
+  Attack attack;
+  Observation seen;
+  std::string complaint;  // empty when it is as it should be
+
+  bool skipped() const { return seen.outcome == kSkipped && complaint.empty(); }
+};
+
+struct SuiteSettings {
+  Places places;
+  sandbox::Tier tier = sandbox::Tier::none;
+  std::size_t jobs = 1;  // attacks side by side; those on the clock always run alone
+  std::uint64_t seed = 1;
+  std::function<std::unique_ptr<Builder>()> make_builder;  // also called in the attacks' processes
+};
+
+// Whom the suite tells how far it is.
+class SuiteProgress {
+ public:
+  virtual ~SuiteProgress() = default;
+  virtual void expect(std::size_t rows) = 0;  // before any other call
+  // Lasts as long as what is returned.
+  virtual std::shared_ptr<void> begin(const std::string& activity) = 0;
+  virtual void finished(const Row&) = 0;
+};
+
+class Suite {
+ public:
+  // The specs and the progress must outlive it. Throws Error when the compiler does not work.
+  Suite(SuiteSettings, const std::vector<ChallengeSpec>&, SuiteProgress&);
+
+  // Fills in what was seen of each row.
+  void run(std::vector<Row>&, const Attack& neighbour);
+
+ private:
+  struct Running {
+    Row* row;
+    std::unique_ptr<Child> child;
+    std::shared_ptr<void> activity;
+  };
+
+  template <class Work>
+  auto in_own_world(const std::string& name, Work) const;
+  std::string ask_neighbour(const Attack&) const;
+  void clear(const std::string& name) const;
+  void run_on_the_clock(Row*&, const Attack& neighbour);
+  void run_group(std::span<Row* const>, const Attack& neighbour);
+  void run_side_by_side(std::span<Row* const>);
+  Running start(Row&) const;
+  bool take(Running&);
+
+  SuiteSettings settings_;
+  const std::vector<ChallengeSpec>& specs_;
+  SuiteProgress& progress_;
+  std::unique_ptr<Builder> builder_;
+  const TemporaryFolder scratch_{"assay-suite-"};
+  std::string honest_;  // what the neighbour is when nothing ran before it
+};
+
+// The outcome of all rows, counted.
+struct Tally {
+  explicit Tally(const std::vector<Row>&);
+
+  // Every attack that ran was caught, and every canary that ran was reported.
+  bool good() const { return missed == 0 && blind.empty(); }
+  // "320 of 320 attacks caught (100.0 %), 3 skipped; namespaces+seccomp; 9 of 9 canaries reported"
+  std::string text(sandbox::Tier) const;
+
+  std::size_t caught = 0, missed = 0, skipped = 0;
+  std::size_t reported = 0;        // canaries
+  std::vector<std::string> blind;  // mechanisms whose canaries were not reported
+};
+
+}  // namespace assay::attack
