@@ -22,6 +22,6 @@ Evidence parse_evidence(const std::string& text, const std::string& file);
 std::string evidence_start(const std::string& run_id);
 
 // The cells of a board of schema 1. Throws Error naming `file`.
-std::vector<BoardEntry> read_scoreboard_1(const nlohmann::json&, const std::string& file);
+std::vector<BoardEntry> read_scoreboard_1(nlohmann::json, const std::string& file);
 
 }  // namespace assay

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 #include <string_view>
@@ -12,7 +10,8 @@
 #include "grade/documents.h"
 #include "grade/grade.h"
 #include "grade/reason.h"
-#include "grade/results_json.h"
+#include "grade/record_fields.h"
+#include "grade/record_json.h"
 #include "grade/strict_json.h"
 #include "results/entrant_json.h"
 #include "results/lookup.h"
@@ -30,44 +29,14 @@ std::string line(const Json& j) { return j.dump(-1, ' ', false, Json::error_hand
 
 // --- writing -----------------------------------------------------------------
 
-Json cell_json(const BoardRow& row) {
-  Json j{{"model", row.key.model},
-         {"challenge", row.key.challenge},
-         {"attempt", row.key.attempt},
-         {"device", to_string(row.key.device)},
-         {"spec_hash", row.spec_hash},
-         {"source_hash", row.source_hash},
-         {"revision", row.revision},
-         {"isolation", row.isolation},
-         {"seed", std::to_string(row.seed)},
-         {"finished_at", row.finished_at},
-         {"seconds", row.seconds}};
-  if (row.target != kNativeTarget) j["target"] = row.target;
-  return j;
-}
-
-Json assay_json(const BoardRow& row) {
-  return {{"version", row.assay_version}, {"commit", row.assay_commit}};
-}
-
-// By verdict, for names are many and verdicts few.
-Json failed_json(const std::vector<FailedCase>& failed) {
-  Json j = Json::object();
-  for (const FailedCase& f : failed) j[code(f.verdict)].push_back(f.name);
-  return j;
-}
-
-Json evidence_json(const EvidenceRef& e) { return {{"path", e.path}, {"sha256", e.sha256}}; }
-
 // Many cells were measured on the same machine: they name it, and it stands in the file once.
 std::string machine_id(const Machine& m) {
   constexpr std::size_t kDigits = 12;
-  return sha256_hex(line(to_json(m))).substr(0, kDigits);
+  return sha256_hex(line(record_json(m))).substr(0, kDigits);
 }
 
 // On a few lines, so that a diff shows which part changed.
-std::string score_text(const Score& s) {
-  const Json score = to_json(s);
+std::string score_text(const Json& score) {
   std::string text;
   for (const auto& [key, value] : score.items()) {
     const bool long_one = key == "dimensions" || key == "speeds";
@@ -77,15 +46,15 @@ std::string score_text(const Score& s) {
 }
 
 std::string entry_text(const BoardRow& row) {
-  const std::string failed =
-      row.failed ? fmt::format("   \"failed\": {},\n", line(failed_json(*row.failed))) : "";
-  const Json attempt = board_json(row.attempt);
-  return fmt::format(
-      "  {{\"cell\": {},\n   \"score\": {},\n   \"reason\": {},\n{}   \"assay\": {}, "
-      "\"machine\": {}, \"evidence\": {}{}}}",
-      line(cell_json(row)), score_text(row.score), line(row.reason), failed, line(assay_json(row)),
-      line(machine_id(row.machine)), line(evidence_json(row.evidence)),
-      attempt.empty() ? "" : ",\n   \"attempt\": " + line(attempt));
+  const std::string machine = machine_id(row.machine);
+  const Json entry = object_json([&](auto& f) { row_fields(f, row, machine); });
+  std::string text;
+  for (const auto& [key, value] : entry.items()) {
+    const bool on_same_line = key == "machine" || key == "evidence";
+    text += text.empty() ? "  {" : on_same_line ? ", " : ",\n   ";
+    text += line(key) + ": " + (key == "score" ? score_text(value) : line(value));
+  }
+  return text + "}";
 }
 
 // Those that have results, a line each; nothing where nothing is said of any.
@@ -103,180 +72,12 @@ std::string models_text(const Scoreboard& board) {
 
 // --- reading -----------------------------------------------------------------
 
-// What entrant_json.h reads, at that place of the document.
-template <class Facts>
-Facts facts_from(const json& j, const std::string& place, Facts (*from_json)(const json&)) {
-  try {
-    return from_json(j);
-  } catch (const FactError& e) {
-    throw Error(fmt::format("at {}: {}", place, e.what()));
-  }
-}
-
-GpuMachine gpu_from(const StrictObject& machine) {
-  const StrictObject o =
-      machine.object("gpu",
-                     {"name", "driver", "compute_capability", "multiprocessors", "memory_bytes",
-                      "ecc", "copy_bytes_per_s", "bf16_flops_per_s", "isolation"},
-                     {"driver_release", "max_sm_mhz", "mig"});
-  GpuMachine g;
-  g.name = o.name("name");
-  g.driver = o.text("driver");
-  g.compute_capability = o.text("compute_capability");
-  g.multiprocessors = static_cast<int>(o.count("multiprocessors"));
-  g.memory_bytes = o.number("memory_bytes");
-  g.ecc = o.flag("ecc");
-  g.copy_bytes_per_s = o.number("copy_bytes_per_s");
-  g.bf16_flops_per_s = o.number("bf16_flops_per_s");
-  g.isolation = o.text("isolation");
-  if (o.has("driver_release")) g.driver_release = o.text("driver_release");
-  if (o.has("max_sm_mhz")) g.max_sm_mhz = o.number("max_sm_mhz");
-  if (o.has("mig")) g.mig = o.flag("mig");
-  return g;
-}
-
-Machine machine_from(const json& j, const std::string& place) {
-  const StrictObject o(j, place,
-                       {"cpu", "kernel", "os", "compiler", "cores", "memory_bytes", "l3_bytes",
-                        "copy_bytes_per_s", "fma_flops_per_s"},
-                       {"gpu"});
-  Machine m;
-  m.cpu = o.text("cpu");
-  m.kernel = o.text("kernel");
-  m.os = o.text("os");
-  m.compiler = o.text("compiler");
-  m.cores = static_cast<int>(o.count("cores"));
-  m.memory_bytes = o.count("memory_bytes");
-  m.l3_bytes = o.count("l3_bytes");
-  m.copy_bytes_per_s = o.number("copy_bytes_per_s");
-  m.fma_flops_per_s = o.number("fma_flops_per_s");
-  if (o.has("gpu")) m.gpu = gpu_from(o);
-  return m;
-}
-
-Dimension dimension_from(const json& j, const std::string& place) {
-  const StrictObject o(j, place, {"name", "points", "max", "interval", "why"});
-  return {.name = o.text("name"),
-          .points = o.number_or_null("points"),
-          .max = o.number("max"),
-          .interval = o.interval("interval"),
-          .why = o.text("why")};
-}
-
-ShapeSpeed speed_from(const json& j, const std::string& place) {
-  const StrictObject o(j, place,
-                       {"case", "ratio_to_par", "ratio_interval", "ratio_to_naive", "points"},
-                       {"ratio_to_floor"});
-  return {.case_name = o.text("case"),
-          .ratio_to_par = o.number("ratio_to_par"),
-          .ratio_interval = o.interval("ratio_interval"),
-          .ratio_to_naive = o.number("ratio_to_naive"),
-          .points = o.number("points"),
-          .ratio_to_floor = o.has("ratio_to_floor") ? o.number("ratio_to_floor") : 0};
-}
-
-Note note_from(const json& j, const std::string& place) {
-  const StrictObject o(j, place, {"kind", "text"});
-  const auto kind = note_kind_from_code(o.text("kind"));
-  if (!kind) o.fail("kind", fmt::format("unknown \"{}\"", o.text("kind")));
-  return {*kind, o.text("text")};
-}
-
-constexpr std::array<std::string_view, 10> kLetters{"A",  "A-", "B+", "B", "B-",
-                                                    "C+", "C",  "D",  "F", ""};
-
-Score score_from(const StrictObject& entry) {
-  const StrictObject o = entry.object(
-      "score",
-      {"verdict", "total", "interval", "letter", "capped", "dimensions", "speeds", "flags"},
-      {"modelled_on", "gpu_sheet"});
-  Score s;
-  s.verdict = o.verdict("verdict");
-  s.total = o.number_or_null("total");
-  s.interval = o.interval("interval");
-  s.letter = o.text("letter");
-  if (std::ranges::find(kLetters, s.letter) == kLetters.end())
-    o.fail("letter", fmt::format("unknown \"{}\"", s.letter));
-  s.capped = o.flag("capped");
-  o.each("dimensions", [&](const json& d, const std::string& place) {
-    s.dimensions.push_back(dimension_from(d, place));
-  });
-  o.each("speeds", [&](const json& p, const std::string& place) {
-    s.speeds.push_back(speed_from(p, place));
-  });
-  o.each("flags",
-         [&](const json& n, const std::string& place) { s.flags.push_back(note_from(n, place)); });
-  s.modelled_on = o.optional_text("modelled_on");
-  s.gpu_sheet = o.optional_text("gpu_sheet");
-  return s;
-}
-
-void read_cell(const StrictObject& entry, BoardRow& row) {
-  const StrictObject o =
-      entry.object("cell",
-                   {"model", "challenge", "attempt", "device", "spec_hash", "source_hash",
-                    "isolation", "seed", "finished_at", "seconds"},
-                   {"revision", "target"});
-  row.key = {.model = o.name("model"),
-             .challenge = o.name("challenge"),
-             .attempt = o.text("attempt"),
-             .device = o.device("device")};
-  row.spec_hash = o.text("spec_hash");
-  row.source_hash = o.text("source_hash");
-  row.revision = o.revision("revision");
-  row.isolation = o.text("isolation");
-  if (const std::string target = o.optional_text("target"); !target.empty()) row.target = target;
-  row.seed = o.seed("seed");
-  row.finished_at = o.text("finished_at");
-  row.seconds = o.number("seconds");
-  if (!std::isfinite(row.seconds)) o.fail("seconds", "expected a finite number");
-}
-
-std::vector<FailedCase> failed_from(const StrictObject& entry) {
-  std::vector<FailedCase> failed;
-  const json& by_verdict = entry.value("failed");
-  if (!by_verdict.is_object()) entry.fail("failed", "expected an object");
-  for (const auto& [verdict, names] : by_verdict.items()) {
-    const auto known = verdict_from_code(verdict);
-    const std::string place = fmt::format("at {}/{}", entry.place("failed"), verdict);
-    if (!known) throw Error(place + ": unknown");
-    if (!names.is_array()) throw Error(place + ": expected a list of names");
-    for (const json& name : names) {
-      if (!name.is_string()) throw Error(place + ": expected a list of names");
-      failed.push_back({name, *known});
-    }
-  }
-  return failed;
-}
-
-// All but the machine, which the two kinds of document keep differently.
-BoardRow row_from(const StrictObject& entry) {
-  BoardRow row;
-  read_cell(entry, row);
-  row.score = score_from(entry);
-  row.reason = entry.text("reason");
-  if (entry.has("failed")) row.failed = failed_from(entry);
-  const StrictObject assay = entry.object("assay", {"version", "commit"});
-  row.assay_version = assay.text("version");
-  row.assay_commit = assay.text("commit");
-  const StrictObject evidence = entry.object("evidence", {"path", "sha256"});
-  row.evidence = {.path = evidence.text("path"), .sha256 = evidence.text("sha256")};
-  if (entry.has("attempt")) {
-    row.attempt = facts_from(entry.value("attempt"), entry.place("attempt"), &attempt_record_from);
-  }
-  return row;
-}
-
-constexpr StrictObject::Keys kEntryKeys{"cell", "score", "reason", "assay", "machine", "evidence"};
-constexpr StrictObject::Keys kOptionalKeys{"failed", "attempt"},
-    kOptionalLineKeys{"schema", "failed", "attempt", "model"};
-
 std::map<std::string, Machine> machines_from(const StrictObject& board) {
   const json& all = board.value("machines");
   if (!all.is_object()) board.fail("machines", "expected an object");
   std::map<std::string, Machine> machines;
   for (const auto& [id, machine] : all.items())
-    machines.emplace(id, machine_from(machine, board.place("machines") + '/' + id));
+    machines.emplace(id, record_from<Machine>(machine, board.place("machines") + '/' + id));
   return machines;
 }
 
@@ -285,8 +86,19 @@ std::map<std::string, ModelInfo> models_from(const StrictObject& board) {
   if (!all.is_object()) board.fail("models", "expected an object");
   std::map<std::string, ModelInfo> models;
   for (const auto& [model, about] : all.items())
-    models.emplace(model, facts_from(about, board.place("models") + '/' + model, &model_info_from));
+    models.emplace(model, model_info_at(about, board.place("models") + '/' + model));
   return models;
+}
+
+BoardRow entry_from(const json& j, const std::string& place,
+                    const std::map<std::string, Machine>& machines) {
+  BoardRow row;
+  std::string id;
+  read_object(j, place, [&](auto& f) { row_fields(f, row, id); });
+  const auto machine = machines.find(id);
+  if (machine == machines.end()) fail_at(place + "/machine", "is not among the machines");
+  row.machine = machine->second;
+  return row;
 }
 
 Scoreboard board_from(const json& j) {
@@ -296,15 +108,11 @@ Scoreboard board_from(const json& j) {
   Scoreboard board;
   if (o.has("models")) board.models = models_from(o);
   o.each("entries", [&](const json& e, const std::string& place) {
-    const StrictObject entry(e, place, kEntryKeys, kOptionalKeys);
-    BoardRow row = row_from(entry);
-    const auto machine = machines.find(entry.text("machine"));
-    if (machine == machines.end()) entry.fail("machine", "is not among the machines");
-    row.machine = machine->second;
+    BoardRow row = entry_from(e, place, machines);
     const CellKey key = row.key;
     if (!board.entries.emplace(key, std::move(row)).second) {
-      throw Error(fmt::format("at {}: a second entry for {} {} {} on {}", place, key.model,
-                              key.challenge, key.attempt, to_string(key.device)));
+      fail_at(place, fmt::format("a second entry for {} {} {} on {}", key.model, key.challenge,
+                                 key.attempt, to_string(key.device)));
     }
   });
   return board;
@@ -349,7 +157,7 @@ std::string scoreboard_text(const Scoreboard& board) {
   std::map<std::string, std::string> machines;
   std::string entries;
   for (const auto& [key, row] : board.entries) {
-    machines.try_emplace(machine_id(row.machine), line(to_json(row.machine)));
+    machines.try_emplace(machine_id(row.machine), line(record_json(row.machine)));
     entries += (entries.empty() ? "\n" : ",\n") + entry_text(row);
   }
   std::string table;
@@ -373,28 +181,15 @@ Scoreboard board_from_json(const json& j, const std::string& file) {
 }
 
 std::string row_text(const BoardRow& row) {
-  Json j{{"schema", Scoreboard::kSchema},
-         {"cell", cell_json(row)},
-         {"score", to_json(row.score)},
-         {"reason", row.reason}};
-  if (row.failed) j["failed"] = failed_json(*row.failed);
-  j["assay"] = assay_json(row);
-  j["machine"] = to_json(row.machine);
-  j["evidence"] = evidence_json(row.evidence);
-  if (const Json attempt = board_json(row.attempt); !attempt.empty()) j["attempt"] = attempt;
-  if (!row.about.empty()) j["model"] = to_json(row.about);
-  return line(j);
+  return line(object_json([&](auto& f) { line_fields(f, row); }));
 }
 
 BoardRow parse_row(const std::string& text, const std::string& place) {
   return reading(place, [&] {
     const json j = parse_json(text, place);
     require_schema(j, Scoreboard::kSchema);
-    const StrictObject entry(j, "", kEntryKeys, kOptionalLineKeys);
-    BoardRow row = row_from(entry);
-    row.machine = machine_from(entry.value("machine"), entry.place("machine"));
-    if (entry.has("model"))
-      row.about = facts_from(entry.value("model"), entry.place("model"), &model_info_from);
+    BoardRow row;
+    read_object(j, "", [&](auto& f) { line_fields(f, row); });
     return row;
   });
 }

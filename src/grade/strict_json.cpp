@@ -10,11 +10,10 @@
 #include "util/files.h"
 
 namespace assay {
-namespace {
 
 using nlohmann::json;
 
-[[noreturn]] void fail_at(const std::string& pointer, const std::string& cause) {
+void fail_at(const std::string& pointer, const std::string& cause) {
   throw Error(fmt::format("at {}: {}", pointer.empty() ? "/" : pointer, cause));
 }
 
@@ -28,13 +27,17 @@ std::optional<double> number_in(const json& j) {
   return std::nullopt;
 }
 
-bool is_among(StrictObject::Keys keys, const std::string& key) {
+namespace {
+
+bool is_among(std::span<const char* const> keys, const std::string& key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
 }  // namespace
 
-StrictObject::StrictObject(const json& j, std::string pointer, Keys required, Keys optional)
+StrictObject::StrictObject(const json& j, std::string pointer,
+                           std::span<const char* const> required,
+                           std::span<const char* const> optional)
     : json_(j), pointer_(std::move(pointer)) {
   if (!j.is_object()) fail_at(pointer_, "expected an object");
   for (const char* key : required) {
@@ -89,13 +92,6 @@ std::int64_t StrictObject::count(const char* key) const {
   if (!j.is_number_integer() || j.get<std::int64_t>() < 0)
     fail(key, "expected a whole number, 0 or more");
   return j.get<std::int64_t>();
-}
-
-int StrictObject::revision(const char* key) const {
-  if (!has(key)) return 0;
-  const std::int64_t number = count(key);
-  if (number > std::numeric_limits<int>::max()) fail(key, "too large");
-  return static_cast<int>(number);
 }
 
 std::uint64_t StrictObject::seed(const char* key) const {

@@ -6,20 +6,32 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "assay/results.h"
 
 namespace assay {
 
-// An object of a document. Every error is an Error that begins with its place, a JSON pointer:
-// "at /entries/3/score/total: expected a number". The JSON must outlive it.
+// Throws Error, "at /entries/3/score/total: expected a number"; the pointer "" is the document.
+[[noreturn]] void fail_at(const std::string& pointer, const std::string& cause);
+
+// "nan", "inf" and "-inf" are numbers too. Nothing when it is none.
+std::optional<double> number_in(const nlohmann::json&);
+
+// An object of a document. Every error is an Error that begins with its place, a JSON pointer. The
+// JSON must outlive it.
 class StrictObject {
  public:
   using Keys = std::initializer_list<const char*>;
 
   // All of the required keys must be there, and none that is neither required nor optional.
-  StrictObject(const nlohmann::json&, std::string pointer, Keys required, Keys optional = {});
+  StrictObject(const nlohmann::json&, std::string pointer, std::span<const char* const> required,
+               std::span<const char* const> optional);
+  StrictObject(const nlohmann::json& j, std::string pointer, Keys required, Keys optional = {})
+      : StrictObject(j, std::move(pointer), std::span(required.begin(), required.size()),
+                     std::span(optional.begin(), optional.size())) {}
   StrictObject object(const char* key, Keys required, Keys optional = {}) const;
 
   bool has(const char* key) const { return json_.contains(key); }
@@ -27,10 +39,9 @@ class StrictObject {
   const std::string& name(const char* key) const;  // a text that is not empty
   std::string optional_text(const char* key) const;
   bool flag(const char* key) const;
-  double number(const char* key) const;  // "nan", "inf" and "-inf" are numbers too
+  double number(const char* key) const;  // see number_in()
   std::optional<double> number_or_null(const char* key) const;
   std::int64_t count(const char* key) const;  // a whole number, 0 or more
-  int revision(const char* key) const;        // a count; 0 when it is absent
   std::uint64_t seed(const char* key) const;  // written as a string of digits
   Verdict verdict(const char* key) const;
   Device device(const char* key) const;

@@ -5,7 +5,7 @@
 
 #include "board_samples.h"
 #include "grade/documents.h"
-#include "grade/results_json.h"
+#include "grade/record_fields.h"
 #include "spec/json_schema.h"
 #include "support/error_of.h"
 
@@ -59,9 +59,9 @@ TEST(Evidence, GradeOfAStoredCellIsTheSame) {
   const ChallengeSpec spec = sample_spec();
   for (const CellResult& cell : {sample_cell(spec), awkward_cell()}) {
     const BoardEntry back = stored(cell).entry;
-    const std::string fresh = to_json(grade(spec, cell)).dump();
-    EXPECT_EQ(to_json(grade(spec, back.cell)).dump(), fresh);
-    EXPECT_EQ(to_json(back.score).dump(), fresh);
+    const std::string fresh = record_json(grade(spec, cell)).dump();
+    EXPECT_EQ(record_json(grade(spec, back.cell)).dump(), fresh);
+    EXPECT_EQ(record_json(back.score).dump(), fresh);
   }
 }
 
@@ -105,9 +105,9 @@ TEST(Evidence, CodeIsReadStrictly) {
 TEST(Evidence, CodeIsInNoScore) {
   const ChallengeSpec spec = sample_spec();
   CellResult cell = sample_cell(spec);
-  const std::string without = to_json(grade(spec, cell)).dump();
+  const std::string without = record_json(grade(spec, cell)).dump();
   cell.code = awkward_cell().code;
-  EXPECT_EQ(to_json(grade(spec, cell)).dump(), without);
+  EXPECT_EQ(record_json(grade(spec, cell)).dump(), without);
 }
 
 TEST(Evidence, WithoutFaultsNothingIsSaidOfThemAsInFilesOfOld) {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "grade/grade.h"
-#include "grade/results_json.h"
+#include "grade/record_fields.h"
 #include "report/terminal.h"
 #include "results/simulated_work.h"
 #include "samples.h"
@@ -205,7 +205,7 @@ TEST(ModelledPerformance, TheTotalLeavesOutTestsAndStillReaches100) {
 TEST(ModelledPerformance, SurvivesItsFile) {
   const ChallengeSpec spec = simulated_spec();
   const Score s = grade(spec, simulated_cell(spec, 2 * kLeast, 10 * kLeast));
-  EXPECT_EQ(score_from_json(nlohmann::json::parse(to_json(s).dump())).modelled_on, "H200");
+  EXPECT_EQ(record_from<Score>(record_json(s), "").modelled_on, "H200");
 }
 
 TEST(ModelledPerformance, IsExplainedWithItsFormulaAndCounts) {

@@ -8,10 +8,11 @@
 #include "grade/documents.h"
 #include "grade/evidence.h"
 #include "grade/json_text.h"
-#include "grade/results_json.h"
+#include "grade/record_fields.h"
 #include "spec/json_schema.h"
 #include "store/run_record.h"
 #include "support/error_of.h"
+#include "support/paths.h"
 #include "support/temporary_folder.h"
 
 namespace assay {
@@ -38,6 +39,12 @@ TEST(Scoreboard, TextSurvivesARoundTrip) {
   EXPECT_EQ(scoreboard_text(parse_scoreboard(text, "f")), text);
   EXPECT_EQ(text.back(), '\n');
   EXPECT_EQ(scoreboard_text(parse_scoreboard(scoreboard_text({}), "f")), scoreboard_text({}));
+}
+
+TEST(Scoreboard, TheShippedBoardIsRewrittenByteForByte) {
+  const std::string file = testing::source_dir() + "/results/scoreboard.json";
+  const std::string text = read_file(file);
+  EXPECT_EQ(scoreboard_text(parse_scoreboard(text, file)), text);
 }
 
 TEST(Scoreboard, FailedCasesAreKeptByVerdict) {
@@ -70,8 +77,8 @@ TEST(Scoreboard, ValuesSurviveARoundTrip) {
   Scoreboard board;
   board.entries.emplace(row.key, row);
   const BoardRow back = parse_scoreboard(scoreboard_text(board), "f").entries.at(row.key);
-  EXPECT_EQ(to_json(back.score).dump(), to_json(row.score).dump());
-  EXPECT_EQ(to_json(back.machine).dump(), to_json(row.machine).dump());
+  EXPECT_EQ(record_json(back.score).dump(), record_json(row.score).dump());
+  EXPECT_EQ(record_json(back.machine).dump(), record_json(row.machine).dump());
   EXPECT_EQ(back.reason, row.reason);
   EXPECT_THAT(back.reason, HasSubstr("core case core_a failed (WA): dx[0,1]: got nan"));
   EXPECT_EQ(back.seed, row.seed);

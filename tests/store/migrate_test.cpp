@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "grade/results_json.h"
+#include "grade/record_fields.h"
 #include "store/cell_path.h"
 #include "store/evidence_file.h"
 #include "store_samples.h"
@@ -38,7 +38,7 @@ TEST_F(Migrate, KeepsScoresAndEvidence) {
   ASSERT_EQ(board.entries.size(), 2u);
   for (const auto& [key, row] : board.entries) {
     const BoardEntry entry = testing::entry_at(key.model, "2026");
-    EXPECT_EQ(to_json(row.score).dump(), to_json(entry.score).dump());
+    EXPECT_EQ(record_json(row.score).dump(), record_json(entry.score).dump());
     const FoundEvidence found = find_evidence(folder, row.evidence);
     EXPECT_EQ(found.problem, "");
     EXPECT_EQ(found.text, evidence_text({"", entry}));
