@@ -9,7 +9,7 @@
 #include "compare/bootstrap.h"
 #include "compare/field.h"
 #include "grade/currency.h"
-#include "grade/grade.h"
+#include "results/lookup.h"
 
 namespace assay::compare {
 namespace {

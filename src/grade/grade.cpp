@@ -124,10 +124,6 @@ void score_zero(Score& score, const std::string& why) {
 
 }  // namespace
 
-bool is_quick(const Score& s) {
-  return std::ranges::find(s.flags, Note::Kind::quick, &Note::kind) != s.flags.end();
-}
-
 bool never_ran(const Score& s) {
   return s.verdict == Verdict::no_answer || s.verdict == Verdict::build_error ||
          s.verdict == Verdict::build_limit || s.verdict == Verdict::load_error;

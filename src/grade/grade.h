@@ -27,9 +27,6 @@ inline constexpr int kFewRepetitions = 3;
 // spec is spec_for(Device::sim, ...). The score says on which GPU.
 Score grade(const ChallengeSpec&, const CellResult&, std::string_view gpu = kDefaultGpu);
 
-// Whether the score is that of a quick run.
-bool is_quick(const Score&);
-
 // Whether nothing of the submission could be run: it gave no answer, or does not build or load.
 // Such a score is the same in a quick run and a full one.
 bool never_ran(const Score&);

@@ -2,14 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "grade/documents.h"
-#include "grade/grade.h"
-#include "grade/reason.h"
 #include "grade/record_fields.h"
 #include "grade/record_json.h"
 #include "grade/strict_json.h"
@@ -127,31 +124,6 @@ bool same_subject(const BoardRow& a, const BoardRow& b) {
 }
 
 }  // namespace
-
-BoardRow board_row(const BoardEntry& e, EvidenceRef evidence) {
-  BoardRow row;
-  row.key = e.cell.key;
-  row.score = e.score;
-  row.reason = main_reason(e.cell, e.score);
-  row.failed = failed_cases(e.cell);
-  row.spec_hash = e.cell.spec_hash;
-  row.revision = e.cell.revision;
-  row.source_hash = e.cell.build.source_hash;
-  row.isolation = e.cell.isolation;
-  row.target = e.cell.target;
-  row.seed = e.cell.seed;
-  row.finished_at = e.cell.finished_at;
-  for (const CaseResult& c : e.cell.cases) {
-    if (std::isfinite(c.seconds)) row.seconds += c.seconds;
-  }
-  row.assay_version = e.assay_version;
-  row.assay_commit = e.assay_commit;
-  row.machine = e.machine;
-  row.evidence = std::move(evidence);
-  row.attempt = e.attempt;
-  row.about = e.about;
-  return row;
-}
 
 std::string scoreboard_text(const Scoreboard& board) {
   std::map<std::string, std::string> machines;

@@ -12,9 +12,6 @@
 
 namespace assay {
 
-// A cell as the board shows it, `evidence` being where the rest of it lies.
-BoardRow board_row(const BoardEntry&, EvidenceRef evidence);
-
 // Documents. `file` names the source in errors. Parsing throws Error with the line, or the JSON
 // pointer, and the cause; another schema is refused with the remedy.
 std::string scoreboard_text(const Scoreboard&);

@@ -7,8 +7,8 @@
 
 #include "compare/rank_correlation.h"
 #include "grade/currency.h"
-#include "grade/grade.h"
 #include "grade/partial.h"
+#include "results/lookup.h"
 
 namespace assay::judge {
 namespace {

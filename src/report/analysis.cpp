@@ -23,6 +23,7 @@
 #include "report/published.h"
 #include "report/rankings.h"
 #include "report/standings.h"
+#include "results/lookup.h"
 #include "spec/spec.h"
 #include "util/sha256.h"
 

@@ -10,6 +10,7 @@
 #include "grade/grade.h"
 #include "report/figures.h"
 #include "report/markdown.h"
+#include "results/lookup.h"
 #include "util/text.h"
 
 namespace assay::report {

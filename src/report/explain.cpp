@@ -5,9 +5,9 @@
 #include <cmath>
 #include <optional>
 
+#include "grade/board_row.h"
 #include "grade/currency.h"
 #include "grade/partial.h"
-#include "grade/scoreboard.h"
 #include "measure/statistics.h"
 #include "report/code_facts.h"
 #include "report/figures.h"

@@ -16,6 +16,7 @@
 #include "grade/grade.h"
 #include "report/figures.h"
 #include "report/markdown_text.h"
+#include "results/lookup.h"
 #include "results/machine_kind.h"
 
 namespace assay::report {

@@ -50,4 +50,8 @@ bool ran_kernels(const CaseResult& r) {
   return was_run(r.verdict) && launches != nullptr && *launches > 0;
 }
 
+bool is_quick(const Score& s) {
+  return std::ranges::find(s.flags, Note::Kind::quick, &Note::kind) != s.flags.end();
+}
+
 }  // namespace assay

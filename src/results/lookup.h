@@ -27,4 +27,7 @@ std::vector<FailedCase> failed_cases(const CellResult&);
 // Whether kernels ran on the simulated GPU, to the end of the case.
 bool ran_kernels(const CaseResult&);
 
+// Whether the score is that of a quick run.
+bool is_quick(const Score&);
+
 }  // namespace assay

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "grade/scoreboard.h"
+#include "grade/board_row.h"
 #include "util/files.h"
 #include "util/sha256.h"
 

@@ -3,6 +3,7 @@
 // no text.
 #include "compare/board_diff.h"
 #include "fuzz/promises.h"
+#include "grade/board_row.h"
 #include "grade/documents.h"
 #include "grade/evidence.h"
 #include "grade/scoreboard.h"

@@ -6,6 +6,7 @@
 #include "board_samples.h"
 #include "grade/documents.h"
 #include "grade/record_fields.h"
+#include "results/lookup.h"
 #include "spec/json_schema.h"
 #include "support/error_of.h"
 

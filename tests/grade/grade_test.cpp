@@ -12,6 +12,7 @@
 #include "grade/reason.h"
 #include "measure/machine.h"
 #include "results/floor.h"
+#include "results/lookup.h"
 #include "results/simulated_work.h"
 #include "samples.h"
 

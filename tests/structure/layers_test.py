@@ -41,7 +41,7 @@ ALLOWED = {
     "store": {"grade", "mutate/score.h", "spec", "results"},
     "ask": {"store/line_file.h", "submission", "numerics/jobs.h"},
     "agent": {"spec", "submission", "task"},
-    "judge": {"ask", "compare/rank_correlation.h", "grade", "spec", "store/cell_path.h", "submission",
+    "judge": {"ask", "compare/rank_correlation.h", "grade", "results", "spec", "store/cell_path.h", "submission",
               "numerics/jobs.h"},
     "compare": {"grade", "measure", "results", "spec"},
     "site": {"code", "compare", "grade", "measure", "report", "results", "spec", "store", "submission",
