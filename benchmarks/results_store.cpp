@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "cli/context.h"
-#include "grade/evidence.h"
 #include "invented_board.h"
 #include "measure/statistics.h"
+#include "records/evidence.h"
 #include "report/analysis.h"
 #include "report/rankings.h"
 #include "store/result_store.h"

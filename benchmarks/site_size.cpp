@@ -21,8 +21,8 @@
 #include <thread>
 
 #include "cli/context.h"
-#include "grade/evidence.h"
 #include "invented_board.h"
+#include "records/evidence.h"
 #include "site/links.h"
 #include "site/site.h"
 #include "store/cell_path.h"

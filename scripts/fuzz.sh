@@ -121,8 +121,8 @@ words() {
       ;;
     *)
       # The keys and words of the house's own JSON.
-      cat challenges/*.schema.json src/grade/*.cpp src/results/*.cpp src/serve/grade_request.cpp src/spec/spec.cpp \
-        src/store/run_record.cpp |
+      cat challenges/*.schema.json src/grade/*.cpp src/records/*.{h,cpp} src/serve/grade_request.cpp src/spec/spec.cpp \
+        src/store/run_*.{h,cpp} |
         grep -oE '"[a-z0-9_]{2,24}"' | sort -u
       printf '"%s"\n' '1e308' '-0.0' '\\u001b' '\\ud800' '18446744073709551615' '[[' '{}' 'nan' '-inf'
       ;;

@@ -17,7 +17,7 @@
 #include "cases/execute.h"
 #include "cases/smallest_failure.h"
 #include "draw/space.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 #include "util/files.h"
 
 namespace assay::cases {

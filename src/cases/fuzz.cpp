@@ -9,7 +9,7 @@
 #include "assay/random.h"
 #include "assay/secret.h"
 #include "cases/fault.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 #include "util/files.h"
 
 namespace assay::cases {

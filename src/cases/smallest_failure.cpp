@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "draw/shrink.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 
 namespace assay::cases {
 namespace {

@@ -19,7 +19,7 @@
 #include "cases/repetitions.h"
 #include "measure/machine.h"
 #include "measure/statistics.h"
-#include "results/simulated_work.h"
+#include "records/simulated_work.h"
 #include "util/files.h"
 
 namespace assay::cases {

@@ -13,7 +13,7 @@
 #include "cases/time_account.h"
 #include "cases/timing.h"
 #include "cells/run_options.h"
-#include "results/simulated_work.h"
+#include "records/simulated_work.h"
 
 namespace assay::cells {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "results/simulated_work.h"
+#include "records/simulated_work.h"
 #include "spec/spec.h"
 
 namespace assay::cells {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cells/examples.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 #include "util/files.h"
 #include "util/stop.h"
 

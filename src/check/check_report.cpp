@@ -12,10 +12,10 @@
 
 #include "check/report_json.h"
 #include "grade/gpu.h"
+#include "records/lookup.h"
+#include "records/simulated_work.h"
 #include "report/figures.h"
 #include "report/terminal.h"
-#include "results/lookup.h"
-#include "results/simulated_work.h"
 #include "spec/spec.h"
 #include "util/text.h"
 

@@ -8,12 +8,12 @@
 #include <optional>
 
 #include "check/report_json.h"
-#include "grade/json_text.h"
 #include "grade/reason.h"
 #include "measure/statistics.h"
+#include "records/json_text.h"
+#include "records/lookup.h"
 #include "report/figures.h"
 #include "report/terminal.h"
-#include "results/lookup.h"
 #include "spec/spec.h"
 #include "util/text.h"
 

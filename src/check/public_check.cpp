@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "grade/grade.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 #include "spec/spec.h"
 #include "util/clock.h"
 #include "util/files.h"

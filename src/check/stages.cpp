@@ -9,7 +9,7 @@
 
 #include "cells/code_facts.h"
 #include "grade/grade.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 #include "spec/spec.h"
 #include "spec/tests_in_cuda.h"
 #include "util/clock.h"

@@ -11,7 +11,7 @@
 #include "cli/context.h"
 #include "cli/output.h"
 #include "grade/currency.h"
-#include "grade/evidence.h"
+#include "records/evidence.h"
 #include "report/comparison.h"
 #include "report/terminal.h"
 #include "store/evidence_file.h"

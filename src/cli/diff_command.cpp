@@ -12,7 +12,7 @@
 #include "cli/git_file.h"
 #include "compare/board_diff.h"
 #include "grade/grade.h"
-#include "grade/scoreboard.h"
+#include "records/scoreboard.h"
 #include "report/figures.h"
 #include "report/page.h"
 #include "util/files.h"

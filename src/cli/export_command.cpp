@@ -12,7 +12,7 @@
 #include "cli/context.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"
-#include "grade/evidence.h"
+#include "records/evidence.h"
 #include "report/tables.h"
 #include "store/evidence_file.h"
 #include "task/harbor.h"

@@ -24,7 +24,7 @@
 #include "grade/gpu.h"
 #include "measure/statistics.h"
 #include "numerics/jobs.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 #include "util/files.h"
 #include "util/text.h"
 

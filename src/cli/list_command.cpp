@@ -9,7 +9,7 @@
 
 #include "cli/context.h"
 #include "cli/output.h"
-#include "results/entrant_json.h"
+#include "records/entrant_json.h"
 #include "submission/submission.h"
 #include "util/text.h"
 

@@ -9,7 +9,7 @@
 #include "compare/bootstrap.h"
 #include "compare/field.h"
 #include "grade/currency.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 
 namespace assay::compare {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "compare/bootstrap.h"
-#include "results/share_of_floor.h"
+#include "records/share_of_floor.h"
 
 namespace assay::compare {
 namespace {

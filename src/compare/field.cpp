@@ -10,7 +10,7 @@
 #include "compare/bootstrap.h"
 #include "grade/currency.h"
 #include "grade/grade.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 
 namespace assay::compare {
 namespace {

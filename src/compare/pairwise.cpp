@@ -11,9 +11,9 @@
 #include "compare/fast_p.h"
 #include "grade/currency.h"
 #include "grade/grade.h"
-#include "grade/scoreboard.h"
-#include "results/lookup.h"
-#include "results/simulated_work.h"
+#include "records/lookup.h"
+#include "records/scoreboard.h"
+#include "records/simulated_work.h"
 #include "spec/spec.h"
 
 namespace assay::compare {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "grade/documents.h"
-#include "grade/strict_json.h"
+#include "records/documents.h"
+#include "records/strict_json.h"
 #include "spec/json_schema.h"
 #include "util/files.h"
 #include "util/text.h"

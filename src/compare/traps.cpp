@@ -4,7 +4,7 @@
 #include <set>
 
 #include "compare/bootstrap.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 #include "spec/spec.h"
 
 namespace assay::compare {

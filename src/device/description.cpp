@@ -10,7 +10,7 @@
 #include "device/gpu_speed.h"
 #include "device/hardware_gpu.h"
 #include "gpu/management.h"
-#include "results/gpu_state_json.h"
+#include "records/gpu_state_json.h"
 
 namespace assay::device {
 

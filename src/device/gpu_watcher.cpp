@@ -1,7 +1,7 @@
 #include "device/gpu_watcher.h"
 
 #include "gpu/management.h"
-#include "results/gpu_state_json.h"
+#include "records/gpu_state_json.h"
 
 namespace assay::device {
 

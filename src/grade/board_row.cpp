@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "grade/reason.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 
 namespace assay {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "measure/statistics.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 #include "util/text.h"
 
 namespace assay::grading {

@@ -32,7 +32,7 @@
 #include <vector>
 
 #include "assay/challenge.h"
-#include "results/simulated_work.h"
+#include "records/simulated_work.h"
 
 namespace assay {
 

@@ -9,7 +9,7 @@
 
 #include "grade/dimensions.h"
 #include "measure/statistics.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 
 namespace assay {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "grade/dimensions.h"
 #include "measure/statistics.h"
-#include "results/share_of_floor.h"
+#include "records/share_of_floor.h"
 
 namespace assay::grading {
 namespace {

@@ -11,8 +11,8 @@
 #include "grade/grade.h"
 #include "measure/machine.h"
 #include "measure/statistics.h"
-#include "results/floor.h"
-#include "results/lookup.h"
+#include "records/floor.h"
+#include "records/lookup.h"
 
 namespace assay::grading {
 namespace {

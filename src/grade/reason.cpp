@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "results/lookup.h"
+#include "records/lookup.h"
 #include "spec/spec.h"
 
 namespace assay {

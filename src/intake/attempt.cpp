@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "results/entrant_json.h"
+#include "records/entrant_json.h"
 #include "util/clock.h"
 #include "util/fd.h"
 #include "util/files.h"

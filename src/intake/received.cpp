@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "intake/code.h"
-#include "results/entrant_json.h"
+#include "records/entrant_json.h"
 #include "util/fd.h"
 #include "util/files.h"
 #include "util/plain_file.h"

@@ -8,7 +8,7 @@
 #include "compare/rank_correlation.h"
 #include "grade/currency.h"
 #include "grade/partial.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 
 namespace assay::judge {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "assay/case.h"
 #include "assay/results.h"
-#include "results/simulated_work.h"
+#include "records/simulated_work.h"
 
 namespace assay::processes {
 

@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "processes/channel.h"
-#include "results/gpu_state_json.h"
+#include "records/gpu_state_json.h"
 #include "sandbox/driver_files.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/worker_image.h"

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "processes/gpu_machine.h"
-#include "results/gpu_state_json.h"
+#include "records/gpu_state_json.h"
 #include "sandbox/driver_files.h"
 #include "sandbox/worker_image.h"
 #include "util/files.h"

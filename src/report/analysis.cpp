@@ -15,6 +15,7 @@
 #include "compare/traps.h"
 #include "grade/currency.h"
 #include "grade/grade.h"
+#include "records/lookup.h"
 #include "report/comparison.h"
 #include "report/figures.h"
 #include "report/markdown.h"
@@ -23,7 +24,6 @@
 #include "report/published.h"
 #include "report/rankings.h"
 #include "report/standings.h"
-#include "results/lookup.h"
 #include "spec/spec.h"
 #include "util/sha256.h"
 

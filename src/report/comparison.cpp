@@ -8,9 +8,9 @@
 #include "compare/effort.h"
 #include "compare/fast_p.h"
 #include "grade/grade.h"
+#include "records/lookup.h"
 #include "report/figures.h"
 #include "report/markdown.h"
-#include "results/lookup.h"
 #include "util/text.h"
 
 namespace assay::report {

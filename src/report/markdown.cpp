@@ -14,10 +14,10 @@
 #include "compare/fast_p.h"
 #include "compare/pass_at_k.h"
 #include "grade/grade.h"
+#include "records/lookup.h"
+#include "records/machine_kind.h"
 #include "report/figures.h"
 #include "report/markdown_text.h"
-#include "results/lookup.h"
-#include "results/machine_kind.h"
 
 namespace assay::report {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "grade/gpu.h"
+#include "records/lookup.h"
+#include "records/share_of_floor.h"
+#include "records/simulated_work.h"
 #include "report/figures.h"
-#include "results/lookup.h"
-#include "results/share_of_floor.h"
-#include "results/simulated_work.h"
 #include "util/text.h"
 
 namespace assay::report {

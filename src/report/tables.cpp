@@ -10,7 +10,7 @@
 
 #include "compare/fast_p.h"
 #include "grade/currency.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 #include "spec/spec.h"
 
 namespace assay::report {

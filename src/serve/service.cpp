@@ -11,7 +11,7 @@
 #include <optional>
 #include <utility>
 
-#include "results/lookup.h"
+#include "records/lookup.h"
 #include "serve/api_error.h"
 #include "util/clock.h"
 #include "util/files.h"

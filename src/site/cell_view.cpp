@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "measure/statistics.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 
 namespace assay::site {
 

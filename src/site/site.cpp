@@ -13,8 +13,8 @@
 #include <set>
 
 #include "grade/currency.h"
-#include "grade/evidence.h"
 #include "numerics/jobs.h"
+#include "records/evidence.h"
 #include "site/frame.h"
 #include "site/links.h"
 #include "site/pages/cell_page.h"

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <utility>
 
-#include "grade/documents.h"
-#include "grade/evidence.h"
-#include "grade/scoreboard.h"
+#include "records/documents.h"
+#include "records/evidence.h"
+#include "records/scoreboard.h"
 #include "spec/json_schema.h"
 #include "store/cell_path.h"
 #include "store/evidence_file.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "grade/evidence.h"
+#include "records/evidence.h"
 
 namespace assay::store {
 

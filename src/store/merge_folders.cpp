@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "grade/documents.h"
-#include "grade/evidence.h"
-#include "grade/scoreboard.h"
+#include "records/documents.h"
+#include "records/evidence.h"
+#include "records/scoreboard.h"
 #include "spec/json_schema.h"
 #include "store/board_file.h"
 #include "store/cell_path.h"

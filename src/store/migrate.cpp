@@ -5,9 +5,9 @@
 #include <fstream>
 #include <string_view>
 
-#include "grade/documents.h"
-#include "grade/evidence.h"
-#include "results/lookup.h"
+#include "records/documents.h"
+#include "records/evidence.h"
+#include "records/lookup.h"
 #include "spec/json_schema.h"
 #include "store/board_file.h"
 #include "store/cell_path.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "assay/results.h"
-#include "grade/evidence.h"
+#include "records/evidence.h"
 #include "store/board_file.h"
 #include "store/folder_lock.h"
 #include "store/run_record.h"

@@ -1,9 +1,9 @@
-// The fields of a run's lines; see grade/record_json.h.
+// The fields of a run's lines; see records/record_json.h.
 #pragma once
 
 #include <string>
 
-#include "grade/record_fields.h"
+#include "records/record_fields.h"
 #include "store/run_record.h"
 
 namespace assay {

@@ -6,8 +6,8 @@
 #include <array>
 #include <utility>
 
-#include "grade/documents.h"
-#include "grade/strict_json.h"
+#include "records/documents.h"
+#include "records/strict_json.h"
 #include "spec/json_schema.h"
 #include "store/folder_lock.h"
 #include "store/line_file.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "assay/results.h"
-#include "grade/scoreboard.h"
+#include "records/scoreboard.h"
 #include "store/folder_lock.h"
 #include "util/fd.h"
 

@@ -14,7 +14,7 @@
 #include <map>
 #include <optional>
 
-#include "results/entrant_json.h"
+#include "records/entrant_json.h"
 #include "spec/json_schema.h"
 #include "submission/assemble.h"
 #include "util/fd.h"

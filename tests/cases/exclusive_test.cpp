@@ -5,7 +5,7 @@
 
 #include "cases/fake_world.h"
 #include "measure/machine.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 #include "support/error_of.h"
 
 namespace assay::cases {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cases/fake_world.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 
 namespace assay::cases {
 namespace {

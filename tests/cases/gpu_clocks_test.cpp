@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "results/lookup.h"
+#include "records/lookup.h"
 
 namespace assay::cases {
 namespace {

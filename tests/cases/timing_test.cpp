@@ -5,7 +5,7 @@
 
 #include "cases/fake_world.h"
 #include "cases/repetitions.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 #include "util/files.h"
 
 namespace assay::cases {

@@ -12,7 +12,7 @@
 #include <tuple>
 
 #include "cases/fake_world.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 #include "util/files.h"
 #include "util/transient_fault.h"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "check_fixture.h"
-#include "results/lookup.h"
+#include "records/lookup.h"
 
 namespace assay::check {
 namespace {

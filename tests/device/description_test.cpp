@@ -8,7 +8,7 @@
 
 #include "gpu/double_fixture.h"
 #include "gpu/management_fixture.h"
-#include "results/gpu_state_json.h"
+#include "records/gpu_state_json.h"
 
 namespace assay::device {
 namespace {

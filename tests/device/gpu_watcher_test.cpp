@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "gpu/management_fixture.h"
-#include "results/gpu_state_json.h"
+#include "records/gpu_state_json.h"
 
 namespace assay::device {
 namespace {

@@ -1,8 +1,8 @@
 // libFuzzer target of files of evidence: any text is refused, or is a cell that survives being
 // written, can be graded again, and is shown as text.
 #include "fuzz/promises.h"
-#include "grade/evidence.h"
 #include "grade/grade.h"
+#include "records/evidence.h"
 #include "report/terminal.h"
 #include "spec/spec.h"
 

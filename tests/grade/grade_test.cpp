@@ -11,9 +11,9 @@
 #include "grade/dimensions.h"
 #include "grade/reason.h"
 #include "measure/machine.h"
-#include "results/floor.h"
-#include "results/lookup.h"
-#include "results/simulated_work.h"
+#include "records/floor.h"
+#include "records/lookup.h"
+#include "records/simulated_work.h"
 #include "samples.h"
 
 namespace assay {

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "grade/grade.h"
-#include "grade/record_fields.h"
+#include "records/record_fields.h"
+#include "records/simulated_work.h"
 #include "report/terminal.h"
-#include "results/simulated_work.h"
 #include "samples.h"
 #include "spec/spec.h"
 

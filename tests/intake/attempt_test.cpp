@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "intake/received.h"
-#include "results/entrant_json.h"
+#include "records/entrant_json.h"
 #include "support/child_process.h"
 #include "support/error_of.h"
 #include "support/temporary_folder.h"

@@ -5,7 +5,7 @@
 
 #include "../grade/samples.h"
 #include "grade/grade.h"
-#include "grade/scoreboard.h"
+#include "records/scoreboard.h"
 #include "store/cell_path.h"
 #include "store/evidence_file.h"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "grade/record_fields.h"
+#include "records/record_fields.h"
 #include "store/cell_path.h"
 #include "store/evidence_file.h"
 #include "store_samples.h"

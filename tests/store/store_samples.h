@@ -1,8 +1,8 @@
 // Results folders of tests.
 #pragma once
 
-#include "../grade/board_samples.h"
-#include "grade/evidence.h"
+#include "../records/board_samples.h"
+#include "records/evidence.h"
 #include "store/result_store.h"
 #include "support/temporary_folder.h"
 

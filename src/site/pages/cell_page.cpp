@@ -6,10 +6,10 @@
 #include <cmath>
 
 #include "grade/currency.h"
+#include "records/lookup.h"
 #include "report/code_facts.h"
 #include "report/figures.h"
 #include "report/terminal.h"
-#include "results/lookup.h"
 #include "site/frame.h"
 #include "site/links.h"
 #include "site/pages/words.h"

@@ -1,4 +1,4 @@
-#include "results/machine_kind.h"
+#include "records/machine_kind.h"
 
 #include <fmt/format.h>
 

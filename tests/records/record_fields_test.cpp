@@ -1,4 +1,4 @@
-#include "grade/record_fields.h"
+#include "records/record_fields.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
-#include "results/simulated_work.h"
+#include "records/simulated_work.h"
 
 #include <array>
 
-#include "results/lookup.h"
+#include "records/lookup.h"
 
 namespace assay {
 namespace {

@@ -1,4 +1,4 @@
-#include "grade/json_text.h"
+#include "records/json_text.h"
 
 namespace assay {
 namespace {

@@ -1,4 +1,4 @@
-#include "grade/record_json.h"
+#include "records/record_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,14 +1,14 @@
-#include "grade/scoreboard.h"
+#include "records/scoreboard.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "board_samples.h"
-#include "grade/documents.h"
-#include "grade/evidence.h"
-#include "grade/json_text.h"
-#include "grade/record_fields.h"
+#include "records/documents.h"
+#include "records/evidence.h"
+#include "records/json_text.h"
+#include "records/record_fields.h"
 #include "spec/json_schema.h"
 #include "store/run_record.h"
 #include "support/error_of.h"

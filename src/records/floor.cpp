@@ -1,10 +1,10 @@
-#include "results/floor.h"
+#include "records/floor.h"
 
 #include <algorithm>
 
 #include "assay/challenge.h"
-#include "results/lookup.h"
-#include "results/simulated_work.h"
+#include "records/lookup.h"
+#include "records/simulated_work.h"
 
 namespace assay {
 

@@ -11,8 +11,8 @@
 #include <type_traits>
 
 #include "assay/results.h"
-#include "grade/evidence.h"
-#include "grade/record_json.h"
+#include "records/evidence.h"
+#include "records/record_json.h"
 
 namespace assay {
 

@@ -1,4 +1,4 @@
-#include "results/entrant_json.h"
+#include "records/entrant_json.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "results/entrant_json.h"
+#include "records/entrant_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "grade/documents.h"
+#include "records/documents.h"
 #include "spec/json_schema.h"
 #include "support/error_of.h"
 #include "support/paths.h"

@@ -1,4 +1,4 @@
-#include "results/lookup.h"
+#include "records/lookup.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "grade/scoreboard.h"
+#include "records/scoreboard.h"
 
 #include <fmt/format.h>
 
@@ -6,12 +6,12 @@
 #include <string_view>
 #include <utility>
 
-#include "grade/documents.h"
-#include "grade/record_fields.h"
-#include "grade/record_json.h"
-#include "grade/strict_json.h"
-#include "results/entrant_json.h"
-#include "results/lookup.h"
+#include "records/documents.h"
+#include "records/entrant_json.h"
+#include "records/lookup.h"
+#include "records/record_fields.h"
+#include "records/record_json.h"
+#include "records/strict_json.h"
 #include "spec/json_schema.h"
 #include "util/files.h"
 #include "util/sha256.h"

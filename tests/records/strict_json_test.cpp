@@ -1,4 +1,4 @@
-#include "grade/strict_json.h"
+#include "records/strict_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

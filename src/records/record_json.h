@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "grade/field_values.h"
-#include "grade/strict_json.h"
+#include "records/field_values.h"
+#include "records/strict_json.h"
 
 namespace assay {
 

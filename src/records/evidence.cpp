@@ -1,12 +1,12 @@
-#include "grade/evidence.h"
+#include "records/evidence.h"
 
 #include <fmt/format.h>
 
-#include "grade/documents.h"
-#include "grade/json_text.h"
-#include "grade/old_forms.h"
-#include "grade/record_fields.h"
-#include "grade/record_json.h"
+#include "records/documents.h"
+#include "records/json_text.h"
+#include "records/old_forms.h"
+#include "records/record_fields.h"
+#include "records/record_json.h"
 #include "spec/json_schema.h"
 
 namespace assay {

@@ -1,9 +1,9 @@
-#include "grade/old_forms.h"
+#include "records/old_forms.h"
 
 #include <utility>
 
-#include "grade/record_fields.h"
-#include "grade/record_json.h"
+#include "records/record_fields.h"
+#include "records/record_json.h"
 
 namespace assay {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "assay/results.h"
-#include "grade/strict_json.h"
+#include "records/strict_json.h"
 
 namespace assay {
 

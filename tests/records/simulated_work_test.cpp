@@ -1,4 +1,4 @@
-#include "results/simulated_work.h"
+#include "records/simulated_work.h"
 
 #include <gtest/gtest.h>
 

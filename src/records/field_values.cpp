@@ -1,11 +1,11 @@
-#include "grade/field_values.h"
+#include "records/field_values.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
 
-#include "results/entrant_json.h"
+#include "records/entrant_json.h"
 #include "spec/spec.h"
 #include "util/files.h"
 
@@ -24,7 +24,7 @@ void read_code(const StrictObject& o, const char* key,
   to = *value;
 }
 
-// What results/entrant_json.h reads, at that place of the document.
+// What records/entrant_json.h reads, at that place of the document.
 template <class Facts>
 Facts facts_at(const json& j, const std::string& place, Facts (*from_json)(const json&)) {
   try {

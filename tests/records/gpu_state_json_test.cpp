@@ -1,5 +1,5 @@
 // A GPU's state survives the way through JSON, with what is absent.
-#include "results/gpu_state_json.h"
+#include "records/gpu_state_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

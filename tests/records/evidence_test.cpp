@@ -1,12 +1,12 @@
-#include "grade/evidence.h"
+#include "records/evidence.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "board_samples.h"
-#include "grade/documents.h"
-#include "grade/record_fields.h"
-#include "results/lookup.h"
+#include "records/documents.h"
+#include "records/lookup.h"
+#include "records/record_fields.h"
 #include "spec/json_schema.h"
 #include "support/error_of.h"
 

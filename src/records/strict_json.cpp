@@ -1,4 +1,4 @@
-#include "grade/strict_json.h"
+#include "records/strict_json.h"
 
 #include <fmt/format.h>
 

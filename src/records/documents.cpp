@@ -1,4 +1,4 @@
-#include "grade/documents.h"
+#include "records/documents.h"
 
 #include <map>
 #include <mutex>
