@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "assay/error.h"
 #include "cells/baselines.h"
 #include "cells/cell.h"
 #include "cells/examples.h"

@@ -27,6 +27,7 @@
 #include <optional>
 #include <thread>
 
+#include "assay/error.h"
 #include "assay/parallel.h"
 #include "assay/random.h"
 #include "cases/world.h"

@@ -25,7 +25,6 @@
 #include "report/rankings.h"
 #include "store/result_store.h"
 #include "util/clock.h"
-#include "util/files.h"
 
 namespace {
 

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <map>
 
+#include "assay/error.h"
 #include "cells/cell.h"
 #include "cli/context.h"
 #include "cli/harness.h"

@@ -29,7 +29,6 @@
 #include "store/evidence_file.h"
 #include "submission/submission.h"
 #include "util/clock.h"
-#include "util/files.h"
 
 namespace {
 

@@ -6,9 +6,9 @@
 #include <chrono>
 #include <thread>
 
+#include "assay/error.h"
 #include "cases/world.h"
 #include "util/clock.h"
-#include "util/files.h"
 
 namespace assay {
 

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 
+#include "assay/error.h"
 #include "assay/random.h"
 #include "attention.h"
 #include "score_levels.h"
-#include "util/files.h"
 
 namespace assay::attention {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "assay/error.h"
 #include "assay/poison.h"
 #include "assay/tolerance.h"
 #include "attention.h"
-#include "util/files.h"
 
 namespace assay::attention {
 namespace {

@@ -16,7 +16,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -25,6 +24,7 @@
 
 #include "assay/case.h"
 #include "assay/dtype.h"
+#include "assay/error.h"
 #include "assay/secret.h"
 
 namespace assay {
@@ -87,11 +87,11 @@ struct CasePlan {
   }
 
   // Appends a buffer. Its position is its handle: one declared out of order is the challenge's
-  // mistake (std::logic_error).
+  // mistake (ChallengeError).
   void add(int handle, BufferPlan buffer) {
     if (handle < 0 || static_cast<std::size_t>(handle) != buffers.size()) {
-      throw std::logic_error("buffer " + buffer.name + " has handle " + std::to_string(handle) +
-                             " but is declared at position " + std::to_string(buffers.size()));
+      throw ChallengeError("buffer " + buffer.name + " has handle " + std::to_string(handle) +
+                           " but is declared at position " + std::to_string(buffers.size()));
     }
     buffers.push_back(std::move(buffer));
   }
@@ -104,12 +104,12 @@ struct CasePlan {
   }
 
   // Buffers whose pointer the submission is given as null; a name that the plan does not have is
-  // the spec's mistake (std::invalid_argument).
+  // the spec's mistake (ChallengeError).
   void pass_as_null(const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       const auto is_it = [&](const BufferPlan& buffer) { return buffer.name == name; };
       const auto found = std::find_if(buffers.begin(), buffers.end(), is_it);
-      if (found == buffers.end()) throw std::invalid_argument("no buffer is called " + name);
+      if (found == buffers.end()) throw ChallengeError("no buffer is called " + name);
       found->null = true;
     }
   }

@@ -17,6 +17,7 @@
 #include <exception>
 #include <string>
 
+#include "assay/error.h"
 #include "util/clock.h"
 #include "util/fd.h"
 #include "util/files.h"

@@ -7,7 +7,6 @@
 
 #include "agent/session_log.h"
 #include "spec/spec.h"
-#include "util/files.h"
 #include "util/temporary_folder.h"
 #include "util/text.h"
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "assay/error.h"
 #include "numerics/jobs.h"
 #include "util/files.h"
 #include "util/sha256.h"

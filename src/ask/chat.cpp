@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "assay/error.h"
 #include "util/loopback.h"
 #include "util/text.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "ask/sse.h"
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay::ask {
 

@@ -7,7 +7,7 @@
 #include <cctype>
 #include <memory>
 
-#include "util/files.h"
+#include "assay/error.h"
 #include "util/stop.h"
 #include "util/text.h"
 

@@ -6,6 +6,7 @@
 
 #include "store/line_file.h"
 #include "util/clock.h"
+#include "util/files.h"
 
 namespace assay::ask {
 namespace fs = std::filesystem;

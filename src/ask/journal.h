@@ -15,6 +15,7 @@
 
 #include "ask/conversation.h"
 #include "ask/retry.h"
+#include "assay/error.h"
 
 namespace assay::ask {
 

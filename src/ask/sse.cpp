@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay::ask {
 namespace {

@@ -13,6 +13,7 @@
 #include <map>
 #include <sstream>
 
+#include "assay/error.h"
 #include "assay/results.h"
 #include "attack/leftovers.h"
 #include "attack/mechanism.h"

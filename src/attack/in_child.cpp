@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "assay/error.h"
 #include "util/clock.h"
 #include "util/files.h"
 #include "util/stop.h"

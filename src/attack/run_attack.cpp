@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "assay/error.h"
 #include "cells/cell.h"
 #include "grade/grade.h"
 #include "spec/spec.h"
-#include "util/files.h"
 
 namespace assay::attack {
 namespace fs = std::filesystem;

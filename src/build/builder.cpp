@@ -18,6 +18,7 @@
 #include <fstream>
 #include <new>
 
+#include "assay/error.h"
 #include "build/target.h"
 #include "build/tool.h"
 #include "build/warnings.h"

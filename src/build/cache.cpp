@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "assay/error.h"
 #include "util/files.h"
 
 namespace assay {

@@ -8,8 +8,8 @@
 #include <set>
 #include <string_view>
 
+#include "assay/error.h"
 #include "build/tool.h"
-#include "util/files.h"
 
 namespace assay {
 namespace fs = std::filesystem;

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <vector>
 
+#include "assay/error.h"
 #include "assay/results.h"
 #include "util/files.h"
 #include "util/text.h"

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <stdexcept>
+
+#include "assay/error.h"
 
 namespace assay::cases {
 
@@ -11,19 +12,19 @@ namespace {
 
 void require_due(const CaseSpec& spec, const CasePlan& plan) {
   if (plan.timed_phase < 0 || plan.timed_phase >= plan.phases)
-    throw std::logic_error(fmt::format("case {}: its timed phase never comes", spec.name));
+    throw ChallengeError(fmt::format("case {}: its timed phase never comes", spec.name));
   const bool timed = spec.group == CaseGroup::timed;
   bool owes = false;
   for (const BufferPlan& buffer : plan.buffers) {
     if (buffer.role == Role::input || buffer.null) continue;
     const int due = plan.due_phase(buffer, timed);
     if (due < 0 || due >= plan.phases)
-      throw std::logic_error(
+      throw ChallengeError(
           fmt::format("case {}: {} is due in a phase that never comes", spec.name, buffer.name));
     owes = owes || due == plan.timed_phase;
   }
   if (timed && !owes && plan.timed_phase + 1 < plan.phases)
-    throw std::logic_error(fmt::format(
+    throw ChallengeError(fmt::format(
         "case {}: its timed phase owes nothing when it ends, and others follow it", spec.name));
 }
 
@@ -38,7 +39,7 @@ PlannedCase plan_case(const Challenge& challenge, const CaseSpec& spec, processe
   const bool measured =
       spec.group == CaseGroup::timed || spec.group == CaseGroup::resource || spec.deterministic;
   if (measured && !planned.layout.windows.empty())
-    throw std::logic_error(fmt::format(
+    throw ChallengeError(fmt::format(
         "case {}: a sparse buffer in a case that is timed, measured or run twice", spec.name));
   return planned;
 }

@@ -20,7 +20,7 @@ struct PlannedCase {
   processes::Layout layout;
 };
 
-// Throws std::logic_error, the challenge's mistake, where outputs are due in no phase that there
+// Throws ChallengeError, the challenge's mistake, where outputs are due in no phase that there
 // is, or where a case goes on after its timed phase although that owes nothing: what is not due
 // then can be done when the clock stands.
 PlannedCase plan_case(const Challenge&, const CaseSpec&,

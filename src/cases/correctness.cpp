@@ -18,7 +18,6 @@
 #include "cases/smallest_failure.h"
 #include "draw/space.h"
 #include "records/lookup.h"
-#include "util/files.h"
 
 namespace assay::cases {
 namespace {

@@ -6,11 +6,11 @@
 #include <numeric>
 #include <vector>
 
+#include "assay/error.h"
 #include "assay/random.h"
 #include "assay/secret.h"
 #include "cases/fault.h"
 #include "records/lookup.h"
-#include "util/files.h"
 
 namespace assay::cases {
 namespace {

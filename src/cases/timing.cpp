@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "assay/error.h"
 #include "assay/random.h"
 #include "assay/secret.h"
 #include "cases/begin_result.h"
@@ -20,7 +21,6 @@
 #include "measure/machine.h"
 #include "measure/statistics.h"
 #include "records/simulated_work.h"
-#include "util/files.h"
 
 namespace assay::cases {
 namespace {

@@ -6,12 +6,12 @@
 #include <chrono>
 #include <vector>
 
+#include "assay/error.h"
 #include "assay/parallel.h"
 #include "cases/challenge_registry.h"
 #include "measure/machine.h"
 #include "processes/worker_process.h"
 #include "util/clock.h"
-#include "util/files.h"
 
 namespace assay::cases {
 namespace {

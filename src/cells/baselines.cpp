@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "assay/error.h"
 #include "cases/correctness.h"
 #include "cells/examples.h"
 #include "cells/kept_work.h"

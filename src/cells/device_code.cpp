@@ -9,9 +9,9 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "assay/error.h"
 #include "assay/random.h"
 #include "util/characters.h"
-#include "util/files.h"
 
 namespace assay::cells {
 namespace {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "assay/error.h"
 #include "spec/spec.h"
 #include "util/files.h"
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "assay/error.h"
 #include "cells/examples.h"
 #include "records/lookup.h"
 #include "util/files.h"

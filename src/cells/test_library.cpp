@@ -10,6 +10,7 @@
 #include <set>
 
 #include "assay/abi.h"
+#include "assay/error.h"
 #include "assay/random.h"
 #include "util/characters.h"
 #include "util/file_lock.h"

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "assay/error.h"
 #include "grade/grade.h"
 #include "records/lookup.h"
 #include "spec/spec.h"
 #include "util/clock.h"
-#include "util/files.h"
 #include "util/stop.h"
 #include "util/transient_fault.h"
 

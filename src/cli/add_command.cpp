@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "assay/error.h"
 #include "cli/context.h"
 #include "cli/output.h"
 #include "intake/received.h"

@@ -10,6 +10,7 @@
 #include "agent/process_tree.h"
 #include "ask/ask.h"
 #include "ask/curl_transport.h"
+#include "assay/error.h"
 #include "cases/challenge_registry.h"
 #include "cli/context.h"
 #include "cli/endpoint_options.h"

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "assay/error.h"
 #include "assay/parallel.h"
 #include "attack/attack.h"
 #include "attack/suite.h"

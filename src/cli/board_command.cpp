@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "assay/error.h"
 #include "cases/challenge_registry.h"
 #include "cli/boards.h"
 #include "cli/context.h"

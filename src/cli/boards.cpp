@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "assay/error.h"
 #include "cli/output.h"
 #include "store/migrate.h"
 #include "util/files.h"

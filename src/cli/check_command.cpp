@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "assay/error.h"
 #include "check/check_report.h"
 #include "check/public_check.h"
 #include "cli/harness.h"

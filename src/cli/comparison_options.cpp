@@ -4,8 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "assay/error.h"
 #include "cli/boards.h"
-#include "util/files.h"
 
 namespace assay::cli {
 

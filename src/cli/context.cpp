@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <optional>
 
+#include "assay/error.h"
 #include "cases/challenge_registry.h"
 #include "spec/spec.h"
-#include "util/files.h"
 #include "util/process_limits.h"
 #include "util/text.h"
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "assay/error.h"
 #include "cli/boards.h"
 #include "cli/context.h"
 #include "cli/git_file.h"

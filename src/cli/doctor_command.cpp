@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "assay/error.h"
 #include "build/target.h"
 #include "cli/diagnosis.h"
 #include "cli/gpu_diagnosis.h"

@@ -10,10 +10,10 @@
 #include <cstdlib>
 #include <random>
 
+#include "assay/error.h"
 #include "cli/output.h"
 #include "submission/submission.h"
 #include "util/clock.h"
-#include "util/files.h"
 #include "util/shell.h"
 #include "util/stop.h"
 #include "util/text.h"

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <memory>
 
+#include "assay/error.h"
 #include "cli/boards.h"
 #include "cli/comparison_options.h"
 #include "cli/context.h"

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "assay/error.h"
 #include "assay/secret.h"
 #include "cases/fuzz.h"
 #include "cells/baselines.h"

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "assay/error.h"
 #include "cases/correctness.h"
 #include "cases/on_gpu.h"
 #include "cases/timing.h"

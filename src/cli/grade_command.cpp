@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "assay/error.h"
 #include "assay/parallel.h"
 #include "check/grade_report.h"
 #include "check/stages.h"

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "assay/error.h"
 #include "assay/parallel.h"
 #include "cases/challenge_registry.h"
 #include "cli/output.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "assay/error.h"
 #include "cli/boards.h"
 #include "cli/context.h"
 #include "cli/published_files.h"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ask/curl_transport.h"
+#include "assay/error.h"
 #include "cases/challenge_registry.h"
 #include "cli/boards.h"
 #include "cli/context.h"

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "assay/error.h"
 #include "cells/mutants.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -19,7 +20,6 @@
 #include "records/lookup.h"
 #include "report/mutation_scores.h"
 #include "store/mutation_record.h"
-#include "util/files.h"
 #include "util/stop.h"
 #include "util/text.h"
 

@@ -16,8 +16,8 @@
 #include <cstring>
 #include <regex>
 
+#include "assay/error.h"
 #include "util/fd.h"
-#include "util/files.h"
 #include "util/stop.h"
 
 namespace assay::cli {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "assay/error.h"
 #include "cli/harness.h"
 #include "submission/answer.h"
-#include "util/files.h"
 #include "util/text.h"
 
 namespace assay::cli {

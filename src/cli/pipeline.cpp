@@ -7,7 +7,6 @@
 
 #include "cases/challenge_registry.h"
 #include "util/clock.h"
-#include "util/files.h"
 #include "version.h"
 
 namespace assay::cli {

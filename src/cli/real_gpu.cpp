@@ -5,10 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "assay/error.h"
 #include "cli/output.h"
 #include "grade/gpu.h"
 #include "processes/gpu_watch.h"
-#include "util/files.h"
 
 namespace assay::cli {
 

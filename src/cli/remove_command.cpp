@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include "assay/error.h"
 #include "cli/boards.h"
 #include "cli/context.h"
 #include "store/remove_cells.h"

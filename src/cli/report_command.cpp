@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "assay/error.h"
 #include "cli/boards.h"
 #include "cli/comparison_options.h"
 #include "cli/context.h"

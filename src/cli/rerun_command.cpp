@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "assay/error.h"
 #include "assay/parallel.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"

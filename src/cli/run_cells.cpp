@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "assay/error.h"
 #include "cells/examples.h"
 #include "cells/own_tests.h"
 #include "cli/output.h"
@@ -18,7 +19,6 @@
 #include "session/runner_steps.h"
 #include "session/session.h"
 #include "spec/spec.h"
-#include "util/files.h"
 #include "util/shell.h"
 #include "util/stop.h"
 #include "util/temporary_folder.h"

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "assay/error.h"
 #include "assay/parallel.h"
 #include "build/nvcc.h"
 #include "cli/account.h"

@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "assay/error.h"
 #include "assay/parallel.h"
 #include "cells/cell.h"
 #include "cli/account.h"

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "assay/error.h"
 #include "assay/parallel.h"
 #include "cli/harness.h"
 #include "cli/output.h"

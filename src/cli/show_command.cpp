@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "assay/error.h"
 #include "cli/boards.h"
 #include "cli/context.h"
 #include "cli/output.h"

@@ -16,12 +16,12 @@
 #include <cstring>
 #include <memory>
 
+#include "assay/error.h"
 #include "cli/context.h"
 #include "sim/address_map.h"
 #include "sim/runtime/local_device.h"
 #include "sim/runtime/runtime.h"
 #include "util/fd.h"
-#include "util/files.h"
 #include "util/stop.h"
 
 namespace assay::cli {

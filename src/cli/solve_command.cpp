@@ -9,6 +9,7 @@
 
 #include "agent/session_log.h"
 #include "agent/solve.h"
+#include "assay/error.h"
 #include "cases/challenge_registry.h"
 #include "cli/context.h"
 #include "cli/output.h"

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "assay/error.h"
 #include "assay/random.h"
 #include "compare/bootstrap.h"
-#include "util/files.h"
 
 namespace assay::compare {
 namespace {

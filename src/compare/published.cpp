@@ -9,10 +9,10 @@
 #include <string_view>
 #include <utility>
 
+#include "assay/error.h"
 #include "records/documents.h"
 #include "records/strict_json.h"
 #include "spec/json_schema.h"
-#include "util/files.h"
 #include "util/text.h"
 
 namespace assay::compare {

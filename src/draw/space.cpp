@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/error.h"
 #include "assay/random.h"
 #include "assay/secret.h"
-#include "util/files.h"
 #include "util/text.h"
 
 namespace assay::draw {

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "util/files.h"
+#include "assay/error.h"
 #include "util/sha256.h"
 
 namespace assay {

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "assay/error.h"
 #include "records/entrant_json.h"
 #include "util/clock.h"
 #include "util/fd.h"

@@ -10,6 +10,7 @@
 #include <set>
 #include <span>
 
+#include "assay/error.h"
 #include "intake/blocks.h"
 #include "intake/code.h"
 #include "util/text.h"

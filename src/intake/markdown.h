@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "assay/error.h"
 #include "submission/submission.h"
-#include "util/files.h"
 
 namespace assay::intake {
 

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "assay/error.h"
 #include "intake/code.h"
 #include "records/entrant_json.h"
 #include "util/fd.h"

@@ -4,9 +4,9 @@
 
 #include <mutex>
 
+#include "assay/error.h"
 #include "numerics/jobs.h"
 #include "util/clock.h"
-#include "util/files.h"
 #include "util/stop.h"
 #include "util/text.h"
 

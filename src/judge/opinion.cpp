@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "util/files.h"
+#include "assay/error.h"
 #include "util/text.h"
 
 namespace assay::judge {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "assay/error.h"
 #include "store/cell_path.h"
 #include "util/files.h"
 

@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "assay/error.h"
 #include "spec/json_schema.h"
-#include "util/files.h"
 #include "util/sha256.h"
 
 namespace assay::judge {

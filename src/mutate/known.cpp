@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "assay/error.h"
 #include "spec/json_schema.h"
 #include "util/files.h"
 

@@ -10,12 +10,12 @@
 #include <cstring>
 #include <new>
 
+#include "assay/error.h"
 #include "processes/gpu_machine.h"
 #include "sandbox/driver_files.h"
 #include "sandbox/runtime_files.h"
 #include "sandbox/worker_image.h"
 #include "util/clock.h"
-#include "util/files.h"
 #include "util/text.h"
 #include "util/transient_fault.h"
 

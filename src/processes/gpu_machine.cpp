@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "assay/error.h"
 #include "processes/channel.h"
 #include "records/gpu_state_json.h"
 #include "sandbox/driver_files.h"
@@ -12,7 +13,6 @@
 #include "sandbox/worker_image.h"
 #include "spec/json_schema.h"
 #include "util/fd.h"
-#include "util/files.h"
 #include "util/text.h"
 
 namespace assay::processes {

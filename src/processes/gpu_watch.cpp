@@ -9,11 +9,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include "assay/error.h"
 #include "processes/gpu_machine.h"
 #include "records/gpu_state_json.h"
 #include "sandbox/driver_files.h"
 #include "sandbox/worker_image.h"
-#include "util/files.h"
 #include "util/text.h"
 
 namespace assay::processes {

@@ -7,8 +7,8 @@
 #include <atomic>
 #include <cstring>
 #include <span>
-#include <stdexcept>
 
+#include "assay/error.h"
 #include "assay/parallel.h"
 #include "assay/poison.h"
 #include "assay/random.h"
@@ -173,7 +173,7 @@ void write_poison_to_parts(const Layout& layout, const wire::BufferSlot& slot, s
 
 void require_sparse(const BufferPlan& b, int phases, Memory memory) {
   const auto wrong = [&](const char* why) {
-    throw std::logic_error(fmt::format("the sparse buffer {} {}", b.name, why));
+    throw ChallengeError(fmt::format("the sparse buffer {} {}", b.name, why));
   };
   if (memory == Memory::device && !b.host) wrong("cannot go to a device");
   if (b.role == Role::inout || b.phase != 0) wrong("needs its contents from the start");

@@ -62,7 +62,7 @@ inline constexpr std::size_t kMostSkew = 5 * 4096 + 3 * 256;
 
 // `callbacks`: reserve room for callback payloads. With Memory::device all buffers but those that
 // the plan keeps on the host go to the device. `skew`, a multiple of 256: where every arena's first
-// buffer begins, beyond the usual. Throws std::logic_error, the challenge's mistake, for a sparse
+// buffer begins, beyond the usual. Throws ChallengeError, the challenge's mistake, for a sparse
 // buffer that is not as BufferPlan has it.
 Layout make_layout(const CasePlan&, bool callbacks, Memory = Memory::host, std::size_t skew = 0);
 

@@ -9,8 +9,8 @@
 #include <mutex>
 #include <string>
 
+#include "assay/error.h"
 #include "sandbox/memory_group.h"
-#include "util/files.h"
 
 namespace assay::processes {
 namespace {

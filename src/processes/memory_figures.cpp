@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "assay/error.h"
 #include "util/files.h"
 
 namespace assay::processes {

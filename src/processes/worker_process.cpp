@@ -15,12 +15,12 @@
 #include <span>
 #include <vector>
 
+#include "assay/error.h"
 #include "processes/cores.h"
 #include "sandbox/runtime_files.h"
 #include "sandbox/worker_image.h"
 #include "sim/address_map.h"
 #include "sim/runtime/run_log.h"
-#include "util/files.h"
 #include "util/text.h"
 #include "util/transient_fault.h"
 

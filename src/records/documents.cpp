@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "assay/error.h"
 #include "spec/json_schema.h"
 
 namespace assay {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "assay/entrant.h"
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay {
 

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "assay/error.h"
 #include "records/entrant_json.h"
 #include "spec/spec.h"
-#include "util/files.h"
 
 namespace assay {
 namespace {

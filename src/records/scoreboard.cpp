@@ -13,7 +13,6 @@
 #include "records/record_json.h"
 #include "records/strict_json.h"
 #include "spec/json_schema.h"
-#include "util/files.h"
 #include "util/sha256.h"
 
 namespace assay {

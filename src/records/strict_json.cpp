@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay {
 

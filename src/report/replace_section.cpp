@@ -3,8 +3,8 @@
 #include <string_view>
 #include <vector>
 
+#include "assay/error.h"
 #include "report/rankings.h"
-#include "util/files.h"
 
 namespace assay {
 namespace {

@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <string_view>
 
+#include "assay/error.h"
 #include "sandbox/landlock.h"
 #include "sandbox/runtime_files.h"
 #include "sandbox/workplace.h"
-#include "util/files.h"
 
 namespace assay::sandbox {
 namespace fs = std::filesystem;

@@ -9,6 +9,7 @@
 
 #include <cerrno>
 
+#include "assay/error.h"
 #include "util/files.h"
 #include "util/transient_fault.h"
 

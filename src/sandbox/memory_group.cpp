@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "sandbox/owner_tag.h"
-#include "util/files.h"
 
 namespace assay::sandbox {
 namespace fs = std::filesystem;

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "assay/error.h"
 #include "sandbox/runtime_files.h"
 #include "sandbox/workplace.h"
 #include "util/files.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay::sandbox {
 namespace fs = std::filesystem;

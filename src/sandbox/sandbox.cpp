@@ -25,6 +25,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "assay/error.h"
 #include "sandbox/landlock.h"
 #include "sandbox/seccomp_policy.h"
 #include "sandbox/wait_child.h"

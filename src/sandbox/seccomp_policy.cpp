@@ -17,8 +17,8 @@
 #include <initializer_list>
 #include <memory>
 
+#include "assay/error.h"
 #include "util/fd.h"
-#include "util/files.h"
 
 namespace assay::sandbox {
 namespace {

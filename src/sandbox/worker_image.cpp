@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "util/files.h"
+#include "assay/error.h"
 
 extern "C" const char assay_worker_image[], assay_worker_image_end[];
 extern "C" const char assay_cuda_worker_image[], assay_cuda_worker_image_end[];

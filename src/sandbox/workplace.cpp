@@ -12,8 +12,8 @@
 #include <cstring>
 #include <vector>
 
+#include "assay/error.h"
 #include "sandbox/owner_tag.h"
-#include "util/files.h"
 #include "util/temporary_folder.h"
 
 namespace assay::sandbox {

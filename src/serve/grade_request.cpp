@@ -8,12 +8,12 @@
 #include <initializer_list>
 #include <utility>
 
+#include "assay/error.h"
 #include "grade/gpu.h"
 #include "intake/received.h"
 #include "serve/api_error.h"
 #include "serve/limits.h"
 #include "submission/assemble.h"
-#include "util/files.h"
 #include "util/sha256.h"
 #include "util/text.h"
 

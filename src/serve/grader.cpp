@@ -9,7 +9,6 @@
 #include "check/grade_report.h"
 #include "check/stages.h"
 #include "util/clock.h"
-#include "util/files.h"
 #include "util/stop.h"
 
 namespace assay::serve {

@@ -9,8 +9,8 @@
 #include <optional>
 #include <utility>
 
+#include "assay/error.h"
 #include "serve/limits.h"
-#include "util/files.h"
 
 namespace assay::serve {
 namespace {

@@ -11,10 +11,10 @@
 #include <optional>
 #include <utility>
 
+#include "assay/error.h"
 #include "records/lookup.h"
 #include "serve/api_error.h"
 #include "util/clock.h"
-#include "util/files.h"
 #include "util/stop.h"
 #include "util/text.h"
 #include "util/thread_stop.h"

@@ -4,8 +4,8 @@
 
 #include <array>
 
+#include "assay/error.h"
 #include "serve/reward.h"
-#include "util/files.h"
 
 namespace assay::serve {
 namespace {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "assay/error.h"
 #include "util/files.h"
 
 namespace assay::serve {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "util/files.h"
+#include "assay/error.h"
 #include "util/text.h"
 
 namespace assay::session {

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <set>
 
+#include "assay/error.h"
 #include "grade/currency.h"
 #include "numerics/jobs.h"
 #include "records/evidence.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "assay/error.h"
 #include "grade/currency.h"
-#include "util/files.h"
 
 namespace assay::site {
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <system_error>
 
+#include "assay/error.h"
 #include "util/files.h"
 #include "util/text.h"
 

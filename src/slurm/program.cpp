@@ -12,9 +12,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "assay/error.h"
 #include "util/clock.h"
 #include "util/fd.h"
-#include "util/files.h"
 
 namespace assay::slurm {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "assay/error.h"
 #include "slurm/program.h"
 #include "util/text.h"
 

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "assay/error.h"
 #include "slurm/array.h"
 #include "slurm/task.h"
-#include "util/files.h"
 
 namespace assay::slurm {
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <charconv>
 
-#include "util/files.h"
+#include "assay/error.h"
 #include "util/text.h"
 
 namespace assay::slurm {

@@ -12,7 +12,7 @@
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay {
 namespace {

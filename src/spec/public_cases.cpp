@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "assay/error.h"
 #include "spec/case_json.h"
 #include "spec/json_schema.h"
 #include "spec/spec.h"

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "assay/abi.h"
+#include "assay/error.h"
 #include "spec/case_json.h"
 #include "spec/json_schema.h"
 #include "spec/public_cases.h"

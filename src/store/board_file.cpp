@@ -14,6 +14,7 @@
 #include "store/evidence_file.h"
 #include "store/folder_lock.h"
 #include "store/line_file.h"
+#include "util/files.h"
 
 namespace assay::store {
 namespace fs = std::filesystem;

@@ -4,7 +4,7 @@
 
 #include <cctype>
 
-#include "util/files.h"
+#include "assay/error.h"
 #include "util/sha256.h"
 
 namespace assay::store {

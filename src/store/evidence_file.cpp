@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "assay/error.h"
 #include "grade/board_row.h"
 #include "util/files.h"
 #include "util/sha256.h"

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <thread>
 
+#include "util/files.h"
+
 namespace assay::store {
 
 bool try_lock(int fd, const std::filesystem::path& path, std::chrono::milliseconds patience) {

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "util/fd.h"
+#include "util/files.h"
 
 namespace assay::store {
 namespace fs = std::filesystem;

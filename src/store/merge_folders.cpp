@@ -14,6 +14,7 @@
 #include "store/evidence_file.h"
 #include "store/folder_lock.h"
 #include "store/line_file.h"
+#include "util/files.h"
 #include "util/stop.h"
 
 namespace assay::store {

@@ -13,6 +13,7 @@
 #include "store/cell_path.h"
 #include "store/evidence_file.h"
 #include "store/folder_lock.h"
+#include "util/files.h"
 #include "util/stop.h"
 
 namespace assay::store {

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "assay/error.h"
 #include "records/strict_json.h"
 #include "spec/json_schema.h"
 #include "util/files.h"

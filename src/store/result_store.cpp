@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "assay/error.h"
 #include "grade/board_row.h"
 #include "spec/json_schema.h"
 #include "store/cell_path.h"

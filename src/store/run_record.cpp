@@ -12,6 +12,7 @@
 #include "store/folder_lock.h"
 #include "store/line_file.h"
 #include "store/run_fields.h"
+#include "util/files.h"
 
 namespace assay {
 namespace {

@@ -6,7 +6,7 @@
 #include <cctype>
 #include <set>
 
-#include "util/files.h"
+#include "assay/error.h"
 #include "util/text.h"
 
 namespace assay {

@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 
+#include "assay/error.h"
 #include "records/entrant_json.h"
 #include "spec/json_schema.h"
 #include "submission/assemble.h"

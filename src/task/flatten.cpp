@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "assay/error.h"
 #include "util/files.h"
 
 namespace assay::task {

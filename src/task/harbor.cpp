@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "assay/error.h"
 #include "task/flatten.h"
 #include "task/skeleton.h"
 #include "util/files.h"

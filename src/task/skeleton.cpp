@@ -4,7 +4,7 @@
 
 #include <regex>
 
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay::task {
 namespace {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "assay/error.h"
 #include "build/builder.h"
 #include "spec/spec.h"
 #include "spec/tests_in_cuda.h"

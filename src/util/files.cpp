@@ -11,6 +11,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "assay/error.h"
 #include "util/fd.h"
 #include "util/remedy.h"
 #include "util/transient_fault.h"

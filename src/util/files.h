@@ -3,17 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
-namespace assay {
+#include "assay/error.h"
 
-// A fault of the harness or of its user, never of a submission. main prints it and exits 2.
-class Error : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+namespace assay {
 
 std::string read_file(const std::filesystem::path&);
 

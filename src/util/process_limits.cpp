@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay {
 

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay {
 

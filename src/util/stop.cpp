@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "assay/error.h"
 #include "util/clock.h"
-#include "util/files.h"
 #include "util/thread_stop.h"
 
 namespace assay {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "assay/error.h"
 #include "util/files.h"
 #include "util/remedy.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay {
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <thread>
 
+#include "assay/error.h"
 #include "support/child_process.h"
 #include "support/error_of.h"
 #include "support/temporary_folder.h"

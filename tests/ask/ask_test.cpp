@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 
+#include "assay/error.h"
 #include "scripted.h"
 #include "store/line_file.h"
 #include "support/temporary_folder.h"

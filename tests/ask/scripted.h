@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ask/requester.h"
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay::testing {
 

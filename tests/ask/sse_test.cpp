@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay::ask {
 namespace {

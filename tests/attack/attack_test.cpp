@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "assay/error.h"
 #include "attack/leftovers.h"
 #include "attack/run_attack.h"
 #include "spec/spec.h"

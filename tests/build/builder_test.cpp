@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "assay/error.h"
 #include "sandbox/landlock.h"
 #include "sandbox/probe.h"
 #include "sandbox/worker_image.h"

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <stdexcept>
 
+#include "assay/error.h"
 #include "cases/challenge_registry.h"
 #include "cases/fake_world.h"
 #include "spec/spec.h"
@@ -122,7 +122,7 @@ class Owing final : public testing::Copying {
 
 TEST(PlanCase, RefusesATimedPhaseThatOwesNothingAndIsFollowed) {
   const CaseSpec timed = testing::case_spec("time", CaseGroup::timed);
-  EXPECT_THROW(plan_case(Owing(0, 1), timed), std::logic_error);
+  EXPECT_THROW(plan_case(Owing(0, 1), timed), ChallengeError);
   EXPECT_NO_THROW(plan_case(Owing(0, 0), timed));
   EXPECT_NO_THROW(plan_case(Owing(0, kDefaultDue), timed));
   EXPECT_NO_THROW(plan_case(Owing(1, 0), timed)) << "nothing follows it";
@@ -144,7 +144,7 @@ class FarApart final : public testing::Copying {
             BufferViews buffers) const override {
     buffers[0].as<float>()[0] = 1;
     buffers[0].as<float>()[kFar] = static_cast<float>(seeds.inputs % 1000);
-    if (buffers[1].bytes != 0) throw std::logic_error("there is no output yet");
+    if (buffers[1].bytes != 0) throw ChallengeError("there is no output yet");
   }
 };
 
@@ -152,12 +152,12 @@ TEST(PlanCase, RefusesSparseBuffersWhereMuchIsMeasured) {
   const FarApart challenge;
   EXPECT_NO_THROW(plan_case(challenge, testing::case_spec("one")));
   CaseSpec spec = testing::case_spec("time", CaseGroup::timed);
-  EXPECT_THROW(plan_case(challenge, spec), std::logic_error);
+  EXPECT_THROW(plan_case(challenge, spec), ChallengeError);
   spec = testing::case_spec("memory", CaseGroup::resource);
-  EXPECT_THROW(plan_case(challenge, spec), std::logic_error);
+  EXPECT_THROW(plan_case(challenge, spec), ChallengeError);
   spec = testing::case_spec("twice");
   spec.deterministic = true;
-  EXPECT_THROW(plan_case(challenge, spec), std::logic_error);
+  EXPECT_THROW(plan_case(challenge, spec), ChallengeError);
 }
 
 TEST(SparseCaseInput, ShowsInputsAndTheOutputsOfTheArenaThatIsGiven) {
@@ -184,9 +184,9 @@ TEST(SparseCaseInput, ShowsInputsAndTheOutputsOfTheArenaThatIsGiven) {
 }
 
 TEST(PlanCase, RefusesPhasesThatNeverCome) {
-  EXPECT_THROW(plan_case(Owing(0, 2), testing::case_spec("one")), std::logic_error);
-  EXPECT_THROW(plan_case(Owing(0, -2), testing::case_spec("one")), std::logic_error);
-  EXPECT_THROW(plan_case(Owing(2, 0), testing::case_spec("one")), std::logic_error);
+  EXPECT_THROW(plan_case(Owing(0, 2), testing::case_spec("one")), ChallengeError);
+  EXPECT_THROW(plan_case(Owing(0, -2), testing::case_spec("one")), ChallengeError);
+  EXPECT_THROW(plan_case(Owing(2, 0), testing::case_spec("one")), ChallengeError);
 }
 
 TEST(PlanCase, EveryCaseOfEveryChallengeOwesWhatItTimes) {

@@ -7,9 +7,9 @@
 #include <map>
 #include <vector>
 
+#include "assay/error.h"
 #include "assay/secret.h"
 #include "cases/fake_world.h"
-#include "util/files.h"
 
 namespace assay::cases {
 namespace {

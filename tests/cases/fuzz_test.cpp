@@ -6,8 +6,8 @@
 #include <new>
 #include <vector>
 
+#include "assay/error.h"
 #include "cases/fake_world.h"
-#include "util/files.h"
 
 namespace assay::cases {
 namespace {

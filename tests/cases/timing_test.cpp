@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "assay/error.h"
 #include "cases/fake_world.h"
 #include "cases/repetitions.h"
 #include "records/lookup.h"
-#include "util/files.h"
 
 namespace assay::cases {
 namespace {

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "assay/error.h"
 #include "cases/fake_world.h"
 #include "records/lookup.h"
 #include "util/files.h"

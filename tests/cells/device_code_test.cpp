@@ -9,7 +9,7 @@
 #include <regex>
 #include <string>
 
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay::cells {
 namespace {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "assay/error.h"
 #include "cells/cell.h"
 
 namespace assay::cells {

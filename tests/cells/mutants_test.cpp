@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "assay/error.h"
 #include "cases/fake_world.h"
 #include "support/error_of.h"
 #include "support/temporary_folder.h"

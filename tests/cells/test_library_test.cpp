@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <regex>
 
+#include "assay/error.h"
 #include "util/files.h"
 
 namespace assay::cells {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "assay/error.h"
 #include "cases/challenge_registry.h"
 #include "processes/layout.h"
 #include "support/direct_call.h"

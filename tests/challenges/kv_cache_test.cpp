@@ -8,6 +8,7 @@
 #include <set>
 
 #include "challenges/kv_cache_case.h"
+#include "util/files.h"
 
 namespace assay::kv_cache {
 namespace {

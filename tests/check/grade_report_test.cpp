@@ -8,6 +8,7 @@
 #include "check_fixture.h"
 #include "spec/json_schema.h"
 #include "support/paths.h"
+#include "util/files.h"
 
 namespace assay::check {
 namespace {

@@ -6,13 +6,13 @@
 #include <cmath>
 #include <limits>
 
+#include "assay/error.h"
 #include "assay/random.h"
 #include "boards.h"
 #include "compare/bootstrap.h"
 #include "compare/bradley_terry.h"
 #include "compare/fast_p.h"
 #include "compare/pass_at_k.h"
-#include "util/files.h"
 
 namespace assay::compare {
 namespace {

@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
+#include "assay/error.h"
 #include "support/bare_challenge.h"
-#include "util/files.h"
 
 namespace assay::draw {
 namespace {

@@ -2,6 +2,7 @@
 // a submission may have, they stood in the reply, and what is said about it is plain text.
 #include <set>
 
+#include "assay/error.h"
 #include "fuzz/promises.h"
 #include "intake/markdown.h"
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "ask/chat.h"
+#include "assay/error.h"
 #include "fuzz/promises.h"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "util/files.h"
+#include "assay/error.h"
 #include "util/text.h"
 
 namespace assay::fuzz {

@@ -13,6 +13,7 @@
 #include "support/child_process.h"
 #include "support/error_of.h"
 #include "support/temporary_folder.h"
+#include "util/files.h"
 
 namespace assay::intake {
 namespace {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 
+#include "assay/error.h"
 #include "support/error_of.h"
 
 namespace assay::intake {

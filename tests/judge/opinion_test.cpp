@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "assay/error.h"
 #include "judge/opinion_file.h"
 #include "opinions.h"
 #include "support/temporary_folder.h"

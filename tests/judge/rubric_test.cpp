@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "assay/error.h"
 #include "opinions.h"
 #include "support/paths.h"
 #include "util/files.h"

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "assay/challenge.h"
+#include "assay/error.h"
 
 namespace assay {
 namespace {
@@ -15,9 +16,9 @@ TEST(CasePlan, PlacesBuffersAtTheirHandles) {
 
 TEST(CasePlan, RefusesABufferOutOfOrder) {
   CasePlan plan;
-  EXPECT_THROW(plan.add(1, {.name = "x"}), std::logic_error);
+  EXPECT_THROW(plan.add(1, {.name = "x"}), ChallengeError);
   plan.add(0, {.name = "x"});
-  EXPECT_THROW(plan.add(0, {.name = "y"}), std::logic_error);
+  EXPECT_THROW(plan.add(0, {.name = "y"}), ChallengeError);
 }
 
 TEST(CasePlan, KnowsTheBuffersThatItPassesAsNull) {
@@ -25,7 +26,7 @@ TEST(CasePlan, KnowsTheBuffersThatItPassesAsNull) {
   plan.add(0, {.name = "x"});
   plan.pass_as_null({"x"});
   EXPECT_TRUE(plan.buffers[0].null);
-  EXPECT_THROW(plan.pass_as_null({"z"}), std::invalid_argument);
+  EXPECT_THROW(plan.pass_as_null({"z"}), ChallengeError);
 }
 
 }  // namespace

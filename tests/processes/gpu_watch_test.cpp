@@ -9,7 +9,6 @@
 #include "support/error_of.h"
 #include "support/paths.h"
 #include "support/temporary_folder.h"
-#include "util/files.h"
 
 namespace assay::processes {
 namespace {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <stdexcept>
 
+#include "assay/error.h"
 #include "assay/poison.h"
 #include "processes/arena.h"
 
@@ -194,11 +194,11 @@ TEST(Layout, ASparseBufferThatCannotBeIsTheChallengesMistake) {
     return make_layout(plan, false, memory);
   };
   EXPECT_NO_THROW(made([](CasePlan&) {}));
-  EXPECT_THROW(made([](CasePlan&) {}, Memory::device), std::logic_error);
-  EXPECT_THROW(made([](CasePlan& p) { p.buffers[1].role = Role::inout; }), std::logic_error);
-  EXPECT_THROW(made([](CasePlan& p) { p.buffers[1].pieces[1].first = 4; }), std::logic_error);
-  EXPECT_THROW(made([](CasePlan& p) { p.buffers[1].pieces[2].count = 6; }), std::logic_error);
-  EXPECT_THROW(made([](CasePlan& p) { p.phases = 2; }), std::logic_error);
+  EXPECT_THROW(made([](CasePlan&) {}, Memory::device), ChallengeError);
+  EXPECT_THROW(made([](CasePlan& p) { p.buffers[1].role = Role::inout; }), ChallengeError);
+  EXPECT_THROW(made([](CasePlan& p) { p.buffers[1].pieces[1].first = 4; }), ChallengeError);
+  EXPECT_THROW(made([](CasePlan& p) { p.buffers[1].pieces[2].count = 6; }), ChallengeError);
+  EXPECT_THROW(made([](CasePlan& p) { p.phases = 2; }), ChallengeError);
 }
 
 TEST_F(LayoutTest, TellsTouchedFromUntouched) {

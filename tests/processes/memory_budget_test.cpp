@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay::processes {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay::processes {
 namespace {

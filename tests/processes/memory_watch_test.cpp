@@ -99,7 +99,7 @@ TEST_F(MemoryWatchTest, SeesWhatIsUnmapped) {
 
 TEST_F(MemoryWatchTest, SeesWhatIsMappedOver) {
   expect_seen([] {
-    ::mmap(touched(kPool), kPool, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    (void)::mmap(touched(kPool), kPool, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   });
 }
 

@@ -11,6 +11,7 @@
 #include "spec/json_schema.h"
 #include "support/error_of.h"
 #include "support/paths.h"
+#include "util/files.h"
 
 namespace assay {
 namespace {

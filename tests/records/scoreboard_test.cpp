@@ -14,6 +14,7 @@
 #include "support/error_of.h"
 #include "support/paths.h"
 #include "support/temporary_folder.h"
+#include "util/files.h"
 
 namespace assay {
 namespace {

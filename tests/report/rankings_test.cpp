@@ -5,10 +5,10 @@
 
 #include <sstream>
 
+#include "assay/error.h"
 #include "boards.h"
 #include "golden.h"
 #include "report/standings.h"
-#include "util/files.h"
 
 namespace assay {
 namespace {

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "assay/error.h"
 #include "sandbox/landlock.h"
 #include "sandbox/probe.h"
 #include "sandbox/runtime_files.h"

@@ -6,6 +6,7 @@
 #include "serve/api_error.h"
 #include "serve/limits.h"
 #include "serve/service_fixture.h"
+#include "util/files.h"
 
 namespace assay::serve {
 namespace {

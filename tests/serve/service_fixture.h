@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "assay/error.h"
 #include "cases/fake_world.h"
 #include "serve/service.h"
 #include "serve/task_store.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay::session {
 namespace {

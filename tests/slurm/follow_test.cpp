@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "assay/error.h"
 #include "support/error_of.h"
 #include "support/temporary_folder.h"
 #include "util/files.h"

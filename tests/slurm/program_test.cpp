@@ -6,7 +6,6 @@
 #include <string>
 
 #include "support/error_of.h"
-#include "util/files.h"
 
 namespace assay::slurm {
 namespace {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "support/error_of.h"
-#include "util/files.h"
 
 namespace assay::slurm {
 namespace {

@@ -49,7 +49,7 @@ class PublicCasesTest : public ::testing::Test {
   std::string error_after(const std::function<void(json&)>& change) {
     const json before = document_;
     change(document_);
-    const std::string error = testing::error_of([&] { parsed(); });
+    std::string error = testing::error_of([&] { parsed(); });
     document_ = before;
     return error;
   }

@@ -8,10 +8,10 @@
 #include <fstream>
 #include <functional>
 
+#include "assay/error.h"
 #include "cases/challenge_registry.h"
 #include "support/error_of.h"
 #include "support/paths.h"
-#include "util/files.h"
 
 namespace assay {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <set>
 
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay::store {
 namespace {

@@ -6,6 +6,7 @@
 #include "store/evidence_file.h"
 #include "store_samples.h"
 #include "support/error_of.h"
+#include "util/files.h"
 
 namespace assay::store {
 namespace {

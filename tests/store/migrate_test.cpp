@@ -7,6 +7,7 @@
 #include "store/cell_path.h"
 #include "store/evidence_file.h"
 #include "store_samples.h"
+#include "util/files.h"
 
 namespace assay::store {
 namespace {

@@ -16,6 +16,7 @@
 #include "store_samples.h"
 #include "support/child_process.h"
 #include "support/error_of.h"
+#include "util/files.h"
 
 namespace assay::store {
 namespace {

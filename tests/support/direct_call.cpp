@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "assay/error.h"
 #include "cases/challenge_registry.h"
-#include "util/files.h"
 #include "worker/adapter_registry.h"
 
 namespace assay::testing {

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "assay/error.h"
 #include "cases/judge.h"
 #include "draw/space.h"
 #include "processes/layout.h"

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "assay/error.h"
 #include "util/files.h"
 
 namespace assay::testing {

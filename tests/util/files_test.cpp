@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "assay/error.h"
 #include "util/sha256.h"
 #include "util/transient_fault.h"
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "assay/error.h"
 #include "numerics/jobs.h"
 #include "support/child_process.h"
 #include "util/clock.h"

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "assay/error.h"
 #include "assay/random.h"
 #include "trusted.h"
-#include "util/files.h"
 
 namespace assay::beam_search {
 namespace {

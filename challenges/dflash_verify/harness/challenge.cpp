@@ -4,9 +4,9 @@
 #include <cmath>
 #include <map>
 
+#include "assay/error.h"
 #include "language_model.h"
 #include "trusted.h"
-#include "util/files.h"
 
 namespace assay::dflash_verify {
 namespace {

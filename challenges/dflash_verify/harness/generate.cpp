@@ -7,12 +7,12 @@
 #include <numeric>
 #include <set>
 
+#include "assay/error.h"
 #include "assay/parallel.h"
 #include "assay/random.h"
 #include "language_model.h"
 #include "shared/score_levels.h"
 #include "trusted.h"
-#include "util/files.h"
 
 namespace assay::dflash_verify {
 namespace {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "assay/error.h"
 #include "assay/parallel.h"
 #include "assay/random.h"
 #include "trusted.h"
-#include "util/files.h"
 
 namespace assay::flash_attention_bwd {
 namespace {

@@ -1,5 +1,5 @@
+#include "assay/error.h"
 #include "trusted.h"
-#include "util/files.h"
 
 namespace assay::flash_attention_fwd {
 

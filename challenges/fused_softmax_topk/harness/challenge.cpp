@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/error.h"
 #include "shared/recorded.h"
 #include "trusted.h"
-#include "util/files.h"
 
 namespace assay::fused_softmax_topk {
 namespace {

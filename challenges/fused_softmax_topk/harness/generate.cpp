@@ -7,11 +7,11 @@
 #include <limits>
 #include <numeric>
 
+#include "assay/error.h"
 #include "assay/parallel.h"
 #include "assay/random.h"
 #include "shared/drawn_rows.h"
 #include "trusted.h"
-#include "util/files.h"
 
 namespace assay::fused_softmax_topk {
 namespace {

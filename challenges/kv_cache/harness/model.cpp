@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "assay/error.h"
 #include "trusted.h"
-#include "util/files.h"
 
 namespace assay::kv_cache {
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "assay/error.h"
 #include "trusted.h"
-#include "util/files.h"
 
 namespace assay::kv_cache {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/error.h"
 #include "trusted.h"
-#include "util/files.h"
 
 namespace assay::layer_norm_backward {
 namespace {

@@ -6,11 +6,11 @@
 #include <span>
 #include <vector>
 
+#include "assay/error.h"
 #include "assay/parallel.h"
 #include "assay/random.h"
 #include "shared/drawn_rows.h"
 #include "trusted.h"
-#include "util/files.h"
 
 namespace assay::layer_norm_backward {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "assay/error.h"
 #include "trusted.h"
-#include "util/files.h"
 
 namespace assay::ternary_training {
 namespace {

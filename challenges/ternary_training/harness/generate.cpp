@@ -6,10 +6,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "assay/error.h"
 #include "assay/parallel.h"
 #include "real_text.h"
 #include "trusted.h"
-#include "util/files.h"
 
 namespace assay::ternary_training {
 namespace {

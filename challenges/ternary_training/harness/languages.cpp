@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-#include "util/files.h"
+#include "assay/error.h"
 
 namespace assay::ternary_training {
 namespace {

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <vector>
 
+#include "assay/error.h"
 #include "util/files.h"
 
 namespace assay::ternary_training {
