@@ -15,6 +15,7 @@
 #include "cells/baselines.h"
 #include "cells/examples.h"
 #include "cells/run_options.h"
+#include "cells/shared_build.h"
 #include "submission/submission.h"
 
 namespace assay::cells {
@@ -23,11 +24,6 @@ namespace assay::cells {
 // with every_case all that make correctness too. A slow one must pass these, and a cheat may need
 // them to prepare what it does in the one it names. Timed as in a quick run.
 cases::CaseFilter cases_for(const Example&, bool every_case);
-
-struct SharedBuild {
-  std::string name;
-  std::function<void()> run;
-};
 
 class CellRunner {
  public:

@@ -6,10 +6,11 @@
 
 namespace assay::session {
 
-std::vector<Steps::Build> RunnerSteps::builds_for(const std::string& challenge, bool own_tests) {
-  std::vector<Build> builds;
-  for (cells::SharedBuild& build : runner_.shared_builds(spec_named(specs_, challenge), own_tests))
-    builds.push_back({challenge + ": " + build.name, std::move(build.run)});
+std::vector<cells::SharedBuild> RunnerSteps::builds_for(const std::string& challenge,
+                                                        bool own_tests) {
+  std::vector<cells::SharedBuild> builds =
+      runner_.shared_builds(spec_named(specs_, challenge), own_tests);
+  for (cells::SharedBuild& build : builds) build.name = challenge + ": " + build.name;
   return builds;
 }
 

@@ -15,7 +15,7 @@ class RunnerSteps final : public Steps {
   RunnerSteps(cells::CellRunner& runner, const std::vector<ChallengeSpec>& specs)
       : runner_(runner), specs_(specs) {}
 
-  std::vector<Build> builds_for(const std::string& challenge, bool own_tests) override;
+  std::vector<cells::SharedBuild> builds_for(const std::string& challenge, bool own_tests) override;
   CellResult check(const Submission&) override;
   void run_own_tests(const Submission&, CellResult&, std::size_t jobs) override;
   void time_together(std::span<CellResult>) override;

@@ -84,13 +84,13 @@ class Run {
     bool own_tests = false;
     for (const Submission* s : group) own_tests = own_tests || !s->test_source.empty();
     if (!prepared_.insert({challenge, own_tests}).second) return;
-    std::vector<Steps::Build> builds;
+    std::vector<cells::SharedBuild> builds;
     try {
       builds = steps_.builds_for(challenge, own_tests);
     } catch (const std::exception&) {
       return;  // a cell that needs them meets the same fault, and reports it
     }
-    for (Steps::Build& build : builds) {
+    for (cells::SharedBuild& build : builds) {
       work.emplace_back([this, challenge, build = std::move(build)] {
         const Activity activity = watcher_("building " + build.name);
         try {

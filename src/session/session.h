@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "assay/results.h"
+#include "cells/shared_build.h"
 #include "session/order.h"
 
 namespace assay::session {
@@ -24,13 +25,10 @@ class Steps {
  public:
   virtual ~Steps() = default;
 
-  // May run beside each other and beside check().
-  struct Build {
-    std::string name;
-    std::function<void()> run;
-  };
   // What answers to the challenge share: baselines and, where own tests are tried, their subjects.
-  virtual std::vector<Build> builds_for(const std::string& challenge, bool own_tests) = 0;
+  // These may run beside each other and beside check().
+  virtual std::vector<cells::SharedBuild> builds_for(const std::string& challenge,
+                                                     bool own_tests) = 0;
 
   // Builds it and runs its untimed cases; on the simulated GPU all of them.
   virtual CellResult check(const Submission&) = 0;

@@ -119,12 +119,13 @@ TEST(Order, NothingToDoIsNoOrder) {
 // Writes down what is asked of it, and throws where it is told to.
 class FakeSteps final : public Steps {
  public:
-  std::vector<Build> builds_for(const std::string& challenge, bool own_tests) override {
+  std::vector<cells::SharedBuild> builds_for(const std::string& challenge,
+                                             bool own_tests) override {
     if (broken_builds) throw std::runtime_error("cannot read " + challenge);
-    std::vector<Build> builds{{challenge + " naive", [this, challenge] {
-                                 tell("build " + challenge);
-                                 if (passing_builds) throw TransientFault("no pipe");
-                               }}};
+    std::vector<cells::SharedBuild> builds{{challenge + " naive", [this, challenge] {
+                                              tell("build " + challenge);
+                                              if (passing_builds) throw TransientFault("no pipe");
+                                            }}};
     if (own_tests)
       builds.push_back(
           {challenge + " subject", [this, challenge] { tell("subject " + challenge); }});
