@@ -192,8 +192,6 @@ class CallbackServer {
   virtual ~CallbackServer() = default;
   virtual std::int32_t serve(std::uint32_t kind, std::span<const std::byte> request,
                              std::span<std::byte> response) = 0;
-  // Not empty: why no further request is answered; the submission has tampered with the protocol.
-  virtual std::string given_up() const { return {}; }
 };
 
 // What a draw from the space of the spec means.

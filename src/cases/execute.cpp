@@ -11,8 +11,8 @@
 
 #include "assay/abi.h"
 #include "cases/begin_result.h"
-#include "cases/bounded_server.h"
 #include "cases/judge.h"
+#include "processes/bounded_server.h"
 #include "util/reserved_memory.h"
 
 namespace assay::cases {
@@ -195,8 +195,8 @@ CaseResult execute(const World& world, processes::Worker& worker, CaseInput& inp
   }
   DueOutputs outputs(planned, input.views(worker.output()));
   const auto server = input.challenge().callbacks(*planned.spec, planned.plan, outputs.buffers());
-  std::optional<BoundedServer> bounded;
-  if (server) bounded.emplace(*server, callback_seconds(*planned.spec), world.now);
+  std::optional<processes::BoundedServer> bounded;
+  if (server) bounded.emplace(*server, processes::callback_seconds(*planned.spec), world.now);
   MemoryUse memory;
   processes::Outcome outcome;
   processes::DeviceReport device;

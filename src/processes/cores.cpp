@@ -77,10 +77,10 @@ std::vector<int> worker_cores(int n) {
   return taken.cores;
 }
 
-std::optional<std::string> why_too_many_cores(double processor_s, double wall_s, int threads) {
+std::optional<ProtocolViolation> too_many_cores(double processor_s, double wall_s, int threads) {
   constexpr double kShare = 1.05, kSeconds = 0.005;
   if (processor_s <= kShare * wall_s * threads + kSeconds) return std::nullopt;
-  return fmt::format("kept {:.1f} cores busy where {} are allowed", processor_s / wall_s, threads);
+  return violation<Violation::many_cores>(processor_s / wall_s, threads);
 }
 
 }  // namespace assay::processes

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
+
+#include "processes/protocol_violation.h"
 
 namespace assay::processes {
 
@@ -13,8 +14,8 @@ namespace assay::processes {
 // before two threads of one core.
 std::vector<int> worker_cores(int n);
 
-// Why a call that may keep `threads` cores busy kept more of them busy; nothing where it did not.
+// The violation of a call that may keep `threads` cores busy and kept more of them busy, if it did.
 // What the clock and the kernel's account of processor time may differ by is far below the slack.
-std::optional<std::string> why_too_many_cores(double processor_s, double wall_s, int threads);
+std::optional<ProtocolViolation> too_many_cores(double processor_s, double wall_s, int threads);
 
 }  // namespace assay::processes

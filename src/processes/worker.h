@@ -14,6 +14,7 @@
 #include "assay/challenge.h"
 #include "assay/results.h"
 #include "processes/arena.h"
+#include "processes/bounded_server.h"
 #include "processes/device_report.h"
 #include "processes/layout.h"
 #include "sandbox/sandbox.h"
@@ -77,7 +78,7 @@ class Worker {
   // The detail is what they printed, if anything. Of a device, if there is one, they get so many
   // warp instructions.
   virtual Outcome self_test(double time_limit_s, std::uint64_t instruction_limit) = 0;
-  virtual Outcome run(int phase, const CaseSpec&, CallbackServer*) = 0;
+  virtual Outcome run(int phase, const CaseSpec&, BoundedServer*) = 0;  // null: no callbacks
   // The order of blocks and warps on the simulated device, if there is one; 0: their own.
   virtual void set_shuffle_seed(std::uint64_t) = 0;
   // After a phase at whose end outputs are due, and after the last: brings the outputs back from

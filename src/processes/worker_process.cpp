@@ -10,9 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <filesystem>
 #include <iterator>
-#include <span>
 #include <vector>
 
 #include "assay/error.h"
@@ -30,14 +28,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using wire::Command, wire::Reply;
 
-constexpr std::size_t kTextLimit = 64 << 10;
 constexpr double kPingLimit = 10;  // of a call that does nothing
 // A machine that is busy with other things makes nobody slow: time that a worker spent waiting for
 // a processor is added to its limit, to at most so many times it. Threads of its own can make it
 // wait too, hence the bound. Less than the smaller share is not worth another look.
 constexpr double kMostGivenBack = 4, kLeastGivenBack = 0.02;
-constexpr double kSimulationLimit =
-    300;  // of the device in one call, beside the limit on instructions
+// Seconds of the device in one call, beside the limit on instructions.
+constexpr double kSimulationLimit = 300;
 
 double seconds_between(Clock::time_point a, Clock::time_point b) {
   return std::chrono::duration<double>(b - a).count();
@@ -45,19 +42,6 @@ double seconds_between(Clock::time_point a, Clock::time_point b) {
 
 std::chrono::nanoseconds nanoseconds(double seconds) {
   return std::chrono::nanoseconds(static_cast<std::int64_t>(std::max(seconds, 0.0) * 1e9));
-}
-
-const char* signal_hint(int signal) {
-  switch (signal) {
-    case SIGSEGV:
-      return " (invalid memory access; also what writing to an input or overrunning the stack "
-             "gives)";
-    case SIGABRT: return " (abort: an uncaught exception, a failed assertion or heap corruption)";
-    case SIGILL: return " (illegal instruction)";
-    case SIGFPE: return " (integer division by zero)";
-    case SIGBUS: return " (access beyond a mapping)";
-    default: return "";
-  }
 }
 
 int image_of(const WorkerSettings& settings, bool with_device) {
@@ -79,18 +63,6 @@ bool write_into(pid_t pid, std::uint64_t address, const std::byte* from, std::si
   return true;
 }
 
-// The function of the CUDA runtime that a submission asks for and the simulator does not know, from
-// dlopen's message.
-std::string missing_cuda_function(std::string_view message) {
-  constexpr std::string_view kMark = "undefined symbol: ";
-  const std::size_t at = message.find(kMark);
-  if (at == std::string_view::npos) return {};
-  const std::string_view name = message.substr(
-      at + kMark.size(), message.find_first_of(" ,;\n", at + kMark.size()) - (at + kMark.size()));
-  const bool cuda = name.starts_with("cuda") || name.starts_with("__cuda");
-  return cuda ? printable(name, 1) : "";
-}
-
 // The functions of the CUDA runtime that the worker says were called and refused.
 std::string refused_functions(const Channel& log) {
   constexpr std::size_t kMostBytes = 64 << 10;
@@ -101,42 +73,9 @@ std::string refused_functions(const Channel& log) {
   return names.empty() ? "" : printable(names.front(), 1, kLongest);
 }
 
-constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB, kPage = 4096;
-
-constexpr std::uint64_t beyond(std::uint64_t value, std::uint64_t of) {
-  return value - std::min(value, of);
-}
-
-// Bytes of the pages that the ranges touch, each page once.
-std::uint64_t bytes_of_pages(std::vector<std::pair<std::size_t, std::size_t>> ranges) {
-  std::ranges::sort(ranges);
-  std::size_t pages = 0, next = 0;
-  for (const auto& [begin, end] : ranges) {
-    if (begin == end) continue;
-    const std::size_t first = std::max(begin / kPage, next), last = (end - 1) / kPage;
-    if (last >= first) pages += last + 1 - first;
-    next = std::max(next, last + 1);
-  }
-  return pages * kPage;
-}
-
-// What of the two arenas a case's worker has to touch: header, descriptors, buffers.
-std::uint64_t shared_bytes(const CasePlan& plan, const Layout& layout) {
-  std::vector<std::pair<std::size_t, std::size_t>> input, output;
-  input.emplace_back(0, layout.params_offset + plan.params.size());
-  for (std::size_t i = 0; i < layout.slots.size(); ++i) {
-    const wire::BufferSlot& slot = layout.slots[i];
-    if (slot.null != 0 || layout.on_device[i]) continue;
-    auto& ranges = slot.in_output != 0 ? output : input;
-    if (slot.window == 0) {
-      ranges.emplace_back(slot.offset, slot.offset + slot.bytes);
-      continue;
-    }
-    const wire::Window& window = layout.windows[slot.window - 1];
-    for (const auto& part : std::span(layout.parts).subspan(window.first_part, window.parts))
-      ranges.emplace_back(part.offset, part.offset + part.bytes);
-  }
-  return bytes_of_pages(std::move(input)) + bytes_of_pages(std::move(output));
+Diagnosis too_much_text() {
+  return {Verdict::output_limit,
+          fmt::format("more than {} KiB on stdout and stderr", WorkerText::kLimit >> 10)};
 }
 
 }  // namespace
@@ -147,7 +86,8 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
       input_(input),
       output_("output", output_bytes, Arena::Access::worker_writes),
       control_("control", sizeof(wire::Control), Arena::Access::worker_writes),
-      log_(O_NONBLOCK) {
+      log_(O_NONBLOCK),
+      memory_(settings, input.bytes() + output_.bytes(), device != nullptr) {
   const ChallengeSpec& spec = *settings_.spec;
   header() = wire::Header{};
   new (control_.data()) wire::Control;
@@ -175,7 +115,7 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
     program.fds.insert(program.fds.end(), {device_->link_fd(), device_->call_fd(), log_.theirs()});
   }
   program.cores = worker_cores(settings_.threads);
-  limit_memory(program);
+  memory_.limit(program, settings_.windows_of);
   program.limits.cpu_seconds = static_cast<std::uint64_t>(settings_.cpu_limit_s);
   program.limits.processes = static_cast<std::uint64_t>(settings_.threads) + 8;
   process_ = sandbox::spawn(settings_.tier, program);
@@ -186,8 +126,8 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
 WorkerProcess::~WorkerProcess() {
   if (!settings_.on_text) return;
   // What came behind the last reply is still in the channel.
-  drain_text();
-  settings_.on_text(captured_);
+  text_.take();
+  settings_.on_text(text_.kept());
 }
 
 void WorkerProcess::describe_windows() {
@@ -200,55 +140,18 @@ void WorkerProcess::describe_windows() {
   std::ranges::copy(layout.parts, reinterpret_cast<wire::WindowPart*>(behind));
 }
 
-// A group's limit is of what is touched, and the kernel says when it was reached. Without one the
-// limit on address space is all there is; it has to leave room for what is only reserved.
-void WorkerProcess::limit_memory(sandbox::Program& program) {
-  constexpr std::uint64_t kRuntime = 512 * kMiB;  // libraries, stacks
-  const auto limit = static_cast<std::uint64_t>(settings_.spec->limits.memory_bytes);
-  const std::uint64_t arenas = input_.bytes() + output_.bytes();
-  program.limits.address_space = arenas + kRuntime + 2 * limit;
-  // Beside what the submission may have: page tables, and the runtime of CUDA.
-  const std::uint64_t touched = limit + arenas / 256 + (device_ != nullptr ? 256 : 64) * kMiB;
-  const sandbox::MemoryGroups& groups = sandbox::memory_groups();
-  share_.emplace(arenas + (groups.version != 0 ? touched : program.limits.address_space - arenas));
-  // Windows are address space that no memory backs. What a submission could put in their place is
-  // bounded as before: it can make no shared memory, and its own is data.
-  if (settings_.windows_of != nullptr) {
-    program.limits.data = program.limits.address_space - arenas;
-    program.limits.address_space += settings_.windows_of->window_bytes();
-  }
-  group_ = sandbox::MemoryGroup::make(groups, touched);
-  if (group_ != nullptr) program.group_fd = group_->join_fd();
-}
-
-// What it is before the submission has come near it. The first reply proves that it has set itself
-// up.
-void WorkerProcess::take_baseline() {
-  if (const std::int64_t listener = control().listener;
-      header().watch_memory != 0 && listener >= 0) {
-    watch_ = MemoryWatch::attach(process_.pid(), process_.pidfd(), static_cast<int>(listener));
-    if (!watch_) throw Error("the kernel does not let a worker's memory be watched any more");
-  }
-  baseline_ = memory_figures(process_.pid());
-  exact_baseline_ = exact_resident(process_.pid());
-  if (group_ == nullptr) return;
-  group_baseline_ = group_->usage().value_or(0);
-  group_files_ = group_->file_bytes();
-}
-
-// Whether the kernel hands over a descriptor of the worker's; tried with one that it has.
-bool WorkerProcess::can_be_watched() const {
-  return MemoryWatch::attach(process_.pid(), process_.pidfd(), wire::kLineFd).has_value();
-}
-
 Outcome WorkerProcess::load() {
   const ChallengeSpec& spec = *settings_.spec;
   header().measures_memory = settings_.measures_memory ? 1 : 0;
-  header().watch_memory = settings_.measures_memory && can_be_watched() ? 1 : 0;
+  header().watch_memory =
+      settings_.measures_memory && WorkerMemory::can_be_watched(process_) ? 1 : 0;
   if (const Outcome ready = ping(); ready.verdict != Verdict::ok) {
     throw TransientFault("a worker does not start: " + ready.detail);
   }
-  take_baseline();
+  // The first reply proves that it has set itself up; the submission has not come near it yet.
+  const std::int64_t listener = control().listener;
+  const bool watched = header().watch_memory != 0 && listener >= 0;
+  memory_.begin(process_, watched ? std::optional(static_cast<int>(listener)) : std::nullopt);
   header().challenge = settings_.challenge;
   std::size_t n = 0;
   for (const std::string& symbol : spec.required_symbols) {
@@ -260,37 +163,30 @@ Outcome WorkerProcess::load() {
   header().required_symbols = static_cast<std::uint32_t>(n);
   Outcome outcome = request_with_device(Command::load, spec.limits.load_time_s, nullptr,
                                         device::kLoading, kInstructionLimit);
-  if (outcome.verdict == Verdict::ok && control().reply == Reply::load_failed) {
-    char message[sizeof control().message];
-    std::memcpy(message, control().message, sizeof message);
-    message[sizeof message - 1] = '\0';
-    const std::string missing = device_ == nullptr ? "" : missing_cuda_function(message);
-    if (!missing.empty())
-      return ended(Verdict::needs_gpu, fmt::format("needs a GPU ({})", missing));
-    return ended(Verdict::load_error, printable(message, 3));
-  }
-  if (outcome.device && !outcome.device->unsupported.empty()) {
-    return ended(Verdict::needs_gpu, fmt::format("needs a GPU ({})", outcome.device->unsupported));
-  }
-  // Any way to end while loading is a load error, except a forbidden system call.
-  const bool dead = outcome.verdict != Verdict::ok;
-  if (dead && outcome.verdict != Verdict::security_violation) {
-    outcome.detail = "while loading: " + outcome.detail;
-    outcome.verdict = Verdict::load_error;
-  }
-  return outcome;
+  if (outcome.verdict == Verdict::ok && control().reply == Reply::load_failed)
+    return ended(diagnose_load_failure(load_message(), device_ != nullptr));
+  if (outcome.device && !outcome.device->unsupported.empty())
+    return ended(needs_gpu(outcome.device->unsupported));
+  return while_loading(std::move(outcome));
+}
+
+// Hostile, and perhaps without an end.
+std::string WorkerProcess::load_message() const {
+  char message[sizeof control().message];
+  std::memcpy(message, control().message, sizeof message);
+  message[sizeof message - 1] = '\0';
+  return message;
 }
 
 Outcome WorkerProcess::set_case(const CasePlan& plan, const Layout& layout, std::uint64_t case_id) {
   layout_ = layout;
-  case_bytes_ = shared_bytes(plan, layout);
-  callback_bytes_ = 0;
+  memory_.set_case(plan, layout);
   if (device_ != nullptr) {
     switch (device_->place(plan, layout_)) {
       case DeviceProcess::Placed::yes: break;
       case DeviceProcess::Placed::no_room:
-        return ended(Verdict::memory_limit,
-                     "what the submission keeps in device memory leaves no room for the case");
+        return ended({Verdict::memory_limit,
+                      "what the submission keeps in device memory leaves no room for the case"});
       case DeviceProcess::Placed::dead: return device_died();
     }
   }
@@ -316,8 +212,7 @@ Outcome WorkerProcess::ping() { return request(Command::ping, kPingLimit, nullpt
 // slow and busy machine. Whoever holds a lock of the allocator, or computes meanwhile, is ended.
 Outcome WorkerProcess::prepare() {
   constexpr double kWall = 5, kProcessor = 0.1, kSlowest = 100e6;  // seconds, bytes a second
-  const auto touched =
-      static_cast<double>(case_bytes_ + memory_figures(process_.pid()).anonymous) / kSlowest;
+  const double touched = static_cast<double>(memory_.bytes_to_ready(process_.pid())) / kSlowest;
   return prepare_within(kWall + touched, kProcessor + touched);
 }
 
@@ -325,19 +220,19 @@ Outcome WorkerProcess::prepare_within(double wall_s, double processor_s) {
   const double before = process_.cpu_seconds();
   Outcome outcome = request(Command::prepare, wall_s, nullptr);
   if (outcome.verdict == Verdict::time_limit || outcome.verdict == Verdict::idle_limit) {
-    outcome.verdict = Verdict::protocol_violation;
-    outcome.detail = "kept the worker from readying a case: " + outcome.detail;
+    const Diagnosis kept = violation<Violation::case_not_readied>(outcome.detail);
+    outcome.verdict = kept.verdict;
+    outcome.detail = kept.detail;
     return outcome;
   }
   if (outcome.verdict != Verdict::ok) return outcome;
   if (const double spent = process_.cpu_seconds() - before; spent > processor_s) {
-    return ended(Verdict::protocol_violation,
-                 fmt::format("used {:.2f} s of processor time while a case was readied", spent));
+    return ended(violation<Violation::busy_while_readied>(spent));
   }
   return outcome;
 }
 
-Outcome WorkerProcess::run(int phase, const CaseSpec& spec, CallbackServer* server) {
+Outcome WorkerProcess::run(int phase, const CaseSpec& spec, BoundedServer* server) {
   header().phase = phase;
   header().failing_allocation = spec.failing_allocation;
   header().guard_blocks =
@@ -361,12 +256,11 @@ void WorkerProcess::set_shuffle_seed(std::uint64_t seed) {
 }
 
 Outcome WorkerProcess::request_with_device(Command command, double time_limit_s,
-                                           CallbackServer* server, int phase,
+                                           BoundedServer* server, int phase,
                                            std::uint64_t instruction_limit) {
   if (device_ == nullptr) return request(command, time_limit_s, server);
   if (!device_->start(phase, instruction_limit)) {
     // Nothing of the submission has reached it before it is loaded.
-    // Nothing of the submission has run yet.
     if (command == Command::load) throw TransientFault(device_->how_it_ended());
     return device_died();
   }
@@ -395,76 +289,68 @@ Outcome WorkerProcess::self_test(double time_limit_s, std::uint64_t instruction_
   constexpr int kOnlyPhase = 0;
   Outcome outcome =
       request_with_device(Command::self_test, time_limit_s, nullptr, kOnlyPhase, instruction_limit);
-  if (outcome.verdict == Verdict::ok) outcome.detail = text_note();
+  if (outcome.verdict == Verdict::ok) outcome.detail = text_.note();
   return outcome;
 }
 
-Outcome WorkerProcess::request(Command command, double time_limit_s, CallbackServer* server) {
+Outcome WorkerProcess::request(Command command, double time_limit_s, BoundedServer* server) {
   if (!alive_) throw Error("a request to a worker that has ended");
-  if (line_.take(1) != 0) {
-    return ended(Verdict::protocol_violation, "answered before it was asked");
-  }
+  if (line_.take(1) != 0) return ended(violation<Violation::unasked_reply>());
   header().command = command;
-  Outcome outcome;
   const double processor_before = process_.cpu_seconds();
-  double wall = 0;
+  Spent spent;
   for (;;) {
-    ++header().request;
-    const auto t0 = Clock::now();
-    if (!line_.send()) {
-      return ended(Verdict::protocol_violation, "forged replies: it has not read its requests");
-    }
-    process_.resume();
-    const double device_before = device_seconds();
-    if (auto failure = await_reply(time_limit_s, outcome.seconds)) return *failure;
-    const auto t1 = Clock::now();
-    switch (process_.stop()) {
-      case sandbox::Process::Stop::stopped: break;
-      case sandbox::Process::Stop::ended: return died();
-      case sandbox::Process::Stop::refused: return would_not_stop();
-    }
-    const auto t2 = Clock::now();
-    if (process_.first_thread_ended()) {
-      return ended(Verdict::runtime_error, "its first thread, which makes the calls, ended");
-    }
-    // A reply may be forged; what happens until the stop is then still running. A long stop is
-    // charged, so nothing is gained by it.
-    const double called =
-        std::max(0.0, seconds_between(t0, t1) - (device_seconds() - device_before));
-    const double stopping = seconds_between(t1, t2);
-    outcome.seconds += called + (stopping > 0.01 * called + 50e-6 ? stopping : 0);
-    wall += seconds_between(t0, t2);
-    if (line_.take(2) != 1) {
-      return ended(Verdict::protocol_violation, "forged a reply: answered more than once");
-    }
-    // A forged reply may have stopped the worker before it gave its own: then that is still to
-    // come.
-    if (control().answered != header().request) {
-      return ended(Verdict::protocol_violation, "forged a reply: the call had not ended");
-    }
+    if (auto end = step(time_limit_s, spent)) return *std::move(end);
     if (control().reply != Reply::callback) break;
-    if (command != Command::run || server == nullptr || layout_.callback_response_offset == 0) {
-      return ended(Verdict::protocol_violation, "called back although the case has no callbacks");
-    }
+    if (command != Command::run || server == nullptr || layout_.callback_response_offset == 0)
+      return ended(violation<Violation::unexpected_callback>());
     answer(server);
-    if (const std::string why = server->given_up(); !why.empty())
-      return ended(Verdict::protocol_violation, why);
+    if (server->given_up()) return ended(*server->given_up());
   }
-  if (drain_text()) return ended(Verdict::output_limit, "more than 64 KiB on stdout and stderr");
-  if (const auto why =
-          why_too_many_cores(process_.cpu_seconds() - processor_before, wall, settings_.threads)) {
-    return ended(Verdict::protocol_violation, *why);
+  if (!text_.take()) return ended(too_much_text());
+  const double processor = process_.cpu_seconds() - processor_before;
+  if (const auto greedy = too_many_cores(processor, spent.wall, settings_.threads))
+    return ended(*greedy);
+  Outcome outcome;
+  outcome.seconds = spent.called;
+  take_results(outcome);
+  return outcome;
+}
+
+std::optional<Outcome> WorkerProcess::step(double time_limit_s, Spent& spent) {
+  ++header().request;
+  const auto t0 = Clock::now();
+  if (!line_.send()) return ended(violation<Violation::unread_requests>());
+  process_.resume();
+  const double device_before = device_seconds();
+  if (auto end = await_reply(time_limit_s, spent.called)) return end;
+  const auto t1 = Clock::now();
+  switch (process_.stop()) {
+    case sandbox::Process::Stop::stopped: break;
+    case sandbox::Process::Stop::ended: return died();
+    case sandbox::Process::Stop::refused: return ended(violation<Violation::no_stop>());
   }
+  const auto t2 = Clock::now();
+  if (process_.first_thread_ended())
+    return ended({Verdict::runtime_error, "its first thread, which makes the calls, ended"});
+  // A reply may be forged; what happens until the stop is then still running. A long stop is
+  // charged, so nothing is gained by it.
+  const double called = std::max(0.0, seconds_between(t0, t1) - (device_seconds() - device_before));
+  const double stopping = seconds_between(t1, t2);
+  spent.called += called + (stopping > 0.01 * called + 50e-6 ? stopping : 0);
+  spent.wall += seconds_between(t0, t2);
+  if (line_.take(2) != 1) return ended(violation<Violation::several_replies>());
+  // A forged reply may have stopped the worker before it gave its own: then that is still to come.
+  if (control().answered != header().request) return ended(violation<Violation::early_reply>());
+  return std::nullopt;
+}
+
+void WorkerProcess::take_results(Outcome& outcome) const {
   outcome.status = control().status;
   outcome.scratch_peak = control().scratch_peak;
   outcome.allocations = control().allocations;
   outcome.kept_blocks = control().kept_blocks;
-  if (const std::uint64_t side = control().overrun_side; side == 1 || side == 2) {
-    outcome.overrun =
-        fmt::format("wrote {} a block of {} bytes that ctx->alloc gave",
-                    side == 1 ? "before the start of" : "past the end of", control().overrun_bytes);
-  }
-  return outcome;
+  outcome.overrun = describe_overrun(control().overrun_side, control().overrun_bytes);
 }
 
 // Waits until a reply has come; an outcome when the worker ended or must end instead. Of the limit,
@@ -478,12 +364,12 @@ std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, double sp
                         {process_.pidfd(), POLLIN, 0},
                         {text_.ours(), POLLIN, 0},
                         {device_ == nullptr ? -1 : device_->pidfd(), POLLIN, 0},
-                        {watch_ ? watch_->fd() : -1, POLLIN, 0}};
+                        {memory_.watch_fd(), POLLIN, 0}};
     const double device_spent = device_seconds() - device_before;
     if (device_spent > kSimulationLimit) {
       return ended(
-          Verdict::time_limit,
-          fmt::format("its kernels took more than {:.0f} s to simulate", kSimulationLimit));
+          {Verdict::time_limit,
+           fmt::format("its kernels took more than {:.0f} s to simulate", kSimulationLimit)});
     }
     const auto deadline = start + nanoseconds(time_limit_s - spent + device_spent + given_back);
     const auto left = std::max<std::chrono::nanoseconds>(deadline - Clock::now(), {});
@@ -499,17 +385,15 @@ std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, double sp
         return timed_out(time_limit_s, given_back);
       given_back = queued;
     }
-    if (entries[4].revents != 0) watch_->serve();
-    if (entries[2].revents != 0 && drain_text()) {
-      return ended(Verdict::output_limit, "more than 64 KiB on stdout and stderr");
-    }
+    if (entries[4].revents != 0) memory_.serve_watch();
+    if (entries[2].revents != 0 && !text_.take()) return ended(too_much_text());
   }
 }
 
 // Serves one callback while the worker is stopped. The bulk of the answer is written into the
 // worker's memory, wherever it asked for it: that can harm nothing but the worker. Where the kernel
 // or the address forbids it the worker copies, and faults, itself.
-void WorkerProcess::answer(CallbackServer* server) {
+void WorkerProcess::answer(BoundedServer* server) {
   const std::size_t request_bytes =
       std::min<std::size_t>(control().callback_request_bytes, kCallbackPayload);
   const std::size_t response_bytes =
@@ -529,66 +413,35 @@ void WorkerProcess::answer(CallbackServer* server) {
   header().callback_bulk_written = written ? 1 : 0;
   // Room for what the server made sense of; other sizes are claims.
   if (header().callback_status == ASSAY_OK) {
-    callback_bytes_ = std::max(
-        callback_bytes_, bytes_of_pages({{layout_.callback_request_offset,
-                                          layout_.callback_request_offset + request_bytes}}) +
-                             bytes_of_pages({{layout_.callback_response_offset,
-                                              layout_.callback_response_offset + response_bytes +
-                                                  (written ? 0 : bulk_bytes)}}));
+    const std::size_t asked = layout_.callback_request_offset;
+    const std::size_t answered = layout_.callback_response_offset;
+    memory_.count_callback({asked, asked + request_bytes},
+                           {answered, answered + response_bytes + (written ? 0 : bulk_bytes)});
   }
   if (device_ != nullptr) device_->answered_on_host(response_bytes + (to_device ? 0 : bulk_bytes));
 }
 
 Outcome WorkerProcess::timed_out(double time_limit_s, double given_back) {
   process_.kill();
-  const double cpu = process_.wait({}).value_or(sandbox::Exit{}).cpu_seconds();
-  Outcome outcome = ended(
-      cpu < 0.3 * time_limit_s ? Verdict::idle_limit : Verdict::time_limit,
-      fmt::format("no reply within {:.3g} s{} ({:.2f} s of processor time used)", time_limit_s,
-                  given_back > 0
-                      ? fmt::format(" and {:.3g} s in which others had the processors", given_back)
-                      : "",
-                  cpu));
+  const double processor = process_.wait({}).value_or(sandbox::Exit{}).cpu_seconds();
+  Outcome outcome = ended(diagnose_silence(time_limit_s, given_back, processor));
   outcome.seconds = time_limit_s;
   return outcome;
 }
 
-Outcome WorkerProcess::would_not_stop() {
-  return ended(Verdict::protocol_violation, "it did not stop when it was told to");
-}
-
-// The verdict for a process that ended by itself.
+// Of a process that ended by itself.
 Outcome WorkerProcess::died() {
-  drain_text();
+  text_.take();
   const auto exit = process_.wait(std::chrono::seconds(5));
   if (!exit) throw Error("a worker neither runs nor ends");
-  const int status = exit->status;
-  if (WIFEXITED(status)) {
-    return ended(
-        Verdict::runtime_error,
-        fmt::format("the process exited with status {} during the call", WEXITSTATUS(status)));
-  }
-  const int signal = WTERMSIG(status);
-  const auto limit_mib = static_cast<double>(settings_.spec->limits.memory_bytes) / 1048576.0;
-  const double resident_mib = static_cast<double>(exit->usage.ru_maxrss) / 1024.0;
-  const double arenas_mib = static_cast<double>(input_.bytes() + output_.bytes()) / 1048576.0;
-  if (signal == SIGSYS) {
-    return ended(Verdict::security_violation, "made a system call that submissions may not make");
-  }
-  if (signal == SIGKILL && group_ != nullptr && group_->ran_out()) {
-    return ended(Verdict::memory_limit,
-                 fmt::format("the kernel ended it at the memory limit of {:.0f} MiB", limit_mib));
-  }
-  if (signal == SIGXCPU) {
-    return ended(Verdict::time_limit, "used up the processor time of the whole worker");
-  }
-  const bool memory = captured_.find("bad_alloc") != std::string::npos ||
-                      resident_mib - arenas_mib > 0.9 * limit_mib;
+  const bool killed = WIFSIGNALED(exit->status) && WTERMSIG(exit->status) == SIGKILL;
   return ended(
-      Verdict::runtime_error,
-      fmt::format(
-          "ended by {}{}{}", strsignal(signal), signal_hint(signal),
-          memory ? fmt::format(" (memory suspected: the limit is {:.0f} MiB)", limit_mib) : ""));
+      diagnose_end({.status = exit->status,
+                    .most_resident = static_cast<std::uint64_t>(exit->usage.ru_maxrss) * 1024,
+                    .arenas = input_.bytes() + output_.bytes(),
+                    .memory_limit = static_cast<std::uint64_t>(settings_.spec->limits.memory_bytes),
+                    .out_of_memory = killed && memory_.ran_out(),
+                    .output = text_.kept()}));
 }
 
 // The device serves nobody but this worker and the harness, so what ends it came over the link or
@@ -596,85 +449,17 @@ Outcome WorkerProcess::died() {
 Outcome WorkerProcess::device_died() {
   device_lost_ = true;
   const std::string how = device_->how_it_ended();
-  return ended(device_->out_of_time() ? Verdict::time_limit : Verdict::runtime_error, how);
+  return ended({device_->out_of_time() ? Verdict::time_limit : Verdict::runtime_error, how});
 }
 
-Outcome WorkerProcess::ended(Verdict verdict, std::string detail) {
-  if (!process_.kill()) {
-    alive_ = false;
-    throw Error("a worker was killed and does not end: the kernel holds it");
-  }
+Outcome WorkerProcess::ended(Diagnosis diagnosis) {
+  const bool killed = process_.kill();
   alive_ = false;
+  if (!killed) throw Error("a worker was killed and does not end: the kernel holds it");
   Outcome outcome;
-  outcome.verdict = verdict;
-  outcome.detail = std::move(detail) + text_note();
+  outcome.verdict = diagnosis.verdict;
+  outcome.detail = std::move(diagnosis.detail) + text_.note();
   return outcome;
-}
-
-// Reads what the submission printed; true when it is over the limit.
-bool WorkerProcess::drain_text() {
-  text_.take(captured_, kTextLimit + 1 - std::min(captured_.size(), kTextLimit));
-  return captured_.size() > kTextLimit;
-}
-
-// The last lines of its output, for messages.
-std::string WorkerProcess::text_note() const {
-  if (captured_.empty()) return {};
-  constexpr std::size_t kTail = 300;
-  const std::size_t begin = captured_.size() > kTail ? captured_.size() - kTail : 0;
-  return "; its output ends: " + printable(std::string_view(captured_).substr(begin), 3);
-}
-
-void WorkerProcess::reset_peak() {
-  reset_memory_peak(process_.pid());
-  if (group_ != nullptr) group_->reset_peak();
-  if (watch_) watch_->reset();
-}
-
-// What is no scratch of the submission's and no file: relocations, the linker's bookkeeping, an
-// allocator's, stacks. A library that does nothing, called from two threads, takes 50 KiB; the
-// shipped answers take 10 to 50 KiB beside what they ask for. More where the figures are not exact.
-// In CUDA the runtime keeps of a library what it needs to load its kernels.
-std::uint64_t WorkerProcess::uncounted_growth() const {
-  const auto threads = static_cast<std::uint64_t>(settings_.threads);
-  const std::uint64_t host =
-      watch_ ? 32 * kKiB + threads * 16 * kKiB : 128 * kKiB + threads * 32 * kKiB;
-  return device_ == nullptr ? host : host + kMiB + 2 * library_bytes();
-}
-
-std::uint64_t WorkerProcess::library_bytes() const {
-  std::error_code ec;
-  const std::uintmax_t bytes = std::filesystem::file_size(settings_.library, ec);
-  return ec ? 0 : bytes;
-}
-
-// Of the resident pages those are not the submission's which were there before it, belong to the
-// case or show its library's file.
-std::uint64_t WorkerProcess::grown_by_pages() const {
-  const MemoryFigures now = memory_figures(process_.pid());
-  const std::uint64_t files = now.files - std::min(now.files, baseline_.files);
-  const std::uint64_t others =
-      case_bytes_ + callback_bytes_ + std::min(files, library_bytes() + 4 * kPage);
-  const std::uint64_t then =
-      beyond(now.peak, baseline_.sum() + others + counter_error(settings_.threads));
-  const std::optional<std::uint64_t> now_exactly = exact_resident(process_.pid());
-  if (!now_exactly || !exact_baseline_) return then;
-  const std::uint64_t exactly = std::max(*now_exactly, watch_ ? watch_->peak() : 0);
-  return std::max(then, beyond(exactly, *exact_baseline_ + others));
-}
-
-// The pages of the case are charged to the harness, which was the first to touch them; their tables
-// are not, nor are requests of callbacks.
-std::uint64_t WorkerProcess::grown_by_group() const {
-  const std::optional<std::uint64_t> peak = group_ == nullptr ? std::nullopt : group_->peak();
-  if (!peak) return 0;
-  const std::uint64_t tables = (case_bytes_ + callback_bytes_) / 512;
-  return beyond(*peak, group_baseline_ + beyond(group_->file_bytes(), group_files_) + tables +
-                           callback_bytes_ + charge_error(settings_.threads));
-}
-
-std::uint64_t WorkerProcess::peak_growth() const {
-  return beyond(std::max(grown_by_pages(), grown_by_group()), uncounted_growth());
 }
 
 }  // namespace assay::processes

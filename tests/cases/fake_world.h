@@ -166,7 +166,7 @@ class FakeWorld {
       if (behaviour().records) behaviour().records({output_.data(), output_.bytes()});
       return finished(behaviour().self_test);
     }
-    processes::Outcome run(int, const CaseSpec& spec, CallbackServer* server) override {
+    processes::Outcome run(int, const CaseSpec& spec, processes::BoundedServer* server) override {
       tell("run", " " + spec.name);
       if (server != nullptr && behaviour().asks) behaviour().asks(*server);
       const int nth = world_.calls_[name_ + "/" + spec.name]++;

@@ -79,7 +79,7 @@ class WorkerProcessTest : public ::testing::Test {
   }
   // What comes of a phase of a worker that loads.
   Outcome run(Behaviour behaviour, const Challenge& challenge = testing::Copying(),
-              CallbackServer* server = nullptr) {
+              BoundedServer* server = nullptr) {
     WorkerProcess worker = start(behaviour, challenge);
     EXPECT_EQ(worker.load().verdict, Verdict::ok);
     worker.set_case(plan_, layout_, 1);
@@ -223,7 +223,8 @@ TEST_F(WorkerProcessTest, ACallbackWhereThereAreNoneViolatesTheProtocol) {
 
 TEST_F(WorkerProcessTest, ACallbacksSizesAreBounded) {
   Server server;
-  const Outcome outcome = run(Behaviour::calls_back, CallingBack(), &server);
+  BoundedServer bounded(server, kCallbackSeconds, [] { return 0.0; });
+  const Outcome outcome = run(Behaviour::calls_back, CallingBack(), &bounded);
   EXPECT_EQ(outcome.verdict, Verdict::ok);
   EXPECT_THAT(server.kinds, ::testing::ElementsAre(8u));
   EXPECT_LE(server.request_bytes, kCallbackPayload);
@@ -364,11 +365,12 @@ TEST_P(AnyWorker, NeverKeepsTheHarnessWaiting) {
     case_.time_limit_s = 0.2;
     const CallingBack challenge;
     Server server;
+    BoundedServer bounded(server, kCallbackSeconds, [] { return 0.0; });
     WorkerProcess worker = start(Behaviour::does_anything, challenge);
     Outcome outcome = worker.load();
     for (int step = 0; step < 3 && outcome.verdict == Verdict::ok; ++step) {
       worker.set_case(plan_, layout_, 1);
-      outcome = worker.run(0, case_, &server);
+      outcome = worker.run(0, case_, &bounded);
     }
     EXPECT_THAT(outcome.verdict,
                 ::testing::AnyOf(Verdict::ok, Verdict::protocol_violation, Verdict::load_error,

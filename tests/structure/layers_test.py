@@ -1,4 +1,4 @@
-"""Layers only look down, nothing in src/ names a challenge, and challenges see little of src/.
+"""Layers only look down, nothing in src/ names a challenge, and challenges see little of src/. One table makes PV.
 
 Usage: layers_test.py ROOT.
 """
@@ -67,6 +67,9 @@ SIM_ALLOWED = {
     "device.cpp": {"decode", "execution", "ptx", "memory"},
     "runtime": {"ptx"},
 }
+# What names the verdict PV: its name, its weight, and the table that alone makes it, so that every violation of
+# the protocol is in the table.
+NAMES_PV = {"src/results/codes.cpp", "src/results/lookup.cpp", "src/processes/protocol_violation.h"}
 # Folders that do without util/. What crosses a process boundary and what simulates stand alone.
 ALONE = {"sim", "wire"}
 
@@ -135,6 +138,8 @@ for path in sorted([*ROOT.glob("src/**/*.h"), *ROOT.glob("src/**/*.cpp"), *ROOT.
                 problems.append(f"{where} includes {target}")
         if own in BEHIND_INTERFACES and str(where) not in REAL_WORLD.get(target, {str(where)}):
             problems.append(f"{where} includes {target}, which world.h hides")
+    if "Verdict::protocol_violation" in text and str(where) not in NAMES_PV:
+        problems.append(f"{where} names Verdict::protocol_violation, which processes/protocol_violation.h makes")
     if own == "wire":
         for target in re.findall(r"#include <([^>]+)>", text):
             if not re.fullmatch(r"[a-z_]+", target):

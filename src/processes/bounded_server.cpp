@@ -1,23 +1,20 @@
-#include "cases/bounded_server.h"
-
-#include <fmt/format.h>
+#include "processes/bounded_server.h"
 
 #include <algorithm>
 
 #include "assay/abi.h"
 
-namespace assay::cases {
+namespace assay::processes {
 
 std::int32_t BoundedServer::serve(std::uint32_t kind, std::span<const std::byte> request,
                                   std::span<std::byte> response) {
-  if (given_up_.empty() && ++calls_ > kMostCallbacks)
-    given_up_ = fmt::format("called back more than {} times", kMostCallbacks);
-  if (!given_up_.empty()) return ASSAY_EINTERNAL;
+  if (!given_up_ && ++calls_ > kMostCallbacks)
+    given_up_ = violation<Violation::many_callbacks>(kMostCallbacks);
+  if (given_up_) return ASSAY_EINTERNAL;
   const double begin = now_();
   const std::int32_t status = inner_.serve(kind, request, response);
   spent_ += now_() - begin;
-  if (spent_ > seconds_)
-    given_up_ = fmt::format("its callbacks took more than {:.0f} s to answer", seconds_);
+  if (spent_ > seconds_) given_up_ = violation<Violation::slow_callbacks>(seconds_);
   return status;
 }
 
@@ -25,4 +22,4 @@ double callback_seconds(const CaseSpec& spec) {
   return std::max(kCallbackSeconds, 2 * spec.time_limit_s);
 }
 
-}  // namespace assay::cases
+}  // namespace assay::processes

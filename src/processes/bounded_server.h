@@ -3,12 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
-#include <string>
 
 #include "assay/challenge.h"
+#include "processes/protocol_violation.h"
 
-namespace assay::cases {
+namespace assay::processes {
 
 // Of one run of a case. No right answer comes near: the longest generation asks some hundreds of
 // times.
@@ -23,16 +24,17 @@ class BoundedServer final : public CallbackServer {
 
   std::int32_t serve(std::uint32_t kind, std::span<const std::byte> request,
                      std::span<std::byte> response) override;
-  std::string given_up() const override { return given_up_; }
+  // Why no further request is answered, once that is so.
+  const std::optional<ProtocolViolation>& given_up() const { return given_up_; }
 
  private:
   CallbackServer& inner_;
   double seconds_, spent_ = 0;
   std::function<double()> now_;
   std::int64_t calls_ = 0;
-  std::string given_up_;
+  std::optional<ProtocolViolation> given_up_;
 };
 
 double callback_seconds(const CaseSpec&);
 
-}  // namespace assay::cases
+}  // namespace assay::processes

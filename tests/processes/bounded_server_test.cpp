@@ -1,11 +1,11 @@
-#include "cases/bounded_server.h"
+#include "processes/bounded_server.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "assay/abi.h"
 
-namespace assay::cases {
+namespace assay::processes {
 namespace {
 
 using ::testing::HasSubstr;
@@ -29,7 +29,7 @@ TEST(BoundedServer, PassesOnWhatTheChallengeAnswers) {
   Slow slow(now, 1);
   BoundedServer bounded(slow, 5, [&] { return now; });
   EXPECT_EQ(bounded.serve(0, {}, {}), ASSAY_ECAP);
-  EXPECT_EQ(bounded.given_up(), "");
+  EXPECT_FALSE(bounded.given_up());
 }
 
 TEST(BoundedServer, GivesUpAFlood) {
@@ -37,9 +37,10 @@ TEST(BoundedServer, GivesUpAFlood) {
   Slow quick(now, 0);
   BoundedServer bounded(quick, 5, [&] { return now; });
   for (std::int64_t i = 0; i < kMostCallbacks; ++i) bounded.serve(0, {}, {});
-  EXPECT_EQ(bounded.given_up(), "");
+  EXPECT_FALSE(bounded.given_up());
   EXPECT_EQ(bounded.serve(0, {}, {}), ASSAY_EINTERNAL);
-  EXPECT_THAT(bounded.given_up(), HasSubstr("more than 20000 times"));
+  ASSERT_TRUE(bounded.given_up());
+  EXPECT_THAT(bounded.given_up()->detail(), HasSubstr("more than 20000 times"));
   EXPECT_EQ(quick.served, kMostCallbacks);
 }
 
@@ -50,9 +51,10 @@ TEST(BoundedServer, GivesUpWhenAnsweringTakesTooLongInAll) {
   bounded.serve(0, {}, {});
   now += 100;  // the submission's own time is not counted
   bounded.serve(0, {}, {});
-  EXPECT_EQ(bounded.given_up(), "");
+  EXPECT_FALSE(bounded.given_up());
   bounded.serve(0, {}, {});
-  EXPECT_THAT(bounded.given_up(), HasSubstr("more than 5 s"));
+  ASSERT_TRUE(bounded.given_up());
+  EXPECT_THAT(bounded.given_up()->detail(), HasSubstr("more than 5 s"));
 }
 
 TEST(BoundedServer, CasesWithALongLimitGetLongerAnswers) {
@@ -63,4 +65,4 @@ TEST(BoundedServer, CasesWithALongLimitGetLongerAnswers) {
 }
 
 }  // namespace
-}  // namespace assay::cases
+}  // namespace assay::processes

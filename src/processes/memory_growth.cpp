@@ -1,0 +1,38 @@
+#include "processes/memory_growth.h"
+
+#include <algorithm>
+
+namespace assay::processes {
+
+// Of the resident pages those are not the submission's which were there before it, belong to the
+// case or show its library's file.
+std::uint64_t grown_by(const PageAccount& account, int cores) {
+  constexpr std::uint64_t kPagesBesideFile = 4 * 4096;
+  const std::uint64_t files = beyond(account.now.files, account.before.files);
+  const std::uint64_t others = account.shared.of_case + account.shared.of_callbacks +
+                               std::min(files, account.library + kPagesBesideFile);
+  const std::uint64_t roughly =
+      beyond(account.now.peak, account.before.sum() + others + counter_error(cores));
+  if (!account.exactly_before || !account.exactly_at_most) return roughly;
+  return std::max(roughly, beyond(*account.exactly_at_most, *account.exactly_before + others));
+}
+
+// The pages of the case are charged to the harness, which was the first to touch them; their tables
+// are not, nor are requests of callbacks.
+std::uint64_t grown_by(const GroupAccount& account, int cores) {
+  const std::uint64_t tables = (account.shared.of_case + account.shared.of_callbacks) / 512;
+  return beyond(account.peak, account.before + beyond(account.files_now, account.files_before) +
+                                  tables + account.shared.of_callbacks + charge_error(cores));
+}
+
+// A library that does nothing, called from two threads, takes 50 KiB; the shipped answers take 10
+// to 50 KiB beside what they ask for. More where the figures are not exact. In CUDA the runtime
+// keeps of a library what it needs to load its kernels.
+std::uint64_t uncounted_growth(int threads, bool exact, std::optional<std::uint64_t> cuda_library) {
+  constexpr std::uint64_t kKilo = 1024, kRuntime = 1024 * kKilo;
+  const auto n = static_cast<std::uint64_t>(threads);
+  const std::uint64_t host = exact ? (32 + n * 16) * kKilo : (128 + n * 32) * kKilo;
+  return cuda_library ? host + kRuntime + 2 * *cuda_library : host;
+}
+
+}  // namespace assay::processes
