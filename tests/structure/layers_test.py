@@ -69,7 +69,7 @@ SIM_ALLOWED = {
 }
 # What names the verdict PV: its name, its weight, and the table that alone makes it, so that every violation of
 # the protocol is in the table.
-NAMES_PV = {"src/results/codes.cpp", "src/results/lookup.cpp", "src/processes/protocol_violation.h"}
+NAMES_PV = {"src/records/codes.cpp", "src/records/lookup.cpp", "src/processes/protocol_violation.h"}
 # Folders that do without util/. What crosses a process boundary and what simulates stand alone.
 ALONE = {"sim", "wire"}
 
