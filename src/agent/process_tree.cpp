@@ -23,8 +23,6 @@
 #include "util/files.h"
 #include "util/stop.h"
 
-extern char** environ;
-
 namespace assay::agent {
 namespace {
 
@@ -74,7 +72,8 @@ Prepared prepared(const Program& program) {
   for (const std::string& word : program.command) p.texts.push_back(word);
   for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry)
     if (!sets(*entry)) p.texts.emplace_back(*entry);
-  for (const auto& [name, value] : program.variables) p.texts.push_back(name + "=" + value);
+  for (const auto& [name, value] : program.variables)
+    p.texts.push_back(fmt::format("{}={}", name, value));
   for (std::size_t i = 0; i < p.texts.size(); ++i)
     (i < program.command.size() ? p.argv : p.envp).push_back(p.texts[i].data());
   p.argv.push_back(nullptr);

@@ -24,7 +24,7 @@ struct ImportOptions {
 
 // A published file is named by its user, and its page by it: plain names alone.
 std::string plain_name(const ImportOptions& o) {
-  const std::string name = o.name.empty() ? fs::path(o.file).stem().string() : o.name;
+  std::string name = o.name.empty() ? fs::path(o.file).stem().string() : o.name;
   const bool plain = !name.empty() && name[0] != '.' && name[0] != '-' && name.size() <= 80 &&
                      name.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
