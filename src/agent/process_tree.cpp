@@ -127,8 +127,10 @@ void restore_all_signals() {
   ::_exit(127);
 }
 
-// Sends the signal to every child of this process, the only thread of which calls this.
-void signal_children(int signal) {
+// Sends the signal to every child of this process but those of a group, which has it already. A
+// program that cleans up at SIGTERM is not to be interrupted by a second one. The only thread of
+// the process calls this.
+void signal_children(int signal, pid_t but_group) {
   const int fd = ::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return;
   char bytes[4096];
@@ -138,7 +140,7 @@ void signal_children(int signal) {
       if (bytes[i] >= '0' && bytes[i] <= '9') {
         pid = pid * 10 + (bytes[i] - '0');
       } else {
-        if (pid > 0) ::kill(pid, signal);
+        if (pid > 0 && (but_group == 0 || ::getpgid(pid) != but_group)) ::kill(pid, signal);
         pid = 0;
       }
     }
@@ -176,8 +178,9 @@ void end_children(Children& children, double grace) {
     const bool patient = raw_seconds() < deadline;
     if (!patient || !asked) {
       const int signal = patient ? SIGTERM : SIGKILL;
-      if (!children.command_over) ::kill(-children.command, signal);
-      signal_children(signal);
+      const pid_t group = children.command_over ? 0 : children.command;
+      if (group != 0) ::kill(-group, signal);
+      signal_children(signal, group);
       asked = true;
     }
     ::poll(nullptr, 0, patient ? kTickMs : 2);
