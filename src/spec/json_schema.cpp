@@ -59,7 +59,8 @@ nlohmann::json parse_json(std::string_view text, const std::string& file) {
   } catch (const nlohmann::json::exception& e) {  // a number that is too large for any type
     const std::string_view what = e.what();
     const auto id = what.find("] ");
-    throw Error(fmt::format("{}: {}", file, what.substr(id == what.npos ? 0 : id + 2)));
+    throw Error(
+        fmt::format("{}: {}", file, what.substr(id == std::string_view::npos ? 0 : id + 2)));
   }
 }
 

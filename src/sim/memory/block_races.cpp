@@ -301,11 +301,10 @@ void BlockRaces::collect(const Current& c, std::uint64_t word, ShadowEntry e, st
   } else if (block_ < low_block) {
     high = low;
     low = e;
-  } else if (no_high) {
-    high = e;
-  } else if (const std::uint32_t high_block = shadow_.block_of(high); high_block == block_) {
+  } else if (const std::uint32_t high_block = no_high ? 0 : shadow_.block_of(high);
+             !no_high && high_block == block_) {
     high = merged(high, e);
-  } else if (block_ < high_block) {
+  } else if (no_high || block_ < high_block) {
     high = e;
   }
   low |= fresh;
