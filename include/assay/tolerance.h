@@ -9,8 +9,8 @@
 // implementation by the harness. A row that cancels is judged by its scale; over many values their
 // errors average, so it is held to a quarter of what one value may be off. NaN and Inf must stand
 // exactly where y* has them. Comparisons are written so that a NaN error fails. Where c_i > 0, a
-// difference of at most 2^-126, the smallest normal float, is none: hardware may flush what lies
-// below it to 0.
+// difference of at most 2^-106 is none: hardware may flush what lies below 2^-126, the smallest
+// normal float, to 0, weights of a sum too, whose other factors add up to less than 2^20.
 #pragma once
 
 #include <cstdint>

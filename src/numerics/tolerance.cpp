@@ -18,7 +18,7 @@ bool same_kind(double got, double expected) {
   return std::isfinite(got);
 }
 
-constexpr double kSmallestNormal = 0x1p-126;
+constexpr double kFlushed = 0x1p-106;
 
 // Relative error with 0/0 = 0 and x/0 = infinity.
 double ratio(double error, double scale) {
@@ -26,10 +26,10 @@ double ratio(double error, double scale) {
   return error == 0 ? 0 : HUGE_VAL;
 }
 
-// How far a value is off; below the smallest normal float not at all, unless it must be exact.
+// How far a value is off; by what may have been flushed not at all, unless it must be exact.
 double difference(double y, double expected, double scale) {
   const double d = std::abs(y - expected);
-  return d <= kSmallestNormal && scale > 0 ? 0 : d;
+  return d <= kFlushed && scale > 0 ? 0 : d;
 }
 
 // Sums and the largest relative error of one row.
@@ -76,7 +76,7 @@ bool plain_errors(std::span<const double> got, std::span<const double> expected,
     return lanes;
   };
   const auto absolute = [](Vec v) { return v < 0 ? -v : v; };
-  const auto counted = [](Vec d) { return d > kSmallestNormal ? d : Vec{}; };
+  const auto counted = [](Vec d) { return d > kFlushed ? d : Vec{}; };
   const auto larger = [](Vec a, Vec b) { return a > b ? a : b; };
   Vec squares{}, plain_squares{}, norm{}, scale_norm{}, most{}, plain_most{}, odd{};
   // c is the scale, `positive` the same but 1 behind the row's end.

@@ -39,10 +39,10 @@ struct Pipe {
   Fd read, write;
 };
 
-// Closed on exec; `flags` as pipe2's, O_NONBLOCK for one.
-inline Pipe make_pipe(int flags = 0) {
+// Closed on exec. Both ends wait: O_NONBLOCK in pipe2's flags would be of the writer's end too.
+inline Pipe make_pipe() {
   int fds[2];
-  if (::pipe2(fds, O_CLOEXEC | flags) != 0) throw_errno("cannot make a pipe");
+  if (::pipe2(fds, O_CLOEXEC) != 0) throw_errno("cannot make a pipe");
   return {Fd(fds[0]), Fd(fds[1])};
 }
 
