@@ -140,13 +140,16 @@ extern "C" int ln_backward_residual(assay_ctx* ctx, const ln_params* p, const vo
   return backward(ctx, p, dy, x, gamma, cache, dres, dx, dgamma, dbeta);
 }
 
-extern "C" int rms_backward(assay_ctx*, const ln_params* p, const void* dy, const void* x,
+extern "C" int rms_backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x,
                             const float* gamma, void* dx, float* dgamma) {
   if (const int status = check(p, dy != nullptr && x != nullptr && gamma != nullptr);
       status != ASSAY_OK) {
     return status;
   }
-  for (std::int64_t i = 0; dgamma != nullptr && i < p->D; ++i) dgamma[i] = 0;
+  const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(p->D, 1)) * sizeof(double);
+  auto* const sums = static_cast<double*>(ctx->alloc(ctx, bytes, 64, 0));
+  if (sums == nullptr) return ASSAY_ENOMEM;
+  std::fill(sums, sums + p->D, 0.0);
   for (std::int64_t row = 0; p->D > 0 && row < p->rows; ++row) {
     double square = 0, gx = 0;
     for (std::int64_t i = 0; i < p->D; ++i) {
@@ -160,10 +163,13 @@ extern "C" int rms_backward(assay_ctx*, const ln_params* p, const void* dy, cons
     for (std::int64_t i = 0; i < p->D; ++i) {
       const std::int64_t at = row * p->D + i;
       const double v = load(x, p->dtype, at), d = load(dy, p->dtype, at);
-      if (dgamma != nullptr) dgamma[i] = static_cast<float>(dgamma[i] + d * v * q);
+      sums[i] += d * v * q;
       if (dx != nullptr)
         store(dx, p->dtype, at, static_cast<float>(q * (d * gamma[i] - v * projection)));
     }
   }
+  for (std::int64_t i = 0; dgamma != nullptr && i < p->D; ++i)
+    dgamma[i] = static_cast<float>(sums[i]);
+  ctx->free(ctx, sums);
   return ASSAY_OK;
 }
