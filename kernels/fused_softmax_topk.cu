@@ -10,10 +10,12 @@
 // Tiles. A block has one row, or a slice of one where there are fewer rows than multiprocessors;
 // slices of a row meet by the grid's barrier (a cooperative launch). The slice is kept on the chip,
 // up to 200 KiB in shared memory: 50257 fp32 logits fit. So the bound of the K may be found after
-// all is read, and nothing is read again. Longer slices pass in several tiles. Rows of odd ld are
-// not aligned: up to 7 logits (15 in bf16) at either end are single loads, so that the rest are
-// accesses of 16 bytes that begin at a sector, four of them under way in a thread: 1024 * 64 bytes
-// = 64 KiB a multiprocessor, twice what 4.8 TB/s need at 900 ns of latency.
+// all is read, and nothing is read again. Longer slices pass in several tiles. Where there are more
+// rows than multiprocessors, two blocks of half the threads and half the memory share one: memory
+// is busy with the row of one while the other selects. Rows of odd ld are not aligned: up to 7
+// logits (15 in bf16) at either end are single loads, so that the rest are accesses of 16 bytes
+// that begin at a sector, four of them under way in a thread: 1024 * 64 bytes = 64 KiB a
+// multiprocessor, twice what 4.8 TB/s need at 900 ns of latency.
 //
 // Sum. Each thread keeps its maximum and the sum of 2^((x - max) log2(e) / T); one extra 2^x every
 // 16 logits moves the sum to a new maximum. NaN and +inf need no test: both make the sum NaN.
@@ -709,10 +711,14 @@ Launch divide(Problem& p, std::int64_t multiprocessors, std::int64_t element_byt
   p.slice_columns = divide_up(divide_up(p.V, p.slices), pack) * pack;
   const std::int64_t packs = divide_up(p.slice_columns, pack);
   // Eight accesses a thread, four of them at a time, where that leaves less than 1024 threads.
-  const int threads = std::clamp(power_of_two_up(divide_up(packs, 8)), kWarp, kMostThreads);
+  // Two blocks a multiprocessor, where the keys leave room for two tiles: see Tiles.
+  const bool few_keys = 2 * power_of_two_up(p.k) <= kSharedBytes / (16 * int{sizeof(Key)});
+  const int together = p.rows > multiprocessors && few_keys ? 2 : 1;
+  const int threads =
+      std::clamp(power_of_two_up(divide_up(packs, 8)), kWarp, kMostThreads / together);
   p.capacity = p.k == 0 ? 2 : std::max(2 * threads, 2 * power_of_two_up(p.k));
   const std::int64_t key_bytes = std::int64_t{p.capacity} * std::int64_t{sizeof(Key)};
-  p.tile = static_cast<int>(std::min((kSharedBytes - key_bytes) / 16, packs));
+  p.tile = static_cast<int>(std::min((kSharedBytes / together - key_bytes) / 16, packs));
   p.list_capacity = static_cast<int>(divide_up(2 * p.k, 4) * 4);
   std::int64_t bytes = key_bytes + std::int64_t{p.tile} * 16;
   if (p.slices > 1) {  // the merge takes what the lists may hold, if there is as much

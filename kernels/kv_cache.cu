@@ -34,8 +34,9 @@
 //
 // Split. Chunks of a sequence go to different blocks, whose results are merged after a barrier of
 // the grid, in the same launch: a second one costs 3 us. A chunk costs 8 (Dv + 2) bytes a row,
-// written and read; plan_chunks takes the number at which memory and the busiest SM are balanced.
-// What forks share (kvc_attend_shared) is a sequence of its own with the rows of all entries.
+// written and read; plan_chunks takes the number at which that, the busiest SM and what is on its
+// way from memory are balanced. What forks share (kvc_attend_shared) is a sequence of its own with
+// the rows of all entries.
 //
 // Launches. Positions and lists of pages come as parameters of the launch (up to 16 KB, which is
 // some 2,000 pages); a copy to the device costs 3 us like a launch. One launch a call, two where
@@ -814,11 +815,13 @@ __device__ void attend_piece(const Attention& a, const Item& item, const Table& 
   }
 }
 
-constexpr std::int32_t kMostChunks = 15;  // of an item: with the shared one's, a lane each
+constexpr std::int32_t kMostChunks = 64;  // of an item
 
-// A warp merges the chunks of a query head of a row, those of what is shared first.
+// A warp merges the chunks of a query head of a row, those of what is shared first. `shares` has
+// room for twice kMostChunks.
 template <class T>
-__device__ void merge(const Attention& a, const Item* items, std::int32_t own, std::int64_t query) {
+__device__ void merge(const Attention& a, const Item* items, std::int32_t own, std::int64_t query,
+                      float* shares) {
   const Layout& l = a.layout;
   const int lane = threadIdx.x % kWarp;
   const auto head = static_cast<std::int32_t>(query % a.n_q), kv = head / a.group;
@@ -831,26 +834,33 @@ __device__ void merge(const Attention& a, const Item* items, std::int32_t own, s
     return a.partial_row(item, kv, part < before ? part : part - before, r);
   };
   const std::int32_t parts = before + last.chunks;
-  const std::int64_t mine = lane < parts ? place(lane) : 0;
-  float2 stats = make_float2(-INFINITY, 0);
-  if (lane < parts) stats = a.partial_stats[mine];
-  float max = stats.x;
+  float max = -INFINITY, sum = 0;
+  for (int part = lane; part < parts; part += kWarp) {
+    const float2 stats = a.partial_stats[place(part)];
+    shares[part] = stats.x;
+    const float larger = fmaxf(max, stats.x);
+    if (larger == -INFINITY) continue;
+    sum = sum * exp2_fast(max - larger) + stats.y * exp2_fast(stats.x - larger);
+    max = larger;
+  }
+  const float own_max = max;
   for (int offset = kWarp / 2; offset > 0; offset /= 2)
     max = fmaxf(max, __shfl_xor_sync(kAll, max, offset));
   const float base = max == -INFINITY ? 0.0f : max;
-  const float weight = exp2_fast(stats.x - base);
-  float sum = weight * stats.y;
+  sum *= exp2_fast(own_max - base);
   for (int offset = kWarp / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(kAll, sum, offset);
-  const float share = sum > 0 ? weight / sum : 0.0f;
-  for (std::int32_t d = lane; d - lane < l.Dv; d += kWarp) {
+  const float inverse = sum > 0 ? 1 / sum : 0.0f;
+  for (int part = lane; part < parts; part += kWarp)
+    shares[part] = exp2_fast(shares[part] - base) * inverse;
+  __syncwarp();
+  for (std::int32_t d = lane; d < l.Dv; d += kWarp) {
     float x = 0;
-    for (int part = 0; part < parts; ++part) {
-      const float w = __shfl_sync(kAll, share, part);
-      const std::int64_t at = __shfl_sync(kAll, static_cast<long long>(mine), part);
-      if (d < l.Dv) x += w * a.partial[at * l.raw_Dv + d];
-    }
-    if (d < l.Dv) put(static_cast<T*>(a.o) + query * l.Dv + d, x);
+#pragma unroll 4
+    for (int part = 0; part < parts; ++part)
+      x += shares[part] * a.partial[place(part) * l.raw_Dv + d];
+    put(static_cast<T*>(a.o) + query * l.Dv + d, x);
   }
+  __syncwarp();
   if (lane == 0 && a.lse != nullptr)
     a.lse[query] = sum > 0 ? (base + log2f(sum)) * kLn2 : -INFINITY;
 }
@@ -870,7 +880,8 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t warps = std::int64_t{gridDim.x} * kWarps;
   for (std::int64_t query = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
        query < a.rows * a.n_q; query += warps) {
-    merge<T>(a, items, item_of_row[query / a.n_q], query);
+    merge<T>(a, items, item_of_row[query / a.n_q], query,
+             memory + threadIdx.x / kWarp * 2 * kMostChunks);
   }
 }
 
@@ -903,8 +914,10 @@ Cut cut(std::vector<Item>& items, std::int64_t heads, int tile_rows, std::int64_
 // Chunks that take least: what memory takes and what the busiest multiprocessor takes; at most
 // some 2 MB of partial results. A token costs a block of 16 rows 3 * 4 * 16 D flops of tf32,
 // of which an SM of an H200 does 1,892 a clock, or the path to its memory: 128 bytes a clock.
+// Memory is slower where too little is on its way: 4.8 TB/s at 900 ns of latency are 4.3 MB, and of
+// its tile of keys and values a block has a quarter on the way, since it waits for either in turn.
 Cut plan_chunks(std::vector<Item>& items, const Layout& l, int tile_rows, int tile_keys) {
-  constexpr double kMostPartial = 2.2e6;
+  constexpr double kMostPartial = 2.2e6, kFullMemory = 4.3e6;  // bytes
   const double D = l.D + l.Dv, element = l.quant != 0 ? l.quant / 8.0 : l.element;
   const double clocks = std::max(6.0 * tile_rows * D / 1892, element * D / 128);
   const double bytes_a_clock = 4.8e12 / 1.98e9, count = multiprocessors();
@@ -923,7 +936,9 @@ Cut plan_chunks(std::vector<Item>& items, const Layout& l, int tile_rows, int ti
     const Cut c = cut(items, l.n_kv, tile_rows, length);
     const double partial = c.split ? static_cast<double>(c.partial_rows) * (l.Dv + 2) * 4 : 0;
     if (chunks > 1 && partial > kMostPartial) break;
-    const double memory = (tokens * D * element + 2 * partial) / bytes_a_clock;
+    const double in_flight = static_cast<double>(c.work) * tile_keys * D * element / 4;
+    const double memory = (tokens * D * element + 2 * partial) / bytes_a_clock *
+                          std::max(1.0, kFullMemory / in_flight);
     const double busiest = std::max(static_cast<double>(c.longest), tokens / count) * clocks;
     if (memory + busiest < best) {
       best = memory + busiest;

@@ -16,10 +16,15 @@
 // Tiles. A thread has 4 columns, one access of 16 bytes (8 in bf16). A row takes G = D / 4 threads:
 // a power of two up to a warp, beyond that whole warps. The block is filled with as many rows as
 // fit into 1024 threads: 5 of 768 columns (6 warps each), 16 of 256, one of 4096. Registers: 4 of
-// gamma, 8 of sums, 8 of the row, 8 of the next row, which is on its way while this one is reduced:
-// 1024 threads * 32 bytes = 32 KiB in flight a multiprocessor at any time, what 4.8 TB/s need at
-// 900 ns of latency: 4.8e12 * 9e-7 / 132 = 33 KB. The statistics of the next rows come with them,
-// 8 bytes each by way of shared memory.
+// gamma, 8 of sums, 8 of the row.
+//
+// In flight. 4.8 TB/s at 900 ns of latency need 4.8e12 * 9e-7 / 132 = 33 KB on their way to each
+// multiprocessor at any time. A turn of the block is 32 KiB, so the next turn alone would do if
+// memory never waited; but then it waits at each barrier. So x, dy and statistics of the next three
+// turns are on their way to a ring of four in shared memory (cp.async), 64 KiB of them beyond the
+// turn that comes next. Each thread copies what it will use itself and waits for its own copies:
+// the ring needs no barrier, and the one of the row's sum makes the next statistics visible. Where
+// rows are not aligned, the next row alone is fetched, to registers.
 //
 // Banks. A thread has four neighbours of gamma and of the sums, so shared memory gives and takes
 // them in accesses of 16 bytes, four passes of a warp by nature. Word by word, lanes would lie
@@ -70,6 +75,7 @@ namespace {
 
 constexpr int kWarp = 32, kThreads = 1024, kWarps = kThreads / kWarp;
 constexpr int kNarrow = 4, kWide = 16;  // columns a thread
+constexpr int kStages = 4;              // turns in the ring: see Tiles
 constexpr std::int64_t kMostColumns = std::int64_t{kWide} * kThreads;
 constexpr std::int64_t kRowsThatPay = 34;          // of a block: see Balance
 constexpr std::int64_t kMostScratch = 64LL << 20;  // of rows beyond kMostColumns
@@ -117,12 +123,15 @@ __device__ void load(const float* p, float* out) {
   }
 }
 
+__device__ void unpack(uint2 v, float* out) {
+  const auto high = [](unsigned pair) { return __uint_as_float(pair & 0xffff0000u); };
+  out[0] = high(v.x << 16), out[1] = high(v.x), out[2] = high(v.y << 16), out[3] = high(v.y);
+}
+
 template <int kVector>
 __device__ void load(const __nv_bfloat16* p, float* out) {
-  const auto high = [](unsigned pair) { return __uint_as_float(pair & 0xffff0000u); };
   if constexpr (kVector == 4) {
-    const uint2 v = __ldcs(reinterpret_cast<const uint2*>(p));
-    out[0] = high(v.x << 16), out[1] = high(v.x), out[2] = high(v.y << 16), out[3] = high(v.y);
+    unpack(__ldcs(reinterpret_cast<const uint2*>(p)), out);
   } else {
     out[0] = __bfloat162float(*p);
   }
@@ -373,13 +382,90 @@ __device__ void add_teams(const Backward<T>& p, const Columns<kVector, kNarrow>&
   add(kept.dbeta_, mine + p.D);
 }
 
+// The rows of the next turns on their way to shared memory, each thread's columns to words that no
+// other thread touches: a thread waits for its own copies, and no barrier is needed for them. Their
+// statistics, which the teams share, are visible after the next barrier.
+template <class T, Norm norm>
+class Ring {
+ public:
+  static constexpr std::size_t kThreadBytes = 2 * kNarrow * sizeof(T);
+  static std::size_t bytes(const Shares& s) {
+    return kStages * (s.block() * kThreadBytes + padded(s.rows_at_once) * sizeof(RowStatistics));
+  }
+
+  __device__ Ring(void* shared, int rows_at_once)
+      : statistics_(static_cast<RowStatistics*>(shared)),
+        turn_rows_(padded(rows_at_once)),
+        rows_(reinterpret_cast<T*>(statistics_ + kStages * turn_rows_) + threadIdx.x * kNarrow) {}
+
+  // x and dy: of this thread's columns, or null. cached: of a row of the turn, or null.
+  __device__ void fetch(const T* x, const T* dy, const RowStatistics* cached) {
+    T* const to = row(put_);
+    copy<kNarrow * sizeof(T)>(to, x);
+    copy<kNarrow * sizeof(T)>(to + blockDim.x * kNarrow, dy);
+    if (norm == Norm::layer && cached != nullptr)
+      copy<sizeof(RowStatistics)>(&statistics_[put_ * turn_rows_ + threadIdx.x], cached);
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    put_ = next(put_);
+  }
+  // All but the newest kPending turns have arrived.
+  template <int kPending>
+  __device__ void wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+  }
+  __device__ RowStatistics statistics(int row) const {
+    return statistics_[take_ * turn_rows_ + row];
+  }
+  __device__ void take(float (&x)[kNarrow], float (&dy)[kNarrow]) {
+    const T* const from = row(take_);
+    load_shared(from, x);
+    load_shared(from + blockDim.x * kNarrow, dy);
+    take_ = next(take_);
+  }
+
+ private:
+  template <int kBytes>
+  __device__ static void copy(void* to, const void* from) {
+    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    const int bytes = from != nullptr ? kBytes : 0;  // the others become zeros
+    if constexpr (kBytes == 16) {
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
+                   "r"(bytes)
+                   : "memory");
+    } else {
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(from),
+                   "r"(bytes)
+                   : "memory");
+    }
+  }
+  __device__ static void load_shared(const float* p, float (&out)[kNarrow]) {
+    const float4 v = *reinterpret_cast<const float4*>(p);
+    out[0] = v.x, out[1] = v.y, out[2] = v.z, out[3] = v.w;
+  }
+  __device__ static void load_shared(const __nv_bfloat16* p, float (&out)[kNarrow]) {
+    unpack(*reinterpret_cast<const uint2*>(p), out);
+  }
+  // Whole accesses of 16 bytes.
+  __host__ __device__ static int padded(int rows) { return (rows + 1) / 2 * 2; }
+  __device__ T* row(int stage) const { return rows_ + stage * 2 * kNarrow * blockDim.x; }
+  __device__ static int next(int stage) { return stage + 1 == kStages ? 0 : stage + 1; }
+
+  RowStatistics* statistics_;  // [kStages, turn_rows_]
+  int turn_rows_;
+  T* rows_;  // [kStages, x and dy, threads, kNarrow], from this thread's on
+  int put_ = 0, take_ = 0;
+};
+
 // Rows of up to kColumns * 1024 columns. Kept is InRegisters or InShared.
 template <class T, Norm norm, int kVector, int kColumns, class Kept>
 __global__ void __launch_bounds__(kThreads, 1) backward_rows(const Backward<T> p) {
-  constexpr bool kAhead = kColumns == kNarrow;  // the next row is fetched while this is reduced
+  constexpr bool kRing = kColumns == kNarrow && kVector == kNarrow;
+  // The next row is fetched while this is reduced.
+  constexpr bool kAhead = kColumns == kNarrow && !kRing;
+  extern __shared__ __align__(16) unsigned char dynamic_shared[];
   __shared__ RowStatistics statistics[2][kAhead ? kThreads : 1];
   __shared__ float2 warp_sums[2][kWarps];
-  alignas(16) __shared__ float by_column[kAhead ? kThreads * kNarrow : 1];
+  alignas(16) __shared__ float by_column[kColumns == kNarrow ? kThreads * kNarrow : 1];
   const int G = p.shares.row_threads, row_of_turn = threadIdx.x / G;
   const int rows_at_once = p.shares.rows_at_once;
   const Columns<kVector, kColumns> columns{G, static_cast<int>(threadIdx.x) % G,
@@ -412,9 +498,28 @@ __global__ void __launch_bounds__(kThreads, 1) backward_rows(const Backward<T> p
     cached += stride;
   };
 
+  // Of the ring: as left and at, of the first turn that is not on its way.
+  std::int64_t ahead_left = left, ahead_at = at;
+  Ring<T, norm> ring(dynamic_shared, rows_at_once);
+  const auto fetch_turn = [&] {
+    const bool there = row_of_turn < ahead_left && columns.first(0) < columns.D;
+    const std::int64_t first = ahead_at + columns.first(0);
+    const int i = threadIdx.x;
+    ring.fetch(there ? p.x + first : nullptr, there ? p.dy + first : nullptr,
+               i < rows_at_once && i < ahead_left ? cached : nullptr);
+    ahead_left -= stride;
+    ahead_at += stride * p.D;
+    cached += stride;
+  };
+
   Row next;
-  if (kAhead) fetch(at, row_of_turn < left, next);
-  fetch_statistics(left, statistics[0]);
+  if constexpr (kRing) {
+    for (int i = 1; i < kStages; ++i) fetch_turn();
+    ring.template wait<kStages - 2>();
+  } else {
+    if (kAhead) fetch(at, row_of_turn < left, next);
+    fetch_statistics(left, statistics[0]);
+  }
   __syncthreads();
   for (int turn = 0; left > 0; turn ^= 1) {
     const bool present = row_of_turn < left;
@@ -422,15 +527,23 @@ __global__ void __launch_bounds__(kThreads, 1) backward_rows(const Backward<T> p
     left -= stride;
     at += stride * p.D;
     Row now;
-    if constexpr (kAhead) {
-      now = next;
-      fetch(at, row_of_turn < left, next);
-    } else {
-      fetch(now_at, present, now);
-    }
     RowStatistics s{};
-    if (norm == Norm::layer && present) s = statistics[turn][row_of_turn];
-    fetch_statistics(left, statistics[turn ^ 1]);
+    if constexpr (kRing) {
+      fetch_turn();
+      // The next turn has arrived: its statistics are to be visible after this turn's barrier.
+      ring.template wait<kStages - 2>();
+      if (norm == Norm::layer && present) s = ring.statistics(row_of_turn);
+      ring.take(now.x, now.dy);
+    } else {
+      if constexpr (kAhead) {
+        now = next;
+        fetch(at, row_of_turn < left, next);
+      } else {
+        fetch(now_at, present, now);
+      }
+      if (norm == Norm::layer && present) s = statistics[turn][row_of_turn];
+      fetch_statistics(left, statistics[turn ^ 1]);
+    }
     float2 sums{};
 #pragma unroll
     for (int j = 0; j < kColumns; ++j)
@@ -661,7 +774,8 @@ void launch_backward(std::int64_t blocks, cudaStream_t stream, Backward<T>& p) {
   if (p.D <= std::int64_t{kNarrow} * kThreads) {
     const auto kernel = vectors ? &backward_rows<T, norm, 4, kNarrow, InRegisters<kNarrow>>
                                 : &backward_rows<T, norm, 1, kNarrow, InRegisters<kNarrow>>;
-    return launch_together(kernel, blocks, threads, 0, stream, p);
+    return launch_together(kernel, blocks, threads, vectors ? Ring<T, norm>::bytes(p.shares) : 0,
+                           stream, p);
   }
   const auto kernel = vectors ? &backward_rows<T, norm, 4, kWide, InShared<kWide>>
                               : &backward_rows<T, norm, 1, kWide, InShared<kWide>>;

@@ -140,7 +140,7 @@ void signal_children(int signal, pid_t but_group) {
       if (bytes[i] >= '0' && bytes[i] <= '9') {
         pid = pid * 10 + (bytes[i] - '0');
       } else {
-        if (pid > 0 && (but_group == 0 || ::getpgid(pid) != but_group)) ::kill(pid, signal);
+        if (pid > 0 && ::getpgid(pid) != but_group) ::kill(pid, signal);
         pid = 0;
       }
     }

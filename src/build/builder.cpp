@@ -106,13 +106,6 @@ struct CompilerRun {
   sandbox::Exit exit;
 };
 
-// Reading never waits. Writing does: a compiler whose log is read slowly must not lose a part of it.
-Pipe log_pipe() {
-  Pipe log = make_pipe();
-  if (::fcntl(log.read.get(), F_SETFL, O_NONBLOCK) != 0) throw_errno("cannot set up a pipe");
-  return log;
-}
-
 // Collects the compiler's output until it ends or its time is up.
 CompilerRun watch(sandbox::Process& process, int log_fd, double time_limit_s) {
   CompilerRun run;
@@ -467,7 +460,7 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
                            visible(tier_, out));
   program.env.push_back("TMPDIR=" + visible(tier_, out));
 
-  Pipe log = log_pipe();
+  Pipe log = make_log_pipe();
   const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   program.fds = {null.get(), log.write.get(), log.write.get()};
 

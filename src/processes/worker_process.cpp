@@ -208,8 +208,9 @@ Outcome WorkerProcess::set_case(const CasePlan& plan, const Layout& layout, std:
 
 Outcome WorkerProcess::ping() { return request(Command::ping, kPingLimit, nullptr); }
 
-// Milliseconds, and what it takes to touch the bytes of the case and of what the worker has, on a
-// slow and busy machine. Whoever holds a lock of the allocator, or computes meanwhile, is ended.
+// Takes milliseconds, plus the time to touch the bytes of the case and those that the worker has, on
+// a slow and busy machine. A submission that holds a lock of the allocator, or computes meanwhile,
+// is killed.
 Outcome WorkerProcess::prepare() {
   constexpr double kWall = 5, kProcessor = 0.1, kSlowest = 100e6;  // seconds, bytes a second
   const double touched = static_cast<double>(memory_.bytes_to_ready(process_.pid())) / kSlowest;

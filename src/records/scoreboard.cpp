@@ -41,8 +41,7 @@ std::string score_text(const Json& score) {
   return text + "}";
 }
 
-std::string entry_text(const BoardRow& row) {
-  const std::string machine = machine_id(row.machine);
+std::string entry_text(const BoardRow& row, const std::string& machine) {
   const Json entry = object_json([&](auto& f) { row_fields(f, row, machine); });
   std::string text;
   for (const auto& [key, value] : entry.items()) {
@@ -128,8 +127,9 @@ std::string scoreboard_text(const Scoreboard& board) {
   std::map<std::string, std::string> machines;
   std::string entries;
   for (const auto& [key, row] : board.entries) {
-    machines.try_emplace(machine_id(row.machine), line(record_json(row.machine)));
-    entries += (entries.empty() ? "\n" : ",\n") + entry_text(row);
+    const std::string machine = machine_id(row.machine);
+    machines.try_emplace(machine, line(record_json(row.machine)));
+    entries += (entries.empty() ? "\n" : ",\n") + entry_text(row, machine);
   }
   std::string table;
   for (const auto& [id, machine] : machines)

@@ -46,4 +46,12 @@ inline Pipe make_pipe() {
   return {Fd(fds[0]), Fd(fds[1])};
 }
 
+// For the output of a program: reading never waits. Writing does, so that a program whose output is
+// read slowly loses no part of it.
+inline Pipe make_log_pipe() {
+  Pipe log = make_pipe();
+  if (::fcntl(log.read.get(), F_SETFL, O_NONBLOCK) != 0) throw_errno("cannot set up a pipe");
+  return log;
+}
+
 }  // namespace assay
