@@ -47,8 +47,9 @@
 // squared is divided by sqrt(D) before, so that x near 1e19 does not overflow. A thread adds up no
 // more terms of a column one after another than its block has turns; all else is a tree.
 //
-// Modelled on an H200: 19.3, 47.1 and 45.3 us for the three shapes above, with memory as the limit;
-// the floors are 18.7, 45.0 and 45.1 us.
+// Modelled on an H200: 19.2, 47.2 and 45.3 us for the three shapes above, with memory as the limit;
+// the floors are 18.7, 45.0 and 45.1 us. Measured on one: 28.2, 64.5 and 54.6 us, where a copy of as
+// many bytes takes 17.6, 47.0 and 47.1.
 //
 // Tried and rejected:
 // - a launch for dx and one for the columns: x and dy are read twice, 5/3 of the bytes
@@ -57,6 +58,8 @@
 // - a second launch for the column sums: 3 us, where 8192 x 768 takes 16
 // - a counter for "last block done" in place of the grid's barrier: it must be 0 before, which is a
 //   memset (a launch again) or memory that two calls at a time would share
+// - the next row alone on its way, to registers, and its statistics by way of a register: the model
+//   sees no difference, but an H200 took 33.4, 82.1 and 74.7 us
 // - the sums of g and g x instead of g and g (x - mean): they need no statistics before the row is
 //   read, but cancel where the mean is large
 // - every warp loading its row's statistics: a sector of 32 bytes a warp is 2 % of what it reads

@@ -175,6 +175,7 @@ COMMANDS = {
         "build/assay gpu -c kv_cache --model tuned --json gpu.json": Run(
             ON_DOUBLE + "-c layer_norm_backward --model tuned --no-time --case basic --json gpu.json && "
             "python3 -m json.tool gpu.json", needs="nvcc"),
+        "ninja -C build gpu_link && build/benchmarks/gpu_link": Target("benchmarks/gpu_link"),
         "build/assay gpu --sizes sim --modelled": Run(
             ON_DOUBLE + "-c layer_norm_backward --no-check --quick --few --sizes sim --modelled | grep modelled",
             needs="nvcc"),
@@ -249,6 +250,8 @@ COMMANDS = {
         "build/assay sim --help": Run(),
         "ninja -C build sim_speed && build/benchmarks/sim_speed": Target("benchmarks/sim_speed"),
         "ninja -C build sim_against_cpp && build/benchmarks/sim_against_cpp": Target("benchmarks/sim_against_cpp"),
+        "python3 benchmarks/gpu_calibration.py results/scoreboard.json": Run(
+            "python3 $ROOT/benchmarks/gpu_calibration.py $ROOT/results/scoreboard.json"),
         "scripts/fuzz.sh 600 ptx_parser device_messages": Run("scripts/fuzz.sh --list | grep device_messages"),
     },
     "docs/site.md": {

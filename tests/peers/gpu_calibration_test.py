@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""benchmarks/gpu_calibration.py: of a small board, and that docs/simulator.md shows the shipped board's.
+
+Usage: gpu_calibration_test.py ROOT
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+
+
+def entry(model, device, *speeds):
+    return {"cell": {"model": model, "challenge": "c", "attempt": "", "device": device},
+            "score": {"speeds": [{"case": case, "ratio_to_par": speed} for case, speed in speeds]}}
+
+
+class Calibration(unittest.TestCase):
+    def run_on(self, board):
+        with tempfile.TemporaryDirectory(prefix="assay-calibration-") as folder:
+            path = pathlib.Path(folder, "scoreboard.json")
+            path.write_text(json.dumps({"entries": board}))
+            return subprocess.run([sys.executable, "-B", ROOT / "benchmarks" / "gpu_calibration.py", path],
+                                  capture_output=True, text=True, timeout=30)
+
+    def test_pairs_speeds_of_the_same_answer_and_case(self):
+        done = self.run_on([entry("a", "sim", ("x", 0.5), ("y", 1.0), ("only", 9.0)), entry("a", "cpu", ("x", 7.0)),
+                            entry("a", "cuda", ("x", 1.0), ("y", 0.5)), entry("b", "sim", ("x", 0.25)),
+                            entry("b", "cuda", ("x", 0.25)), entry("c", "cuda", ("x", 3.0))])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()]
+        # (0.5, 1), (1, 0.5), (0.25, 0.25): two pairs agree and one does not.
+        self.assertEqual(rows[2:], [["c", "3", "0.33", "1.00", "0.50", "2.00"], ["all", "3", "0.33", "1.00", "0.50", "2.00"]])
+
+    def test_says_so_where_nothing_compares(self):
+        done = self.run_on([entry("a", "sim", ("x", 0.5))])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no answer with speeds on sim and on cuda", done.stderr)
+
+    def test_the_document_shows_the_shipped_board(self):
+        done = subprocess.run([sys.executable, "-B", ROOT / "benchmarks" / "gpu_calibration.py"],
+                              capture_output=True, text=True, timeout=30)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(done.stdout, (ROOT / "docs" / "simulator.md").read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()
