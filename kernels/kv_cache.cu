@@ -840,9 +840,8 @@ __device__ void merge(const Attention& a, const Item* items, std::int32_t own, s
   for (int part = lane; part < parts; part += kWarp) {
     const float2 stats = a.partial_stats[place(part)];
     shares[part] = stats.x;
-    const float larger = fmaxf(max, stats.x);
-    if (larger == -INFINITY) continue;
-    sum = sum * exp2_fast(max - larger) + stats.y * exp2_fast(stats.x - larger);
+    const float larger = fmaxf(max, stats.x), shift = larger == -INFINITY ? 0.0f : larger;
+    sum = sum * exp2_fast(max - shift) + stats.y * exp2_fast(stats.x - shift);
     max = larger;
   }
   const float own_max = max;

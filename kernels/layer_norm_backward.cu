@@ -78,7 +78,7 @@ namespace {
 
 constexpr int kWarp = 32, kThreads = 1024, kWarps = kThreads / kWarp;
 constexpr int kNarrow = 4, kWide = 16;  // columns a thread
-constexpr int kStages = 4;              // turns in the ring: see Tiles
+constexpr int kStages = 4;              // turns in the ring: see In flight
 constexpr std::int64_t kMostColumns = std::int64_t{kWide} * kThreads;
 constexpr std::int64_t kRowsThatPay = 34;          // of a block: see Balance
 constexpr std::int64_t kMostScratch = 64LL << 20;  // of rows beyond kMostColumns
