@@ -110,6 +110,19 @@ TEST(LayerNormChecker, AdmitsPlainSumsOverALongRow) {
   }
 }
 
+// A row that is its own sum over rows: dgamma is off by what the mean and rstd are.
+TEST(LayerNormChecker, AdmitsInDgammaWhatAPlainSumOverALongRowIsOff) {
+  testing::DirectRunner runner(
+      subject().name, testing::compile(testing::source_dir() +
+                                           "/submissions/tuned/layer_norm_backward/submission.cpp",
+                                       subject().name));
+  CaseSpec c = subject().case_named("basic");
+  c.params = {{"rows", 1}, {"D", 14784}, {"eps", 1e-12}, {"x", {{"sigma", 1000.0}}}};
+  c.params["dy"] = {{"sigma", 0.0001}};
+  const CaseResult result = runner.run(c, 9956854475755047532u);
+  EXPECT_EQ(result.verdict, Verdict::ok) << result.detail;
+}
+
 TEST(LayerNormExamples, CoverEveryTrap) { testing::expect_traps_covered(subject()); }
 
 TEST(LayerNormBackwardRecorded, EveryCaseOfOneBackwardComesBack) {
