@@ -87,6 +87,14 @@ void Footprint::take(const std::function<void(const Run&)>& f) {
   if (held.end != 0) f(held);
 }
 
+void Footprint::forget(std::uint64_t address, std::uint64_t bytes) {
+  const std::uint64_t offset = address - kGlobalRange.begin;
+  const std::uint64_t first = offset / kGranule, end = (offset + bytes + kGranule - 1) / kGranule;
+  for (auto& m : bits_) m.clear(first * kGranule / 8, (end - first) * kGranule / 8);
+  for (auto& m : places_)
+    m.clear(first * sizeof(std::uint32_t), (end - first) * sizeof(std::uint32_t));
+}
+
 // Granule by granule; within one by runs of bits.
 void Footprint::take_page(std::uint64_t page, const std::function<void(const Run&)>& f) {
   constexpr std::uint64_t kGranules = kPage / kGranule;

@@ -35,6 +35,8 @@ class Footprint {
   // Calls f for runs of bytes with one kind and one instruction, ascending, and forgets them. Not
   // thread-safe.
   void take(const std::function<void(const Run&)>& f);
+  // When all was taken: the memory behind the range goes back to the system.
+  void forget(std::uint64_t address, std::uint64_t bytes);
 
  private:
   static constexpr std::uint64_t kPage = 4096, kGranule = 64, kGroup = 64 * kPage;

@@ -8,8 +8,10 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "sim/memory/bits.h"
@@ -77,6 +79,10 @@ struct GlobalMemory::State {
   std::uint64_t cursor = kGlobalRange.begin + kGap;  // where the search for room goes on
   std::uint64_t live = 0, high_water = 0;
   std::size_t live_count = 0;
+  // Freed blocks whose shadows have not gone back to the system: where they lie, and their sum.
+  struct {
+    std::uint64_t begin = ~std::uint64_t{0}, end = 0, bytes = 0;
+  } freed;
 
   explicit State(std::uint64_t capacity_bytes)
       : capacity(capacity_bytes),
@@ -88,6 +94,43 @@ struct GlobalMemory::State {
         undefined(span / 8, "the undefined bits of global memory") {}
 
   std::uint64_t end() const { return kGlobalRange.begin + span; }
+
+  // The offsets around a block that was freed, to where pages of all maps begin and end, but without
+  // what lives there: pages that several blocks share go with the last of them.
+  std::pair<std::uint64_t, std::uint64_t> free_around(
+      std::map<std::uint64_t, Allocation>::const_iterator block) const {
+    constexpr std::uint64_t kAround = 8 * 4096;  // a page of bits
+    const std::uint64_t end_of_block = block->first + block->second.bytes;
+    std::uint64_t low = std::max(kGlobalRange.begin, block->first / kAround * kAround);
+    std::uint64_t high = std::min(end(), (end_of_block + kAround - 1) / kAround * kAround);
+    for (auto it = block; it != allocations.begin();) {
+      const Allocation& a = (--it)->second;
+      if (a.address + a.bytes <= low) break;
+      if (!a.live) continue;
+      low = round_up(a.address + a.bytes);
+      break;
+    }
+    for (auto it = std::next(block); it != allocations.end() && it->first < high; ++it) {
+      if (it->second.live) high = it->first;
+    }
+    return {low - kGlobalRange.begin, high - kGlobalRange.begin};
+  }
+
+  // A small block is worth no system calls before many have come together. The shadows of what
+  // lives between them go as well: they say nothing between launches.
+  void forget_shadows(std::uint64_t address, std::uint64_t size) {
+    constexpr std::uint64_t kLarge = 1 << 20, kMany = 16 << 20;
+    if (size < kLarge) {
+      freed = {std::min(freed.begin, address), std::max(freed.end, address + size),
+               freed.bytes + size};
+      if (freed.bytes < kMany) return;
+      address = freed.begin;
+      size = freed.end - freed.begin;
+      freed = {};
+    }
+    if (races != nullptr) races->forget(address, size);
+    if (footprint != nullptr) footprint->forget(address, size);
+  }
 
   // The first address at or after `from` with room for `size` bytes and the gaps; 0: none.
   std::uint64_t room(std::uint64_t from, std::uint64_t size) const {
@@ -156,14 +199,15 @@ bool GlobalMemory::free(std::uint64_t address) {
   const auto it = s.allocations.find(address);
   if (it == s.allocations.end() || !it->second.live) return false;
   it->second.live = false;
-  const std::uint64_t bytes = it->second.bytes, offset = address - kGlobalRange.begin;
+  const std::uint64_t bytes = it->second.bytes;
   s.live -= bytes;
   --s.live_count;
   // Now rather than at the next use of the range: the memory goes back to the system.
-  s.bytes.clear(offset, bytes);
-  s.initialised.clear(offset / 8, round_up(bytes) / 8);
-  if (s.any_undefined) s.undefined.clear(offset / 8, round_up(bytes) / 8);
-  if (s.races != nullptr) s.races->forget(address, bytes);
+  const auto [begin, end] = s.free_around(it);
+  s.bytes.clear(begin, end - begin);
+  s.initialised.clear(begin / 8, (end - begin) / 8);
+  if (s.any_undefined) s.undefined.clear(begin / 8, (end - begin) / 8);
+  s.forget_shadows(address, bytes);
   return true;
 }
 

@@ -43,9 +43,6 @@ std::uint32_t RaceShadow::next_segment(std::uint32_t current, std::uint32_t bloc
 }
 
 void RaceShadow::forget(std::uint64_t address, std::uint64_t bytes) {
-  // Small ones are worth no system calls: they are past when the next launch begins.
-  constexpr std::uint64_t kWorthwhile = 1 << 20;
-  if (bytes < kWorthwhile) return;
   const std::uint64_t scale = sizeof(ShadowEntry) / kWordBytes;
   for (auto& m : maps_) m.clear(scale * (address - kGlobalRange.begin), scale * bytes);
   values_.clear(address - kGlobalRange.begin, bytes);

@@ -105,7 +105,8 @@ class RaceShadow {
     return (address - kGlobalRange.begin) / kWordBytes;
   }
 
-  // The range was freed: its shadow may go back to the system.
+  // Between launches, when all that was noted is past: the shadow of the range goes back to the
+  // system.
   void forget(std::uint64_t address, std::uint64_t bytes);
 
  private:

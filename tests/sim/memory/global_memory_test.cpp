@@ -3,10 +3,15 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "sim/memory/bits.h"
+#include "sim/memory/footprint.h"
+#include "sim/memory/race_shadow.h"
 
 namespace assay::sim {
 namespace {
@@ -219,6 +224,66 @@ TEST(GlobalMemory, SaysWhichRangeIsTaken) {
         std::_Exit(0);
       },
       ::testing::ExitedWithCode(3), "0x200000000000");
+}
+
+// Bytes of [begin, begin + bytes), begin at a page, that are in memory.
+std::uint64_t resident(void* begin, std::uint64_t bytes) {
+  constexpr std::uint64_t kPage = 4096;
+  std::vector<unsigned char> pages((bytes + kPage - 1) / kPage);
+  EXPECT_EQ(mincore(begin, bytes, pages.data()), 0);
+  return kPage * static_cast<std::uint64_t>(
+                     std::ranges::count_if(pages, [](unsigned char p) { return (p & 1u) != 0; }));
+}
+
+// A process that lives for many runs takes new addresses for each.
+TEST(GlobalMemory, ShadowsOfManySmallBlocksGoBackToTheSystem) {
+  constexpr std::uint64_t kCapacity = 64 << 20, kBlock = 4000, kBlocks = 15'000;
+  GlobalMemory memory(kCapacity);
+  const std::uint64_t constant = memory.allocate(kBlock).value();
+  std::uint32_t* const values = memory.race_shadow().values();
+  const auto touch = [&](std::uint64_t address) {
+    std::memset(values + (address - kGlobalRange.begin) / sizeof *values, 1, kBlock);
+    const std::array<std::uint64_t, 32> addresses = {address};
+    WarpAccess access;
+    access.kind = AccessKind::store;
+    access.mask = 1;
+    access.address = addresses.data();
+    memory.footprint().add(access, find_pattern(access));
+  };
+  for (std::uint64_t i = 0; i < kBlocks; ++i) {
+    const std::uint64_t block = memory.allocate(kBlock).value();
+    touch(constant);
+    touch(block);
+    std::vector<std::uint64_t> written;
+    memory.footprint().take([&](const Footprint::Run& r) { written.push_back(r.begin); });
+    ASSERT_EQ(written, (std::vector{constant, block}));
+    ASSERT_TRUE(memory.free(block));
+  }
+  // A clearing for every 16 MiB; a huge page may straddle each.
+  EXPECT_LT(resident(values, kBlocks * (kBlock + 512)), std::uint64_t{20} << 20);
+}
+
+// Blocks smaller than a page, beside one that stays.
+TEST(GlobalMemory, SmallBlocksLeaveNoPagesBehind) {
+  constexpr std::uint64_t kBlock = 1000, kBlocks = 2000, kSlot = 1024 + 256;
+  GlobalMemory memory(16 << 20);
+  const auto make = [&] {
+    const std::uint64_t a = memory.allocate(kBlock).value();
+    std::memset(memory.data(a, kBlock), 7, kBlock);
+    memory.mark_initialised(a, kBlock);
+    return a;
+  };
+  std::vector<std::uint64_t> blocks(kBlocks);
+  for (auto& block : blocks) block = make();
+  const std::uint64_t kept = blocks[kBlocks / 2];
+  for (const std::uint64_t block : blocks)
+    if (block != kept) memory.free(block);
+  EXPECT_EQ(resident(memory.store(), kBlocks * kSlot), 4096u);
+  EXPECT_EQ(resident(memory.initialised_bits(), kBlocks * kSlot / 8), 4096u);
+  EXPECT_TRUE(std::ranges::all_of(std::span(memory.data(kept, kBlock), kBlock),
+                                  [](std::byte b) { return b == std::byte{7}; }));
+  EXPECT_FALSE(memory.holds_undefined(kept, kBlock, true));
+  EXPECT_EQ(memory.store()[blocks.front() - kGlobalRange.begin], std::byte{0});
 }
 
 }  // namespace
