@@ -691,8 +691,6 @@ __global__ void __launch_bounds__(kMostThreads, 1) softmax_topk_rows(const Probl
   finish_row(p, row, candidates, row_max, row_sum, block);
 }
 
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 int power_of_two_up(std::int64_t n) {
   int p = 1;
   while (p < n) p *= 2;
@@ -708,20 +706,20 @@ struct Launch {
 Launch divide(Problem& p, std::int64_t multiprocessors, std::int64_t element_bytes) {
   const std::int64_t pack = 16 / element_bytes;
   p.k = static_cast<int>(std::min<std::int64_t>(p.K, p.V));
-  const std::int64_t slices = std::min(multiprocessors / p.rows, divide_up(p.V, kLeastSlice));
+  const std::int64_t slices = std::min(multiprocessors / p.rows, ceil_div(p.V, kLeastSlice));
   p.slices = static_cast<int>(std::clamp<std::int64_t>(slices, 1, kMostSlices));
-  p.slice_columns = divide_up(divide_up(p.V, p.slices), pack) * pack;
-  const std::int64_t packs = divide_up(p.slice_columns, pack);
+  p.slice_columns = ceil_div(ceil_div(p.V, p.slices), pack) * pack;
+  const std::int64_t packs = ceil_div(p.slice_columns, pack);
   // Eight accesses a thread, four of them at a time, where that leaves less than 1024 threads.
   // Two blocks a multiprocessor, where the keys leave room for two tiles: see Tiles.
   const bool few_keys = 2 * power_of_two_up(p.k) <= kSharedBytes / (16 * int{sizeof(Key)});
   const int together = p.rows > multiprocessors && few_keys ? 2 : 1;
   const int threads =
-      std::clamp(power_of_two_up(divide_up(packs, 8)), kWarp, kMostThreads / together);
+      std::clamp(power_of_two_up(ceil_div(packs, 8)), kWarp, kMostThreads / together);
   p.capacity = p.k == 0 ? 2 : std::max(2 * threads, 2 * power_of_two_up(p.k));
   const std::int64_t key_bytes = std::int64_t{p.capacity} * std::int64_t{sizeof(Key)};
   p.tile = static_cast<int>(std::min((kSharedBytes / together - key_bytes) / 16, packs));
-  p.list_capacity = static_cast<int>(divide_up(2 * p.k, 4) * 4);
+  p.list_capacity = static_cast<int>(ceil_div(2 * p.k, 4) * 4);
   std::int64_t bytes = key_bytes + std::int64_t{p.tile} * 16;
   if (p.slices > 1) {  // the merge takes what the lists may hold, if there is as much
     const std::int64_t lists = std::int64_t{p.slices} * p.list_capacity * std::int64_t{sizeof(Key)};

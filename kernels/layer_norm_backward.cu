@@ -73,10 +73,12 @@
 #include <cstdint>
 
 #include "abi.h"
+#include "common/async_copy.h"
+#include "common/device.h"
 
 namespace {
 
-constexpr int kWarp = 32, kThreads = 1024, kWarps = kThreads / kWarp;
+constexpr int kThreads = 1024, kWarps = kThreads / kWarp;
 constexpr int kNarrow = 4, kWide = 16;  // columns a thread
 constexpr int kStages = 4;              // turns in the ring: see In flight
 constexpr std::int64_t kMostColumns = std::int64_t{kWide} * kThreads;
@@ -154,9 +156,8 @@ __device__ void store(float* p, const float* v) {
 template <int kVector>
 __device__ void store_shared(float* p, const float* v) {
   if constexpr (kVector == 4) {
-    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(
-                     static_cast<unsigned>(__cvta_generic_to_shared(p))),
-                 "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(p)), "f"(v[0]),
+                 "f"(v[1]), "f"(v[2]), "f"(v[3])
                  : "memory");
   } else {
     *p = v[0];
@@ -408,13 +409,13 @@ class Ring {
     copy<kNarrow * sizeof(T)>(to + blockDim.x * kNarrow, dy);
     if (norm == Norm::layer && cached != nullptr)
       copy<sizeof(RowStatistics)>(&statistics_[put_ * turn_rows_ + threadIdx.x], cached);
-    asm volatile("cp.async.commit_group;" ::: "memory");
+    commit_copies();
     put_ = next(put_);
   }
   // All but the newest kPending turns have arrived.
   template <int kPending>
   __device__ void wait() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+    wait_copies<kPending>();
   }
   __device__ RowStatistics statistics(int row) const {
     return statistics_[take_ * turn_rows_ + row];
@@ -429,7 +430,7 @@ class Ring {
  private:
   template <int kBytes>
   __device__ static void copy(void* to, const void* from) {
-    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    const std::uint32_t address = shared_address(to);
     const int bytes = from != nullptr ? kBytes : 0;  // the others become zeros
     if constexpr (kBytes == 16) {
       asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
@@ -709,22 +710,20 @@ __global__ void __launch_bounds__(kThreads, 1) forward_long_rows(const Forward<T
   }
 }
 
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 // D up to kMostColumns.
 Shares shares_of(std::int64_t rows, std::int64_t D, std::int64_t multiprocessors) {
   Shares s;
   const bool wide = D > std::int64_t{kNarrow} * kThreads;
-  const auto threads = static_cast<int>(divide_up(D, kNarrow));
+  const auto threads = static_cast<int>(ceil_div(D, kNarrow));
   if (wide) {
     s.row_threads = kThreads;
   } else if (threads > kWarp) {
-    s.row_threads = static_cast<int>(divide_up(threads, kWarp)) * kWarp;
+    s.row_threads = static_cast<int>(ceil_div(threads, kWarp)) * kWarp;
   } else {
     while (s.row_threads < threads) s.row_threads *= 2;
   }
   const int rows_of_team = s.team_threads() / s.row_threads;
-  const std::int64_t wanted = divide_up(rows, multiprocessors * rows_of_team);
+  const std::int64_t wanted = ceil_div(rows, multiprocessors * rows_of_team);
   const int most = kThreads / s.team_threads();
   s.teams = static_cast<int>(std::clamp<std::int64_t>(wanted, 1, most));
   s.rows_at_once = s.teams * rows_of_team;
@@ -733,10 +732,10 @@ Shares shares_of(std::int64_t rows, std::int64_t D, std::int64_t multiprocessors
 
 // Blocks that all take the same number of turns, but for the last: see Balance.
 std::int64_t blocks_of(std::int64_t rows, const Shares& s, std::int64_t multiprocessors) {
-  const std::int64_t turns = divide_up(rows, multiprocessors * s.rows_at_once);
+  const std::int64_t turns = ceil_div(rows, multiprocessors * s.rows_at_once);
   const std::int64_t rows_of_nine_tenths = rows * 10 / (multiprocessors * 9);
   const std::int64_t paying = std::min(kRowsThatPay, rows_of_nine_tenths) / s.rows_at_once;
-  return divide_up(rows, std::max(turns, paying) * s.rows_at_once);
+  return ceil_div(rows, std::max(turns, paying) * s.rows_at_once);
 }
 
 std::int64_t multiprocessors_of(const assay_ctx* ctx) {
@@ -744,10 +743,6 @@ std::int64_t multiprocessors_of(const assay_ctx* ctx) {
   cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, ctx->device);
   return std::max(n, 1);
 }
-
-cudaStream_t stream_of(const assay_ctx* ctx) { return static_cast<cudaStream_t>(ctx->stream); }
-
-int launch_status() { return cudaGetLastError() == cudaSuccess ? ASSAY_OK : ASSAY_EINTERNAL; }
 
 template <class... Pointers>
 bool aligned(std::size_t bytes, const Pointers*... p) {
@@ -799,7 +794,7 @@ int backward(assay_ctx* ctx, Backward<T> p) {
   const bool sums = p.dgamma != nullptr || p.dbeta != nullptr;
   if (!sums && p.dx == nullptr) return ASSAY_OK;
   const std::int64_t multiprocessors = multiprocessors_of(ctx);
-  p.partial_stride = divide_up(2 * p.D, 8) * 8;
+  p.partial_stride = ceil_div(2 * p.D, 8) * 8;
   const std::int64_t partial_bytes = p.partial_stride * std::int64_t{sizeof(float)};
   std::int64_t blocks = std::min(p.rows, multiprocessors);
   if (p.D <= kMostColumns) {
@@ -829,7 +824,7 @@ int forward(assay_ctx* ctx, Forward<T> p) {
   if (p.D > kMostColumns)
     return launch(&forward_long_rows<T>, std::min(p.rows, multiprocessors), kThreads);
   p.shares = shares_of(p.rows, p.D, multiprocessors);
-  const std::int64_t blocks = divide_up(p.rows, p.shares.rows_at_once);
+  const std::int64_t blocks = ceil_div(p.rows, p.shares.rows_at_once);
   const bool vectors = p.D % 4 == 0 && aligned(4 * sizeof(T), p.x, p.y) &&
                        aligned(4 * sizeof(float), p.gamma, p.beta);
   const bool narrow = p.D <= std::int64_t{kNarrow} * kThreads;

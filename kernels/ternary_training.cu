@@ -91,8 +91,6 @@ constexpr int kPart = kDepth * kAcrossStride<kRows>;  // floats of a staged oper
 static_assert(kRows * kAlongStride <= kPart);
 constexpr int kTileBytes = 2 * kPart * 4;
 
-__host__ __device__ constexpr Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
-
 template <class Task>
 __device__ void for_blocks(Index n, const Task& task) {
   for (Index i = blockIdx.x; i < n; i += gridDim.x) task(i);

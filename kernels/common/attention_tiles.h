@@ -23,7 +23,6 @@ constexpr int kRows = 16 * kWarps;  // of a block
 constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) {
   return (n + unit - 1) / unit * unit;
 }
-constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit; }
 
 // --- what is visible ---
 

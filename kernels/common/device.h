@@ -27,6 +27,10 @@ cudaStream_t stream_of(const assay_ctx* ctx) { return static_cast<cudaStream_t>(
   return count;
 }
 
+__host__ __device__ constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
 // Scratch on the device that goes back when it leaves its scope.
 class Scratch {
  public:

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "common/async_copy.h"
 #include "common/device.h"
 
 namespace {
@@ -27,10 +28,6 @@ __device__ float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
-}
-
-__device__ std::uint32_t shared_address(const void* p) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
 }
 
 // Four tiles of 8 rows of 16 bytes; `address`: in shared memory, of the lane's row.
@@ -77,12 +74,6 @@ __device__ void add_to_scores(float (&c)[4], const Rows16<kExact>& a, const Spli
   float part[4] = {};
   multiply_split<kExact, kExact>(part, a, b0, b1);
   for (int i = 0; i < 4; ++i) c[i] += part[i];
-}
-
-__device__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int kPending>
-__device__ void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
 // The weight of a masked key where it shall be known: 0 as any other, but for its sign.
