@@ -100,9 +100,9 @@ std::optional<Speed> speed_of(const PublicCheck& check) {
   }
   const auto names = gpu_names();
   const auto name = std::ranges::find_if(
-      names, [&](const std::string& n) { return gpu(n).name == check.modelled_on; });
+      names, [&](const std::string& n) { return gpu_named(n).name == check.modelled_on; });
   if (name == names.end()) return std::nullopt;
-  const Gpu& on = gpu(*name);
+  const Gpu& on = gpu_named(*name);
   const auto modelled = [&](const char* prefix) -> std::optional<double> {
     const auto work = simulated_work(r.metrics, prefix);
     return work ? std::optional(modelled_time(*work, on).total()) : std::nullopt;

@@ -76,7 +76,7 @@ class OnGpu {
         harness_(set_up(context, c.harness)),
         world_(world_of_gpu(harness_, c.libraries, c.gpu)),
         machine_(*harness_.machine.gpu),
-        sheet_(gpu(harness_.gpu)),
+        sheet_(gpu_named(harness_.gpu)),
         options_{harness_.tier.tier, c.seed.value_or(random_seed()),
                  cases::CaseFilter{.quick = c.quick, .only = c.only}, simulator_threads(1),
                  c.libraries.driver},

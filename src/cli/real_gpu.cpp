@@ -33,7 +33,7 @@ cases::World world_of_gpu(Harness& harness, const GpuLibraries& libraries,
     throw Error(fmt::format("{}; it is looked for in PATH, CUDA_HOME and ASSAY_NVCC", kNoToolkit));
   harness.gpu = sheet.empty() ? sheet_of(machine.name) : sheet;
   cases::World world = cases::real_world(*harness.builder);
-  world.roofline = [libraries, flops = gpu(harness.gpu).fastest_flops()] {
+  world.roofline = [libraries, flops = gpu_named(harness.gpu).fastest_flops()] {
     return Roofline{
         .bytes_per_s = processes::find_gpu(libraries.driver, libraries.management).copy_bytes_per_s,
         .flops_per_s = flops};

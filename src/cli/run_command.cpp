@@ -102,7 +102,7 @@ std::size_t choose_stale(const RunCommand& c, const store::ResultStore& store,
     if (!c.models.empty() && std::ranges::find(c.models, key.model) == c.models.end()) continue;
     if (c.device != "auto" && c.device != to_string(key.device)) continue;
     const std::string on =
-        key.device == Device::cuda ? gpu_of(store.board(), key.device) : gpu(c.gpu).name;
+        key.device == Device::cuda ? gpu_of(store.board(), key.device) : gpu_named(c.gpu).name;
     if (spec == specs.end() || !is_stale(row, *spec, on)) continue;
     if (is_of_newer_assay(row)) {
       ++newer;
@@ -148,7 +148,7 @@ std::size_t choose_stale(const RunCommand& c, const store::ResultStore& store,
 std::string data_sheet_of(const Scoreboard& board) {
   const std::string name = gpu_of(board, Device::sim);
   for (const std::string& file : gpu_names()) {
-    if (gpu(file).name == name) return file;
+    if (gpu_named(file).name == name) return file;
   }
   return kDefaultGpu;
 }

@@ -49,7 +49,7 @@ int simulate(const SimOptions& o) {
   build.flags = o.nvcc_flags;
   const fs::path library = compile(find_nvcc(), build, folder.path());
   const SimulatedRun run = run_simulated(program_of(o, library));
-  const Gpu* const model = o.profile ? &gpu(o.gpu) : nullptr;
+  const Gpu* const model = o.profile ? &gpu_named(o.gpu) : nullptr;
   if (o.json) {
     fmt::print("{}", sim_json(run, model));
   } else {

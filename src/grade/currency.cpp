@@ -13,7 +13,7 @@ namespace {
 // The hash of today's data sheet of that name; "" when there is none.
 std::string sheet_of_today(const std::string& name) {
   for (const std::string& file : gpu_names()) {
-    if (gpu(file).name == name) return gpu(file).sheet;
+    if (gpu_named(file).name == name) return gpu_named(file).sheet;
   }
   return "";
 }
@@ -32,7 +32,7 @@ std::string gpu_of(const BoardRow& row) {
 }
 
 std::string gpu_of(const Scoreboard& board, Device device) {
-  const std::string usual = device == Device::sim ? gpu(kDefaultGpu).name : "";
+  const std::string usual = device == Device::sim ? gpu_named(kDefaultGpu).name : "";
   std::map<std::string, std::size_t> uses;
   for (const auto& [key, row] : board.entries) {
     const std::string name = gpu_of(row);

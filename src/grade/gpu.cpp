@@ -61,7 +61,7 @@ std::vector<std::string> gpu_names() {
   return names;
 }
 
-const Gpu& gpu(std::string_view name) {
+const Gpu& gpu_named(std::string_view name) {
   const auto found = data_sheets().find(name);
   if (found != data_sheets().end()) return found->second;
   throw Error(fmt::format("no data sheet of a GPU named '{}': there are {}", name,
@@ -149,7 +149,7 @@ double floor_time(const LeastWork& least, const Gpu& g) {
 
 std::string sheet_of(std::string_view device_name) {
   for (const std::string& known : gpu_names()) {
-    if (device_name.find(gpu(known).name) != std::string_view::npos) return known;
+    if (device_name.find(gpu_named(known).name) != std::string_view::npos) return known;
   }
   throw Error(fmt::format("there is no data sheet for {}: name the nearest one with --gpu ({})",
                           device_name, fmt::join(gpu_names(), ", ")));

@@ -55,7 +55,7 @@ struct Gpu {
 // The data sheets that assay brings, by file name: "a100", "h100", "h200", "rtx4090".
 std::vector<std::string> gpu_names();
 // Throws Error on an unknown name.
-const Gpu& gpu(std::string_view name);
+const Gpu& gpu_named(std::string_view name);
 inline constexpr const char* kDefaultGpu = "h200";
 // The data sheet, by file name, of a GPU that calls itself so: "NVIDIA H100 80GB HBM3" has that of
 // "H100". Throws Error where there is none.

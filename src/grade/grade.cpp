@@ -146,7 +146,7 @@ Score grade(const ChallengeSpec& spec, const CellResult& cell, std::string_view 
   score.verdict = worst_verdict(cell);
   if (table.quick()) score.flags.push_back({Note::Kind::quick, "quick"});
   flag_gpu(table, score);
-  score.dimensions = all_dimensions(table, gpu(on), score);
+  score.dimensions = all_dimensions(table, gpu_named(on), score);
   std::erase_if(score.dimensions, [](const Dimension& d) { return d.max <= 0; });
   if (score.verdict == Verdict::harness_error) return score;
   if (const std::string why = unusable(cell); !why.empty()) {

@@ -55,9 +55,9 @@ std::string traffic(const CaseResult& r, const SimulatedWork& work) {
 std::string modelled_tables(const BoardEntry& e) {
   const auto names = gpu_names();
   const auto name = std::ranges::find_if(
-      names, [&](const std::string& n) { return gpu(n).name == e.score.modelled_on; });
+      names, [&](const std::string& n) { return gpu_named(n).name == e.score.modelled_on; });
   if (name == names.end() || e.score.speeds.empty()) return "";
-  const Gpu& g = gpu(*name);
+  const Gpu& g = gpu_named(*name);
   TextTable times(
       {"timed case", "naive", "par", "floor", "this", "bound by", "speed, floor = 1", "share"});
   TextTable counts({"timed case", "MB moved", "instructions", "efficiency", "shared replays",

@@ -24,7 +24,7 @@ BoardRow row_of_today(Device device = Device::cpu) {
   BoardRow row = testing::given_row({"m", 0, "", 70}, three_specs()[0], device);
   if (device == Device::sim) {
     row.score.modelled_on = kH200;
-    row.score.gpu_sheet = gpu("h200").sheet;
+    row.score.gpu_sheet = gpu_named("h200").sheet;
   }
   if (device == Device::cuda) row.machine.gpu.emplace().name = kH200;
   return row;
@@ -87,12 +87,12 @@ TEST(Currency, TheGpuIsThatOfTheBoard) {
 
 TEST(Currency, ABoardIsOfTheGpuThatMostRowsAreModelledOn) {
   Scoreboard board = given_board({{"a", 0, "", 1}, {"a", 1, "", 1}, {"b", 0, "", 1}}, Device::sim);
-  EXPECT_EQ(gpu_of(board, Device::sim), gpu(kDefaultGpu).name);
+  EXPECT_EQ(gpu_of(board, Device::sim), gpu_named(kDefaultGpu).name);
   for (auto& [key, row] : board.entries) row.score.modelled_on = key.model == "a" ? "A100" : kH200;
   EXPECT_EQ(gpu_of(board, Device::sim), "A100");
   EXPECT_EQ(gpu_of(board, Device::cuda), "");
   board.entries.erase(board.entries.begin());
-  EXPECT_EQ(gpu_of(board, Device::sim), gpu(kDefaultGpu).name);
+  EXPECT_EQ(gpu_of(board, Device::sim), gpu_named(kDefaultGpu).name);
 }
 
 TEST(Currency, ABoardIsOfTheRealGpuThatMostRowsWereMeasuredOn) {
@@ -101,7 +101,7 @@ TEST(Currency, ABoardIsOfTheRealGpuThatMostRowsWereMeasuredOn) {
   for (auto& [key, row] : board.entries)
     row.machine.gpu.emplace().name = key.model == "a" ? "NVIDIA H100" : "NVIDIA H200";
   EXPECT_EQ(gpu_of(board, Device::cuda), "NVIDIA H100");
-  EXPECT_EQ(gpu_of(board, Device::sim), gpu(kDefaultGpu).name);
+  EXPECT_EQ(gpu_of(board, Device::sim), gpu_named(kDefaultGpu).name);
 }
 
 TEST(Currency, RowsOfAnotherRealGpuEnterNothing) {
@@ -120,7 +120,7 @@ TEST(Currency, RowsOfAnotherRealGpuEnterNothing) {
 
 TEST(Currency, EveryDataSheetHasAHashOfItsOwn) {
   std::vector<std::string> sheets;
-  for (const std::string& name : gpu_names()) sheets.push_back(gpu(name).sheet);
+  for (const std::string& name : gpu_names()) sheets.push_back(gpu_named(name).sheet);
   std::ranges::sort(sheets);
   EXPECT_EQ(std::ranges::adjacent_find(sheets), sheets.end());
   EXPECT_THAT(sheets, Not(::testing::Contains("")));

@@ -37,11 +37,11 @@ void spread(SimulatedWork& work, Unit u, std::uint64_t amount) {
 
 TEST(Gpu, BringsTheDataSheetsThatItNames) {
   EXPECT_THAT(gpu_names(), testing::ElementsAre("a100", "h100", "h200", "rtx4090"));
-  EXPECT_EQ(gpu(kDefaultGpu).name, "H200");
-  EXPECT_DOUBLE_EQ(gpu("h200").memory_bytes_per_s, 4.8e12);
+  EXPECT_EQ(gpu_named(kDefaultGpu).name, "H200");
+  EXPECT_DOUBLE_EQ(gpu_named("h200").memory_bytes_per_s, 4.8e12);
   for (const std::string& name : gpu_names()) {
     // fp32 peak = 2 * lanes * multiprocessors * clock: the sheet agrees with itself.
-    const Gpu& g = gpu(name);
+    const Gpu& g = gpu_named(name);
     EXPECT_NEAR(2 * 32 * g.rate_of(Unit::fp32) * g.multiprocessors / g.fp32_flops, 1, 0.01) << name;
     for (const double rate : g.rate) EXPECT_GT(rate, 0) << name;
     EXPECT_GE(g.rate_of(Unit::tensor_f16), 2 * g.rate_of(Unit::tensor_tf32) * 0.999) << name;
@@ -50,11 +50,11 @@ TEST(Gpu, BringsTheDataSheetsThatItNames) {
 }
 
 TEST(Gpu, UnknownNamesAndBrokenSheetsAreErrors) {
-  EXPECT_THROW(gpu("h100x"), Error);
+  EXPECT_THROW(gpu_named("h100x"), Error);
   EXPECT_THROW(parse_gpu("{}"), Error);
   EXPECT_THROW(parse_gpu("not json"), Error);
   try {
-    gpu("h100x");
+    gpu_named("h100x");
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), HasSubstr("rtx4090"));
   }

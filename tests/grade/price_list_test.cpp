@@ -15,7 +15,7 @@ using sim::Unit;
 class PriceList : public sim::DeviceTest {
  protected:
   static constexpr unsigned kTimes = 64;
-  const Gpu& gpu_ = gpu("h200");
+  const Gpu& gpu_ = gpu_named("h200");
 
   // `body` kTimes over, in one block of one warp unless said otherwise, behind `set_up`.
   SimulatedWork work(const std::string& body, unsigned times, const std::string& set_up = "",

@@ -29,7 +29,7 @@ const ShapeSpeed* speed_of(const CellView& v, const std::string& case_name) {
 
 const Gpu* gpu_of(const CellView& v) {
   for (const std::string& name : gpu_names()) {
-    if (gpu(name).name == v.row->score.modelled_on) return &gpu(name);
+    if (gpu_named(name).name == v.row->score.modelled_on) return &gpu_named(name);
   }
   return nullptr;
 }
