@@ -213,8 +213,9 @@ TEST(GlobalMemory, SaysWhichRangeIsTaken) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a child that has not reserved the range yet
   EXPECT_EXIT(
       {
-        mmap(reinterpret_cast<void*>(kGlobalRange.begin + 8192), 4096, PROT_READ,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        void* const taken = mmap(reinterpret_cast<void*>(kGlobalRange.begin + 8192), 4096,
+                                 PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        if (taken == MAP_FAILED) std::_Exit(4);
         try {
           GlobalMemory memory(1 << 20);
         } catch (const std::runtime_error& e) {
