@@ -335,12 +335,17 @@ bool CellRunner::tries_own_tests() const {
   return !options_.filter.quick && options_.filter.only.empty();
 }
 
-std::vector<SharedBuild> CellRunner::shared_builds(const ChallengeSpec& spec, bool own_tests) {
-  const Language language = options_.driver.empty() ? Language::cpp : Language::cuda;
+std::vector<SharedBuild> CellRunner::baseline_builds(const ChallengeSpec& spec, Language language) {
   const std::string ending = language == Language::cpp ? ".cpp" : ".cu";
   std::vector<SharedBuild> builds;
   for (const std::string& file : {"naive" + ending, "par" + ending})
     builds.push_back({file, [this, &spec, file] { baselines_.library(spec, file); }});
+  return builds;
+}
+
+std::vector<SharedBuild> CellRunner::shared_builds(const ChallengeSpec& spec, bool own_tests) {
+  const Language language = options_.driver.empty() ? Language::cpp : Language::cuda;
+  std::vector<SharedBuild> builds = baseline_builds(spec, language);
   if (!own_tests || !tries_own_tests()) return builds;
   if (language == Language::cuda && !has_tests_in_cuda(spec)) return builds;
   for (const TestSubject& subject : test_subjects(spec, language)) {

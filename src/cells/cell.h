@@ -54,6 +54,8 @@ class CellRunner {
   // user builds them; if they were built before, nobody waits. In any order and several at once;
   // the spec must live as long.
   std::vector<SharedBuild> shared_builds(const ChallengeSpec&, bool own_tests);
+  // Of these, naive and par in that language.
+  std::vector<SharedBuild> baseline_builds(const ChallengeSpec&, Language);
 
   // The same steps for an example, with the cases of cases_for(). A wrong one that is not timed
   // is compiled quickly rather than well.

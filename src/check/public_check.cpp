@@ -1,22 +1,17 @@
 #include "check/public_check.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <exception>
 #include <iterator>
+#include <optional>
 #include <span>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "assay/error.h"
+#include "cells/preparation.h"
 #include "grade/grade.h"
 #include "records/lookup.h"
 #include "spec/spec.h"
 #include "util/clock.h"
 #include "util/stop.h"
-#include "util/transient_fault.h"
 
 namespace assay::check {
 namespace {
@@ -42,33 +37,6 @@ std::string why_not_timed(const PublicCheck& check) {
   return "";
 }
 
-// Builds naive and par, where nobody did before, while cases run.
-class Preparation {
- public:
-  Preparation(cells::CellRunner& runner, const ChallengeSpec& spec, bool wanted) {
-    if (!wanted) return;
-    builder_ = std::jthread([this, builds = runner.shared_builds(spec, false)] {
-      for (const cells::SharedBuild& build : builds) {
-        try {
-          build.run();
-        } catch (const TransientFault& fault) {  // it may have passed when timing needs it
-          faults_.push_back(fmt::format("while building {}: {}", build.name, fault.what()));
-        } catch (const std::exception&) {  // timing meets the same fault, and tells
-        }
-      }
-    });
-  }
-  // Returns what can pass and went wrong.
-  std::vector<std::string> finish() {
-    if (builder_.joinable()) builder_.join();
-    return std::exchange(faults_, {});
-  }
-
- private:
-  std::vector<std::string> faults_;  // the builder's, until it has ended
-  std::jthread builder_;
-};
-
 }  // namespace
 
 bool is_wrong(const CaseResult& r) {
@@ -85,7 +53,9 @@ PublicCheck check_publicly(cells::CellRunner& runner, const ChallengeSpec& spec,
   check.build_seconds = steady_seconds() - start;
   const bool cuda = submission.language == Language::cuda;
   const cases::CaseFilter filter{.quick = true};
-  Preparation baselines(runner, spec, !cuda && built.record.verdict == Verdict::ok);
+  std::optional<cells::Preparation> baselines;
+  if (!cuda && built.record.verdict == Verdict::ok)
+    baselines.emplace(runner.baseline_builds(spec, Language::cpp));
   check.cell =
       cuda ? runner.simulate_built(spec, built, filter) : runner.check_built(spec, built, filter);
   check.cell.key = {
@@ -93,7 +63,7 @@ PublicCheck check_publicly(cells::CellRunner& runner, const ChallengeSpec& spec,
   check_stop();
   require_no_fault(check.cell);
   check.case_seconds = steady_seconds() - start - check.build_seconds;
-  std::ranges::move(baselines.finish(), std::back_inserter(check.cell.faults));
+  if (baselines) std::ranges::move(baselines->finish(), std::back_inserter(check.cell.faults));
   check.not_timed = why_not_timed(check);
   if (!check.not_timed.empty()) return check;
   const double before = steady_seconds();

@@ -3,10 +3,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iterator>
 #include <memory>
+#include <optional>
 
 #include "assay/error.h"
 #include "assay/parallel.h"
+#include "cells/preparation.h"
 #include "check/grade_report.h"
 #include "check/stages.h"
 #include "cli/harness.h"
@@ -68,14 +71,25 @@ int grade_answer(const Context& context, const GradeCommand& c) {
                                               .driver = on_real_gpu ? c.libraries.driver : ""});
   check::RunnerStages steps(runner, outside.spec, answer, filter,
                             static_cast<std::size_t>(available_cores()));
+  const std::vector<check::Stage> stages = stages_from(c.stages);
+  const bool timed = std::ranges::find(stages, check::Stage::time) != stages.end();
   check::StagedGrade grade;
   {
     Progress progress(0);
-    grade =
-        check::grade_in_stages(steps, outside.spec, stages_from(c.stages), !c.stages.empty(),
-                               harness.gpu, [&](check::Stage stage) {
-                                 return progress.begin(fmt::format("stage {}", to_string(stage)));
-                               });
+    std::optional<cells::Preparation> baselines;  // what times are compared with
+    std::vector<std::string> faults;
+    const auto finish = [&] {
+      if (baselines) std::ranges::move(baselines->finish(), std::back_inserter(faults));
+    };
+    grade = check::grade_in_stages(
+        steps, outside.spec, stages, !c.stages.empty(), harness.gpu, [&](check::Stage stage) {
+          if (timed && stage == check::Stage::core)
+            baselines.emplace(runner.baseline_builds(outside.spec, answer.language));
+          if (stage == check::Stage::time) finish();
+          return progress.begin(fmt::format("stage {}", to_string(stage)));
+        });
+    finish();
+    std::ranges::move(faults, std::back_inserter(grade.cell.faults));
     if (grade.cell.build.verdict != Verdict::ok && answer.rejected.empty())
       harness.builder->check();
   }

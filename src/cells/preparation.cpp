@@ -1,0 +1,30 @@
+#include "cells/preparation.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <utility>
+
+#include "util/transient_fault.h"
+
+namespace assay::cells {
+
+Preparation::Preparation(std::vector<SharedBuild> builds) {
+  builder_ = std::jthread([this, builds = std::move(builds)] {
+    for (const SharedBuild& build : builds) {
+      try {
+        build.run();
+      } catch (const TransientFault& fault) {  // it may have passed when it is needed
+        faults_.push_back(fmt::format("while building {}: {}", build.name, fault.what()));
+      } catch (const std::exception&) {  // met again by whoever needs it
+      }
+    }
+  });
+}
+
+std::vector<std::string> Preparation::finish() {
+  if (builder_.joinable()) builder_.join();
+  return std::exchange(faults_, {});
+}
+
+}  // namespace assay::cells
