@@ -77,21 +77,32 @@ seed() {
 # Where nvcc is installed, what it makes of the challenges' own kernels: a file for each function, with
 # what precedes the first one.
 real_ptx() {
-  local nvcc name
   nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc || true)
   if [ -z "$nvcc" ] || [ -e "$build/real-ptx" ]; then
     return
   fi
-  for source in challenges/*/baselines/naive.cu submissions/*/*/submission.cu; do
-    name=$(basename "$(dirname "$source")")
-    "$nvcc" -std=c++20 -O3 -w -arch=compute_90 -ptx -Iinclude "-Ichallenges/$name" -o "$build/source.ptx" "$source" || continue
-    awk -v prefix="$1/$(dirname "$source" | tr / -)" '
-      /^(\.visible |\.weak )*\.(entry|func) / { file = sprintf("%s-%d.ptx", prefix, ++n); printf "%s", head >file }
-      /^\/\// { next }
-      n == 0 { head = head $0 "\n"; next }
-      { print >file }' "$build/source.ptx"
-  done
+  export nvcc build
+  export -f ptx_of
+  printf '%s\0' challenges/*/baselines/naive.cu submissions/*/*/submission.cu |
+    xargs -0 -n 1 -P "$(nproc)" bash -c 'ptx_of "$@"' ptx_of "$1" || exit 2
   touch "$build/real-ptx"
+}
+
+ptx_of() {
+  local corpus=$1 source=$2 name ptx
+  name=${source#challenges/}
+  name=${name#submissions/*/}
+  name=${name%%/*}
+  ptx=$build/$(tr / - <<<"$source").ptx
+  "$nvcc" -std=c++20 -O3 -w -arch=compute_90 -ptx -Iinclude "-Ichallenges/$name" -o "$ptx" "$source" || {
+    echo "$source gives no PTX for the corpus" >&2
+    return 1
+  }
+  awk -v prefix="$corpus/$(dirname "$source" | tr / -)" '
+    /^(\.visible |\.weak )*\.(entry|func) / { file = sprintf("%s-%d.ptx", prefix, ++n); printf "%s", head >file }
+    /^\/\// { next }
+    n == 0 { head = head $0 "\n"; next }
+    { print >file }' "$ptx"
 }
 
 # Words that random bytes would hardly become.
