@@ -22,8 +22,12 @@ Preparation::Preparation(std::vector<SharedBuild> builds) {
   });
 }
 
-std::vector<std::string> Preparation::finish() {
+void Preparation::wait() {
   if (builder_.joinable()) builder_.join();
+}
+
+std::vector<std::string> Preparation::finish() {
+  wait();
   return std::exchange(faults_, {});
 }
 

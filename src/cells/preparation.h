@@ -14,6 +14,8 @@ class Preparation {
   explicit Preparation(std::vector<SharedBuild>);
   Preparation(const Preparation&) = delete;
 
+  // Until all is built.
+  void wait();
   // Waits, and returns what went wrong and can pass. Whoever needs what does not compile meets the
   // same fault, and tells.
   std::vector<std::string> finish();

@@ -77,19 +77,14 @@ int grade_answer(const Context& context, const GradeCommand& c) {
   {
     Progress progress(0);
     std::optional<cells::Preparation> baselines;  // what times are compared with
-    std::vector<std::string> faults;
-    const auto finish = [&] {
-      if (baselines) std::ranges::move(baselines->finish(), std::back_inserter(faults));
-    };
     grade = check::grade_in_stages(
         steps, outside.spec, stages, !c.stages.empty(), harness.gpu, [&](check::Stage stage) {
           if (timed && stage == check::Stage::core)
             baselines.emplace(runner.baseline_builds(outside.spec, answer.language));
-          if (stage == check::Stage::time) finish();
+          if (stage == check::Stage::time && baselines) baselines->wait();
           return progress.begin(fmt::format("stage {}", to_string(stage)));
         });
-    finish();
-    std::ranges::move(faults, std::back_inserter(grade.cell.faults));
+    if (baselines) std::ranges::move(baselines->finish(), std::back_inserter(grade.cell.faults));
     if (grade.cell.build.verdict != Verdict::ok && answer.rejected.empty())
       harness.builder->check();
   }

@@ -34,7 +34,7 @@ struct AloneOnTheMachine {
 
 // What timing compares with is compiled before it has the machine to itself.
 void build_baselines(cells::CellRunner& runner, const ChallengeSpec& spec) {
-  for (const cells::SharedBuild& build : runner.shared_builds(spec, false)) {
+  for (const cells::SharedBuild& build : runner.baseline_builds(spec, Language::cpp)) {
     try {
       build.run();
     } catch (const std::exception&) {

@@ -94,12 +94,15 @@ TEST(LayerNormBaseline, PassesEveryUntimedCase) {
   testing::expect_passes(subject(), "baselines/par.cpp", 3, {"rmsnorm"});
 }
 
+testing::DirectRunner tuned() {
+  const std::string source =
+      testing::source_dir() + "/submissions/tuned/layer_norm_backward/submission.cpp";
+  return testing::DirectRunner(subject().name, testing::compile(source, subject().name));
+}
+
 // 32,000 terms of which every eighth is about the same, summed in 8 or 16 lanes.
 TEST(LayerNormChecker, AdmitsPlainSumsOverALongRow) {
-  testing::DirectRunner runner(
-      subject().name, testing::compile(testing::source_dir() +
-                                           "/submissions/tuned/layer_norm_backward/submission.cpp",
-                                       subject().name));
+  testing::DirectRunner runner = tuned();
   CaseSpec c = subject().case_named("basic");
   c.params = {{"rows", 2}, {"D", 32000}, {"eps", 1.0}, {"x", {{"sigma", 0.001}}}};
   c.params["dy"] = {{"kind", "column_constant"}};
@@ -112,10 +115,7 @@ TEST(LayerNormChecker, AdmitsPlainSumsOverALongRow) {
 
 // A row that is its own sum over rows: dgamma is off by what the mean and rstd are.
 TEST(LayerNormChecker, AdmitsInDgammaWhatAPlainSumOverALongRowIsOff) {
-  testing::DirectRunner runner(
-      subject().name, testing::compile(testing::source_dir() +
-                                           "/submissions/tuned/layer_norm_backward/submission.cpp",
-                                       subject().name));
+  testing::DirectRunner runner = tuned();
   CaseSpec c = subject().case_named("basic");
   c.params = {{"rows", 1}, {"D", 14784}, {"eps", 1e-12}, {"x", {{"sigma", 1000.0}}}};
   c.params["dy"] = {{"sigma", 0.0001}};

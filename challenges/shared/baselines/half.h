@@ -2,23 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
 #include "abi.h"
+#include "float_bits.h"
 
 namespace {
-
-float from_bits(std::uint32_t u) {
-  float f;
-  std::memcpy(&f, &u, 4);
-  return f;
-}
-
-std::uint32_t to_bits(float f) {
-  std::uint32_t u;
-  std::memcpy(&u, &f, 4);
-  return u;
-}
 
 float widen(std::uint16_t h, std::int32_t dtype) {
   if (dtype == ASSAY_BF16) return from_bits(static_cast<std::uint32_t>(h) << 16);

@@ -106,9 +106,7 @@ struct GlobalMemory::State {
     for (auto it = block; it != allocations.begin();) {
       const Allocation& a = (--it)->second;
       if (a.address + a.bytes <= low) break;
-      if (!a.live) continue;
-      low = round_up(a.address + a.bytes);
-      break;
+      if (a.live) low = round_up(a.address + a.bytes);
     }
     for (auto it = std::next(block); it != allocations.end() && it->first < high; ++it) {
       if (it->second.live) high = it->first;
