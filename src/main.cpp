@@ -145,6 +145,7 @@ int main(int argc, char** argv) {
   ::prctl(PR_SET_DUMPABLE, 0);  // no submission may read this process, whatever its uid
   ::signal(SIGPIPE, SIG_IGN);   // a closed pipe is an error of the write, which loses no result
   ::signal(SIGXFSZ, SIG_IGN);   // so is a file that would become too large
+  give_back_freed_memory();
   try {
     stop_on_signals();
     return cli::after_output(parse_and_run(argc, argv));

@@ -17,6 +17,11 @@ void raise_open_files(std::uint64_t least = kLeastOpenFiles);
 // set.
 void lift_memory_limit();
 
+// Keeps little of what is freed: large blocks go back to the system at once, and threads share as
+// many heaps as there are cores. The kernel copies the tables of what this process holds for each
+// sandbox that it starts.
+void give_back_freed_memory();
+
 // Throws Error with the remedy where /proc is not mounted: it tells where the program lies and what
 // memory a submission takes.
 void require_proc();

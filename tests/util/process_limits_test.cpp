@@ -3,10 +3,13 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
+#include <vector>
 
 #include "support/child_process.h"
 #include "support/error_of.h"
@@ -58,6 +61,30 @@ TEST(ProcessLimits, ClosedStandardFilesAreOpenedToNothing) {
             }),
             0);
 }
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Where one was that was freed again.
+const char* freed_block(std::size_t bytes) {
+  const std::vector<char> block(bytes);
+  return block.data();
+}
+
+bool is_mapped(const char* address) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const char* begin = address - reinterpret_cast<std::uintptr_t>(address) % page;
+  unsigned char resident = 0;
+  return ::mincore(const_cast<char*>(begin), page, &resident) == 0;
+}
+
+TEST(ProcessLimits, AFreedBlockGoesBackAlsoAfterALargerOne) {
+  EXPECT_EQ(status_of([] {
+              give_back_freed_memory();
+              freed_block(std::size_t{16} << 20);
+              if (is_mapped(freed_block(std::size_t{4} << 20))) ::_exit(9);
+            }),
+            0);
+}
+#endif
 
 TEST(Remedy, IsNamedWhereThereIsOne) {
   EXPECT_THAT(remedy(ENOSPC), HasSubstr("make room"));
