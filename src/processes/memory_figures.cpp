@@ -1,14 +1,20 @@
 #include "processes/memory_figures.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <fstream>
 #include <sstream>
 
 #include "assay/error.h"
+#include "util/fd.h"
 #include "util/files.h"
 
 namespace assay::processes {
@@ -27,6 +33,39 @@ std::optional<std::uint64_t> find_field(std::string_view status, std::string_vie
     }
   }
   return std::nullopt;
+}
+
+// The second number of a statm, which counts pages. Neither this nor sees_each_page() allocates:
+// they run in a child of a process with threads.
+std::optional<std::uint64_t> resident_in(const char* statm) {
+  const Fd file(::open(statm, O_RDONLY | O_CLOEXEC));
+  if (!file) return std::nullopt;
+  std::array<char, 128> text{};
+  const ssize_t n = ::read(file.get(), text.data(), text.size());
+  if (n <= 0) return std::nullopt;
+  const char* const end = text.data() + n;
+  const char* const at = std::find<const char*>(text.data(), end, ' ');
+  std::uint64_t pages = 0;
+  if (at == end || std::from_chars(at + 1, end, pages).ec != std::errc()) return std::nullopt;
+  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// Touches a few pages at a time. Where a core counts for itself, as many as 31 go unseen.
+bool sees_each_page() {
+  constexpr std::size_t kMost = 8;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  for (std::size_t pages = 1; pages <= kMost; ++pages) {
+    void* p =
+        ::mmap(nullptr, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return false;
+    ::madvise(p, pages * page, MADV_NOHUGEPAGE);  // a larger page would be counted whole
+    const auto before = resident_in("/proc/self/statm");
+    for (std::size_t i = 0; i < pages; ++i) static_cast<volatile char*>(p)[i * page] = 1;
+    const auto after = resident_in("/proc/self/statm");
+    const bool warms_up = pages == 1;  // the first round touches pages of the program as well
+    if (!before || !after || (!warms_up && *after != *before + pages * page)) return false;
+  }
+  return true;
 }
 
 std::uint64_t field(std::string_view status, std::string_view name) {
@@ -48,7 +87,25 @@ MemoryFigures memory_figures(pid_t pid) {
   return parse_memory_figures(read_file(fmt::format("/proc/{}/status", pid)));
 }
 
+std::optional<std::uint64_t> counted_resident(pid_t pid) {
+  return resident_in(fmt::format("/proc/{}/statm", pid).c_str());
+}
+
+bool counters_are_exact() {
+  static const bool exact = [] {
+    const pid_t child = ::_Fork();
+    if (child < 0) return false;
+    if (child == 0) ::_exit(sees_each_page() ? 0 : 1);
+    int status = 1;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return status == 0;
+  }();
+  return exact;
+}
+
 std::optional<std::uint64_t> exact_resident(pid_t pid) {
+  if (counters_are_exact()) return counted_resident(pid);
   std::ifstream in(fmt::format("/proc/{}/smaps_rollup", pid));
   std::stringstream text;
   text << in.rdbuf();

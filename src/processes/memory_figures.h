@@ -22,9 +22,16 @@ MemoryFigures parse_memory_figures(std::string_view status);
 
 MemoryFigures memory_figures(pid_t);
 
-// What is resident now, page by page: exact, and slow for much memory. Nothing where the kernel
-// does not let us look.
+// What is resident now, to the page: slow for much memory, but where counters_are_exact(). Nothing
+// where the kernel does not let us look.
 std::optional<std::uint64_t> exact_resident(pid_t);
+
+// What is resident now by the kernel's counters. Nothing where there is no such process.
+std::optional<std::uint64_t> counted_resident(pid_t);
+
+// Whether those are exact at every moment, as Linux 6.18 has them, tried on a child. On kernels where
+// each core counts for itself they are off by up to counter_error().
+bool counters_are_exact();
 
 // By how much a figure, or what a memory group is charged, may be off for a process that may run on
 // so many cores.

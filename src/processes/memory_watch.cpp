@@ -1,7 +1,6 @@
 #include "processes/memory_watch.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
@@ -13,22 +12,10 @@
 
 #include <algorithm>
 #include <csignal>
-#include <fstream>
 
 #include "processes/memory_figures.h"
 
 namespace assay::processes {
-namespace {
-
-// The kernel's running sum, which is cheap and off by at most counter_error().
-std::uint64_t quick_resident(pid_t pid) {
-  std::ifstream in(fmt::format("/proc/{}/statm", pid));
-  std::uint64_t size = 0, resident = 0;
-  in >> size >> resident;
-  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-}
-
-}  // namespace
 
 bool MemoryWatch::works() {
   Pipe pipe = make_pipe();
@@ -76,7 +63,8 @@ void MemoryWatch::serve() {
 
 void MemoryWatch::look() {
   const auto cores = static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
-  if (quick_resident(pid_) + counter_error(cores) <= peak_) return;
+  if (!counters_are_exact() && counted_resident(pid_).value_or(0) + counter_error(cores) <= peak_)
+    return;
   peak_ = std::max(peak_, exact_resident(pid_).value_or(0));
 }
 

@@ -1,13 +1,20 @@
 #include "processes/memory_figures.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "assay/error.h"
+#include "support/child_process.h"
 
 namespace assay::processes {
 namespace {
@@ -57,6 +64,44 @@ TEST(MemoryFigures, AreExactPageByPage) {
   EXPECT_GE(*exact_resident(::getpid()), *before + kBytes);
   ::munmap(p, kBytes);
   EXPECT_FALSE(exact_resident(-1));
+}
+
+// What the tables of a child's pages add up to, while nobody runs in it.
+std::uint64_t resident_by_its_tables(pid_t pid) {
+  std::ifstream in(fmt::format("/proc/{}/smaps_rollup", pid));
+  for (std::string line; std::getline(in, line);) {
+    std::uint64_t kib = 0;
+    if (std::sscanf(line.c_str(), "Rss: %" SCNu64, &kib) == 1) return kib * 1024;
+  }
+  return 0;
+}
+
+TEST(MemoryFigures, CountersThatPassForExactAgreeWithTheTablesOfPages) {
+  if (!counters_are_exact()) GTEST_SKIP() << "this kernel counts for each core";
+  constexpr std::size_t kPages = 301, kPage = 4096;
+  const auto take = [] {
+    void* p =
+        ::mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (std::size_t i = 0; i < kPages; ++i) static_cast<volatile char*>(p)[i * kPage] = 1;
+    return p;
+  };
+  testing::ChildProcess child([&](testing::ChildProcess& self) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        ::munmap(take(), kPages * kPage);
+        take();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    self.signal();
+    ::pause();
+  });
+  ASSERT_TRUE(child.wait_for_signal());
+  const std::uint64_t by_tables = resident_by_its_tables(child.pid());
+  if (by_tables == 0) GTEST_SKIP() << "no smaps_rollup here";
+  EXPECT_GT(by_tables, 4 * kPages * kPage);
+  EXPECT_EQ(*exact_resident(child.pid()), by_tables);
 }
 
 }  // namespace

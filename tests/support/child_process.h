@@ -43,6 +43,7 @@ class ChildProcess {
     char byte;
     return ::read(pipe_.read.get(), &byte, 1) == 1;
   }
+  pid_t pid() const { return pid_; }
   void kill() {
     ::kill(pid_, SIGKILL);
     wait();
