@@ -16,7 +16,7 @@ install(FILES challenges/shared/prompt_cuda.md challenges/shared/prompt_rules.md
 install(DIRECTORY challenges/shared/baselines DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges/shared)
 foreach(name ${challenges})
   install(DIRECTORY challenges/${name} DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/challenges
-    FILES_MATCHING REGEX "/((spec|public|mutants)\\.json|(prompt|hints)\\.md|abi\\.h|worker/(call\\.h|witness\\.cpp)|(baselines|examples)/.*)$")
+    FILES_MATCHING REGEX "/harness$" EXCLUDE REGEX "/((spec|public|mutants)\\.json|(prompt|hints)\\.md|abi\\.h|worker/(call\\.h|witness\\.cpp)|(baselines|examples)/.*)$")
 endforeach()
 install(DIRECTORY kernels DESTINATION ${CMAKE_INSTALL_DATADIR}/assay FILES_MATCHING REGEX "\\.(cu|h)$")
 install(DIRECTORY include DESTINATION ${CMAKE_INSTALL_DATADIR}/assay)

@@ -43,6 +43,9 @@ class Installed(unittest.TestCase):
     def test_the_program_knows_nothing_of_its_sources(self):
         self.assertNotIn(str(ROOT).encode(), self.program.read_bytes())
 
+    def test_no_folder_is_empty(self):
+        self.assertEqual([folder for folder, folders, files in os.walk(self.prefix) if not folders and not files], [])
+
     def test_it_lists_its_challenges_in_an_empty_folder(self):
         listed = self.assay("list", "challenges")
         for spec in ROOT.glob("challenges/*/spec.json"):
