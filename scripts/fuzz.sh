@@ -78,7 +78,9 @@ seed() {
 # what precedes the first one.
 real_ptx() {
   nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc || true)
-  if [ -z "$nvcc" ] || [ -e "$build/real-ptx" ]; then
+  [ ! -e "$build/real-ptx" ] || return 0
+  if [ -z "$nvcc" ]; then
+    echo "No nvcc: the PTX parser's corpus lacks the challenges' own kernels" >&2
     return
   fi
   export nvcc build
