@@ -364,10 +364,12 @@ Json Service::wait(const std::string& id, double seconds) {
         entry = tasks_.find(id);
         if (entry == tasks_.end()) no_such_task(id);
       }
-      task = entry->second.task;
-      stage = entry->second.stage;
       const double left = until - steady_seconds();
-      if (has_ended(task.status) || left <= 0 || stopping_ || stop_signal() != 0) break;
+      if (has_ended(entry->second.task.status) || left <= 0 || stopping_ || stop_signal() != 0) {
+        task = entry->second.task;
+        stage = entry->second.stage;
+        break;
+      }
       changed_.wait_for(lock, std::min<std::chrono::duration<double>>(
                                   kLook, std::chrono::duration<double>(left)));
     }
