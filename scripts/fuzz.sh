@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes what reads the bytes of submissions and strangers, each target for SECONDS (default 120), all of
-# them or the named ones; --list names them. What is built and found lies in build-fuzz: a corpus a target
-# that grows from run to run, and in crashes/ the inputs that break something.
+# them or the named ones; --list names them, --build only builds them. What is built and found lies in
+# build-fuzz: a corpus a target that grows from run to run, and in crashes/ the inputs that break something.
 # Exit status: 0 nothing found, 1 a finding, 2 something is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -11,7 +11,7 @@ for source in tests/fuzz/*_fuzzer.cpp; do
   all+=("$(basename "$source" _fuzzer.cpp)")
 done
 usage() {
-  echo "usage: scripts/fuzz.sh [SECONDS] [TARGET...]; targets: ${all[*]}" >&2
+  echo "usage: scripts/fuzz.sh [SECONDS | --build] [TARGET...]; targets: ${all[*]}" >&2
   exit 2
 }
 if [ "${1:-}" = --list ]; then
@@ -19,8 +19,13 @@ if [ "${1:-}" = --list ]; then
   exit
 fi
 seconds=120
+only_build=
 case "${1:-}" in
   "") ;;
+  --build)
+    only_build=yes
+    shift
+    ;;
   *[!0-9]*) ;;
   *)
     seconds=$1
@@ -51,6 +56,8 @@ cmake --build --preset fuzz --target "${targets[@]/%/_fuzzer}" >"$build/logs/bui
   tail -n 30 "$build/logs/build" >&2
   exit 2
 }
+
+[ -z "$only_build" ] || exit 0
 
 # The corpus of a target begins with its own seeds and with real files of its kind.
 seed() {
