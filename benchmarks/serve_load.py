@@ -1,10 +1,17 @@
-"""What `assay serve` does under load: latency by stage, answers a minute, memory, and what it leaves running.
+"""What `assay serve` does under load: latency by stage, answers a minute, memory, and what it leaves behind.
 
-Usage: serve_load.py ASSAY ROOT [--smoke] [COUNT]. COUNT answers (default 100) in each language: right, wrong, slow,
-hanging and not compiling ones in turn, each unlike the others, so that neither cache helps. The stages are build, core
-and all, of a quick grade. The overhead is that of one answer over `assay grade` of the same, one after the other. In CUDA
-where nvcc is found. Uses only the standard library.
+Usage: serve_load.py ASSAY ROOT [--smoke] [--quick] [--language cpp|cuda] [--soak REQUESTS] [COUNT]
+
+COUNT answers (default 80) in each language, to all challenges in turn and each unlike the others, so that neither cache
+helps: first right ones alone, the textbook's; then right, wrong, slow, hanging and not compiling ones. The stages are
+build, core and all: every case, untimed, at its full size or with --quick at its small one. What one quick answer takes
+by the service and by `assay grade` is measured one after the other. --soak sends so many quick answers instead, most of
+them wrong, and prints what the service holds along the way: memory, processes, files, memory groups. In CUDA where nvcc
+is found. Uses only the standard library.
 """
+import argparse
+import itertools
+import json
 import os
 import pathlib
 import shutil
@@ -15,40 +22,56 @@ import sys
 import tempfile
 import time
 
-arguments = sys.argv[1:]
-SMOKE = "--smoke" in arguments
-ASSAY, ROOT, *count = (a for a in arguments if a != "--smoke")
-ASSAY, ROOT = pathlib.Path(ASSAY).resolve(), pathlib.Path(ROOT).resolve()
+parser = argparse.ArgumentParser(usage=__doc__.split("\n")[2][len("Usage: "):])
+parser.add_argument("assay", type=pathlib.Path)
+parser.add_argument("root", type=pathlib.Path)
+parser.add_argument("count", nargs="?", type=int, default=80)
+parser.add_argument("--smoke", action="store_true")
+parser.add_argument("--quick", action="store_true")
+parser.add_argument("--language", choices=("cpp", "cuda"))
+parser.add_argument("--soak", type=int, default=0)
+arguments = parser.parse_intermixed_args()
+SMOKE, ASSAY, ROOT = arguments.smoke, arguments.assay.resolve(), arguments.root.resolve()
 sys.path[:0] = [str(ROOT / "clients" / "python"), str(ROOT / "tests" / "support")]
 import assay_client  # noqa: E402
 import processes  # noqa: E402
 
-COUNT = 5 if SMOKE else int(count[0]) if count else 100
+COUNT = 5 if SMOKE else arguments.count
+QUICK = SMOKE or arguments.quick or arguments.soak > 0
 NVCC = shutil.which("nvcc", path=os.environ["PATH"] + ":/usr/local/cuda/bin")
-CHALLENGE, STAGES = "fused_softmax_topk", ["build", "core", "all"]
-TEXTBOOK = ROOT / "submissions" / "textbook" / CHALLENGE
-LOOP = "for (volatile long i = 0; {}; i = i + 1) {{}}"
+FILES = {"cpp": "submission.cpp", "cuda": "submission.cu"}
+SPECS = {path.parent.name: json.loads(path.read_text()) for path in sorted(ROOT.glob("challenges/*/spec.json"))}
+STAGES = ["build", "core", "all"]
+KINDS = ["right", "wrong", "slow", "hanging", "not compiling"]
+SOAK_KINDS = ["wrong", "not compiling", "wrong", "wrong", "wrong", "not compiling", "wrong", "right"]
 
 
-def function(body):
-    return ('#include "abi.h"\nextern "C" int softmax_topk(assay_ctx*, const stk_params* p, const void*, int32_t*, float*,\n'
-            "                            float*) {\n" + body + "\n  return ASSAY_OK;\n}\n")
+def stub(challenge, body):
+    """An answer all of whose functions have this body. Their types are in abi.h."""
+    symbols = "\n".join(f'extern "C" decltype({name}) {name} __attribute__((alias("stub")));'
+                        for name in SPECS[challenge]["symbols"]["required"])
+    return f'#include "abi.h"\nextern "C" int stub() {{\n  {body}\n  return ASSAY_OK;\n}}\n{symbols}\n'
 
 
-def answers(name):
-    """By kind. What differs from right in the host's part is the same in both languages."""
-    right = (TEXTBOOK / name).read_text()
-    slow = right + f"\nnamespace {{ const int dawdles = [] {{ {LOOP.format('i < 100000000')} return 0; }}(); }}\n"
-    return {"right": right, "wrong": function(""), "slow": slow, "hanging": function(LOOP.format("p->V > 0")),
-            "not compiling": function("int x = y;")}
+def answer(challenge, name, kind):
+    """The text of one. What differs from right in the host's part is the same in both languages."""
+    if kind == "wrong":
+        return stub(challenge, "")
+    if kind == "hanging":
+        return stub(challenge, "for (volatile long i = 0; i >= 0;) {}")
+    right = (ROOT / "submissions" / "textbook" / challenge / name).read_text()
+    if kind == "slow":
+        return right + ("\nnamespace { const int dawdles = [] { for (volatile long i = 0; i < 100000000; i = i + 1) {} "
+                        "return 0; }(); }\n")
+    return right + ("\nint x = y;\n" if kind == "not compiling" else "")
 
 
-def requests(name, count):
-    kinds = answers(name)
-    for n in range(count):
-        kind = list(kinds)[n % len(kinds)]
-        yield kind, assay_client.request(CHALLENGE, files={name: f"{kinds[kind]}\n// {n}\n"}, quick=True, stages=STAGES,
-                                         seed=n, client=f"client {n % 4}")
+def requests(name, kinds, count, quick):
+    """Pairs of kind and request: each kind meets each challenge, whatever their numbers."""
+    pairs = itertools.cycle(itertools.product(SPECS, kinds))
+    for n, (challenge, kind) in zip(range(count), pairs):
+        yield kind, assay_client.request(challenge, files={name: f"{answer(challenge, name, kind)}\n// {n}\n"}, quick=quick,
+                                         stages=STAGES, seed=n, client=f"client {n % 4}")
 
 
 def resident_mib(pid):
@@ -61,62 +84,131 @@ def percentile(values, share):
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def load(client, pid, name):
-    chosen = list(requests(name, COUNT))
-    before, begin = resident_mib(pid), time.monotonic()
+def graded(client, chosen):
+    """The tasks of these pairs, and the verdicts of each kind. Ends the program where one was not graded."""
     tasks = client.grade_batch(request for _, request in chosen)
-    took = time.monotonic() - begin
     failed = [task.why for task in tasks if task.status != "done"]
     if failed:
         sys.exit(f"{len(failed)} tasks were not graded: {failed[0]}")
     verdicts = {}
     for (kind, _), task in zip(chosen, tasks):
         verdicts.setdefault(kind, set()).add(task.result["verdict"])
-    print(f"\n{name}: {len(tasks)} answers in {took:.1f} s, {60 * len(tasks) / took:.0f} a minute; "
-          f"memory {before:.0f} MiB before, {resident_mib(pid):.0f} after")
+    return tasks, verdicts
+
+
+def print_stages(tasks):
+    print(f"{'stages':<20}{'p50 s':>8}{'p95 s':>8}{'answers':>9}")
+    for last in range(1, len(STAGES) + 1):
+        taken = [sum(s["seconds"] for s in task.result["stages"][:last]) for task in tasks
+                 if all(s["status"] != "not_run" for s in task.result["stages"][:last])]
+        if taken:
+            print(f"{'+'.join(STAGES[:last]):<20}{percentile(taken, 0.5):8.2f}{percentile(taken, 0.95):8.2f}{len(taken):9}")
+
+
+def by_challenge(tasks):
+    """Seconds of all stages, of the answers that reached the last."""
+    found = {}
+    for task in tasks:
+        if task.result["stages"][len(STAGES) - 1]["status"] != "not_run":
+            found.setdefault(task.result["challenge"], []).append(sum(s["seconds"] for s in task.result["stages"]))
+    return found
+
+
+def load(client, pid, name, kinds, count):
+    chosen = list(requests(name, kinds, count, QUICK))
+    before, begin = resident_mib(pid), time.monotonic()
+    tasks, verdicts = graded(client, chosen)
+    took = time.monotonic() - begin
+    print(f"\n{name}, {', '.join(kinds)}: {len(tasks)} answers in {took:.1f} s, {60 * len(tasks) / took:.0f} a minute; "
+          f"server's memory {before:.0f} MiB before, {resident_mib(pid):.0f} after")
     print("verdicts: " + ", ".join(f"{kind} {' or '.join(sorted(found))}" for kind, found in verdicts.items()))
-    print(f"{'stage':<8}{'p50 s':>8}{'p95 s':>8}{'count':>8}")
-    for stage in STAGES:
-        seconds = [s["seconds"] for task in tasks for s in task.result["stages"]
-                   if s["name"] == stage and s["status"] != "not_run"]
-        if seconds:
-            print(f"{stage:<8}{percentile(seconds, 0.5):8.3f}{percentile(seconds, 0.95):8.3f}{len(seconds):8}")
+    print_stages(tasks)
+    print("all stages, p50 s: " + ", ".join(
+        f"{challenge} {percentile(taken, 0.5):.1f}" for challenge, taken in by_challenge(tasks).items()))
 
 
 def overhead(client, name, folder, cache):
-    """Medians of one answer at a time, each built before: by the service, and by the command."""
-    served, alone = [], []
-    answer = folder / name
-    answer.write_text(answers(name)["right"])
-    command = [ASSAY, "--root", ROOT, "grade", answer, "-c", CHALLENGE, "--quick", "--stages", ",".join(STAGES), "--cache", cache,
-               "--json"]
-    for n in range(2 if SMOKE else 6):
-        begin = time.monotonic()
-        client.grade(CHALLENGE, files={name: answer.read_text()}, quick=True, stages=STAGES, seed=n)
-        middle = time.monotonic()
-        subprocess.run([*command, "--seed", str(n)], check=True, capture_output=True)
-        served.append(middle - begin)
-        alone.append(time.monotonic() - middle)
-    served, alone = (statistics.median(times[1:]) for times in (served, alone))  # the first builds
-    print(f"{name}: one right answer takes {served:.2f} s served, {alone:.2f} s by assay grade")
+    """What it adds to `assay grade` for one quick answer at a time that was built before: the sum over all challenges of
+    the medians."""
+    served_sum = alone_sum = 0.0
+    rounds = 1 if SMOKE else 5
+    for challenge in list(SPECS)[:1] if SMOKE else SPECS:
+        file = folder / name
+        file.write_text(answer(challenge, name, "right"))
+        command = [ASSAY, "--root", ROOT, "grade", file, "-c", challenge, "--stages", ",".join(STAGES), "--cache", cache, "--json",
+                   "--quick"]
+        served, alone = [], []
+        for n in range(rounds + 1):
+            begin = time.monotonic()
+            client.grade(challenge, files={name: file.read_text()}, quick=True, stages=STAGES, seed=n)
+            middle = time.monotonic()
+            subprocess.run([*command, "--seed", str(n)], check=True, capture_output=True)
+            if n > 0:  # the first builds
+                served.append(middle - begin)
+                alone.append(time.monotonic() - middle)
+        served_sum += statistics.median(served)
+        alone_sum += statistics.median(alone)
+    print(f"{name}, one quick right answer to each challenge after the other: {served_sum:.2f} s served, {alone_sum:.2f} s by "
+          f"assay grade, {served_sum / alone_sum:.2f} of it")
 
 
-processes.adopt_orphans()
-with tempfile.TemporaryDirectory(prefix="assay-serve-load-") as place:
-    folder = pathlib.Path(place)
-    server = subprocess.Popen([ASSAY, "--root", ROOT, "serve", "--state", folder / "state", "--port", "0", "--queue", str(COUNT),
-                               "--cache", folder / "cache"], stdout=subprocess.PIPE, text=True)
-    address = server.stdout.readline().split()[-1]
-    client = assay_client.Client(address)
-    print(f"assay serve, {client.health()['jobs']} jobs, {os.cpu_count()} cores")
-    for name in ("submission.cpp", "submission.cu"):
-        if name.endswith(".cu") and not NVCC:
-            print("no nvcc: no answers in CUDA")
-            continue
-        load(client, server.pid, name)
-        overhead(client, name, folder, folder / "cache")
-    server.send_signal(signal.SIGTERM)
-    ended = server.wait(timeout=120)
-    left = processes.orphans()
-    print(f"\nprocesses left: {len(left)} {left if left else ''}")
-    sys.exit(0 if ended == 128 + signal.SIGTERM and not left else 1)
+def memory_groups():
+    """How many the kernel has, anywhere."""
+    return sum(1 for _, folders, _ in os.walk("/sys/fs/cgroup") for _ in folders)
+
+
+def footprint(pid, folder):
+    """Once nothing is graded: memory, open files, threads, processes below it, files of state and cache, shared memory,
+    memory groups."""
+    files = sum(len(names) for _, _, names in os.walk(folder))
+    below = sum(len(path.read_text().split()) for path in pathlib.Path(f"/proc/{pid}/task").glob("*/children"))
+    return (resident_mib(pid), len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task")), below, files,
+            len(os.listdir("/dev/shm")), memory_groups())
+
+
+def soak(client, pid, name, folder, count):
+    """In parts of a tenth. One in a hundred hangs: each takes as long as its first case may."""
+    chosen = list(requests(name, SOAK_KINDS, count, True))
+    hanging = list(requests(name, ["hanging"], count, True))
+    chosen[99::100] = hanging[99::100]
+    part = max(1, len(chosen) // 10)
+    print(f"\n{name}, soak with {len(chosen)} quick answers")
+    print(f"{'answers':>8}{'a minute':>10}{'MiB':>8}{'open files':>12}{'threads':>9}{'processes':>11}{'files kept':>12}"
+          f"{'shared':>8}{'groups':>8}")
+    for begin in range(0, len(chosen), part):
+        start = time.monotonic()
+        tasks, _ = graded(client, chosen[begin:begin + part])
+        mib, *rest = footprint(pid, folder)
+        print(f"{begin + len(tasks):8}{60 * len(tasks) / (time.monotonic() - start):10.0f}{mib:8.1f}"
+              + "".join(f"{n:{width}}" for n, width in zip(rest, (12, 9, 11, 12, 8, 8))), flush=True)
+
+
+def main():
+    processes.adopt_orphans()
+    with tempfile.TemporaryDirectory(prefix="assay-serve-load-") as place:
+        folder = pathlib.Path(place)
+        server = subprocess.Popen([ASSAY, "--root", ROOT, "serve", "--state", folder / "state", "--port", "0", "--cache",
+                                   folder / "cache"], stdout=subprocess.PIPE, text=True)
+        client = assay_client.Client(server.stdout.readline().split()[-1])
+        print(f"assay serve, {client.health()['jobs']} jobs, {os.cpu_count()} cores, "
+              f"{'quick' if QUICK else 'full'} cases of {len(SPECS)} challenges")
+        for language in [arguments.language] if arguments.language else FILES:
+            name = FILES[language]
+            if language == "cuda" and not NVCC:
+                print("no nvcc: no answers in CUDA")
+                continue
+            if arguments.soak or SMOKE:
+                soak(client, server.pid, name, folder, 8 if SMOKE else arguments.soak)
+            if not arguments.soak:
+                load(client, server.pid, name, ["right"], 1 if SMOKE else COUNT)
+                load(client, server.pid, name, KINDS, COUNT)
+                overhead(client, name, folder, folder / "cache")
+        server.send_signal(signal.SIGTERM)
+        ended = server.wait(timeout=120)
+        left = processes.orphans()
+        print(f"\nprocesses left: {len(left)} {left if left else ''}")
+        return 0 if ended == 128 + signal.SIGTERM and not left else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

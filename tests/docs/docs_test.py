@@ -244,6 +244,9 @@ COMMANDS = {
             "echo no >answer2.md; python3 $ROOT/clients/python/assay_client.py $URL kv_cache answer2.md | grep ' 0.000 '"),
         "python3 benchmarks/serve_load.py build/assay .": Run(
             "python3 $ROOT/benchmarks/serve_load.py build/assay $ROOT --smoke", slow=True),
+        # The smoke run soaks for a moment as well.
+        "python3 benchmarks/serve_load.py build/assay . --language cpp --soak 5000": Run(
+            "python3 $ROOT/benchmarks/serve_load.py --help | grep -- '--soak'"),
     },
     "docs/simulator.md": {
         "build/assay sim tests/sim/runtime/programs/basics.cu": Run(needs="nvcc"),
