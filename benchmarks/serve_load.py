@@ -66,17 +66,16 @@ def answer(challenge, name, kind):
     return right + ("\nint x = y;\n" if kind == "not compiling" else "")
 
 
-def requests(name, kinds, count, quick):
+def requests(name, kinds, count):
     """Pairs of kind and request: each kind meets each challenge, whatever their numbers."""
     pairs = itertools.cycle(itertools.product(SPECS, kinds))
     for n, (challenge, kind) in zip(range(count), pairs):
-        yield kind, assay_client.request(challenge, files={name: f"{answer(challenge, name, kind)}\n// {n}\n"}, quick=quick,
+        yield kind, assay_client.request(challenge, files={name: f"{answer(challenge, name, kind)}\n// {n}\n"}, quick=QUICK,
                                          stages=STAGES, seed=n, client=f"client {n % 4}")
 
 
 def resident_mib(pid):
-    [line] = [s for s in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if s.startswith("VmRSS")]
-    return int(line.split()[1]) / 1024
+    return processes.resident_bytes(pid) / 2**20
 
 
 def percentile(values, share):
@@ -96,26 +95,30 @@ def graded(client, chosen):
     return tasks, verdicts
 
 
+def seconds_through(task, stages):
+    """What the first so many stages took, or None where the last of them was not reached."""
+    ran = task.result["stages"][:stages]
+    return None if ran[-1]["status"] == "not_run" else sum(s["seconds"] for s in ran)
+
+
 def print_stages(tasks):
     print(f"{'stages':<20}{'p50 s':>8}{'p95 s':>8}{'answers':>9}")
-    for last in range(1, len(STAGES) + 1):
-        taken = [sum(s["seconds"] for s in task.result["stages"][:last]) for task in tasks
-                 if all(s["status"] != "not_run" for s in task.result["stages"][:last])]
+    for n in range(1, len(STAGES) + 1):
+        taken = [seconds for task in tasks if (seconds := seconds_through(task, n)) is not None]
         if taken:
-            print(f"{'+'.join(STAGES[:last]):<20}{percentile(taken, 0.5):8.2f}{percentile(taken, 0.95):8.2f}{len(taken):9}")
+            print(f"{'+'.join(STAGES[:n]):<20}{percentile(taken, 0.5):8.2f}{percentile(taken, 0.95):8.2f}{len(taken):9}")
 
 
-def by_challenge(tasks):
-    """Seconds of all stages, of the answers that reached the last."""
-    found = {}
+def print_challenges(tasks):
+    taken = {}
     for task in tasks:
-        if task.result["stages"][len(STAGES) - 1]["status"] != "not_run":
-            found.setdefault(task.result["challenge"], []).append(sum(s["seconds"] for s in task.result["stages"]))
-    return found
+        if (seconds := seconds_through(task, len(STAGES))) is not None:
+            taken.setdefault(task.result["challenge"], []).append(seconds)
+    print("all stages, p50 s: " + ", ".join(f"{name} {percentile(seconds, 0.5):.1f}" for name, seconds in taken.items()))
 
 
 def load(client, pid, name, kinds, count):
-    chosen = list(requests(name, kinds, count, QUICK))
+    chosen = list(requests(name, kinds, count))
     before, begin = resident_mib(pid), time.monotonic()
     tasks, verdicts = graded(client, chosen)
     took = time.monotonic() - begin
@@ -123,8 +126,7 @@ def load(client, pid, name, kinds, count):
           f"server's memory {before:.0f} MiB before, {resident_mib(pid):.0f} after")
     print("verdicts: " + ", ".join(f"{kind} {' or '.join(sorted(found))}" for kind, found in verdicts.items()))
     print_stages(tasks)
-    print("all stages, p50 s: " + ", ".join(
-        f"{challenge} {percentile(taken, 0.5):.1f}" for challenge, taken in by_challenge(tasks).items()))
+    print_challenges(tasks)
 
 
 def overhead(client, name, folder, cache):
@@ -154,7 +156,7 @@ def overhead(client, name, folder, cache):
 
 def memory_groups():
     """How many the kernel has, anywhere."""
-    return sum(1 for _, folders, _ in os.walk("/sys/fs/cgroup") for _ in folders)
+    return sum(len(folders) for _, folders, _ in os.walk("/sys/fs/cgroup"))
 
 
 def footprint(pid, folder):
@@ -168,8 +170,8 @@ def footprint(pid, folder):
 
 def soak(client, pid, name, folder, count):
     """In parts of a tenth. One in a hundred hangs: each takes as long as its first case may."""
-    chosen = list(requests(name, SOAK_KINDS, count, True))
-    hanging = list(requests(name, ["hanging"], count, True))
+    chosen = list(requests(name, SOAK_KINDS, count))
+    hanging = list(requests(name, ["hanging"], count))
     chosen[99::100] = hanging[99::100]
     part = max(1, len(chosen) // 10)
     print(f"\n{name}, soak with {len(chosen)} quick answers")
@@ -183,28 +185,33 @@ def soak(client, pid, name, folder, count):
               + "".join(f"{n:{width}}" for n, width in zip(rest, (12, 9, 11, 12, 8, 8))), flush=True)
 
 
+def measure(client, server, folder):
+    print(f"assay serve, {client.health()['jobs']} jobs, {os.cpu_count()} cores, "
+          f"{'quick' if QUICK else 'full'} cases of {len(SPECS)} challenges")
+    for language in [arguments.language] if arguments.language else FILES:
+        name = FILES[language]
+        if language == "cuda" and not NVCC:
+            print("no nvcc: no answers in CUDA")
+            continue
+        if arguments.soak or SMOKE:
+            soak(client, server.pid, name, folder, 8 if SMOKE else arguments.soak)
+        if not arguments.soak:
+            load(client, server.pid, name, ["right"], 1 if SMOKE else COUNT)
+            load(client, server.pid, name, KINDS, COUNT)
+            overhead(client, name, folder, folder / "cache")
+
+
 def main():
     processes.adopt_orphans()
     with tempfile.TemporaryDirectory(prefix="assay-serve-load-") as place:
         folder = pathlib.Path(place)
         server = subprocess.Popen([ASSAY, "--root", ROOT, "serve", "--state", folder / "state", "--port", "0", "--cache",
                                    folder / "cache"], stdout=subprocess.PIPE, text=True)
-        client = assay_client.Client(server.stdout.readline().split()[-1])
-        print(f"assay serve, {client.health()['jobs']} jobs, {os.cpu_count()} cores, "
-              f"{'quick' if QUICK else 'full'} cases of {len(SPECS)} challenges")
-        for language in [arguments.language] if arguments.language else FILES:
-            name = FILES[language]
-            if language == "cuda" and not NVCC:
-                print("no nvcc: no answers in CUDA")
-                continue
-            if arguments.soak or SMOKE:
-                soak(client, server.pid, name, folder, 8 if SMOKE else arguments.soak)
-            if not arguments.soak:
-                load(client, server.pid, name, ["right"], 1 if SMOKE else COUNT)
-                load(client, server.pid, name, KINDS, COUNT)
-                overhead(client, name, folder, folder / "cache")
-        server.send_signal(signal.SIGTERM)
-        ended = server.wait(timeout=120)
+        try:
+            measure(assay_client.Client(server.stdout.readline().split()[-1]), server, folder)
+        finally:
+            server.send_signal(signal.SIGTERM)
+            ended = server.wait(timeout=120)
         left = processes.orphans()
         print(f"\nprocesses left: {len(left)} {left if left else ''}")
         return 0 if ended == 128 + signal.SIGTERM and not left else 1

@@ -20,6 +20,7 @@ STRICT = "--strict" in sys.argv
 NUMBERS = [int(word) for word in sys.argv[3:] if word.isdigit()]
 MODELS = NUMBERS[0] if NUMBERS else 200
 sys.path.insert(0, str(ROOT / "tests" / "support"))
+import processes  # noqa: E402
 import tiny_answers  # noqa: E402
 
 MOST_BYTES, MOST_GROWTH, MOST_SECONDS = 1 << 30, 64 << 20, 0.1
@@ -29,12 +30,6 @@ TENTHS = 10
 def check(condition, message):
     if not condition:
         sys.exit(f"load_test: {message}")
-
-
-def resident(pid):
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    found = re.search(r"VmRSS:\s+(\d+) kB", status)
-    return int(found[1]) * 1024 if found else 0
 
 
 class Load:
@@ -52,7 +47,7 @@ class Load:
             self.said += line
             done = re.match(r"\[(\d+)/\d+\] \S+/", line)
             if done:
-                self.samples.append((int(done[1]), time.monotonic() - began, resident(process.pid)))
+                self.samples.append((int(done[1]), time.monotonic() - began, processes.resident_bytes(process.pid)))
         check(process.wait() == 0, self.said)
         reader.join()
         self.seconds, self.cells = time.monotonic() - began, len(self.samples)
