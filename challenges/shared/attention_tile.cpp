@@ -1,7 +1,6 @@
 // The fp64 arithmetic of one head, tile by tile, and of values as they are stored.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "assay/tolerance.h"
@@ -53,8 +52,7 @@ RowsF head_rows(std::int32_t dtype, const void* data, std::int64_t first, std::i
   for (std::int64_t n = 0; n < N; ++n) {
     const std::int64_t at = first + n * step;
     if (dtype == ASSAY_F32) {
-      std::memcpy(out.data() + n * D, static_cast<const float*>(data) + at,
-                  static_cast<std::size_t>(D) * sizeof(float));
+      std::copy_n(static_cast<const float*>(data) + at, D, out.data() + n * D);
     } else {
       const auto* x = static_cast<const std::uint16_t*>(data) + at;
       for (std::int64_t d = 0; d < D; ++d) out(n, d) = lift(dtype, x[d]);

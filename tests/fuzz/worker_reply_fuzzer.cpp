@@ -1,10 +1,12 @@
 // libFuzzer target of what a worker leaves behind: any bytes in its outputs, any requests of
 // callbacks, any status. Each challenge's server and check judge them without harm, inputs stay as
 // they were, and an answer that was not asked for never passes.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "assay/abi.h"
@@ -13,6 +15,7 @@
 #include "fuzz/promises.h"
 #include "processes/layout.h"
 #include "spec/spec.h"
+#include "support/arena.h"
 #include "support/paths.h"
 
 namespace {
@@ -35,39 +38,55 @@ class Subject {
 
   void prepare() {
     if (reference_ != nullptr) return;
-    input_.resize(layout_.input_bytes);
-    first_output_.resize(layout_.output_bytes);
-    buffers_ = processes::views(layout_, input_.data(), first_output_.data());
-    challenge_.fill(spec_, plan_, kSeed, buffers_);
-    processes::poison(plan_, layout_, first_output_.data(), kPoison);
-    reference_ = challenge_.reference(spec_, plan_, buffers_);
-    output_ = first_output_;
-    buffers_ = processes::views(layout_, input_.data(), output_.data());
+    memory_ = std::make_unique<Memory>(layout_);
+    challenge_.fill(spec_, plan_, kSeed, buffers());
+    processes::poison(plan_, layout_, memory_->output.data(), kPoison);
+    reference_ = challenge_.reference(spec_, plan_, buffers());
+    first_output_ = copy(memory_->output);
   }
 
   void judge(fuzz::Input& in) {
-    output_ = first_output_;
-    const std::vector<std::byte> inputs = input_;
-    const auto server = challenge_.callbacks(spec_, plan_, buffers_);
+    std::ranges::copy(first_output_, output().begin());
+    const std::vector<std::byte> inputs = copy(memory_->input);
+    const auto server = challenge_.callbacks(spec_, plan_, buffers());
     const auto status = static_cast<std::int32_t>(in.take<std::int8_t>() % 8);
     if (server != nullptr) ask(*server, in);
     const bool touched = write_outputs(in);
     CaseResult result;
     cases::judge(challenge_,
-                 {&spec_, &plan_, &layout_, reference_.get(), buffers_, output_.data(), kPoison,
+                 {&spec_, &plan_, &layout_, reference_.get(), buffers(), output().data(), kPoison,
                   status, server.get(), nullptr},
                  result);
-    fuzz::require(input_ == inputs, "judging changes no input");
+    fuzz::require(std::ranges::equal(memory_->input.bytes(), inputs), "judging changes no input");
     if (result.verdict != Verdict::ok)
       fuzz::require(!result.detail.empty(), "what is wrong has a reason");
     if (status != spec_.expect_status)
       fuzz::require(result.verdict != Verdict::ok, "another status is no answer");
     if (spec_.expect_status != ASSAY_OK && touched)
-      fuzz::require(result.verdict != Verdict::ok || output_ == first_output_,
+      fuzz::require(result.verdict != Verdict::ok || std::ranges::equal(output(), first_output_),
                     "a call that fails leaves its outputs alone");
   }
 
  private:
+  struct Memory {
+    explicit Memory(const processes::Layout& layout)
+        : input(layout.input_bytes),
+          output(layout.output_bytes),
+          windows(layout, input.data(), output.data()),
+          buffers(processes::views(layout, input.data(), output.data(), nullptr, &windows)) {}
+
+    testing::Arena input, output;
+    processes::Windows windows;
+    std::vector<BufferView> buffers;
+  };
+
+  static std::vector<std::byte> copy(const testing::Arena& arena) {
+    const std::span<const std::byte> bytes = arena.bytes();
+    return {bytes.begin(), bytes.end()};
+  }
+  std::span<std::byte> output() const { return memory_->output.bytes(); }
+  const std::vector<BufferView>& buffers() const { return memory_->buffers; }
+
   void ask(CallbackServer& server, fuzz::Input& in) {
     constexpr int kMostRequests = 8;
     std::vector<std::byte> response;
@@ -82,22 +101,23 @@ class Subject {
     }
   }
 
-  // Pieces anywhere in the arena, or repeated all over one buffer.
+  // Pieces anywhere in the arena, or repeated all over one buffer that is not sparse.
   bool write_outputs(fuzz::Input& in) {
+    const std::span<std::byte> arena = output();
     bool any = false;
-    while (!in.empty() && !output_.empty()) {
+    while (!in.empty() && !arena.empty()) {
       const std::uint8_t how = in.take<std::uint8_t>();
       const std::size_t slot = how % layout_.slots.size();
       const auto& where = layout_.slots[slot];
       if (how < 16) {
-        const std::size_t at = in.take<std::uint32_t>() % output_.size();
+        const std::size_t at = in.take<std::uint32_t>() % arena.size();
         const std::string_view piece = in.bytes(in.take<std::uint8_t>());
-        std::memcpy(output_.data() + at, piece.data(), std::min(piece.size(), output_.size() - at));
-      } else if (where.in_output != 0 && where.bytes > 0) {
+        std::memcpy(arena.data() + at, piece.data(), std::min(piece.size(), arena.size() - at));
+      } else if (where.in_output != 0 && where.window == 0 && where.bytes > 0) {
         const auto word = in.take<std::array<std::byte, 8>>();
         const std::size_t begin = (how & 64) != 0 ? in.take<std::uint16_t>() % where.bytes : 0;
         const std::size_t end = (how & 128) != 0 ? where.bytes : std::min(where.bytes, begin + 8);
-        for (std::size_t i = begin; i < end; ++i) output_[where.offset + i] = word[i % 8];
+        for (std::size_t i = begin; i < end; ++i) arena[where.offset + i] = word[i % 8];
       }
       any = true;
     }
@@ -108,8 +128,8 @@ class Subject {
   CaseSpec spec_;
   CasePlan plan_;
   processes::Layout layout_;
-  std::vector<std::byte> input_, first_output_, output_;
-  std::vector<BufferView> buffers_;
+  std::unique_ptr<Memory> memory_;
+  std::vector<std::byte> first_output_;
   std::unique_ptr<Reference> reference_;
 };
 

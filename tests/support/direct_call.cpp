@@ -1,13 +1,11 @@
 #include "support/direct_call.h"
 
 #include <dlfcn.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <new>
 
 #include "assay/error.h"
 #include "cases/challenge_registry.h"
@@ -39,14 +37,6 @@ void refuse_allocation(std::uint64_t number) {
   allocations = 0;
   refused = number;
 }
-
-Arena::Arena(std::size_t bytes)
-    : bytes_(std::max<std::size_t>(bytes, 1)),
-      data_(::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
-  if (data_ == MAP_FAILED) throw std::bad_alloc();
-}
-
-Arena::~Arena() { ::munmap(data_, bytes_); }
 
 const Challenge& challenge_named(const std::string& name) {
   return row_named(challenge_rows(), name).get();

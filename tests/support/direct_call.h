@@ -11,22 +11,9 @@
 #include "assay/challenge.h"
 #include "assay/worker.h"
 #include "processes/layout.h"
+#include "support/arena.h"
 
 namespace assay::testing {
-
-// Anonymous memory the size of an arena, shared as one is: windows can be opened in it.
-class Arena {
- public:
-  explicit Arena(std::size_t bytes);
-  ~Arena();
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
-  std::byte* data() const { return static_cast<std::byte*>(data_); }
-
- private:
-  std::size_t bytes_;
-  void* data_;
-};
 
 const Challenge& challenge_named(const std::string& name);
 worker::Adapter adapter_named(const std::string& name);
