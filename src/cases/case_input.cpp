@@ -124,4 +124,13 @@ std::vector<BufferView> CaseInput::views(std::byte* output) const {
   return result;
 }
 
+std::vector<BufferView> CaseInput::first_contents() const {
+  std::vector<BufferView> result(staging_.size());
+  for (std::size_t i = 0; i < staging_.size(); ++i) {
+    if (staging_[i] != nullptr && planned_.layout.slots[i].in_output != 0)
+      result[i] = {staging_[i].get(), planned_.layout.slots[i].bytes};
+  }
+  return result;
+}
+
 }  // namespace assay::cases

@@ -45,6 +45,8 @@ class CaseInput {
   // Views for check() and callbacks(): true inputs, and outputs in the given arena. Those of sparse
   // buffers hold until another arena is given.
   std::vector<BufferView> views(std::byte* output) const;
+  // What inout buffers hold when a worker begins; other views are empty.
+  std::vector<BufferView> first_contents() const;
   std::byte* device() const { return device_; }
 
   const Challenge& challenge() const { return challenge_; }

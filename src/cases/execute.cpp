@@ -250,10 +250,12 @@ CaseResult execute(const World& world, processes::Worker& worker, CaseInput& inp
     result.verdict = outcome.status == ASSAY_OK ? Verdict::ok : Verdict::wrong_answer;
   } else {
     const Charge charge(account.reference);
-    judge(input.challenge(),
-          {planned.spec, &planned.plan, &planned.layout, &input.reference(), outputs.buffers(),
-           worker.output(), options.poison_seed, outcome.status, server.get(), input.device()},
-          result);
+    const std::vector<BufferView> first = input.first_contents();
+    judge(
+        input.challenge(),
+        {planned.spec, &planned.plan, &planned.layout, &input.reference(), outputs.buffers(), first,
+         worker.output(), options.poison_seed, outcome.status, server.get(), input.device()},
+        result);
     if (may_run_out && result.verdict != Verdict::ok) {
       result.detail +=
           fmt::format(" (where allocation {} was refused)", planned.spec->failing_allocation);

@@ -51,8 +51,8 @@ void judge(const Challenge& challenge, const FinishedRun& run, CaseResult& resul
       processes::find_overrun(*run.plan, *run.layout, run.output, run.poison_seed, run.device);
   if (!result.detail.empty()) return;
   if (expected != ASSAY_OK) {
-    result.detail =
-        processes::find_touched(*run.plan, *run.layout, run.output, run.poison_seed, run.device);
+    result.detail = processes::find_touched(*run.plan, *run.layout, run.first, run.output,
+                                            run.poison_seed, run.device);
     if (result.detail.empty()) result.verdict = Verdict::ok;
     return;
   }

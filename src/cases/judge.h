@@ -15,6 +15,7 @@ struct FinishedRun {
   const processes::Layout* layout = nullptr;
   const Reference* reference = nullptr;
   BufferViews buffers;           // inputs and outputs
+  BufferViews first;             // what inout buffers held before the call
   const void* output = nullptr;  // base of the output arena
   std::uint64_t poison_seed = 0;
   std::int32_t status = 0;  // what the call returned
@@ -22,7 +23,7 @@ struct FinishedRun {
   const void* device = nullptr;  // base of the device arena, where the case has one
 };
 
-// Status, canaries, untouched outputs where the call had to fail, then the challenge's check. Fills
+// Status, canaries, untouched outputs and inouts where the call had to fail, then the challenge's check. Fills
 // verdict, error, bound, accuracy, detail and metrics. Where poison still stands in
 // outputs that pass, it gives way to a number.
 void judge(const Challenge&, const FinishedRun&, CaseResult&);

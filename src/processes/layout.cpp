@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "assay/error.h"
@@ -162,6 +163,27 @@ std::string find_written_gap(const CasePlan& plan, const Layout& layout, const s
                        static_cast<std::int64_t>(gap.in_buffer + (at - gap.begin)));
   }
   return {};
+}
+
+// Of an output: the first byte of an element that was written.
+std::optional<std::size_t> find_written(const CasePlan& plan, const Layout& layout,
+                                        const std::byte* arena, std::size_t buffer,
+                                        std::uint64_t seed) {
+  for (const Extent& piece : extents(plan, layout, buffer)) {
+    const std::size_t at = first_difference(arena, piece.begin, piece.end, seed);
+    if (at != piece.end) return piece.in_buffer + (at - piece.begin);
+  }
+  return std::nullopt;
+}
+
+// Of an inout buffer: the first byte that is not as `first` has it.
+std::optional<std::size_t> find_changed(const BufferView& first, const wire::BufferSlot& slot,
+                                        const std::byte* arena) {
+  const std::span<const std::byte> before(static_cast<const std::byte*>(first.data), first.bytes);
+  const std::span<const std::byte> after(arena + slot.offset, slot.bytes);
+  const auto at = std::ranges::mismatch(after, before).in1;
+  if (at == after.end()) return std::nullopt;
+  return static_cast<std::size_t>(at - after.begin());
 }
 
 void write_poison_to_parts(const Layout& layout, const wire::BufferSlot& slot, std::byte* arena,
@@ -380,18 +402,18 @@ std::string find_overrun(const CasePlan& plan, const Layout& layout, const void*
   return {};
 }
 
-std::string find_touched(const CasePlan& plan, const Layout& layout, const void* output,
-                         std::uint64_t seed, const void* device) {
+std::string find_touched(const CasePlan& plan, const Layout& layout, BufferViews first,
+                         const void* output, std::uint64_t seed, const void* device) {
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     const auto* arena = static_cast<const std::byte*>(layout.on_device[i] ? device : output);
-    const auto& slot = layout.slots[i];
-    if (slot.null || plan.buffers[i].role != Role::output) continue;
-    for (const Extent& piece : extents(plan, layout, i)) {
-      const std::size_t at = first_difference(arena, piece.begin, piece.end, seed);
-      if (at == piece.end) continue;
+    if (layout.slots[i].null || !layout.slots[i].in_output) continue;
+    const std::optional<std::size_t> at =
+        plan.buffers[i].role == Role::output
+            ? find_written(plan, layout, arena, i, seed)
+            : find_changed(i < first.size() ? first[i] : BufferView{}, layout.slots[i], arena);
+    if (at)
       return fmt::format("{} was written at byte {} although the call had to fail",
-                         plan.buffers[i].name, piece.in_buffer + (at - piece.begin));
-    }
+                         plan.buffers[i].name, *at);
   }
   return {};
 }

@@ -83,9 +83,10 @@ void poison(const CasePlan&, const Layout&, void* output, std::uint64_t seed,
 std::string find_overrun(const CasePlan&, const Layout&, const void* output, std::uint64_t seed,
                          const void* device = nullptr);
 
-// Empty when every output still holds its poison (for calls that must not touch their outputs).
-std::string find_touched(const CasePlan&, const Layout&, const void* output, std::uint64_t seed,
-                         const void* device = nullptr);
+// For calls that must not touch their outputs: empty when every output still holds its poison, and
+// every inout buffer what `first` has of it. A buffer that `first` lacks counts as written.
+std::string find_touched(const CasePlan&, const Layout&, BufferViews first, const void* output,
+                         std::uint64_t seed, const void* device = nullptr);
 
 // Puts a finite number, see assay/poison.h, into every floating-point element of an output that
 // still holds its poison, and says whether there was one. `outputs`: the views of all buffers, or

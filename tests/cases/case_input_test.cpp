@@ -84,6 +84,17 @@ TEST_F(CaseInputTest, WhatARunLeftInAnInoutIsGoneInTheNext) {
   EXPECT_EQ(seen(kState), 12);
 }
 
+TEST_F(CaseInputTest, FirstContentsAreWhatInoutsHeldWhateverTheWorkerWrote) {
+  input_.draw(10);
+  input_.begin(output_.data(), 1);
+  const float changed = 99;
+  std::memcpy(output_.data() + planned_.layout.slots[kState].offset, &changed, sizeof changed);
+  const std::vector<BufferView> first = input_.first_contents();
+  ASSERT_EQ(first[kState].span<float>().size(), 1u);
+  EXPECT_EQ(first[kState].span<float>()[0], 12);
+  for (const Handle other : {kX, kLate, kY}) EXPECT_EQ(first[other].bytes, 0u);
+}
+
 TEST_F(CaseInputTest, ViewsShowTrueInputsWhateverTheWorkerSees) {
   input_.draw(10);
   input_.begin(output_.data(), 1);

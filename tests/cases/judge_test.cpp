@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assay/abi.h"
+#include "support/inout_copies.h"
 
 namespace assay::cases {
 namespace {
@@ -16,12 +17,13 @@ using ::testing::HasSubstr;
 
 constexpr const char* kNan = "nan";
 
-// One output of four floats that must all be 1, or in the case of that name NaN.
+// One output of four floats that must all be 1, or in the case of that name NaN; and a state of
+// three bytes that a call may change.
 class Ones final : public Challenge {
  public:
   CasePlan plan(const CaseSpec&) const override {
     CasePlan plan;
-    plan.buffers = {{"y", Dtype::f32, {4}, Role::output}};
+    plan.buffers = {{"y", Dtype::f32, {4}, Role::output}, {"state", Dtype::u8, {3}, Role::inout}};
     return plan;
   }
   void fill(const CaseSpec&, const CasePlan&, const Seeds&, BufferViews) const override {}
@@ -53,6 +55,7 @@ class JudgeTest : public ::testing::Test {
         layout_(processes::make_layout(plan_, false)),
         output_(layout_.output_bytes),
         views_(processes::views(layout_, nullptr, output_.data())),
+        first_(plan_, views_),
         reference_(challenge_.reference(spec_, plan_, views_)) {
     processes::poison(plan_, layout_, output_.data(), kSeed);
   }
@@ -60,8 +63,8 @@ class JudgeTest : public ::testing::Test {
   CaseResult judged(std::int32_t status) {
     CaseResult result;
     judge(challenge_,
-          {&spec_, &plan_, &layout_, reference_.get(), views_, output_.data(), kSeed, status,
-           nullptr},
+          {&spec_, &plan_, &layout_, reference_.get(), views_, first_.views(), output_.data(),
+           kSeed, status, nullptr},
           result);
     return result;
   }
@@ -77,6 +80,7 @@ class JudgeTest : public ::testing::Test {
   processes::Layout layout_;
   std::vector<std::byte> output_;
   std::vector<BufferView> views_;
+  testing::InoutCopies first_;
   std::unique_ptr<Reference> reference_;
 };
 
@@ -145,6 +149,20 @@ TEST_F(JudgeTest, ACallThatMustFailMustLeaveItsOutputsAlone) {
   const CaseResult r = judged(ASSAY_EINVAL);
   EXPECT_EQ(r.verdict, Verdict::wrong_answer);
   EXPECT_THAT(r.detail, HasSubstr("y"));
+}
+
+TEST_F(JudgeTest, ACallThatMustFailMustLeaveWhatItMayChangeAsItWas) {
+  std::byte& last = views_[1].span<std::byte>()[2];
+  last ^= std::byte{1};
+  write(1);
+  EXPECT_EQ(judged(ASSAY_OK).verdict, Verdict::ok);
+  processes::poison(plan_, layout_, output_.data(), kSeed);
+  spec_.expect_status = ASSAY_EINVAL;
+  const CaseResult r = judged(ASSAY_EINVAL);
+  EXPECT_EQ(r.verdict, Verdict::wrong_answer);
+  EXPECT_EQ(r.detail, "state was written at byte 2 although the call had to fail");
+  last ^= std::byte{1};
+  EXPECT_EQ(judged(ASSAY_EINVAL).verdict, Verdict::ok);
 }
 
 TEST(StatusName, NamesEveryStatusAndNoOther) {

@@ -10,6 +10,7 @@
 #include "assay/error.h"
 #include "assay/poison.h"
 #include "processes/arena.h"
+#include "support/inout_copies.h"
 
 namespace assay::processes {
 namespace {
@@ -31,7 +32,8 @@ class LayoutTest : public ::testing::Test {
   LayoutTest()
       : plan_(sample_plan(false)),
         layout_(make_layout(plan_, false)),
-        output_(layout_.output_bytes) {
+        output_(layout_.output_bytes),
+        first_(plan_, views(layout_, nullptr, output_.data())) {
     poison(plan_, layout_, output_.data(), 42);
   }
   std::byte* y() { return output_.data() + layout_.slots[1].offset; }
@@ -39,6 +41,7 @@ class LayoutTest : public ::testing::Test {
   CasePlan plan_;
   Layout layout_;
   std::vector<std::byte> output_;
+  testing::InoutCopies first_;
 };
 
 TEST_F(LayoutTest, PoisonIsNanInEveryFormatAndNoIndex) {
@@ -126,10 +129,10 @@ TEST_F(SparseOutput, TakesThePagesOfItsPiecesAlone) {
 }
 
 TEST_F(SparseOutput, ItsPiecesMayBeWrittenAndWhatLiesAroundThemMayNot) {
-  EXPECT_EQ(find_touched(plan_, layout_, arena_.data(), 42), "");
+  EXPECT_EQ(find_touched(plan_, layout_, {}, arena_.data(), 42), "");
   std::fill_n(far_ + kRow, 5, 1.0f);
   EXPECT_EQ(overrun(), "");
-  EXPECT_EQ(find_touched(plan_, layout_, arena_.data(), 42),
+  EXPECT_EQ(find_touched(plan_, layout_, {}, arena_.data(), 42),
             "far was written at byte 8589934624 although the call had to fail");
   far_[kRow + 5] = 1;
   EXPECT_EQ(overrun(), "wrote around the rows of far, at byte 8589934644");
@@ -202,11 +205,16 @@ TEST(Layout, ASparseBufferThatCannotBeIsTheChallengesMistake) {
 }
 
 TEST_F(LayoutTest, TellsTouchedFromUntouched) {
-  EXPECT_EQ(find_touched(plan_, layout_, output_.data(), 42), "");
-  EXPECT_NE(find_touched(plan_, layout_, output_.data(), 43), "");
+  EXPECT_EQ(find_touched(plan_, layout_, first_.views(), output_.data(), 42), "");
+  EXPECT_NE(find_touched(plan_, layout_, first_.views(), output_.data(), 43), "");
   y()[19] = std::byte{0};
-  EXPECT_THAT(find_touched(plan_, layout_, output_.data(), 42),
+  EXPECT_THAT(find_touched(plan_, layout_, first_.views(), output_.data(), 42),
               HasSubstr("y was written at byte 19"));
+}
+
+TEST_F(LayoutTest, AnInoutThatNobodyKeptCountsAsTouched) {
+  EXPECT_EQ(find_touched(plan_, layout_, {}, output_.data(), 42),
+            "kv was written at byte 0 although the call had to fail");
 }
 
 TEST_F(LayoutTest, WhatNobodyWroteBecomesANumber) {
@@ -251,15 +259,29 @@ TEST(Layout, ADevicesBuffersHaveAnArenaOfTheirOwn) {
   EXPECT_EQ(layout.slots[2].offset % 256, 1u);
   const Layout all = make_layout(sample_plan(false), false, Memory::device);
   EXPECT_EQ(all.slots[2].offset % 256, 0u) << "bytes on a device are storage";
+  const testing::InoutCopies first(plan, seen);
   poison(plan, layout, output.data(), 42, device.data());
   EXPECT_EQ(find_overrun(plan, layout, output.data(), 42, device.data()), "");
-  EXPECT_EQ(find_touched(plan, layout, output.data(), 42, device.data()), "");
+  EXPECT_EQ(find_touched(plan, layout, first.views(), output.data(), 42, device.data()), "");
   static_cast<std::byte*>(seen[1].data)[-1] ^= std::byte{1};
   EXPECT_THAT(find_overrun(plan, layout, output.data(), 42, device.data()),
               HasSubstr("before the start of y"));
   static_cast<std::byte*>(seen[1].data)[3] ^= std::byte{1};
-  EXPECT_THAT(find_touched(plan, layout, output.data(), 42, device.data()),
+  EXPECT_THAT(find_touched(plan, layout, first.views(), output.data(), 42, device.data()),
               HasSubstr("y was written at byte 3"));
+}
+
+TEST(Layout, AnInoutOnADeviceIsHeldToWhatItWas) {
+  const CasePlan plan = sample_plan(false);
+  const Layout layout = make_layout(plan, false, Memory::device);
+  std::vector<std::byte> output(layout.output_bytes), device(layout.device_bytes);
+  const std::vector<BufferView> seen = views(layout, nullptr, output.data(), device.data());
+  const testing::InoutCopies first(plan, seen);
+  poison(plan, layout, output.data(), 42, device.data());
+  EXPECT_EQ(find_touched(plan, layout, first.views(), output.data(), 42, device.data()), "");
+  static_cast<std::byte*>(seen[2].data)[8] ^= std::byte{1};
+  EXPECT_EQ(find_touched(plan, layout, first.views(), output.data(), 42, device.data()),
+            "kv was written at byte 8 although the call had to fail");
 }
 
 TEST(Layout, CallbacksGetRoomOfTheirOwn) {

@@ -15,6 +15,7 @@
 #include "draw/space.h"
 #include "processes/layout.h"
 #include "support/direct_call.h"
+#include "support/inout_copies.h"
 #include "support/paths.h"
 #include "util/files.h"
 #include "util/sha256.h"
@@ -43,6 +44,7 @@ CaseResult DirectRunner::run(const CaseSpec& spec, std::uint64_t seed) {
   const auto reference = challenge.reference(spec, plan, buffers);
   const auto server = challenge.callbacks(spec, plan, buffers);
   processes::poison(plan, layout, output.data(), seed);
+  const testing::InoutCopies first(plan, buffers);
 
   DirectCall call(plan, buffers, server.get(), handle_);
   refuse_allocation(spec.failing_allocation);
@@ -62,10 +64,10 @@ CaseResult DirectRunner::run(const CaseSpec& spec, std::uint64_t seed) {
     result.verdict = Verdict::ok;
     return result;
   }
-  cases::judge(
-      challenge,
-      {&spec, &plan, &layout, reference.get(), buffers, output.data(), seed, status, server.get()},
-      result);
+  cases::judge(challenge,
+               {&spec, &plan, &layout, reference.get(), buffers, first.views(), output.data(), seed,
+                status, server.get()},
+               result);
   return result;
 }
 
