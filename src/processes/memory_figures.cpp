@@ -16,6 +16,7 @@
 #include "assay/error.h"
 #include "util/fd.h"
 #include "util/files.h"
+#include "util/transient_fault.h"
 
 namespace assay::processes {
 namespace {
@@ -94,7 +95,7 @@ std::optional<std::uint64_t> counted_resident(pid_t pid) {
 bool counters_are_exact() {
   static const bool exact = [] {
     const pid_t child = ::_Fork();
-    if (child < 0) return false;
+    if (child < 0) throw_errno("cannot fork");  // tried again at the next call
     if (child == 0) ::_exit(sees_each_page() ? 0 : 1);
     int status = 1;
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {

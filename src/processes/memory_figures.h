@@ -30,7 +30,8 @@ std::optional<std::uint64_t> exact_resident(pid_t);
 std::optional<std::uint64_t> counted_resident(pid_t);
 
 // Whether those are exact at every moment, as Linux 6.18 has them, tried on a child. On kernels where
-// each core counts for itself they are off by up to counter_error().
+// each core counts for itself they are off by up to counter_error(). Throws where no child can be
+// made, and tries again when next asked.
 bool counters_are_exact();
 
 // By how much a figure, or what a memory group is charged, may be off for a process that may run on
