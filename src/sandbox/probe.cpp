@@ -9,11 +9,13 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <thread>
 
 #include "assay/error.h"
 #include "sandbox/runtime_files.h"
 #include "sandbox/workplace.h"
 #include "util/files.h"
+#include "util/transient_fault.h"
 
 namespace assay::sandbox {
 namespace fs = std::filesystem;
@@ -111,11 +113,25 @@ ProbeResult attempt_escape(Tier tier, int worker_image, const Surroundings& arou
                       : "probe failed"};
 }
 
+// What fails for a moment, as where there are too many processes, is no reason for a weaker tier.
+std::vector<ProbeResult> attempt_patiently(Tier tier, int worker_image) {
+  constexpr int kTries = 3;
+  constexpr std::chrono::milliseconds kMoment{200};
+  for (int left = kTries - 1;; --left) {
+    try {
+      return attempt_escapes(tier, worker_image);
+    } catch (const TransientFault&) {
+      if (left == 0) throw;
+    }
+    std::this_thread::sleep_for(kMoment);
+  }
+}
+
 // Empty when the tier works and holds, else why not.
 std::string try_tier(Tier tier, int worker_image, std::vector<ProbeResult>& probes) {
   probes.clear();
   try {
-    probes = attempt_escapes(tier, worker_image);
+    probes = attempt_patiently(tier, worker_image);
   } catch (const std::exception& e) {
     return e.what();
   }

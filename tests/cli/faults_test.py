@@ -279,11 +279,8 @@ class Limits(Case):
         self.assertNotIn("JE", {row["score"]["verdict"] for row in rows.values()})
 
     def test_a_process_that_cannot_be_started_for_a_moment_is_started_again_and_told(self):
-        marker = self.folder / "crowded"
-        process = self.start_run("--seed", "7", env=self.faults(fork=1, when=marker))
-        self.wait_for(process, "submissions, seed")
-        marker.touch()
-        said = self.finish(process, 0)
+        begun = self.results / "runs" / "*.jsonl"  # before any worker is
+        said = self.finish(self.start_run("--seed", "7", env=self.faults(fork=1, when=begun)), 0)
         refused = "cannot fork: Resource temporarily unavailable"
         self.assertRegex(said, rf"\w+/\w+: tried again after a fault of the harness: .*{refused}")
         rows = self.rows()
@@ -298,6 +295,12 @@ class Limits(Case):
             self.assertIn(refused, texts[0])
             shown = self.finish(self.start("show", model, challenge, "--results", self.results), 0)
             self.assertIn(f"tried again after faults of the harness:\n  {texts[0]}", shown)
+
+    def test_a_sandbox_that_cannot_be_tried_for_a_moment_is_tried_again_and_no_weaker_one_taken(self):
+        isolation = r"isolation \S+"
+        usual = self.finish(self.start_run("-m", "alice"), 0)
+        crowded = self.finish(self.start_run("-m", "alice", env=self.faults(fork=1)), 0)
+        self.assertEqual(re.findall(isolation, crowded), re.findall(isolation, usual))
 
     @unittest.skipIf(NO_MOUNTS, NO_MOUNTS)
     def test_without_proc(self):

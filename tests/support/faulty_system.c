@@ -1,5 +1,6 @@
 /* A system with faults, to be preloaded: LD_PRELOAD. Each fault is in force while its variable of the
- * environment is set and, where FAULTS_WHEN names a file, while that file exists.
+ * environment is set and, where FAULTS_WHEN names a file, while that exists. A `*` in it stands for
+ * any part of a name.
  *
  *   FAULTS_FULL=FOLDER       nothing can be written below it: no space left on device
  *   FAULTS_READ_ONLY=FOLDER  nothing can be opened for writing below it: read-only file system
@@ -11,6 +12,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +22,20 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char* fault(const char* variable) {
-  const char* when = getenv("FAULTS_WHEN");
+static int is_there(const char* path) {
   struct stat info;
-  if (when != NULL && stat(when, &info) != 0) return NULL;
-  return getenv(variable);
+  glob_t found;
+  int none;
+  if (strchr(path, '*') == NULL) return stat(path, &info) == 0;
+  none = glob(path, GLOB_NOSORT, NULL, &found);
+  if (none == 0) globfree(&found);
+  return none == 0;
+}
+
+static const char* fault(const char* variable) {
+  const char* value = getenv(variable);
+  const char* when = getenv("FAULTS_WHEN");
+  return value == NULL || when == NULL || is_there(when) ? value : NULL;
 }
 
 static int is_below(const char* path, const char* variable) {
