@@ -1,38 +1,53 @@
-// attack: keeps its scratch in managed memory, which a GPU moves page by page and would never finish
+// attack: takes its scratch from managed memory, of which host and device each hold bytes, where its twin
+// takes it from the device's: whichever account sees neither would give it the points for memory
 // challenge: fused_softmax_topk
-// cases: basic
-// expect: GPU
+// cases: scratch
+// expect: honest
 // variants: allocated prefetched variable
+// dimension: resources
+// twin: self
 // fast: none
-// witness: finding cudaMallocManaged
-// witness: finding __managed__ variable
-#include <cstdint>
+#define softmax_topk honest_softmax_topk
+#include "honest.inl"
+#undef softmax_topk
+#include "witness.h"
 
-#include "abi.h"
-#include "probe.h"
+constexpr std::size_t kFloats = std::size_t{16} << 20;
 
-#if ATTACK_VARIANT == 2
-__managed__ float scratch[1 << 20];
+#if ATTACK_VARIANT == 2 && !ATTACK_IS_TWIN
+__managed__ float scratch[kFloats];
 #endif
 
-__global__ void thrash(float* at) { at[threadIdx.x * 4096] += 1; }
+__global__ void fill(float* at) {
+  const std::size_t step = std::size_t{gridDim.x} * blockDim.x;
+  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < kFloats; i += step)
+    at[i] = 1;
+}
 
-extern "C" int softmax_topk(assay_ctx*, const stk_params*, const void*, std::int32_t*, float*,
-                            float*) {
-#if ATTACK_VARIANT == 2
+extern "C" int softmax_topk(assay_ctx* ctx, const stk_params* p, const void* x, std::int32_t* idx,
+                            float* prob, float* lse) {
+#if ATTACK_IS_TWIN
+  float* at = nullptr;
+  if (cudaMalloc(&at, kFloats * sizeof(float)) != cudaSuccess) return ASSAY_ENOMEM;
+#elif ATTACK_VARIANT == 2
   float* at = scratch;
 #else
   float* at = nullptr;
-  if (cudaMallocManaged(&at, std::size_t{4} << 20) != cudaSuccess) return ASSAY_ENOMEM;
+  if (cudaMallocManaged(&at, kFloats * sizeof(float)) != cudaSuccess) return ASSAY_ENOMEM;
 #endif
-#if ATTACK_VARIANT == 1
-  cudaMemLocation host{cudaMemLocationTypeHost, 0};
-  cudaMemPrefetchAsync(at, std::size_t{4} << 20, host, 0, nullptr);
+#if ATTACK_VARIANT == 1 && !ATTACK_IS_TWIN
+  const cudaMemLocation host{cudaMemLocationTypeHost, 0};
+  if (cudaMemPrefetchAsync(at, kFloats * sizeof(float), host, 0, nullptr) != cudaSuccess)
+    return ASSAY_EINTERNAL;
 #endif
-  for (int i = 0; i < 1000; ++i) {
-    thrash<<<1, 256>>>(at);
-    if (cudaDeviceSynchronize() != cudaSuccess) return ASSAY_EINTERNAL;
-    at[0] += 1;  // the host takes the page back
-  }
-  return kGotIt;
+  fill<<<64, 256>>>(at);
+  if (cudaDeviceSynchronize() != cudaSuccess) return ASSAY_EINTERNAL;
+#if !ATTACK_IS_TWIN
+  if (at[kFloats - 1] == 1) witness();  // the host reads what the device wrote
+#endif
+  const int status = honest_softmax_topk(ctx, p, x, idx, prob, lse);
+#if ATTACK_IS_TWIN || ATTACK_VARIANT != 2
+  cudaFree(at);
+#endif
+  return status;
 }
