@@ -3,17 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "assay/abi.h"
 #include "cases/begin_result.h"
+#include "cases/due_outputs.h"
 #include "cases/judge.h"
 #include "processes/bounded_server.h"
-#include "util/reserved_memory.h"
 
 namespace assay::cases {
 namespace {
@@ -62,232 +60,209 @@ struct MemoryUse {
   }
 };
 
-// Outputs as they stood when they were due: what was due before the last phase is copied then,
-// because later phases can write there.
-class DueOutputs {
+// Readies input, outputs and worker.
+processes::Outcome begin(processes::Worker& worker, const CaseInput& input,
+                         const ExecuteOptions& options) {
+  const PlannedCase& planned = input.planned();
+  input.begin(worker.output(), options.poison_seed);
+  processes::Outcome outcome = worker.set_case(planned.plan, planned.layout, options.case_id);
+  if (outcome.verdict == Verdict::ok && options.make_resident) outcome = worker.prepare();
+  return outcome;
+}
+
+// A case that has begun, from its first call to its result.
+class Execution {
  public:
-  DueOutputs(const PlannedCase& planned, std::vector<BufferView> buffers)
-      : planned_(planned), buffers_(std::move(buffers)) {}
-
-  bool any(int phase) const {
-    for (std::size_t i = 0; i < buffers_.size(); ++i) {
-      if (is_due(i, phase)) return true;
-    }
-    return false;
+  Execution(const World& world, processes::Worker& worker, CaseInput& input,
+            const ExecuteOptions& options, TimeAccount& account, CaseResult& result, Trace* trace)
+      : worker_(worker),
+        input_(input),
+        planned_(input.planned()),
+        options_(options),
+        account_(account),
+        result_(result),
+        trace_(trace),
+        outputs_(planned_, input.views(worker.output())),
+        server_(input.challenge().callbacks(*planned_.spec, planned_.plan, outputs_.buffers())) {
+    if (server_) bounded_.emplace(*server_, processes::callback_seconds(*planned_.spec), world.now);
   }
 
-  void take(int phase) {
-    for (std::size_t i = 0; i < buffers_.size(); ++i) {
-      if (!is_due(i, phase)) continue;
-      BufferView& view = buffers_[i];
-      ReservedMemory& copy = copies_.emplace_back(view.bytes);
-      for_each_part(i, [&](std::size_t first, std::size_t bytes) {
-        std::memcpy(copy.data() + first, static_cast<const std::byte*>(view.data) + first, bytes);
-      });
-      view.data = copy.data();
+  void run() {
+    for (int phase = 0; phase < planned_.plan.phases && outcome_.status == ASSAY_OK; ++phase) {
+      if (call(phase) && collect(phase)) continue;
+      take_device_failure(result_, device_);
+      return;
     }
-  }
-
-  BufferViews buffers() const { return buffers_; }
-
-  // All that the submission may write to, as it stands.
-  using Contents = std::vector<std::vector<std::byte>>;
-  Contents contents() const {
-    Contents all(buffers_.size());
-    for (std::size_t i = 0; i < buffers_.size(); ++i) {
-      if (planned_.plan.buffers[i].role == Role::input) continue;
-      append(i, all[i]);
-    }
-    return all;
-  }
-
-  // The first buffer that is not as it was, or "".
-  std::string changed_since(const Contents& before) const {
-    const Contents now = contents();
-    for (std::size_t i = 0; i < now.size(); ++i) {
-      if (now[i] != before[i]) return planned_.plan.buffers[i].name;
-    }
-    return {};
-  }
-
-  std::vector<std::byte> compared() const {
-    std::vector<std::byte> bytes;
-    for (std::size_t i = 0; i < buffers_.size(); ++i) {
-      const BufferPlan& buffer = planned_.plan.buffers[i];
-      if (buffer.role == Role::input || !buffer.compared) continue;
-      append(i, bytes);
-    }
-    return bytes;
+    judge_what_came();
+    add_findings();
+    if (options_.measure_memory) hold_to_memory();
+    if (outcome_.device) add_metrics(result_.metrics, device_.work);
+    if (trace_ != nullptr) tell(*trace_);
   }
 
  private:
-  // part(first byte, bytes): all of a buffer, or of a sparse one its pieces.
-  template <class Part>
-  void for_each_part(std::size_t i, Part part) const {
-    const BufferPlan& buffer = planned_.plan.buffers[i];
-    if (buffer.pieces.empty()) return part(std::size_t{0}, buffers_[i].bytes);
-    for (const Piece& piece : buffer.pieces) {
-      part(static_cast<std::size_t>(piece.first) * size_of(buffer.dtype),
-           static_cast<std::size_t>(piece.count) * size_of(buffer.dtype));
+  // False where the worker did not come back as it should; the result says why.
+  bool call(int phase) {
+    {
+      const Charge charge(account_.timing);
+      input_.reveal(phase);
+      if (may_run_out()) before_ = outputs_.contents();
+      if (options_.flush_caches && phase == planned_.plan.timed_phase) options_.flush_caches();
+    }
+    if (options_.measure_memory) worker_.reset_peak();
+    outcome_ = worker_.run(phase, *planned_.spec, bounded_ ? &*bounded_ : nullptr);
+    const double seconds = outcome_.seconds + outcome_.device_seconds;
+    account_.submission += seconds;
+    if (outcome_.device) device_.add(*outcome_.device, phase == planned_.plan.timed_phase);
+    if (outcome_.verdict != Verdict::ok) {
+      take_failure(result_, outcome_);
+      return false;
+    }
+    if (overrun_.empty()) overrun_ = outcome_.overrun;
+    if (options_.measure_memory) memory_.add(outcome_, worker_.peak_growth());
+    kept_blocks_ += outcome_.kept_blocks;
+    // What a real GPU was measured at stands for the whole: beside it there is but the link.
+    const double measured = outcome_.device ? outcome_.device->seconds : 0;
+    if (phase == planned_.plan.timed_phase) result_.seconds = measured > 0 ? measured : seconds;
+    if (phase < planned_.plan.timed_phase && trace_ != nullptr) trace_->before_s += seconds;
+    return true;
+  }
+
+  // Fetches what is to be judged and keeps what later phases may change. False as above.
+  bool collect(int phase) {
+    const bool last = phase + 1 == planned_.plan.phases || outcome_.status != ASSAY_OK;
+    if (!last && !may_run_out() && !outputs_.any(phase)) return true;
+    const Charge charge(account_.reference);
+    if (const processes::Outcome collected = worker_.collect(planned_.plan);
+        collected.verdict != Verdict::ok) {
+      take_failure(result_, collected);
+      return false;
+    }
+    if (!last) outputs_.take(phase);
+    return true;
+  }
+
+  void judge_what_came() {
+    if (may_run_out() && outcome_.status == ASSAY_ENOMEM) {
+      const Charge charge(account_.reference);
+      judge_refusal();
+    } else if (!options_.judge) {
+      result_.verdict = outcome_.status == ASSAY_OK ? Verdict::ok : Verdict::wrong_answer;
+    } else {
+      const Charge charge(account_.reference);
+      judge_outputs();
     }
   }
 
-  void append(std::size_t i, std::vector<std::byte>& to) const {
-    const auto* const data = static_cast<const std::byte*>(buffers_[i].data);
-    for_each_part(i, [&](std::size_t first, std::size_t bytes) {
-      to.insert(to.end(), data + first, data + first + bytes);
-    });
+  // A call that returned ASSAY_ENOMEM, in a case of which an allocation was to be refused.
+  void judge_refusal() {
+    const std::string where =
+        fmt::format("allocation {} was refused", planned_.spec->failing_allocation);
+    if (outcome_.allocations < planned_.spec->failing_allocation)
+      return fail("returned ASSAY_ENOMEM although no allocation was refused");
+    if (std::string found =
+            processes::find_overrun(planned_.plan, planned_.layout, worker_.output(),
+                                    options_.poison_seed, input_.device());
+        !found.empty())
+      return fail(std::move(found));
+    if (const std::string changed = outputs_.changed_since(before_); !changed.empty())
+      return fail(fmt::format("{}, and {} was changed all the same", where, changed));
+    if (outcome_.kept_blocks > 0)
+      return fail(fmt::format("{}, and {} blocks of ctx->alloc were never freed", where,
+                              outcome_.kept_blocks));
+    result_.verdict = Verdict::ok;
   }
 
-  bool is_due(std::size_t i, int phase) const {
-    const BufferPlan& buffer = planned_.plan.buffers[i];
-    return buffer.role != Role::input && buffers_[i].bytes > 0 &&
-           planned_.plan.due_phase(buffer, planned_.spec->group == CaseGroup::timed) == phase;
+  void judge_outputs() {
+    const std::vector<BufferView> first = input_.first_contents();
+    judge(input_.challenge(),
+          {.spec = planned_.spec,
+           .plan = &planned_.plan,
+           .layout = &planned_.layout,
+           .reference = &input_.reference(),
+           .buffers = outputs_.buffers(),
+           .first = first,
+           .output = worker_.output(),
+           .poison_seed = options_.poison_seed,
+           .status = outcome_.status,
+           .server = server_.get(),
+           .device = input_.device()},
+          result_);
+    if (may_run_out() && result_.verdict != Verdict::ok) {
+      result_.detail +=
+          fmt::format(" (where allocation {} was refused)", planned_.spec->failing_allocation);
+    }
   }
 
+  // What was found beside the outputs. The first that fails a right case is told.
+  void add_findings() {
+    if (result_.verdict == Verdict::wrong_answer && !device_.refused.empty())
+      result_.detail += "; " + device_.refused;
+    take_device_failure(result_, device_);
+    if (!overrun_.empty() && result_.verdict == Verdict::ok) fail(overrun_);
+    if (options_.find_leaks && result_.verdict == Verdict::ok && outcome_.status == ASSAY_OK &&
+        kept_blocks_ > 0)
+      fail(fmt::format("{} blocks of ctx->alloc were never freed", kept_blocks_));
+  }
+
+  void hold_to_memory() {
+    const std::uint64_t elsewhere = options_.heap_limit;
+    result_.metrics.push_back({"scratch_bytes", static_cast<double>(memory_.peak())});
+    input_.challenge().hold_to_account(planned_.plan, memory_.beyond(elsewhere), result_.metrics);
+    if (result_.verdict != Verdict::ok || elsewhere == 0 ||
+        memory_.grown <= memory_.scratch + elsewhere)
+      return;
+    fail(
+        fmt::format("the process grew by {:.1f} MB of which {:.1f} MB came from ctx->alloc; "
+                    "{:.1f} MB may come from elsewhere",
+                    megabytes(memory_.grown), megabytes(memory_.scratch), megabytes(elsewhere)));
+  }
+
+  void tell(Trace& trace) const {
+    trace.allocations = outcome_.allocations;
+    trace.kept_blocks = kept_blocks_;
+    if (options_.keep_outputs) trace.outputs = outputs_.compared();
+  }
+
+  void fail(std::string why) {
+    result_.verdict = Verdict::wrong_answer;
+    result_.detail = std::move(why);
+  }
+
+  bool may_run_out() const { return planned_.spec->failing_allocation > 0; }
+
+  processes::Worker& worker_;
+  CaseInput& input_;
   const PlannedCase& planned_;
-  std::vector<BufferView> buffers_;
-  std::vector<ReservedMemory> copies_;
+  const ExecuteOptions& options_;
+  TimeAccount& account_;
+  CaseResult& result_;
+  Trace* const trace_;  // null: nobody asks
+  DueOutputs outputs_;
+  const std::unique_ptr<CallbackServer> server_;
+  std::optional<processes::BoundedServer> bounded_;
+  processes::Outcome outcome_;  // of the latest call
+  processes::DeviceReport device_;
+  MemoryUse memory_;
+  DueOutputs::Contents before_;  // of the latest call, where an allocation is to be refused
+  std::int64_t kept_blocks_ = 0;
+  std::string overrun_;  // the first of any call
 };
-
-// A call that returned ASSAY_ENOMEM, in a case of which an allocation was to be refused.
-void judge_refusal(const PlannedCase& planned, const processes::Worker& worker,
-                   const CaseInput& input, std::uint64_t poison_seed,
-                   const processes::Outcome& outcome, const DueOutputs& outputs,
-                   const DueOutputs::Contents& before, CaseResult& result) {
-  result.verdict = Verdict::wrong_answer;
-  const std::string where =
-      fmt::format("allocation {} was refused", planned.spec->failing_allocation);
-  if (outcome.allocations < planned.spec->failing_allocation) {
-    result.detail = "returned ASSAY_ENOMEM although no allocation was refused";
-    return;
-  }
-  result.detail = processes::find_overrun(planned.plan, planned.layout, worker.output(),
-                                          poison_seed, input.device());
-  if (!result.detail.empty()) return;
-  if (const std::string changed = outputs.changed_since(before); !changed.empty()) {
-    result.detail = fmt::format("{}, and {} was changed all the same", where, changed);
-    return;
-  }
-  if (outcome.kept_blocks > 0) {
-    result.detail =
-        fmt::format("{}, and {} blocks of ctx->alloc were never freed", where, outcome.kept_blocks);
-    return;
-  }
-  result.verdict = Verdict::ok;
-}
 
 }  // namespace
 
 CaseResult execute(const World& world, processes::Worker& worker, CaseInput& input,
                    const ExecuteOptions& options, TimeAccount& account, Trace* trace) {
-  const PlannedCase& planned = input.planned();
-  CaseResult result = begin_result(input.challenge(), *planned.spec);
+  CaseResult result = begin_result(input.challenge(), *input.planned().spec);
   {
     const Charge charge(account.timing);
-    input.begin(worker.output(), options.poison_seed);
-    processes::Outcome outcome = worker.set_case(planned.plan, planned.layout, options.case_id);
-    if (outcome.verdict == Verdict::ok && options.make_resident) outcome = worker.prepare();
-    if (outcome.verdict != Verdict::ok) {
-      take_failure(result, outcome);
+    if (const processes::Outcome begun = begin(worker, input, options);
+        begun.verdict != Verdict::ok) {
+      take_failure(result, begun);
       return result;
     }
   }
-  DueOutputs outputs(planned, input.views(worker.output()));
-  const auto server = input.challenge().callbacks(*planned.spec, planned.plan, outputs.buffers());
-  std::optional<processes::BoundedServer> bounded;
-  if (server) bounded.emplace(*server, processes::callback_seconds(*planned.spec), world.now);
-  MemoryUse memory;
-  processes::Outcome outcome;
-  processes::DeviceReport device;
-  const bool may_run_out = planned.spec->failing_allocation > 0;
-  DueOutputs::Contents before;
-  std::int64_t kept_blocks = 0;
-  std::string overrun;
-  for (int phase = 0; phase < planned.plan.phases && outcome.status == ASSAY_OK; ++phase) {
-    {
-      const Charge charge(account.timing);
-      input.reveal(phase);
-      if (may_run_out) before = outputs.contents();
-      if (options.flush_caches && phase == planned.plan.timed_phase) options.flush_caches();
-    }
-    if (options.measure_memory) worker.reset_peak();
-    outcome = worker.run(phase, *planned.spec, bounded ? &*bounded : nullptr);
-    account.submission += outcome.seconds + outcome.device_seconds;
-    if (outcome.device) device.add(*outcome.device, phase == planned.plan.timed_phase);
-    if (outcome.verdict != Verdict::ok) {
-      take_failure(result, outcome);
-      take_device_failure(result, device);
-      return result;
-    }
-    if (overrun.empty()) overrun = outcome.overrun;
-    if (options.measure_memory) memory.add(outcome, worker.peak_growth());
-    kept_blocks += outcome.kept_blocks;
-    const double seconds = outcome.seconds + outcome.device_seconds;
-    // What a real GPU was measured at stands for the whole: beside it there is but the link.
-    const double measured = outcome.device ? outcome.device->seconds : 0;
-    if (phase == planned.plan.timed_phase) result.seconds = measured > 0 ? measured : seconds;
-    if (phase < planned.plan.timed_phase && trace != nullptr) trace->before_s += seconds;
-    const bool last = phase + 1 == planned.plan.phases || outcome.status != ASSAY_OK;
-    if (!last && !may_run_out && !outputs.any(phase)) continue;
-    const Charge charge(account.reference);
-    if (const processes::Outcome collected = worker.collect(planned.plan);
-        collected.verdict != Verdict::ok) {
-      take_failure(result, collected);
-      take_device_failure(result, device);
-      return result;
-    }
-    if (!last) outputs.take(phase);
-  }
-  if (trace != nullptr) {
-    trace->allocations = outcome.allocations;
-    trace->kept_blocks = kept_blocks;
-  }
-  if (may_run_out && outcome.status == ASSAY_ENOMEM) {
-    const Charge charge(account.reference);
-    judge_refusal(planned, worker, input, options.poison_seed, outcome, outputs, before, result);
-  } else if (!options.judge) {
-    result.verdict = outcome.status == ASSAY_OK ? Verdict::ok : Verdict::wrong_answer;
-  } else {
-    const Charge charge(account.reference);
-    const std::vector<BufferView> first = input.first_contents();
-    judge(
-        input.challenge(),
-        {planned.spec, &planned.plan, &planned.layout, &input.reference(), outputs.buffers(), first,
-         worker.output(), options.poison_seed, outcome.status, server.get(), input.device()},
-        result);
-    if (may_run_out && result.verdict != Verdict::ok) {
-      result.detail +=
-          fmt::format(" (where allocation {} was refused)", planned.spec->failing_allocation);
-    }
-  }
-  if (result.verdict == Verdict::wrong_answer && !device.refused.empty())
-    result.detail += "; " + device.refused;
-  take_device_failure(result, device);
-  if (!overrun.empty() && result.verdict == Verdict::ok) {
-    result.verdict = Verdict::wrong_answer;
-    result.detail = overrun;
-  }
-  if (options.find_leaks && result.verdict == Verdict::ok && outcome.status == ASSAY_OK &&
-      kept_blocks > 0) {
-    result.verdict = Verdict::wrong_answer;
-    result.detail = fmt::format("{} blocks of ctx->alloc were never freed", kept_blocks);
-  }
-  if (trace != nullptr && options.keep_outputs) trace->outputs = outputs.compared();
-  if (options.measure_memory) {
-    result.metrics.push_back({"scratch_bytes", static_cast<double>(memory.peak())});
-    input.challenge().hold_to_account(planned.plan, memory.beyond(options.heap_limit),
-                                      result.metrics);
-    if (result.verdict == Verdict::ok && options.heap_limit > 0 &&
-        memory.grown > memory.scratch + options.heap_limit) {
-      result.verdict = Verdict::wrong_answer;
-      result.detail = fmt::format(
-          "the process grew by {:.1f} MB of which {:.1f} MB came from ctx->alloc; {:.1f} MB may "
-          "come from elsewhere",
-          megabytes(memory.grown), megabytes(memory.scratch), megabytes(options.heap_limit));
-    }
-  }
-  if (outcome.device) add_metrics(result.metrics, device.work);
+  Execution(world, worker, input, options, account, result, trace).run();
   return result;
 }
 
