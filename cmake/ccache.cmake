@@ -5,6 +5,11 @@ option(ASSAY_CCACHE "Compile through ccache where it is installed" ON)
 find_program(CCACHE_PROGRAM ccache)
 mark_as_advanced(CCACHE_PROGRAM)
 if(ASSAY_CCACHE AND CCACHE_PROGRAM)
+  # Precompiled headers of clang hold absolute paths, so that no two clones would share what is compiled
+  # with them.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
+  endif()
   # ccache hashes -march=native as it stands. A cache that moves to another processor must not give
   # it instructions that it lacks, so what the compiler takes 'native' for is hashed too.
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -E -dM -x c++ /dev/null

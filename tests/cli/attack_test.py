@@ -64,7 +64,7 @@ class Attack(unittest.TestCase):
     def test_an_attack_whose_mechanism_does_not_run_is_not_caught(self):
         header = "// attack: is broken\n// challenge: fused_softmax_topk\n// cases: basic\n// expect: WA\n"
         folder = self.attacks_of_its_own(header, '#include "bare.h"\nint attack(assay_ctx*) { return ASSAY_OK; }\n')
-        shown = assay("--attacks", folder, "--cache", self.folder / "cache")
+        shown = assay("--attacks", folder)
         self.assertEqual(shown.returncode, 1, shown.stderr)
         self.assertRegex(shown.stdout, r"X01 +own +WA +WA .*UNEXPECTED: its mechanism did not run")
 
@@ -72,20 +72,20 @@ class Attack(unittest.TestCase):
         header = "// attack: does nothing wrong\n// challenge: fused_softmax_topk\n// cases: basic\n// expect: honest\n"
         code = '#include "target.h"\nint attack(Call& call) {\n  witness();\n  return call.honest();\n}\n'
         folder = self.attacks_of_its_own(header + "// canary: leftovers\n", code)
-        shown = assay("--attacks", folder, "--cache", self.folder / "cache")
+        shown = assay("--attacks", folder)
         self.assertEqual(shown.returncode, 1, shown.stderr)
         self.assertRegex(shown.stdout, "UNEXPECTED: the suite is blind: its judgement of leftovers reported nothing")
         self.assertRegex(shown.stdout.splitlines()[-1], r"0 of 1 canaries reported, BLIND to leftovers$")
 
     def test_the_canaries(self):
         """Those that need no quiet machine."""
-        shown = assay("Y01", "Y02", "Y03", "Y05", "Y06", "Y07", "Y08", "Y09", "--cache", self.folder / "cache")
+        shown = assay("Y01", "Y02", "Y03", "Y05", "Y06", "Y07", "Y08", "Y09")
         self.assertEqual(shown.returncode, 0, shown.stdout + shown.stderr)
         self.assertRegex(shown.stdout.splitlines()[-1], r"8 of 8 canaries reported$")
         self.assertRegex(shown.stdout, r"Y08 .* hung .*canary: reported by the judgement of hang")
 
     def test_a_caught_attack(self):
-        shown = assay("M08", "--json", "--cache", self.folder / "cache")
+        shown = assay("M08", "--json")
         self.assertEqual(shown.returncode, 0, shown.stdout + shown.stderr)
         found = json.loads(shown.stdout)
         (row,) = found["attacks"]
@@ -95,7 +95,7 @@ class Attack(unittest.TestCase):
     def test_an_attack_that_is_not_caught(self):
         header = "// attack: is honest but says that it should be caught\n// challenge: fused_softmax_topk\n"
         folder = self.attacks_of_its_own(header + "// cases: basic\n// expect: SV\n", '#include "honest.inl"\n')
-        shown = assay("--attacks", folder, "--cache", self.folder / "cache")
+        shown = assay("--attacks", folder)
         self.assertEqual(shown.returncode, 1, shown.stderr)
         self.assertRegex(shown.stdout, r"X01 +own +SV +honest .*UNEXPECTED: honest is wrong")
         self.assertRegex(shown.stdout.splitlines()[-1], r"^0 of 1 attacks caught \(0\.0 %\), 0 skipped; ")
@@ -115,7 +115,7 @@ int attack(Call& call) {
   return call.honest();
 }
 '''
-        shown = assay("--attacks", self.attacks_of_its_own(header, code), "--cache", self.folder / "cache")
+        shown = assay("--attacks", self.attacks_of_its_own(header, code))
         self.assertEqual(shown.returncode, 1, shown.stdout + shown.stderr)
         self.assertRegex(shown.stdout, r"X01 .*\+10\.0 points .*UNEXPECTED: 10\.0 points more than its honest twin")
 

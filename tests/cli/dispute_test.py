@@ -82,7 +82,8 @@ extern "C" int assay_self_test(assay_ctx* ctx) {{
   return 0;
 }}
 """)
-        text = self.assay("run", "--submissions", self.folder / "submissions", "--results", self.results)
+        text = self.assay("run", "--submissions", self.folder / "submissions", "--results", self.results, "--cache",
+                          ROOT / ".cache")
         board = json.loads((self.results / "scoreboard.json").read_text())
         found = [json.loads((self.results / e["evidence"]["path"]).read_text()) for e in board["entries"]]
         self.of = {e["cell"]["model"]: e for e in found}

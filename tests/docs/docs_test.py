@@ -467,7 +467,7 @@ class Commands(unittest.TestCase):
         shutil.copy(ROOT / "README.md", cls.tree)
         shipped_board.copy_results(ROOT, cls.tree / "results")
         shutil.copytree(ROOT / "analysis", cls.tree / "analysis")
-        cache = BUILD / "docs-cache"
+        cache = ROOT / ".cache"
         cache.mkdir(exist_ok=True)
         (cls.tree / ".cache").symlink_to(cache)
         cls.doubles = open_copies(*(BUILD / "tests" / name for name in
