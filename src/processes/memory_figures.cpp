@@ -3,12 +3,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <fstream>
 #include <sstream>
@@ -16,7 +14,7 @@
 #include "assay/error.h"
 #include "util/fd.h"
 #include "util/files.h"
-#include "util/transient_fault.h"
+#include "util/try_in_child.h"
 
 namespace assay::processes {
 namespace {
@@ -93,15 +91,7 @@ std::optional<std::uint64_t> counted_resident(pid_t pid) {
 }
 
 bool counters_are_exact() {
-  static const bool exact = [] {
-    const pid_t child = ::_Fork();
-    if (child < 0) throw_errno("cannot fork");  // tried again at the next call
-    if (child == 0) ::_exit(sees_each_page() ? 0 : 1);
-    int status = 1;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    return status == 0;
-  }();
+  static const bool exact = try_in_child(sees_each_page);
   return exact;
 }
 

@@ -33,6 +33,7 @@
 #include "util/files.h"
 #include "util/stop.h"
 #include "util/transient_fault.h"
+#include "util/try_in_child.h"
 
 namespace assay::sandbox {
 namespace {
@@ -437,16 +438,7 @@ void require_reach(Tier tier, const Mount& mount) {
 // A child tries it, because a process that fails halfway is left without a user. Where it does not
 // work the filter alone keeps the driver's process from the network.
 bool can_leave_network(const Launch& launch) {
-  static const bool can = [&] {
-    const pid_t child = ::_Fork();
-    if (child < 0) throw_errno("cannot fork");
-    if (child == 0) ::_exit(leave_network(launch) ? 0 : 1);
-    int status = 0;
-    while (::waitpid(child, &status, 0) < 0) {
-      if (errno != EINTR) throw_errno("cannot wait for a child");
-    }
-    return status == 0;
-  }();
+  static const bool can = try_in_child([&] { return leave_network(launch); });
   return can;
 }
 
