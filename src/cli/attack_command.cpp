@@ -46,7 +46,7 @@ last line is the catch rate. Nothing is written but the cache.
 Exit status: 0 all caught and each canary reported, 1 not so, 2 another error.
 
 Examples:
-  assay attack                   all of them; half an hour
+  assay attack                   all of them; a quarter of an hour
   assay attack --fast            those that take seconds; minutes
   assay attack T M12.inet        time and protocol, and one variant of M12
   assay attack --list            what there is

@@ -63,8 +63,15 @@ class JudgeTest : public ::testing::Test {
   CaseResult judged(std::int32_t status) {
     CaseResult result;
     judge(challenge_,
-          {&spec_, &plan_, &layout_, reference_.get(), views_, first_.views(), output_.data(),
-           kSeed, status, nullptr},
+          {.spec = &spec_,
+           .plan = &plan_,
+           .layout = &layout_,
+           .reference = reference_.get(),
+           .buffers = views_,
+           .first = first_.views(),
+           .output = output_.data(),
+           .poison_seed = kSeed,
+           .status = status},
           result);
     return result;
   }

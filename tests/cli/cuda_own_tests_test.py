@@ -78,7 +78,8 @@ class CudaOwnTests(unittest.TestCase):
 
     def run_all(self):
         done = subprocess.run([ASSAY, "--root", self.root, "run", "--submissions", self.folder / "submissions",
-                               "--results", self.results, "--cache", ROOT / ".cache"], capture_output=True, text=True, timeout=800)
+                               "--results", self.results, "--cache", ROOT / ".cache"],
+                              capture_output=True, text=True, timeout=800)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         board = json.loads((self.results / "scoreboard.json").read_text())
         found = [json.loads((self.results / e["evidence"]["path"]).read_text()) for e in board["entries"]]

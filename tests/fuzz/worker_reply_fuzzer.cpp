@@ -57,8 +57,16 @@ class Subject {
     const bool touched = write_outputs(in);
     CaseResult result;
     cases::judge(challenge_,
-                 {&spec_, &plan_, &layout_, reference_.get(), buffers(), first_inouts_->views(),
-                  output().data(), kPoison, status, server.get(), nullptr},
+                 {.spec = &spec_,
+                  .plan = &plan_,
+                  .layout = &layout_,
+                  .reference = reference_.get(),
+                  .buffers = buffers(),
+                  .first = first_inouts_->views(),
+                  .output = output().data(),
+                  .poison_seed = kPoison,
+                  .status = status,
+                  .server = server.get()},
                  result);
     fuzz::require(std::ranges::equal(memory_->input.bytes(), inputs), "judging changes no input");
     if (result.verdict != Verdict::ok)

@@ -65,8 +65,16 @@ CaseResult DirectRunner::run(const CaseSpec& spec, std::uint64_t seed) {
     return result;
   }
   cases::judge(challenge,
-               {&spec, &plan, &layout, reference.get(), buffers, first.views(), output.data(), seed,
-                status, server.get()},
+               {.spec = &spec,
+                .plan = &plan,
+                .layout = &layout,
+                .reference = reference.get(),
+                .buffers = buffers,
+                .first = first.views(),
+                .output = output.data(),
+                .poison_seed = seed,
+                .status = status,
+                .server = server.get()},
                result);
   return result;
 }
