@@ -59,8 +59,9 @@ void examine_memory(std::vector<Diagnosis>& findings) {
     findings.push_back({"peaks of memory", "to the page, within calls too"});
   } else {
     findings.push_back({"peaks of memory",
-                        "in batches of pages: the kernel hands over no system calls, so some "
-                        "hundred KiB that a call gives back can hide",
+                        "in batches of pages: the kernel hands over no system calls, or does not "
+                        "tell a worker's pages, so some hundred KiB that a call gives back can "
+                        "hide",
                         State::note});
   }
   const sandbox::MemoryGroups& groups = sandbox::memory_groups();

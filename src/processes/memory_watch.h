@@ -13,7 +13,6 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <optional>
 #include <utility>
 
 #include "util/fd.h"
@@ -22,12 +21,12 @@ namespace assay::processes {
 
 class MemoryWatch {
  public:
-  // Whether the kernel and what surrounds this process permit it, tried on a child.
+  // Whether the kernel and what surrounds this process permit it, tried on a child. Throws where no
+  // child can be made.
   static bool works();
 
-  // Takes over the listener that process `pid` has as descriptor `remote`. Nothing where the kernel
-  // does not hand it over.
-  static std::optional<MemoryWatch> attach(pid_t pid, int pidfd, int remote);
+  // `listener`: what the filter of process `pid` hands its calls to, by worker::watch_memory().
+  MemoryWatch(pid_t pid, Fd listener) : pid_(pid), listener_(std::move(listener)) {}
 
   // Readable when a call waits for serve().
   int fd() const { return listener_.get(); }
@@ -39,7 +38,6 @@ class MemoryWatch {
   void reset() { peak_ = 0; }
 
  private:
-  MemoryWatch(pid_t pid, Fd listener) : pid_(pid), listener_(std::move(listener)) {}
   void look();
 
   pid_t pid_;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 #include "util/files.h"
-#include "wire/worker.h"
 
 namespace assay::processes {
 
@@ -35,16 +35,12 @@ void WorkerMemory::limit(sandbox::Program& program, const Layout* windows) {
   if (group_ != nullptr) program.group_fd = group_->join_fd();
 }
 
-// Tried with a descriptor that every worker has.
 bool WorkerMemory::can_be_watched(const sandbox::Process& worker) {
-  return MemoryWatch::attach(worker.pid(), worker.pidfd(), wire::kLineFd).has_value();
+  return exact_resident(worker.pid()).has_value();
 }
 
-void WorkerMemory::begin(const sandbox::Process& worker, std::optional<int> listener) {
-  if (listener) {
-    watch_ = MemoryWatch::attach(worker.pid(), worker.pidfd(), *listener);
-    if (!watch_) throw Error("the kernel does not let a worker's memory be watched any more");
-  }
+void WorkerMemory::begin(const sandbox::Process& worker, Fd listener) {
+  if (listener) watch_.emplace(worker.pid(), std::move(listener));
   baseline_ = memory_figures(worker.pid());
   exact_baseline_ = exact_resident(worker.pid());
   if (group_ == nullptr) return;

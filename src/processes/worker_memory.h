@@ -32,12 +32,12 @@ class WorkerMemory {
   // for what it may take.
   void limit(sandbox::Program&, const Layout* windows);
 
-  // Whether the kernel hands over a descriptor of the worker's.
+  // Whether the kernel tells a worker's memory to the page, so that looking at it in time helps.
   static bool can_be_watched(const sandbox::Process&);
 
-  // What the worker has now is no growth. `listener`: its descriptor by which it is watched from
-  // now on, if it is to be. Throws Error when the kernel gives no account.
-  void begin(const sandbox::Process&, std::optional<int> listener);
+  // What the worker has now is no growth. `listener`: by which it is watched from now on, if it is
+  // to be. Throws Error when the kernel gives no account.
+  void begin(const sandbox::Process&, Fd listener);
 
   void set_case(const CasePlan&, const Layout&);
   // Pages of a callback that was answered.

@@ -19,6 +19,7 @@
 #include "sandbox/worker_image.h"
 #include "sim/address_map.h"
 #include "sim/runtime/run_log.h"
+#include "util/pass_descriptor.h"
 #include "util/text.h"
 #include "util/transient_fault.h"
 
@@ -106,10 +107,10 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
   program.exec_fd = image_of(settings_, device != nullptr);
   program.argv = {"worker", sandbox::visible(settings_.tier, library)};
   if (settings_.tier == sandbox::Tier::none) program.argv.emplace_back("--unsealed");
-  // In descriptor order 0..6, with a device 0..9; see wire/worker.h. A submission that prints too
+  // In descriptor order 0..7, with a device 0..10; see wire/worker.h. A submission that prints too
   // much waits until that is found out, instead of losing the rest.
   program.fds = {null.get(),  text_.theirs(), text_.theirs(), control_.fd(),
-                 input_.fd(), output_.fd(),   line_.theirs()};
+                 input_.fd(), output_.fd(),   line_.theirs(), handover_.theirs()};
   if (device != nullptr) {
     device_ = std::make_unique<DeviceProcess>(settings_.tier, *settings_.device, *device);
     program.fds.insert(program.fds.end(), {device_->link_fd(), device_->call_fd(), log_.theirs()});
@@ -149,9 +150,7 @@ Outcome WorkerProcess::load() {
     throw TransientFault("a worker does not start: " + ready.detail);
   }
   // The first reply proves that it has set itself up; the submission has not come near it yet.
-  const std::int64_t listener = control().listener;
-  const bool watched = header().watch_memory != 0 && listener >= 0;
-  memory_.begin(process_, watched ? std::optional(static_cast<int>(listener)) : std::nullopt);
+  memory_.begin(process_, take_descriptor(handover_.ours()));
   header().challenge = settings_.challenge;
   std::size_t n = 0;
   for (const std::string& symbol : spec.required_symbols) {

@@ -100,7 +100,8 @@ class WorkerProcess final : public Worker {
   WorkerSettings settings_;
   Arena& input_;
   Arena output_, control_;
-  Channel line_;  // requests and replies
+  Channel line_;      // requests and replies
+  Channel handover_;  // what its memory is watched by, before the submission is loaded
   WorkerText text_;
   Channel log_;  // what the CUDA runtime refused
   std::unique_ptr<DeviceProcess> device_;

@@ -123,8 +123,9 @@ Context worker_filter(Tier tier) {
   add(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3");  // glibc falls back to clone
   add_signals(filter, tier);
   add_memory(filter);
-  // The worker's own filters, which it puts on before it loads a submission (worker/seal.h) and of
-  // which the last refuses further ones.
+  // The worker's own filters, which it puts on before it loads a submission (worker/seal.h), and the
+  // call by which it passes the listener of one to the harness. The last refuses both from then on.
+  add(filter, SCMP_ACT_ALLOW, "sendmsg");
   for (const std::uint64_t flags : {std::uint64_t{0}, SECCOMP_FILTER_FLAG_NEW_LISTENER}) {
     add(filter, SCMP_ACT_ALLOW, "seccomp",
         {SCMP_A0(SCMP_CMP_EQ, SECCOMP_SET_MODE_FILTER), SCMP_A1(SCMP_CMP_EQ, flags)});

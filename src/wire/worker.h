@@ -20,8 +20,11 @@ namespace assay::wire {
 // memory are closed before the submission is loaded: through them it could keep bytes that nobody
 // counts.
 inline constexpr int kControlFd = 3, kInputFd = 4, kOutputFd = 5, kLineFd = 6;
+// By which the worker passes the listener that its memory is watched by, once and before it is
+// sealed; then it is closed.
+inline constexpr int kHandoverFd = 7;
 // Of CUDA workers: the link's memory and its line, and another for the log of the CUDA runtime.
-inline constexpr int kLinkFd = 7, kCallFd = 8, kLogFd = 9;
+inline constexpr int kLinkFd = 8, kCallFd = 9, kLogFd = 10;
 
 enum class Command : std::uint32_t {
   ping,       // nothing; measures the protocol
@@ -86,7 +89,6 @@ struct Control {
   std::uint64_t scratch_peak = 0;   // ctx->alloc, bytes
   std::uint64_t allocations = 0;    // asked of ctx->alloc since the case began
   std::int64_t kept_blocks = 0;     // of ctx->alloc: by how many the call left more behind
-  std::int64_t listener = -1;       // the descriptor by which it is watched; -1: it is not
   std::uint64_t overrun_side = 0;   // of such a block: 0 none, 1 written before it, 2 beyond it
   std::uint64_t overrun_bytes = 0;  // what had been asked for it
   std::uint64_t answered = 0;       // Header::request as it was when the worker took it up

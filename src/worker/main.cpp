@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "processes/window.h"
+#include "util/pass_descriptor.h"
 #include "wire/worker.h"
 #include "worker/adapter_registry.h"
 #include "worker/device.h"
@@ -117,6 +118,7 @@ class Worker final : public Call {
     for (bool first = true;; first = false) {
       await_request();
       if (first && sealed) seal_off();
+      if (first) ::close(wire::kHandoverFd);
       switch (header().command) {
         case Command::ping: break;
         case Command::load: load(); break;
@@ -203,9 +205,15 @@ class Worker final : public Call {
   }
 
   void seal_off() {
-    listener_ = header().watch_memory != 0 ? watch_memory() : -1;
-    control().listener = listener_;
+    if (header().watch_memory != 0) hand_over(watch_memory());
     if (!seal()) std::_Exit(74);
+  }
+
+  // Where the kernel gives no listener the harness finds none, and does without.
+  static void hand_over(int listener) {
+    if (listener < 0) return;
+    if (!pass_descriptor(wire::kHandoverFd, listener)) std::_Exit(76);
+    ::close(listener);
   }
 
   void fail_load(const char* why) {
@@ -214,7 +222,6 @@ class Worker final : public Call {
   }
 
   void load() {
-    if (listener_ >= 0) ::close(listener_);  // the harness has taken it
     adapter_ = adapter_rows()[header().challenge].run;
     library_ = ::dlopen(library_path_, RTLD_NOW | RTLD_LOCAL);
     if (library_ == nullptr) return fail_load(::dlerror());
@@ -296,7 +303,6 @@ class Worker final : public Call {
   void* state_ = nullptr;
   std::uint64_t case_id_ = 0;
   std::uint64_t request_ = 0;  // the one being answered
-  int listener_ = -1;          // of watched calls
   bool failed_ = false;
 };
 

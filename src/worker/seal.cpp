@@ -33,9 +33,10 @@ const sock_filter kSeal[] = {
     {kIfEqual, 1, 0, kArchitecture},
     {kReturn, 0, 0, SECCOMP_RET_KILL_PROCESS},
     {kLoad, 0, 0, kNumber},
-    {kIfEqual, 3, 0, __NR_mmap},     // to the type
-    {kIfEqual, 5, 0, __NR_mremap},   // to the old size
-    {kIfEqual, 9, 0, __NR_seccomp},  // to the refusal
+    {kIfEqual, 4, 0, __NR_mmap},      // to the type
+    {kIfEqual, 6, 0, __NR_mremap},    // to the old size
+    {kIfEqual, 10, 0, __NR_seccomp},  // to the refusal
+    {kIfEqual, 9, 0, __NR_sendmsg},
     {kReturn, 0, 0, SECCOMP_RET_ALLOW},
     {kLoad, 0, 0, low_half(3)},  // mmap's flags, of which the type must be MAP_PRIVATE
     {kMask, 0, 0, kMapType},

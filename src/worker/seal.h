@@ -10,7 +10,8 @@ namespace assay::worker {
 // (processes/memory_watch.h); -1 where the kernel does not do that. Before seal().
 int watch_memory();
 
-// Refuses (EPERM) mappings that others could share, copies of shared mappings, and further filters.
+// Refuses (EPERM) mappings that others could share, copies of shared mappings, open files passed to
+// another process, and further filters.
 // False where the kernel grants no filter; errno says why.
 bool seal();
 

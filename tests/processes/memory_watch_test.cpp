@@ -11,8 +11,12 @@
 
 #include <csignal>
 #include <cstring>
+#include <optional>
+#include <utility>
 
+#include "processes/channel.h"
 #include "processes/memory_figures.h"
+#include "util/pass_descriptor.h"
 #include "worker/seal.h"
 
 namespace assay::processes {
@@ -28,19 +32,17 @@ class Watched {
     child_ = ::fork();
     if (child_ == 0) {
       ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-      const int listener = worker::watch_memory();
-      if (::write(told_.write.get(), &listener, sizeof listener) < 0) ::_exit(1);
+      if (!pass_descriptor(line_.theirs(), worker::watch_memory())) ::_exit(1);
+      tell();
       char go;
       if (::read(go_.read.get(), &go, 1) != 1) ::_exit(2);
       act();
-      if (::write(told_.write.get(), &listener, sizeof listener) < 0) ::_exit(3);
+      tell();
       for (;;) ::pause();
     }
-    int listener = -1;
-    EXPECT_EQ(::read(told_.read.get(), &listener, sizeof listener),
-              static_cast<ssize_t>(sizeof listener));
-    const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child_, 0)));
-    watch_ = MemoryWatch::attach(child_, pidfd.get(), listener);
+    char told;
+    EXPECT_EQ(::read(told_.read.get(), &told, 1), 1);
+    if (Fd listener = take_descriptor(line_.ours())) watch_.emplace(child_, std::move(listener));
   }
   ~Watched() {
     ::kill(child_, SIGKILL);
@@ -64,6 +66,11 @@ class Watched {
   }
 
  private:
+  void tell() const {
+    if (::write(told_.write.get(), "t", 1) != 1) ::_exit(3);
+  }
+
+  Channel line_;
   Pipe told_ = make_pipe(), go_ = make_pipe();
   pid_t child_ = -1;
   std::optional<MemoryWatch> watch_;

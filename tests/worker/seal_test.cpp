@@ -9,6 +9,8 @@
 
 #include <cerrno>
 
+#include "util/pass_descriptor.h"
+
 namespace assay::worker {
 namespace {
 
@@ -46,6 +48,17 @@ TEST(Seal, RefusesASecondMappingOfWhatWasSharedBefore) {
                 [&] { return refused(::mremap(before, 0, kPage, MREMAP_MAYMOVE) == MAP_FAILED); }),
             1);
   ::munmap(before, kPage);
+}
+
+TEST(Seal, RefusesToPassAnOpenFile) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  EXPECT_TRUE(pass_descriptor(ends[0], ends[0]));
+  EXPECT_TRUE(take_descriptor(ends[1]));
+  EXPECT_EQ(when_sealed([&] { return refused(!pass_descriptor(ends[0], ends[0])); }), 1);
+  EXPECT_FALSE(take_descriptor(ends[1]));
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 
 TEST(Seal, RefusesFurtherFilters) {

@@ -7,6 +7,7 @@
 // hidden: root:
 // hidden: daemon:
 // witness: compiler /etc/passwd: No such file
+// witness: compiler /etc/passwd: Permission denied
 // witness: compiler reference.cpp: No such file
 // witness: compiler par.cpp: No such file
 // witness: compiler naive.cpp: No such file

@@ -1,0 +1,49 @@
+// Handing an open file to another process, over a socket of a pair. Needs no right over that process.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "util/fd.h"
+
+namespace assay {
+
+// False where the other end takes nothing. Does not allocate, so a child of a process with threads
+// may call it.
+inline bool pass_descriptor(int socket, int fd) {
+  char byte = 0;
+  iovec text{&byte, sizeof byte};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof fd)] = {};
+  msghdr message{};
+  message.msg_iov = &text;
+  message.msg_iovlen = 1;
+  message.msg_control = room;
+  message.msg_controllen = sizeof room;
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof fd);
+  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof byte;
+}
+
+// What was passed; nothing where nothing is waiting. Never waits.
+inline Fd take_descriptor(int socket) {
+  char byte;
+  iovec text{&byte, sizeof byte};
+  int fd = -1;
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof fd)] = {};
+  msghdr message{};
+  message.msg_iov = &text;
+  message.msg_iovlen = 1;
+  message.msg_control = room;
+  message.msg_controllen = sizeof room;
+  if (::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != sizeof byte) return {};
+  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return {};
+  std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+  return Fd(fd);
+}
+
+}  // namespace assay
