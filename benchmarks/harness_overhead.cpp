@@ -1,6 +1,7 @@
 // What the harness itself costs, measured on the shipped naive implementations:
 //
-//   - starting a worker: spawn to stopped-and-ready, and loading a submission in it
+//   - starting a worker: spawn to stopped-and-ready, and loading a submission in it; also beside a
+//     harness that holds much memory
 //   - the overhead of a case: wall time less submission, input drawing, reference, check and poison
 //   - the share of the wall time of all checks and timings that is not harness overhead
 //   - the harness's own peak memory
@@ -48,25 +49,40 @@ std::filesystem::path naive_library(const cli::Harness& harness, const Challenge
   return cells::Baselines(world, options, account).library(spec, "naive.cpp");
 }
 
-void measure_worker_start(const cli::Harness& harness, const ChallengeSpec& spec, int count) {
+struct WorkerStart {
+  std::vector<double> starts, loads;  // milliseconds
+};
+
+WorkerStart start_workers(const cli::Harness& harness, const ChallengeSpec& spec, int count) {
   processes::Arena input("input", 1 << 20, processes::Arena::Access::worker_reads);
   processes::WorkerSettings settings;
   settings.tier = harness.tier.tier;
   settings.library = naive_library(harness, spec);
   settings.spec = &spec;
-  std::vector<double> starts, loads;
+  WorkerStart measured;
   for (int i = 0; i < count; ++i) {
     const auto start = Clock::now();
     processes::WorkerProcess worker(settings, input, 1 << 20);
-    starts.push_back(milliseconds_since(start));
+    measured.starts.push_back(milliseconds_since(start));
     const auto loading = Clock::now();
     worker.load();
-    loads.push_back(milliseconds_since(loading));
+    measured.loads.push_back(milliseconds_since(loading));
   }
+  return measured;
+}
+
+void measure_worker_start(const cli::Harness& harness, const ChallengeSpec& spec, int count) {
+  constexpr std::size_t kMuch = std::size_t{512} << 20;
+  const WorkerStart alone = start_workers(harness, spec, count);
   fmt::print(
       "starting a worker ({}): median {:.2f} ms, 90 % below {:.2f} ms; loading a submission: "
       "median {:.2f} ms\n",
-      to_string(harness.tier.tier), median(starts), quantile(starts, 0.9), median(loads));
+      to_string(harness.tier.tier), median(alone.starts), quantile(alone.starts, 0.9),
+      median(alone.loads));
+  const std::vector<char> held(kMuch, 1);
+  const WorkerStart beside = start_workers(harness, spec, count);
+  fmt::print("beside a harness that holds {} MiB: {:.2f} times as long\n", held.size() >> 20,
+             median(beside.starts) / median(alone.starts));
 }
 
 Submission naive_as_submission(const ChallengeSpec& spec) {

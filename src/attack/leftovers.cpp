@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "sandbox/owner_tag.h"
+#include "sandbox/spawner.h"
 #include "util/clock.h"
 #include "util/fd.h"
 
@@ -33,6 +34,7 @@ void add_children(std::set<std::string>& found) {
   for (const std::string& line : lines_of(fmt::format("/proc/self/task/{}/children", ::getpid()))) {
     std::istringstream in(line);
     for (std::string pid; in >> pid;) {
+      if (pid == std::to_string(sandbox::spawner_pid())) continue;
       const auto name = lines_of("/proc/" + pid + "/comm");
       found.insert(fmt::format("process {} ({})", pid, name.empty() ? "?" : name.front()));
     }

@@ -2,10 +2,12 @@
 //
 // Theory of operation
 //
-//   harness ──fork──> launcher ──clone(CLONE_PARENT)──> init    (pid 1 of the sandbox)
-//                        └───────clone(CLONE_PARENT)──> program (pid 2)
+//   harness ──asks──> spawner ──clone(CLONE_PARENT)──> launcher
+//                       launcher ──clone(CLONE_PARENT)──> init    (pid 1 of the sandbox)
+//                           └──────clone(CLONE_PARENT)──> program (pid 2)
 //
-// The launcher makes the namespaces (user if not root, mount, pid, net, ipc, uts, cgroup) and a
+// The spawner is a small process that the harness forked when it began, so that a fork copies
+// little however much the harness holds (spawner.h). The launcher makes the namespaces (user if not root, mount, pid, net, ipc, uts, cgroup) and a
 // root of its own on a tmpfs that shows only the listed mounts, then creates two children of the
 // *harness* and exits. The harness is the program's parent, so it gets the raw wait status and stop
 // notifications from the kernel, without a relay. Init does nothing but wait for the end of a pipe

@@ -13,11 +13,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -89,16 +91,32 @@ void* malloc(size_t size) {
   return __libc_malloc(size);
 }
 
-pid_t _Fork(void) {
-  static pid_t (*real)(void);
+static int refuses_fork(void) {
   static long refused;
   const char* most = fault("FAULTS_FORK");
+  if (most == NULL || __sync_add_and_fetch(&refused, 1) > atol(most)) return 0;
+  errno = EAGAIN;
+  return 1;
+}
+
+pid_t _Fork(void) {
+  static pid_t (*real)(void);
   if (real == NULL) real = (pid_t(*)(void))dlsym(RTLD_NEXT, "_Fork");
-  if (most != NULL && __sync_add_and_fetch(&refused, 1) <= atol(most)) {
-    errno = EAGAIN;
-    return -1;
-  }
-  return real();
+  return refuses_fork() ? -1 : real();
+}
+
+/* A fork on behalf of the parent is made by this. */
+long syscall(long number, ...) {
+  static long (*real)(long, ...);
+  long a[6];
+  int i;
+  va_list list;
+  va_start(list, number);
+  for (i = 0; i < 6; ++i) a[i] = va_arg(list, long);
+  va_end(list);
+  if (real == NULL) real = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+  if (number == SYS_clone && (a[0] & CLONE_PARENT) != 0 && refuses_fork()) return -1;
+  return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 static long set_back(void) {

@@ -1,0 +1,55 @@
+// A Launch on its way to the process that forks launchers (spawner.h).
+//
+// It travels as one block of bytes and the descriptors that go with it. Until it arrives, its
+// pointers are offsets into the block and its descriptors are positions among those.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "sandbox/launch.h"
+
+namespace assay::sandbox {
+
+class LaunchRequest {
+ public:
+  LaunchRequest() : block_(sizeof(Launch)) {}
+
+  Launch launch;
+
+  // Each adds to the block and returns what `launch` is to hold.
+  const char* text(const std::string&);
+  Several<const char*> texts(const std::vector<std::string>&);
+  // As execve wants them, with a null behind the last.
+  Several<const char*> arguments(const std::vector<std::string>&);
+  template <class T>
+  Several<T> values(const std::vector<T>& values) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const std::size_t at = room(values.size() * sizeof(T));
+    std::memcpy(block_.data() + at, values.data(), values.size() * sizeof(T));
+    return {reinterpret_cast<const T*>(at), values.size()};  // NOLINT: an offset until it arrives
+  }
+  int descriptor(int fd);  // -1 stays -1
+  Several<int> descriptors_of(const std::vector<int>& fds);
+
+  // To be sent, once `launch` is complete.
+  const std::vector<std::byte>& block();
+  const std::vector<int>& descriptors() const { return descriptors_; }
+
+ private:
+  // An offset, aligned for whatever is put there.
+  std::size_t room(std::size_t bytes);
+
+  std::vector<std::byte> block_;
+  std::vector<int> descriptors_;
+};
+
+// The Launch of a block that was received, which it changes, with the descriptors as they were
+// received. Async-signal-safe.
+Launch& arrive(std::byte* block, const int* descriptors);
+
+}  // namespace assay::sandbox
