@@ -129,7 +129,7 @@ TEST_F(SpawnerTest, GivesTheCoresOfTheCallingThread) {
 
 TEST_F(SpawnerTest, SaysWhatIsTooMuch) {
   Program program = shell("exit 0");
-  program.argv.push_back(std::string(200 << 10, 'x'));
+  program.argv.emplace_back(200 << 10, 'x');
   EXPECT_NE(testing::error_of([&] { exit_status(program); }).find("at most"), std::string::npos);
   EXPECT_EQ(exit_status(shell("exit 0")), 0);
 }

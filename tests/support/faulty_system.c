@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -91,10 +92,16 @@ void* malloc(size_t size) {
   return __libc_malloc(size);
 }
 
+/* Counted together with the forks of this process. */
+static long* refused_forks;
+__attribute__((constructor)) static void share_count(void) {
+  refused_forks =
+      mmap(NULL, sizeof *refused_forks, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
 static int refuses_fork(void) {
-  static long refused;
   const char* most = fault("FAULTS_FORK");
-  if (most == NULL || __sync_add_and_fetch(&refused, 1) > atol(most)) return 0;
+  if (most == NULL || __sync_add_and_fetch(refused_forks, 1) > atol(most)) return 0;
   errno = EAGAIN;
   return 1;
 }
