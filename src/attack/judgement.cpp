@@ -196,8 +196,8 @@ std::string complaint(const Attack& attack, const Observation& seen) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-bool is_up_to_the_clock(const Attack& attack, const Observation& seen) {
-  if (!seen.gain || seen.outcome != kHonest) return false;
+bool is_up_to_chance(const Attack& attack, const Observation& seen) {
+  if (seen.outcome != kHonest) return false;
   return std::ranges::all_of(problems(attack, seen), [](const Problem& problem) {
     return problem.mechanism == Mechanism::speed || problem.mechanism == Mechanism::points;
   });
@@ -207,8 +207,8 @@ void Tries::add(const Attack& attack, const Observation& seen) {
   ++tries_;
   const bool points = seen.points_gained && *seen.points_gained > kMostPoints;
   const Gain::Told told = seen.gain ? seen.gain->told() : Gain::Told::nothing_gained;
-  if (!is_up_to_the_clock(attack, seen)) {
-    tries_ = kMostTries;  // no clock decides; what was seen last counts
+  if (!is_up_to_chance(attack, seen)) {
+    tries_ = kMostTries;  // what was seen last counts
   } else if (told == Gain::Told::gained || points) {
     ++gained_;
   } else if (told == Gain::Told::nothing_gained) {

@@ -86,10 +86,11 @@ std::vector<Problem> problems(const Attack&, const Observation&);
 // or that others reported something too.
 std::string complaint(const Attack&, const Observation&);
 
-// Whether the clock alone decides about it: a busy machine can give a gain, or hide one.
-bool is_up_to_the_clock(const Attack&, const Observation&);
+// Whether nothing but a gain speaks against it. A busy machine can give one, or hide one: on the
+// clock, and in points where tests go by time.
+bool is_up_to_chance(const Attack&, const Observation&);
 
-// What several tries of a row on the clock come to. One that tells no gain settles it; each that
+// What several tries of such a row come to. One that tells no gain settles it; each that
 // tells a gain has to be outweighed; one that tells nothing counts for nothing, and a row that has
 // told nothing in kMostTries has not passed.
 class Tries {

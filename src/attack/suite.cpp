@@ -69,10 +69,14 @@ void Suite::run(std::vector<Row>& rows, const Attack& neighbour) {
   for (std::size_t i = 0; i < beside.size(); i += most) {
     const std::span group = std::span(beside).subspan(i, std::min(most, beside.size() - i));
     run_group(group, neighbour);
-    for (const Row* row : group) progress_.finished(*row);
+    for (Row*& row : group) {
+      if (!row->complaint.empty() && is_up_to_chance(row->attack, row->seen))
+        run_until_settled(row, neighbour);
+      progress_.finished(*row);
+    }
   }
   for (Row*& row : alone) {
-    run_on_the_clock(row, neighbour);
+    run_until_settled(row, neighbour);
     progress_.finished(*row);
   }
 }
@@ -103,8 +107,8 @@ void Suite::clear(const std::string& name) const {
   std::filesystem::remove_all(scratch_.path() / name, ec);
 }
 
-// Until the clock has told something, or has told nothing too often.
-void Suite::run_on_the_clock(Row*& row, const Attack& neighbour) {
+// Until a gain or none has been told, or nothing too often.
+void Suite::run_until_settled(Row*& row, const Attack& neighbour) {
   Tries tries;
   do {
     run_group(std::span(&row, 1), neighbour);

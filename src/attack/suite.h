@@ -64,7 +64,7 @@ class Suite {
   auto in_own_world(const std::string& name, Work) const;
   std::string ask_neighbour(const Attack&) const;
   void clear(const std::string& name) const;
-  void run_on_the_clock(Row*&, const Attack& neighbour);
+  void run_until_settled(Row*&, const Attack& neighbour);
   void run_group(std::span<Row* const>, const Attack& neighbour);
   void run_side_by_side(std::span<Row* const>);
   Running start(Row&) const;

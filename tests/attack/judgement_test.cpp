@@ -196,13 +196,10 @@ TEST(Tries, AreBounded) {
   EXPECT_TRUE(tries.settled());
 }
 
-TEST(Tries, OneIsEnoughWhereNoClockDecides) {
+TEST(Tries, OneIsEnoughWhereSomethingElseIsWrong) {
   Observation left = told(kGained);
   left.left_behind = {"file /tmp/x"};
-  // Points that no clock gave.
-  Observation memory = seen(kHonest);
-  memory.points_gained = 3;
-  for (const Observation& o : {seen("WA"), left, memory}) {
+  for (const Observation& o : {seen("WA"), left}) {
     Tries tries;
     tries.add(expecting({"WA", kHonest}), o);
     EXPECT_TRUE(tries.settled());
@@ -212,6 +209,23 @@ TEST(Tries, OneIsEnoughWhereNoClockDecides) {
   Tries tries;
   tries.add(expecting({kHonest}), points);
   EXPECT_FALSE(tries.settled());
+}
+
+// Tests that go by time may gain points in one run and none in the next.
+TEST(Tries, PointsHaveToComeAgain) {
+  Observation points = seen(kHonest);
+  points.points_gained = 3;
+  Tries twice;
+  twice.add(expecting({kHonest}), points);
+  EXPECT_FALSE(twice.settled());
+  twice.add(expecting({kHonest}), points);
+  EXPECT_TRUE(twice.settled() && twice.gained());
+  Tries once;
+  once.add(expecting({kHonest}), points);
+  once.add(expecting({kHonest}), seen(kHonest));
+  once.add(expecting({kHonest}), seen(kHonest));
+  EXPECT_TRUE(once.settled());
+  EXPECT_FALSE(once.gained());
 }
 
 Attack with_witness(Witness::Kind kind, const std::string& text,
