@@ -1,11 +1,13 @@
 // What a challenge author implements on the trusted side: the layout of each case, its inputs, the
 // fp64 reference and the check. Runs in the harness only; a submission never sees this code.
 //
-// Life of a case:  plan -> fill -> reference -> (the worker runs every phase) -> check
-// plan and fill depend on nothing but the spec and the seeds, so that a case can be replayed alone.
-// An output is judged as it stood when the phase ended at whose end it is due: the harness copies
-// it then, with the worker stopped, and what later phases make of it is not looked at. Every
-// function may be called from several threads at once for different cases.
+// Life of a case:  plan -> fill -> reference -> (the worker runs every phase) -> check plan and
+// fill depend only on the spec and the seeds, so a case can be replayed alone.
+//
+// An output is due at the end of one phase. There the harness stops the worker, copies the output
+// and judges the copy, so later phases cannot change it.
+//
+// Every function may be called from several threads at once for different cases.
 #pragma once
 
 #include <algorithm>
@@ -31,14 +33,15 @@ namespace assay {
 
 enum class Role : std::uint8_t {
   input,   // read-only in the worker; its contents appear when its phase starts
-  output,  // poisoned with NaN patterns before the first phase, checked as it stood when it was due
-  inout,   // writable in the worker; fill() gives the first contents
+  output,  // filled with NaN poison before the first phase; judged as it was when due
+  inout,   // writable in the worker; fill() gives the first contents; a call that has to fail must
+           // leave it unchanged
 };
 
-// At the end of the timed phase where a case is timed, else of the last.
+// Due at the end of the timed phase in a timed case, else at the end of the last phase.
 inline constexpr int kDefaultDue = -1;
 
-// Elements of a buffer that lie side by side.
+// A run of adjacent elements of a buffer.
 struct Piece {
   std::int64_t first = 0, count = 0;
 };
@@ -48,19 +51,19 @@ struct BufferPlan {
   Dtype dtype = Dtype::f32;
   std::vector<std::int64_t> shape{};  // row-major; any dimension may be 0
   Role role = Role::input;
-  // Inputs: hidden from the worker until this phase starts; for ever if none is so late.
+  // Inputs: hidden from the worker until this phase starts; forever if the case has no such phase.
   int phase = 0;
-  int due = kDefaultDue;  // outputs: judged as they stand when this phase ends
+  int due = kDefaultDue;  // outputs: judged as they are when this phase ends
   bool null = false;      // the worker sees NULL
   bool canary = true;     // outputs: bytes around the buffer must survive
   bool compared = true;   // outputs: must agree bitwise between two runs of a deterministic case
-  int sized_by = -1;      // outputs: the handle of an i64 output that holds how many of this one's
-                          // bytes the submission asked for; those behind must survive too
+  int sized_by = -1;      // outputs: the handle of an i64 output that holds how many bytes of this
+                          // one the submission asked for; the bytes beyond must survive too
   bool host = false;      // stays in host memory when the submission runs on a device
-  // Not empty: the buffer is sparse and holds these elements only, in ascending order. Between them
-  // lies address space without memory, for offsets that 32 bits cannot hold: who touches it faults.
-  // Inputs of the first phase and outputs, of cases on the host that are neither timed nor
-  // measured nor run twice.
+  // Not empty: the buffer is sparse and holds only these elements, in ascending order. Between them
+  // is address space without memory, to test offsets that do not fit in 32 bits; any access there
+  // faults. Only for first-phase inputs and for outputs, in cases on the host that are not timed,
+  // measured or run twice.
   std::vector<Piece> pieces{};
 
   std::int64_t elements() const {
@@ -73,21 +76,21 @@ struct BufferPlan {
 
 // A case ready to run. The position of a buffer in `buffers` is its handle on both sides.
 struct CasePlan {
-  std::int32_t entry = 0;         // which routine of the adapter
+  std::int32_t entry = 0;         // which of the adapter's routines
   std::vector<std::byte> params;  // plain data, handed to the adapter verbatim
   std::vector<BufferPlan> buffers;
   int phases = 1;        // the adapter is called once per phase, in order
   int timed_phase = 0;   // the one whose time counts
-  bool aligned = false;  // base pointers on 256 bytes; else only on the element size
+  bool aligned = false;  // base pointers on 256 bytes; else on the element size only
 
-  // The phase at whose end an output is due; `timed`: the case is.
+  // The phase at whose end an output is due. `timed`: this is a timed case.
   int due_phase(const BufferPlan& buffer, bool timed) const {
     if (buffer.due != kDefaultDue) return buffer.due;
     return timed ? timed_phase : phases - 1;
   }
 
-  // Appends a buffer. Its position is its handle: one declared out of order is the challenge's
-  // mistake (ChallengeError).
+  // Appends a buffer. Its position is its handle. Throws ChallengeError if it is declared out of
+  // order.
   void add(int handle, BufferPlan buffer) {
     if (handle < 0 || static_cast<std::size_t>(handle) != buffers.size()) {
       throw ChallengeError("buffer " + buffer.name + " has handle " + std::to_string(handle) +
@@ -96,15 +99,15 @@ struct CasePlan {
     buffers.push_back(std::move(buffer));
   }
 
-  // Marks buffers that stay in host memory; those that the plan does not have are no matter.
+  // Marks buffers that stay in host memory; unknown names are ignored.
   void keep_on_host(std::initializer_list<std::string_view> names) {
     for (BufferPlan& buffer : buffers) {
       for (const std::string_view name : names) buffer.host |= buffer.name == name;
     }
   }
 
-  // Buffers whose pointer the submission is given as null; a name that the plan does not have is
-  // the spec's mistake (ChallengeError).
+  // Marks buffers that the submission receives as null pointers. Throws ChallengeError, a fault of
+  // the spec, if the plan has no buffer of that name.
   void pass_as_null(const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       const auto is_it = [&](const BufferPlan& buffer) { return buffer.name == name; };
@@ -114,7 +117,7 @@ struct CasePlan {
     }
   }
 
-  // Of the buffers with these names together.
+  // Total bytes of the buffers with these names, without those passed as null.
   double bytes_of(std::initializer_list<std::string_view> names) const {
     double sum = 0;
     for (const BufferPlan& buffer : buffers) {
@@ -149,8 +152,8 @@ struct BufferView {
 };
 using BufferViews = std::span<const BufferView>;
 
-// Whatever a challenge wants to compute once per input and use for several outputs (the naive, the
-// par and the submission's run on the same input). Keep it small: at most O(rows) for large cases.
+// Whatever a challenge wants to compute once per input and use for several outputs (naive, par and
+// the submission run on the same input). Keep it small: at most O(rows) for large cases.
 class Reference {
  public:
   virtual ~Reference() = default;
@@ -170,23 +173,23 @@ struct CheckResult {
   std::vector<Metric> metrics;
 };
 
-// The least that an implementation of a timed case must do.
+// The least work that any implementation of a timed case must do.
 struct LeastWork {
   double bytes = 0;  // of memory traffic with cold caches: inputs read once, outputs written once
   double flops = 0;  // of matrix products only, each multiplication and each addition
-  double launches = 1;  // one after another: at least one for every call and between callbacks
+  double launches = 1;  // in sequence: at least one for every call and one between callbacks
 };
 
-// What a run took of memory by the kernel's account (a device's: by the device's), beyond what a
-// submission may hold elsewhere than in ctx->alloc's blocks. Bytes; never more than what it took.
+// Memory that a run took by the kernel's account (for a device: the device's account), beyond what
+// a submission may hold outside ctx->alloc's blocks. In bytes; never more than it really took.
 struct MemoryAccount {
   std::uint64_t peak = 0, last_phase_peak = 0;
 };
 
-// The harness's half of a callback challenge: answers requests that arrive while the submission's
-// call is in progress. The worker is stopped meanwhile and its clock stands still. `request` is
-// hostile bytes: parse with bounds, and look at every count before a loop or an allocation. Returns
-// a status for the adapter and fills `response`.
+// The harness's half of a callback challenge. Answers requests that arrive during the submission's
+// call, while the worker is stopped and its clock stands still. `request` is hostile bytes: parse
+// with bounds, and check every count before a loop or an allocation. Returns a status for the
+// adapter and fills `response`.
 class CallbackServer {
  public:
   virtual ~CallbackServer() = default;
@@ -194,14 +197,14 @@ class CallbackServer {
                              std::span<std::byte> response) = 0;
 };
 
-// What a draw from the space of the spec means.
+// The case that a draw from the spec's space stands for.
 struct DrawnCase {
-  nlohmann::json params;           // in the challenge's own vocabulary
+  nlohmann::json params;           // in the challenge's own terms
   std::int32_t expect_status = 0;  // ASSAY_*
 };
 
-// A call that tests of a submission's own made, as the challenge's witness.cpp wrote it down (see
-// assay/witness.h). Hostile bytes: sizes are looked at before anything is computed with them.
+// A call made by a submission's own tests, as recorded by the challenge's witness.cpp (see
+// assay/witness.h). Hostile bytes: check sizes before computing anything from them.
 struct RecordedCall {
   struct Array {
     std::int32_t handle = 0;
@@ -209,12 +212,12 @@ struct RecordedCall {
     std::span<const std::byte> bytes{};
   };
   std::int32_t entry = 0;
-  std::span<const std::byte> params;  // what the adapter would be told
-  // What went in, by the handle of the case's buffer; in pieces where several have one handle.
-  // Those of other handles are for recorded() alone.
+  std::span<const std::byte> params;  // what the adapter would be given
+  // The call's inputs, by the handle of the case's buffer; a handle that occurs more than once is
+  // one input in pieces. Handles that no buffer has are only for recorded().
   std::vector<Array> arrays;
 
-  // Nothing where these are no T.
+  // Absent when the params do not have T's size.
   template <class T>
   std::optional<T> params_as() const {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -223,7 +226,7 @@ struct RecordedCall {
     std::memcpy(&value, params.data(), sizeof value);
     return value;
   }
-  // The first of that handle; null where the call has none.
+  // The first array with that handle; null if the call has none.
   const Array* find(std::int32_t handle) const {
     for (const Array& array : arrays) {
       if (array.handle == handle) return &array;
@@ -237,25 +240,25 @@ class Challenge {
   virtual ~Challenge() = default;
 
   // `draw` holds what all draws have and the value of each axis. Axes that depend on each other may
-  // be made to agree here; nothing where they cannot, and another draw is made. Depends on nothing
-  // but the draw.
+  // be adjusted here to agree. Returns nothing if they cannot; then another draw is made. Depends
+  // only on the draw.
   virtual std::optional<DrawnCase> drawn(const nlohmann::json& draw) const {
     return DrawnCase{draw, 0};
   }
 
   virtual CasePlan plan(const CaseSpec&) const = 0;
 
-  // Writes every input and inout buffer from the seeds alone. Outputs are poisoned by the harness.
-  // What is drawn from seeds.judging goes into inputs of a phase that never comes: reference, check
-  // and callbacks find it there, and no worker ever maps it.
+  // Writes every input and inout buffer from the seeds alone; the harness poisons the outputs. What
+  // is drawn from seeds.judging goes into inputs of a phase that never comes: reference, check and
+  // callbacks find it there, and no worker ever maps it.
   virtual void fill(const CaseSpec&, const CasePlan&, const Seeds&, BufferViews) const = 0;
 
   // Called after fill and before the worker runs; inout buffers still have their first contents.
   virtual std::unique_ptr<Reference> reference(const CaseSpec&, const CasePlan&,
                                                BufferViews) const = 0;
 
-  // Judges the outputs. The worker is stopped; its output memory is hostile bytes: any value may
-  // stand there, so indices and lengths read from it are bounded before use. `server` is what
+  // Judges the outputs. The worker is stopped and its output memory is hostile bytes: it may hold
+  // any value, so bound every index and length read from it before use. `server` is what
   // callbacks() returned for this run, or null.
   virtual CheckResult check(const CaseSpec&, const CasePlan&, const Reference&, BufferViews,
                             const CallbackServer* server) const = 0;
@@ -269,19 +272,19 @@ class Challenge {
     return nullptr;
   }
 
-  // Metrics of memory that rest on what the worker says of itself, which is never believed alone:
-  // raises them to what the account shows. Only of cases in which memory is measured.
+  // Raises memory metrics that rest on the worker's own report, which is never trusted alone, to
+  // what the account shows. Only called for cases that measure memory.
   virtual void hold_to_account(const CasePlan&, const MemoryAccount&, std::vector<Metric>&) const {}
 
-  // The params of a case that makes this call, with the call's arrays for inputs; what the call has
-  // no array for is zero. Nothing where the challenge has no such case, or where the arguments are
-  // not legal or too large to be judged.
+  // The params of a case that makes this call with the call's arrays as inputs; inputs that the
+  // call has no array for are zero. Absent if the challenge has no such case, or if the arguments
+  // are illegal or too large to be judged.
   virtual std::optional<nlohmann::json> recorded(const RecordedCall&) const { return std::nullopt; }
-  // Whether inputs that were filled from such a call are as the task promises. May put right what
-  // tests can know roughly only.
+  // Whether inputs filled from such a call keep the task's promises. May correct values that tests
+  // can only know approximately.
   virtual bool adopt(const CaseSpec&, const CasePlan&, BufferViews) const { return true; }
 
-  // For rooflines and floors; absent where there is no simple bound.
+  // For rooflines and floors; absent if there is no simple bound.
   virtual std::optional<LeastWork> least_work(const CaseSpec&, const CasePlan&) const {
     return std::nullopt;
   }

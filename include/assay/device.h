@@ -15,7 +15,7 @@ enum class Device : std::uint8_t {
 
 inline constexpr Device kDevices[] = {Device::cpu, Device::sim, Device::cuda};
 
-// As files and command lines write it.
+// The name in files and on command lines.
 constexpr const char* to_string(Device device) {
   switch (device) {
     case Device::cpu: return "cpu";

@@ -1,6 +1,6 @@
-// What stands in outputs that nobody wrote. Before a call the harness fills them with poison, which
-// is NaN in every float format; a check that passed is asked once more with a finite number
-// wherever poison still stands, so that an output which must be NaN has to be written.
+// The contents of outputs that nobody wrote. Before a call the harness fills outputs with poison,
+// which is NaN in every float format. A check that passed is repeated with a finite number wherever
+// poison is left, so an output that must be NaN has to be written.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace assay {
 // as an integer. No arithmetic makes such a NaN.
 inline constexpr std::uint16_t kPoison = 0xfff1;
 
-// Each half of the finite number, large in every float format.
+// Each 16-bit half of that finite number, which is large in every float format.
 inline constexpr std::uint16_t kUnwritten = 0x7b7b;
 
 // Whether `bytes` bytes, an even number, are as the harness left them.

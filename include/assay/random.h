@@ -1,5 +1,5 @@
-// Deterministic random numbers for inputs. Counter-based, so that any element can be computed on
-// its own, large buffers fill in parallel, and the same seed gives the same bytes on every machine.
+// Deterministic random numbers for inputs. Counter-based: any element can be computed alone, large
+// buffers fill in parallel, and a seed gives the same bytes on every machine.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ class Random {
   std::uint64_t state_;
 };
 
-// Puts the values in an order of which each is equally likely (Fisher, Yates).
+// Shuffles the values; every order is equally likely (Fisher, Yates).
 template <class Values>
 void shuffle(Values& values, Random& random) {
   for (std::size_t i = values.size(); i > 1; --i) {
@@ -50,7 +50,7 @@ void shuffle(Values& values, Random& random) {
 }
 
 // Fills with approximately N(mean, sigma^2): a sum of four 16-bit uniforms, so |x - mean| is below
-// 3.47 sigma. Fast (about 1 ns an element and core); use Random::normal where tails matter.
+// 3.47 sigma. Fast (about 1 ns per element and core); use Random::normal where tails matter.
 void fill_normal(std::span<float> out, std::uint64_t seed, float mean = 0, float sigma = 1);
 void fill_uniform(std::span<float> out, std::uint64_t seed, float lo, float hi);
 // The same values rounded to bfloat16.

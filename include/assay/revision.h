@@ -1,30 +1,30 @@
-// Which measurements compare with each other.
+// Which measurements can be compared with each other.
 #pragma once
 
 #include "assay/device.h"
 
 namespace assay {
 
-// Raise this number, by one, with every change after which the same answer may get another score
-// though its spec and its data sheet stayed as they were:
-// - how seeds are made of a run's seed, or inputs of a seed;
-// - what the simulator counts, or how grade/gpu.h makes seconds of the counts;
-// - naive, par, references, bounds or the way of timing;
-// - rules of grading that need something that was not measured before.
-// What is measured carries the number. Rows of the board of another one are stale, see
-// grade/currency.h, and `assay run --stale` measures them again. 0 stands for all that was measured
-// before there was a number.
+// Raise this number by one with every change that may give the same answer another score although
+// its spec and its data sheet are unchanged:
+// - how a run's seed gives seeds, or a seed gives inputs;
+// - what the simulator counts, or how grade/gpu.h turns the counts into seconds;
+// - naive, par, references, bounds or the method of timing;
+// - grading rules that need something not measured before.
+// Measurements carry the number. Board rows with another number are stale, see grade/currency.h;
+// `assay run --stale` measures them again. 0 stands for everything measured before the number
+// existed.
 inline constexpr int kMeasurementRevision = 13;
 
-// From which revision on rows of a device compare with today's: what came later changed nothing
-// that is measured there. Raised with the number above, for each device that the change concerns.
+// The oldest revision whose rows for a device compare with today's: later changes altered nothing
+// that is measured there. Raised with the number above, for each device that the change affects.
 //
-// 12 raised none: it admits more of layer norm's dgamma where rows are long, which no correct row
-// of 11 needs. Nor did 13, which fails answers that change a cache in a call that they then refuse:
-// the answers on the board that pass were all tried again, and pass.
+// 12 raised none: it admits more error in layer norm's dgamma for long rows, which no correct row
+// of 11 needs. 13 raised none either: it fails answers that change a cache in a call that they then
+// refuse. All passing answers on the board were run again, and pass.
 constexpr int oldest_comparable(Device device) {
   constexpr int kCpu = 11;   // bounds of rows that cancel, naive's sums for RMSNorm
-  constexpr int kSim = 11;   // those, and par of three challenges
+  constexpr int kSim = 11;   // those bounds, and par of three challenges
   constexpr int kCuda = 11;  // likewise
   switch (device) {
     case Device::cpu: return kCpu;

@@ -1,7 +1,7 @@
-// What a submission must not be able to compute: seeds that are derived one way, and keyed hashes
-// for whatever answers its questions. random.h's mixing is invertible: who sees one of its numbers
-// knows all of that stream, and with substream the parent's too. It makes data; what data are made
-// from comes from here.
+// What a submission must not be able to compute: seeds derived one way, and keyed hashes for
+// whatever answers its questions. The mixing in random.h is invertible: one of its numbers reveals
+// its whole stream and, with substream, the parent's too. Use random.h to make data, and this to
+// make the seeds behind the data.
 #pragma once
 
 #include <array>
@@ -10,23 +10,23 @@
 
 namespace assay {
 
-// A seed for a purpose: 64 bits of a SHA-256 over the secret, the purpose and the number. Neither
-// the secret nor a seed for anything else follows from it.
+// A seed for a purpose: 64 bits of a SHA-256 over the secret, the purpose and the number. It
+// reveals neither the secret nor the seed for any other purpose.
 std::uint64_t derive(std::uint64_t secret, std::string_view purpose, std::uint64_t number = 0);
 
-// What one run of a case is drawn from. A submission sees what was drawn from `inputs`; nothing
-// that it sees depends on `judging`, which chooses what is judged where not everything is, and is
-// the key of models behind callbacks.
+// The seeds of one run of a case. A submission sees what is drawn from `inputs`. Nothing that it
+// sees depends on `judging`, which picks what is judged if not everything is, and keys the models
+// behind callbacks.
 struct Seeds {
   std::uint64_t inputs = 0, judging = 0;
 
-  // From one seed without a word, since that is all that a replay needs.
+  // Implicit, since one seed is all that a replay needs.
   Seeds(std::uint64_t seed)  // NOLINT(google-explicit-constructor)
       : inputs(derive(seed, "inputs")), judging(derive(seed, "judging")) {}
 };
 
-// A pseudo-random function of two words (SipHash-2-4; Aumasson, Bernstein 2012): whoever does not
-// know the seed cannot tell its values from chance, however many others he has seen. About 20 ns.
+// A pseudo-random function of two words (SipHash-2-4; Aumasson, Bernstein 2012). Without the seed
+// its values look random, however many others are known. About 20 ns.
 class KeyedHash {
  public:
   explicit KeyedHash(std::uint64_t seed = 0)

@@ -1,10 +1,10 @@
-// What a challenge author implements so that a dispute can be settled: witness.cpp, which stands
-// between the tests of a submission and an implementation that they rejected, and writes down what
-// they hand to it. It runs in the sandboxed worker beside these tests, so what it writes is hostile
-// bytes: inputs to try, never evidence. Only inputs are kept; outputs are made anew, elsewhere.
+// What a challenge author implements to settle disputes: witness.cpp. It sits between a
+// submission's tests and an implementation that they rejected, and records what they pass to it. It
+// runs in the sandboxed worker beside these tests, so what it writes is hostile bytes: inputs to
+// try, never evidence. Only inputs are kept; outputs are computed again elsewhere.
 //
-// Memory of the harness, in the worker's reach:  Account, then calls one after the other: a
-// CallHead, then for each field a FieldHead and its bytes, up to the next multiple of 8.
+// Layout of the harness's memory that the worker can reach: an Account, then the calls in sequence.
+// A call is a CallHead, then for each field a FieldHead and its bytes, padded to a multiple of 8.
 #pragma once
 
 #include <algorithm>
@@ -17,13 +17,13 @@
 namespace assay::witness {
 
 struct Account {
-  std::uint64_t used = 0;     // bytes of calls behind this
-  std::uint64_t dropped = 0;  // calls that found no room
-  std::uint64_t strange = 0;  // calls with arguments that allow no array to be read
+  std::uint64_t used = 0;     // bytes of calls after this header
+  std::uint64_t dropped = 0;  // calls that did not fit
+  std::uint64_t strange = 0;  // calls whose arguments do not allow an array to be read
 };
 struct CallHead {
-  std::uint64_t bytes = 0;  // with this head and all fields
-  std::int32_t entry = 0;   // of the adapter
+  std::uint64_t bytes = 0;  // including this head and all fields
+  std::int32_t entry = 0;   // the adapter's routine
   std::uint32_t fields = 0;
 };
 struct FieldHead {
@@ -31,17 +31,17 @@ struct FieldHead {
   std::uint32_t null = 0;   // the pointer was NULL
   std::uint64_t bytes = 0;
 };
-inline constexpr std::int32_t kParams = -1;  // the field that holds what the adapter is told
+inline constexpr std::int32_t kParams = -1;  // the field with the adapter's params
 constexpr std::uint64_t padded(std::uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 
 class Journal;
 
-// Where calls are written to, of this process.
+// Where this process writes its calls.
 struct Page {
   std::mutex mutex;
   unsigned char* data = nullptr;
-  std::uint64_t room = 0;          // behind the account
-  std::vector<Journal*> journals;  // that were begun and may go on
+  std::uint64_t room = 0;          // bytes after the account
+  std::vector<Journal*> journals;  // begun, and may continue
 
   Account& account() const { return *reinterpret_cast<Account*>(data); }
   unsigned char* place(std::uint64_t at) const { return data + sizeof(Account) + at; }
@@ -51,7 +51,7 @@ struct Page {
   }
 };
 
-// Sizes of arrays in bytes, or kNone where a number is negative or they are beyond any record.
+// Array sizes in bytes, or kNone if a number is negative or the size exceeds any record.
 inline constexpr std::int64_t kNone = -1;
 inline constexpr std::int64_t kMost = std::int64_t{1} << 40;
 constexpr std::int64_t product(std::int64_t a, std::int64_t b) {
@@ -63,7 +63,7 @@ constexpr std::int64_t sum(std::int64_t a, std::int64_t b) {
   return a + b;
 }
 
-// One call, kept whole when this object goes, or not at all.
+// One call, stored whole on destruction or not at all.
 class Record {
  public:
   explicit Record(std::int32_t entry) : page_(Page::of_process()), lock_(page_.mutex) {
@@ -89,7 +89,7 @@ class Record {
   Record(const Record&) = delete;
   Record& operator=(const Record&) = delete;
 
-  // No array of this call can be read, as where sizes are negative.
+  // Marks a call whose arrays cannot be read, for example because sizes are negative.
   void strange() { strange_ = true; }
 
   template <class T>
@@ -100,7 +100,7 @@ class Record {
     unsigned char* const to = field(handle, data, bytes);
     if (to != nullptr && bytes > 0) std::memcpy(to, data, static_cast<std::size_t>(bytes));
   }
-  // `rows` of so many bytes, each `stride` bytes behind the one before, with NaN between them.
+  // `rows` rows of `bytes` bytes, each `stride` bytes after the one before, with NaN between them.
   void rows(std::int32_t handle, const void* data, std::int64_t rows, std::int64_t bytes,
             std::int64_t stride) {
     blocks(handle, data, bytes, {rows, stride}, {1, 0}, {1, 0});
@@ -109,7 +109,7 @@ class Record {
   struct Axis {
     std::int64_t count = 0, stride = 0;  // in bytes
   };
-  // Pieces of so many bytes on three axes, with NaN between them.
+  // Pieces of `bytes` bytes on three axes, with NaN between them.
   void blocks(std::int32_t handle, const void* data, std::int64_t bytes, Axis a, Axis b, Axis c) {
     const bool empty = a.count == 0 || b.count == 0 || c.count == 0 || bytes == 0;
     const std::int64_t span = empty ? 0 : sum(sum(last(a), last(b)), sum(last(c), bytes));
@@ -136,7 +136,7 @@ class Record {
     if (fits_) at_ += bytes;
     return fits_;
   }
-  // Room for a field, or null where there is none or nothing can be read.
+  // Room for a field, or null if there is none or nothing can be read.
   unsigned char* field(std::int32_t handle, const void* data, std::int64_t bytes) {
     if (bytes < 0) strange_ = true;
     if (strange_ || page_.data == nullptr) return nullptr;
@@ -158,9 +158,9 @@ class Record {
   bool fits_ = false, strange_ = false;
 };
 
-// A call that goes on: with every answer of a callback, or with every use of a handle. Each field
-// is kept when it is added, so that what came before a crash is there. The first one that finds no
-// room ends it, for what follows would mean something else without it.
+// A call that continues with every answer of a callback or every use of a handle. Each field is
+// stored when it is added, so a crash does not lose earlier ones. The first field that does not fit
+// ends the journal, because later ones would mean something else without it.
 class Journal {
  public:
   explicit Journal(std::int32_t entry) { head_.entry = entry; }
@@ -211,7 +211,7 @@ class Journal {
   }
 
  private:
-  // Where calls were written since, they move up, and this one goes on behind them.
+  // If other calls were written since, moves them up so that this one can continue after them.
   void move_behind_all(Page& page) {
     const std::uint64_t end = begin_ + head_.bytes, used = page.account().used;
     if (end >= used) return;
@@ -222,14 +222,14 @@ class Journal {
     begin_ = used - head_.bytes;
   }
 
-  CallHead head_;  // no bytes: not begun
+  CallHead head_;  // bytes == 0: not begun
   std::uint64_t begin_ = 0;
   bool ended_ = false;
 };
 
 }  // namespace assay::witness
 
-// Once in witness.cpp: by which the worker says where to write.
+// Use once in witness.cpp: the worker calls it to say where to write.
 #define ASSAY_WITNESS()                                            \
   extern "C" void assay_witness(void* memory, std::size_t bytes) { \
     auto& page = assay::witness::Page::of_process();               \
