@@ -1,5 +1,5 @@
-// Shared memory between the harness and workers, sealed so that a worker can neither shrink it
-// under the harness nor, where it is input, ever write to it.
+// Shared memory between the harness and workers. It is sealed so that a worker can neither shrink
+// it under the harness nor ever write to it if it holds input.
 #pragma once
 
 #include <cstddef>

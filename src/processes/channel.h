@@ -1,13 +1,13 @@
 // The harness's end of a line to a process that it does not trust.
 //
-// Nothing here ever blocks. Both ends are sockets of a pair, so each is an open file of its own:
-// what the other side does to its end, to its flags or by leaving everything unread, does not reach
-// ours, and no lock is shared but for moments. Besides, every call says for itself that it does not
-// wait. Neither side can write what the other is to receive from itself, and sockets cannot be
-// opened again through /proc.
+// Nothing here ever blocks. The two ends are a socket pair, so each end is a separate open file.
+// Whatever the other side does to its end (its flags, unread data) does not affect ours, and no
+// lock is shared for more than a moment. Every call also asks for non-blocking operation itself.
+// Each side can write in its own direction only, and sockets cannot be reopened through /proc.
 //
-// The harness holds the other end too, as long as the channel lives. So whoever closes it, or dies,
-// is noticed by whoever watches the process, and nobody meets the end of a file in between.
+// The harness holds the other end open for as long as the channel lives, so nobody sees end-of-file
+// early. Death of the other process, or its closing of its end, has to be noticed by watching the
+// process.
 #pragma once
 
 #include <cstddef>
@@ -19,17 +19,17 @@ namespace assay::processes {
 
 class Channel {
  public:
-  // `flags` of the other end, O_NONBLOCK for one. Throws Error when there are no descriptors left.
+  // `flags` of the other end, such as O_NONBLOCK. Throws Error when out of descriptors.
   explicit Channel(int flags = 0);
 
   int theirs() const { return theirs_.get(); }  // for the other process
-  int ours() const { return ours_.get(); }      // to be polled for POLLIN, and for nothing else
+  int ours() const { return ours_.get(); }      // poll it for POLLIN; use it for nothing else
 
-  // One byte. False when the other side has left so much unread that it finds no room.
+  // Sends one byte. False if the buffer is full because the other side has not read.
   bool send(char byte = 1) const;
-  // How many bytes are waiting, taken away; more than `most` are not asked for.
+  // Takes waiting bytes, at most `most`, and returns how many there were.
   std::size_t take(std::size_t most) const;
-  // What is waiting, appended; at most `most` bytes.
+  // Appends waiting bytes to `text`, at most `most`.
   void take(std::string& text, std::size_t most) const;
 
  private:

@@ -12,7 +12,7 @@
 namespace assay::processes {
 namespace {
 
-// The first hardware thread of the core to which `cpu` belongs; itself where nothing is said.
+// The first hardware thread of `cpu`'s core, or `cpu` itself if the kernel does not say.
 int first_sibling(int cpu) {
   std::ifstream in(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
   int first = cpu;
@@ -54,10 +54,10 @@ class Cores {
 
   std::mutex mutex_;
   std::vector<int> order_;    // in which cores are taken when all are free
-  std::map<int, int> users_;  // threads of this program
+  std::map<int, int> users_;  // how many of this program's threads use each core
 };
 
-// What one thread has taken, for as long as it lives.
+// The cores that one thread has taken, for the thread's lifetime.
 struct Taken {
   std::vector<int> cores;
   std::size_t asked = 0;

@@ -8,14 +8,14 @@
 
 namespace assay::processes {
 
-// `n` cores of those that this program may use, ascending; all of them where there are no more. One
-// thread's workers share theirs, so that what is compared runs on the same cores; threads that
-// drive workers side by side get different ones as far as there are enough. Cores of their own come
-// before two threads of one core.
+// `n` of the cores that this program may use, in ascending order; all of them if there are fewer.
+// All workers of one thread share its cores, so that implementations are compared on the same
+// cores. Threads that drive workers side by side get different cores as long as there are enough.
+// Separate physical cores are handed out before a second hardware thread of the same core.
 std::vector<int> worker_cores(int n);
 
-// The violation of a call that may keep `threads` cores busy and kept more of them busy, if it did.
-// What the clock and the kernel's account of processor time may differ by is far below the slack.
+// The violation, if a call that may keep `threads` cores busy kept more busy. The slack is far
+// above any disagreement between the clock and the kernel's account of processor time.
 std::optional<ProtocolViolation> too_many_cores(double processor_s, double wall_s, int threads);
 
 }  // namespace assay::processes

@@ -24,7 +24,7 @@ namespace {
 
 using device::Order;
 
-// Text that the device process wrote, whatever it is.
+// Hostile text from the device process, made a string.
 template <std::size_t n>
 std::string text_of(const char (&text)[n]) {
   return printable(std::string_view(text, ::strnlen(text, n)), 4, 600);
@@ -39,7 +39,7 @@ DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings,
       link_("device link", device::kLinkBytes, Arena::Access::worker_writes),
       text_(O_NONBLOCK) {
   new (control_.data()) device::Control;
-  // The device must not wait for the worker, to which this end is as foreign as to us.
+  // The device must not block on the worker, so its end of this channel is non-blocking too.
   if (::fcntl(call_.ours(), F_SETFL, O_NONBLOCK) != 0) throw_errno("cannot set up a socket");
   const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   sandbox::Program program;
@@ -52,7 +52,7 @@ DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings,
   program.fds = {null.get(),  text_.theirs(),  text_.theirs(), control_.fd(),
                  arena_.fd(), order_.theirs(), link_.fd(),     call_.ours()};
   // No limit on address space: the simulator reserves far more than it touches. What it touches is
-  // bounded by memory_bytes and by what a message may carry.
+  // bounded by memory_bytes and by the size of a message.
   program.limits.processes = settings.threads + 8;
   if (settings.is_real()) {
     tier = sandbox::tier_for_driver();

@@ -1,4 +1,4 @@
-// The simulated GPU behind a worker, as the harness drives it; wire/device.h says how and why.
+// The simulated GPU behind a worker, as the harness drives it; see wire/device.h.
 #pragma once
 
 #include <chrono>
@@ -20,44 +20,45 @@ namespace assay::processes {
 
 class DeviceProcess {
  public:
-  // `arena` holds what the layouts of cases have in device_bytes, and kCallbackPayload behind it.
-  // Throws Error when no process can be made. A real GPU has a tier of its own: driver_files.h.
+  // `arena` has room for the device_bytes of the cases' layouts, then kCallbackPayload. Throws
+  // Error if no process can be made. A real GPU has a sandbox tier of its own: see driver_files.h.
   DeviceProcess(sandbox::Tier, const DeviceSettings&, Arena& arena);
 
   // For the worker.
   int link_fd() const { return link_.fd(); }
   int call_fd() const { return call_.theirs(); }
 
-  // Orders. Nothing, or false, when the process has ended or does not answer; then it is of no
-  // further use.
+  // Orders. Each returns nothing or false if the process has died or does not answer; the device is
+  // then unusable.
   enum class Placed : std::uint8_t { yes, no_room, dead };
   // Writes the addresses into the layout's slots.
   Placed place(const CasePlan&, Layout&);
   bool start(int phase, std::uint64_t instruction_limit);
   std::optional<DeviceReport> stop(std::chrono::milliseconds patience = kPatience);
-  // Puts outputs into the arena. `changed`: the input that was written to, or the output with
-  // values that nothing has written, in words, or "".
+  // Copies outputs into the arena. `changed` says in words which input was written to, or which
+  // output holds values that nothing has written; else "".
   bool collect(const CasePlan&, std::string& changed);
-  // False also when the address is no device memory.
+  // Also false if the address is not device memory.
   bool write(std::uint64_t address, std::span<const std::byte>);
 
-  // Blocks and warps run in an order drawn from it from the next start on; 0: in their own.
+  // From the next start on, blocks and warps run in an order drawn from this seed; 0: in their
+  // natural order.
   void set_shuffle_seed(std::uint64_t seed) { control().shuffle_seed = seed; }
 
-  // A callback's answer that went to host memory counts as copied there: it would come from the
-  // device.
+  // Counts a callback's answer that went to host memory as a copy to the host, because a real
+  // submission would have to copy it from the device.
   void answered_on_host(std::size_t bytes) { answered_on_host_ += bytes; }
 
   int pidfd() const { return process_.pidfd(); }
-  // Seconds spent on the worker's calls so far, the present one included.
+  // Seconds spent on the worker's calls so far, including the current one.
   double busy_seconds() const;
   std::string how_it_ended();
-  // Known once how_it_ended() was asked: it ended itself because it could not get done.
+  // Valid after how_it_ended(): the device ended itself because it ran out of time.
   bool out_of_time() const { return out_of_time_; }
 
  private:
-  // The device bounds its own processor time (wire/device.h); this is for a machine on which it
-  // gets hardly any.
+  // The device bounds its own processor time (wire/device.h). This limit is for machines on which
+  // it gets hardly any processor time.
   static constexpr std::chrono::milliseconds kPatience{300'000};
 
   bool order(device::Order, std::chrono::milliseconds patience = kPatience);
@@ -68,7 +69,7 @@ class DeviceProcess {
   std::size_t answered_on_host_ = 0;  // since start
   Arena control_, link_;
   Channel order_;
-  Channel call_;  // between worker and device, which holds the end that is ours elsewhere
+  Channel call_;  // between worker and device; the device holds the end that is elsewhere ours
   Channel text_;
   sandbox::Process process_;
   std::vector<std::size_t> handles_;  // of the placed buffers

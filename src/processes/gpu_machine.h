@@ -1,4 +1,5 @@
-// The real GPU of this machine, as a process of its own finds it: the harness loads no driver.
+// The real GPU of this machine, as a separate process finds it: the harness itself never loads a
+// driver.
 #pragma once
 
 #include <string>
@@ -9,17 +10,17 @@
 
 namespace assay::processes {
 
-// What of these libraries is loaded unless somebody names others.
+// The libraries to load unless others are named.
 inline constexpr const char *kCudaDriver = "libcuda.so.1", *kManagement = "libnvidia-ml.so.1";
 
-// Lets a program of that tier load `libraries` of NVIDIA's driver, paths or names, which it is told
-// as its last arguments. The driver is to load code with its module, not when a kernel first runs,
-// and to keep nothing for other processes.
+// Lets a program of that tier load NVIDIA's driver `libraries` (paths or names), which are passed
+// as its last arguments. Configures the driver to load code together with its module, not when a
+// kernel first runs, and to cache nothing for other processes.
 void make_fit_for_driver(sandbox::Tier, sandbox::Program&,
                          const std::vector<std::string>& libraries);
 
 // `driver` is the path or name of CUDA's driver library, `management` that of NVIDIA's management
-// library, which need not be there. Throws Error that says why there is no GPU to be used.
+// library, which may be missing. Throws an Error that says why there is no usable GPU.
 GpuMachine find_gpu(const std::string& driver, const std::string& management);
 GpuMachine find_gpu(const std::string& driver, const std::string& management, sandbox::Tier);
 

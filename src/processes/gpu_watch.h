@@ -1,5 +1,5 @@
-// The state of the real GPU while it is used, as a process of its own tells it: the harness loads
-// no library of NVIDIA's.
+// The state of the real GPU while it is in use, as a separate process reports it: the harness
+// itself loads no NVIDIA library.
 #pragma once
 
 #include <chrono>
@@ -13,24 +13,24 @@ namespace assay::processes {
 
 class GpuWatch {
  public:
-  // `management` is the path or name of NVIDIA's management library, `pci_bus_id` that of
-  // GpuMachine. Throws Error when the process cannot be made; that there is no such library or GPU
-  // is told by the first state().
+  // `management` is the path or name of NVIDIA's management library; `pci_bus_id` is GpuMachine's.
+  // Throws Error if the process cannot be made. A missing library or GPU is only reported by the
+  // first state().
   GpuWatch(const std::string& management, const std::string& pci_bus_id);
 
-  // Throws Error when the process has ended, with what it said, or does not answer in time: then it
-  // is ended, and so does every later call.
+  // Throws Error if the process has died (with its output) or does not answer in time. It is then
+  // killed, and every later call throws too.
   GpuState state(std::chrono::milliseconds patience = std::chrono::seconds{10});
 
  private:
-  // What comes until the end of a line.
+  // Reads up to the end of a line.
   std::string answer(std::chrono::milliseconds patience);
   [[noreturn]] void fail(const std::string& why);
   std::string how_it_ended();
 
   Channel line_, text_;
   sandbox::Process process_;
-  std::string failed_;  // why nothing can be asked any more, "" if it can
+  std::string failed_;  // why nothing more can be asked, or ""
 };
 
 }  // namespace assay::processes

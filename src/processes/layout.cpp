@@ -23,17 +23,17 @@ constexpr std::size_t kAlign = 256, kPage = 4096;
 
 std::size_t round_up(std::size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
-// The same half in all four places.
+// The same half in all four positions.
 constexpr std::uint64_t repeated(std::uint16_t half) { return half * 0x0001000100010001ull; }
 
-// Halves 0xfff1, 0xfff5, 0xfff9 and 0xfffd: all bits set, which a submission may write as NaN, is
-// not among them.
+// The halves 0xfff1, 0xfff5, 0xfff9 and 0xfffd. All bits set is not among them, since a submission
+// may write that as NaN.
 std::uint64_t poison_word(std::uint64_t seed, std::uint64_t index) {
   return repeated(kPoison) |
          (mix64(seed + index * 0x9e3779b97f4a7c15ull) & repeated(std::uint16_t{0x000c}));
 }
 
-// Of an element at an offset that is a multiple of its size.
+// The poison of an element at an offset that is a multiple of its size.
 template <class T>
 T poison_at(std::uint64_t seed, std::size_t offset) {
   return static_cast<T>(poison_word(seed, offset / 8) >> (offset % 8 * 8));
@@ -49,7 +49,7 @@ void write_poison(std::byte* arena, std::size_t begin, std::size_t end, std::uin
   const std::size_t words = (end - begin) / 8;
   parallel_for(static_cast<std::int64_t>(words), 1 << 17, [&](std::int64_t b, std::int64_t e) {
     auto* const out = reinterpret_cast<std::uint64_t*>(arena + begin);
-    // Copies: for all the compiler knows the stores change what is captured.
+    // Local copies: the compiler must assume that the stores change captured variables.
     const std::uint64_t first = begin / 8, key = seed;
     for (std::int64_t i = b; i < e; ++i)
       out[i] = poison_word(key, first + static_cast<std::uint64_t>(i));
@@ -73,8 +73,8 @@ std::size_t first_difference(const std::byte* arena, std::size_t begin, std::siz
   return end;
 }
 
-// Of elements as wide as T, an unsigned integer: puts a number wherever one still is what
-// write_poison made of it. `offset`: where the first of them lies in the arena.
+// Replaces every T-sized element (T is an unsigned integer) that still holds its poison with a
+// number. `offset`: the first element's place in the arena.
 template <class T>
 bool replace_poison(std::byte* data, std::size_t bytes, std::size_t offset, std::uint64_t seed) {
   constexpr T kBits = static_cast<T>(repeated(kPoison)),
@@ -104,17 +104,17 @@ bool replace_poison(Dtype dtype, std::byte* data, std::size_t bytes, std::size_t
     case Dtype::f16: return replace_poison<std::uint16_t>(data, bytes, offset, seed);
     case Dtype::f32: return replace_poison<std::uint32_t>(data, bytes, offset, seed);
     case Dtype::f64: return replace_poison<std::uint64_t>(data, bytes, offset, seed);
-    default: return false;  // as an integer poison is a number, and none that is ever expected
+    default: return false;  // in an integer, poison is a number that is never expected
   }
 }
 
 // A range of an arena.
 struct Extent {
   std::size_t begin = 0, end = 0;
-  std::size_t in_buffer = 0;  // of its first byte, from the buffer's
+  std::size_t in_buffer = 0;  // offset of its first byte in the buffer
 };
 
-// A sparse buffer's pages, as ranges of pieces and of gaps in their order.
+// The pages of a sparse buffer, as ordered ranges of pieces and of gaps.
 struct SparseExtents {
   std::vector<Extent> pieces, gaps;
 };
@@ -146,14 +146,14 @@ SparseExtents sparse_extents(const CasePlan& plan, const Layout& layout, std::si
   return all;
 }
 
-// A buffer's elements, wherever they lie.
+// The ranges that hold a buffer's elements.
 std::vector<Extent> extents(const CasePlan& plan, const Layout& layout, std::size_t buffer) {
   const wire::BufferSlot& slot = layout.slots[buffer];
   if (slot.window != 0) return sparse_extents(plan, layout, buffer).pieces;
   return {{slot.offset, slot.offset + slot.bytes, 0}};
 }
 
-// Of a sparse output: what lies around its pieces and was written.
+// Says which gap around the pieces of a sparse output was written to, or "".
 std::string find_written_gap(const CasePlan& plan, const Layout& layout, const std::byte* arena,
                              std::size_t buffer, std::uint64_t seed) {
   for (const Extent& gap : sparse_extents(plan, layout, buffer).gaps) {
@@ -165,7 +165,7 @@ std::string find_written_gap(const CasePlan& plan, const Layout& layout, const s
   return {};
 }
 
-// Of an output: the first byte of an element that was written.
+// The first byte of an element of an output that was written to.
 std::optional<std::size_t> find_written(const CasePlan& plan, const Layout& layout,
                                         const std::byte* arena, std::size_t buffer,
                                         std::uint64_t seed) {
@@ -176,7 +176,7 @@ std::optional<std::size_t> find_written(const CasePlan& plan, const Layout& layo
   return std::nullopt;
 }
 
-// Of an inout buffer: the first byte that is not as `first` has it.
+// The first byte of an inout buffer that differs from `first`.
 std::optional<std::size_t> find_changed(const BufferView& first, const wire::BufferSlot& slot,
                                         const std::byte* arena) {
   const std::span<const std::byte> before(static_cast<const std::byte*>(first.data), first.bytes);
@@ -209,8 +209,8 @@ void require_sparse(const BufferPlan& b, int phases, Memory memory) {
   if (end > b.elements()) wrong("has pieces behind its end");
 }
 
-// The window of a sparse buffer that begins `begin` bytes behind the window's start. Its pages come
-// into the arena at the cursor.
+// The window of a sparse buffer that begins `begin` bytes after the window's start. Places its
+// pages in the arena at the cursor.
 wire::Window add_window(const BufferPlan& b, std::size_t begin, std::size_t& cursor,
                         std::vector<wire::WindowPart>& parts) {
   wire::Window window{.in_output = b.role != Role::input, .first_part = parts.size()};
@@ -234,7 +234,7 @@ wire::Window add_window(const BufferPlan& b, std::size_t begin, std::size_t& cur
   return window;
 }
 
-// What of a buffer the submission may write.
+// Bytes of a buffer that the submission may write.
 std::size_t usable_bytes(const CasePlan& plan, const Layout& layout, const void* output,
                          std::size_t buffer) {
   const std::size_t bytes = layout.slots[buffer].bytes;
@@ -285,7 +285,7 @@ Layout make_layout(const CasePlan& plan, bool callbacks, Memory memory, std::siz
       slot.window = layout.windows.size();
     } else if (!b.null) {
       std::size_t& cursor = on_device ? layout.device_bytes : slot.in_output ? output : input;
-      // Unaligned cases put every base one element behind a 256-byte boundary.
+      // Unaligned cases put every base one element after a 256-byte boundary.
       slot.offset =
           cursor + kAlign + misalignment(plan, b, on_device ? Memory::device : Memory::host);
       cursor = round_up(slot.offset + slot.bytes + kCanaryBytes);

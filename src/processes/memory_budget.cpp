@@ -38,7 +38,7 @@ Budget& budget() {
   return instance;
 }
 
-// Of the calling thread. Shares are given back by whoever took them.
+// Shares held by the calling thread. A share must be released by the thread that took it.
 thread_local int own_shares = 0;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What workers that live side by side may take together, so that none of them can drive the
-// machine, and the harness with it, out of memory.
+// Limits the total memory of workers that run side by side, so that they cannot drive the machine,
+// and the harness with it, out of memory.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 
 namespace assay::processes {
 
-// A part of the machine's memory, held for as long as the object lives.
+// A part of the machine's memory, held for the object's lifetime.
 class MemoryShare {
  public:
-  // Waits while other threads hold what is missing. A thread that holds shares already does not
-  // wait, since it might wait for itself: throws Error when its own shares leave too little. The
-  // first three are granted in any case: a case that is timed needs naive, par and one answer.
+  // Waits until other threads release enough memory. A thread that already holds shares does not
+  // wait, since it could wait for itself: it throws Error if its own shares leave too little. Its
+  // first three shares are always granted, because a timed case needs naive, par and one answer.
   explicit MemoryShare(std::uint64_t bytes);
   ~MemoryShare();
   MemoryShare(const MemoryShare&) = delete;
@@ -22,8 +22,8 @@ class MemoryShare {
   std::uint64_t bytes_;
 };
 
-// Bytes that there are for all: most of what was free at the start, in this machine and in the
-// groups that we belong to.
+// Bytes for all workers together: most of what was free at the start, in the machine and within the
+// limits of our memory groups.
 std::uint64_t memory_budget();
 
 }  // namespace assay::processes

@@ -19,7 +19,7 @@
 namespace assay::processes {
 namespace {
 
-// "VmHWM:	    1234 kB"
+// Finds a field such as "VmHWM:       1234 kB".
 std::optional<std::uint64_t> find_field(std::string_view status, std::string_view name) {
   for (std::size_t at = status.find(name); at != std::string_view::npos;
        at = status.find(name, at + 1)) {
@@ -34,8 +34,8 @@ std::optional<std::uint64_t> find_field(std::string_view status, std::string_vie
   return std::nullopt;
 }
 
-// The second number of a statm, which counts pages. Neither this nor sees_each_page() allocates:
-// they run in a child of a process with threads.
+// The second number of a statm, which counts pages. Neither this nor sees_each_page() allocates,
+// because they run in a forked child of a multithreaded process.
 std::optional<std::uint64_t> resident_in(const char* statm) {
   const Fd file(::open(statm, O_RDONLY | O_CLOEXEC));
   if (!file) return std::nullopt;
@@ -49,7 +49,7 @@ std::optional<std::uint64_t> resident_in(const char* statm) {
   return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Touches a few pages at a time. Where a core counts for itself, as many as 31 go unseen.
+// Touches a few pages at a time. With per-core counters up to 31 touched pages go unseen.
 bool sees_each_page() {
   constexpr std::size_t kMost = 8;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -61,7 +61,7 @@ bool sees_each_page() {
     const auto before = resident_in("/proc/self/statm");
     for (std::size_t i = 0; i < pages; ++i) static_cast<volatile char*>(p)[i * page] = 1;
     const auto after = resident_in("/proc/self/statm");
-    const bool warms_up = pages == 1;  // the first round touches pages of the program as well
+    const bool warms_up = pages == 1;  // the first round also touches pages of the program
     if (!before || !after || (!warms_up && *after != *before + pages * page)) return false;
   }
   return true;
@@ -103,14 +103,14 @@ std::optional<std::uint64_t> exact_resident(pid_t pid) {
   return find_field(text.str(), "Rss");
 }
 
-// Linux sums up a figure of its own for each core once it has changed by max(32, 2 * cores of the
-// machine) pages.
+// Linux folds a per-core counter into the total once it has changed by max(32, 2 * the machine's
+// cores) pages.
 std::uint64_t counter_error(int cores) {
   const auto machine = static_cast<std::uint64_t>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
   return static_cast<std::uint64_t>(cores) * std::max<std::uint64_t>(32, 2 * machine) * 4096;
 }
 
-// It charges 64 pages at a time for each core, and keeps what is left over.
+// The kernel charges 64 pages at a time for each core and keeps the remainder in reserve.
 std::uint64_t charge_error(int cores) { return static_cast<std::uint64_t>(cores + 1) * 64 * 4096; }
 
 void reset_memory_peak(pid_t pid) {

@@ -9,37 +9,37 @@
 
 namespace assay::processes {
 
-// Bytes. Kernels count in batches of pages for each core: see counter_error().
+// In bytes. Kernels count in batches of pages for each core: see counter_error().
 struct MemoryFigures {
   std::uint64_t anonymous = 0, files = 0, shared = 0;
-  std::uint64_t peak = 0;  // of their sum, since it was reset
+  std::uint64_t peak = 0;  // of their sum, since the last reset
 
   std::uint64_t sum() const { return anonymous + files + shared; }
 };
 
-// Of a /proc/<pid>/status. Throws Error when a figure is missing: none is a zero.
+// Parses a /proc/<pid>/status. Throws Error if a figure is missing: a missing figure is not zero.
 MemoryFigures parse_memory_figures(std::string_view status);
 
 MemoryFigures memory_figures(pid_t);
 
-// What is resident now, to the page: slow for much memory, but where counters_are_exact(). Nothing
-// where the kernel does not let us look.
+// Resident memory now, exact to the page; slow for large processes unless counters_are_exact().
+// Absent if the kernel does not let us look.
 std::optional<std::uint64_t> exact_resident(pid_t);
 
-// What is resident now by the kernel's counters. Nothing where there is no such process.
+// Resident memory now by the kernel's counters. Absent if there is no such process.
 std::optional<std::uint64_t> counted_resident(pid_t);
 
-// Whether those are exact at every moment, as Linux 6.18 has them, tried on a child. On kernels where
-// each core counts for itself they are off by up to counter_error(). Throws where no child can be
-// made, and tries again when next asked.
+// Whether those counters are exact at every moment, as on Linux 6.18; tested in a child. On kernels
+// with per-core counters they are off by up to counter_error(). Throws if no child can be made; the
+// next call then tries again.
 bool counters_are_exact();
 
-// By how much a figure, or what a memory group is charged, may be off for a process that may run on
-// so many cores.
+// By how much a figure (counter_error) or a memory group's charge (charge_error) may be off for a
+// process that may run on `cores` cores.
 std::uint64_t counter_error(int cores);
 std::uint64_t charge_error(int cores);
 
-// Throws Error when the kernel does not reset it.
+// Throws Error if the kernel does not reset it.
 void reset_memory_peak(pid_t);
 
 }  // namespace assay::processes

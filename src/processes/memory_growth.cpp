@@ -4,8 +4,8 @@
 
 namespace assay::processes {
 
-// Of the resident pages those are not the submission's which were there before it, belong to the
-// case or show its library's file.
+// Resident pages are not the submission's if they were there before it, belong to the case, or map
+// its library's file.
 std::uint64_t grown_by(const PageAccount& account, int cores) {
   constexpr std::uint64_t kPagesBesideFile = 4 * 4096;
   const std::uint64_t files = beyond(account.now.files, account.before.files);
@@ -17,8 +17,8 @@ std::uint64_t grown_by(const PageAccount& account, int cores) {
   return std::max(roughly, beyond(*account.exactly_at_most, *account.exactly_before + others));
 }
 
-// The pages of the case are charged to the harness, which was the first to touch them; their tables
-// are not, nor are requests of callbacks.
+// The pages of the case are charged to the harness, which touched them first. Their page tables and
+// the requests of callbacks are charged to the worker, so they are subtracted.
 std::uint64_t grown_by(const GroupAccount& account, int cores) {
   const std::uint64_t tables = (account.shared.of_case + account.shared.of_callbacks) / 512;
   return beyond(account.peak, account.before + beyond(account.files_now, account.files_before) +
@@ -26,8 +26,8 @@ std::uint64_t grown_by(const GroupAccount& account, int cores) {
 }
 
 // A library that does nothing, called from two threads, takes 50 KiB; the shipped answers take 10
-// to 50 KiB beside what they ask for. More where the figures are not exact. In CUDA the runtime
-// keeps of a library what it needs to load its kernels.
+// to 50 KiB on top of what they ask for. More is allowed if the figures are not exact. In CUDA the
+// runtime also keeps what it needs of a library to load its kernels.
 std::uint64_t uncounted_growth(int threads, bool exact, std::optional<std::uint64_t> cuda_library) {
   constexpr std::uint64_t kKilo = 1024, kRuntime = 1024 * kKilo;
   const auto n = static_cast<std::uint64_t>(threads);

@@ -21,7 +21,8 @@
 
 namespace assay::processes {
 
-// The child is another user's where workers are: what the kernel tells of memory depends on that.
+// Runs the child as another user, as workers run: what the kernel reveals about memory depends on
+// that.
 bool MemoryWatch::works() {
   constexpr uid_t kSomebody = 65534;
   const Channel line;
@@ -48,7 +49,8 @@ bool MemoryWatch::works() {
 }
 
 void MemoryWatch::serve() {
-  // Receiving blocks where nothing waits any more, as when the caller was killed meanwhile.
+  // Receiving would block if nothing is waiting any more, for example because the caller was
+  // killed.
   pollfd entry{listener_.get(), POLLIN, 0};
   if (::poll(&entry, 1, 0) != 1 || (entry.revents & POLLIN) == 0) return;
   seccomp_notif call{};
@@ -57,7 +59,7 @@ void MemoryWatch::serve() {
   seccomp_notif_resp answer{};
   answer.id = call.id;
   answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-  // Fails only where the caller has ended.
+  // Fails only if the caller has died.
   static_cast<void>(::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &answer));
 }
 

@@ -1,8 +1,8 @@
-// The table of all that violates the protocol between the harness and a worker: the verdict PV.
+// The table of every violation of the protocol between the harness and a worker: verdict PV.
 //
-// Only a row of the table makes that verdict, in the words of the row: a ProtocolViolation is made
-// by violation() alone, and that does not compile without a row. docs/verdicts.md tells the authors
-// of answers what each row means.
+// Verdict PV always comes from a row of this table, in the row's words: a ProtocolViolation is made
+// only by violation(), which does not compile for a kind without a row. docs/verdicts.md explains
+// each row to the authors of answers.
 #pragma once
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ enum class Violation : std::uint8_t {
 
 struct ViolationRow {
   Violation violation;
-  std::string_view words;  // what the worker did, as a format of fmt
+  std::string_view words;  // what the worker did, as an fmt format
 };
 
 inline constexpr ViolationRow kViolations[] = {
@@ -49,7 +49,7 @@ inline constexpr ViolationRow kViolations[] = {
     {Violation::busy_while_readied, "used {:.2f} s of processor time while a case was readied"},
 };
 
-// Throws, and so does not compile where it is to be a constant, without a row.
+// Throws if there is no row, which is a compile error in a constant expression.
 constexpr std::string_view words_of(Violation violation) {
   for (const ViolationRow& row : kViolations) {
     if (row.violation == violation) return row.words;
@@ -57,7 +57,7 @@ constexpr std::string_view words_of(Violation violation) {
   throw "a violation that is not in the table";
 }
 
-// A violation that happened. Its verdict is for Diagnosis (worker_diagnosis.h) only.
+// A violation that happened. Only Diagnosis (worker_diagnosis.h) may use its verdict.
 class ProtocolViolation {
  public:
   const std::string& detail() const { return detail_; }
@@ -73,7 +73,7 @@ class ProtocolViolation {
   std::string detail_;
 };
 
-// `args` fill in the words of the row; both are compared when this is compiled.
+// `args` fill in the row's format; they are checked against it at compile time.
 template <Violation kind, class... Args>
 ProtocolViolation violation(const Args&... args) {
   static constexpr std::string_view kWords = words_of(kind);

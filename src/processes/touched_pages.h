@@ -1,4 +1,4 @@
-// Pages of the shared memory that a worker has to touch for a case, whatever its submission does.
+// Pages of shared memory that a worker has to touch for a case, whatever its submission does.
 #pragma once
 
 #include <compare>
@@ -11,17 +11,17 @@
 namespace assay::processes {
 
 struct ByteRange {
-  std::size_t begin = 0, end = 0;  // behind the last byte
+  std::size_t begin = 0, end = 0;  // end: one past the last byte
   auto operator<=>(const ByteRange&) const = default;
 };
 
-// Bytes of the pages that the ranges touch, each page once.
+// Bytes of the pages that the ranges touch, counting each page once.
 std::uint64_t bytes_of_pages(std::vector<ByteRange> ranges);
 
-// Of both arenas: header, descriptors and buffers; of sparse buffers their parts alone.
+// For both arenas: header, descriptors and buffers; of sparse buffers only their parts.
 std::uint64_t bytes_of_case(const CasePlan&, const Layout&);
 
-// Of one callback. `request` is in the output arena and `response` in the input arena.
+// For one callback. `request` is in the output arena, `response` in the input arena.
 std::uint64_t bytes_of_callback(ByteRange request, ByteRange response);
 
 }  // namespace assay::processes

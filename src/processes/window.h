@@ -1,5 +1,5 @@
-// Opens the window of a sparse buffer, in the worker as in the harness: address space that cannot
-// be accessed, into which pages of an arena are mapped once more. No page exists for the rest.
+// Opens the window of a sparse buffer, in the worker as in the harness: inaccessible address space
+// into which pages of an arena are mapped a second time. The rest has no pages.
 #pragma once
 
 #include <sys/mman.h>
@@ -10,8 +10,8 @@
 
 namespace assay::processes {
 
-// `arena` is a shared mapping; what may be done to it may be done to the parts. Null where the
-// kernel refuses. Closed by munmap(result, window.bytes).
+// `arena` is a shared mapping; the parts have its access rights. Null if the kernel refuses. Close
+// it with munmap(result, window.bytes).
 inline std::byte* open_window(const wire::Window& window, const wire::WindowPart* all_parts,
                               std::byte* arena) {
   void* const base =
@@ -20,7 +20,7 @@ inline std::byte* open_window(const wire::Window& window, const wire::WindowPart
   for (std::size_t i = 0; i < window.parts; ++i) {
     const wire::WindowPart& part = all_parts[window.first_part + i];
     void* const at = static_cast<std::byte*>(base) + part.at;
-    // An old size of 0 leaves the old mapping and makes another of the same pages.
+    // An old size of 0 keeps the old mapping and makes a second one of the same pages.
     const void* const mapped =
         ::mremap(arena + part.offset, 0, part.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at);
     if (mapped == at) continue;

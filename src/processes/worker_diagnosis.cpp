@@ -26,8 +26,7 @@ const char* signal_hint(int signal) {
 
 double mebibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / 1048576.0; }
 
-// The function of the CUDA runtime that a submission asks for and the simulator does not know, or
-// "".
+// The CUDA runtime function that a submission needs and the simulator lacks, or "".
 std::string missing_cuda_function(std::string_view linker) {
   constexpr std::string_view kMark = "undefined symbol: ";
   const std::size_t at = linker.find(kMark);

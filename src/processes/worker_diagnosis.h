@@ -1,5 +1,5 @@
-// What became of a worker, and in which words: from the facts of its end to a verdict. Nothing here
-// looks at a process.
+// Turns the facts of a worker's end into a verdict and its wording. Nothing here looks at a
+// process.
 #pragma once
 
 #include <cstdint>
@@ -22,29 +22,30 @@ struct Diagnosis {
       : verdict(ProtocolViolation::kVerdict), detail(violation.detail()) {}
 };
 
-// Of a process that ended by itself.
+// Facts about a process that ended by itself.
 struct EndFacts {
   int status = 0;  // as waitpid gives it
-  // Bytes. What was resident at most includes the arenas.
+  // In bytes. most_resident, the peak, includes the arenas.
   std::uint64_t most_resident = 0, arenas = 0, memory_limit = 0;
-  bool out_of_memory = false;  // the kernel ended it because its memory group's limit was reached
-  std::string_view output{};   // that it printed
+  bool out_of_memory = false;  // the kernel killed it because it reached its memory group's limit
+  std::string_view output{};   // what it printed
 };
 Diagnosis diagnose_end(const EndFacts&);
 
-// No reply came in time. Its limit had been made longer by `given_back_s`; it used `processor_s`.
+// No reply came in time. The limit had been extended by `given_back_s`; it used `processor_s`.
 Diagnosis diagnose_silence(double time_limit_s, double given_back_s, double processor_s);
 
-// The worker says that the submission does not load. `linker`: the message of dlopen.
+// The worker reports that the submission does not load. `linker`: the message of dlopen.
 Diagnosis diagnose_load_failure(std::string_view linker, bool in_cuda);
 
-// `missing`: the function or instruction that the simulated device does not have.
+// `missing`: the function or instruction that the simulated device lacks.
 Diagnosis needs_gpu(std::string_view missing);
 
-// The outcome of loading: any way to end meanwhile is a load error, except a forbidden system call.
+// The outcome of loading: any way of dying is a load error, except a forbidden system call.
 Outcome while_loading(Outcome);
 
-// Beside which block of ctx->alloc the call wrote, or "". `side` as in wire::Control, and hostile.
+// Which side of which ctx->alloc block the call overran, or "". `side` is as in wire::Control, and
+// hostile.
 std::string describe_overrun(std::uint64_t side, std::uint64_t block_bytes);
 
 }  // namespace assay::processes

@@ -15,18 +15,19 @@ WorkerMemory::WorkerMemory(const WorkerSettings& settings, std::uint64_t arenas,
       threads_(settings.threads),
       in_cuda_(in_cuda) {}
 
-// A group's limit is of what is touched, and the kernel says when it was reached. Without one the
-// limit on address space is all there is; it has to leave room for what is only reserved.
+// A group limits what is touched, and the kernel reports when that limit is reached. Without a
+// group there is only the limit on address space, which must leave room for what is merely
+// reserved.
 void WorkerMemory::limit(sandbox::Program& program, const Layout* windows) {
   constexpr std::uint64_t kMega = 1024 * 1024, kRuntime = 512 * kMega;  // libraries, stacks
   program.limits.address_space = arenas_ + kRuntime + 2 * limit_;
-  // Beside what the submission may have: page tables, and the runtime of CUDA.
+  // In addition to the submission's limit: page tables, and the CUDA runtime.
   const std::uint64_t touched = limit_ + arenas_ / 256 + (in_cuda_ ? 256 : 64) * kMega;
   const sandbox::MemoryGroups& groups = sandbox::memory_groups();
   share_.emplace(arenas_ +
                  (groups.version != 0 ? touched : program.limits.address_space - arenas_));
-  // Windows are address space that no memory backs. What a submission could put in their place is
-  // bounded as before: it can make no shared memory, and its own is data.
+  // Windows are address space without memory. What a submission could map in their place is still
+  // bounded: it cannot make shared memory, and private memory counts as data.
   if (windows != nullptr) {
     program.limits.data = program.limits.address_space - arenas_;
     program.limits.address_space += windows->window_bytes();

@@ -29,12 +29,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using wire::Command, wire::Reply;
 
-constexpr double kPingLimit = 10;  // of a call that does nothing
-// A machine that is busy with other things makes nobody slow: time that a worker spent waiting for
-// a processor is added to its limit, to at most so many times it. Threads of its own can make it
-// wait too, hence the bound. Less than the smaller share is not worth another look.
+constexpr double kPingLimit = 10;  // seconds, for a call that does nothing
+// A submission must not pay for other load on the machine: time that its worker spent waiting for a
+// processor extends the limit, up to kMostGivenBack times the limit. The extension is bounded
+// because the worker's own threads can make it wait too. It is checked again only if it grew by
+// kLeastGivenBack of the limit.
 constexpr double kMostGivenBack = 4, kLeastGivenBack = 0.02;
-// Seconds of the device in one call, beside the limit on instructions.
+// Seconds of device time allowed in one call, besides the limit on instructions.
 constexpr double kSimulationLimit = 300;
 
 double seconds_between(Clock::time_point a, Clock::time_point b) {
@@ -50,7 +51,7 @@ int image_of(const WorkerSettings& settings, bool with_device) {
   return with_device ? sandbox::cuda_worker_image_fd() : sandbox::worker_image_fd();
 }
 
-// Copies into the memory of a stopped child; false where the kernel or the address forbids it.
+// Copies into the memory of a stopped child. False if the kernel or the address forbids it.
 bool write_into(pid_t pid, std::uint64_t address, const std::byte* from, std::size_t bytes) {
   while (bytes > 0) {
     const iovec local{const_cast<std::byte*>(from), bytes},
@@ -64,13 +65,13 @@ bool write_into(pid_t pid, std::uint64_t address, const std::byte* from, std::si
   return true;
 }
 
-// The functions of the CUDA runtime that the worker says were called and refused.
+// The refused call of a CUDA runtime function that the worker reported first, or "".
 std::string refused_functions(const Channel& log) {
   constexpr std::size_t kMostBytes = 64 << 10;
   std::string bytes;
   log.take(bytes, kMostBytes);
   const std::vector<std::string> names = sim::summarise(bytes).unsupported;
-  constexpr std::size_t kLongest = 1000;  // an instruction, its kernel and its place in full
+  constexpr std::size_t kLongest = 1000;  // an instruction, its kernel and its place, in full
   return names.empty() ? "" : printable(names.front(), 1, kLongest);
 }
 
@@ -107,8 +108,8 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
   program.exec_fd = image_of(settings_, device != nullptr);
   program.argv = {"worker", sandbox::visible(settings_.tier, library)};
   if (settings_.tier == sandbox::Tier::none) program.argv.emplace_back("--unsealed");
-  // In descriptor order 0..7, with a device 0..10; see wire/worker.h. A submission that prints too
-  // much waits until that is found out, instead of losing the rest.
+  // In descriptor order 0..7, with a device 0..10; see wire/worker.h. The text channel blocks: a
+  // submission that prints too much waits until it is found out, instead of losing output.
   program.fds = {null.get(),  text_.theirs(), text_.theirs(), control_.fd(),
                  input_.fd(), output_.fd(),   line_.theirs(), handover_.theirs()};
   if (device != nullptr) {
@@ -126,7 +127,7 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
 
 WorkerProcess::~WorkerProcess() {
   if (!settings_.on_text) return;
-  // What came behind the last reply is still in the channel.
+  // Text printed after the last reply is still in the channel.
   text_.take();
   settings_.on_text(text_.kept());
 }
@@ -149,7 +150,7 @@ Outcome WorkerProcess::load() {
   if (const Outcome ready = ping(); ready.verdict != Verdict::ok) {
     throw TransientFault("a worker does not start: " + ready.detail);
   }
-  // The first reply proves that it has set itself up; the submission has not come near it yet.
+  // The first reply proves that the worker has set itself up, before the submission is loaded.
   memory_.begin(process_, take_descriptor(handover_.ours()));
   header().challenge = settings_.challenge;
   std::size_t n = 0;
@@ -169,7 +170,7 @@ Outcome WorkerProcess::load() {
   return while_loading(std::move(outcome));
 }
 
-// Hostile, and perhaps without an end.
+// Hostile, and possibly not terminated.
 std::string WorkerProcess::load_message() const {
   char message[sizeof control().message];
   std::memcpy(message, control().message, sizeof message);
@@ -207,9 +208,8 @@ Outcome WorkerProcess::set_case(const CasePlan& plan, const Layout& layout, std:
 
 Outcome WorkerProcess::ping() { return request(Command::ping, kPingLimit, nullptr); }
 
-// Takes milliseconds, plus the time to touch the bytes of the case and those that the worker has, on
-// a slow and busy machine. A submission that holds a lock of the allocator, or computes meanwhile,
-// is killed.
+// Normally takes milliseconds, plus the time to touch the bytes of the case and of the worker on a
+// slow, busy machine. A submission that holds the allocator lock or burns CPU here is killed.
 Outcome WorkerProcess::prepare() {
   constexpr double kWall = 5, kProcessor = 0.1, kSlowest = 100e6;  // seconds, bytes a second
   const double touched = static_cast<double>(memory_.bytes_to_ready(process_.pid())) / kSlowest;
@@ -260,7 +260,7 @@ Outcome WorkerProcess::request_with_device(Command command, double time_limit_s,
                                            std::uint64_t instruction_limit) {
   if (device_ == nullptr) return request(command, time_limit_s, server);
   if (!device_->start(phase, instruction_limit)) {
-    // Nothing of the submission has reached it before it is loaded.
+    // No submission was loaded yet, so this cannot be its fault.
     if (command == Command::load) throw TransientFault(device_->how_it_ended());
     return device_died();
   }
@@ -271,7 +271,7 @@ Outcome WorkerProcess::request_with_device(Command command, double time_limit_s,
   return outcome;
 }
 
-// What the device saw counts however the request ended, unless the device ended with it.
+// The device's report counts however the request ended, unless the device died.
 void WorkerProcess::take_report(Outcome& outcome) {
   constexpr std::chrono::milliseconds kPatienceAfterFailure{2000};
   outcome.device =
@@ -333,14 +333,14 @@ std::optional<Outcome> WorkerProcess::step(double time_limit_s, Spent& spent) {
   const auto t2 = Clock::now();
   if (process_.first_thread_ended())
     return ended({Verdict::runtime_error, "its first thread, which makes the calls, ended"});
-  // A reply may be forged; what happens until the stop is then still running. A long stop is
-  // charged, so nothing is gained by it.
+  // A reply may be forged, and the submission runs on until the stop. A long stop is charged, so
+  // nothing is gained by that.
   const double called = std::max(0.0, seconds_between(t0, t1) - (device_seconds() - device_before));
   const double stopping = seconds_between(t1, t2);
   spent.called += called + (stopping > 0.01 * called + 50e-6 ? stopping : 0);
   spent.wall += seconds_between(t0, t2);
   if (line_.take(2) != 1) return ended(violation<Violation::several_replies>());
-  // A forged reply may have stopped the worker before it gave its own: then that is still to come.
+  // A forged reply may have stopped the worker before it gave its own, which is then still to come.
   if (control().answered != header().request) return ended(violation<Violation::early_reply>());
   return std::nullopt;
 }
@@ -353,12 +353,12 @@ void WorkerProcess::take_results(Outcome& outcome) const {
   outcome.overrun = describe_overrun(control().overrun_side, control().overrun_bytes);
 }
 
-// Waits until a reply has come; an outcome when the worker ended or must end instead. Of the limit,
-// `spent` has gone before the latest callback.
+// Waits for a reply. Returns an outcome if the worker died or had to be killed. `spent`: how much
+// of the limit was used before the latest callback.
 std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, double spent) {
   const auto start = Clock::now();
   const double device_before = device_seconds();
-  double given_back = 0;  // of the time in which it was ready and others had the processors
+  double given_back = 0;  // time in which it was runnable but others had the processors
   for (;;) {
     pollfd entries[] = {{line_.ours(), POLLIN, 0},
                         {process_.pidfd(), POLLIN, 0},
@@ -390,9 +390,9 @@ std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, double sp
   }
 }
 
-// Serves one callback while the worker is stopped. The bulk of the answer is written into the
-// worker's memory, wherever it asked for it: that can harm nothing but the worker. Where the kernel
-// or the address forbids it the worker copies, and faults, itself.
+// Serves one callback while the worker is stopped. Writes the bulk of the answer into the worker's
+// memory, wherever it asked for it, since that can harm only the worker. If the kernel or the
+// address forbids that, the worker copies the data itself, and faults itself.
 void WorkerProcess::answer(BoundedServer* server) {
   const std::size_t request_bytes =
       std::min<std::size_t>(control().callback_request_bytes, kCallbackPayload);
@@ -411,7 +411,7 @@ void WorkerProcess::answer(BoundedServer* server) {
       (to_device ? device_->write(address, {response + response_bytes, bulk_bytes})
                  : write_into(process_.pid(), address, response + response_bytes, bulk_bytes));
   header().callback_bulk_written = written ? 1 : 0;
-  // Room for what the server made sense of; other sizes are claims.
+  // Counts only requests that the server accepted; the sizes of others are mere claims.
   if (header().callback_status == ASSAY_OK) {
     const std::size_t asked = layout_.callback_request_offset;
     const std::size_t answered = layout_.callback_response_offset;
@@ -429,7 +429,7 @@ Outcome WorkerProcess::timed_out(double time_limit_s, double given_back) {
   return outcome;
 }
 
-// Of a process that ended by itself.
+// Handles a process that ended by itself.
 Outcome WorkerProcess::died() {
   text_.take();
   const auto exit = process_.wait(std::chrono::seconds(5));
@@ -444,8 +444,8 @@ Outcome WorkerProcess::died() {
                     .output = text_.kept()}));
 }
 
-// The device serves nobody but this worker and the harness, so what ends it came over the link or
-// was a kernel.
+// Only this worker and the harness use the device, so whatever killed it came over the link or was
+// a kernel.
 Outcome WorkerProcess::device_died() {
   device_lost_ = true;
   const std::string how = device_->how_it_ended();

@@ -7,21 +7,20 @@
 //   all threads stopped -> t2
 //
 // so a thread of the submission can neither look at inputs before t0 nor write outputs after t2.
-// The harness sleeps between, leaving every core to the submission. What breaks this, such as a
-// reply that nobody asked for, stands in protocol_violation.h. The harness waits for nothing that
-// the worker holds: each wait ends at a deadline, and the worker with it, each line is a channel
-// (channel.h), and no lock is shared. Callbacks arrive as replies; the worker is stopped and its
-// clock stands still while the harness answers.
+// The harness sleeps in between and leaves every core to the submission. Violations of this
+// protocol, such as an unasked reply, are listed in protocol_violation.h. The harness never depends
+// on the worker's cooperation: each wait has a deadline at which the worker is killed, each line is
+// a channel (channel.h), and no lock is shared. Callbacks arrive as replies; the worker is stopped
+// and its clock stands still while the harness answers.
 //
-// A submission in CUDA runs in a worker with a CUDA runtime, beside a simulated GPU in a process of
-// its own (wire/device.h). The device serves it while a request is in progress; that time is not
-// the worker's.
+// A submission in CUDA runs in a worker with a CUDA runtime, beside a simulated GPU in a separate
+// process (wire/device.h). The device serves it while a request is in progress; that time is not
+// charged to the worker.
 //
-// A worker has as many cores as its submission may keep busy, and cannot take others; should its
-// processor time say otherwise, the call fails.
+// A worker gets as many cores as its submission may keep busy, and cannot take others. If its
+// processor time says otherwise, the call fails.
 //
-// What a worker takes of memory is kept in worker_memory.h; what its end means is told by
-// worker_diagnosis.h.
+// worker_memory.h keeps account of a worker's memory; worker_diagnosis.h interprets its end.
 #pragma once
 
 #include <cstdint>
@@ -67,12 +66,12 @@ class WorkerProcess final : public Worker {
  private:
   void describe_windows();
 
-  // One request, the callbacks during it included, up to the reply that ends it.
+  // Makes one request, including its callbacks, up to the final reply.
   Outcome request(wire::Command, double time_limit_s, BoundedServer* server);
-  // Lets the worker run until it has replied, and stops it; an outcome when the worker ended or had
-  // to be ended instead.
+  // Lets the worker run until it has replied, and stops it. Returns an outcome if the worker died
+  // or had to be killed.
   struct Spent {
-    double called = 0, wall = 0;  // seconds of the request: charged to it, and in all
+    double called = 0, wall = 0;  // seconds of the request: charged to it, and in total
   };
   std::optional<Outcome> step(double time_limit_s, Spent&);
   std::optional<Outcome> await_reply(double time_limit_s, double spent);
@@ -86,7 +85,7 @@ class WorkerProcess final : public Worker {
   void answer(BoundedServer* server);
   std::string load_message() const;
 
-  // The ends of a worker.
+  // Ways for a worker to end.
   Outcome ended(Diagnosis);
   Outcome died();
   Outcome device_died();
@@ -101,7 +100,7 @@ class WorkerProcess final : public Worker {
   Arena& input_;
   Arena output_, control_;
   Channel line_;      // requests and replies
-  Channel handover_;  // what its memory is watched by, before the submission is loaded
+  Channel handover_;  // passes the memory watch's listener, before the submission is loaded
   WorkerText text_;
   Channel log_;  // what the CUDA runtime refused
   std::unique_ptr<DeviceProcess> device_;

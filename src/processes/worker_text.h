@@ -1,4 +1,4 @@
-// What a submission prints on stdout and stderr, as far as the harness keeps it.
+// What a submission prints on stdout and stderr, up to a limit.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@ class WorkerText {
   static constexpr std::size_t kLimit = 64 << 10;
 
   int theirs() const { return channel_.theirs(); }  // for the worker
-  int ours() const { return channel_.ours(); }      // to be polled for POLLIN
+  int ours() const { return channel_.ours(); }      // poll it for POLLIN
 
-  // Takes what is waiting. False once there is more than the limit, of which the rest is left.
+  // Takes the waiting text. False once there is more than the limit; the rest stays unread.
   bool take();
 
   const std::string& kept() const { return kept_; }
-  // The last lines, to be put behind a message; "" where nothing was printed.
+  // The last lines, to append to a message; "" if nothing was printed.
   std::string note() const;
 
  private:
