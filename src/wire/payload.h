@@ -1,5 +1,5 @@
-// Values and texts one after the other in the window of a link. Neither end believes the other: a
-// writer stops where the window ends, a reader finds zeros and shorter texts behind the last byte.
+// Values and texts in sequence in the window of a link. Neither end trusts the other: a writer
+// stops at the window's end, and a reader finds zeros and truncated texts after the last byte.
 #pragma once
 
 #include <algorithm>
@@ -33,11 +33,11 @@ class PayloadWriter {
 
 class PayloadReader {
  public:
-  // `bytes`: how many the other end says that it wrote.
+  // `bytes`: how many the other end claims to have written.
   PayloadReader(std::span<const std::byte> window, std::size_t bytes)
       : rest_(window.first(std::min(bytes, window.size()))) {}
 
-  // T{} if fewer bytes are left than it has; they are skipped.
+  // T{} if too few bytes are left; those are skipped.
   template <class T>
   requires std::is_trivially_copyable_v<T> T value() {
     T v{};

@@ -1,12 +1,12 @@
-// The memory that harness and worker share. Three memfds:
+// The memory that harness and worker share, in three memfds:
 //
 //   control  one page, written by both: the worker's reply. Hostile: read once, bounded.
 //   input    written by the harness only (sealed against the worker): header, descriptors, inputs.
 //   output   written by both: outputs, inouts, callback payloads.
 //
-// Requests and replies are bytes on a line, one each: a socket pair of which harness and worker
-// hold one end, so that neither can write what it is to receive; see processes/worker_process.h for
-// the protocol. A worker whose submission is in CUDA has besides them a link to a device process:
+// Requests and replies are single bytes on a line: a socket pair of which harness and worker hold
+// one end each, so neither can write what it is to receive. See processes/worker_process.h for the
+// protocol. A worker whose submission is in CUDA also has a link to a device process:
 // wire/device.h.
 #pragma once
 
@@ -16,14 +16,13 @@
 
 namespace assay::wire {
 
-// File descriptors of the worker. 0 is unreadable, 1 and 2 are drained by the harness. Those of
-// memory are closed before the submission is loaded: through them it could keep bytes that nobody
-// counts.
+// File descriptors of the worker. 0 is unreadable; the harness drains 1 and 2. The memfds are
+// closed before the submission is loaded: through them it could keep bytes that nobody counts.
 inline constexpr int kControlFd = 3, kInputFd = 4, kOutputFd = 5, kLineFd = 6;
-// By which the worker passes the listener that its memory is watched by, once and before it is
-// sealed; then it is closed.
+// The worker sends the listener that watches its memory over this socket, once, before it is
+// sealed; then the socket is closed.
 inline constexpr int kHandoverFd = 7;
-// Of CUDA workers: the link's memory and its line, and another for the log of the CUDA runtime.
+// CUDA workers only: the link's memory and its line, and another line for the CUDA runtime's log.
 inline constexpr int kLinkFd = 8, kCallFd = 9, kLogFd = 10;
 
 enum class Command : std::uint32_t {
@@ -34,8 +33,8 @@ enum class Command : std::uint32_t {
   self_test,  // the submission's own tests: assay_self_test(ctx)
 };
 
-// Address space of a sparse buffer, of which only parts can be accessed: pages of an arena. The
-// worker opens windows when it starts, before it is sealed. processes/window.h opens them.
+// Address space of a sparse buffer, of which only parts are accessible: pages of an arena. The
+// worker opens its windows when it starts, before it is sealed, with processes/window.h.
 struct Window {
   std::uint64_t bytes = 0, in_output = 0;
   std::uint64_t first_part = 0, parts = 0;
@@ -49,7 +48,7 @@ struct BufferSlot {
   std::uint32_t in_output = 0, null = 0;
   std::uint64_t device =
       0;  // not 0: the buffer is device memory at this address, and in no memfd of the worker's
-  std::uint64_t window = 0;  // not 0: the buffer lies in this window, counted from 1
+  std::uint64_t window = 0;  // not 0: the buffer is in this window, counted from 1
 };
 
 inline constexpr std::uint32_t kMagic = 0x59415341;  // "ASAY"
@@ -59,8 +58,8 @@ inline constexpr std::size_t kMaxSymbols = 48, kMaxSymbolLength = 64;
 struct Header {
   std::uint32_t magic = kMagic;
   Command command = Command::load;
-  std::uint64_t request = 0;  // grows with every request, answers to callbacks included
-  std::uint64_t case_id = 0;  // changes from case to case: resets Call::state()
+  std::uint64_t request = 0;  // increases with every request, answers to callbacks included
+  std::uint64_t case_id = 0;  // differs for each case; a change resets Call::state()
   std::int32_t entry = 0, phase = 0;
   std::int32_t nthreads = 1;
   std::uint32_t challenge = 0;  // index into the adapter table
@@ -70,12 +69,13 @@ struct Header {
   std::uint64_t callback_offset = 0;              // in the output memfd; request payload
   std::uint64_t callback_response_offset = 0;     // in the input memfd
   std::int32_t callback_status = 0;               // the answer to the latest callback
-  std::int32_t callback_bulk_written = 0;  // whether its bulk stands at the address asked for
+  std::int32_t callback_bulk_written = 0;  // whether its bulk was written to the requested address
   std::uint64_t measures_memory = 0;       // whether freed scratch goes back to the kernel
-  std::uint64_t watch_memory = 0;          // whether calls that shrink memory await the harness
-  std::uint64_t guard_blocks = 0;          // whether red zones lie around blocks of ctx->alloc
+  std::uint64_t watch_memory = 0;          // whether calls that shrink memory wait for the harness
+  std::uint64_t guard_blocks = 0;          // whether ctx->alloc's blocks have red zones
   std::uint64_t scratch_capacity = 0;      // of ctx->alloc, bytes
-  std::uint64_t failing_allocation = 0;    // the how manieth of the case gives NULL, 0: none
+  std::uint64_t failing_allocation = 0;    // index in the case of the allocation that gives NULL,
+                                           // 0: none
   std::uint32_t required_symbols = 0, optional_symbols = 0;  // required first
   char symbols[kMaxSymbols][kMaxSymbolLength] = {};
 };
@@ -87,15 +87,15 @@ struct Control {
   Reply reply = Reply::none;
   std::int32_t status = 0;          // of the submission's call
   std::uint64_t scratch_peak = 0;   // ctx->alloc, bytes
-  std::uint64_t allocations = 0;    // asked of ctx->alloc since the case began
-  std::int64_t kept_blocks = 0;     // of ctx->alloc: by how many the call left more behind
-  std::uint64_t overrun_side = 0;   // of such a block: 0 none, 1 written before it, 2 beyond it
-  std::uint64_t overrun_bytes = 0;  // what had been asked for it
-  std::uint64_t answered = 0;       // Header::request as it was when the worker took it up
+  std::uint64_t allocations = 0;    // requests to ctx->alloc since the case began
+  std::int64_t kept_blocks = 0;     // by how many the call increased ctx->alloc's live blocks
+  std::uint64_t overrun_side = 0;   // of such a block: 0 none, 1 written before it, 2 after it
+  std::uint64_t overrun_bytes = 0;  // what had been requested for it
+  std::uint64_t answered = 0;       // Header::request when the worker read it
   std::uint32_t callback_kind = 0;
   std::uint32_t callback_request_bytes = 0, callback_response_bytes = 0;
-  std::uint32_t callback_bulk_bytes = 0;    // behind the response
-  std::uint64_t callback_bulk_address = 0;  // where the worker wants them
+  std::uint32_t callback_bulk_bytes = 0;    // after the response
+  std::uint64_t callback_bulk_address = 0;  // where the worker wants the bulk
   char message[512] = {};                   // load_failed: why
 };
 
@@ -103,7 +103,7 @@ static_assert(sizeof(Control) <= 4096, "one page");
 static_assert(std::is_trivially_copyable_v<Header> && std::is_trivially_copyable_v<BufferSlot> &&
               std::is_trivially_copyable_v<Window> && std::is_trivially_copyable_v<WindowPart> &&
               std::is_trivially_copyable_v<Control>);
-// No padding, through which memory of the sender could pass.
+// No padding, since the sender's memory could leak through it.
 static_assert(std::has_unique_object_representations_v<Header> &&
               std::has_unique_object_representations_v<BufferSlot> &&
               std::has_unique_object_representations_v<Window> &&

@@ -21,10 +21,10 @@ namespace {
 
 namespace cuda = sim::cuda;
 
-constexpr std::size_t kAlignment = 256;  // of cudaMalloc
+constexpr std::size_t kAlignment = 256;  // cudaMalloc's alignment
 
-// Blocks by the address that was handed out; where it was aligned further it is not the
-// allocation's own.
+// Allocations by the address handed out, which differs from the allocation's start if it had to be
+// aligned further.
 struct Blocks {
   std::mutex mutex;
   std::map<void*, void*> allocation;
@@ -37,8 +37,7 @@ Blocks& blocks() {
 
 }  // namespace
 
-// The link's memory is resident from the start, so that it does not count as memory of the
-// submission.
+// The link's memory is made resident at once, so that it does not count as the submission's.
 std::int32_t attach_device() {
   void* link = ::mmap(nullptr, device::kLinkBytes, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_POPULATE, wire::kLinkFd, 0);
@@ -62,7 +61,8 @@ void* device_allocate(std::size_t bytes, std::size_t align) {
   void* base = nullptr;
   if (bytes + extra < bytes) return nullptr;
   if (cuda::cudaMalloc(&base, std::max<std::size_t>(bytes + extra, 1)) != cuda::cudaSuccess) {
-    cuda::cudaGetLastError();  // a full device is no error of the submission's CUDA calls
+    cuda::cudaGetLastError();  // a full device must not show up as an error of the submission's
+                               // CUDA calls
     return nullptr;
   }
   const std::size_t step = std::max(align, kAlignment);

@@ -1,10 +1,8 @@
-// The worker: the process inside the sandbox that loads one submission and runs its cases. Its
-// image is embedded in assay, once for C++ and once, with a CUDA runtime, for CUDA (device.h).
-// Everything here shares an address space with hostile code, so nothing that it reports is believed
-// without a check; it holds no reference, no seed and no clock.
+// Everything here shares an address space with hostile code, so nothing it reports is trusted
+// without a check. It holds no references, seeds or clocks.
 //
-// argv: worker LIBRARY [--unsealed]. The flag is for machines on which nothing is isolated.
-// Descriptors and messages: wire/worker.h.
+// argv: worker LIBRARY [--unsealed]. The flag is for machines without any isolation. Descriptors
+// and messages: wire/worker.h.
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/mman.h>
@@ -47,13 +45,14 @@ Mapping map_descriptor(int fd, int protection) {
   return {static_cast<std::byte*>(p), static_cast<std::size_t>(info.st_size)};
 }
 
-// Not at ctx->priv, where a submission would find it first. It may find it all the same: what
-// stands there is never believed alone.
+// Not at ctx->priv, where a submission would find it first. A submission may find it anyway: its
+// contents are never trusted alone.
 Scratch* scratch = nullptr;
 
-// Of the case: how often memory was asked for, and which of these requests is refused (0: none).
+// For the current case: how many allocations were requested, and which request is refused (0:
+// none).
 std::atomic<std::uint64_t> allocations{0}, refused{0};
-// Blocks handed out and not yet given back.
+// Blocks handed out and not yet released.
 std::atomic<std::int64_t> live_blocks{0};
 
 void* scratch_alloc(assay_ctx*, std::size_t bytes, std::size_t align, int space) {
@@ -70,8 +69,8 @@ void scratch_free(assay_ctx*, void* p) {
   if (!device_release(p)) scratch->release(p);
 }
 
-// Maps all that can be read of the libraries and of this program now, so that what of it is used
-// later is no growth of the submission's.
+// Maps all readable parts of the libraries and of this program now, so that their later use does
+// not count as the submission's growth.
 int map_readable(dl_phdr_info* object, std::size_t, void*) {
   constexpr std::uintptr_t kPage = 4096;
   for (int i = 0; i < object->dlpi_phnum; ++i) {
@@ -84,7 +83,8 @@ int map_readable(dl_phdr_info* object, std::size_t, void*) {
   return 0;
 }
 
-// Floating-point control and direction flag as the ABI expects them, whatever an earlier call left.
+// Restores the floating-point control and direction flag that the ABI expects, whatever an earlier
+// call left.
 void reset_processor_state() {
 #if defined(__x86_64__)
   const unsigned mxcsr = 0x1f80;
@@ -113,7 +113,7 @@ class Worker final : public Call {
     ::dl_iterate_phdr(&map_readable, nullptr);
   }
 
-  // Sealed by the time of the first reply, if at all.
+  // If the worker is sealed, that happens before the first reply.
   [[noreturn]] void serve(bool sealed) {
     for (bool first = true;; first = false) {
       await_request();
@@ -177,7 +177,7 @@ class Worker final : public Call {
     return reinterpret_cast<const wire::BufferSlot*>(input_.data + header().buffers_offset)[handle];
   }
 
-  // Now: once sealed, the process can map no shared memory.
+  // Must run before sealing: afterwards the process cannot map shared memory.
   void open_windows() {
     const std::byte* const at = input_.data + header().windows_offset;
     const auto* const all = reinterpret_cast<const wire::Window*>(at);
@@ -209,7 +209,7 @@ class Worker final : public Call {
     if (!seal()) std::_Exit(74);
   }
 
-  // Where the kernel gives no listener the harness finds none, and does without.
+  // If the kernel gives no listener, the harness finds none and manages without.
   static void hand_over(int listener) {
     if (listener < 0) return;
     if (!pass_descriptor(wire::kHandoverFd, listener)) std::_Exit(76);
@@ -233,7 +233,7 @@ class Worker final : public Call {
     }
   }
 
-  // Untimed: the pages of the case become resident here, and freed scratch is poisoned again.
+  // Untimed: makes the pages of the case resident and poisons freed scratch again.
   void prepare() {
     for (std::uint32_t i = 0; i < header().buffers; ++i) {
       const wire::BufferSlot& s = slot(static_cast<int>(i));
@@ -250,7 +250,7 @@ class Worker final : public Call {
     const std::size_t end = std::min((s.offset + s.bytes + kPage - 1) / kPage * kPage, arena.bytes);
     const int advice = s.in_output != 0 ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
     if (::madvise(arena.data + begin, end - begin, advice) == 0) return;
-    for (std::size_t at = begin; at < end; at += kPage) {  // kernels before 5.14
+    for (std::size_t at = begin; at < end; at += kPage) {  // kernels before 5.14 lack the advice
       static_cast<void>(*static_cast<volatile std::byte*>(arena.data + at));
     }
   }
@@ -283,14 +283,14 @@ class Worker final : public Call {
   void self_test() {
     refused = 0;
     scratch_.guard(false);
-    // Only where the library was linked with one: it writes down what the tests call.
+    // Present only if the library was linked with a witness, which records what the tests call.
     using Witness = void (*)(void*, std::size_t);
     if (const auto witness = reinterpret_cast<Witness>(symbol("assay_witness")))
       witness(output_.data, output_.bytes);
     const auto test = reinterpret_cast<int (*)(assay_ctx*)>(symbol("assay_self_test"));
     control().status = test != nullptr ? test(&ctx_) : ASSAY_ENOTSUP;
     wait_for_device();
-    std::fflush(nullptr);  // what the tests say of their verdict is shown
+    std::fflush(nullptr);  // shows what the tests print about their verdict
   }
 
   const char* library_path_;
@@ -302,7 +302,7 @@ class Worker final : public Call {
   void* library_ = nullptr;
   void* state_ = nullptr;
   std::uint64_t case_id_ = 0;
-  std::uint64_t request_ = 0;  // the one being answered
+  std::uint64_t request_ = 0;  // the request being answered
   bool failed_ = false;
 };
 
@@ -316,7 +316,7 @@ int main(int argc, char** argv) {
   }
   const bool sealed = argc == 2;
   if (!sealed && (argc != 3 || std::strcmp(argv[2], "--unsealed") != 0)) return 64;
-  // On the heap: a submission that overruns its stack must not meet this object first.
+  // On the heap, so that a submission that overruns its stack does not hit this object first.
   auto* const worker = new assay::worker::Worker(argv[1]);
   worker->serve(sealed);
 }

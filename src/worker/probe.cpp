@@ -56,8 +56,7 @@ constexpr Action kActions[] = {
      [](const char*) {
        return can_send(SIGTSTP) || can_send(SIGTTIN) || can_send(SIGTTOU) || can_send(SIGSTOP);
      }},
-    // The kernel reads an int of the register: whatever stands above it must not deceive the
-    // filter.
+    // The kernel reads an int from the register: the bits above it must not deceive the filter.
     {"continue_by_a_long_number",
      [](const char*) { return can_send(SIGCONT | (std::uint64_t{1} << 32)); }},
     {"wait_on_shared",
@@ -82,15 +81,15 @@ constexpr Action kActions[] = {
      [](const char*) {
        return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, nullptr) == 0 || errno != EPERM;
      }},
-    // A thread whose start its parent awaits in the kernel, heeding no signal. If it is let, it has
-    // no stack, and the process ends by that.
+    // A thread whose parent waits in the kernel for its start and ignores signals. If it is
+    // allowed, it has no stack, which kills the process.
     {"thread_as_by_vfork",
      [](const char*) {
        constexpr long kFlags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
                                CLONE_SYSVSEM | CLONE_VFORK;
        return ::syscall(SYS_clone, kFlags, 16, nullptr, nullptr, 0) >= 0;
      }},
-    // Any executable; if it is let, this process becomes it.
+    // Executes any program. If allowed, this process becomes it.
     {"execute",
      [](const char* path) {
        char name[] = "x";

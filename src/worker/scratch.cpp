@@ -14,8 +14,8 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLeastAlign = 64;
 
-// What a red zone holds: it differs from place to place, so that no fill of a submission's own
-// leaves it as it was.
+// The contents of a red zone. They vary by position, so no constant fill by a submission leaves
+// them unchanged.
 std::byte painted(std::size_t at) {
   return static_cast<std::byte>((at + 1) * 0x9e3779b97f4a7c15ull >> 56);
 }
@@ -41,7 +41,7 @@ void* Scratch::allocate(std::size_t bytes, std::size_t align) {
   const std::size_t zone = guarding_ ? kRedZone : 0;
   const std::size_t size = std::max<std::size_t>(bytes, 1);
   const auto place_after = [&](std::size_t end) { return (end + zone + align - 1) & ~(align - 1); };
-  // Between the blocks of the packed front nothing has room.
+  // Nothing fits between the blocks of the packed front.
   auto next = blocks_.begin() + static_cast<std::ptrdiff_t>(packed_);
   std::size_t data = place_after(packed_ == 0 ? 0 : std::prev(next)->end_with_zone());
   for (; next != blocks_.end(); ++next) {
@@ -59,7 +59,7 @@ void* Scratch::allocate(std::size_t bytes, std::size_t align) {
   return base_ + data;
 }
 
-// Whether the smallest block has no room before this one.
+// Whether not even the smallest block fits in front of this one.
 bool Scratch::is_packed(std::size_t block) const {
   const std::size_t end = block == 0 ? 0 : blocks_[block - 1].end_with_zone();
   const std::size_t next_place = (end + kLeastAlign - 1) & ~(kLeastAlign - 1);
@@ -81,7 +81,7 @@ void Scratch::release(void* p) {
   }
 }
 
-// The pages that lie whole in a range without blocks.
+// Returns the whole pages of a range without blocks to the kernel.
 void Scratch::give_pages_back(std::size_t begin, std::size_t end) {
   begin = (begin + kPage - 1) / kPage * kPage;
   end = std::min(end / kPage * kPage, capacity_);

@@ -1,5 +1,5 @@
-// The memory behind assay_ctx::alloc: a first-fit arena that keeps its pages, so that timed calls
-// meet warm memory, and that counts what is live.
+// The memory behind assay_ctx::alloc: a first-fit arena. It keeps its pages, so that timed calls
+// get warm memory, and it counts live bytes.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace assay::worker {
 
-// Bytes on both sides of a guarded block, which belong to nobody.
+// Bytes on each side of a guarded block that belong to nobody.
 inline constexpr std::size_t kRedZone = 128;
 
 class Scratch {
  public:
-  // A block beside which somebody wrote: what was asked for, and on which side of it.
+  // A block whose red zone was overwritten: the bytes requested for it, and on which side.
   struct Overrun {
     std::size_t bytes = 0;
     bool beyond_end = false;
@@ -26,30 +26,30 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  // NULL when full, or when align is no power of two.
+  // NULL if full, or if align is not a power of two.
   void* allocate(std::size_t bytes, std::size_t align);
   void release(void*);  // ignores unknown pointers
 
   std::size_t live() const { return live_; }
   std::size_t peak() const { return peak_; }
   void reset_peak() { peak_ = live_; }
-  // Whether blocks handed out from now on lie between red zones. These cost time and memory, so
-  // nothing is guarded where either is measured.
+  // Whether new blocks get red zones. These cost time and memory, so they are off when either is
+  // measured.
   void guard(bool on) { guarding_ = on; }
-  // Whether pages that a released block leaves free are given back to the kernel, so that what is
-  // resident is what is live. It costs time, so not where that is measured.
+  // Whether the pages freed by a released block go back to the kernel, so that resident memory
+  // equals live memory. It costs time, so it is off when time is measured.
   void give_back(bool on) { giving_back_ = on; }
-  // The first write beside a guarded block since the last call, found when the block is released or
-  // now. Each is told once.
+  // The first overwritten red zone since the last call, whether found now or when its block was
+  // released. Each is reported once.
   std::optional<Overrun> take_overrun();
 
-  // Fills every byte ever handed out and free now with 0xff.
+  // Fills every free byte that was ever handed out with 0xff.
   void poison();
 
  private:
   struct Block {
     std::size_t data, end, requested;  // [data, end) is the submission's
-    std::size_t zone;                  // bytes before and after it that are its red zones
+    std::size_t zone;                  // bytes of red zone before it, and as many after it
     std::size_t begin_with_zone() const { return data - zone; }
     std::size_t end_with_zone() const { return end + zone; }
   };
@@ -63,8 +63,8 @@ class Scratch {
   std::size_t capacity_, high_water_ = 0, live_ = 0, peak_ = 0;
   bool guarding_ = false, giving_back_ = false;
   std::optional<Overrun> overrun_;
-  std::vector<Block> blocks_;  // sorted by place
-  std::size_t packed_ = 0;     // how many at the front leave no room before them
+  std::vector<Block> blocks_;  // sorted by position
+  std::size_t packed_ = 0;     // how many blocks at the front leave no room before them
 };
 
 }  // namespace assay::worker

@@ -38,10 +38,10 @@ const sock_filter kSeal[] = {
     {kIfEqual, 10, 0, __NR_seccomp},  // to the refusal
     {kIfEqual, 9, 0, __NR_sendmsg},
     {kReturn, 0, 0, SECCOMP_RET_ALLOW},
-    {kLoad, 0, 0, low_half(3)},  // mmap's flags, of which the type must be MAP_PRIVATE
+    {kLoad, 0, 0, low_half(3)},  // mmap's flags: the type must be MAP_PRIVATE
     {kMask, 0, 0, kMapType},
     {kIfEqual, 4, 5, MAP_PRIVATE},
-    {kLoad, 0, 0, low_half(1)},  // mremap's old size, of which 0 maps shared memory once more
+    {kLoad, 0, 0, low_half(1)},  // mremap's old size: 0 would map shared memory a second time
     {kIfEqual, 0, 2, 0},
     {kLoad, 0, 0, high_half(1)},
     {kIfEqual, 1, 0, 0},
