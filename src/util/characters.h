@@ -1,4 +1,4 @@
-// What a character of source code is, and where names are.
+// Classes of characters in source code, and where the names are.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,14 @@ inline bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-// Space within a line.
+// White space within a line.
 inline bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
-// Calls visit(before, name, behind) for every name of the text: the longest runs of characters that
-// in_a_name holds for. `before`: what stands between it and the last name; `behind`: all that
-// follows. At the end the name is "" where the text does not end with one.
+// Calls visit(before, name, behind) for every name in the text, that is, every longest run of
+// characters that satisfy in_a_name. `before`: the text since the last name; `behind`: all that
+// follows. If the text does not end with a name, the last call has the name "".
 template <class InAName, class Visit>
 void for_each_name(std::string_view text, InAName in_a_name, Visit visit) {
   while (!text.empty()) {

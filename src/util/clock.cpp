@@ -7,7 +7,7 @@
 namespace assay {
 namespace {
 
-// Since the machine started, while it slept too.
+// Seconds since boot, sleep included.
 std::time_t uptime() {
   timespec t{};
   ::clock_gettime(CLOCK_BOOTTIME, &t);

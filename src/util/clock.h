@@ -8,15 +8,15 @@
 
 namespace assay {
 
-// The time of day goes on evenly whatever becomes of the system's clock while the process runs: it
-// is read once, and what has passed since is added.
+// The time of day. It advances evenly even if the system's clock is changed while the process runs:
+// the clock is read once, and the time passed since is added.
 std::time_t seconds_since_1970();
-// UTC in the form of strftime(3).
+// UTC, formatted by strftime(3).
 std::string utc_now(const char* format = "%Y-%m-%dT%H:%M:%SZ");
 
-// Seconds of a clock that never jumps, from a beginning that means nothing; of all processes alike.
+// Seconds of a monotonic clock with an arbitrary start, the same for all processes.
 double steady_seconds();
-// Of the same clock. In the header, because the device process has nothing else of this.
+// The same clock in ns. In the header, because the device process uses nothing else of this file.
 inline std::uint64_t steady_nanoseconds() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(

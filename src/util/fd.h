@@ -39,15 +39,15 @@ struct Pipe {
   Fd read, write;
 };
 
-// Closed on exec. Both ends wait: O_NONBLOCK in pipe2's flags would be of the writer's end too.
+// Closed on exec. Both ends block: O_NONBLOCK in pipe2's flags would apply to the writer's end too.
 inline Pipe make_pipe() {
   int fds[2];
   if (::pipe2(fds, O_CLOEXEC) != 0) throw_errno("cannot make a pipe");
   return {Fd(fds[0]), Fd(fds[1])};
 }
 
-// For the output of a program: reading never waits. Writing does, so that a program whose output is
-// read slowly loses no part of it.
+// For the output of a program: reads never block. Writes do, so that a program whose output is read
+// slowly loses none of it.
 inline Pipe make_log_pipe() {
   Pipe log = make_pipe();
   if (::fcntl(log.read.get(), F_SETFL, O_NONBLOCK) != 0) throw_errno("cannot set up a pipe");

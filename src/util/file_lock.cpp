@@ -23,10 +23,9 @@ bool is_still_there(const Fd& fd, const fs::path& path) {
          held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
-// No descriptor when it is not to wait and somebody else holds the lock.
+// Empty if it is not to wait and somebody else holds the lock.
 Fd lock(const fs::path& path, bool wait) {
-  // Asked for again and again rather than waited for: who is asked to stop shall not wait for
-  // others.
+  // Polls instead of blocking, so that a request to stop is not held up by another holder.
   constexpr std::chrono::milliseconds kPause{5};
   for (;;) {
     Fd fd(::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0644));
@@ -38,7 +37,7 @@ Fd lock(const fs::path& path, bool wait) {
       check_stop();
       std::this_thread::sleep_for(kPause);
     }
-    // The previous holder has removed the file: the next process would lock another one.
+    // If the previous holder removed the file, the next process would lock a different one.
     if (is_still_there(fd, path)) return fd;
   }
 }

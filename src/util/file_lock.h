@@ -8,13 +8,13 @@
 
 namespace assay {
 
-// Holds a lock on a file that is made for it and removed with it. The kernel releases it when the
-// holder dies (flock), so a kill leaves at most an empty file that nobody holds.
+// Holds a lock on a file that is created for it and removed with it. The kernel releases the lock
+// (flock) when the holder dies, so a kill leaves at most an empty, unlocked file.
 class FileLock {
  public:
-  // Waits until nobody else holds it. Throws Error when the file cannot be made.
+  // Waits until nobody else holds it. Throws Error if the file cannot be made.
   explicit FileLock(const std::filesystem::path&);
-  // Nothing when somebody holds it.
+  // Absent if somebody holds it.
   static std::optional<FileLock> if_free(const std::filesystem::path&);
 
   FileLock(FileLock&&) noexcept = default;

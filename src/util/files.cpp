@@ -20,10 +20,10 @@ namespace assay {
 namespace fs = std::filesystem;
 namespace {
 
-// A new file beside `path`. Closed, and removed unless it was renamed.
+// A new file next to `path`. Closed on destruction, and removed unless it was renamed.
 struct TemporaryFile {
   explicit TemporaryFile(const fs::path& beside) {
-    // Processes that share the folder without sharing their ids may choose the same name.
+    // Processes that share the folder but not their pid namespace may choose the same name.
     static std::atomic<unsigned> next{0};
     do {
       path = beside.string() + fmt::format(".{}-{}.tmp", ::getpid(), next++);
@@ -109,7 +109,7 @@ void flush_folder(const fs::path& folder) {
   const fs::path named = folder.empty() ? fs::path(".") : folder;
   const Fd fd(::open(named.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) fail_with_errno("open folder", named);
-  // Some file systems keep no list that could be flushed.
+  // Some file systems have no directory to flush.
   if (::fsync(fd.get()) != 0 && errno != EINVAL) fail_with_errno("flush folder", named);
 }
 

@@ -1,4 +1,4 @@
-// Handing an open file to another process, over a socket of a pair. Needs no right over that process.
+// Passes an open file to another process over a socket pair. Needs no rights over that process.
 #pragma once
 
 #include <sys/socket.h>
@@ -9,8 +9,8 @@
 
 namespace assay {
 
-// False where the other end takes nothing. Does not allocate, so a child of a process with threads
-// may call it.
+// False if the other end does not accept it. Does not allocate, so a child forked from a
+// multithreaded process may call it.
 inline bool pass_descriptor(int socket, int fd) {
   char byte = 0;
   iovec text{&byte, sizeof byte};
@@ -28,7 +28,7 @@ inline bool pass_descriptor(int socket, int fd) {
   return ::sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof byte;
 }
 
-// What was passed; nothing where nothing is waiting. Never waits.
+// The passed descriptor, or an empty one if none is waiting. Never blocks.
 inline Fd take_descriptor(int socket) {
   char byte;
   iovec text{&byte, sizeof byte};

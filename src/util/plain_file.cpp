@@ -31,7 +31,7 @@ PlainFile read_plain_file(int folder, const std::string& name, std::size_t limit
   ssize_t n;
   while ((n = ::read(fd.get(), file.contents.data() + size, file.contents.size() - size)) > 0) {
     size += static_cast<std::size_t>(n);
-    if (size > limit) return too_large();  // it grows
+    if (size > limit) return too_large();  // it grew while it was read
     if (size == file.contents.size()) file.contents.resize(2 * size);
   }
   if (n < 0) return {"", fmt::format("cannot be read: {}", std::strerror(errno))};

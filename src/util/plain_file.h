@@ -1,4 +1,4 @@
-// Files in folders that somebody else filled.
+// Reads files in folders that somebody else filled.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@ namespace assay {
 
 struct PlainFile {
   std::string contents;
-  std::string objection;  // why it was not read: "is a symbolic link"; "" when it was
+  std::string objection;  // why it was not read: "is a symbolic link"; "" if it was
 };
 
-// Reads a regular file of an open folder without following links, waiting for pipes or reading more
-// than `limit` bytes. Never throws.
+// Reads a regular file in an open folder. Does not follow links, wait for pipes or read more than
+// `limit` bytes. Never throws.
 PlainFile read_plain_file(int folder, const std::string& name, std::size_t limit);
 
 }  // namespace assay

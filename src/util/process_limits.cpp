@@ -17,7 +17,7 @@
 namespace assay {
 
 void raise_open_files(std::uint64_t least) {
-  constexpr rlim_t kEnough = 65536;  // who may have millions need not
+  constexpr rlim_t kEnough = 65536;  // enough, even if millions are allowed
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0)
     throw Error(fmt::format("cannot read the limit on open files: {}", std::strerror(errno)));
@@ -48,8 +48,9 @@ void lift_memory_limit() {
       limit.rlim_max >> 20));
 }
 
-// glibc would raise the threshold, up to 32 MiB, with each larger block that is freed, and make
-// eight heaps a core. Those of a server's threads all grow to what one answer needs.
+// By default glibc raises the mmap threshold, up to 32 MiB, with each larger block that is freed,
+// and makes eight heaps per core. The heaps of a server's threads would each grow to the size that
+// one answer needs.
 void give_back_freed_memory() {
 #ifdef __GLIBC__
   ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
@@ -67,7 +68,8 @@ void require_proc() {
 void open_standard_files() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-    (void)::open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY);  // the lowest that is free
+    (void)::open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY);  // takes the lowest free
+                                                                          // descriptor
   }
 }
 

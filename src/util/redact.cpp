@@ -25,7 +25,7 @@ struct Form {
   bool (*is_part)(char);
 };
 
-// As the services document them, or as they look.
+// As the services document them, or as observed.
 constexpr std::array kForms{
     Form{"sk-", 16, is_token},          Form{"ghp_", 20, is_alphanumeric},
     Form{"gho_", 20, is_alphanumeric},  Form{"ghu_", 20, is_alphanumeric},
@@ -54,7 +54,7 @@ std::size_t form_at(std::string_view text, std::size_t at) {
   return 0;
 }
 
-// Three parts of base64url with points between them; the first is a JSON object's.
+// Three dot-separated parts of base64url, the first of them a JSON object.
 std::size_t web_token_at(std::string_view text, std::size_t at) {
   if (!text.substr(at).starts_with("eyJ")) return 0;
   std::size_t end = at;
@@ -74,7 +74,7 @@ bool key_begins_at(std::string_view text, std::size_t at) {
   return line.find(kKeyKind) != std::string_view::npos;
 }
 
-// Where the block of a private key ends that goes on at `from`; npos: not within `text`.
+// Where a private key block ends that continues at `from`; npos: not within `text`.
 std::size_t key_end(std::string_view text, std::size_t from) {
   const std::size_t mark = text.find(kKeyEnd, from);
   if (mark == std::string_view::npos) return mark;
@@ -107,7 +107,7 @@ std::vector<std::string> secrets_of_environment() {
 
 Redactor::Redactor(std::vector<std::string> values) : values_(std::move(values)) {
   std::erase_if(values_, [](const std::string& v) { return v.size() < kShortestValue; });
-  // One may hold another.
+  // Longest first, because one value may contain another.
   std::ranges::sort(values_, [](const auto& a, const auto& b) { return a.size() > b.size(); });
   for (const std::string& v : values_) first_bytes_[static_cast<unsigned char>(v.front())] = true;
 }
@@ -119,7 +119,7 @@ std::size_t Redactor::secret_at(std::string_view text, std::size_t at) const {
     }
   }
   const char before = at > 0 ? text[at - 1] : before_;
-  if (is_token(before)) return 0;  // "task-list" is no key
+  if (is_token(before)) return 0;  // "task-list" is not a key
   if (const std::size_t n = form_at(text, at)) return n;
   return web_token_at(text, at);
 }
@@ -152,7 +152,7 @@ std::string Redactor::feed(std::string_view piece) {
     if (in_key_) {
       const std::size_t end = key_end(pending_, 0);
       if (end == std::string::npos) {
-        // The mark of the end may be cut.
+        // The end marker may be cut off.
         const std::size_t mark = pending_.find(kKeyEnd);
         const std::size_t keep = mark != std::string::npos
                                      ? pending_.size() - mark
@@ -181,7 +181,7 @@ std::string Redactor::finish() {
       const std::size_t end = key_end(pending_, 0);
       in_key_ = false;
       before_ = '-';
-      pending_.erase(0, end);  // all of it, where it does not end
+      pending_.erase(0, end);  // all of it if there is no end
       continue;
     }
     const std::size_t stop = redact_until(pending_, pending_.size(), out);

@@ -1,9 +1,9 @@
-// What people can do about an error of the system.
+// What users can do about a system error.
 #pragma once
 
 namespace assay {
 
-// "; make room on that disk, ..." to be put behind strerror's text; "" where nothing is known.
+// "; make room on that disk, ..." to append to strerror's text; "" if there is no advice.
 const char* remedy(int error) noexcept;
 
 }  // namespace assay

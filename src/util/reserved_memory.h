@@ -1,5 +1,4 @@
-// Address space of which only the pages that are touched take memory: for arrays that are wide and
-// nearly empty.
+// Address space in which only touched pages take memory: for large, mostly empty arrays.
 #pragma once
 
 #include <sys/mman.h>

@@ -8,7 +8,7 @@
 namespace assay {
 
 std::string sha256_hex(std::string_view bytes);
-// The first 64 bits of it, as a number.
+// The first 64 bits of the hash, as a number.
 std::uint64_t sha256_word(std::string_view bytes);
 
 }  // namespace assay

@@ -1,11 +1,11 @@
-// Words for a POSIX shell.
+// Quoting for a POSIX shell.
 #pragma once
 
 #include <string>
 
 namespace assay {
 
-// A word as a POSIX shell takes it.
+// Quotes a word so that a POSIX shell takes it literally.
 std::string quoted(const std::string& word);
 
 }  // namespace assay

@@ -1,12 +1,12 @@
-// A pthread_create for whole programs that lets each new thread begin before its creator goes on.
+// A program-wide pthread_create that lets each new thread start before its creator continues.
 //
-// Some kernels start a thread on the core of its creator and leave it there for milliseconds while
-// another core idles, by chance: on a virtual machine with two cores and Linux 6.18 every second 7
-// ms call with two threads took 14 ms. No measured time may depend on that. A creator that sleeps
-// until the new thread runs leaves it the core, if they share one, and is itself woken on an idle
-// core: kernels look for one whenever they wake a thread. If the other core was busy at that
+// Some kernels may start a thread on its creator's core and leave it there for milliseconds while
+// another core idles: on a virtual machine with two cores and Linux 6.18, every second 7 ms call
+// with two threads took 14 ms. No measured time may depend on that. So the creator sleeps until the
+// new thread runs. If they share a core, that leaves it to the new thread, and the creator is woken
+// on an idle core, which kernels look for on every wakeup. If the other core was busy at that
 // moment, for instance with the program that started the call, the creator naps and is woken again.
-// Neither chooses a core, which a sandboxed program may not.
+// Neither thread pins itself to a core, which a sandboxed program may not do.
 #include <dlfcn.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -31,12 +31,12 @@ int core_count() {
   return cores;
 }
 
-std::atomic<int> alive{1};  // threads started here, and the first
+std::atomic<int> alive{1};  // threads started here, plus the first
 
 struct Start {
   void* (*run)(void*);
   void* argument;
-  std::atomic<int> core{-1};  // where it began
+  std::atomic<int> core{-1};  // the core where it began
 };
 static_assert(sizeof(std::atomic<int>) == sizeof(int));
 
@@ -49,11 +49,11 @@ void* start(void* p) {
   const auto run = s->run;
   void* const argument = s->argument;
   struct Leave {
-    ~Leave() { --alive; }  // also when the thread is cancelled or calls pthread_exit
+    ~Leave() { --alive; }  // also if the thread is cancelled or calls pthread_exit
   } leave;
   s->core.store(std::max(::sched_getcpu(), 0));
-  // The creator may be gone with `s` by now; then nobody waits at its address, or somebody looks
-  // again.
+  // The creator, and `s` with it, may be gone by now. Then nobody waits at this address, or an
+  // unrelated waiter merely rechecks its condition.
   futex(s->core, FUTEX_WAKE, 1);
   return run(argument);
 }
@@ -73,7 +73,7 @@ void wait_until_apart(Start& s) {
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                               void* (*run)(void*), void* argument) noexcept {
   static const auto create = reinterpret_cast<Create>(::dlsym(RTLD_NEXT, "pthread_create"));
-  // A caller that passes attributes has chosen for itself.
+  // A caller that passes attributes has made its own choice.
   if (attributes != nullptr || core_count() < 2) return create(thread, attributes, run, argument);
   Start s{run, argument, {-1}};
   ++alive;

@@ -23,13 +23,13 @@ namespace {
 
 constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
 
-// The first request: when it came, in milliseconds, times kSignalRange, plus its signal. One value,
-// since a second thread may be in the handler at the same moment and must not see half of it.
+// The first request: its time in milliseconds, times kSignalRange, plus its signal. A single value,
+// because a second thread may be in the handler at the same moment and must not see half of it.
 constexpr std::int64_t kSignalRange = 128;
 std::atomic<std::int64_t> g_request{0};
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
-// All else that the handler reads is set before it is installed.
+// Everything else that the handler reads is set before it is installed.
 int g_fd = -1;
 pid_t g_owner = -1;
 
@@ -41,7 +41,7 @@ std::int64_t now_ms() {
 
 void say(const char* text) { (void)!::write(STDERR_FILENO, text, std::strlen(text)); }
 
-// Only what a handler may call. In a child between fork and exec it does nothing.
+// Async-signal-safe. Does nothing in a child between fork and exec.
 void on_signal(int signal) {
   if (::getpid() != g_owner) return;
   const int saved = errno;
@@ -89,7 +89,7 @@ void check_stop() {
 }
 
 void wait_or_stop(double seconds) {
-  // No file tells of a request to one thread.
+  // There is no descriptor to poll for a request to a single thread.
   constexpr double kMs = 1000, kTickMs = 50;
   const double end = steady_seconds() + seconds;
   for (;;) {

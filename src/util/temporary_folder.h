@@ -1,4 +1,4 @@
-// New folders below the system's temporary one.
+// New folders in the system's temporary folder.
 #pragma once
 
 #include <filesystem>
@@ -6,20 +6,20 @@
 
 namespace assay {
 
-// Makes a folder that did not exist, named `beginning` and six letters, which this user alone may
-// enter. It stays. Throws Error with the remedy where none can be made.
+// Makes a new folder, named `beginning` and six letters, that only this user may enter. It is not
+// removed. Throws Error with the remedy if none can be made.
 std::filesystem::path make_new_folder(const std::filesystem::path& parent,
                                       const std::string& beginning);
 // In TMPDIR, or /tmp.
 std::filesystem::path make_temporary_folder(const std::string& beginning);
 
-// Such a folder, removed with all that is in it when this ends.
+// Such a folder, removed with its contents on destruction.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(const std::string& beginning)
       : path_(make_temporary_folder(beginning)) {}
   ~TemporaryFolder() {
-    std::error_code ignored;  // what cannot be removed costs nothing but its room
+    std::error_code ignored;  // what cannot be removed only takes up space
     std::filesystem::remove_all(path_, ignored);
   }
   TemporaryFolder(const TemporaryFolder&) = delete;

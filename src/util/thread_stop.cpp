@@ -5,7 +5,7 @@
 namespace assay {
 namespace {
 
-thread_local std::function<bool()> t_asked;  // empty: nobody does
+thread_local std::function<bool()> t_asked;  // empty: nobody can ask
 
 }  // namespace
 

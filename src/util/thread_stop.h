@@ -1,12 +1,13 @@
-// A request to end early what one thread does, beside that to the whole program (util/stop.h).
+// A request to stop one thread's work early, besides the one to the whole program (util/stop.h).
 #pragma once
 
 #include <functional>
 
 namespace assay {
 
-// While it lives, check_stop() in this thread also throws Stopped once `asked` holds. Sandboxes do
-// not watch it, so what runs in one goes on to its own limit. One at a time in a thread.
+// During its lifetime, check_stop() in this thread also throws Stopped once `asked` returns true.
+// Sandboxes do not watch it, so what runs in one continues to its own limit. One per thread at a
+// time.
 class ThreadStop {
  public:
   explicit ThreadStop(std::function<bool()> asked);
@@ -15,7 +16,7 @@ class ThreadStop {
   ThreadStop& operator=(const ThreadStop&) = delete;
 };
 
-// Whether this thread was asked so.
+// Whether this thread was asked to stop by its ThreadStop.
 bool thread_was_asked();
 
 }  // namespace assay

@@ -14,7 +14,7 @@ bool can_pass(int error) noexcept {
     case EMFILE:
     case ENFILE:
     case ENOBUFS:
-    case ENOSPC:  // other builds remove their files
+    case ENOSPC:  // other builds remove their files in time
     case EDQUOT:
     case EBUSY:
     case EINTR:

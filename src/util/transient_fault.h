@@ -1,4 +1,4 @@
-// Faults of the system that can pass by themselves: the same step may be tried again.
+// System faults that can pass by themselves: the same step may be retried.
 #pragma once
 
 #include <string>
@@ -7,19 +7,19 @@
 
 namespace assay {
 
-// What failed may work in a moment: there were too many processes, or a machine that was too busy.
-// All other exceptions would come again, or say that something is wrong with assay itself.
+// A failed step that may work in a moment, for example because there were too many processes or the
+// machine was too busy. Any other exception would recur, or means that assay itself is broken.
 class TransientFault : public Error {
  public:
   using Error::Error;
 };
 
-// Whether an error of the system, in errno's numbers, passes when others give back what they hold:
-// processes, memory, descriptors, room on a disk.
+// Whether a system error (an errno) passes when others release what they hold: processes, memory,
+// descriptors, disk space.
 bool can_pass(int error) noexcept;
 
-// Throws "<failure>: No such file or directory", the cause from errno, as a TransientFault where
-// it can pass and as an Error otherwise. `failure` is a whole sentence: "cannot make a pipe".
+// Throws "<failure>: No such file or directory", with the cause from errno, as a TransientFault if
+// the cause can pass and as an Error otherwise. `failure` is a whole clause: "cannot make a pipe".
 [[noreturn]] void throw_errno(const std::string& failure);
 [[noreturn]] void throw_errno(const std::string& failure, int error);
 

@@ -1,4 +1,4 @@
-// Trying in a child what this process must not suffer from.
+// Tries something in a child process, so that this process is not affected.
 #pragma once
 
 #include <sys/wait.h>
@@ -10,8 +10,8 @@
 
 namespace assay {
 
-// Whether `work` returns true in a child of this process, which then ends. Other threads do not go
-// on there, so it may neither allocate nor wait for them. Throws where no child can be had.
+// Whether `work` returns true in a child of this process, which then exits. The child has no other
+// threads, so `work` may neither allocate nor wait for them. Throws if no child can be made.
 template <class Work>
 bool try_in_child(Work work) {
   const pid_t child = ::_Fork();
