@@ -32,8 +32,8 @@ void RunnerSteps::run_exclusive(CellResult& cell) {
 
 double expected_seconds(const Scoreboard& board, const Submission& submission,
                         std::size_t source_bytes) {
-  constexpr double kToCompile = 1e-4;  // seconds a byte, about
-  constexpr double kUnknown = 1000;    // longer than any
+  constexpr double kToCompile = 1e-4;  // seconds per byte, roughly
+  constexpr double kUnknown = 1000;    // longer than any known time
   const double compiling = kToCompile * static_cast<double>(source_bytes);
   double longest = 0;
   for (const auto& [key, entry] : board.entries) {

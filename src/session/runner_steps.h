@@ -1,4 +1,4 @@
-// The steps of a session as a CellRunner takes them.
+// A session's steps, implemented by a CellRunner.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace assay::session {
 
 class RunnerSteps final : public Steps {
  public:
-  // Both must outlive it; the specs are those of all challenges that are asked about.
+  // Both must outlive it. `specs` must hold every challenge that is asked about.
   RunnerSteps(cells::CellRunner& runner, const std::vector<ChallengeSpec>& specs)
       : runner_(runner), specs_(specs) {}
 
@@ -26,9 +26,10 @@ class RunnerSteps final : public Steps {
   const std::vector<ChallengeSpec>& specs_;
 };
 
-// What a submission is expected to take: what it took when it was last on the board, or else what
-// the longest answer to its challenge took; longer than any where nobody knows. `source_bytes`: of
-// what must be compiled for it, the implementations that its own tests are tried on.
+// The time that a submission is expected to take: what it took when it was last on the board, else
+// what the longest answer to its challenge took, or longer than any if there is neither.
+// `source_bytes`: size of what must be compiled for it, that is, the implementations that its own
+// tests are tried on.
 double expected_seconds(const Scoreboard&, const Submission&, std::size_t source_bytes);
 
 }  // namespace assay::session

@@ -40,7 +40,7 @@ class Run {
   }
 
  private:
-  // A step about one cell.
+  // Runs a step about one cell.
   template <class Step>
   void guarded(CellResult& cell, Step step) {
     try {
@@ -63,7 +63,7 @@ class Run {
     guarded(cell, [&] { steps_.run_own_tests(submission, cell, jobs); });
   }
 
-  // Checks take longest, so they come first, and small builds fill the gaps.
+  // Checks take longest, so they come first and small builds fill the gaps.
   void check_all(const std::vector<Group>& groups, std::vector<std::vector<CellResult>>& cells) {
     std::vector<std::function<void()>> work;
     for (std::size_t g = 0; g < groups.size(); ++g) {
@@ -88,14 +88,14 @@ class Run {
     try {
       builds = steps_.builds_for(challenge, own_tests);
     } catch (const std::exception&) {
-      return;  // a cell that needs them meets the same fault, and reports it
+      return;  // a cell that needs them hits the same fault and reports it
     }
     for (cells::SharedBuild& build : builds) {
       work.emplace_back([this, challenge, build = std::move(build)] {
         const Activity activity = watcher_("building " + build.name);
         try {
           build.run();
-        } catch (const TransientFault& fault) {  // likewise, but it may have passed by then
+        } catch (const TransientFault& fault) {  // likewise, but by then it may have passed
           const std::lock_guard lock(faults_mutex_);
           faults_[challenge].push_back(
               fmt::format("while building {}: {}", build.name, fault.what()));
@@ -105,7 +105,7 @@ class Run {
     }
   }
 
-  // Of builds for the challenge, once.
+  // Faults of the builds for the challenge; each is returned once.
   std::vector<std::string> take_faults(const std::string& challenge) {
     const std::lock_guard lock(faults_mutex_);
     return std::exchange(faults_[challenge], {});

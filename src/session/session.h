@@ -1,10 +1,11 @@
-// One run: every submission checked, timed and handed on, in the order planned.
+// One run: checks, times and hands on every submission, in the planned order.
 //
 //   the first answer alone -> answers on the simulator, several at a time -> batches of the others
 //
-// An answer that is timed, in C++ or on a real GPU, goes through three stages: checked, while what
-// its challenge needs is built, its own tests tried, timed. The first two use all jobs; timing has
-// the machine to itself. What a challenge needs is built when its turn comes.
+// An answer that is timed, in C++ or on a real GPU, goes through three stages: it is checked while
+// its challenge's shared builds are made, its own tests are tried, and it is timed. The first two
+// stages use all jobs; timing has the machine to itself. Shared builds of a challenge are made when
+// its turn comes.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +21,17 @@
 
 namespace assay::session {
 
-// The work on cells. What a step throws ends the cells it was about, and no others.
+// The work on cells. An exception from a step ends only the cells that the step was about.
 class Steps {
  public:
   virtual ~Steps() = default;
 
-  // What answers to the challenge share: baselines and, where own tests are tried, their subjects.
-  // These may run beside each other and beside check().
+  // Builds that all answers to the challenge share: the baselines and, if own tests are tried, the
+  // implementations to try them on. These may run beside each other and beside check().
   virtual std::vector<cells::SharedBuild> builds_for(const std::string& challenge,
                                                      bool own_tests) = 0;
 
-  // Builds it and runs its untimed cases; on the simulated GPU all of them.
+  // Builds the submission and runs its untimed cases; on the simulated GPU, all cases.
   virtual CellResult check(const Submission&) = 0;
   // On up to `jobs` threads.
   virtual void run_own_tests(const Submission&, CellResult&, std::size_t jobs) = 0;
@@ -39,10 +40,11 @@ class Steps {
   virtual void run_exclusive(CellResult&) = 0;
 };
 
-// Takes finished cells: each once, one call at a time. What it throws ends the run.
+// Receives finished cells, each once, one call at a time. An exception from it ends the run.
 using Sink = std::function<void(CellResult)>;
 
-// Is told what is being done, from several threads at once. It lasts as long as what is returned.
+// Called with what is being done, from several threads at once. The activity lasts as long as the
+// returned object.
 using Activity = std::shared_ptr<void>;
 using Watcher = std::function<Activity(const std::string& what)>;
 

@@ -14,7 +14,7 @@
 namespace assay::session {
 namespace {
 
-// The whole of the text as a number, or 0.
+// The whole text as a number, or 0.
 std::size_t number_in(std::string_view text) {
   std::size_t number = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);

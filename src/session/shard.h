@@ -1,4 +1,4 @@
-// Which of a run's submissions one of several machines takes. Pure.
+// Splits a run's submissions among several machines. Pure.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,10 @@ struct Shard {
 Shard shard_from(const std::string& text);
 std::string to_string(const Shard&);
 
-// What the shard takes, in the order given. Each submission is in exactly one of the `count`
-// shards; which one depends on the submissions and on what each costs, so that machines which agree
-// on both need not talk to one another. The dearest first, each goes to the shard that has least.
+// The shard's submissions, in the order given. Each submission is in exactly one of the `count`
+// shards. Which one depends only on the submissions and their costs, so machines that agree on both
+// need not communicate. In order of decreasing cost, each submission goes to the shard with the
+// least so far.
 std::vector<Submission> submissions_of(const Shard&, std::vector<Submission>,
                                        const std::function<double(const Submission&)>& cost);
 

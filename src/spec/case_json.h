@@ -1,4 +1,4 @@
-// A case as spec.json and public.json write it. Internal to spec/.
+// Reads a case as written in spec.json and public.json. Internal to spec/.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 
 namespace assay {
 
-// Of JSON that the schema has accepted.
+// From JSON that the schema has accepted.
 CaseSpec case_from_json(const nlohmann::json&);
 
 }  // namespace assay

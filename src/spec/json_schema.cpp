@@ -17,7 +17,7 @@
 namespace assay {
 namespace {
 
-// valijson's context is ["<root>", "[cases]", "[3]"]; a JSON pointer is /cases/3.
+// Turns valijson's context ["<root>", "[cases]", "[3]"] into the JSON pointer /cases/3.
 std::string json_pointer(const std::vector<std::string>& context) {
   std::string pointer;
   for (std::size_t i = 1; i < context.size(); ++i) {
@@ -30,7 +30,7 @@ std::string json_pointer(const std::vector<std::string>& context) {
 
 using Adapter = valijson::adapters::NlohmannJsonAdapter;
 
-// There are few, and to read one takes longer than to validate most documents.
+// Cached: there are few schemas, and reading one takes longer than validating most documents.
 const valijson::Schema& schema_of(std::string_view text) {
   static std::mutex mutex;
   static std::map<std::string, valijson::Schema, std::less<>> schemas;
@@ -56,7 +56,7 @@ nlohmann::json parse_json(std::string_view text, const std::string& file) {
     const auto cause = what.rfind(": ");
     throw Error(fmt::format("{}:{}: not valid JSON: {}", file, line,
                             cause == std::string_view::npos ? what : what.substr(cause + 2)));
-  } catch (const nlohmann::json::exception& e) {  // a number that is too large for any type
+  } catch (const nlohmann::json::exception& e) {  // a number too large for any type
     const std::string_view what = e.what();
     const auto id = what.find("] ");
     throw Error(

@@ -7,7 +7,7 @@
 
 namespace assay {
 
-// Parses `text`; throws Error naming `file`, line and column when it is not JSON.
+// Parses `text`; throws Error naming `file`, line and column if it is not JSON.
 nlohmann::json parse_json(std::string_view text, const std::string& file);
 
 // Throws Error naming `file`, the JSON pointer and the cause of the first violation.

@@ -19,13 +19,13 @@ namespace {
 
 using nlohmann::json;
 
-// Small shapes, and nobody likes to wait for what hangs.
+// Public cases are small, so a case that hangs is noticed quickly.
 constexpr double kTimeLimit = 2;
 
 CaseSpec public_case(const json& j) {
   CaseSpec c = case_from_json(j);
   if (!j.contains("time_limit_s")) c.time_limit_s = kTimeLimit;
-  c.quick = true;  // a check is short: few repetitions
+  c.quick = true;  // keeps a check short with few repetitions
   if (!j.contains("sim")) c.on_simulator = true;
   return c;
 }
@@ -45,7 +45,7 @@ CaseSpec public_draw(const ChallengeSpec& spec, int number) {
   return c;
 }
 
-// The params that a case has on either device.
+// The params that a case has on any device.
 std::vector<json> all_params(const CaseSpec& c) {
   std::vector<json> params{c.params};
   if (!c.on_simulator) return params;
@@ -54,7 +54,7 @@ std::vector<json> all_params(const CaseSpec& c) {
   return params;
 }
 
-// The name of a graded case with such params, "" if there is none.
+// The name of a graded case with the same params, or "".
 std::string graded_alike(const ChallengeSpec& spec, const CaseSpec& c) {
   const std::vector<json> params = all_params(c);
   for (const CaseSpec& graded : spec.cases) {

@@ -64,8 +64,8 @@ CaseSpec case_from_json(const json& j) {
   c.repetitions = j.value("repetitions", c.group == CaseGroup::timed ? 11 : 1);
   c.naive_repetitions = j.value("naive_repetitions", 3);
   c.quick = j.value("quick", false);
-  // What takes long, depends on the time it gets or needs a file runs on the simulator only where
-  // the spec says so.
+  // Cases that take long, depend on timing or need a file run on the simulator only if the spec
+  // says so.
   const bool usual = c.group != CaseGroup::timed && !c.exclusive && c.external.empty();
   const json sim = j.value("sim", json(usual));
   c.on_simulator = sim.is_object() || sim.get<bool>();
@@ -111,7 +111,7 @@ RandomSpace parse_random(const json& j) {
   return space;
 }
 
-// The cases that are drawn, without what is drawn: half of them are edge cases, half traps.
+// The drawn cases before anything is drawn: half of them are edge cases, half traps.
 std::vector<CaseSpec> placeholders(const RandomSpace& space, bool on_simulator) {
   std::vector<CaseSpec> cases;
   for (int i = 1; i <= space.cases; ++i) {
@@ -328,7 +328,7 @@ ChallengeSpec spec_for(Device device, const ChallengeSpec& whole) {
     std::erase_if(rule.case_names, [&](const std::string& name) { return !is_left(name); });
   }
   std::erase_if(spec.resources, [](const ResourceRule& rule) { return rule.case_names.empty(); });
-  // Dimensions of which nothing is left there leave their points to the others.
+  // Dimensions with nothing left there pass their points on to the others.
   const auto has = [&](CaseGroup group) {
     return std::ranges::find(spec.cases, group, &CaseSpec::group) != spec.cases.end();
   };
