@@ -30,8 +30,8 @@ HttpAnswer json_answer(int status, const Json& json) {
           .body = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"};
 }
 
-// A page in a browser can send nothing of this type to another host without asking first, and is
-// refused then: no page of a stranger's can make a browser beside the server give it work.
+// A browser page cannot send this type to another host without a preflight request, which is
+// refused. So no stranger's page can make a browser next to the server submit work.
 void require_json(const HttpRequest& request) {
   const std::string_view type = request.content_type;
   if (type == "application/json" || type.starts_with("application/json;")) return;
@@ -60,7 +60,7 @@ void require_method(const HttpRequest& request, const char* method) {
   if (request.method != method) wrong_method(method);
 }
 
-// For liveness probes and for clients that look up how to ask.
+// Open to anyone: for liveness probes, and for clients that look up the interface.
 bool is_open(const std::string& path) {
   return path == "/v1/health" || path == "/openapi.json" || path == "/grade.schema.json";
 }
@@ -76,7 +76,7 @@ Api::Api(Service& service, Metrics& metrics, Settings settings)
   for (const std::string& token : settings_.tokens) hashes_.push_back(sha256_hex(token));
 }
 
-// Hashes are compared, so that the time it takes tells nothing of a token.
+// Compares hashes, so that timing reveals nothing about a token.
 std::optional<std::size_t> Api::token_of(const std::string& authorization) const {
   constexpr std::string_view kScheme = "Bearer ";
   if (!authorization.starts_with(kScheme)) return std::nullopt;
@@ -139,7 +139,7 @@ HttpAnswer Api::route(const HttpRequest& request) {
     require_method(request, "GET");
     return {.body = std::string(kOpenApi)};
   }
-  if (path == "/grade.schema.json") {  // which the other refers to
+  if (path == "/grade.schema.json") {  // openapi.json refers to it
     require_method(request, "GET");
     return {.body = std::string(kGradeSchema)};
   }

@@ -1,4 +1,4 @@
-// The interface over HTTP without HTTP: a request -> an answer. See docs/serving.md and
+// The HTTP interface without HTTP: a request in, an answer out. See docs/serving.md and
 // openapi.json.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace assay::serve {
 
 struct HttpRequest {
-  std::string method, path;  // of the path no query
+  std::string method, path;  // path: without the query
   std::map<std::string, std::string> query{};
   std::string content_type{}, authorization{}, host{}, body{};
   std::string address{};  // who sent it
@@ -31,17 +31,17 @@ HttpAnswer refusal(int status, const std::string& code, const std::string& messa
 class Api {
  public:
   struct Settings {
-    std::vector<std::string> tokens;  // any of them opens; none: all may come in
+    std::vector<std::string> tokens;  // any of them grants access; none: everyone may enter
     std::string version, commit;
   };
 
   Api(Service& service, Metrics& metrics, Settings settings);
 
-  // Never throws. Waits as long as the client asked for.
+  // Never throws. Waits as long as the client asked it to.
   HttpAnswer answer(const HttpRequest&);
-  // Why a request may not even send its body: 401 where a token is needed; where none is, 421 if
-  // its Host is not this machine, for then a browser was led here by a name of somebody else's.
-  // Nothing where it may. Whether the server lives and what it takes anybody may ask.
+  // Why a request may not even send its body: 401 if a token is needed; if none is, 421 if its Host
+  // is not this machine, since then a foreign host name led a browser here. Absent if it may.
+  // Anyone may ask whether the server is up and what it accepts.
   std::optional<HttpAnswer> refuse_entry(const HttpRequest&);
 
  private:
@@ -50,7 +50,7 @@ class Api {
   HttpAnswer batch(const HttpRequest&);
   HttpAnswer task(const HttpRequest&, const std::string& id);
   HttpAnswer health() const;
-  // Who takes turns with others.
+  // Who takes turns in the queue.
   std::string owner(const HttpRequest&) const;
   std::optional<std::size_t> token_of(const std::string& authorization) const;
 

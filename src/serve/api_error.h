@@ -1,4 +1,4 @@
-// A request that is refused, as the client is told.
+// A refused request, as the client sees it.
 #pragma once
 
 #include <stdexcept>
@@ -18,7 +18,7 @@ class ApiError : public std::runtime_error {
 
   int status;
   std::string code;   // for programs: "queue_full"
-  int retry_after_s;  // 0: no use in trying again
+  int retry_after_s;  // 0: retrying is useless
 };
 
 }  // namespace assay::serve

@@ -1,5 +1,5 @@
-// Which waiting task goes next: the highest priority first, and within one the clients take turns,
-// so that who sends much delays nobody but itself. Not thread-safe.
+// Chooses the next waiting task: the highest priority first, and within a priority the clients take
+// turns, so a client that sends a lot delays only itself. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ namespace assay::serve {
 class FairQueue {
  public:
   void push(const std::string& task, const std::string& client, int priority);
-  // Nothing when it is empty. Of one client's tasks of one priority the oldest comes first.
+  // Absent if the queue is empty. One client's tasks of one priority come oldest first.
   std::optional<std::string> pop();
-  // False when it does not wait here.
+  // False if the task is not waiting here.
   bool remove(const std::string& task);
   std::size_t size() const { return size_; }
 
@@ -26,7 +26,7 @@ class FairQueue {
     std::string client;
     std::deque<std::string> tasks;  // never empty
   };
-  // The line whose turn it is stands first.
+  // The line whose turn it is comes first.
   std::map<int, std::list<Line>, std::greater<>> levels_;
   std::size_t size_ = 0;
 };

@@ -61,7 +61,7 @@ class Reader {
       refuse(fmt::format("{}: expected a number from 0 to {}", key, most));
     return value->get<double>();
   }
-  // As a number, or as the string of digits that grades hold: JSON's numbers lose large ones.
+  // A number, or the string of digits that grades hold, since JSON numbers lose large seeds.
   std::optional<std::uint64_t> seed() const {
     const Json* value = find("seed");
     if (value == nullptr) return std::nullopt;
@@ -136,8 +136,8 @@ Submission read_files(const Reader& reader, const Json& named, std::optional<Lan
   return submission_from(std::move(files), language);
 }
 
-// A chat answer without code, or with several candidates, is an answer that earns nothing: who
-// trains a model needs its reward, not an error.
+// A chat answer without code, or with several candidates, becomes an answer that scores 0: someone
+// training a model needs its reward, not an error.
 Submission read_chat(const std::string& chat, std::optional<Language> said,
                      const ChallengeSpec& spec, const Reader& reader, std::string& known_by) {
   try {
@@ -212,8 +212,8 @@ void read_settings(const Reader& reader, GradeRequest& request) {
 }  // namespace
 
 Json parse_body(std::string_view body) {
-  // `depth` is how many lists and objects hold the value that begins. What is thrown ends the
-  // parsing at once, so that a body of brackets costs no memory.
+  // `depth`: how many lists and objects enclose the value that begins. Throwing stops the parser at
+  // once, so a body full of brackets costs no memory.
   const auto watch = [](int depth, Json::parse_event_t event, Json&) {
     const bool begins =
         event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;

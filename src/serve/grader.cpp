@@ -14,11 +14,11 @@
 namespace assay::serve {
 namespace {
 
-// A builder holds what it built for as long as it lives. After so many grades it is replaced, so
-// that the disk of a server that runs for weeks does not fill.
+// A builder keeps its builds for its lifetime. It is replaced after this many grades, so that a
+// server that runs for weeks does not fill the disk.
 constexpr int kUsesOfABuilder = 256;
 
-// All cores for references and flushed caches, for as long as this lives.
+// Gives this thread all cores, for references and cache flushes, for the object's lifetime.
 class AllCores {
  public:
   AllCores() { set_parallel_threads(0); }
@@ -32,13 +32,13 @@ struct AloneOnTheMachine {
   AllCores cores;
 };
 
-// What timing compares with is compiled before it has the machine to itself.
+// Compiles what timing compares against before timing gets the machine to itself.
 void build_baselines(cells::CellRunner& runner, const ChallengeSpec& spec) {
   for (const cells::SharedBuild& build : runner.baseline_builds(spec, Language::cpp)) {
     try {
       build.run();
     } catch (const std::exception&) {
-      return;  // timing meets the same fault, and tells
+      return;  // timing hits the same fault and reports it
     }
   }
 }
@@ -93,7 +93,7 @@ Json Grader::grade(const GradeRequest& request, const std::function<void(check::
   const auto begin = [&](check::Stage stage) -> std::shared_ptr<void> {
     on_stage(stage);
     std::shared_ptr<void> beside = gate_.beside_others();
-    // Of an answer in CUDA the time is modelled, whatever runs beside it.
+    // For an answer in CUDA the time is modelled, so other work does not matter.
     if (stage != check::Stage::time || request.answer.language == Language::cuda) return beside;
     build_baselines(runner, spec);
     beside.reset();

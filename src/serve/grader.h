@@ -1,5 +1,4 @@
-// How one request is graded for real: stage by stage as `assay grade` does it, beside others but
-// for timing.
+// Grades one request stage by stage, as `assay grade` does. Only timing excludes other work.
 #pragma once
 
 #include <cstddef>
@@ -28,19 +27,20 @@ struct GraderSettings {
 // Thread-safe.
 class Grader {
  public:
-  // Makes the first builder, and throws Error where none can be made. The specs must outlive it.
+  // Makes the first builder; throws Error if that fails. The specs must outlive it.
   Grader(std::span<const ChallengeSpec>, GraderSettings);
 
-  // See Grade in service.h. The thread is held to one core but while it times, when it has all.
+  // See Grade in service.h. The calling thread is held to one core except during timing, when it
+  // has all of them.
   Json grade(const GradeRequest&, const std::function<void(check::Stage)>& on_stage);
 
   bool has_cuda();
-  // All that a result depends on beside the request: version, compiler, machine, isolation.
+  // Everything that a result depends on besides the request: version, compiler, machine, isolation.
   std::string identity();
 
  private:
   std::shared_ptr<Builder> builder();
-  // Throws Error where nothing compiles here: what was refused says nothing of the answer then.
+  // Throws Error if nothing compiles here: a refused build then says nothing about the answer.
   void check_builder(Builder&);
 
   const std::span<const ChallengeSpec> specs_;
@@ -49,7 +49,7 @@ class Grader {
   std::mutex mutex_;
   std::shared_ptr<Builder> builder_;
   int uses_ = 0;
-  double checked_ = 0;  // of the steady clock
+  double checked_ = 0;  // on the steady clock
 };
 
 }  // namespace assay::serve

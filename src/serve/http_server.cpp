@@ -15,11 +15,11 @@
 namespace assay::serve {
 namespace {
 
-// Each connection has a thread while it lasts, and long polls last.
+// Each connection holds a thread while it is open, and long polls stay open for long.
 constexpr std::size_t kThreads = 256;
 constexpr std::size_t kLongestPath = 200;
 constexpr time_t kReadSeconds = 10, kWriteSeconds = 10;
-constexpr time_t kIdleSeconds = 2;  // of a connection that is kept for another request
+constexpr time_t kIdleSeconds = 2;  // for a connection kept open for another request
 
 HttpRequest request_from(const httplib::Request& received) {
   HttpRequest request{.method = received.method == "HEAD" ? "GET" : received.method,
@@ -39,7 +39,7 @@ void send(const HttpAnswer& answer, httplib::Response& response) {
   for (const auto& [key, value] : answer.headers) response.set_header(key, value);
 }
 
-// What the library itself refuses has no body yet.
+// Refusals by the library itself have no body yet.
 HttpAnswer refusal_of_library(int status) {
   switch (status) {
     case 413:
@@ -51,10 +51,10 @@ HttpAnswer refusal_of_library(int status) {
   }
 }
 
-// What is answered before a body is read. Only one whose length is known, and that is not packed,
-// is read at all: the library's limit holds for nothing else.
+// Answers that need no body. A body is read only if its length is known and it is not compressed:
+// the library enforces its limit on nothing else.
 std::optional<HttpAnswer> answer_without_body(Api& api, const httplib::Request& received) {
-  // Routes are regular expressions, which recurse with every letter.
+  // Routes are regular expressions, which recurse with every character.
   if (received.path.size() > kLongestPath)
     return refusal(414, "too_long", "the address is too long");
   if (auto refused = api.refuse_entry(request_from(received))) return refused;
@@ -64,13 +64,13 @@ std::optional<HttpAnswer> answer_without_body(Api& api, const httplib::Request& 
   if (received.has_header("Transfer-Encoding") ||
       (reads && received.method != "DELETE" && !received.has_header("Content-Length")))
     return refusal(411, "no_length", "send the header Content-Length");
-  // The library would wait for the end of the connection.
+  // Otherwise the library would read until the connection closes.
   if (reads && !received.has_header("Content-Length")) return api.answer(request_from(received));
   return std::nullopt;
 }
 
 void set_options(socket_t socket) {
-  // Not SO_REUSEPORT, which the library would set: two servers could have one port.
+  // Without SO_REUSEPORT, which the library would set: it would let two servers share a port.
   const int yes = 1;
   ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
 }
@@ -96,7 +96,8 @@ HttpServer::HttpServer(Api& api) : impl_(std::make_unique<Impl>()) {
     const auto answered = answer_without_body(api, received);
     if (!answered) return httplib::Server::HandlerResponse::Unhandled;
     send(*answered, response);
-    response.set_header("Connection", "close");  // the body, which nobody read, is no next request
+    response.set_header("Connection", "close");  // the unread body must not be parsed as the next
+                                                 // request
     return httplib::Server::HandlerResponse::Handled;
   });
   const auto handle = [&api](const httplib::Request& received, httplib::Response& response) {

@@ -1,4 +1,4 @@
-// The interface on a socket.
+// The interface on a TCP socket.
 #pragma once
 
 #include <memory>
@@ -11,16 +11,16 @@ namespace assay::serve {
 
 class HttpServer {
  public:
-  // Answers from listen() on. The API must outlive it.
+  // Answers requests once listen() is called. The API must outlive it.
   explicit HttpServer(Api&);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // Binds, and answers in threads of its own. Port 0: the kernel chooses. Returns the port; throws
-  // Error where the address cannot be had.
+  // Binds, and answers in its own threads. Port 0: the kernel chooses. Returns the port; throws
+  // Error if the address is unavailable.
   int listen(const std::string& host, int port);
-  // Answers those who are being answered, and returns when no thread is left.
+  // Completes the requests in progress, and returns when no thread is left.
   void stop();
 
  private:

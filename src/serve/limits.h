@@ -1,4 +1,4 @@
-// How much one request may ask for.
+// Limits on one request.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 namespace assay::serve {
 
 inline constexpr std::size_t kLargestBody = 32u << 20;  // bytes
-inline constexpr int kDeepestJson = 8;                  // objects and lists within each other
+inline constexpr int kDeepestJson = 8;                  // nesting depth of objects and lists
 inline constexpr std::size_t kMostInBatch = 256;
 inline constexpr std::size_t kLongestClientName = 64;
 inline constexpr double kLongestWait = 60;          // seconds of one long poll

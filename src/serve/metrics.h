@@ -1,4 +1,4 @@
-// What the service counts, in the text format of Prometheus.
+// The service's counters, in Prometheus text format.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace assay::serve {
 
-// Of seconds; the last bucket takes all.
+// Of seconds; the last bucket has no upper bound.
 struct Histogram {
   static constexpr std::array kBounds{0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0};
   std::array<std::uint64_t, kBounds.size() + 1> counts{};
@@ -24,12 +24,13 @@ class Metrics {
  public:
   void task_ended(const std::string& status);
   void waited(double seconds);  // from arrival until it ran
-  // Of a grade that was made now: verdict, stages with their seconds, whether it was built before.
+  // For a grade made just now: its verdict, its stages with their seconds, whether the build was
+  // cached.
   void graded(const nlohmann::ordered_json& grade);
   void looked_up(bool hit);  // in the cache of results
   void answered(int http_status);
 
-  // `queued` and `running` tasks now, of `jobs` that may run at once.
+  // `queued` and `running`: numbers of tasks now; `jobs`: how many may run at once.
   std::string text(std::size_t queued, std::size_t running, std::size_t jobs) const;
 
  private:

@@ -22,7 +22,7 @@
 namespace assay::serve {
 namespace {
 
-// How soon somebody who waits sees that the program is asked to end.
+// How soon a waiting thread notices a request to stop.
 constexpr std::chrono::milliseconds kLook{100};
 
 std::string new_id() {
@@ -44,7 +44,7 @@ bool is_past(std::int64_t deadline) {
                              printable(id, 1, 40)));
 }
 
-// Whether the same request may be answered with it: not where a fault of the harness had a part.
+// Whether the same request may be answered with this result: not if a harness fault was involved.
 bool may_share(const Json& result) { return result.at("harness_faults").empty(); }
 
 }  // namespace
@@ -211,7 +211,7 @@ std::vector<std::string> Service::submit(const std::vector<Json>& requests,
   return ids;
 }
 
-// REQUIRES the lock, or no other thread.
+// REQUIRES the lock, or that no other thread runs.
 void Service::remember(const Task& task) {
   ended_.push_back(task.id);
   if (task.status == TaskStatus::done && !task.key.empty()) results_[task.key] = task.id;
@@ -256,7 +256,7 @@ void Service::end(Task task, TaskStatus status, const std::string& why) {
   if (status != TaskStatus::done) task.key.clear();
   try {
     store_.save(task);
-  } catch (const std::exception& fault) {  // such as a full disk: nobody else is to suffer from it
+  } catch (const std::exception& fault) {  // such as a full disk, which must affect no other task
     task.status = TaskStatus::failed;
     task.why = fmt::format("graded, but the result could not be kept: {}", fault.what());
     task.key.clear();
@@ -277,7 +277,7 @@ void Service::put_back(Task task) {
   task.status = TaskStatus::queued;
   try {
     store_.save(task);
-  } catch (const std::exception&) {  // it stays 'running' on disk, which is 'lost' after a restart
+  } catch (const std::exception&) {  // stays 'running' on disk, which a restart reads as 'lost'
   }
   const std::lock_guard lock(mutex_);
   Entry& entry = tasks_.at(task.id);
@@ -314,7 +314,7 @@ void Service::grade_one(const std::string& id) {
     cancelled = tasks_.at(id).cancelled;
   }
   try {
-    // The same answer may have been graded since this one came.
+    // The same answer may have been graded since this one arrived.
     if (answer_from_cache(task, task.key)) return end(task, TaskStatus::done);
     run(task, cancelled);
   } catch (const Stopped&) {

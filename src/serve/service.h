@@ -1,9 +1,9 @@
-// Tasks from their arrival to their result: the queue, the threads that grade, what is remembered.
+// Tasks from arrival to result: the queue, the grading threads, and what is remembered.
 //
-// The folder of tasks is the truth: a task is on disk before its client hears of it, and its result
-// before anybody can read it. After a restart tasks that waited wait again; one that was being
-// graded when the server was killed is 'lost', since it may be what killed it. A request to stop
-// (util/stop.h) puts what is being graded back among those that wait.
+// The folder of tasks is authoritative: a task is on disk before its client hears of it, and its
+// result before anybody can read it. After a restart, waiting tasks wait again. A task that was
+// being graded when the server was killed becomes 'lost', since it may be what killed the server. A
+// request to stop (util/stop.h) puts tasks that are being graded back in the queue.
 #pragma once
 
 #include <atomic>
@@ -30,39 +30,40 @@
 namespace assay::serve {
 
 struct ServiceSettings {
-  std::size_t jobs = 1;  // tasks that are graded at once
+  std::size_t jobs = 1;  // tasks graded at once
   std::size_t most_queued = 1000;
-  std::size_t kept = 10'000;  // ended tasks, and with them the cache of results
-  std::string grader{};       // who grades, for the cache: version, machine, compiler
+  std::size_t kept = 10'000;  // finished tasks kept, and with them the cache of results
+  std::string grader{};       // identifies the grader for the cache: version, machine, compiler
   bool has_cuda = false;      // whether answers in CUDA can be graded
 };
 
-// Gives what `assay grade --json` prints, and tells of each stage that begins. Throws Error for a
-// fault of the harness, Stopped where check_stop() asks for the end. Called by several threads.
+// Returns what `assay grade --json` prints, and reports each stage when it begins. Throws Error for
+// a fault of the harness, and Stopped if check_stop() asks to stop. Called from several threads.
 using Grade =
     std::function<Json(const GradeRequest&, const std::function<void(check::Stage)>& on_stage)>;
 
 // Thread-safe.
 class Service {
  public:
-  // Takes up what the folder holds; grades from start() on. All must outlive it.
+  // Takes over the folder's tasks; grades them once start() is called. All arguments must outlive
+  // it.
   Service(TaskStore&, std::span<const ChallengeSpec>, Metrics&, Grade, ServiceSettings);
   ~Service() { stop(); }
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
   void start();
-  // Takes no more tasks, ends those that run, which wait on disk from then on, and returns when
-  // they have ended. Clients that wait for a task are answered.
+  // Accepts no more tasks, stops the running ones, which then wait on disk, and returns when they
+  // have stopped. Clients that wait for a task get an answer.
   void stop();
 
-  // All of them or none: throws ApiError as read_request() does, 429 where there is no room, 503
-  // while it stops. `who` takes turns with others: a token or an address.
+  // Accepts all tasks or none. Throws ApiError as read_request() does, 429 if there is no room, 503
+  // while stopping. `who` takes turns with others: a token or an address.
   std::vector<std::string> submit(const std::vector<Json>& requests, const std::string& who);
-  // The task's envelope, once it has ended or after so many seconds. Throws ApiError 404.
+  // The task's envelope, once the task has ended or after `seconds`. Throws ApiError 404.
   Json wait(const std::string& id, double seconds);
-  // What waits ends at once, what runs at its next case. Throws ApiError 404, and 409 for a task
-  // that has ended.
+  // Ends a waiting task at once, a running one at its next case. Throws ApiError 404, and 409 for a
+  // task that has ended.
   Json cancel(const std::string& id);
 
   Json health() const;
@@ -72,16 +73,16 @@ class Service {
   struct Entry {
     Task task;  // without its result
     std::string stage{};
-    double arrived = 0;  // of the steady clock
+    double arrived = 0;  // on the steady clock
     std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   };
   struct Asked {
     GradeRequest request;
-    std::string key;  // "" where no result may be shared
+    std::string key;  // "" if no result may be shared
   };
 
   void take_up();
-  void add(Task);  // among those in memory
+  void add(Task);  // to those in memory
   std::vector<Asked> check_all(const std::vector<Json>& requests) const;
   Task new_task(const Asked&, const Json& request, const std::string& who);
   void reserve_room(std::size_t n);
@@ -90,7 +91,7 @@ class Service {
   void work();
   void grade_one(const std::string& id);
   void run(Task&, const std::shared_ptr<std::atomic<bool>>& cancelled);
-  // Saves how it ended, then lets everybody know.
+  // Saves how it ended, then notifies everyone.
   void end(Task, TaskStatus, const std::string& why = "");
   void put_back(Task);
   void remember(const Task&);
@@ -109,8 +110,8 @@ class Service {
   FairQueue queue_;
   std::size_t reserved_ = 0;  // room for tasks that are being written
   std::size_t running_ = 0;
-  double seconds_a_task_ = 5;                   // about, of those graded lately
-  std::deque<std::string> ended_;               // in that order
+  double seconds_a_task_ = 5;                   // estimate, from recently graded tasks
+  std::deque<std::string> ended_;               // in the order in which they ended
   std::map<std::string, std::string> results_;  // key -> the task that has it
   std::uint64_t arrivals_ = 0;
   std::vector<std::jthread> threads_;

@@ -1,4 +1,4 @@
-// One answer to be graded, from its arrival to its result.
+// An answer to be graded, from its arrival to its result.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ enum class TaskStatus : std::uint8_t {
   queued,
   running,
   done,       // there is a result
-  failed,     // a fault of the harness: nothing was graded, and nothing is the answer's fault
+  failed,     // a fault of the harness: not graded, and not the answer's fault
   cancelled,  // by its client
   expired,    // its deadline passed
   lost,       // the server was killed while it ran: send it again
@@ -25,7 +25,7 @@ const char* to_string(TaskStatus);
 std::optional<TaskStatus> task_status_from(std::string_view);
 
 struct Task {
-  std::string id{};          // 32 hexadecimal digits that nobody can guess
+  std::string id{};          // 32 hexadecimal digits, unguessable
   std::uint64_t number = 0;  // in order of arrival
   TaskStatus status = TaskStatus::queued;
   std::string owner{};   // who takes turns with others: token or address, and the client's name
@@ -34,21 +34,21 @@ struct Task {
   int priority = 0;
   std::string created_at{}, finished_at{};  // UTC
   std::int64_t deadline = 0;                // seconds since 1970, 0 for none
-  std::string key{};    // of the cache of results; "" where the result may not be shared
+  std::string key{};    // in the cache of results; "" if the result may not be shared
   bool cached = false;  // the result is that of an earlier task
-  std::string why{};    // it failed, or was lost
+  std::string why{};    // why it failed or was lost
   Json request{};       // as received; null once the task has ended
-  Json result{};        // what `assay grade --json` prints; null where there is none
+  Json result{};        // what `assay grade --json` prints; null if there is none
 };
 
 bool has_ended(TaskStatus);
 
-// As it lies in the folder of tasks.
+// As stored in the folder of tasks.
 Json to_json(const Task&);
-// Throws Error where it is not what to_json() gives; `file` names it.
+// Throws Error if it is not what to_json() produces; `file` names it.
 Task task_from(const Json&, const std::string& file);
 
-// What clients are told. `stage` is what runs now, "" for nothing.
+// What clients see. `stage`: what is running now, or "".
 Json envelope(const Task&, const std::string& stage);
 
 }  // namespace assay::serve

@@ -1,4 +1,5 @@
-// The folder of tasks: state/tasks/<id>.json, each whole or not at all, whatever kills the server.
+// The folder of tasks: state/tasks/<id>.json. Each file is written whole or not at all, whatever
+// kills the server.
 #pragma once
 
 #include <filesystem>
@@ -11,18 +12,19 @@
 
 namespace assay::serve {
 
-// Thread-safe for different tasks; one server at a time has the folder.
+// Thread-safe for different tasks; only one server at a time may hold the folder.
 class TaskStore {
  public:
-  // Creates the folder. Throws Error where another server has it, or it cannot be written.
+  // Creates the folder. Throws Error if another server holds it, or if it cannot be written.
   explicit TaskStore(std::filesystem::path state);
 
-  // On disk when it returns. Throws Error when there is no room; then what was there stands.
+  // On disk when it returns. Throws Error if there is no room; the old contents then remain.
   void save(const Task&);
-  // Nothing where there is no such task, or none of that name can be.
+  // Absent if there is no such task, or if the id is not a valid name.
   std::optional<Task> load(const std::string& id) const;
   void remove(const std::string& id);
-  // All, in order of arrival, without their results. Removes what a kill left half written.
+  // All tasks in order of arrival, without their results. Removes half-written files left by a
+  // kill.
   std::vector<Task> load_all();
 
  private:

@@ -7,10 +7,10 @@
 namespace assay::serve {
 namespace {
 
-// How soon somebody who waits sees that it is asked to end.
+// How soon a waiting thread notices a request to stop.
 constexpr std::chrono::milliseconds kLook{50};
 
-// Puts `self` among those who wait, for as long as this lives.
+// Puts `self` in the set of waiting threads for the object's lifetime.
 template <class T>
 class Waiting {
  public:
@@ -24,7 +24,8 @@ class Waiting {
   T self_;
 };
 
-// Waits until `ready` holds. A thread that gives up wakes the others, which may have waited for it.
+// Waits until `ready` is true. A thread that gives up wakes the others, which may have waited for
+// it.
 template <class Ready>
 void wait_for_turn(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
                    Ready ready) {

@@ -1,8 +1,8 @@
-// Which work may use the machine now: builds and checks side by side, or one timing alone.
+// Which work may use the machine now: builds and checks together, or one timing alone.
 //
-// A timing that waits holds back what has not begun, so that its turn comes. When it ends, the work
-// that was held back goes before the next timing, so neither kind can starve the other. Timings
-// come by priority, then in order of arrival.
+// A waiting timing holds back work that has not begun, so that its turn comes. When it ends, the
+// held-back work goes before the next timing, so neither kind can starve the other. Timings go by
+// priority, then in order of arrival.
 #pragma once
 
 #include <condition_variable>
@@ -18,8 +18,8 @@ namespace assay::serve {
 // Thread-safe. A thread holds one at a time.
 class TimingGate {
  public:
-  // Released when the last copy goes. Each waits for its turn, and throws Stopped where the thread
-  // is asked to end during the wait (util/thread_stop.h). The gate must outlive them.
+  // Released when the last copy is destroyed. Each call waits for its turn, and throws Stopped if
+  // the thread is asked to stop during the wait (util/thread_stop.h). The gate must outlive them.
   std::shared_ptr<void> beside_others();
   std::shared_ptr<void> alone(int priority);
 
@@ -32,11 +32,11 @@ class TimingGate {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t arrivals_ = 0;
-  std::uint64_t admitted_ = 0;  // who arrived until then goes before the next timing
-  std::size_t together_ = 0;    // that run now
-  bool timing_ = false;         // one runs now
+  std::uint64_t admitted_ = 0;  // arrivals up to this one go before the next timing
+  std::size_t together_ = 0;    // running together now
+  bool timing_ = false;         // one is running now
   std::set<std::uint64_t> held_back_;
-  std::set<Timing> timings_;  // that wait
+  std::set<Timing> timings_;  // waiting
 };
 
 }  // namespace assay::serve
