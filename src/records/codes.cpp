@@ -1,4 +1,4 @@
-// The names of enumerations in files, and of cells.
+// Names of cells and of enumerators, as used in files.
 #include <array>
 #include <span>
 

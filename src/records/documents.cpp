@@ -41,7 +41,7 @@ std::string made_schema(const std::string& kind) {
 }  // namespace
 
 std::string document_schema(const std::string& kind) {
-  // To make one takes as long as to read a small document with it.
+  // Cached: making a validator takes as long as reading a small document with it.
   static std::mutex mutex;
   static std::map<std::string, std::string> made;
   const std::lock_guard lock(mutex);

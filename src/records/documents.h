@@ -1,4 +1,4 @@
-// What all results files share: a schema number, the published schema, errors that name the file.
+// What all results files share: a schema number, a published schema, errors that name the file.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,10 +10,10 @@
 
 namespace assay {
 
-// The schema number of a document, 0 when it has none.
+// The schema number of a document, or 0 if it has none.
 std::int64_t schema_of(const nlohmann::json&);
 
-// Throws Error with the remedy when the document is not of that schema.
+// Throws Error with the remedy if the document has another schema.
 void require_schema(const nlohmann::json&, int schema);
 
 // Draft-07 schema of one kind of document: a definition in challenges/scoreboard.schema.json.

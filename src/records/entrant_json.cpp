@@ -69,7 +69,8 @@ constexpr NumberField kNumbers[] = {{"seconds", &AttemptRecord::seconds},
 
 constexpr std::size_t kMostNotKept = 100, kLongestNotKept = 200;
 
-// One line, cut at a character; what printable() adds to what it cut is counted.
+// Cuts the text to one line, at a character boundary. The marks that printable() adds where it cuts
+// count towards the length.
 std::string short_text(std::string text, std::size_t longest) {
   std::ranges::replace_if(
       text, [](char c) { return c == '\n' || c == '\t' || c == '\r'; }, ' ');

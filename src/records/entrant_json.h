@@ -1,4 +1,4 @@
-// Facts about who answered, as JSON: model.json, attempt.json, and what results hold of both.
+// JSON of the facts about who answered: model.json, attempt.json, and the parts of both in results.
 // challenges/entrant.schema.json describes them.
 #pragma once
 
@@ -10,7 +10,8 @@
 
 namespace assay {
 
-// What is wrong with a document: "name: expected a text". `key` is where, "" for the whole.
+// What is wrong with a document: "name: expected a text". `key` is the place, "" for the whole
+// document.
 class FactError : public Error {
  public:
   FactError(std::string key, const std::string& cause)
@@ -21,14 +22,15 @@ class FactError : public Error {
   std::string key_;
 };
 
-// What is not known is left out. Texts are cut, and made printable, to what reading accepts.
+// Unknown fields are left out. Texts are shortened and made printable so that they can be read
+// back.
 nlohmann::ordered_json to_json(const ModelInfo&);
 nlohmann::ordered_json to_json(const AttemptRecord&);
-// Without what only attempt.json holds.
+// Without the fields that only attempt.json holds.
 nlohmann::ordered_json board_json(const AttemptRecord&);
 
-// Throw FactError: an unknown key, a value of another type, a text that is too long or not plain
-// text, a negative number, a link that is no web address, a date that is none.
+// Throw FactError for an unknown key, a value of the wrong type, a text that is too long or not
+// plain text, a negative number, an invalid web address or an invalid date.
 ModelInfo model_info_from(const nlohmann::json&);
 AttemptRecord attempt_record_from(const nlohmann::json&);
 

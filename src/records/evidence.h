@@ -1,5 +1,5 @@
-// Evidence: one cell with all that was measured, as a file of its own, and the boards of schema 1,
-// which held all of that in one file.
+// Evidence: one cell with all its measurements, in its own file. Also reads boards of schema 1,
+// which held all evidence in one file.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,14 +11,14 @@
 namespace assay {
 
 struct Evidence {
-  std::string run_id;  // of the run that measured it; empty when that is not known
+  std::string run_id;  // the run that measured it; empty if unknown
   BoardEntry entry;
 };
 
 std::string evidence_text(const Evidence&);
 Evidence parse_evidence(const std::string& text, const std::string& file);
 
-// How the text of every evidence of that run begins, and of no other run.
+// The first bytes of every evidence text of that run, and of no other run.
 std::string evidence_start(const std::string& run_id);
 
 // The cells of a board of schema 1. Throws Error naming `file`.

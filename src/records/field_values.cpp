@@ -24,7 +24,7 @@ void read_code(const StrictObject& o, const char* key,
   to = *value;
 }
 
-// What records/entrant_json.h reads, at that place of the document.
+// Reads what records/entrant_json.h describes at that place of the document.
 template <class Facts>
 Facts facts_at(const json& j, const std::string& place, Facts (*from_json)(const json&)) {
   try {
@@ -93,7 +93,7 @@ Json value_json(const std::vector<TimingSample>& samples) {
   return j;
 }
 
-// By verdict, for names are many and verdicts few.
+// Grouped by verdict, because there are many names and few verdicts.
 Json value_json(const std::vector<FailedCase>& failed) {
   Json j = Json::object();
   for (const FailedCase& f : failed) j[code(f.verdict)].push_back(f.name);

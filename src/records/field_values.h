@@ -1,6 +1,6 @@
-// How the value of a field stands in JSON, by its type. Numbers that are not finite are "nan",
-// "inf" and "-inf". Seeds, the only unsigned 64-bit numbers, are strings of digits: many readers of
-// JSON hold numbers as doubles, and lose their last bits.
+// The JSON form of a field's value, by type. Non-finite numbers are "nan", "inf" and "-inf". Seeds,
+// the only unsigned 64-bit numbers, are strings of digits: many JSON readers hold numbers as
+// doubles and would lose the last bits.
 #pragma once
 
 #include <concepts>
@@ -29,18 +29,19 @@ nlohmann::ordered_json value_json(Verdict);
 nlohmann::ordered_json value_json(TestVerdict);
 nlohmann::ordered_json value_json(Note::Kind);
 nlohmann::ordered_json value_json(const ModelInfo&);
-nlohmann::ordered_json value_json(const AttemptRecord&);  // without what only attempt.json holds
+nlohmann::ordered_json value_json(const AttemptRecord&);  // without the fields that only
+                                                          // attempt.json holds
 nlohmann::ordered_json value_json(const std::vector<std::string>&);
 nlohmann::ordered_json value_json(const std::vector<TimingSample>&);  // [naive, par, submission]
 nlohmann::ordered_json value_json(const std::vector<FailedCase>&);    // names by verdict
-// A value that is not looked into.
+// A value passed through unchanged.
 template <std::same_as<nlohmann::json> T>
 nlohmann::ordered_json value_json(const T& any) {
   return any;
 }
 
-// Reads the value at a key that is there. Throws Error with its place where it is of another type,
-// a negative whole number, or a name that this program does not write.
+// Reads the value of an existing key. Throws Error with its place if it has the wrong type, is a
+// negative integer, or is a name that this program does not write.
 void read_value(const StrictObject&, const char* key, std::string& to);
 void read_value(const StrictObject&, const char* key, bool& to);
 void read_value(const StrictObject&, const char* key, int& to);
@@ -64,10 +65,10 @@ void read_value(const StrictObject& o, const char* key, T& to) {
   to = o.value(key);
 }
 
-// What is known of a model, at that place of a document.
+// What is known of a model, read at that place of a document.
 ModelInfo model_info_at(const nlohmann::json&, const std::string& place);
 
-// Whether a value is not worth a key.
+// Whether a value may be left out of the file.
 inline bool says_nothing(const std::string& text) { return text.empty(); }
 inline bool says_nothing(double ratio) { return !(ratio > 0); }
 inline bool says_nothing(const ModelInfo& info) { return info.empty(); }

@@ -1,5 +1,5 @@
-// A GPU's state as JSON. Here, not in a source, because the device process writes what the harness
-// reads, and the two share no library.
+// A GPU's state as JSON. Header-only, because the device process writes what the harness reads, and
+// the two share no library.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,13 +9,13 @@
 
 namespace assay {
 
-// null for what is absent.
+// null if the value is absent.
 template <class T>
 nlohmann::ordered_json json_or_null(const std::optional<T>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
-// Throws nlohmann::json::exception when the key is missing or its value is of another type.
+// Throws nlohmann::json::exception if the key is missing or its value has another type.
 template <class T>
 std::optional<T> value_or_absent(const nlohmann::json& object, const char* key) {
   const nlohmann::json& value = object.at(key);

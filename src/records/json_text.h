@@ -1,4 +1,4 @@
-// JSON for people who read files and diffs: what fits on a line stands on one line.
+// JSON for people who read files and diffs: what fits on one line is on one line.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// Which machines are of one kind, so that times of one say something of another.
+// Groups machines into kinds, within which times are comparable.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace assay {
 
-// "AMD EPYC 9554, 64 cores": as much as the machine tells. A virtual machine may hide the rest.
+// "AMD EPYC 9554, 64 cores": as much as the machine reveals. A virtual machine may hide the rest.
 std::string kind_of(const Machine&);
 
 }  // namespace assay

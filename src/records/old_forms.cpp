@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// These are the beginnings of all texts that were ever written alone.
+// Notes stored as text alone always began with one of these.
 Note::Kind kind_of(const std::string& text) {
   constexpr std::pair<const char*, Note::Kind> kBeginnings[] = {
       {"ships no test.", Note::Kind::no_tests},

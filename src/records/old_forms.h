@@ -6,11 +6,11 @@
 
 namespace assay {
 
-// Rewrites a cell with its score, as the schema permits them, in the form of today:
-//   - a note was its text alone;
-//   - the verdict on a mutant was a case, OK where the tests judged the mutant rightly;
+// Rewrites a cell with its score, in any form that the schema permits, in the current form:
+//   - a note was only its text;
+//   - the verdict on a mutant was a case, OK if the tests judged the mutant rightly;
 //   - a case that needed a GPU was skipped, and only its detail said why.
-// `place` is where the entry stands in its document.
+// `place` is the entry's position in its document.
 void bring_to_form_of_today(nlohmann::json& entry, const std::string& place);
 
 }  // namespace assay

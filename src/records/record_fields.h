@@ -16,7 +16,7 @@
 
 namespace assay {
 
-// A table is for a record that is written and for one that is read.
+// Lets a table accept both a const record, to write, and a mutable one, to read.
 template <class T, class U>
 concept Is = std::same_as<std::remove_const_t<T>, U>;
 
@@ -46,7 +46,7 @@ void key_fields(auto& f, Is<CellKey> auto& key) {
   f.required("device", key.device);
 }
 
-// The program that measured, of a record that says so.
+// The program that measured, for records that name it.
 void assay_field(auto& f, auto& record) {
   f.object("assay", [&](auto& assay) {
     assay.required("version", record.assay_version);
@@ -142,8 +142,8 @@ void fields(auto& f, Is<CellResult> auto& cell) {
 
 // --- the machine ---------------------------------------------------------------------
 
-// Without the state in which it was found, which says nothing of the cells: their metrics have
-// their own.
+// Without the state in which the GPU was found, which says nothing about the cells: their metrics
+// have their own.
 void fields(auto& f, Is<GpuMachine> auto& gpu) {
   f.required("name", gpu.name, not_empty);
   f.required("driver", gpu.driver);
@@ -211,7 +211,7 @@ void fields(auto& f, Is<EvidenceRef> auto& evidence) {
   f.required("sha256", evidence.sha256);
 }
 
-// A graded cell in its evidence, and in boards of schema 1.
+// A graded cell, in its evidence and in boards of schema 1.
 void fields(auto& f, Is<BoardEntry> auto& entry) {
   assay_field(f, entry);
   f.required("machine", entry.machine);
@@ -230,7 +230,7 @@ void fields(auto& f, Is<Evidence> auto& evidence) {
   fields(f, evidence.entry);
 }
 
-// The cell of a row of the board.
+// The cell of a board row.
 void board_cell_fields(auto& f, Is<BoardRow> auto& row) {
   key_fields(f, row.key);
   f.required("spec_hash", row.spec_hash);
@@ -243,7 +243,7 @@ void board_cell_fields(auto& f, Is<BoardRow> auto& row) {
   f.optional("target", row.target, kNativeTarget);
 }
 
-// A row of the board. `machine` is the machine itself, or the key under which the board has it.
+// A board row. `machine` is the machine itself, or the board's key for it.
 void row_fields(auto& f, Is<BoardRow> auto& row, auto& machine) {
   f.object("cell", [&](auto& cell) { board_cell_fields(cell, row); });
   f.required("score", row.score);
@@ -255,7 +255,7 @@ void row_fields(auto& f, Is<BoardRow> auto& row, auto& machine) {
   f.optional("attempt", row.attempt);
 }
 
-// A row on a line of its own, with what a board has once for many of them.
+// A row on its own line, including what a board stores once for many rows.
 void line_fields(auto& f, Is<BoardRow> auto& row) {
   int schema = Scoreboard::kSchema;
   f.required("schema", schema);

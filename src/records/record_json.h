@@ -1,11 +1,11 @@
 // Records of results as JSON objects. A table names each field of a record once, to a visitor:
 //
 //   f.required(key, value)          always there
-//   f.required(key, value, check)   likewise; check(value) is what is wrong with it, "" if nothing
-//   f.optional(key, value)          left out where it says nothing, see field_values.h
-//   f.optional(key, value, absent)  left out where it is `absent`
+//   f.required(key, value, check)   likewise; check(value) is what is wrong with it, or ""
+//   f.optional(key, value)          left out if it says nothing, see field_values.h
+//   f.optional(key, value, absent)  left out if it equals `absent`
 //   f.added(key, value, before)     always written; older files lack it, and mean `before`
-//   f.object(key, table)            an object of its own, whose fields belong to the same record
+//   f.object(key, table)            a nested object whose fields belong to the same record
 //
 // The visitors here write a record, read it, and list its keys. The tables are in record_fields.h.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace assay {
 
-// The keys of a table, as a visitor that lists them.
+// A visitor that lists the keys of a table.
 class RecordKeys {
  public:
   void required(const char* key, const auto&...) { required_.push_back(key); }
@@ -35,13 +35,13 @@ class RecordKeys {
   std::vector<const char*> required_, optional_;
 };
 
-// A type with a table of its own: fields(visitor, record).
+// A type that has a table: fields(visitor, record).
 template <class T>
 concept Record = requires(RecordKeys& visitor, T& record) {
   fields(visitor, record);
 };
 
-// The object that a table, a function of a visitor, tells of.
+// The object that a table describes; a table is a function of a visitor.
 template <class Table>
 nlohmann::ordered_json object_json(const Table& table);
 template <class Table>
@@ -52,7 +52,7 @@ nlohmann::ordered_json record_json(const T& record) {
   return object_json([&](auto& f) { fields(f, record); });
 }
 
-// Throws Error with the place of what is missing, unknown or not of its type.
+// Throws Error with the place if anything is missing, unknown or of the wrong type.
 template <Record T>
 T record_from(const nlohmann::json& j, const std::string& place) {
   T record;
@@ -151,7 +151,7 @@ nlohmann::ordered_json object_json(const Table& table) {
 
 template <class Table>
 void read_object(const nlohmann::json& j, const std::string& place, const Table& table) {
-  // The same for every record of the table.
+  // The same for every record of this table.
   static const RecordKeys keys = [&] {
     RecordKeys list;
     table(list);

@@ -25,13 +25,14 @@ std::string line(const Json& j) { return j.dump(-1, ' ', false, Json::error_hand
 
 // --- writing -----------------------------------------------------------------
 
-// Many cells were measured on the same machine: they name it, and it stands in the file once.
+// Many cells are measured on the same machine, so cells refer to it by id and the file holds it
+// once.
 std::string machine_id(const Machine& m) {
   constexpr std::size_t kDigits = 12;
   return sha256_hex(line(record_json(m))).substr(0, kDigits);
 }
 
-// On a few lines, so that a diff shows which part changed.
+// Spread over a few lines, so that a diff shows which part changed.
 std::string score_text(const Json& score) {
   std::string text;
   for (const auto& [key, value] : score.items()) {
@@ -52,7 +53,7 @@ std::string entry_text(const BoardRow& row, const std::string& machine) {
   return text + "}";
 }
 
-// Those that have results, a line each; nothing where nothing is said of any.
+// The models that have results, one per line; "" if nothing is said of any.
 std::string models_text(const Scoreboard& board) {
   std::set<std::string_view> measured;
   for (const auto& [key, row] : board.entries) measured.insert(key.model);

@@ -78,7 +78,7 @@ constexpr std::array kWork{WorkField{"sim_to_device_bytes", &SimulatedWork::to_d
                            WorkField{"sim_to_host_before", &SimulatedWork::to_host_before},
                            WorkField{"sim_device_bytes", &SimulatedWork::device_bytes}};
 
-// Calls f(name, value) for every field of Work, a SimulatedWork that may be const.
+// Calls f(name, value) for every field of Work, a possibly const SimulatedWork.
 template <class Work, class F>
 void for_each_field(Work& work, F&& f) {
   for (const CounterField& field : kCounters)

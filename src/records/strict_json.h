@@ -1,5 +1,5 @@
-// Reading JSON that must be just what this program writes. For documents too large for a general
-// validator: what a schema would refuse is refused while reading.
+// Reads JSON that must be exactly what this program writes. For documents too large for a general
+// validator: whatever a schema would refuse is refused while reading.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace assay {
 // Throws Error, "at /entries/3/score/total: expected a number"; the pointer "" is the document.
 [[noreturn]] void fail_at(const std::string& pointer, const std::string& cause);
 
-// "nan", "inf" and "-inf" are numbers too. Nothing when it is none.
+// Accepts "nan", "inf" and "-inf" too. Absent if it is not a number.
 std::optional<double> number_in(const nlohmann::json&);
 
 // An object of a document. Every error is an Error that begins with its place, a JSON pointer. The
@@ -26,7 +26,7 @@ class StrictObject {
  public:
   using Keys = std::initializer_list<const char*>;
 
-  // All of the required keys must be there, and none that is neither required nor optional.
+  // Every required key must be present, and no key that is neither required nor optional.
   StrictObject(const nlohmann::json&, std::string pointer, std::span<const char* const> required,
                std::span<const char* const> optional);
   StrictObject(const nlohmann::json& j, std::string pointer, Keys required, Keys optional = {})

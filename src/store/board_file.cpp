@@ -20,8 +20,8 @@ namespace assay::store {
 namespace fs = std::filesystem;
 namespace {
 
-// Every file of evidence has one place: a board that names another was not written by this program,
-// and following it would read a file of its author's choice.
+// Every evidence file has exactly one valid place. A board that names another was not written by
+// this program, and following it would read a file of the author's choice.
 void require_own_evidence(const BoardRow& row, const std::string& file) {
   const std::string expected = evidence_path(row.key);
   if (row.evidence.path == expected) return;
@@ -48,7 +48,7 @@ Scoreboard read_scoreboard(const fs::path& path) {
   return board;
 }
 
-// `before`: how many lines of the journal came before these.
+// `before`: how many journal lines came before these.
 void merge_lines(Scoreboard& board, const Lines& journal, const fs::path& path,
                  std::size_t before = 0) {
   for (std::size_t i = 0; i < journal.lines.size(); ++i) {
@@ -124,7 +124,7 @@ void BoardFile::append(BoardRow row) {
 
 void BoardFile::write(const Scoreboard& board) {
   write_file_alone(board_path(folder_), scoreboard_text(board));
-  fs::remove(journal_path(folder_));  // a power cut may bring it back: it changes nothing
+  fs::remove(journal_path(folder_));  // harmless if a power cut brings it back
   if (&board != &board_) board_ = board;
   read_from_ = identity(board_path(folder_));
   journal_end_ = journal_lines_ = 0;

@@ -10,13 +10,13 @@
 namespace assay::store {
 namespace {
 
-// A file name may have 255 bytes. Two of these, an ending and a temporary one fit into them.
+// A file name may have 255 bytes. Two of these plus an extension and a temporary suffix fit.
 constexpr std::size_t kLongest = 100;
 
 bool is_plain(unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-'; }
 
-// The name with other bytes than plain ones as %XX, and dots where `dots` says so. What is too long
-// ends in '~', which is not plain, and the hash of the whole.
+// The name with special bytes, and dots if `dots` is false, as %XX. A name that is too long ends in
+// '~', which is itself special, and a hash of the whole name.
 std::string escaped(const std::string& name, bool dots) {
   std::string text;
   for (const char c : name) {
@@ -37,7 +37,7 @@ std::string required(const char* what, const std::string& name) {
 }  // namespace
 
 std::string cell_path(const CellKey& key) {
-  // A dot in the file's name separates the attempt from the device and nothing else.
+  // The file name's only dot, besides the extension's, separates the attempt from the device.
   const std::string attempt = key.attempt.empty() ? "" : escaped(key.attempt, false) + ".";
   return fmt::format("{}/{}/{}{}.json", escaped(required("model", key.model), true),
                      escaped(required("challenge", key.challenge), true), attempt,

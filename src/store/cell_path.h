@@ -1,4 +1,4 @@
-// Where the evidence of a cell lies.
+// Paths of cell evidence.
 #pragma once
 
 #include <string>
@@ -7,18 +7,17 @@
 
 namespace assay::store {
 
-// "<model>/<challenge>/[<attempt>.]<device>.json", relative. Models and attempts are named by
-// folders of users, and boards come from elsewhere: whatever the names are, the path stays below
-// its folder, no part of it is too long for a file system, and no two cells share one. Letters,
-// digits, '_', '-' and inner dots stand for themselves, other bytes are %XX; what is long ends in a
-// hash.
+// "<model>/<challenge>/[<attempt>.]<device>.json", relative. Models and attempts are named after
+// users' folders, and boards come from elsewhere. Whatever the names, the path stays below its
+// folder, no part is too long for a file system, and no two cells share a path. Letters, digits,
+// '_', '-' and inner dots are kept, other bytes become %XX, and long names end in a hash.
 std::string cell_path(const CellKey&);
 
-// A name as one part of such a path. REQUIRES that it is not empty; throws Error otherwise.
+// A name as one component of such a path. REQUIRES that it is not empty; throws Error otherwise.
 std::string path_part(const std::string& name);
 
-// Below the results folder: of a cell of the board, and of one that a run measured and that is not
-// on the board.
+// Below the results folder: the evidence of a cell on the board, and that of a cell that a run
+// measured but that is not on the board.
 std::string evidence_path(const CellKey&);
 std::string evidence_path(const CellKey&, const std::string& run_id);
 

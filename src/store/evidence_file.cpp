@@ -26,7 +26,7 @@ void remove_evidence(const fs::path& folder, const EvidenceRef& evidence) {
   std::error_code ec;
   if (!fs::remove(path, ec) && ec)
     throw Error(fmt::format("cannot remove {}: {}", path.string(), ec.message()));
-  // The challenge's folder, then the model's: neither goes while anything is in it.
+  // Removes the challenge's folder, then the model's, as long as they are empty.
   for (fs::path empty = path.parent_path();; empty = empty.parent_path()) {
     if (empty == folder / "cells" || !fs::remove(empty, ec)) return;
   }

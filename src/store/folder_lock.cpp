@@ -42,7 +42,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder, std::chrono::millise
       path.string()));
 }
 
-// Not by closing alone: a process that is just being forked has the file open too.
+// Closing alone does not unlock: a process that is just being forked has the file open too.
 FolderLock::~FolderLock() {
   if (fd_) ::flock(fd_.get(), LOCK_UN);
 }

@@ -1,4 +1,4 @@
-// One writer at a time in a results folder, among all processes.
+// Allows one writer at a time in a results folder, across all processes.
 #pragma once
 
 #include <chrono>
@@ -11,16 +11,16 @@ namespace assay::store {
 
 inline constexpr std::chrono::seconds kLockPatience{60};
 
-// How many processes may write to a results folder. One: the caller makes sure that there is no
-// other, and nothing is locked. So a network file system needs no locks, and a lock of a node that
-// died keeps nobody waiting.
+// How many processes may write to a results folder. With `one`, the caller ensures that there is no
+// other, and nothing is locked. Then a network file system needs no locks, and a lock held by a
+// dead node blocks nobody.
 enum class Writers : std::uint8_t { many, one };
 
-// Held for the short moments of writing. The kernel lets go of it when its holder dies, however
-// that dies. Not recursive: who holds it must not ask for it again.
+// Held briefly, while writing. The kernel releases it when its holder dies, however that happens.
+// Not recursive: the holder must not ask for it again.
 class FolderLock {
  public:
-  // Waits for its turn; throws Error that says whom to look for when that takes longer than
+  // Waits for its turn. Throws an Error that says whom to look for if that takes longer than
   // `patience`.
   explicit FolderLock(const std::filesystem::path& folder,
                       std::chrono::milliseconds patience = kLockPatience, Writers = Writers::many);
@@ -31,7 +31,7 @@ class FolderLock {
   Fd fd_;
 };
 
-// Takes an exclusive flock on an open file; false when another holds it for longer than `patience`.
+// Takes an exclusive flock on an open file. False if another holds it for longer than `patience`.
 // `path` is for the error.
 bool try_lock(int fd, const std::filesystem::path& path, std::chrono::milliseconds patience);
 

@@ -20,7 +20,7 @@ std::uintmax_t size_of(int fd, const fs::path& path) {
   return static_cast<std::uintmax_t>(info.st_size);
 }
 
-// The end of the last whole line.
+// The end of the last complete line.
 std::uintmax_t end_of_lines(int fd, const fs::path& path) {
   std::array<char, 4096> block{};
   std::uintmax_t end = size_of(fd, path);

@@ -28,7 +28,7 @@ class Merger {
 
   MergeCount run() {
     for (const auto& [key, row] : incoming_.board().entries) {
-      check_stop();  // what was taken in is whole, and the rest may follow another time
+      check_stop();  // what was taken is complete; the rest may follow another time
       take_in(row);
     }
     const FolderLock lock(folder_);
@@ -48,8 +48,8 @@ class Merger {
   }
 
  private:
-  // Locked for one cell at a time: others may be running. What a journal would not hold, because it
-  // is older than what it replaces, waits until the board is written whole.
+  // Locks for one cell at a time, since others may be running. A row that a journal cannot express,
+  // because it is older than the one it replaces, waits until the whole board is written.
   void take_in(const BoardRow& row) {
     const FolderLock lock(folder_);
     ours_.refresh();
@@ -69,13 +69,13 @@ class Merger {
     }
   }
 
-  // Whatever is preferred: it would be stale where ours is not.
+  // Such a row is never preferred: it would be stale while ours is not.
   bool is_of_older_revision(const BoardRow& row) const {
     const auto own = ours_.board().entries.find(row.key);
     return own != ours_.board().entries.end() && row.revision < own->second.revision;
   }
 
-  // With what their board says about the model.
+  // The row with what the incoming board says about its model.
   BoardRow described(BoardRow row) const {
     const auto& models = incoming_.board().models;
     if (const auto about = models.find(row.key.model); about != models.end())
@@ -83,7 +83,7 @@ class Merger {
     return row;
   }
 
-  // Evidence of ours would say nothing about their score.
+  // Removes our evidence if theirs is missing: ours says nothing about their score.
   void copy_evidence(const BoardRow& row) {
     const std::string text = incoming_.evidence(row);
     if (!text.empty()) return write_evidence(folder_, row.evidence.path, text);

@@ -1,4 +1,4 @@
-// Results of other folders, measured elsewhere or by another run, taken into one.
+// Merges results of other folders, measured elsewhere or by another run, into one folder.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,19 @@
 
 namespace assay::store {
 
-// Where both have a cell. newest: the rules of merge() decide; theirs: what comes in, but never a
-// row of an older revision for one of a newer; ours: what is there.
+// Which row wins if both have a cell. newest: by the rules of merge(); theirs: the incoming row,
+// unless its revision is older; ours: the existing row.
 enum class Prefer : std::uint8_t { newest, theirs, ours };
 
-// Another results folder, read whole and checked before anything is written; it is never written
-// to.
+// Another results folder, read and checked completely before anything is written. It is never
+// written to.
 class IncomingResults {
  public:
   explicit IncomingResults(std::filesystem::path folder);  // throws Error
 
   const std::filesystem::path& folder() const { return folder_; }
   const Scoreboard& board() const { return board_; }
-  // The text of a row's evidence; "" when it is missing or of another measurement.
+  // The text of a row's evidence; "" if it is missing or of another measurement.
   std::string evidence(const BoardRow&) const;
 
  private:
@@ -33,15 +33,15 @@ class IncomingResults {
 
 struct MergeCount {
   std::size_t added = 0, replaced = 0, same = 0;
-  std::size_t lesser = 0, older = 0;  // kept ours, see Arrival
-  std::size_t ours = 0;               // kept ours because that is preferred
-  std::size_t without_evidence = 0;   // of those that were taken
+  std::size_t lesser = 0, older = 0;  // ours was kept, see Arrival
+  std::size_t ours = 0;               // ours was kept because that is preferred
+  std::size_t without_evidence = 0;   // among those that were taken
 
   std::size_t taken() const { return added + replaced; }
 };
 
-// Takes cells into a results folder with their evidence. Killed or stopped in between, it may
-// simply be done again.
+// Merges cells with their evidence into a results folder. If killed or stopped halfway, it can
+// simply be run again.
 MergeCount merge_results(const std::filesystem::path& folder, const IncomingResults&, Prefer);
 
 }  // namespace assay::store

@@ -19,8 +19,8 @@
 namespace assay::store {
 namespace {
 
-// Whether the file begins as this program writes it: most do, and a large one is not parsed for its
-// number alone.
+// Whether the file begins as this program writes it. Most do, and this avoids parsing a large file
+// just for its schema number.
 bool is_of_today(const std::filesystem::path& path) {
   const std::string start = fmt::format("{{\n \"schema\": {},\n", Scoreboard::kSchema);
   std::string begins(start.size(), '\0');
@@ -36,15 +36,14 @@ std::size_t count_of(std::string_view text, std::string_view part) {
   return count;
 }
 
-// Whether cells of the file lack the cases that failed, which boards did not always keep. As this
-// program writes it, each cell begins so, and each list stands on a line of its own.
+// Whether cells of the file lack their failed cases, which older boards did not keep. In files
+// written by this program, each cell begins like this and each list has its own line.
 bool lacks_failed_cases(const std::filesystem::path& path) {
   const std::string text = read_file(path);
   return count_of(text, "\n  {\"cell\": ") > count_of(text, "\n   \"failed\": ");
 }
 
-// Takes what is lacking from the evidence that is there. Of cells without evidence it stays
-// unknown.
+// Takes the missing lists from the stored evidence. For cells without evidence they stay unknown.
 std::size_t complete_failed_cases(const std::filesystem::path& folder) {
   const FolderLock lock(folder);
   BoardFile file(folder);

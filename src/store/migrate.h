@@ -1,4 +1,4 @@
-// Boards of schema 1, which held all evidence, in the form of today.
+// Converts boards of schema 1, which held all evidence, to the current form.
 #pragma once
 
 #include <filesystem>
@@ -6,10 +6,10 @@
 
 namespace assay::store {
 
-// Writes the evidence of each cell of such a board to a file, then the board anew: killed or
-// stopped in between, it begins again. A board of schema 2 whose cells lack the cases that failed
-// (BoardRow::failed) gets them from the evidence, where that is there. Returns what it did, in a
-// sentence; "" when there was nothing to do.
+// Writes the evidence of each cell of such a board to a file, then writes the new board. If killed
+// or stopped in between, it starts over next time. A board of schema 2 whose cells lack their
+// failed cases (BoardRow::failed) gets them from the evidence, if that exists. Returns what it did,
+// in a sentence; "" if there was nothing to do.
 std::string migrate(const std::filesystem::path& folder);
 
 }  // namespace assay::store

@@ -1,4 +1,4 @@
-// The mutation scores that were measured last, beside the board: RESULTS/mutants.json.
+// The latest mutation scores, stored next to the board: RESULTS/mutants.json.
 #pragma once
 
 #include <filesystem>
@@ -10,11 +10,12 @@ namespace assay::store {
 
 std::filesystem::path mutation_record_path(const std::filesystem::path& results);
 
-// Sorted by challenge, then by answer; empty where there is no file. Throws Error naming the file
-// when it holds anything else.
+// Sorted by challenge, then by answer; empty if there is no file. Throws Error naming the file if
+// it holds anything else.
 std::vector<mutate::ChallengeScore> read_mutation_record(const std::filesystem::path& results);
 
-// Replaces the scores of the same challenge and answer, and keeps the others. By rename.
+// Replaces the scores of the same challenge and answer, and keeps the others. Written atomically by
+// rename.
 void add_to_mutation_record(const std::filesystem::path& results,
                             const std::vector<mutate::ChallengeScore>&);
 

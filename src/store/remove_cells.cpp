@@ -10,7 +10,7 @@ std::vector<CellKey> remove_cells(const std::filesystem::path& folder,
                                   const std::function<bool(const CellKey&)>& chosen) {
   const FolderLock lock(folder);
   BoardFile file(folder);
-  file.write();  // no journal is left: one rename takes all of them away
+  file.write();  // leaves no journal: one rename removes them all
   Scoreboard left = file.board();
   std::vector<CellKey> removed;
   std::vector<EvidenceRef> evidence;

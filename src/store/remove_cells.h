@@ -1,4 +1,4 @@
-// Results taken away for good.
+// Removes results permanently.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 namespace assay::store {
 
-// Takes the chosen cells off the board and removes their evidence; returns them. Records of runs
-// stay: they tell what happened.
+// Takes the chosen cells off the board, removes their evidence, and returns them. Records of runs
+// stay, as history.
 std::vector<CellKey> remove_cells(const std::filesystem::path& folder,
                                   const std::function<bool(const CellKey&)>& chosen);
 

@@ -25,7 +25,7 @@ fs::path writable(fs::path folder) {
   return folder;
 }
 
-// A name that JSON cannot hold would come back as another one.
+// A name that JSON cannot represent would be read back as a different one.
 void require_text(const CellKey& key) {
   for (const std::string* name : {&key.model, &key.challenge, &key.attempt}) {
     if (printable(*name, 1, name->size() + 1) == *name) continue;
@@ -34,7 +34,7 @@ void require_text(const CellKey& key) {
   }
 }
 
-// The records in the folder, newest first: ids begin with the time.
+// The records in the folder, newest first; ids begin with the time.
 std::vector<fs::path> records(const fs::path& runs) {
   std::vector<fs::path> paths;
   for (const auto& entry : fs::directory_iterator(runs)) {
@@ -45,7 +45,7 @@ std::vector<fs::path> records(const fs::path& runs) {
   return paths;
 }
 
-// Records of schema 1 were JSON documents.
+// Records of schema 1 were single JSON documents.
 void refuse_unfinished_of_schema_1(const fs::path& path) {
   const nlohmann::json j = parse_json(read_file(path), path.string());
   const auto finished = j.find("finished");
@@ -72,7 +72,7 @@ ResultStore::LastRun ResultStore::last_run() const {
   for (const fs::path& path : records(folder_ / "runs")) {
     if (path.extension() == ".json") return LastRun::none;
     const RunRecord record = read_run(path);
-    if (record.start.run_id.empty()) continue;  // killed before its first line was whole
+    if (record.start.run_id.empty()) continue;  // killed before its first line was complete
     return record.finished ? LastRun::finished : LastRun::unfinished;
   }
   return LastRun::none;

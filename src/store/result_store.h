@@ -1,10 +1,10 @@
-// A results folder as a run writes it: evidence, board and the record of the run.
+// A results folder as a run writes it: evidence, board and the run's record.
 //
 // A finished cell is written in this order, each step on disk before the next: its evidence, which
-// names the run; a line of the board's journal; a line of the run's record. A kill leaves any
-// prefix of that, and adopt() completes it without measuring again. Several processes may write to
-// one folder: each step that depends on the board is taken under the folder's lock, on the board as
-// all have left it.
+// names the run; a line of the board's journal; a line of the run's record. A kill leaves a prefix
+// of these steps, which adopt() completes without measuring again. Several processes may write to
+// one folder: each step that depends on the board takes the folder's lock and works on the latest
+// board.
 #pragma once
 
 #include <filesystem>
@@ -19,12 +19,12 @@
 
 namespace assay::store {
 
-// Boards up to this size are written whole after every cell, so that people see them grow.
+// Boards up to this size are written whole after every cell, so that people can watch them grow.
 inline constexpr std::size_t kSmallBoard = 64;
 
 class ResultStore {
  public:
-  // Proves that the folder can be written and reads the board, see migrate.h. Throws Error
+  // Checks that the folder is writable, and reads the board (see migrate.h). Throws Error
   // otherwise.
   explicit ResultStore(std::filesystem::path folder, Writers = Writers::many);
 
@@ -35,14 +35,14 @@ class ResultStore {
   // How the newest run in the folder ended.
   enum class LastRun : std::uint8_t { none, unfinished, finished };
   LastRun last_run() const;
-  // Goes on with the newest run that did not finish and that no process is running; throws Error
-  // when there is none.
+  // Continues the newest unfinished run that no process is running; throws Error if there is none.
   const RunRecord& resume(std::chrono::milliseconds patience = kRunPatience);
 
-  // REQUIRE that a run was started or resumed.
+  // The functions below REQUIRE that a run was started or resumed.
 
-  // Completes what a kill left of a cell that this run measured: evidence that its record lacks.
-  // False when there is none, or a program of another revision measured it.
+  // Completes a cell that this run measured before it was killed: its evidence exists, but the
+  // record lacks it. False if there is no such evidence, or if a program of another revision
+  // measured it.
   bool adopt(const CellKey&);
   Arrival add(const BoardEntry&);
   void finish();

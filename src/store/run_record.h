@@ -1,5 +1,5 @@
-// What a run did: results/runs/<run-id>.jsonl, a line for its beginning, for each finished cell,
-// and for its end. The cells' measurements are elsewhere, as evidence.
+// What a run did: results/runs/<run-id>.jsonl, with a line for its start, one for each finished
+// cell and one for its end. The cells' measurements are stored separately, as evidence.
 #pragma once
 
 #include <chrono>
@@ -36,30 +36,30 @@ struct RunCell {
   std::optional<double> total;
   EvidenceRef evidence;
   Arrival arrival = Arrival::added;
-  int revision = kMeasurementRevision;  // 0 in records of before there were any
+  int revision = kMeasurementRevision;  // 0 in records older than revisions
 };
 RunCell run_cell(const BoardRow&, Arrival);
 
 struct RunRecord {
   RunStart start;
-  std::map<CellKey, RunCell> cells;  // as they were last measured
+  std::map<CellKey, RunCell> cells;  // as last measured
   bool finished = false;
 };
 
-// Throws Error naming the file and line. A record without a whole line has an empty run_id.
+// Throws Error naming the file and line. A record without a complete line has an empty run_id.
 RunRecord read_run(const std::filesystem::path&);
-// The same of the lines of a file.
+// The same from the lines of a file.
 RunRecord run_from(const std::vector<std::string>& lines, const std::string& file);
 
-// The record of a run, as the running process writes it. No other process can write it: the file is
-// locked until this is destroyed or the process dies.
+// The record of a run, as the running process writes it. No other process can write it: the file
+// stays locked until this is destroyed or the process dies.
 class RunLog {
  public:
-  // In the folder of runs. When another run began in the same second with the same seed, "-2" or so
-  // is added to the id.
+  // Begins a record in the folder of runs. If another run began in the same second with the same
+  // seed, "-2" or so is added to the id.
   static RunLog begin(const std::filesystem::path& runs, RunStart, Writers = Writers::many);
-  // Nothing when a process is running it, or a kill came before its first line was whole. Waits a
-  // little: a run that was just killed may leave a child that has not become another program yet.
+  // Absent if a process is running it, or if a kill came before its first line was complete. Waits
+  // a little: a run that was just killed may leave a child that has not called exec yet.
   static std::optional<RunLog> resume(const std::filesystem::path& record,
                                       std::chrono::milliseconds patience = kRunPatience,
                                       Writers = Writers::many);
