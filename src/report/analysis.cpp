@@ -69,7 +69,7 @@ std::string attempts_text(const Cell& cell) {
                      points(cell.spread()));
 }
 
-// With what must be known before it is compared with others.
+// The score, with warnings that a reader needs before comparing it.
 std::string score_text(const compare::Field& field, std::size_t c, const Cell& cell, By by) {
   if (cell.is_stale()) return grade_and_total(cell.best->score) + field.stale_mark(c, *cell.best);
   if (cell.count() == 0) return kNotRun;

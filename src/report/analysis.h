@@ -1,6 +1,6 @@
-// The pages below analysis/: what the board says beyond its ranking, one page per challenge, per
-// model and per pair that matters, the traps, and the index with the takeaways. Functions of the
-// board and the specs alone, byte for byte the same for the same board.
+// The pages below analysis/: what the board says beyond its ranking. There is a page per challenge,
+// per model and per pair that matters, one for the traps, and the index with the takeaways. They
+// are functions of the board and the specs alone: the same board gives the same bytes.
 #pragma once
 
 #include <map>
@@ -16,14 +16,14 @@
 
 namespace assay::report {
 
-// How much of a large board has pages: those that lead each device.
+// Limits on a large board's pages: the leaders on each device get them.
 inline constexpr std::size_t kModelPages = 50;
 
 struct AnalysisOptions {
   compare::By by = compare::By::mean;
   std::string rankings = "../results/RANKINGS.md";        // as seen from the index
-  std::map<std::string, compare::Published> published{};  // by name; a page each
-  std::vector<judge::Opinion> opinions{};                 // a page of all, where there are any
+  std::map<std::string, compare::Published> published{};  // by name; one page each
+  std::vector<judge::Opinion> opinions{};                 // one page for all, if there are any
 };
 
 // Path below the folder of pages -> text. Empty for an empty board without published grades. Every
@@ -32,12 +32,12 @@ std::map<std::string, std::string> analysis_pages(const Scoreboard&,
                                                   const std::vector<ChallengeSpec>&,
                                                   const AnalysisOptions& = {});
 
-// A name as a file's: plain characters stand for themselves, and what is not plain, or long, ends
-// in a hash, so that no two names share a file and none leaves its folder.
+// A name as a file name. Plain characters are kept; a name that is not plain, or long, ends in a
+// hash, so that no two names share a file and none leaves its folder.
 std::string page_name(const std::string& name);
 
-// The traps of a field by how well they separate, with what is to be said of them; for a page and
-// for the terminal.
+// A field's traps, sorted by how well they separate, with remarks on each; for a page and for the
+// terminal.
 void add_traps(Page&, const compare::Field&, int level);
 
 }  // namespace assay::report

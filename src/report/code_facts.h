@@ -1,4 +1,4 @@
-// How an answer's code reads, in words: shown beside a score.
+// Readability facts of an answer's code, in words: shown beside a score.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct CodeFact {
   std::string name, text;  // one printable line each
 };
 
-// One that says that it is not known, where it is not.
+// If the facts are unknown, one entry that says so.
 std::vector<CodeFact> code_facts(const std::optional<CodeFacts>&);
 
 }  // namespace assay::report

@@ -151,7 +151,7 @@ void add_figures(Page& page, const Field& field, const Players& players,
 
 void add_dimensions(Page& page, const Field& field, const Players& players,
                     const ComparisonOptions& o) {
-  // Of two models the challenges are the same; of more, those of each with the first.
+  // Two models share the same challenges; with more models, each is compared with the first.
   std::vector<Page::Row> rows;
   for (std::size_t p = 1; p < players.size(); ++p) {
     const Pair pair = compare::compare_pair(field, *players[0], *players[p], o.by, o.goal);
@@ -208,7 +208,7 @@ void add_facts(Page& page, const Field& field, const Pair& pair, const Compariso
   alone(*pair.b, *pair.a, pair.only_b_solved);
 }
 
-// The model that is better than all others at a challenge, beyond noise; else those that tie for
+// The model that is better than all others at a challenge, beyond noise, else those that tie for
 // the lead.
 std::string leaders(const Field& field, const Players& players, std::size_t c, compare::By by) {
   std::vector<std::string> undefeated;

@@ -1,4 +1,4 @@
-// Models side by side, as people and as scripts read it.
+// Models side by side, for people and for scripts.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace assay::report {
 struct ComparisonOptions {
   compare::By by = compare::By::mean;
   compare::Goal goal = compare::goal_from("correct");
-  // What the evidence of two rows adds to the facts; may be empty.
+  // Facts that the evidence of two rows adds; may be empty.
   std::function<std::vector<compare::Fact>(const BoardRow&, const BoardRow&, const ChallengeSpec&)>
       evidence;
   int level = 1;                  // of the first heading
@@ -25,11 +25,12 @@ struct ComparisonOptions {
 };
 
 // Appends a comparison of two or more models of a field to the page: scores with differences and
-// winners, the record, figures over attempts, dimensions, what decided, what one solved alone.
+// winners, the record, figures over attempts, dimensions, what was decisive, and what only one of
+// them solved.
 void add_comparison(Page&, const compare::Field&, const std::vector<const compare::Player*>&,
                     const ComparisonOptions&);
 
-// The same as JSON: an object with the device, the figure and, for each pair, all of that. See
+// The same as JSON: an object with the device, the figure and, for each pair, all of the above. See
 // docs/file-formats.md.
 nlohmann::ordered_json comparison_json(const compare::Field&,
                                        const std::vector<const compare::Player*>&,

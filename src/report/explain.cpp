@@ -83,7 +83,7 @@ std::string build_failure(const BuildRecord& b) {
   return text + (b.log.empty() ? "" : indented(printable(b.log, 40), 2));
 }
 
-// Faults that passed, or that came before the one which ended the cell.
+// Faults that passed on a retry, or that came before the one that ended the cell.
 std::string passing_faults(const CellResult& cell) {
   std::string text;
   for (const std::string& fault : cell.faults) text += "  " + one_line(fault) + "\n";
@@ -102,7 +102,7 @@ std::string error_text(const CaseResult& r) {
   return text;
 }
 
-// A submission that does not load fails everywhere in the same way: once is enough.
+// A submission that does not load fails every case in the same way, so report it once.
 std::string failed_cases(const CellResult& cell, const ChallengeSpec& spec) {
   std::string text;
   std::size_t failures = 0, unloadable = 0;
@@ -154,7 +154,7 @@ std::string failed_tests(const CellResult& cell) {
   return text.empty() ? "" : "\nits own tests misjudge:\n" + text;
 }
 
-// What assay holds for right and is not.
+// Implementations that assay holds to be right but that are not.
 std::string house_faults(const CellResult& cell) {
   std::string text;
   for (const Mutant& m : cell.mutants) {
@@ -179,7 +179,7 @@ std::string floor_of(const CaseResult& r) {
   return seconds ? duration(*seconds) : "-";
 }
 
-// What the floor of each case is made of.
+// What makes up the floor of each case.
 std::string floor_text(const CellResult& cell) {
   std::string text;
   for (const CaseResult& r : cell.cases) {
@@ -193,7 +193,7 @@ std::string floor_text(const CellResult& cell) {
   return text.empty() ? "" : "\nfloor, the longer of the two:\n" + text;
 }
 
-// What a real GPU's clocks did in all timed cases, as far as it was told.
+// A real GPU's clocks over all timed cases, as far as they were reported.
 std::string clocks_text(const CellResult& cell) {
   const auto over = [&](const char* name, auto better) {
     std::optional<double> found;

@@ -126,7 +126,7 @@ std::string speed_against_par(const Score& s) {
   const auto speed = overall_speed(s);
   if (!speed) return "failed";
   if (!s.modelled_on.empty()) {
-    // Without an expert's kernel the floor stands for par.
+    // Without an expert kernel the floor takes par's place.
     const bool has_par = std::ranges::any_of(s.speeds, [](const ShapeSpeed& p) {
       return p.ratio_to_floor > 0 && p.ratio_to_par != p.ratio_to_floor;
     });

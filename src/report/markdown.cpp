@@ -67,12 +67,12 @@ std::string remarks(const compare::Field& field, std::size_t column, const Board
   return text;
 }
 
-// Without the reasons, which the table of the challenge has.
+// Without the reasons, which are in the challenge's table.
 std::string short_stale_mark(const compare::Field& field, std::size_t column, const BoardRow& e) {
   return field.stale_mark(column, e).empty() ? "" : " (stale)";
 }
 
-// Of an average: what is true of any score in it.
+// Remarks on an average: those that apply to any score in it.
 std::string remarks(const Standings& all, const Standing& s) {
   for (std::size_t i = 0; i < s.player->cells.size(); ++i) {
     const compare::Cell& cell = s.player->cells[i];
@@ -91,7 +91,7 @@ std::string cell_text(const compare::Field& field, std::size_t column, const Boa
                      remarks(field, column, *e), short_stale_mark(field, column, *e));
 }
 
-// As the standings rank: the mean of several attempts, say.
+// By the figure that the standings rank by, such as the mean of several attempts.
 std::string cell_text(const Standings& all, const Standing& s, std::size_t i) {
   const compare::Cell& cell = s.player->cells[i];
   if (cell.count() < 2) return cell_text(all.field, i, cell.best);
@@ -100,7 +100,7 @@ std::string cell_text(const Standings& all, const Standing& s, std::size_t i) {
                      remarks(all.field, i, *cell.best));
 }
 
-// A name, then centred columns.
+// The first column left-aligned, the others centred.
 std::string matrix_alignment(std::size_t columns) {
   std::string alignment(columns + 1, 'c');
   alignment[0] = 'l';
@@ -111,13 +111,13 @@ std::string attempt_name(const BoardRow& e) {
   return e.key.attempt.empty() ? "1" : markdown_text(e.key.attempt);
 }
 
-// The first of them, as many as a table shows.
+// The first `most` of them.
 template <typename T>
 std::span<const T> first(const std::vector<T>& all, std::size_t most) {
   return std::span(all).first(std::min(most, all.size()));
 }
 
-// What a table leaves out, as a paragraph; empty when it shows all.
+// A paragraph on what a table leaves out; empty if it shows everything.
 std::string rows_left_out(const char* which, std::size_t most, std::size_t all, const char* where) {
   if (all <= most) return "";
   return fmt::format("Only the {} {} of {} are shown{}.\n\n", which, most, all, where);
@@ -169,7 +169,7 @@ std::string share_text(double value, Interval i) {
   return fmt::format("{:.0f} % ({:.0f} to {:.0f})", 100 * value, 100 * i.low, 100 * i.high);
 }
 
-// Of the most attempts that some challenge had, two at least; "" with one each.
+// For the largest number of attempts at any challenge, if that is two or more; else "".
 std::string pass_at_most(const compare::Player& player, const compare::Goal& goal) {
   std::size_t k = 0;
   for (const compare::Cell& cell : player.cells) k = std::max(k, cell.count());
@@ -199,7 +199,7 @@ std::string speed_text(const Standing& s, compare::Reference reference) {
 
 // --- per challenge -----------------------------------------------------------
 
-// What is stale stands below what is not.
+// Stale rows come after the others.
 std::vector<const BoardRow*> by_score(const Standings& all, std::size_t column) {
   std::vector<const compare::Cell*> cells;
   for (const Standing& s : all.models) {
@@ -250,7 +250,7 @@ std::string assay_text(const BoardRow& e) {
              : fmt::format("{} ({})", e.assay_version, e.assay_commit.substr(0, 12));
 }
 
-// Models with answers in C++, by something that their rows say.
+// Models with answers in C++, grouped by a property of their rows.
 using Groups = std::map<std::string, std::set<std::string>>;
 
 template <typename What>
@@ -288,7 +288,7 @@ struct Use {
   int cells = 0;
 };
 
-// The newest first.
+// Newest first.
 std::vector<Use> settings_of(const Scoreboard& board) {
   std::map<Setting, Use> uses;
   for (const auto& [key, e] : board.entries) {
@@ -391,7 +391,7 @@ std::string subset_tables(const Standings& all, std::size_t most) {
 
 std::string figures_table(const Standings& all, std::size_t most) {
   using compare::Reference;
-  // A reference that nobody's speed is known against has no column.
+  // A reference speed that is known for no model gets no column.
   const auto is_known = [&](Reference reference) {
     return std::ranges::any_of(first(all.models, most), [&](const Standing& s) {
       return compare::mean_speed(*s.player, reference).has_value();

@@ -13,9 +13,9 @@ bool is_alphanumeric(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// Markdown lets any ASCII punctuation be escaped. This need not be: some never means anything
-// inside a line, an underscore does not between letters, and dots and colons do only in what GitHub
-// turns into links ("www.", "http:") and pictures (":name:").
+// Markdown allows escaping any ASCII punctuation. The characters here need no escape: some never
+// have a meaning within a line, an underscore has none between letters, and dots and colons matter
+// only in what GitHub turns into links ("www.", "http:") and emoji (":name:").
 bool is_plain(std::string_view text, std::size_t at) {
   constexpr std::string_view kPlainPunctuation = " ,;=/%+-'()\"?";
   const char c = text[at];
@@ -34,8 +34,8 @@ std::string_view cut(std::string_view text, std::size_t max_bytes) {
   return text.substr(0, max_bytes);
 }
 
-// Controls of one byte become spaces; what else moves or turns text, or is no UTF-8, is shown as
-// \xNN.
+// One-byte control characters become spaces. Anything else that moves or reverses text, or is not
+// UTF-8, is shown as \xNN.
 std::string visible(std::string_view untrusted) {
   constexpr std::size_t kAll = static_cast<std::size_t>(-1);
   std::string text(untrusted);

@@ -1,4 +1,4 @@
-// How the modelled speed of a simulated submission comes about, case by case.
+// Explains the modelled speed of a simulated submission, case by case.
 #pragma once
 
 #include <string>
@@ -7,8 +7,7 @@
 
 namespace assay::report {
 
-// Times by the model of the GPU that the score names, what binds them, and the counts that they
-// come from.
+// Times by the model of the GPU that the score names, what limits them, and the counts behind them.
 std::string modelled_tables(const BoardEntry&);
 
 }  // namespace assay::report

@@ -13,7 +13,7 @@
 namespace assay::report {
 namespace {
 
-// What a model's cells of the board say together.
+// A summary of a model's cells on the board.
 struct Effort {
   std::size_t attempts = 0, unanswered = 0;
   std::optional<std::int64_t> tokens;
@@ -47,7 +47,7 @@ std::string hours(double seconds) {
                          : fmt::format("{:.1f} h", seconds / kHour);
 }
 
-// A link holds nothing that could end it: see model_info_from().
+// A link cannot contain anything that would end it: see model_info_from().
 std::string linked(const ModelInfo& about) {
   const std::string text = markdown_text(about.name.empty() ? about.link : about.name);
   return about.link.empty() ? text : fmt::format("[{}]({})", text, about.link);

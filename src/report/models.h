@@ -1,4 +1,4 @@
-// Who was tested, as GitHub Markdown.
+// The models that were tested, as GitHub Markdown.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace assay::report {
 
-// The models of the board and what is known of them, by name; references are left out. A sentence
-// where there is none.
+// The models of the board and what is known of them, by name, without references. A sentence if
+// there are none.
 std::string models_table(const Scoreboard&, std::size_t most);
 
-// What rows without a rank are; empty where the board has none.
+// Explains rows without a rank; empty if the board has none.
 std::string reference_note(const Scoreboard&);
 
 }  // namespace assay::report

@@ -28,7 +28,7 @@ std::string marks_text(const Opinion& opinion) {
   return text;
 }
 
-// Of several samples, how many and how many of them count; "" for the usual one.
+// For several samples, how many there are and how many count; "" for the usual single one.
 std::string samples_text(const Opinion& opinion) {
   const std::size_t all = opinion.samples.size(), counted = opinion.counted();
   if (all == 1) return "";
@@ -61,7 +61,7 @@ std::string opinion_lines(const Opinion& opinion, const BoardRow& row) {
 }
 
 std::string correlation(std::optional<double> value) {
-  // Without a minus in front of nothing.
+  // Adding 0.0 avoids "-0.00".
   return value ? fmt::format("{:.2f}", *value + 0.0) : "–";
 }
 

@@ -16,7 +16,7 @@ std::string in_markdown(const Text& t) {
   return t.link.empty() ? text : fmt::format("[{}]({})", text, link_target(t.link));
 }
 
-// Broken at spaces, so that a terminal need not.
+// Wraps at spaces, so that a terminal need not.
 std::string wrapped(const std::string& text, std::size_t columns, const std::string& margin) {
   std::string out;
   std::size_t at = 0;

@@ -1,6 +1,6 @@
-// A text for people in several forms: Markdown for the repository, plain for a terminal, and by its
-// blocks whatever else a reader of them makes. What is put in is plain text and may hold names and
-// details of others: each form makes it safe in its way.
+// A text for people that can be rendered in several forms: Markdown for the repository, plain text
+// for a terminal, and others by readers of its blocks. The content is plain text and may hold
+// untrusted names and details: each form escapes it in its own way.
 #pragma once
 
 #include <string>
@@ -32,11 +32,11 @@ class Page {
 
   void heading(int level, const std::string& text);
   void paragraph(const std::string& text);
-  // Some words of our own with links in them, or anything else that is Markdown already; a terminal
-  // does not show it.
+  // Trusted words of this program with links in them, or anything else that is already Markdown. A
+  // terminal does not show it.
   void markdown(const std::string& text);
   void bullet(const Text& text);
-  // `alignment` has one of 'l', 'r', 'c' per column. Without rows nothing is shown.
+  // `alignment` has one of 'l', 'r', 'c' per column. A table without rows is not shown.
   void table(const std::vector<std::string>& header, const std::string& alignment,
              const std::vector<Row>& rows);
 

@@ -19,7 +19,7 @@ std::string published_grade(const compare::PublishedGrade& grade) {
   return grade.letter.empty() ? points(grade.value) : grade.letter;
 }
 
-// Those of assay in its order, then others.
+// Challenges of assay in its order, then others.
 std::vector<std::string> challenges_of(const Published& p,
                                        const std::vector<ChallengeSpec>& specs) {
   std::set<std::string> graded;

@@ -1,4 +1,4 @@
-// Grades that others published, beside measured ones.
+// Grades published by others, beside measured ones.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace assay::report {
 
-// Appends a page about them: the grades, what they average to against the published ranking,
-// contradictions, and what was measured of the same models. Names of models are the same when their
-// letters and digits are, whatever their case.
+// Appends a page about them: the grades, their averages against the published ranking,
+// contradictions, and measurements of the same models. Two model names are the same if their
+// letters and digits are, ignoring case.
 void add_published(Page&, const compare::Published&, const Scoreboard&,
                    const std::vector<ChallengeSpec>&);
 

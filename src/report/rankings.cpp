@@ -54,7 +54,7 @@ std::string heading(int level, const std::string& text) {
   return std::string(static_cast<std::size_t>(level), '#') + ' ' + text + "\n\n";
 }
 
-// With its heading, unless there is nothing below it.
+// The text under its heading, or "" if the text is empty.
 std::string part(const std::string& title, const std::string& text) {
   return text.empty() ? "" : heading(3, title) + text;
 }

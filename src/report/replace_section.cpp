@@ -9,7 +9,7 @@
 namespace assay {
 namespace {
 
-// Where a line begins, and where the next one does.
+// The start of a line, and the start of the next.
 struct Line {
   std::size_t begin = 0, end = 0;
 };

@@ -17,7 +17,7 @@ using compare::By;
 using compare::Cell;
 using compare::Field;
 
-// An average over cells: the scores that make it up, cell by cell.
+// The scores that make up an average over cells, cell by cell.
 std::vector<Estimate> scores_of(const Cell& cell, By by) {
   if (by == By::best) return {compare::score_of(*cell.best)};
   if (by == By::first) return {compare::score_of(*cell.graded.front())};
@@ -69,7 +69,7 @@ Standing standing_of(const Field& field, const compare::Player& player, std::siz
   return s;
 }
 
-// Ranks those that `ranked` accepts; `Item` has interval, rank and tied.
+// Ranks the items that `ranked` accepts; `Item` has interval, rank and tied.
 template <class Item, class Ranked>
 void rank_all(std::vector<Item>& items, Ranked ranked) {
   std::map<int, int> holders;
@@ -91,7 +91,7 @@ void sort_standings(std::vector<Standing>& models) {
   });
 }
 
-// References are met as any other, and take no place.
+// References take part in the comparison but take no rank.
 void rank_strengths_of_models(std::vector<Standing>& models) {
   std::map<int, int> holders;
   for (Standing& s : models) {
@@ -110,7 +110,7 @@ void rank_strengths_of_models(std::vector<Standing>& models) {
 }
 
 void meet(Standings& all) {
-  std::vector<std::size_t> order;  // of models, who is compared at all first
+  std::vector<std::size_t> order;  // of models; those that are compared at all come first
   for (std::size_t i = 0; i < all.models.size(); ++i) {
     if (all.models[i].average) order.push_back(i);
   }
@@ -168,7 +168,7 @@ std::vector<const ChallengeSpec*> left_out(const Standings& all, const Standing&
 }
 
 std::vector<SubsetRanking> subset_rankings(const Standings& all, std::size_t most) {
-  std::map<std::vector<std::size_t>, std::size_t> sets;  // -> models that attempted just these
+  std::map<std::vector<std::size_t>, std::size_t> sets;  // -> models that attempted exactly these
   std::map<std::string, std::vector<std::size_t>> attempted;
   for (const Standing& s : all.models) {
     attempted[s.model] = attempted_whole(all.field, *s.player);

@@ -19,7 +19,7 @@ namespace {
 constexpr std::array kDimensionNames{"correctness", "accuracy",     "performance",
                                      "resources",   "completeness", "tests"};
 
-// JSON has no such numbers: they are texts here as in all results.
+// JSON has no such numbers: they are strings here, as in all results.
 FlatRow number_or_text(double v) {
   if (std::isnan(v)) return "nan";
   if (std::isinf(v)) return v > 0 ? "inf" : "-inf";
@@ -54,8 +54,8 @@ FlatRow attempt_row(const BoardRow& r, bool partial, bool counted, const std::st
   row["capped"] = r.score.capped;
   row["partial"] = partial;
   row["quick"] = is_quick(r.score);
-  row["counted"] = counted;  // among the attempts that figures are made of
-  row["stale"] = stale;      // why it is; empty when it is of today
+  row["counted"] = counted;  // among the attempts that the figures use
+  row["stale"] = stale;      // why it is stale; empty if it is current
   row["revision"] = r.revision;
   for (const char* name : kDimensionNames) {
     const Dimension* found = nullptr;

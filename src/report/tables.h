@@ -1,4 +1,4 @@
-// Results as flat tables for notebooks: one row a line, every row with the same columns.
+// Results as flat tables for notebooks: one line per row, every row with the same columns.
 #pragma once
 
 #include <functional>
@@ -12,23 +12,23 @@
 
 namespace assay::report {
 
-// The columns of a row, in order, with their values: text, numbers, true and false, null where a
-// thing is not known. SI units.
+// A row's columns in order, with their values: text, numbers, true and false, null if unknown. SI
+// units.
 using FlatRow = nlohmann::ordered_json;
 
-// Every cell of the field: model, challenge and device with what its attempts come to.
+// Every cell of the field: model, challenge and device, with the figures of its attempts.
 std::vector<FlatRow> cell_rows(const compare::Field&);
-// The facts of an attempt's code, nothing where they are not known.
+// The facts of an attempt's code; absent if unknown.
 using CodeOf = std::function<std::optional<CodeFacts>(const BoardRow&)>;
-// Every attempt of the board for these challenges: a score, dimensions, speeds, provenance, code.
+// Every attempt on the board at these challenges: score, dimensions, speeds, provenance, code.
 std::vector<FlatRow> attempt_rows(const compare::Field&, const CodeOf&);
-// Of one attempt's evidence: its cases, and the raw timings, a row for each repetition of each
-// timed case.
+// From one attempt's evidence: its cases, and the raw timings with a row for each repetition of
+// each timed case.
 std::vector<FlatRow> case_rows(const CellResult&);
 std::vector<FlatRow> timing_rows(const CellResult&);
 
-// As RFC 4180 has it, with \n at the end. A text that a spreadsheet would take for a formula gets
-// an apostrophe before it, for it may come from a submission.
+// In the format of RFC 4180, but with \n line ends. A text that a spreadsheet would take for a
+// formula is prefixed with an apostrophe, because it may come from a submission.
 std::string csv_header(const FlatRow&);
 std::string csv_line(const FlatRow&);
 std::string json_line(const FlatRow&);

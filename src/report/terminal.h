@@ -1,4 +1,4 @@
-// What people read in a terminal. Whatever a submission wrote is made printable.
+// Text for a terminal. Whatever a submission wrote is made printable.
 #pragma once
 
 #include <string>
@@ -14,27 +14,27 @@ namespace assay {
 std::string summary(const std::vector<BoardEntry>&, const std::vector<ChallengeSpec>&);
 
 // Everything that led to a score: dimensions, failed cases and how to replay each, timings, build.
-// Of an answer without a model's name, which lies elsewhere, nothing is told that needs one.
-// `stale`: what of its row on a board is not of today, see grade/currency.h.
+// For an answer without a model's name, which is not in the submissions folder, omits everything
+// that needs one. `stale`: what is out of date in its row on a board, see grade/currency.h.
 std::string explain(const BoardEntry&, const ChallengeSpec&,
                     const std::vector<std::string>& stale = {});
-// What of it the board alone knows.
+// The parts that the board alone knows.
 std::string explain(const BoardRow&, const ChallengeSpec&,
                     const std::vector<std::string>& stale = {});
 
-// One failed case: its verdict, its shape, the first mismatch, the error beside its bound. With a
-// command that replays it the seed too.
+// One failed case: its verdict, its shape, the first mismatch, the error beside its bound. If
+// `replay` is given, it is a command that replays the case, and the seed is shown too.
 std::string describe_failure(const CaseResult&, const ChallengeSpec&,
                              const std::string& replay = "");
 
-// The command that runs a cell again for the same target, to which a seed or a case may be added.
-// Ready to paste into a shell.
+// The command that runs a cell again for the same target; a seed or a case may be appended. Ready
+// to paste into a shell.
 std::string rerun_command(const CellKey&, const std::string& target);
 
-// The command that runs one case again, with the inputs it had. Ready to paste into a shell.
+// The command that runs one case again with the same inputs. Ready to paste into a shell.
 std::string replay_command(const CellResult&, const std::string& case_name);
 
-// The command that measures a cell again, which makes its evidence. Likewise.
+// The command that measures a cell again and so creates its evidence. Ready to paste into a shell.
 std::string measuring_command(const CellKey&);
 
 }  // namespace assay
