@@ -19,7 +19,7 @@ std::string shown_path(const fs::path& path) { return printable(path.string(), 1
 
 bool part_of_a_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// The end of the comment or literal that begins at `at`; `at` where none does.
+// The end of the comment or literal that begins at `at`, or `at` if none begins there.
 std::size_t end_of_no_code(std::string_view text, std::size_t at) {
   const auto behind = [&](std::string_view mark, std::size_t from) {
     const std::size_t found = text.find(mark, from);
@@ -41,7 +41,7 @@ std::size_t end_of_no_code(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-// The names that an opening parenthesis follows.
+// The names that are followed by an opening parenthesis.
 std::set<std::string_view> called_or_defined(std::string_view text) {
   std::set<std::string_view> names;
   for (std::size_t at = 0; at < text.size();) {
@@ -75,11 +75,11 @@ std::vector<std::string> names_of(std::span<const ChallengeSpec> specs) {
   return names;
 }
 
-// By how many of its functions an answer gives itself away.
+// How many of a challenge's functions an answer has.
 struct Match {
   const ChallengeSpec* spec = nullptr;
   std::vector<std::string> functions{};
-  bool complete = false;  // all that are required
+  bool complete = false;  // has all required functions
 };
 
 Match match(const ChallengeSpec& spec, std::span<const Submission> answers) {
@@ -103,8 +103,8 @@ Recognised recognise_by_functions(const fs::path& path, std::span<const Submissi
     Match m = match(spec, answers);
     if (!m.functions.empty()) matches.push_back(std::move(m));
   }
-  // Functions of one challenge can be optional ones of another: who has all that it must, and more
-  // of what it may, is meant.
+  // One challenge's functions can be another's optional ones, so the best match has all required
+  // functions, and the most functions in total.
   const auto better = [](const Match& a, const Match& b) {
     return std::pair(a.complete, a.functions.size()) > std::pair(b.complete, b.functions.size());
   };
@@ -156,7 +156,7 @@ std::vector<Submission> read_answers(const fs::path& path) {
                     "the folder of one attempt",
                     shown_path(path)));
   }
-  // With the path resolved: the folder that a user names may be reached through links.
+  // Resolves the path first, because the folder that a user names may be reached through links.
   return read_submissions(fs::canonical(path), "", "", "");
 }
 

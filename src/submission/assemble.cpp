@@ -17,7 +17,7 @@ Submission submission_from(std::vector<SourceFile> files, Language language) {
       s.sources.push_back(std::move(file));
     }
   }
-  // Not of std::ranges: clang 14 cannot compile what that returns.
+  // Not std::ranges::stable_partition: clang 14 cannot compile its result.
   std::stable_partition(s.sources.begin(), s.sources.end(),
                         [&](const SourceFile& f) { return f.name == main_file(language); });
   return s;

@@ -1,4 +1,4 @@
-// Source files that lie in no folder -> Submission.
+// Makes a Submission from source files that are not in a folder.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace assay {
 
-// What of these files is the answer in that language, its tests apart: as if they lay in a folder.
-// REQUIRES names that objection_to_name() does not object to, each once.
+// The answer in that language from these files, with its tests kept separate, as if they were in a
+// folder. REQUIRES names that objection_to_name() accepts, each once.
 Submission submission_from(std::vector<SourceFile> files, Language);
 
 }  // namespace assay

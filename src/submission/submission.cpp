@@ -28,10 +28,10 @@ namespace assay {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::size_t kNameLimit = 256;  // more than a file system takes
+constexpr std::size_t kNameLimit = 256;  // longer than any file system allows
 constexpr std::array kSourceEndings{".cpp", ".cc", ".cu", ".cuh", ".h", ".hpp", ".inl"};
 constexpr std::array kNotes{".md", ".txt"};
-// Code that nobody could read or compile here.
+// Code that cannot be read or compiled here.
 constexpr std::array kPrebuilt{".so",  ".o",     ".a",      ".obj", ".lib",
                                ".dll", ".cubin", ".fatbin", ".ptx"};
 constexpr std::array kOnlyCpp{".cpp", ".cc"}, kOnlyCuda{".cu", ".cuh"};
@@ -42,12 +42,12 @@ bool has_ending(const std::string& name, const Endings& endings) {
                      [&](const char* e) { return name.ends_with(e); });
 }
 
-// The interface is the harness's own, whatever lies in the folder.
+// The interface always comes from the harness, whatever the folder contains.
 constexpr char kInterface[] = "abi.h";
 
-// What the build script that is handed out leaves.
+// Output of the build script that is handed out.
 constexpr char kBuilt[] = "submission.so";
-// What is known of an attempt, and what was received: see intake/attempt.h.
+// Facts about an attempt, and what was received: see intake/attempt.h.
 constexpr char kRecord[] = "attempt.json", kOriginal[] = "original";
 
 // Whether a file of this name would be read, or must not be there at all.
@@ -55,8 +55,8 @@ bool concerns_the_answer(const std::string& name) {
   return is_source_name(name) || (has_ending(name, kPrebuilt) && name != kBuilt);
 }
 
-// Whether it is worth a word that such a file is ignored: notes, what was handed out and what was
-// put there with the answer are not.
+// Whether to mention that such a file is ignored. Notes, files that were handed out, and files put
+// there together with the answer are not mentioned.
 bool is_told(const std::string& name) {
   for (const char* expected : {kInterface, kBuilt, kRecord, kOriginal}) {
     if (name == expected) return false;
@@ -87,7 +87,7 @@ bool is_attempt(const fs::path& folder, const std::string& name) {
   return is_number(name) && is_real_directory(folder / name);
 }
 
-// The attempts in a challenge folder: its own files, "", and its numbered sub-folders in numeric
+// The attempts in a challenge folder: its own files, "", and its numbered subfolders in numeric
 // order.
 std::vector<std::string> attempts_in(const fs::path& folder) {
   std::vector<std::string> attempts;
@@ -104,8 +104,8 @@ std::vector<std::string> attempts_in(const fs::path& folder) {
 
 // The files of a folder, or why it is rejected.
 struct Folder {
-  std::vector<std::string> names;            // of what concerns the answer
-  std::vector<std::string> ignored;          // of the rest, but for notes
+  std::vector<std::string> names;            // of files that concern the answer
+  std::vector<std::string> ignored;          // of the others, except notes
   std::vector<SourceFile> sources;           // by name
   std::map<std::string, std::string> tests;  // contents of test.cpp and test.cu, by name
   std::string rejected;
@@ -119,14 +119,14 @@ struct Folder {
   }
 };
 
-// The line on which the document names that key, 0 where it does not.
+// The line on which the document mentions that key, or 0.
 std::ptrdiff_t line_naming(const std::string& text, const std::string& key) {
   const std::size_t at = text.find('"' + key + '"');
   if (key.empty() || at == std::string::npos) return 0;
   return std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1;
 }
 
-// Reads a file of facts about who answered; what is wrong with it goes into `fault`.
+// Reads a file of facts about who answered. If anything is wrong with it, `fault` says what.
 template <class Facts>
 Facts read_facts(int folder, const char* name, const fs::path& path, std::string& fault,
                  Facts (*from_json)(const nlohmann::json&)) {
@@ -153,7 +153,8 @@ void read_record(int fd, const fs::path& directory, Folder& folder) {
                                             &attempt_record_from);
 }
 
-// Of `attempt`; those that lie beside the challenge's own files are no part of "".
+// Reads the folder of `attempt`. Numbered attempts next to the challenge's own files are not part
+// of "".
 Folder read_folder(const fs::path& directory, const std::string& attempt) {
   Folder folder;
   const Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -275,7 +276,9 @@ std::vector<Submission> read_submissions(const fs::path& directory, const std::s
     found.push_back(submission_of(folder, Language::cpp));
   }
   for (Submission& s : found) {
-    if (s.no_answer.empty()) s.record.no_answer.clear();  // there is one, whatever is said
+    if (s.no_answer.empty())
+      s.record.no_answer.clear();  // there is an answer, whatever the record
+                                   // says
     s.model = model;
     s.challenge = challenge;
     s.attempt = attempt;
@@ -377,7 +380,7 @@ std::string source_hash(const Submission& submission) {
   for (const SourceFile& file : submission.sources) {
     text += fmt::format("{} {}\n", file.name, file.contents.size()) + file.contents;
   }
-  // Of either language: what is measured already keeps its hash.
+  // The same name for both languages, so that what is already measured keeps its hash.
   text += fmt::format("test.cpp {}\n", submission.test_source.size()) + submission.test_source;
   return sha256_hex(text + submission.rejected + submission.no_answer);
 }

@@ -1,4 +1,4 @@
-// A challenge's interface as one header that needs no other file.
+// Turns a challenge's interface into one header that needs no other file.
 #pragma once
 
 #include <filesystem>
@@ -6,9 +6,9 @@
 
 namespace assay::task {
 
-// The text of `header`, with every header that it includes in quotes in its place, once; includes
-// in angle brackets stay. Files are looked for below `include` (those of "assay/...") and beside
-// the header. Throws Error when one is missing.
+// The text of `header` with every header that it includes in quotes inserted once; includes in
+// angle brackets stay. Files are looked up below `include` (those of "assay/...") and next to the
+// header. Throws Error if one is missing.
 std::string flattened(const std::filesystem::path& header, const std::filesystem::path& include);
 
 }  // namespace assay::task

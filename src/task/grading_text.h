@@ -1,4 +1,5 @@
-// How an answer is graded, in words: all of it from the spec, so that no prompt can say otherwise.
+// How an answer is graded, in words. Everything comes from the spec, so no prompt can contradict
+// it.
 #pragma once
 
 #include <string>
@@ -9,7 +10,8 @@
 
 namespace assay::task {
 
-// Markdown: the section "Grading". `spec` is that of the device on which the language is graded.
+// Markdown: the section "Grading". `spec` must be the one for the device on which the language is
+// graded.
 std::string grading_text(const ChallengeSpec& spec, const Challenge&, Language);
 
 }  // namespace assay::task

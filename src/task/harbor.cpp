@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Files = std::map<std::string, std::string>;  // path in the task -> contents
 
-// A text as a basic string of TOML.
+// Quotes a text as a TOML basic string.
 std::string toml_string(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -35,8 +35,8 @@ std::string toml_string(const std::string& text) {
   return out + '"';
 }
 
-// Every case until its limit, and each timed one as often as it is repeated, would take hours; what
-// is right takes minutes. Not less than half an hour, for machines differ.
+// If every case ran to its limit, and each timed one as often as it is repeated, that would take
+// hours; a right answer takes minutes. At least half an hour, because machines differ.
 double verifier_seconds(const ChallengeSpec& spec) {
   double seconds = spec.limits.build_time_s * 4;
   for (const CaseSpec& c : spec.cases) seconds += c.time_limit_s;
@@ -76,7 +76,7 @@ storage_mb = 10240
       verifier_seconds(spec), spec.limits.threads, memory);
 }
 
-// The libraries of the package are there already, so that the tests need no network.
+// The package's libraries are installed in the image, so that the tests need no network.
 std::string dockerfile(const HarborOptions& o) {
   return fmt::format(R"(FROM {}
 RUN apt-get update && apt-get install -y --no-install-recommends \
@@ -111,7 +111,7 @@ EOF
 }
 
 // The folders below challenges/NAME and challenges/ whose headers the solution may include, by the
-// path in front of their names.
+// path in front of the headers' names.
 std::vector<std::pair<fs::path, std::string>> header_folders(const fs::path& challenge, bool cpp) {
   const fs::path baselines = challenge / "baselines", shared = "shared/baselines";
   return {{baselines / (cpp ? "par" : "naive"), cpp ? "par/" : "naive/"},
@@ -119,7 +119,7 @@ std::vector<std::pair<fs::path, std::string>> header_folders(const fs::path& cha
           {challenge.parent_path() / shared, shared.string() + "/"}};
 }
 
-// An answer's files lie in one folder.
+// Rewrites includes, because an answer's files are all in one folder.
 std::string in_one_folder(std::string text, const fs::path& challenge, bool cpp) {
   for (const auto& [folder, prefix] : header_folders(challenge, cpp)) {
     const std::string before = "#include \"" + prefix, after = "#include \"";

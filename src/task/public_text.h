@@ -10,8 +10,7 @@
 
 namespace assay::task {
 
-// Markdown: the section "Public cases". `spec` is public_spec() as it is put to the device of the
-// language.
+// Markdown: the section "Public cases". `spec` is public_spec(), for the language's device.
 std::string public_text(const ChallengeSpec& spec, const Challenge&, const PublicCases&, Language);
 
 }  // namespace assay::task

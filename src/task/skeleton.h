@@ -1,4 +1,4 @@
-// An answer that compiles and can do nothing yet.
+// An answer that compiles but does nothing yet.
 #pragma once
 
 #include <string>
@@ -8,9 +8,8 @@
 
 namespace assay::task {
 
-// Defines the functions of these names as `interface`, the text of a flattened header, declares
-// them; each says that it does not support what is asked. Throws Error when one is not declared
-// there.
+// Defines the named functions as they are declared in `interface`, the text of a flattened header.
+// Each returns that it does not support the request. Throws Error if one is not declared there.
 std::string skeleton(const std::string& interface, const std::vector<std::string>& functions,
                      Language);
 

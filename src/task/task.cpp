@@ -46,7 +46,7 @@ std::string own_text(const Source& source, const char* name) {
   return ending_in_newline(read_file(fs::path(source.spec.directory) / name));
 }
 
-// What is said of own tests in a language.
+// The file that explains own tests in a language.
 const char* tests_text(const ChallengeSpec& spec, Language language) {
   if (language == Language::cpp) return "prompt_tests.md";
   return has_tests_in_cuda(spec) ? "prompt_tests_cuda.md" : "prompt_no_tests_cuda.md";
@@ -82,7 +82,7 @@ constexpr char kScripts[] =
     "options "
     "it is given.\n";
 
-// Where assay is not at hand it says so, and what is left.
+// If assay is not installed, the script says so and what can be done without it.
 std::string check_script(const std::string& challenge, const CheckProgram& assay) {
   return fmt::format(
       "#!/bin/sh\n"
@@ -140,7 +140,7 @@ std::string deploy(const Source& source, const Handout& handout, const fs::path&
   const std::string interface = interface_of(source);
   const std::string prompt = prompt_with(source, interface, handout);
   std::string version = version_of(prompt);
-  // As challenges/entrant.schema.json describes it.
+  // In the format of challenges/entrant.schema.json.
   const nlohmann::ordered_json record{{"prompt_sha256", version}, {"prompt_hints", handout.hints}};
   std::error_code ec;
   fs::create_directories(folder, ec);
