@@ -29,8 +29,8 @@ std::string base64_of_hex(const std::string& hex) {
   return out;
 }
 
-// 'self' names the origin of a site that is served. A page that is opened from a file has none that
-// it could mean; there file: does.
+// 'self' names the origin of a served site. A page opened from a file has no such origin; there,
+// file: is needed.
 std::string policy(bool scripted) {
   static const std::string kHash = policy_hash(script());
   return fmt::format(

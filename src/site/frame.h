@@ -1,4 +1,4 @@
-// What all pages have: the head with its content security policy, the way back, the foot.
+// What all pages share: the head with its content security policy, the links back, the foot.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace assay::site {
 std::string_view style_sheet();
 std::string_view script();
 
-// SHA-256 in base64, as a content security policy names a script.
+// SHA-256 in base64, in the form that a content security policy uses for a script.
 std::string policy_hash(std::string_view script);
 
 struct Frame {
@@ -22,11 +22,12 @@ struct Frame {
   std::string title;  // untrusted
   // From the index down to this page's parent: untrusted names, paths of pages.
   std::vector<std::pair<std::string, std::string>> above;
-  // Whether the script is part of it, to sort and filter tables. Pages without may run none at all.
+  // Whether the page contains the script, to sort and filter tables. Other pages may run no script
+  // at all.
   bool scripted = false;
 };
 
-// A whole document. `main` begins with its <h1>.
+// A complete document. `main` begins with its <h1>.
 std::string document(const Frame&, const Html& main);
 
 }  // namespace assay::site

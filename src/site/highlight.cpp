@@ -41,7 +41,7 @@ Html highlighted(std::string_view source, const std::string& prefix,
     std::string_view text = piece.text;
     for (;;) {
       const std::size_t end = text.find('\n');
-      // Between marked lines, many at once.
+      // Between marked lines, adds many lines at once.
       if (end == std::string_view::npos || (!open && (next == marked.end()))) {
         add_piece(html, piece.part, text);
         break;

@@ -1,4 +1,4 @@
-// C++ and CUDA sources as HTML that tells their parts apart.
+// C++ and CUDA sources as syntax-highlighted HTML.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace assay::site {
 
 // The text as the contents of a <pre>: <b> keywords, <i> comments, <u> literals, <em> directives.
-// The lines in `marked`, counted from 1, sorted, each get a link target, `prefix` and the number.
+// Each line in `marked` (counted from 1, sorted) gets a link target: `prefix` and the number.
 Html highlighted(std::string_view source, const std::string& prefix,
                  const std::vector<std::size_t>& marked);
 

@@ -13,7 +13,7 @@ unsigned char byte_at(std::string_view text, std::size_t i) {
   return static_cast<unsigned char>(text[i]);
 }
 
-// The code point at the start of the text, and its length in bytes; kBad and 1 where none begins.
+// The code point at the start of the text, and its length in bytes; kBad and 1 if it is invalid.
 struct Decoded {
   std::uint32_t point = kBad;
   std::size_t bytes = 1;
@@ -39,7 +39,7 @@ Decoded decode(std::string_view text) {
   return {point, n};
 }
 
-// Characters that show nothing, or that turn the direction of what follows.
+// Characters that are invisible, or that change the direction of the text after them.
 bool is_hidden(std::uint32_t p) {
   return p == 0xad || p == 0x61c || p == 0x180e || (p >= 0x200b && p <= 0x200f) ||
          (p >= 0x2028 && p <= 0x202e) || (p >= 0x2060 && p <= 0x206f) || p == 0xfeff ||
@@ -48,7 +48,7 @@ bool is_hidden(std::uint32_t p) {
 
 bool is_control(std::uint32_t p) {
   return (p < 0x20 && p != '\n' && p != '\t') || (p >= 0x7f && p < 0xa0) ||
-         (p & 0xfffe) == 0xfffe;  // no characters: U+FFFE, U+FFFF, ...
+         (p & 0xfffe) == 0xfffe;  // noncharacters: U+FFFE, U+FFFF, ...
 }
 
 const char* reference(std::uint32_t p) {

@@ -1,4 +1,4 @@
-// HTML and SVG, escaped by construction: what is not a literal of this program becomes text.
+// HTML and SVG, escaped by construction: anything but this program's literals becomes text.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace assay::site {
 
-// Markup of our own. Only a string literal becomes one, which the compiler checks.
+// Trusted markup. The compiler ensures that it is made only from string literals.
 class Literal {
  public:
   template <std::size_t N>
@@ -19,9 +19,9 @@ class Literal {
   std::string_view text_;
 };
 
-// Untrusted bytes as HTML text, also inside a quoted attribute. & < > " ' become references; what
-// is no UTF-8, and controls other than newline and tab, become U+FFFD; characters that show nothing
-// or turn the direction of text are made visible, as in "[U+202E]".
+// Untrusted bytes as HTML text, also inside a quoted attribute. & < > " ' become references. Bytes
+// that are not UTF-8, and controls other than newline and tab, become U+FFFD. Characters that are
+// invisible or change the direction of text are spelled out, as in "[U+202E]".
 std::string escaped(std::string_view untrusted);
 
 struct Attribute {
@@ -29,7 +29,7 @@ struct Attribute {
   std::string value;  // escaped when written
 };
 
-// A document or a part of one, as it grows.
+// A document, or part of one, under construction.
 class Html {
  public:
   Html& raw(Literal markup) { return append(markup.text()); }
@@ -40,7 +40,7 @@ class Html {
   Html& close(Literal tag) { return append("</").append(tag.text()).append(">"); }
   // <tag ...>text</tag>
   Html& element(Literal tag, std::initializer_list<Attribute> attributes, std::string_view text);
-  // The text of an embedded file of this program, as it is: a style sheet or a script.
+  // The unescaped text of a file embedded in this program: a style sheet or a script.
   Html& embedded(std::string_view ours) { return append(ours); }
 
   bool empty() const { return out_.empty(); }
@@ -56,8 +56,8 @@ class Html {
   std::string out_;
 };
 
-// A path of plain file names as a relative link: what is not a letter, a digit or one of "/._-~"
-// is percent-encoded, so that it is no scheme, query or fragment.
+// A path of plain file names as a relative link. Anything but letters, digits and "/._-~" is
+// percent-encoded, so that it cannot act as a scheme, query or fragment.
 std::string href(std::string_view path);
 
 }  // namespace assay::site

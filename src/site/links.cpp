@@ -10,7 +10,7 @@
 namespace assay::site {
 namespace {
 
-// The first part of the path of some cell's evidence is the name of its model, made safe.
+// The first component of any evidence path of a model is its name, made safe.
 std::string safe_name(const std::string& name) {
   const std::string path = store::cell_path({name, "x", "", Device::cpu});
   return path.substr(0, path.find('/'));

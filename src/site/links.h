@@ -1,4 +1,4 @@
-// Where the pages of a site lie, and how one names another.
+// Paths of a site's pages, and links between them.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace assay::site {
 inline constexpr const char *kIndexPage = "index.html", *kStyleFile = "site.css",
                             *kModelsPage = "models.html";
 
-// Below the site's folder. Names of models and attempts come from folders and boards of others:
-// whatever they are, the path stays below the folder, and no two pages share one. See
+// Paths below the site's folder. Names of models and attempts come from other people's folders and
+// boards. Whatever they are, the path stays below the folder, and no two pages share one. See
 // store/cell_path.h.
 std::string cell_page(const CellKey&);                              // "cells/m/c/2.sim.html"
 std::string model_page(const std::string& model);                   // "models/m.html"

@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 
 // --- the folder ------------------------------------------------------------------------------
 
-// The folder that a site grows in. Gone with this unless it was put in its place.
+// The folder in which a site is built. Removed on destruction unless it was moved into place.
 class Workshop {
  public:
   explicit Workshop(fs::path out) : out_(std::move(out)), path_(out_.string() + ".tmp") {
@@ -44,7 +44,7 @@ class Workshop {
     if (!lock_) fail_with_errno("open", path_);
     if (!store::try_lock(lock_.get(), path_, std::chrono::milliseconds(0)))
       throw Error(fmt::format("{}: another assay board is writing this site", out_.string()));
-    // What a kill left.
+    // Removes what a kill left behind.
     for (const auto& entry : fs::directory_iterator(path_)) fs::remove_all(entry);
   }
   ~Workshop() {
@@ -61,7 +61,7 @@ class Workshop {
       fs::rename(path_, out_);
       return;
     }
-    // The two change names in one step; the old site is then what goes.
+    // Swaps the two names in one step; the old site is then the one to remove.
     if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, out_.c_str(), RENAME_EXCHANGE) == 0) return;
     fs::remove_all(out_);
     fs::rename(path_, out_);
@@ -85,7 +85,7 @@ class Workshop {
   Fd lock_;
 };
 
-// Not flushed to disk: a site can be made again.
+// Not flushed to disk, because a site can be built again.
 void write_page(const fs::path& file, std::string_view text) {
   const Fd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd) fail_with_errno("write", file);
@@ -94,8 +94,8 @@ void write_page(const fs::path& file, std::string_view text) {
 
 // --- cells -----------------------------------------------------------------------------------
 
-// The folders of a submissions folder as its listing names them: no name of a board is ever made a
-// path.
+// Looks up submission folders in a directory listing, so that no name from a board is ever used as
+// a path.
 class SubmissionFolders {
  public:
   explicit SubmissionFolders(const fs::path& root) {

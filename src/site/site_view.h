@@ -1,4 +1,4 @@
-// The board as the pages that are about several cells show it.
+// The board in the form that pages about several cells need.
 #pragma once
 
 #include <array>
@@ -14,24 +14,24 @@
 
 namespace assay::site {
 
-// The figures of attempts that a reader may choose between; the first is shown where nobody does.
+// The figures of attempts that a reader may choose from; the first is the default.
 inline constexpr std::array kFigures{compare::By::mean, compare::By::best, compare::By::first};
 
 struct DeviceView {
   Device device = Device::cpu;
   std::vector<report::Standings> by;  // one for each of kFigures
-  compare::Showings showings;         // of the first
+  compare::Showings showings;         // by the first of kFigures
 
   const report::Standings& shown() const { return by.front(); }
-  // The same model in another figure's standings.
+  // The same model in the standings by another figure.
   const report::Standing& standing(std::size_t figure, const std::string& model) const {
     return by[figure].models[place(figure, model)];
   }
-  // From 0. Throws Error for a model that has no answer on the device.
+  // Counted from 0. Throws Error for a model that has no answer on the device.
   std::size_t place(std::size_t figure, const std::string& model) const;
 };
 
-// Two models that a page compares; the better one first.
+// Two models that a page compares; the better comes first.
 struct ModelPair {
   std::string a, b;
   bool operator==(const ModelPair&) const = default;
@@ -40,15 +40,15 @@ struct ModelPair {
 struct SiteView {
   const Scoreboard* board = nullptr;
   std::vector<DeviceView> devices;
-  std::vector<ModelPair> pairs;  // that matter on some device
+  std::vector<ModelPair> pairs;  // pairs that matter on some device
   std::map<CellKey, CellFacts> facts;
   std::string stale;  // stale_text() of the board
 
-  const ModelInfo& about(const std::string& model) const;  // empty where nothing is said
-  const CellFacts& facts_of(const BoardRow&) const;        // empty ones where there are none
+  const ModelInfo& about(const std::string& model) const;  // empty if nothing is said
+  const CellFacts& facts_of(const BoardRow&) const;        // empty if there are none
 };
 
-// Board and specs must outlive it; the reader of the evidence adds its facts.
+// Board and specs must outlive it. The code that reads the evidence adds its facts.
 SiteView make_site_view(const Scoreboard&, const std::vector<ChallengeSpec>&);
 
 }  // namespace assay::site

@@ -11,7 +11,7 @@
 namespace assay::site {
 namespace {
 
-// With at most that many decimals, and no zeros behind.
+// At most `most` decimals, without trailing zeros.
 std::string decimals(double value, int most) {
   std::string text = fmt::format("{:.{}f}", value, most);
   if (text.find('.') != std::string::npos) {
@@ -35,7 +35,8 @@ void add_title(Html& html, const std::string& title) {
   if (!title.empty()) html.element("title", {}, title);
 }
 
-// Attributes without quotes, none for what the style sheet says of a class: there are many marks.
+// Attributes are unquoted, and left out if the style sheet sets them by class, because there are
+// many marks.
 void add_mark(Html& html, const ChartAxis& axis, const Mark& m) {
   const double at = axis.place(m.from);
   const std::string series = std::to_string(series_of(m.series));
@@ -158,7 +159,7 @@ ChartAxis linear_axis(double low, double high, int most_steps) {
     high = low + std::max(1.0, std::abs(low));
   const double least = (high - low) / most_steps;
   const double power = std::pow(10.0, std::floor(std::log10(least)));
-  // Rounding outwards may add a step: the first size that needs no more than `most_steps`.
+  // Rounding outwards may add a step: take the first size that needs at most `most_steps`.
   ChartAxis axis;
   for (const double times : {1.0, 2.0, 2.5, 5.0, 10.0, 20.0, 50.0}) {
     const double step = times * power;
@@ -195,7 +196,7 @@ ChartAxis fine_log_axis(double low, double high) {
   for (const double power : decades.ticks) {
     for (const double times : {1.0, 2.0, 5.0}) axis.ticks.push_back(times * power);
   }
-  // The innermost pair that spans the values.
+  // Keeps the narrowest pair of ticks that spans the values.
   while (axis.ticks.size() > 2 && axis.ticks[1] <= low) axis.ticks.erase(axis.ticks.begin());
   while (axis.ticks.size() > 2 && axis.ticks[axis.ticks.size() - 2] >= high) axis.ticks.pop_back();
   if (axis.ticks.size() > 8) return decades;
@@ -226,7 +227,7 @@ Html strip_axis(const ChartAxis& axis, std::string_view unit, double scale) {
   for (std::size_t i = 0; i < axis.ticks.size(); ++i) {
     const bool last = i + 1 == axis.ticks.size();
     const double at = axis.place(axis.ticks[i]);
-    // Too near to the last one, which ends at its tick.
+    // Skips a tick too near the last one, whose text ends at its tick.
     if (!last && i > 0 && at > (unit.empty() ? 0.9 : 0.8)) continue;
     html.raw("<text x=").text(percent(at)).raw(" class=");
     html.raw(i == 0 ? Literal("a>") : last ? Literal("e>") : Literal("m>"));
@@ -257,7 +258,7 @@ Html dot_strip(const ChartAxis& axis, std::span<const double> samples, int serie
   };
   std::string grid, dots;
   for (const double t : axis.ticks) grid += fmt::format("M{} 0v22", at(t));
-  // Zero-length segments with round ends: dots that keep their form however wide the strip is.
+  // Zero-length segments with round ends: dots that keep their shape however wide the strip is.
   std::map<int, int> heights;
   int x = 0, y = 0;
   for (const double s : shown_samples(samples, most)) {

@@ -1,4 +1,4 @@
-// Tables, as the pages have them. Optional end tags are left out: thousands of rows are written.
+// HTML tables. Optional end tags are left out, because thousands of rows are written.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace assay::site {
 
-// A column's head. A click on one of text or numbers sorts, where the page has the script; numbers,
-// and `right`, stand to the right.
+// A column's head. Clicking the head of a text or number column sorts, on pages with the script.
+// Columns of kind `number` and `right` are right-aligned.
 struct Column {
   enum class Kind : std::uint8_t { plain, right, text, number };
   std::string title;
@@ -19,16 +19,16 @@ struct Column {
   Html inside{};  // below the title: an axis
 };
 
-// <table> in a region that scrolls sideways by itself, and can be reached by keyboard for that; its
-// head. `label` names it for screen readers.
+// Begins a <table>, with its head, in a region that scrolls sideways on its own and has keyboard
+// focus for that. `label` names it for screen readers.
 void begin_table(Html&, std::string_view label, const std::vector<Column>&, Literal css = "");
 void end_table(Html&);
 
 void cell(Html&, std::string_view text);         // <td>text
-void number_cell(Html&, std::string_view text);  // to the right
+void number_cell(Html&, std::string_view text);  // right-aligned
 void reason_cell(Html&, std::string_view text);  // a sentence or two, in a wide column
 
-// At most that many bytes of it, cut at a character, with an ellipsis.
+// At most `most` bytes of the text, cut at a character boundary, with an ellipsis.
 std::string clipped(std::string_view text, std::size_t most);
 
 }  // namespace assay::site

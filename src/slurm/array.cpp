@@ -66,7 +66,7 @@ Array array_from(const nlohmann::json& j) {
   return a;
 }
 
-// The first line of a mark; nothing where there is none.
+// The first line of a mark; absent if there is no mark.
 std::optional<std::string> mark(const fs::path& path) {
   std::error_code unreadable;
   if (!fs::exists(path, unreadable)) return {};

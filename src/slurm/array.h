@@ -1,5 +1,5 @@
-// A job array as it is remembered between one `assay slurm` and the next: array.json in the folder
-// of the array, on the shared file system.
+// The state of a job array, kept between calls of `assay slurm`: array.json in the array's folder,
+// on the shared file system.
 //
 //   RESULTS/slurm/ID/array.json   this
 //                    job.sh       what each task runs
@@ -29,17 +29,17 @@ struct Batch {
   std::vector<std::string> excluded;  // nodes
 };
 
-// A task that ended otherwise than well.
+// A task that did not end well.
 struct Failure {
   TaskId task;
   std::string reason, node;
   bool avoid_node = false;
-  bool counts = true;  // towards --resubmit; false once the user has asked again
+  bool counts = true;  // towards --resubmit; false once the user asks for another try
 };
 
 struct Array {
   std::string id;
-  std::vector<std::string> command;  // what was asked for, to tell the same command from another
+  std::vector<std::string> command;  // the arguments, to recognise the same command
   std::size_t shards = 0;
   std::size_t answers = 0;  // in all shards
   std::uint64_t seed = 0;
@@ -48,9 +48,9 @@ struct Array {
   std::vector<Failure> failures;
   std::vector<std::size_t> done;
   std::vector<std::string>
-      cancelled;  // jobs, from here: what of them had not ended is wanted still
+      cancelled;  // jobs cancelled by us: what had not ended of them is still wanted
 
-  // The task that has the shard now; nothing before it was submitted, and after it failed.
+  // The task that has the shard now. Absent before it was submitted and after it failed.
   std::optional<TaskId> task_of(std::size_t shard) const;
   bool is_done(std::size_t shard) const;
   std::size_t failures_of(std::size_t shard) const;  // those that count
@@ -79,7 +79,7 @@ class ArrayFolder {
   std::filesystem::path folder_;
 };
 
-// The newest array below RESULTS/slurm that is not finished.
+// The newest unfinished array below RESULTS/slurm.
 std::optional<ArrayFolder> unfinished_array(const std::filesystem::path& results);
 
 }  // namespace assay::slurm

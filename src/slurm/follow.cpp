@@ -9,10 +9,10 @@
 namespace assay::slurm {
 namespace {
 
-// A mark that another node wrote is seen late on a network file system: NFS remembers for up to a
-// minute that a file was not there.
+// A mark written on another node is seen late on a network file system: NFS may remember for up to
+// a minute that a file did not exist.
 constexpr std::size_t kUnclearLooks = 3;
-constexpr double kUnclearWaits = 1.5;  // of the longest wait
+constexpr double kUnclearWaits = 1.5;  // times the longest wait
 
 constexpr double kBackOff = 1.5;
 
@@ -51,8 +51,8 @@ std::vector<std::size_t> Follower::follow() {
   return failed;
 }
 
-// A process that was killed between sbatch and its note has left a job that nobody follows. A
-// second call after failures means: try them again.
+// A process that was killed between sbatch and recording the job has left a job that nobody
+// follows. Calling again after failures means that the failed shards are to be retried.
 void Follower::begin() {
   for (Batch& batch : array_.batches) {
     if (!batch.job.empty()) continue;
@@ -80,8 +80,8 @@ std::vector<std::size_t> Follower::unsubmitted() const {
   return shards;
 }
 
-// A limit on jobs, or a scheduler that is being restarted, may pass: as long as others are at work
-// it is tried again with the next look.
+// A limit on jobs, or a scheduler restart, may pass: as long as other tasks are at work, submission
+// is retried at the next look.
 bool Follower::submit_or_defer(const std::vector<std::size_t>& shards, const Count& now) {
   try {
     submit(shards);
@@ -198,7 +198,8 @@ void Follower::fail(const TaskId& task, const Judgement& j) {
                          folder_.log(task).string()));
 }
 
-// What was cancelled may take a while to end: it is followed like the rest, and only then replaced.
+// Cancelled tasks may take a while to end. They are followed like the others, and only replaced
+// then.
 void Follower::cancel() {
   std::vector<std::string> jobs = array_.jobs();
   std::erase_if(jobs, [&](const std::string& job) {

@@ -19,8 +19,8 @@
 namespace assay::slurm {
 namespace {
 
-// In a group of its own, so that Ctrl-C in the terminal does not reach it, and with the signals
-// that this process ignores as programs expect them.
+// Starts it in a process group of its own, so that Ctrl-C in the terminal does not reach it, and
+// with the default actions for signals that this process ignores.
 pid_t start(const std::vector<std::string>& command, int out, int err) {
   std::vector<std::string> words = command;
   std::vector<char*> argv;
@@ -59,7 +59,7 @@ pid_t start(const std::vector<std::string>& command, int out, int err) {
   return child;
 }
 
-// False at the end of the file.
+// False at end of file.
 bool read_some(int fd, std::string& text) {
   std::array<char, 1 << 14> part{};
   const ssize_t n = ::read(fd, part.data(), part.size());

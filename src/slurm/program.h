@@ -1,4 +1,4 @@
-// A program of the scheduler, such as sbatch: what it printed and how it ended.
+// Runs a program of the scheduler, such as sbatch: its output and exit status.
 #pragma once
 
 #include <string>
@@ -11,10 +11,9 @@ struct Printed {
   std::string out, err;
 };
 
-// Runs a command to its end; the first word is looked for on the PATH. A stop that is asked for
-// during the command (util/stop.h) does not end it: an order that sbatch has half taken is worse
-// than a moment's wait. Throws Error when it cannot be started, and when it takes longer than
-// `seconds`.
+// Runs a command to its end; the first word is looked up on the PATH. A request to stop during the
+// command (util/stop.h) does not kill it: a submission that sbatch has half processed is worse than
+// a short wait. Throws Error if the command cannot be started, or takes longer than `seconds`.
 Printed run_command(const std::vector<std::string>& command, double seconds = 120);
 
 }  // namespace assay::slurm

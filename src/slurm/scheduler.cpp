@@ -15,8 +15,8 @@ std::string said(const Printed& printed) {
   return text.empty() ? fmt::format("exit status {}", printed.status) : text;
 }
 
-// A scheduler that is busy or being restarted answers another time: what it says is then no answer
-// to whether a task lives. A program that is not there will not come, so that is no Silent.
+// A busy or restarting scheduler will answer another time, so its failure says nothing about
+// whether a task lives (Silent). A missing program will not appear, so that is not Silent.
 Printed ask(const std::vector<std::string>& command) {
   Printed printed = run_command(command);
   if (printed.status != 0)
@@ -50,7 +50,7 @@ std::vector<std::string> sbatch_command(const JobOptions& options, const ArrayFo
       "--array=" + array,
       "--nodes=1",
       "--ntasks=1",
-      "--no-requeue",  // a task that a node took with it is submitted again from here, elsewhere
+      "--no-requeue",  // a task lost with its node is resubmitted from here, elsewhere
       "--chdir=" + options.folder.string(),
       "--output=" + (folder.logs() / "%a.%A.log").string()};
   command.insert(command.end(), options.sbatch.begin(), options.sbatch.end());
@@ -83,11 +83,11 @@ Tasks SlurmCommands::look(const std::vector<std::string>& jobs) {
   Tasks tasks = accounted(jobs);
   const Printed queue = run_command({"squeue", "--noheader", "--array", "--states=all",
                                      "--format=%F|%K|%T|%N", "--jobs=" + joined(jobs)});
-  // It says so of a single job that ended long ago.
+  // squeue says this of a single job that ended long ago.
   const bool forgotten = queue.err.find("Invalid job id") != std::string::npos;
   if (queue.status != 0 && !forgotten) throw Silent("squeue failed: " + said(queue));
   const Tasks in_queue = forgotten ? Tasks{} : understood("squeue", queue.out, jobs);
-  // A task that the queue has forgotten is over, even if its end was never accounted for.
+  // A task that the queue has forgotten is over, even if accounting never recorded its end.
   std::erase_if(tasks, [&](const auto& task) {
     const Standing standing = judge(task.second, {}).standing;
     return !in_queue.contains(task.first) &&
@@ -108,7 +108,7 @@ Tasks SlurmCommands::accounted(const std::vector<std::string>& jobs) {
     return {};
   }
   if (printed.status != 0) {
-    // Also where it fails by accident: squeue and the marks are enough.
+    // Even if this failure is accidental, squeue and the marks are enough.
     without_accounting_ = "sacct: " + said(printed);
     return {};
   }

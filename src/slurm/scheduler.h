@@ -1,4 +1,4 @@
-// Slurm as the follower of an array sees it, and its commands.
+// The Slurm scheduler as the follower of an array sees it, and the commands behind it.
 #pragma once
 
 #include <filesystem>
@@ -13,13 +13,13 @@
 
 namespace assay::slurm {
 
-// The scheduler said no to a job, for the reason in what().
+// The scheduler refused a job; what() says why.
 class Refused : public Error {
  public:
   using Error::Error;
 };
 
-// The scheduler did not answer, or not so that it can be understood; it may do so later.
+// The scheduler did not answer, or its answer could not be understood. It may answer later.
 class Silent : public Error {
  public:
   using Error::Error;
@@ -31,26 +31,26 @@ class Scheduler {
 
   // Submits the batch's shards and returns the id of the job. Throws Refused.
   virtual std::string submit(const Batch&) = 0;
-  // The job of that name, if there was one lately. Throws Silent.
+  // The job of that name, if there was one recently. Throws Silent.
   virtual std::optional<std::string> job_named(const std::string& name) = 0;
-  // What is known of the tasks of these jobs; some may be missing. Throws Silent.
+  // What is known of these jobs' tasks; some may be missing. Throws Silent.
   virtual Tasks look(const std::vector<std::string>& jobs) = 0;
-  // Ends what of the jobs has not ended. Throws Refused.
+  // Ends whatever has not ended of the jobs. Throws Refused.
   virtual void cancel(const std::vector<std::string>& jobs) = 0;
 };
 
 // How jobs are submitted.
 struct JobOptions {
   std::vector<std::string> sbatch;  // options, "--partition=long"
-  std::size_t at_once = 0;          // tasks that may run at a time; 0: as many as there is room for
-  std::filesystem::path folder;     // where the tasks begin
+  std::size_t at_once = 0;          // tasks that may run at once; 0: as many as there is room for
+  std::filesystem::path folder;     // the tasks' working directory
 };
 
 // The command line that submits a batch. Pure.
 std::vector<std::string> sbatch_command(const JobOptions&, const ArrayFolder&, const Batch&);
 
-// Asks sbatch, squeue, sacct and scancel. squeue knows what is and what ended in the last minutes;
-// sacct, where jobs are accounted for, how those ended that squeue has forgotten.
+// Runs sbatch, squeue, sacct and scancel. squeue knows current jobs and those that ended in the
+// last minutes; sacct, if accounting is enabled, knows how older ones ended.
 class SlurmCommands final : public Scheduler {
  public:
   SlurmCommands(JobOptions options, ArrayFolder folder)
@@ -61,7 +61,7 @@ class SlurmCommands final : public Scheduler {
   Tasks look(const std::vector<std::string>& jobs) override;
   void cancel(const std::vector<std::string>& jobs) override;
 
-  // Why sacct is not asked, a sentence; "" where it is.
+  // Why sacct is not used, in a sentence; "" if it is used.
   const std::string& without_accounting() const { return without_accounting_; }
 
  private:

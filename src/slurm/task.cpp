@@ -43,7 +43,7 @@ std::size_t index_from(std::string_view text) {
   return value;
 }
 
-// "CANCELLED by 1000" and "TIMEOUT+" are these states with an addition.
+// "CANCELLED by 1000" and "TIMEOUT+" are these states with a suffix.
 std::string state_word(std::string_view text) {
   const std::size_t end = text.find_first_of(" +");
   return std::string(text.substr(0, std::min(end, text.size())));
@@ -54,7 +54,7 @@ bool is_state(std::string_view word) {
          std::ranges::all_of(word, [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
 }
 
-// What Slurm prints where a task has no node.
+// Slurm's output for a task without a node.
 std::string node_from(std::string_view text) {
   const bool none =
       text == "None assigned" || text == "(null)" || text == "n/a" || text.starts_with('(');

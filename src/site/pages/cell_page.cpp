@@ -157,7 +157,7 @@ void add_failure(Html& html, const CellView& v, const CaseResult& r) {
   html.raw("<dt>replay<dd><code>").text(replay_command(*v.evidence, r.name)).raw("</code></dl>\n");
 }
 
-// A submission that does not load fails everywhere in the same way: once is enough.
+// A submission that does not load fails every case in the same way, so report it once.
 void add_failures(Html& html, const CellView& v) {
   std::size_t failures = 0, unloadable = 0, shown = 0;
   Html list;

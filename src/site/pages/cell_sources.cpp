@@ -1,4 +1,4 @@
-// The sources of an answer on the page of its cell, and links to lines of them.
+// The sources of an answer on its cell's page, and links to their lines.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kLongestText = 20'000;
 
-// Where a text names a line of a shown source.
+// A place in a text that names a line of a shown source.
 struct LineReference {
   std::size_t begin = 0, end = 0;  // in the text
   std::size_t file = 0, line = 0;
@@ -29,7 +29,7 @@ std::size_t lines_of(std::string_view text) {
   return 1 + static_cast<std::size_t>(std::ranges::count(text, '\n'));
 }
 
-// What is shown of a source: whole lines, as far as the sources before it leave room.
+// The part of a source that is shown: whole lines, as far as earlier sources leave room.
 std::string_view shown_part(const CellView& v, std::size_t file) {
   std::size_t room = v.source_bytes;
   for (std::size_t i = 0; i < file; ++i) room -= std::min(room, v.sources[i].contents.size());

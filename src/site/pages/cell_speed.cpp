@@ -1,4 +1,4 @@
-// What the page of a cell says of speed: samples, rooflines, what the simulator counted.
+// The speed sections of a cell's page: samples, rooflines, the simulator's counts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ TimeUnit unit_for(double seconds) {
 // One implementation in one timed case.
 struct Timed {
   const char* name;
-  std::vector<double> seconds;  // samples; of a modelled time one
+  std::vector<double> seconds;  // samples; for a modelled time, one
   int series;
 };
 
@@ -128,7 +128,7 @@ void add_timed_case(Html& html, const CellView& v, const CaseResult& r,
 
 // --- rooflines -------------------------------------------------------------------------------
 
-// What a machine or a GPU can do at most.
+// The most that a machine or a GPU can do.
 struct Roof {
   double bytes_per_s = 0, flops = 0;
   std::string name;
@@ -215,7 +215,7 @@ void add_roofline_chart(Html& html, const Roof& roof, const std::vector<Work>& w
   plot.y = log_axis(1e-9 * slowest / 2, 1e-9 * roof.flops * 1.1);
   Line line{"roof", {}, false, 7};
   const double ridge = roof.flops / roof.bytes_per_s;
-  // From where the slanted part enters the chart.
+  // Where the slanted part enters the chart.
   const double left = std::max(plot.x.low, 1e9 * plot.y.low / roof.bytes_per_s);
   line.points = {{left, 1e-9 * left * roof.bytes_per_s},
                  {ridge, 1e-9 * roof.flops},

@@ -19,7 +19,7 @@ namespace assay::site {
 namespace {
 
 constexpr std::size_t kLongestAnswerReason = 300;
-// Of a large board: what the charts show of it, the best.
+// The most answers in a chart, the best of them, on a large board.
 constexpr std::size_t kMostInCharts = 60;
 
 struct Answer {
@@ -236,7 +236,7 @@ void add_traps(Html& html, const compare::Field& field, const ChallengeSpec& spe
   html.raw("</section>\n");
 }
 
-// What the charts do not show.
+// Says what the charts leave out.
 void add_gaps(Html& html, const SiteView& v, std::size_t stale,
               const std::vector<Answer>& compared) {
   const auto without = std::ranges::count_if(
@@ -281,7 +281,7 @@ std::string challenge_document(const SiteView& v, const DeviceView& d, std::size
         "<form class=filters hidden><label>Models <input type=search name=model "
         "placeholder=\"part of a name\"></label><output></output></form>\n");
     add_answers(main, field, challenge, answers, path);
-    std::vector<Answer> compared;  // what is stale stands in no chart beside others
+    std::vector<Answer> compared;  // stale answers appear in no chart beside others
     std::ranges::copy_if(answers, std::back_inserter(compared),
                          [](const Answer& a) { return !a.cell->is_stale(); });
     add_speeds(main, d.device, compared, path);

@@ -59,7 +59,7 @@ std::size_t most_attempts(const compare::Player& player) {
   return most;
 }
 
-// A chart and, beside it, its numbers.
+// A chart and, next to it, its numbers.
 Html section_of(Literal title, const Plot& plot, std::string_view label,
                 const std::vector<Column>& head, const Html& rows) {
   Html html;

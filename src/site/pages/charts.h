@@ -1,4 +1,4 @@
-// Charts of models on a device, as tables with a strip in each row.
+// Charts of models on a device: tables with a strip in each row.
 #pragma once
 
 #include <functional>
@@ -24,14 +24,14 @@ struct Shown {
   const compare::Field& field() const { return view->shown().field; }
 };
 
-// A part that depends on the figure of attempts: once where it is the same for all of them, else
-// for each, of which the page shows the chosen one.
+// Adds a part that depends on the figure of attempts: once if it is the same for all figures, else
+// once per figure, of which the page shows the chosen one.
 void by_figure(Html&, const std::function<Html(std::size_t figure)>& part);
 
-// <tr> that the filters know, with the model's name and link as its head.
+// Begins a <tr> that the filters know, headed by the model's name and link.
 void begin_model_row(Html&, const Shown&, const std::string& model);
 
-// Points by dimension, stacked, each a column too.
+// Points by dimension, stacked; each dimension has a column too.
 struct DimensionRow {
   std::string name, link, model;  // `model` for the filters, or ""
   std::vector<std::pair<std::string, std::optional<double>>> points;
@@ -39,18 +39,18 @@ struct DimensionRow {
 };
 Html dimension_table(std::string_view first_column, const std::vector<DimensionRow>&);
 
-// Each a <section>, nothing where there is nothing to show.
+// Each is a <section>, empty if there is nothing to show.
 Html dimension_chart(const Shown&);
-Html speed_chart(const Shown&);  // against par, on the simulator against the floor
+Html speed_chart(const Shown&);  // relative to par, on the simulator to the floor
 Html fast_p_chart(const Shown&);
 Html pass_at_k_chart(const Shown&);
-Html cost_chart(const Shown&);  // score against cost, of whose models it is known
+Html cost_chart(const Shown&);  // score against cost, for models whose cost is known
 
-// Of a device's speeds the reference that is 1: par, on the simulator the floor.
+// The reference that a device's speeds are relative to: par, on the simulator the floor.
 compare::Reference reference_of(Device);
 std::string interval_text(const Estimate&, int decimals);
 
-// A row of a chart of speeds: the strip's axis spans all of them.
+// One row of a chart of speeds. The strips' common axis spans all rows.
 struct SpeedRow {
   Estimate speed;               // relative to the reference
   std::optional<double> naive;  // speed of naive, likewise

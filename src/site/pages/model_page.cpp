@@ -1,4 +1,4 @@
-// The page of one model, and the list of all.
+// The page of one model, and the list of all models.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -141,7 +141,7 @@ void add_showings(Html& html, const DeviceView& d, const compare::Player& player
   html.raw("</section>\n");
 }
 
-// Points by dimension, a bar a challenge.
+// Points by dimension, one bar per challenge.
 void add_points(Html& html, const DeviceView& d, const report::Standing& s,
                 const std::string& path) {
   std::vector<DimensionRow> rows;

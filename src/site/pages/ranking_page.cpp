@@ -1,4 +1,4 @@
-// The index and the further pages of the rankings.
+// The index and the other pages of the rankings.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::string average_text(const report::Standing& s) {
   return s.average ? report::with_interval(*s.average, s.interval) : report::kNotRun;
 }
 
-// With the row's place by each figure, for the script to sort by.
+// Carries the row's place by each figure, for the script to sort by.
 void begin_ranked_row(Html& html, const Shown& s, const std::string& model) {
   html.raw("<tr");
   for (std::size_t f = 0; f < kFigures.size(); ++f) {
@@ -175,7 +175,7 @@ void add_device(Html& html, const DeviceView& d, std::size_t page) {
       .raw("</section>\n");
 }
 
-// Shown by the script, without which they would do nothing.
+// Hidden until the script shows them, because they do nothing without it.
 void add_filters(Html& html, const SiteView& v, bool several_pages) {
   html.raw("<form class=filters hidden>");
   if (v.devices.size() > 1) {
