@@ -1,6 +1,5 @@
-// What the attention challenges share on the trusted side: the vocabulary of their cases, inputs,
-// and the fp64 arithmetic of one head. Softmax attention as in Vaswani et al. 2017, bottom-right
-// aligned.
+// Shared by the attention challenges on the trusted side: the terms of their cases, inputs, and the
+// fp64 arithmetic of one head. Softmax attention as in Vaswani et al. 2017, bottom-right aligned.
 #pragma once
 
 #include <Eigen/Core>
@@ -35,14 +34,14 @@ struct Problem {
   std::vector<std::int64_t> kv_len;        // empty: Nk for all
   std::vector<std::int64_t> q_len, k_len;  // of packed sequences; empty: not packed
   bool bias = false, bias_poison = false, fp8 = false;
-  bool sparse = false;  // what lies between the rows does not exist
+  bool sparse = false;  // nothing exists between the rows
   fa_bias bias_shape{};
   nlohmann::json data;
 
   bool has_extra() const { return softcap > 0 || alibi || sink || !kv_len.empty(); }
   std::int64_t group() const { return p.Hq / p.Hkv; }
   bool packed() const { return !q_len.empty(); }
-  // Rows of item b in q and k, and the first of them; keys that its queries may see.
+  // Rows of item b in q and k, and the first of them; the keys that its queries may see.
   std::int64_t queries_of(std::int64_t b) const {
     return packed() ? q_len[static_cast<std::size_t>(b)] : p.Nq;
   }
@@ -54,7 +53,8 @@ struct Problem {
   }
   std::int64_t first_query(std::int64_t b) const;
   std::int64_t first_key(std::int64_t b) const;
-  // Elements before row i of item b's query head h (key head h) in an array with these strides.
+  // Offset in elements of row i of item b's query head h (key head h) in an array with these
+  // strides.
   std::int64_t query_at(const assay_stride& s, std::int64_t b, std::int64_t h,
                         std::int64_t i) const {
     return b * s.b + h * s.h + (first_query(b) + i) * s.n;
@@ -62,7 +62,7 @@ struct Problem {
   std::int64_t key_at(const assay_stride& s, std::int64_t b, std::int64_t h, std::int64_t j) const {
     return b * s.b + h * s.h + (first_key(b) + j) * s.n;
   }
-  // The same in lse: [B, Hq, Nq], or [Hq, total] of packed sequences.
+  // The same in lse: [B, Hq, Nq], or [Hq, total] for packed sequences.
   std::int64_t lse_at(std::int64_t b, std::int64_t h, std::int64_t i) const;
   // The row of the bias for a query, and the column for a key.
   std::int64_t bias_row(std::int64_t b, std::int64_t h, std::int64_t i) const {
@@ -70,7 +70,7 @@ struct Problem {
     return (b % s.B * s.Hq + h % s.Hq) * s.Nq + i % s.Nq;
   }
   std::int64_t bias_column(std::int64_t j) const { return j % bias_shape.Nk; }
-  // Its arrays as those of one item: the packed sequences as one.
+  // The problem as one item, with the packed sequences joined.
   Problem flat() const;
 };
 
@@ -85,8 +85,8 @@ Problem problem_of(const CaseSpec&);
 // Nothing for what does not go together or takes more than so many products.
 std::optional<DrawnCase> drawn_problem(const nlohmann::json& draw, std::int64_t most_products);
 
-// What a recorded call is beside its arrays. Handles are those of the case's buffers, -1 for what
-// its function does not have.
+// A recorded call apart from its arrays. Handles are those of the case's buffers, -1 for buffers
+// that its function does not have.
 struct RecordedForm {
   fa_params p{};
   bool extra = false;
@@ -96,11 +96,11 @@ struct RecordedForm {
   std::int64_t total_q = 0, total_k = 0;
   std::optional<fa_bias> bias{};
 };
-// The params of a case that makes the call; nothing where it is not legal or too large to be
-// judged.
+// The params of a case that makes the call; absent if it is illegal or too large to be judged.
 std::optional<nlohmann::json> recorded_problem(const RecordedCall&, const RecordedForm&);
 
-// Whether there is neither NaN nor Inf in the rows of an array with these strides; in all of one.
+// Whether the rows of an array with these strides are free of NaN and Inf; one form checks a whole
+// array.
 bool finite_rows(const Problem&, const assay_stride&, std::int64_t H, std::int64_t N,
                  std::int64_t D, const BufferView&);
 bool finite_values(const BufferView& floats);
@@ -112,7 +112,7 @@ fa_params told_params(const CaseSpec&, const Problem&);
 std::int64_t span_of(const assay_stride&, std::int64_t B, std::int64_t H, std::int64_t N,
                      std::int64_t D);
 
-// Of a sparse problem what there is of such an array, else nothing.
+// The pieces of such an array that exist in a sparse problem; empty for other problems.
 std::vector<Piece> pieces_of(const Problem&, const assay_stride&, std::int64_t H, std::int64_t N,
                              std::int64_t D);
 
@@ -140,7 +140,7 @@ double visible_pairs(const Problem&);
 // filled for fp8.
 void fill_qkv(const Problem&, std::uint64_t seed, const BufferView& q, const BufferView& k,
               const BufferView& v, const BufferView& scales = {});
-// N(0, sigma^2) into an array of o's shape and strides; gaps are filled as well.
+// N(0, sigma^2) into an array with o's shape and strides; fills the gaps too.
 void fill_array(const Problem&, std::uint64_t seed, const BufferView&, float sigma);
 void fill_extras(const Problem&, std::uint64_t seed, const BufferView& alibi,
                  const BufferView& sink, const BufferView& kv_len);
@@ -153,16 +153,17 @@ float e4m3_to_float(std::uint8_t x);
 std::uint8_t float_to_e4m3(float f);
 inline constexpr double kEpsE4m3 = 0.0625;  // unit roundoff, 2^-4
 
-// N rows of an array from element `at` on, `step` apart, widened to fp32 (exact for every dtype).
+// N rows of an array starting at element `at`, `step` apart, widened to fp32 (exact for every
+// dtype).
 RowsF head_rows(std::int32_t dtype, const void* data, std::int64_t at, std::int64_t step,
                 std::int64_t N, std::int64_t D);
 
 double widen(std::int32_t dtype, const void* data, std::int64_t at);
 float round_like(std::int32_t dtype, float x);
-// Unit roundoff of results stored in dtype, 0 for fp32: what tolerances add for the storage.
+// Unit roundoff of results stored in dtype, 0 for fp32: what tolerances add for storage.
 double storage_eps(std::int32_t dtype);
 
-// Inputs beside q, k and v; NULL where a case has none.
+// Inputs other than q, k and v; NULL if a case has none.
 struct Extras {
   const float *alibi = nullptr, *sink = nullptr, *bias = nullptr, *scales = nullptr;
 };
@@ -174,13 +175,13 @@ struct Head {
   RowsF q, k, v;  // [queries, D], [keys, D], [keys, Dv]
   float slope = 0, sink = 0;
   const float* bias = nullptr;
-  bool finite = true;  // q, k and v hold neither NaN nor Inf nor values whose products overflow
+  bool finite = true;  // q, k and v hold no NaN or Inf, and no values whose products overflow
 };
 Head load_head(const Problem&, std::int64_t b, std::int64_t h, BufferViews qkv, const Extras&);
 
 // Scores of the query rows [first, first + rows) against the keys [lo, hi) that any of them sees,
-// as weights; what a row does not see has weight 0. When the inputs are not finite a tile is one
-// row, so that nothing masked enters any arithmetic.
+// turned into weights; what a row does not see has weight 0. If the inputs are not finite, a tile
+// is a single row, so that nothing masked enters any arithmetic.
 struct Tile {
   std::int64_t first = 0, rows = 0, lo = 0, hi = 0;
   RowsD p;      // e^(s - lse)
@@ -190,15 +191,14 @@ struct Tile {
       conditioning;  // conditioning: max_visible sum of |terms of s|
   std::vector<Range> range;
 };
-// `lse` [queries] of the head: what the plain implementation is given instead of finding the
-// maximum; or NULL.
+// `lse` [queries] of the head: given to the plain implementation instead of the maximum; or NULL.
 void make_tile(const Head&, std::int64_t first, std::int64_t rows, const float* lse, Tile&);
 
-// Whether neither NaN, nor Inf, nor values whose products overflow are in it.
+// Whether it holds no NaN or Inf, and no values whose products overflow.
 bool tame(const RowsF&);
 
-// Fails the result if an element of a strided output that lies between its rows lost the poison (a
-// NaN pattern of every half-word, see CasePlan) that it held before the call.
+// Fails the result if an element between the rows of a strided output lost the poison (a NaN
+// pattern in every half-word, see CasePlan) that it held before the call.
 void check_gaps(const Problem&, const assay_stride&, std::int64_t H, std::int64_t N, std::int64_t D,
                 const BufferView& output, const char* name, CheckResult&);
 

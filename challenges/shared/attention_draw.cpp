@@ -1,5 +1,5 @@
-// What a draw from a space of attention problems means: sizes that are said by other sizes, rows
-// that are said by their place, and what does not go together.
+// Resolves a draw from a space of attention problems: sizes given in terms of other sizes, rows
+// given by position, and combinations that are impossible.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// Rows are "first", "middle" or "last" of the N that there are.
+// Rows are given as "first", "middle" or "last" of N.
 bool place_rows(json& data, const char* list, std::int64_t N) {
   if (!data.contains(list)) return true;
   if (N == 0) return false;
@@ -19,7 +19,7 @@ bool place_rows(json& data, const char* list, std::int64_t N) {
   return true;
 }
 
-// Lengths of items around N: all of it, none, one, a part.
+// Lengths of items derived from N: all of it, none, one, a part.
 std::vector<std::int64_t> lengths(std::int64_t N, std::int64_t items, std::int64_t shift) {
   const std::int64_t kinds[] = {N, 0, std::min<std::int64_t>(N, 1), N / 2, N - N / 4};
   std::vector<std::int64_t> all;
@@ -39,7 +39,7 @@ bool place_data(json& params, std::int64_t Nq, std::int64_t Nk) {
   return placed;
 }
 
-// Whether scores of a chosen size are asked for, which no scale of 0 can give.
+// Whether the scores must have a chosen size, which is impossible with a scale of 0.
 bool is_aligned(const json& data) {
   const std::string kind = data.value("kind", "");
   return kind == "rising" || kind == "falling" || kind == "low" || kind == "one_hot";
@@ -66,13 +66,13 @@ std::optional<DrawnCase> drawn_problem(const json& draw, std::int64_t most_produ
   params["Nk"] = Nk;
   params["Dv"] = Dv;
   if (B * Hkv * group * Nq * Nk * (D + Dv) > most_products) return std::nullopt;
-  // A page for each row.
+  // Each row takes a page.
   constexpr std::int64_t kMostFarRows = 200;
   const bool far = params.value("layout", "").starts_with("far_");
   if (far && B * Hkv * group * std::max(Nq, Nk) > kMostFarRows) return std::nullopt;
   if (params.at("scale").is_null()) params.erase("scale");
   if (params.value("scale", 1.0) == 0 && is_aligned(params.at("data"))) return std::nullopt;
-  // Gradients that no f16 can hold.
+  // Gradients that do not fit in f16.
   if (params.at("dtype") == "f16" && params.at("data").value("dout_sigma", 1.0) > 100)
     return std::nullopt;
   if (params.value("window", 0) <= 0) params.erase("window");
@@ -99,7 +99,7 @@ std::optional<DrawnCase> drawn_problem(const json& draw, std::int64_t most_produ
     if (wrong.contains("Hkv") && wrong.at("Hkv") == "Hq+1")
       params["override"]["Hkv"] = Hkv * group + 1;
   } else {
-    // An array that is empty may be NULL, and one that is not there has no structure.
+    // An empty array may be NULL, and an absent one has no structure.
     if (B * Nq * Nk == 0 || !params.at("data").empty()) return std::nullopt;
     params["null"] = {null};
   }

@@ -1,4 +1,4 @@
-// Inputs of attention cases from their seed.
+// Makes the inputs of attention cases from their seed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class Inputs {
   }
 
  private:
-  // A buffer as floats: itself, or a copy that is rounded into it.
+  // A buffer as floats: the buffer itself, or a copy that is later rounded into it.
   class Floats {
    public:
     Floats(std::int32_t dtype, const BufferView& view) : dtype_(dtype), view_(view) {
@@ -165,7 +165,7 @@ class Inputs {
   Floats q_, k_, v_;
 };
 
-// The same problem in one piece: heads one after the other.
+// The same problem stored densely, head after head.
 Problem compact(const Problem& problem) {
   Problem dense = problem;
   fa_params& p = dense.p;
@@ -181,7 +181,7 @@ Problem compact(const Problem& problem) {
   return dense;
 }
 
-// An array of a sparse problem, first in one piece.
+// An array of a sparse problem, built densely first.
 class Gathered {
  public:
   Gathered(const Problem& problem, const assay_stride& to, std::int64_t H, std::int64_t N,
@@ -240,8 +240,8 @@ void fill_qkv(const Problem& problem, std::uint64_t seed, const BufferView& q, c
   Inputs(flat, seed, views[0], views[1], views[2]).make();
   Random random(substream(seed, 7));
   for (int t = 0; t < 3; ++t) {
-    // The largest values fill the format's range. 8 significant bits: scaled values are exact in
-    // fp32.
+    // The largest values fill the format's range. The scale has 8 significant bits, so scaled
+    // values are exact in fp32.
     const float scale = std::ldexp(static_cast<float>(128 + random.below(128)), -14 - t);
     scales.as<float>()[t] = scale;
     std::ranges::transform(values[t], stored[t].as<std::uint8_t>(),

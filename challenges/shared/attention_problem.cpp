@@ -1,4 +1,4 @@
-// What a case asks for, and what that means for its buffers.
+// What a case asks for, and the buffers that follow from it.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Recorded calls as cases. Every number may be anything until it was looked at.
+// Turns recorded calls into cases. Any number may have any value until it is checked.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,7 +22,7 @@ const char* dtype_name(std::int32_t dtype) {
   }
 }
 
-// Whether rows of D elements at these strides lie apart, within what a case can hold.
+// Whether rows of D elements with these strides do not overlap and fit into a case.
 bool apart(const assay_stride& s, std::int64_t B, std::int64_t H, std::int64_t N, std::int64_t D) {
   constexpr std::int64_t kMostSpan = 1 << 26;
   struct Axis {
@@ -41,7 +41,7 @@ bool apart(const assay_stride& s, std::int64_t B, std::int64_t H, std::int64_t N
   return true;
 }
 
-// Strides of axes that are walked; of others nothing is said, so that any number may stand there.
+// Strides of axes with more than one element; the others may have any value and become 0.
 json stride_json(const assay_stride& s, std::int64_t B, std::int64_t H, std::int64_t N) {
   return json::array({B > 1 ? s.b : 0, H > 1 ? s.h : 0, N > 1 ? s.n : 0});
 }
@@ -57,7 +57,7 @@ std::optional<std::vector<T>> values(const RecordedCall& call, std::int32_t hand
   return found;
 }
 
-// Of sequences that begin at these places; nothing unless they ascend from 0 to the total.
+// Lengths of sequences that begin at these offsets; absent unless they ascend from 0 to the total.
 std::optional<std::vector<std::int64_t>> lengths(const std::optional<std::vector<std::int64_t>>& at,
                                                  std::int64_t total, std::int64_t longest) {
   if (!at || at->size() < 2 || at->front() != 0 || at->back() != total) return std::nullopt;

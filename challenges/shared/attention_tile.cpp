@@ -1,4 +1,4 @@
-// The fp64 arithmetic of one head, tile by tile, and of values as they are stored.
+// The fp64 arithmetic of one head, tile by tile, and conversions of stored values.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,7 +15,7 @@ float lift(std::int32_t dtype, std::uint16_t x) {
   return dtype == ASSAY_BF16 ? bf16_to_float(x) : f16_to_float(x);
 }
 
-// Sums over blocks of 64 one after the other, as a plain tiled implementation adds.
+// Sums in blocks of 64, sequentially, as a plain tiled implementation adds.
 float blocked_sum(const float* x, std::int64_t n) {
   float sum = 0;
   for (std::int64_t j = 0; j < n; j += 64) {
@@ -40,8 +40,7 @@ std::uint8_t float_to_e4m3(float f) {
   if (std::isnan(f)) return static_cast<std::uint8_t>(sign | 0x7f);
   const float a = std::min(std::abs(f), 448.0f);
   const int exponent = a < 0x1p-6f ? -6 : std::ilogb(a);
-  // Eighths of the binade; 16 of them carry into the exponent, and below 2^-6 there is no leading
-  // one.
+  // Eighths of the binade. 16 of them carry into the exponent; below 2^-6 there is no leading one.
   const int eighths = static_cast<int>(std::nearbyint(std::ldexp(a, 3 - exponent)));
   return static_cast<std::uint8_t>(sign | ((exponent + 6) * 8 + eighths));
 }
@@ -136,7 +135,7 @@ void make_tile(const Head& head, std::int64_t first, std::int64_t rows, const fl
   if (problem.softcap > 0) {
     const double cap = problem.softcap;
     t.p /= cap;
-    // 1 - tanh^2, without the cancellation that is left of it where tanh is near 1.
+    // 1 - tanh^2, without the cancellation that it suffers where tanh is near 1.
     t.slope = (t.p.array().abs() * -2).exp();
     t.slope = 4 * t.slope.array() / (1 + t.slope.array()).square();
     t.p = t.p.array().tanh() * cap;

@@ -1,7 +1,7 @@
-// How large the rows of timed inputs are. Were they all alike, a submission that has read this
-// generator could leave out what keeps other inputs right: the largest logit of a row, the mean
-// that cancels, a threshold looked for. So sizes are drawn row by row, and some are such that
-// leaving it out overflows or cancels.
+// The sizes of rows in timed inputs. If all rows were alike, a submission that knows this generator
+// could skip work that other inputs need: the largest logit of a row, the mean that cancels, the
+// search for a threshold. So sizes are drawn row by row, and some make that shortcut overflow or
+// cancel.
 #pragma once
 
 #include <cmath>
@@ -16,8 +16,8 @@ inline float drawn_scale(Random& random) {
   return static_cast<float>(large ? std::exp2(random.uniform(2, 3)) : random.uniform(0.5, 1.5));
 }
 
-// What is added to every value of a row: up to `common`, and for one row in four 100 to 300, of
-// either sign.
+// An offset for every value of a row: up to `common`, and for one row in four 100 to 300, of either
+// sign.
 inline float drawn_level(Random& random, double common) {
   const bool large = random.below(4) == 0;
   const double size = large ? random.uniform(100, 300) : random.uniform(0, common);

@@ -1,4 +1,4 @@
-// Sums as a plain fp32 program makes them: one term after the other.
+// Sums as in a plain fp32 program: one term after the other.
 #pragma once
 
 #include <Eigen/Core>
@@ -7,12 +7,12 @@
 
 namespace assay {
 
-// out += p v, [rows, n] times [n, D]. Each element is one sum from first to last, the least exact
-// that a right program may have: terms that are all alike round the same way, so that its error
-// grows with their number and not with the root of it.
+// out += p v, [rows, n] times [n, D]. Each element is one sequential sum, the least accurate that a
+// correct program may use: similar terms all round the same way, so its error grows with their
+// number and not with its root.
 template <class P, class V, class Out>
 void add_plain_product(const P& p, const V& v, Out& out) {
-  constexpr std::int64_t kBlock = 64;  // rows of v that stay in a cache
+  constexpr std::int64_t kBlock = 64;  // rows of v that stay in cache
   for (std::int64_t begin = 0; begin < v.rows(); begin += kBlock) {
     const std::int64_t end = std::min<std::int64_t>(v.rows(), begin + kBlock);
     for (std::int64_t i = 0; i < out.rows(); ++i) {

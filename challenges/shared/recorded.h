@@ -1,5 +1,5 @@
-// What challenges share that look at recorded calls. Every number may be anything until it was
-// looked at.
+// Shared by challenges that turn recorded calls into cases. Any number may have any value until it
+// is checked.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 
 namespace assay {
 
-// Whether the call names an array there, where it has to hold something.
+// Whether the call has an array with that handle, if it needs to hold any elements.
 inline bool has(const RecordedCall& call, std::int32_t handle, std::int64_t elements) {
   const RecordedCall::Array* const array = call.find(handle);
   return array != nullptr && (elements == 0 || !array->null);
 }
 
-// An array of exactly so many elements; nothing where it has others. The count is bounded.
+// An array of exactly that many elements; absent if it has another number. The count is bounded.
 template <class T>
 std::optional<std::vector<T>> recorded_values(const RecordedCall& call, std::int32_t handle,
                                               std::int64_t count) {
@@ -32,7 +32,7 @@ std::optional<std::vector<T>> recorded_values(const RecordedCall& call, std::int
   return found;
 }
 
-// The largest magnitude of bf16 or fp32 values; nothing where one is not finite.
+// The largest magnitude of bf16 or fp32 values; absent if one is not finite.
 inline std::optional<double> largest_magnitude(const BufferView& view, bool is_bf16) {
   double largest = 0;
   const auto look = [&](float x) {
@@ -46,8 +46,8 @@ inline std::optional<double> largest_magnitude(const BufferView& view, bool is_b
   return finite ? std::optional(largest) : std::nullopt;
 }
 
-// Whether q, k and v of D elements a row, of these magnitudes, make no score and no sum of values
-// that is beyond fp32.
+// Whether q, k and v with rows of D elements and these magnitudes keep every score and every sum of
+// values within fp32.
 inline bool attention_stays_finite(std::optional<double> q, std::optional<double> k,
                                    std::optional<double> v, double scale, std::int64_t D) {
   constexpr double kMost = 1e30;
@@ -55,7 +55,7 @@ inline bool attention_stays_finite(std::optional<double> q, std::optional<double
          *q * *k * static_cast<double>(D) * std::max(1.0, std::abs(scale)) <= kMost;
 }
 
-// Sums of values that tests chose: whether they come out the same in every order.
+// Sums of values that tests chose: whether they are the same in every order.
 class ExactSums {
  public:
   void add(double x) {
@@ -66,14 +66,14 @@ class ExactSums {
     lowest_ = std::min(lowest_, exponent - kDigits + std::countr_zero(digits));
     largest_ = std::max(largest_, std::abs(x));
   }
-  // Whether every sum of so many of them needs no more than so many bits.
+  // Whether every sum of `count` of them needs at most `bits` bits.
   bool fit(double count, int bits) const {
     return largest_ == 0 || largest_ * count <= std::ldexp(1.0, lowest_ + bits);
   }
 
  private:
   static constexpr int kDigits = 53;
-  int lowest_ = 1 << 16;  // the exponent of the lowest bit of any
+  int lowest_ = 1 << 16;  // the exponent of the lowest bit of any value
   double largest_ = 0;
 };
 

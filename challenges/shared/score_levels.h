@@ -1,5 +1,5 @@
-// Attention scores at levels that nobody can foresee, for timed inputs: whoever knows how they are
-// drawn can leave nothing out.
+// Attention scores at unpredictable levels, for timed inputs: even a submission that knows how they
+// are drawn can skip nothing.
 #pragma once
 
 #include <cmath>
@@ -21,14 +21,14 @@ inline void draw_direction(Random& random, std::vector<float>& u) {
   for (float& x : u) x /= static_cast<float>(std::sqrt(norm));
 }
 
-// Adds to queries and keys a share of a direction that each head of keys has. Half of the queries
-// get none. Each of the others sees all keys around a level of its own, from -156 to 156, and a
-// quarter of the keys up to a quarter nearer to 0. So exp(s) without the row's maximum overflows in
-// one row of eight, and is 0 for all keys in one of thirty; and a row's weights span more than a
-// short approximation of exp reaches.
+// Gives queries and keys a share of a direction that each key head has. Half of the queries get
+// none. Each of the others sees all keys around its own level, from -156 to 156, with a quarter of
+// the keys up to a quarter nearer to 0. So exp(s) without the row's maximum overflows in one row of
+// eight, and is 0 for all keys in one of thirty; and a row's weights span more than a short
+// approximation of exp covers.
 class ScoreLevels {
  public:
-  // `scale` is the one of scores, scale q.k; with 0 there are no levels.
+  // `scale` is that of the scores, scale q.k; with 0 there are no levels.
   ScoreLevels(std::uint64_t seed, std::int64_t key_heads, std::int64_t D, double scale)
       : random_(seed), per_key_(scale == 0 ? 0 : kLevel / (kQuery * scale)) {
     for (std::int64_t h = 0; h < key_heads; ++h)
@@ -40,7 +40,7 @@ class ScoreLevels {
     add(head, nearer * per_key_, k);
   }
 
-  // Of a query that looks at the keys of `head`.
+  // For a query that reads the keys of `head`.
   void query(std::int64_t head, float* q) {
     if (random_.below(2) == 0) return;
     const double level = random_.uniform(kLeast, kMost) * (random_.below(2) == 0 ? 1 : -1);

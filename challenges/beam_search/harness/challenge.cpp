@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-// Overrides make a call wrong; they change what the submission is told and nothing else.
+// Overrides make a call invalid; they change only what the submission is told.
 Params params_of(const CaseSpec& spec, const Shape& s) {
   Params p;
   const json wrong = spec.params.value("override", json::object());
@@ -79,9 +79,9 @@ void read_options(const json& j, Shape& s) {
   s.patience = j.value("patience", 0.0);
 }
 
-// Whether a seed can be found that leaves no decision to rounding: equal sums are no ties where
-// scores of different lengths or logits are compared, and of many decisions some are close. Inexact
-// sums are near multiples of 2^-12, so that of a wide list two are near the same one.
+// Whether some seed leaves no decision to rounding. Equal sums are not exact ties if scores of
+// different lengths, or logits, are compared, and with many decisions some are close. Inexact sums
+// lie near multiples of 2^-12, so a wide list has two near the same multiple.
 bool decidable(const json& params, std::int64_t beams) {
   constexpr std::int64_t kMostInexactPairs = 10'000;
   const json& model = params.at("model");
@@ -158,7 +158,7 @@ class BeamSearch final : public Challenge {
       if (wrong.contains("eos")) params["override"]["eos"] = wrong.at("eos") == "V" ? V : -2;
     } else {
       params["null"] = {null};
-      // Without a token of a prompt there is no array of them.
+      // If no prompt has a token, there is no array of them.
       if (null == "prompt" && params.at("prompts") == json::array({0})) return std::nullopt;
     }
     c.expect_status = ASSAY_EINVAL;
@@ -212,8 +212,8 @@ class BeamSearch final : public Challenge {
         4 * std::int64_t{s.max_new} + 4);
   }
 
-  // Each step reads the logits of every beam once; the first has one beam an item. Where beams may
-  // end early there is no simple count.
+  // Each step reads the logits of every beam once; the first step has one beam per item. If beams
+  // may end early, there is no simple count.
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan&) const override {
     const Shape s = shape_of(spec);
     if (s.eos >= 0) return std::nullopt;

@@ -1,4 +1,5 @@
-// Tokens, lengths and flags exactly; sums within the rounding of double; what the model was asked.
+// Checks tokens, lengths and flags exactly, sums within the rounding of double, and what the model
+// was asked.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +29,7 @@ class Checker {
     }
   }
 
-  // Items that are copies of each other must not differ in a single bit.
+  // Items that are copies of each other must agree bitwise.
   void copies(std::size_t a, std::size_t b) {
     const auto K = static_cast<std::size_t>(s_.K);
     for (const int handle : {kAcc, kScore}) {
@@ -105,7 +106,7 @@ void check_work(const Shape& s, const BeamReference& r, const ModelServer& serve
              "are enough",
              calls, rows, r.calls, r.rows));
   }
-  // Without the right to give up early, fewer rows than the search needs cannot be honest.
+  // Unless it may stop early, a search that asks for fewer rows than it needs cannot be honest.
   if (s.keep_finished == 0 && (calls < r.calls || rows < r.rows)) {
     fail(result, fmt::format("only {} calls and {} rows of the model where {} and {} are needed",
                              calls, rows, r.calls, r.rows));

@@ -11,8 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-// A scripted row: all its values, or {"token": log-probability, ...}, the other tokens -inf, or
-// "rest".
+// A scripted row: all its values, or {"token": log-probability, ...}, where the other tokens get
+// -inf or the value of "rest".
 std::vector<float> script_row(const json& row, std::int32_t V) {
   if (row.is_array()) return row.get<std::vector<float>>();
   std::vector<float> out(static_cast<std::size_t>(V), kMinusInf);
@@ -45,7 +45,7 @@ ItemModel item_model(const json& j, const Shape& s, std::uint64_t seed) {
   m.inexact = j.value("inexact", false);
   m.offset = j.value("offset", 0.0f);
   m.levels = j.value("levels", false);
-  // Below 0 by up to 8, in steps of 2^-12 as all values.
+  // An offset down to -8, in steps of 2^-12 like all values.
   if (m.levels) m.offset -= static_cast<float>(m.hash(0, 0) >> 49) * 0x1p-12f;
   m.dtype = s.row_dtype;
   if (j.contains("equal")) {
@@ -59,7 +59,7 @@ ItemModel item_model(const json& j, const Shape& s, std::uint64_t seed) {
   return m;
 }
 
-// Item b's description: that of the case, changed by that of the item.
+// Item b's description: the case's, overridden by the item's.
 json description(const json& params, std::int32_t b) {
   json all = params.value("model", json::object());
   const json items = params.value("items", json::array());
@@ -106,7 +106,7 @@ void generate_inputs(const CaseSpec& spec, const Shape& s, const Seeds& seeds,
                      BufferViews buffers) {
   Random random(seeds.inputs);
   const auto lengths =
-      buffers[kPromptLen].span<std::int32_t>();  // empty in a case where it is NULL
+      buffers[kPromptLen].span<std::int32_t>();  // empty in a case that passes NULL
   for (std::size_t b = 0; b < lengths.size(); ++b) {
     lengths[b] = static_cast<std::int32_t>(s.prompt_start[b + 1] - s.prompt_start[b]);
   }
@@ -119,8 +119,8 @@ void generate_inputs(const CaseSpec& spec, const Shape& s, const Seeds& seeds,
   if (s.with_options) fill_bad(s, buffers);
   auto& model_seed = *buffers[kModelSeed].as<std::uint64_t>();
   model_seed = seeds.judging;
-  // Without eos all candidates of a step have one length and their sums are exact: any seed is
-  // clear.
+  // Without eos, all candidates of a step have the same length and their sums are exact, so any
+  // seed leaves no close decision.
   const bool always_clear = s.eos < 0 && s.exact_sums && s.kind == BS_LOG_PROBS;
   if (spec.expect_status != ASSAY_OK || always_clear) return;
   constexpr int kTries = 200;

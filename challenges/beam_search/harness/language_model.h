@@ -1,7 +1,8 @@
 // The harness's language models, and the server that answers for them. A model is a function of the
-// item and the tokens so far, held as a state: a keyed hash, or the text itself for scripted
-// models. Of a state a submission sees a row and an id, each drawn from another keyed hash: whoever
-// finds out what a row was drawn from knows that row, which he has been given, and no other.
+// item and the tokens so far, which are held as a state: a keyed hash, or the text itself for
+// scripted models. For a state, a submission sees a row and an id, each drawn from a separate keyed
+// hash. Finding out what a row was drawn from reveals only that row, which the submission has
+// already.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +35,7 @@ struct State {
   std::string text;  // scripted models: the tokens so far, each followed by a space
 };
 
-// Rows by text; "*" is that of every text that is not listed.
+// Rows by text; "*" is the row of every text that is not listed.
 using Script = std::map<std::string, std::vector<float>>;
 
 // What one item's rows look like. Values are multiples of 2^-12 unless `inexact`, so that sums of
@@ -44,16 +45,17 @@ struct ItemModel {
   KeyedHash hash;
   std::int32_t V = 0, eos = -1;
   double eos_rate =
-      -1;           // share of rows where eos is likely; elsewhere it is unlikely. -1: as any token
+      -1;           // share of rows where eos is likely; it is unlikely in others. -1: like any
+                    // token
   double dead = 0;  // share of tokens that are -inf
-  double dead_rows = 0;     // share of rows that are -inf throughout, the first row excepted
+  double dead_rows = 0;     // share of rows that are all -inf, except the first row
   std::int32_t coarse = 0;  // low bits of the multiple that are cleared: more ties
-  std::int32_t end_at = 0;  // depth of the rows that allow nothing but eos; 0: none
-  std::int32_t every = 0;   // `equal` models: the multiple of every token, of eos at the end too
+  std::int32_t end_at = 0;  // depth of the rows that allow only eos; 0: none
+  std::int32_t every = 0;   // `equal` models: the multiple of every token, and finally of eos
   bool inexact = false;
   bool levels = false;       // rows whose values reach down to -16, -8 or -4
   float offset = 0;          // logits only
-  Dtype dtype = Dtype::f32;  // that every value is rounded to
+  Dtype dtype = Dtype::f32;  // every value is rounded to it
   std::shared_ptr<const Script> script;
 
   State start(std::int32_t item) const { return {hash(0, kStart), item, 0, {}}; }
@@ -65,7 +67,7 @@ struct ItemModel {
     return s;
   }
 
-  // The row after a state. Values that are rounded to fewer bits stay multiples of 2^-12.
+  // The row after a state. Values rounded to fewer bits remain multiples of 2^-12.
   void row(const State& s, float* out) const {
     unrounded_row(s, out);
     if (dtype == Dtype::f32) return;
@@ -76,7 +78,8 @@ struct ItemModel {
   }
 
  private:
-  // What is drawn for a state, beside the states after it: second words that are no token.
+  // What is drawn for a state besides the states after it. Used as second words that cannot be
+  // tokens.
   enum Purpose : std::uint64_t {
     kStart = 1ull << 32,
     kRow,
@@ -119,7 +122,7 @@ struct ItemModel {
     return x ^ (x >> 16);
   }
 
-  // The larger of two uniform multiples: few tokens are likely, as with a real model.
+  // The larger of two uniform multiples: few tokens are likely, as in a real model.
   void hashed_row(const State& s, float* __restrict out) const {
     const std::uint64_t drawn = hash(s.hash, kRow);
     const auto a = static_cast<std::uint32_t>(drawn), b = static_cast<std::uint32_t>(drawn >> 32);
@@ -159,17 +162,17 @@ struct ItemModel {
   }
 };
 
-// The models of a case and what a search may ask of them.
+// The models of a case, and the limits on what a search may ask of them.
 struct LanguageModel {
   std::vector<ItemModel> items;
   std::int32_t V = 0, K = 0, eos = -1, kind = BS_LOG_PROBS;
   std::int32_t fail_at = 0;  // the call that fails with ASSAY_ECAP; 0: none
   std::uint64_t seed = 0;
   Dtype dtype = Dtype::f32;  // of the rows
-  std::int32_t starts = 1;   // how often the start of an item may be asked for
+  std::int32_t starts = 1;   // how often an item's start may be asked for
 };
 
-// Answers steps. What it was asked stays readable afterwards.
+// Answers steps, and records what it was asked.
 class ModelServer final : public CallbackServer {
  public:
   ModelServer(LanguageModel model, std::int64_t most_calls)
@@ -194,7 +197,7 @@ class ModelServer final : public CallbackServer {
 
   std::int64_t calls() const { return calls_; }
   std::int64_t rows() const { return rows_; }
-  const std::string& complaint() const { return complaint_; }  // the first, or empty
+  const std::string& complaint() const { return complaint_; }  // the first one, or ""
 
  private:
   std::int32_t complain(const char* what) {
@@ -245,7 +248,7 @@ class ModelServer final : public CallbackServer {
     }
   }
 
-  // The state of a row, or what is wrong with it.
+  // Finds the state of a row; returns what is wrong with the row, if anything.
   const char* find(std::int32_t item, std::int64_t parent, std::int32_t token, State& out) {
     if (item < 0 || item >= static_cast<std::int32_t>(model_.items.size()))
       return "an item that does not exist";
@@ -267,7 +270,8 @@ class ModelServer final : public CallbackServer {
     return nullptr;
   }
 
-  // Rows are made again for this test, once for all tokens that are appended to a state in a row.
+  // Rows are computed again for this test, once for all consecutive tokens that extend the same
+  // state.
   bool possible(const ItemModel& model, std::int64_t parent, const State& s, std::int32_t token) {
     const bool may_forbid = model.dead > 0 || model.end_at > 0 || model.kind == ItemModel::scripted;
     if (!may_forbid) return true;
@@ -281,7 +285,7 @@ class ModelServer final : public CallbackServer {
 
   const LanguageModel model_;
   std::int64_t most_calls_;
-  KeyedHash ids_;  // of states: they say nothing
+  KeyedHash ids_;  // of states; they reveal nothing
   std::unordered_map<std::int64_t, State> known_;
   std::set<std::pair<std::int64_t, std::int32_t>> asked_;
   std::map<std::int32_t, std::int32_t> started_;  // how often, by item

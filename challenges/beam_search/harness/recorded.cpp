@@ -1,8 +1,9 @@
-// Recorded calls as cases. What the model of the tests answered becomes a scripted model: rows by
-// text. It knows the texts alone that the accused implementation asked for. A wrong one may have
-// dropped a beam that has to stay, and what follows that beam was never told; so a text that is not
-// known goes on for certain, with one token. That is as legal a model as any, it is the same for
-// all implementations, and a beam that was dropped wrongly is sure to be in the right answer.
+// Turns recorded calls into cases. What the tests' model answered becomes a scripted model, which
+// gives rows by text. It knows only the texts that the accused implementation asked for. A wrong
+// implementation may have dropped a beam that has to stay, so what follows that beam was never
+// recorded. Therefore an unknown text continues with certainty, with one token. That is as legal a
+// model as any and the same for all implementations, and a wrongly dropped beam is sure to be in
+// the right answer.
 #include "shared/recorded.h"
 
 #include <algorithm>
@@ -18,11 +19,11 @@ namespace {
 using nlohmann::json;
 
 constexpr std::int64_t kMostItems = 1 << 12, kMostSteps = 2048, kMostValues = 1 << 22;
-constexpr std::int64_t kMostPool = 1 << 25;  // values that a search looks at
+constexpr std::int64_t kMostPool = 1 << 25;  // values that a search reads
 constexpr std::size_t kMostText = 1 << 26, kMostTexts = 1 << 14;
 constexpr double kMostAlpha = 8, kMostDiversity = 1 << 20, kMostLogit = 1e4;
 
-// Reads a step from its front.
+// Reads the parts of a step in order.
 class Packet {
  public:
   explicit Packet(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -41,14 +42,14 @@ class Packet {
   std::span<const std::byte> rest_;
 };
 
-// The model of the tests as far as it was asked.
+// The tests' model, as far as it was asked.
 class Answers {
  public:
   Answers(const Params& p, Dtype dtype)
       : p_(p), dtype_(dtype), items_(static_cast<std::size_t>(p.search.B)) {}
 
-  // False where no model answers like that. From the first question that no search may ask on
-  // nothing is looked at: what was answered to it means nothing.
+  // False if no model answers like that. Ignores everything from the first illegal question on,
+  // because the answer to it means nothing.
   bool take(std::span<const std::byte> bytes) {
     if (ended_) return true;
     ++step_;
@@ -71,11 +72,11 @@ class Answers {
       if (!room_for(texts[i])) return false;
     }
     if (ended_) return true;
-    if (head->front().status != ASSAY_OK) return false;  // then no answer is due but this status
+    if (head->front().status != ASSAY_OK) return false;  // then the status is the whole answer
     return take_answers(packet, *item, texts);
   }
 
-  // Of the items, for the params of a case.
+  // The scripts of the items, for the params of a case.
   json scripts() const {
     json found = json::array();
     for (const auto& item : items_) {
@@ -86,8 +87,8 @@ class Answers {
     return found;
   }
 
-  // Whether every sum of values has bits to spare in double, and so every order of two sums stands
-  // under any rounding of the penalty.
+  // Whether every sum of values has bits to spare in double, so that the order of any two sums
+  // survives any rounding of the penalty.
   bool exact() const {
     constexpr int kBits = 40;
     ExactSums sums;
@@ -107,8 +108,8 @@ class Answers {
     Texts texts;
   };
 
-  // Those that a row stands for, of a state that the model gives to several; none where the
-  // question may not be asked.
+  // The texts that a row stands for, several if the model gives one state to several texts; none if
+  // the question is illegal.
   Texts texts_of(std::int32_t item, std::int64_t parent, std::int32_t token) const {
     if (item < 0 || item >= p_.search.B) return {};
     if (parent == -1) return {""};
@@ -132,7 +133,7 @@ class Answers {
       const auto row = take_row(packet, V);
       if (!row || (*state)[i] < 0) return false;
       Known& known = states_[{item[i], (*state)[i]}];
-      // A state that was given before now means what it was given for last.
+      // A state that is given again stands only for what it was given for last.
       if (known.step != step_) known = {step_, {}};
       for (const std::string& text : texts[i]) {
         auto& rows = items_[static_cast<std::size_t>(item[i])];
@@ -146,7 +147,7 @@ class Answers {
     return packet.empty();
   }
 
-  // Looked at for every question, so that the work is bounded too.
+  // Called for every question, so that the work is bounded too.
   bool room_for(const Texts& more) {
     texts_ += more.size();
     for (const std::string& text : more) text_bytes_ += text.size();
@@ -172,7 +173,7 @@ class Answers {
     return p_.kind == BS_LOGITS ? std::abs(static_cast<double>(x)) <= kMostLogit : x <= 0;
   }
 
-  // One token of probability 1, which is not eos if there is another.
+  // One token of probability 1, which is not eos if there is any other.
   std::vector<float> row_of_others() const {
     std::vector<float> row(static_cast<std::size_t>(p_.V), kMinusInf);
     row[p_.search.eos == 0 && p_.V > 1 ? 1 : 0] = 0;
@@ -194,7 +195,7 @@ bool legal(const Params& params) {
   if (p.size != sizeof(bs_params) || p.B < 0 || p.B > kMostItems || p.K < 1 || p.max_new < 0 ||
       p.max_new > kMostSteps || params.V < 1)
     return false;
-  // A step's rows pass through the channel to the worker in one piece.
+  // A step's rows are sent to the worker in one piece.
   constexpr std::int64_t kMostRows = 1 << 14, kMostStep = 1 << 21;
   const std::int64_t rows = std::max<std::int64_t>(p.B, 1) * p.K;
   if (rows > kMostRows || params.V > kMostStep / rows) return false;
@@ -214,7 +215,7 @@ bool legal_options(const bs_params& p, const bs_options& o) {
          std::isfinite(o.patience) && (o.patience == 0 || p.keep_finished == 1);
 }
 
-// The lengths of arrays that stand in one piece; nothing where they are not those of the piece.
+// The lengths of arrays that are stored in one piece; absent if they do not add up to it.
 std::optional<std::vector<std::int32_t>> lengths(const RecordedCall& call, int lengths_at,
                                                  int piece_at, std::int32_t count,
                                                  std::int32_t least) {
@@ -266,7 +267,8 @@ std::optional<json> options_of(const RecordedCall& call, const Params& p) {
               {"patience", o.patience}};
 }
 
-// Arrays that are NULL, which those may be that hold nothing; nothing where another one is.
+// The arrays that are NULL, which is allowed for those without elements; absent if another one is
+// NULL.
 std::optional<json> nulls_of(const RecordedCall& call, const bs_params& p) {
   struct Array {
     Handle handle;

@@ -1,6 +1,6 @@
-// The search by its definition, in double. Besides the answer it tells whether every decision was
-// clear: two candidates next to each other in an order are either exactly equal, by construction of
-// the model, or further apart than any rounding.
+// The search by its definition, in double. It also reports whether every decision was clear:
+// neighbouring candidates in an order are either exactly equal, by construction of the model, or
+// further apart than any rounding.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -22,11 +22,11 @@ struct Beam {
   std::int32_t len = 0;
 };
 
-// An element of the pool: a finished beam of the list (token -1), or a beam and the token after it.
+// An element of the pool: a finished beam of the list (token -1), or a beam and its next token.
 struct Candidate {
   std::int32_t parent = 0, token = -1, len = 0;
   double acc = 0, score = 0, logit = 0;
-  double lowered = 0;  // by what the groups before took, for the comparison only
+  double lowered = 0;  // penalty for what earlier groups took, for comparison only
 };
 
 class ItemSearch {
@@ -108,7 +108,7 @@ class ItemSearch {
     return c.lowered == 0 ? c.score : score(c.acc - c.lowered, c.len);
   }
 
-  // One step of one list. `taken` counts the tokens that this step appended so far.
+  // One step of one list. `taken` counts the tokens that this step has appended so far.
   void advance(List& list, std::map<std::int32_t, int>& taken) {
     std::vector<std::vector<Candidate>> found(list.size());
     parallel_for(static_cast<std::int64_t>(list.size()), std::max(1, 30000 / s_.V),
@@ -135,8 +135,8 @@ class ItemSearch {
     }
   }
 
-  // What beam i adds to the pool. A list can take no more of one beam than it has places, and those
-  // are the best but for tokens that are lowered.
+  // The candidates that beam i adds to the pool. A list cannot take more of one beam than it has
+  // places, and it takes the best ones, apart from tokens that are lowered.
   std::vector<Candidate> continuations(const List& list, std::int32_t i,
                                        const std::map<std::int32_t, int>& taken) const {
     const Beam& beam = list[static_cast<std::size_t>(i)];
@@ -163,7 +163,7 @@ class ItemSearch {
     return result;
   }
 
-  // Wherever the last n - 1 tokens stand in the text, what followed them there may not follow now.
+  // Forbids every token that followed an earlier occurrence of the last n - 1 tokens.
   void forbid_repetitions(const std::vector<std::int32_t>& text, std::vector<float>& row) const {
     const auto n = static_cast<std::size_t>(s_.no_repeat_ngram);
     if (n == 0) return;
@@ -192,7 +192,7 @@ class ItemSearch {
     return most + std::log(sum);
   }
 
-  // The n largest above -inf, lower tokens first among equals.
+  // The n largest above -inf; among equals the lower token comes first.
   static std::vector<std::int32_t> best_tokens(const std::vector<float>& row, std::size_t n) {
     std::vector<std::int32_t> tokens;
     const auto better = [&](std::int32_t a, std::int32_t b) {
@@ -246,7 +246,7 @@ class ItemSearch {
     list = std::move(next);
   }
 
-  // With keep_finished: K finished beams outrank whatever an active one can still become.
+  // With keep_finished: K finished beams outrank anything an active beam can still become.
   bool decided() const {
     if (s_.keep_finished == 0) return false;
     double bound = -kInf;
@@ -271,8 +271,8 @@ class ItemSearch {
     compare(key(a), key(b), equal, a.len == b.len);
   }
 
-  // Exactly equal in every implementation, or far enough apart. Sums that are exact and of one
-  // length keep their order under any rounding of the penalty.
+  // Two scores must be exactly equal in every implementation, or far enough apart. Exact sums of
+  // the same length keep their order under any rounding of the penalty.
   void compare(double a, double b, bool equal, bool same_length) {
     if (equal) return;
     const bool safe = s_.exact_sums && s_.kind == BS_LOG_PROBS && a != b;
@@ -284,9 +284,9 @@ class ItemSearch {
 
   const Shape& s_;
   const ItemModel& model_;
-  std::vector<List> lists_;  // one a group
+  std::vector<List> lists_;  // one per group
   std::vector<Beam> bank_;
-  std::size_t width_ = 0;         // most beams of a list
+  std::size_t width_ = 0;         // the most beams of a list
   std::vector<double> divisors_;  // of scores, by length
   std::int64_t rows_ = 0, steps_ = 0, decided_after_ = -1, finished_ = 0;
   double largest_logit_ = 0;

@@ -1,4 +1,4 @@
-// What the trusted parts of this challenge share: the vocabulary of spec.json and the reference.
+// Shared by the trusted parts of this challenge: the terms of spec.json and the reference.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Shape {
   bool strict = false;     // superfluous rows or calls fail the case
   bool early = false;      // fewer calls than the plain search are required
   std::vector<std::int64_t> prompt_start{0};
-  // Of beam_search_with_options.
+  // Only for beam_search_with_options.
   bool with_options = false;
   Dtype row_dtype = Dtype::f32;
   std::int32_t no_repeat_ngram = 0, groups = 1;
@@ -32,10 +32,10 @@ struct Shape {
 
 Shape shape_of(const CaseSpec&);
 
-// The model whose seed stands in the input.
+// The model for the seed that is stored in the input.
 LanguageModel model_of(const CaseSpec&, const Shape&, std::uint64_t seed);
 
-// The params of a case that makes a recorded call, and whether rounding decides nothing there.
+// The params of a case that makes a recorded call, and whether rounding decides nothing in it.
 std::optional<nlohmann::json> recorded_params(const RecordedCall&);
 bool adopt_inputs(const CaseSpec&, const Shape&, BufferViews);
 
@@ -53,7 +53,7 @@ struct BeamReference final : Reference {
   std::int64_t calls = 0, rows = 0;  // of the plain search
   std::int64_t early_calls = 0;      // when items are given up as soon as they are decided
   double largest_logit = 0;
-  bool clear = true;  // no decision was so close that rounding may turn it
+  bool clear = true;  // no decision was so close that rounding may change it
 };
 
 // The search by its definition, item by item.

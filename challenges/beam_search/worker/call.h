@@ -1,4 +1,4 @@
-// What harness and adapter agree on: how a case calls the submission.
+// The agreement between harness and adapter on how a case calls the submission.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace assay::beam_search {
 
-// Handed to the adapter.
+// Passed to the adapter.
 struct Params {
   bs_params search{};    // pointers are filled in by the adapter
-  bs_options options{};  // likewise; of kWithOptions
+  bs_options options{};  // likewise; only for kWithOptions
   std::int32_t V = 0, kind = BS_LOG_PROBS;
   std::int32_t null_step = 0, null_lm = 0;
 };
@@ -18,7 +18,7 @@ struct Params {
 // Routines of the adapter.
 enum Entry : std::int32_t { kPlain, kWithOptions };
 
-// No phase ever reveals the seed of the model: only the harness sees it.
+// The model's seed belongs to a phase that never comes, so only the harness sees it.
 enum Handle {
   kPromptLen,
   kPromptStart,
@@ -31,11 +31,11 @@ enum Handle {
   kFinished,
   kNOut,
   kPlainHandles,
-  // of kWithOptions only: the lengths of the banned sequences and their tokens in one piece
+  // only for kWithOptions: the lengths of the banned sequences, and their tokens in one piece
   kBadLen = kPlainHandles,
   kBad,
   kHandles,
-  kSteps = kHandles  // no buffer of a case: what witness.cpp saw the model answer
+  kSteps = kHandles  // not a buffer of a case: what witness.cpp saw the model answer
 };
 
 // The one callback. A request is a StepHeader, then parent i64[n], item i32[n], token i32[n]; the
@@ -46,10 +46,10 @@ struct StepHeader {
   std::int64_t n = 0;
 };
 
-// A step as witness.cpp writes it down. Behind it stand parent i64[n], item i32[n], token i32[n]
-// and, where the status is ASSAY_OK, state i64[n] and the rows.
+// A step as witness.cpp records it. It is followed by parent i64[n], item i32[n], token i32[n] and,
+// if the status is ASSAY_OK, state i64[n] and the rows.
 struct RecordedStep {
-  std::int32_t n = 0, status = 0;  // n 0: the question could not be read
+  std::int32_t n = 0, status = 0;  // n == 0: the question could not be read
 };
 
 }  // namespace assay::beam_search

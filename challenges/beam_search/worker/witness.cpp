@@ -15,7 +15,7 @@ using witness::Journal;
 
 constexpr std::int64_t kMostTokens = 1 << 20;  // of prompts, or of banned sequences
 
-// The model of the tests, and where its answers are written down.
+// The tests' model, and where its answers are recorded.
 struct Watched {
   const assay_lm* model;
   Journal* journal;
@@ -30,7 +30,7 @@ void append(std::vector<unsigned char>& packet, const T* data, std::size_t count
   std::memcpy(packet.data() + at, data, count * sizeof(T));
 }
 
-// Of a step that failed the question alone is kept, and not even that where it cannot be read.
+// For a step that failed, records only the question, and not even that if it cannot be read.
 void record_step(const Watched& w, std::int32_t n, std::int32_t status, const std::int32_t* item,
                  const std::int64_t* parent, const std::int32_t* token, const void* out,
                  const std::int64_t* state) {
@@ -64,7 +64,7 @@ struct Outputs {
   const void *seq, *len, *acc, *score, *finished, *n_out;
 };
 
-// Arrays of different lengths, one after the other; false where they cannot be read.
+// Joins arrays of different lengths; false if they cannot be read.
 bool join(std::int32_t count, const std::int32_t* length, const std::int32_t* const* each,
           std::int32_t least, std::vector<std::int32_t>& all) {
   if (count < 0 || count > kMostTokens) return false;
@@ -78,7 +78,7 @@ bool join(std::int32_t count, const std::int32_t* length, const std::int32_t* co
   return true;
 }
 
-// NULL where the array of arrays is, and not where these hold nothing.
+// Records NULL if the array of arrays is NULL, but not merely because they are all empty.
 void add(Journal& journal, Handle handle, const void* arrays,
          const std::vector<std::int32_t>& all) {
   const void* const data = all.empty() ? arrays : static_cast<const void*>(all.data());

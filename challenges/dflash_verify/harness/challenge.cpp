@@ -253,7 +253,7 @@ std::vector<std::int64_t> cache_rows(const Shape& s) {
   return rows;
 }
 
-// The trees of a drawn batch: prefixes and chances differ from item to item.
+// The trees of a drawn batch, with prefixes and chances that differ by item.
 json drawn_items(const json& draw) {
   json items = json::array();
   const std::int64_t P = draw.at("P");
@@ -276,7 +276,7 @@ class DflashVerify final : public Challenge {
       for (const char* name : names) c.params[name] = draw.at(name);
     };
     if (entry == "generate") {
-      constexpr int kFewestTokens = 8;  // of a language that is one
+      constexpr int kFewestTokens = 8;  // fewest that make up a language
       if (draw.at("V") < kFewestTokens) return std::nullopt;
       take({"V", "n_prompt", "max_new", "max_nodes", "draft", "eos"});
       if (c.params.at("eos") == true) c.params["eos_rate"] = 0.15;
@@ -290,7 +290,7 @@ class DflashVerify final : public Challenge {
     if (entry == "compact") take({"row_bytes", "caches"});
     if (entry == "accept") {
       take({"V", "sampling", "temperature", "null_eos", "null_budget"});
-      // What is drawn from a distribution has no ties to be decided.
+      // Sampling from a distribution has no ties to break.
       if (draw.at("sampling") != "greedy" && draw.at("logits").contains("levels"))
         return std::nullopt;
     }

@@ -1,5 +1,6 @@
-// Masks, nodes and tokens exactly; attention within the rounding that its scores' conditioning
-// allows; sampling as the uniforms decide, and by its distribution where a case asks for that.
+// Checks masks, nodes and tokens exactly; attention within the rounding that the conditioning of
+// its scores allows; sampling by what the uniforms decide, and by its distribution if the case asks
+// for that.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,8 +50,8 @@ void check_head(const Shape& s, const DflashReference& r, BufferViews buffers, s
   const auto D = static_cast<std::size_t>(s.D);
   const auto keys = static_cast<double>(r.keys[row / static_cast<std::size_t>(s.Hq)]);
   const double conditioning = std::isfinite(r.conditioning[row]) ? r.conditioning[row] : 0;
-  // Scores may be in units of log 2 and dot products plain sums of D terms; the root admits plain
-  // sums over all keys, one after the other.
+  // Scores may be in units of log 2, and dot products plain sums of D terms. The square root admits
+  // plain sequential sums over all keys.
   const double c = 16 + 4 * std::log2(keys) + std::sqrt(keys) / 2 +
                    (6 + static_cast<double>(s.D) / 16) * conditioning;
   const bool f32 = s.dtype == ASSAY_F32;
@@ -67,7 +68,8 @@ void check_head(const Shape& s, const DflashReference& r, BufferViews buffers, s
   const double offset = std::isfinite(r.lse[row]) ? std::abs(r.lse[row]) : 0;
   RowJudge absolute("lse", {4.0, (c + offset) * kEps32});
   const std::vector<double> one{1.0};
-  // Shifted to an expected value of 1 with scale 1: the rule becomes one of absolute errors.
+  // Shifted to an expected value of 1 with scale 1, which turns the rule into one on absolute
+  // errors.
   const double shift = std::isfinite(r.lse[row]) ? 1.0 - r.lse[row] : 0;
   const std::vector<double> mine{lse + shift}, expected{r.lse[row] + shift},
       plain{r.plain_lse[row] + shift};
@@ -115,7 +117,7 @@ std::int32_t first_token(const Shape& s, BufferViews buffers, std::size_t b) {
   return buffers[kToken].as<std::int32_t>()[s.cu[b] + node];
 }
 
-// All items share the target's distribution: that of their first tokens must be it.
+// All items share the target's distribution, which that of their first tokens must match.
 void check_distribution(const Shape& s, BufferViews buffers, CheckResult& result) {
   const auto V = static_cast<std::size_t>(s.V);
   const float* logits = buffers[accept::kRootLogits].as<float>();
@@ -146,7 +148,7 @@ void check_distribution(const Shape& s, BufferViews buffers, CheckResult& result
 void check_accept(const CaseSpec& spec, const Shape& s, const DflashReference& r,
                   BufferViews buffers, CheckResult& result) {
   for (std::size_t b = 0; b < s.items.size() && result.pass; ++b) {
-    // Where rounding may decide, either decision is right; the distribution still counts it.
+    // If rounding may decide, either decision is right; the distribution still counts the item.
     if (r.unclear[b] == 0) check_item(s, r, buffers, b, result);
   }
   if (spec.params.value("shared", false)) check_distribution(s, buffers, result);

@@ -1,4 +1,4 @@
-// Inputs: trees by kind, tokens and logits whose greedy choices are scripted or drawn, vectors.
+// Inputs: trees by kind, tokens and logits with scripted or drawn greedy choices, vectors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-// The greedy token's logit: noise stays below 3.5 in magnitude, so the gap is over 1.
+// The greedy token's logit. Noise stays below 3.5 in magnitude, so the gap exceeds 1.
 constexpr float kPeak = 5.0f;
 
 std::int32_t random_parent(const std::string& kind, std::int64_t i, Random& random) {
@@ -28,7 +28,7 @@ std::int32_t random_parent(const std::string& kind, std::int64_t i, Random& rand
   if (kind == "chain") return node - 1;
   if (kind == "wide") return -1;
   if (kind == "binary") return (node + 2) / 2 - 2;
-  // A spine of every fourth node with leaves between: a long path and many wrong turns.
+  // A spine of every fourth node, with leaves in between: a long path and many wrong turns.
   if (kind == "spine") return node < 4 ? -1 : (node / 4 - 1) * 4;
   if (kind == "random") return static_cast<std::int32_t>(random.below(i + 1)) - 1;
   throw Error(fmt::format("dflash_verify: unknown tree '{}'", kind));
@@ -88,7 +88,7 @@ void set_row(const Shape& s, const BufferView& view, std::int64_t row, float val
   }
 }
 
-// Keys and values of the nodes listed in the item's script become NaN, infinite or huge.
+// Makes the keys and values of the nodes listed in the item's script NaN, infinite or huge.
 void spoil_nodes(const Shape& s, BufferViews buffers) {
   using namespace attention;
   for (std::size_t b = 0; b < s.items.size(); ++b) {
@@ -104,8 +104,8 @@ void spoil_nodes(const Shape& s, BufferViews buffers) {
   }
 }
 
-// Key `row` of every item scores about `score` above the others for every query: all queries share
-// one large component, which only that key has.
+// Makes key `row` of every item score about `score` above the others for every query: all queries
+// share one large component, which only that key has.
 void aim_key(const Shape& s, BufferViews buffers, std::int64_t row, float score) {
   using namespace attention;
   float* q = buffers[kQ].as<float>();
@@ -145,8 +145,8 @@ void fill_attention(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Bu
 
 // --- accept
 
-// Strictly increasing random tokens for the symbols 0 .. count-1 of a script, so that the order of
-// symbols, which decides ties, is that of tokens.
+// Strictly increasing random tokens for a script's symbols 0 .. count-1, so that tokens keep the
+// order of the symbols, which decides ties.
 std::vector<std::int32_t> symbol_tokens(std::int32_t count, std::int32_t V, Random& random) {
   std::set<std::int32_t> tokens;
   while (static_cast<std::int32_t>(tokens.size()) < count) {
@@ -175,8 +175,8 @@ float* logits_of(const Shape& s, const AcceptInputs& in, std::int64_t b, std::in
   return in.node_logits + (s.cu[static_cast<std::size_t>(b)] + node) * s.V;
 }
 
-// Noise with a peak. Rows are windows of one pool of noise, so that large inputs fill at the speed
-// of memory.
+// Noise with a peak. Rows are windows into one pool of noise, so that large inputs fill at memory
+// speed.
 class NoisePool {
  public:
   NoisePool(std::uint64_t seed, std::int32_t V) : pool_(static_cast<std::size_t>(V) + kSpread) {
@@ -218,9 +218,9 @@ void script_item(const Shape& s, std::int64_t b, Random& random, const NoisePool
   if (in.budget != nullptr) in.budget[b] = script.value("budget", 1 << 20);
 }
 
-// Two tokens above all others of a row of noise whose scale and level are drawn. Neither the value
-// of a logit nor a look at a few of them tells which is the largest: a rival may be as high as a
-// winner elsewhere, so the row has to be searched. The gap is far beyond any rounding.
+// Raises two tokens above all others in a row of noise whose scale and level are drawn. Neither the
+// value of a logit nor a look at a few of them tells which is the largest: a rival may be as high
+// as a winner elsewhere, so the row has to be searched. The gap far exceeds any rounding.
 void raise(std::int32_t winner, std::int32_t rival, float* row, std::int32_t V, Random& random) {
   const auto scale = static_cast<float>(0.5 + 1.5 * random.uniform()),
              level = static_cast<float>(6 * random.uniform() - 3);
@@ -235,8 +235,8 @@ void raise(std::int32_t winner, std::int32_t rival, float* row, std::int32_t V, 
   row[winner] = most + scale * lead;
 }
 
-// Tokens at random, siblings mostly different; each context's greedy token is that of one of its
-// children at the hit rate, else that child is the runner-up.
+// Random tokens; siblings mostly differ. At the hit rate, each context's greedy token is that of
+// one of its children; otherwise that child is the runner-up.
 void random_item(const Shape& s, std::int64_t b, Random& random, const NoisePool& noise,
                  const std::int32_t* parent, const AcceptInputs& in) {
   const auto at = static_cast<std::size_t>(b);
@@ -265,7 +265,7 @@ void random_item(const Shape& s, std::int64_t b, Random& random, const NoisePool
       winner = static_cast<std::int32_t>(random.below(s.V));
     }
     float* row = logits_of(s, in, b, i);
-    // With levels the largest logit is one of many.
+    // With levels, the largest logit is one of many equal ones.
     if (const auto levels = item.script->value("levels", std::int64_t{0}); levels > 0) {
       for (std::int32_t v = 0; v < s.V; ++v) row[v] = static_cast<float>(random.below(levels));
       row[winner] = static_cast<float>(levels - 1);
@@ -302,13 +302,13 @@ std::int32_t draw(const std::vector<double>& weights, double u) {
   return static_cast<std::int32_t>(weights.size()) - 1;
 }
 
-// Tokens of the children of one context.
+// The tokens of the children of one context.
 class ChildTokens {
  public:
   ChildTokens(const Shape& s, const float* logits, const float* q)
       : mode_(s.sampling), weights_(static_cast<std::size_t>(s.V)) {
     for (std::int32_t j = 0; j < s.V; ++j) {
-      // Mode A: the likeliest tokens of the target itself, best first, as a good draft's would be.
+      // Mode A: the target's own likeliest tokens, best first, as a good draft would have them.
       weights_[static_cast<std::size_t>(j)] =
           mode_ == DV_SAMPLE_TREE ? std::exp(static_cast<double>(logits[j])) : q[j];
     }
@@ -331,7 +331,8 @@ class ChildTokens {
   std::vector<double> weights_;
 };
 
-// The target's logits after a context and, unless `q` is null, what its children are drawn from.
+// The target's logits after a context and, unless `q` is null, the distribution that its children
+// are drawn from.
 void random_context(const Shape& s, std::uint64_t seed, float* logits, float* q) {
   fill_normal({logits, static_cast<std::size_t>(s.V)}, seed, 0, 1.5f);
   if (q != nullptr) random_distribution(q, s.V, seed + 1);
@@ -343,7 +344,7 @@ void fill_sampling(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Buf
   const std::int32_t* parent = buffers[kParent].as<std::int32_t>();
   float* root_q = buffers[kRootQ].as<float>();
   float* node_q = buffers[kNodeQ].as<float>();
-  // `shared`: the same two contexts in every item, so that outputs can be counted together.
+  // `shared`: every item has the same two contexts, so that outputs can be counted together.
   const bool shared = spec.params.value("shared", false);
   std::vector<float> common(static_cast<std::size_t>(4 * s.V));
   float* const parts = common.data();
@@ -358,7 +359,7 @@ void fill_sampling(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Buf
       const std::int64_t n = s.items[at].n;
       Random random(item_seed(substream(seed, 6), b));
       std::vector<ChildTokens> tokens;
-      // Tokens are drawn by a distribution that the call, which must be refused, is not given.
+      // Tokens are drawn from a distribution that is withheld from the call, which must be refused.
       std::vector<float> unseen(static_cast<std::size_t>(s.V));
       for (std::int64_t i = -1; i < n; ++i) {
         float* logits = logits_of(s, in, b, i);
@@ -385,8 +386,7 @@ void fill_sampling(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Buf
   });
 }
 
-// Moves all logits of the items whose script says so: which is the largest, and what softmax makes
-// of them, stays as it was.
+// Shifts all logits of the items whose script says so. Neither the largest nor the softmax changes.
 void offset_logits(const Shape& s, const AcceptInputs& in) {
   for (std::int64_t b = 0; b < s.B(); ++b) {
     const Item& item = s.items[static_cast<std::size_t>(b)];
@@ -465,7 +465,7 @@ void fill_generate(const Shape& s, const Seeds& seeds, BufferViews buffers) {
   *buffers[generate::kModelSeed].as<std::uint64_t>() = seeds.judging;
 }
 
-// What a case of a rejected call breaks: "corrupt": [[buffer, index, value, type], ...].
+// What a case of a rejected call corrupts: "corrupt": [[buffer, index, value, type], ...].
 void corrupt(const CaseSpec& spec, BufferViews buffers) {
   for (const json& change : spec.params.value("corrupt", json::array())) {
     const auto handle = change.at(0).get<std::size_t>();
@@ -488,7 +488,7 @@ LanguageModel model_of(const CaseSpec& spec, BufferViews buffers) {
   model.hash = KeyedHash(*buffers[generate::kModelSeed].as<std::uint64_t>());
   model.V = j.at("V");
   model.max_nodes = j.value("max_nodes", 0);
-  // Twice what a right answer needs: a wrong one shall hear what is wrong with its text.
+  // Twice what a right answer needs, so that a wrong one learns what is wrong with its text.
   model.most_rows = 2 * (j.at("n_prompt").get<std::int64_t>() +
                          j.at("max_new").get<std::int64_t>() + model.max_nodes + 1);
   model.eos_rate = j.value("eos_rate", 0.0);

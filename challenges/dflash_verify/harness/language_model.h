@@ -1,11 +1,10 @@
-// The harness's side of dv_generate: a language model made of hashes, and the server that answers
-// for it.
+// The harness's side of dv_generate: a language model made of hashes, and its server.
 //
-// The state of a row is a hash of its token, its position and the states of all rows that it sees:
-// what the keys and values of a deep model with rotary positions depend on. A wrong position, a
-// mask bit too many or too few, a stale row left in the cache or a row missing from it changes the
-// state and with it every later logit. Sums make it independent of the order of the rows. The hash
-// is keyed: no state follows from what a submission has seen of others.
+// The state of a row is a hash of its token, its position and the states of all rows that it sees.
+// The keys and values of a deep model with rotary positions depend on the same. A wrong position, a
+// superfluous or missing mask bit, a stale row left in the cache or a row missing from it changes
+// the state and with it every later logit. The states are summed, so their order does not matter.
+// The hash is keyed: no state follows from what a submission has seen of others.
 #pragma once
 
 #include <array>
@@ -23,7 +22,7 @@
 
 namespace assay::dflash_verify {
 
-// How drafts look.
+// The shape of drafts.
 enum class DraftStyle : std::uint8_t { chain, random, binary, none };
 
 class LanguageModel {
@@ -32,12 +31,13 @@ class LanguageModel {
 
   KeyedHash hash;
   std::int32_t V = 0, max_nodes = 0;
-  std::int64_t most_rows = 0;  // that a prefix or a request to verify can have
+  std::int64_t most_rows = 0;  // the most that a prefix or a verify request can have
   double eos_rate = 0;         // of greedy tokens
   float offset = 0;            // of all logits
   double hit_rate = 0;         // of contexts whose greedy token is among the drafted children
   DraftStyle style = DraftStyle::random;
-  // By CallKind: which call of that kind fails with ASSAY_ECAP, the first is 1; 0: none.
+  // By CallKind: the index of the call of that kind that fails with ASSAY_ECAP, counted from 1; 0:
+  // none.
   std::array<std::int32_t, 3> fail_at{};
 
   // The state of a row, given the sum of the states that it sees.
@@ -46,7 +46,7 @@ class LanguageModel {
     return hash(hash(t, static_cast<std::uint64_t>(pos)), seen);
   }
 
-  // A seed for what is drawn for a row: it says nothing of the row's state.
+  // A seed for whatever is drawn for a row; it reveals nothing of the row's state.
   std::uint64_t drawn(std::uint64_t row_state, std::uint64_t purpose) const {
     return hash(row_state, ~purpose);
   }
@@ -58,7 +58,7 @@ class LanguageModel {
     return static_cast<std::int32_t>(random.below(V));
   }
 
-  // The greedy token stands out by at least 0.25, far beyond any rounding.
+  // The greedy token stands out by at least 0.25, which far exceeds any rounding.
   void logits(std::uint64_t row_state, float* out) const {
     fill_uniform({out, static_cast<std::size_t>(V)}, drawn(row_state, 2), offset - 4.0f,
                  offset + 3.5f);
@@ -77,7 +77,7 @@ class LanguageModel {
                                    bool stop_at_eos) const;
 };
 
-// A text under extension: the sum of its states and the last of them.
+// A text under extension: the sum of its states, and the last of them.
 struct Context {
   std::int64_t length = 0;
   std::uint64_t sum = 0, last = 0;
@@ -139,7 +139,7 @@ inline std::vector<std::int32_t> LanguageModel::decode(std::span<const std::int3
 // The model of a case of dv_generate.
 LanguageModel model_of(const CaseSpec&, BufferViews);
 
-// Answers draft, verify and commit. What it was asked stays readable afterwards.
+// Answers draft, verify and commit requests, and records what it was asked.
 class ModelServer final : public CallbackServer {
  public:
   explicit ModelServer(LanguageModel model) : model_(model) {}
@@ -151,7 +151,7 @@ class ModelServer final : public CallbackServer {
     if (request.size() < sizeof header) return complain("a request without its header");
     std::memcpy(&header, request.data(), sizeof header);
     const auto body = request.subspan(sizeof header);
-    // No count can exceed the bytes that carry it, which also keeps the products below small.
+    // No count can exceed the size of its payload, which also keeps the products below small.
     const auto limit = static_cast<std::int64_t>(body.size());
     if (header.n < 0 || header.n > limit || header.ldm < 0 || header.ldm > limit) {
       return complain("a count that does not fit its request");
@@ -167,7 +167,7 @@ class ModelServer final : public CallbackServer {
 
   std::int64_t verify_calls() const { return verify_calls_; }
   std::int64_t verify_rows() const { return verify_rows_; }
-  const std::string& complaint() const { return complaint_; }  // the first, or empty
+  const std::string& complaint() const { return complaint_; }  // the first one, or ""
 
  private:
   static constexpr std::int64_t kMostCalls = 100000;
@@ -250,7 +250,7 @@ class ModelServer final : public CallbackServer {
     return ASSAY_OK;
   }
 
-  // Rows that no commit followed stay in the cache.
+  // Rows that were not followed by a commit stay in the cache.
   void forget_nothing() {
     for (const std::uint64_t state : fresh_) cached_ += state;
     fresh_.clear();

@@ -1,5 +1,5 @@
-// Recorded calls as cases: masks, attention, greedy acceptance and compaction. Every number may be
-// anything until it was looked at.
+// Turns recorded calls into cases: masks, attention, greedy acceptance and compaction. Any number
+// may have any value until it is checked.
 #include "shared/recorded.h"
 
 #include <algorithm>
@@ -16,9 +16,10 @@ using nlohmann::json;
 
 constexpr std::int64_t kMostItems = 1 << 12, kMostNodes = 1 << 14, kMostRows = 1 << 13;
 constexpr std::int64_t kMostElements = 1 << 24;
-constexpr std::int64_t kMostPrefix = std::int64_t{1} << 40;  // only numbers depend on it, no array
+constexpr std::int64_t kMostPrefix = std::int64_t{1} << 40;  // no array has this size, only numbers
+                                                             // depend on it
 
-// A tree in the words of a case.
+// A tree in the terms of a case.
 std::optional<json> item_of(std::int64_t P, std::span<const std::int32_t> parents) {
   if (P < 1 || P > kMostPrefix) return std::nullopt;
   for (std::size_t i = 0; i < parents.size(); ++i) {
@@ -32,7 +33,7 @@ struct Batch {
   std::int64_t nodes = 0, largest = 0;
 };
 
-// `prefixes`: their handle, or -1 where the function has none.
+// `prefixes`: their handle, or -1 if the function has none.
 std::optional<Batch> batch_of(const RecordedCall& call, std::int32_t B, int prefixes, int cu_at,
                               int parent_at) {
   if (B < 0 || B > kMostItems) return std::nullopt;
@@ -76,7 +77,7 @@ std::optional<json> full_mask_params(const RecordedCall& call, const Params& p) 
   return json{{"entry", "full_mask"}, {"items", {*item}}};
 }
 
-// Greedy: the uniforms of the other modes lie at strides that a case does not have.
+// Greedy only: the uniforms of the other modes have strides that a case cannot express.
 std::optional<json> accept_params(const RecordedCall& call, const Params& p) {
   using namespace accept;
   if (p.null_sampling == 0 || p.V < 1 || p.V > kMostElements) return std::nullopt;
@@ -102,7 +103,7 @@ std::optional<json> accept_params(const RecordedCall& call, const Params& p) {
               {"null_budget", no_budget}};
 }
 
-// Of an array in pieces, all of them together.
+// Total size of an array in pieces.
 std::int64_t bytes_of(const RecordedCall& call, int handle) {
   std::size_t bytes = 0;
   for (const RecordedCall::Array& array : call.arrays)
@@ -198,7 +199,7 @@ std::optional<json> recorded_params(const RecordedCall& call) {
   }
 }
 
-// The adapter finds the rows of an item by where those before it end.
+// The adapter finds an item's rows by where the previous item's end.
 bool adopt_inputs(const Shape& s, BufferViews buffers) {
   if (s.entry == kAttention) {
     std::ranges::copy(s.rows, buffers[attention::kRows].as<std::int64_t>());
@@ -213,7 +214,7 @@ bool adopt_inputs(const Shape& s, BufferViews buffers) {
     return true;
   }
   if (s.entry != kAccept) return true;
-  // NaN has to be refused where it is read, and which rows are read depends on the answer.
+  // NaN must be refused if it is read, and which rows are read depends on the answer.
   for (const int handle : {accept::kRootLogits, accept::kNodeLogits}) {
     const auto logits = buffers[static_cast<std::size_t>(handle)].span<float>();
     if (std::ranges::any_of(logits, [](float x) { return std::isnan(x); })) return false;

@@ -1,4 +1,4 @@
-// The fp64 reference, and beside it a plain fp32 (or bf16) attention that sets the tolerance.
+// The fp64 reference, and a plain fp32 (or bf16) attention that sets the tolerance.
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
@@ -72,8 +72,8 @@ float round_like(const Shape& s, float x) {
 }
 
 // One item and one key head, for all of its nodes and the query heads that read it. The prefix is
-// multiplied as a matrix; of the nodes' keys each row takes its ancestors one by one, so that what
-// is masked never enters any arithmetic.
+// multiplied as a matrix. Each row takes the keys of its ancestor nodes one by one, so that masked
+// data never enters any arithmetic.
 class HeadReference {
  public:
   HeadReference(const Shape& s, BufferViews buffers, std::size_t b, std::int64_t kv_head,
@@ -122,7 +122,7 @@ class HeadReference {
     return out;
   }
 
-  // Scores become weights relative to the row's maximum; the nodes' part is kept beside.
+  // Turns scores into weights relative to the row's maximum; the nodes' part is kept separately.
   void softmax_row(std::int64_t row) {
     Tail tail;
     tail.path = path(row % n_);
@@ -135,7 +135,7 @@ class HeadReference {
       const float score32 = q_.row(row).dot(k) * s_.scale;
       tail.p.push_back(score);
       tail.p32.push_back(score32);
-      // A NaN stays: comparisons alone would lose it.
+      // Keeps a NaN, which comparisons alone would lose.
       max = std::isnan(score) || score > max ? score : max;
       max32 = std::isnan(score32) || score32 > max32 ? score32 : max32;
       if (std::isnan(score)) break;
@@ -223,7 +223,7 @@ class HeadReference {
 
 // --- accept
 
-// The children of each node of one tree in ascending order; index 0 is the root of all.
+// The children of each node of one tree in ascending order; index 0 is the root.
 std::vector<std::vector<std::int32_t>> children_of(const std::int32_t* parent, std::int64_t n) {
   std::vector<std::vector<std::int32_t>> children(static_cast<std::size_t>(n) + 1);
   for (std::int64_t i = 0; i < n; ++i) {
@@ -305,7 +305,7 @@ class Walk {
     return p;
   }
 
-  // Notes when the sum passes u so closely that rounding may decide.
+  // Notes if the sum passes u so closely that rounding may decide.
   std::int32_t draw(const std::vector<double>& w, double u) {
     double total = 0, sum = 0;
     for (const double x : w) total += x;
@@ -318,7 +318,7 @@ class Walk {
     return chosen;
   }
 
-  // max(0, w), normalised; left alone if nothing is positive. Small sums magnify rounding.
+  // max(0, w), normalised; unchanged if nothing is positive. Small sums magnify rounding.
   void normalise(std::vector<double>& w) {
     double sum = 0;
     for (const double x : w) sum += std::max(0.0, x);

@@ -1,5 +1,5 @@
-// What the trusted parts of this challenge share: the vocabulary of spec.json, the reference and
-// the steps of a case.
+// Shared by the trusted parts of this challenge: the terms of spec.json, the reference and the
+// steps of a case.
 #pragma once
 
 #include <cstdint>
@@ -31,26 +31,26 @@ struct Shape {
   std::vector<Item> items;
   std::vector<std::int64_t> cu{0};    // nodes before each item
   std::vector<std::int64_t> rows{0};  // prefix and node rows before each item
-  std::int64_t largest = 0;           // most nodes of an item
+  std::int64_t largest = 0;           // the most nodes of an item
 
   std::int64_t B() const { return static_cast<std::int64_t>(items.size()); }
   std::int64_t nodes() const { return cu.back(); }
-  // Strides of the uniforms: a step per token and a try per child, and one more of each.
+  // Strides of the uniforms: a step per token and a try per child, plus one more of each.
   std::int64_t tries() const { return largest + 1; }
 };
 
 Shape shape_of(const CaseSpec&);
 
-// The rows before each cache, and in all: one per item and copy, items outermost.
+// The rows before each cache, then the total: one cache per item and copy, items outermost.
 std::vector<std::int64_t> cache_rows(const Shape&);
 
-// The params of a case that makes a recorded call, and whether its inputs are as promised.
+// The params of a case that makes a recorded call, and whether its inputs keep the task's promises.
 std::optional<nlohmann::json> recorded_params(const RecordedCall&);
 bool adopt_inputs(const Shape&, BufferViews);
 
 void generate_inputs(const CaseSpec&, const Shape&, const Seeds&, BufferViews);
 
-// What the outputs must be. Only the part of the case's entry is filled.
+// The required outputs. Only the part for the case's entry is filled.
 struct DflashReference final : Reference {
   // mask
   std::vector<std::uint64_t> bits;
@@ -58,13 +58,13 @@ struct DflashReference final : Reference {
   std::vector<std::int64_t> pos;
   // full_mask
   std::vector<std::uint8_t> sees;  // [n, n] among the nodes
-  // attention, [nodes, Hq, D] and [nodes, Hq]; plain: the same by a plain fp32 (or bf16) code
+  // attention, [nodes, Hq, D] and [nodes, Hq]; plain: from a plain fp32 (or bf16) implementation
   std::vector<double> o, plain_o, scale_o, lse, plain_lse, conditioning;
   std::vector<std::int64_t> keys;  // visible to each node
   // accept
   std::vector<std::int32_t> acc_node, n_acc, bonus;
   std::vector<char> unclear;  // per item: a sampling decision within rounding of its threshold
-  // compact: the rows [0, P + n_acc) of every cache, one after the other
+  // compact: the rows [0, P + n_acc) of every cache, concatenated
   std::vector<std::byte> kept;
   // generate
   std::vector<std::int32_t> text;           // the tokens to emit
@@ -73,7 +73,7 @@ struct DflashReference final : Reference {
 
 std::unique_ptr<DflashReference> make_reference(const CaseSpec&, const Shape&, BufferViews);
 
-// The parts of it that are long.
+// Parts of the reference in separate functions.
 void attention_reference(const Shape&, BufferViews, DflashReference&);
 void accept_reference(const Shape&, BufferViews, DflashReference&);
 

@@ -23,7 +23,7 @@ std::int32_t run_full_mask(Call& call, const Params& p) {
       call.ctx(), p.P, p.n, call.as<std::int32_t>(kParent), call.as<std::uint8_t>(kM));
 }
 
-// A pointer per item into one buffer, row_bytes apart; all NULL where the case has no buffer.
+// A pointer per item into one buffer, row_bytes apart; all NULL if the case has no such buffer.
 template <class Pointer>
 std::vector<Pointer> item_pointers(Call& call, int rows_handle, int buffer,
                                    std::int64_t row_bytes) {

@@ -1,4 +1,4 @@
-// What harness and adapter agree on: how a case calls the submission.
+// The agreement between harness and adapter on how a case calls the submission.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace assay::dflash_verify {
 // Routines of the adapter.
 enum Entry : std::int32_t { kMask, kFullMask, kAttention, kAccept, kCompact, kGenerate };
 
-// Handed to the adapter. Which fields count depends on the entry.
+// Passed to the adapter. Which fields count depends on the entry.
 struct Params {
   std::int32_t B = 0, V = 0, caches = 0, null_sampling = 1;
   std::int64_t P = 0, n = 0, ldm = 0, row_bytes = 0;
@@ -20,8 +20,8 @@ struct Params {
   std::int64_t n_prompt = 0, max_new = 0;
 };
 
-// Handles of the buffers, per entry. `kRows` holds, for each item, the first row of
-// its keys, values or caches in their one buffer: [B+1].
+// Handles of the buffers, by entry. `kRows` holds, for each item, the first row of its keys, values
+// or caches in their common buffer: [B+1].
 namespace mask {
 enum Handle { kP, kCu, kParent, kBits, kDepth, kPos, kHandles };
 }
@@ -53,11 +53,11 @@ namespace compact {
 enum Handle { kP, kCu, kAccNode, kNAcc, kRows, kKv, kHandles };
 }
 namespace generate {
-// No phase ever reveals the seed of the model: only the harness sees it.
+// The model's seed belongs to a phase that never comes, so only the harness sees it.
 enum Handle { kPrompt, kModelSeed, kOut, kNOut, kHandles };
 }  // namespace generate
 
-// Callbacks of dv_generate. A request is a CallHeader and then its arrays, packed.
+// Callbacks of dv_generate. A request is a CallHeader followed by its arrays, packed.
 enum CallKind : std::uint32_t { kDraft, kVerify, kCommit };
 
 struct CallHeader {

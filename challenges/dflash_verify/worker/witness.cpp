@@ -11,7 +11,7 @@ namespace {
 using witness::product;
 using witness::Record;
 
-// The nodes before each item, which all other sizes follow from; none where they do not ascend.
+// The total number of nodes, which all other sizes follow from; kNone if the offsets do not ascend.
 std::int64_t nodes(std::int32_t B, const std::int64_t* cu) {
   if (B < 0 || cu == nullptr || cu[0] != 0) return witness::kNone;
   for (std::int32_t b = 0; b < B; ++b) {
@@ -82,7 +82,7 @@ void record_accept(std::int32_t B, std::int32_t V, const std::int64_t* cu,
   call.array(kBonus, bonus, 0);
 }
 
-// Keys or values of each item, as pieces of one array.
+// The keys or values of each item, as pieces of one array.
 void record_rows(Record& call, int handle, const void* const* each, const fa_params& p,
                  const std::int64_t* P, const std::int64_t* cu, std::int64_t row) {
   for (std::int64_t b = 0; b < p.B; ++b)
@@ -178,7 +178,7 @@ extern "C" int dv_compact(assay_ctx* ctx, int32_t B, const int64_t* P, const int
   return ASSAY_IMPLEMENTATION(dv_compact)(ctx, B, P, cu, acc_node, n_acc, row_bytes, caches, kv);
 }
 
-// Not recorded: it goes on as it is.
+// Not recorded; the call is only passed on.
 extern "C" int dv_generate(assay_ctx* ctx, const dv_loop* loop, const dv_model* model, int32_t* out,
                            int64_t* n_out) {
   return ASSAY_IMPLEMENTATION(dv_generate)(ctx, loop, model, out, n_out);

@@ -22,7 +22,7 @@ Entry entry_of(const CaseSpec& spec, const Problem& problem) {
   return problem.has_extra() || spec.params.value("dlse", false) ? Entry::extra : Entry::plain;
 }
 
-// Whether o and lse are those of the inputs as far as a half-width forward pass knows them.
+// Whether o and lse match the inputs, to the precision of a half-width forward pass.
 bool near_forward(const Problem& problem, std::span<const std::byte> o,
                   std::span<const std::byte> lse, BufferViews exact) {
   constexpr double kNear = 0.02;
@@ -95,13 +95,13 @@ class FlashAttentionBackward final : public Challenge {
     }
     CaseSpec spec;
     spec.params = *found;
-    // A call of fa_backward_extra without extras is no case, for one.
+    // For example, a call of fa_backward_extra without extras is not a case.
     if (entry_of(spec, problem_of(spec)) != entry) return std::nullopt;
     return found;
   }
 
-  // Tests know o and lse from a forward pass of their own. What is promised is exact up to one
-  // rounding, so the case gets that, unless theirs are others.
+  // Tests compute o and lse by a forward pass of their own. The task promises exact values up to
+  // one rounding, so the case gets those, unless the tests' values clearly differ.
   bool adopt(const CaseSpec& spec, const CasePlan&, BufferViews buffers) const override {
     const Problem problem = problem_of(spec);
     const fa_params p = problem.flat().p;
@@ -217,7 +217,7 @@ class FlashAttentionBackward final : public Challenge {
                          buffers);
   }
 
-  // Five products: scores, their gradient, and those of q, k and v.
+  // Five products: the scores, their gradient, and the gradients of q, k and v.
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan& plan) const override {
     const Problem problem = problem_of(spec);
     return LeastWork{.bytes = plan.bytes_of({"q", "k", "v", "o", "dout", "lse", "dq", "dk", "dv"}),

@@ -1,4 +1,4 @@
-// Each gradient row by row; rows are those of dq, dk and dv.
+// Judges each gradient row by row; rows are those of dq, dk and dv.
 #include <cmath>
 #include <mutex>
 
@@ -17,11 +17,11 @@ struct Output {
   assay_stride stride;
   std::int64_t H, N, D;
   bool of_keys;        // rows are keys, else queries
-  double half_factor;  // of the plain implementation's error, in bf16 and f16
-  double rounding;     // multiplies the units of roundoff that are allowed
+  double half_factor;  // times the plain implementation's error, in bf16 and f16
+  double rounding;     // multiplies the allowed units of roundoff
 };
 
-// One row of one gradient, from element `at` on.
+// One row of one gradient, starting at element `at`.
 struct Row {
   const Gradient* gradient;
   std::int64_t n, at;
@@ -116,7 +116,7 @@ CheckResult check_outputs(const Problem& problem, const BackwardReference& refer
   const fa_params& p = problem.p;
   const fa_params flat = problem.flat().p;
   CheckResult result;
-  // The roundings of the submission's own forward pass come on top of those of its backward pass.
+  // The roundings of the submission's own forward pass add to those of its backward pass.
   const bool chained = !reference.o.empty();
   const double rounding = chained ? 2 : 1;
   if (chained) {

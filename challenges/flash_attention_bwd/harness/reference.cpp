@@ -1,5 +1,5 @@
-// The gradients in fp64, from q, k, v and dout alone, and beside them those of a plain fp32 (or
-// half-width) implementation that reads the o and lse it is given, tile by tile of 64 queries.
+// The gradients in fp64, from q, k, v and dout alone, and those of a plain fp32 (or half-width)
+// implementation that reads the given o and lse, in tiles of 64 queries.
 #include <algorithm>
 #include <cmath>
 
@@ -16,8 +16,7 @@ using attention::RowsD;
 using attention::RowsF;
 using attention::Tile;
 
-// Weights below 2^-126 may be flushed to 0; what they would add to a gradient is no error beside
-// this.
+// Weights below 2^-126 may be flushed to 0. Their share of a gradient is negligible next to this.
 constexpr double kUnderflow = 1e-28;
 
 void round_all(std::int32_t dtype, RowsF& m) {
@@ -144,7 +143,7 @@ class KeyHead {
     plain_dv_.middleRows(tile_.lo, n) += tile_.p32.transpose() * dout;
   }
 
-  // The visible pairs of the tile, and where their gradient goes in that of the bias.
+  // Visits the visible pairs of the tile, with the place of their gradient in the bias gradient.
   template <class Body>
   void each_bias(Body body) {
     for (Gradient& g : out_.dbias) {
@@ -157,8 +156,8 @@ class KeyHead {
     }
   }
 
-  // o, and lse shifted to an expected value of 1 with scale 1 (where it is finite): its rule is one
-  // of absolute errors.
+  // o, and lse shifted to an expected value of 1 with scale 1 (if it is finite), because its rule
+  // is one on absolute errors.
   void outputs_of_forward() {
     const auto at = static_cast<std::size_t>(b_ * p_.Hq + head_.h);
     Gradient &o = out_.o[at], &lse = out_.lse[at];
@@ -177,8 +176,8 @@ class KeyHead {
     }
   }
 
-  // Scores may be in units of log 2 and dot products plain sums of D terms; the given lse is
-  // rounded. A sum over rows inherits the worst of them.
+  // Scores may be in units of log 2, dot products may be plain sums of D terms, and the given lse
+  // is rounded. A sum over rows inherits the worst of them.
   void factors() {
     const auto keys =
         static_cast<double>(std::max<std::int64_t>(head_.keys, head_.queries) * problem_.group());
@@ -237,7 +236,7 @@ std::unique_ptr<BackwardReference> make_reference(const Problem& problem, bool c
   auto reference = std::make_unique<BackwardReference>();
   const fa_params& p = problem.p;
   std::vector<BufferView> buffers(given.begin(), given.end());
-  // The submission will write o and lse; here the plain backward pass gets the right ones.
+  // In a chained case the submission writes o and lse; the plain backward pass gets the right ones.
   ReservedMemory o;  // its rows may be far apart
   std::vector<float> lse;
   if (chained) {
@@ -258,7 +257,7 @@ std::unique_ptr<BackwardReference> make_reference(const Problem& problem, bool c
   reference->dq.resize(static_cast<std::size_t>(p.B * p.Hq));
   reference->dk.resize(static_cast<std::size_t>(p.B * p.Hkv));
   reference->dv.resize(static_cast<std::size_t>(p.B * p.Hkv));
-  // All heads may add to one value of the bias: one after the other.
+  // All heads may add to the same bias value, so they run one after the other.
   const std::int64_t grain = problem.bias ? std::max<std::int64_t>(p.B * p.Hkv, 1) : 1;
   parallel_for(p.B * p.Hkv, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t at = begin; at < end; ++at) KeyHead(problem, buffers, *reference, at).run();

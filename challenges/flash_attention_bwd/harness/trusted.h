@@ -1,4 +1,4 @@
-// What the trusted parts of this challenge share.
+// Shared by the trusted parts of this challenge.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 
 namespace assay::flash_attention_bwd {
 
-// Whether the case's o and lse are those of the submission's own fa_forward.
+// Whether the case's o and lse come from the submission's own fa_forward.
 inline bool is_chained(const CaseSpec& spec) { return spec.params.value("chained", false); }
 
 void generate_inputs(const CaseSpec&, const attention::Problem&, std::uint64_t seed, BufferViews);
 
-// One head's rows of one gradient: fp64, condition scales, and what a plain implementation in the
-// case's dtype gets; also of o and lse. `factor`, per row, multiplies eps32 in the bound.
+// One head's rows of one gradient, or of o or lse: fp64 values, condition scales, and the result of
+// a plain implementation in the case's dtype. `factor`, per row, multiplies eps32 in the bound.
 struct Gradient {
   attention::RowsD expected, scale, plain;
   std::vector<double> factor;
@@ -27,10 +27,10 @@ struct BackwardReference final : Reference {
   std::vector<Gradient> dq;      // [B * Hq]
   std::vector<Gradient> dk, dv;  // [B * Hkv]
   std::vector<Gradient> dbias;   // one, with all rows of the bias, if there is a bias
-  std::vector<Gradient> o, lse;  // [B * Hq] of chained cases
+  std::vector<Gradient> o, lse;  // [B * Hq], chained cases only
 };
 
-// o and lse of the inputs by fp64 attention, rounded once, into kO and kLse.
+// Computes o and lse of the inputs by fp64 attention, rounded once, into kO and kLse.
 void forward(const attention::Problem&, BufferViews);
 
 std::unique_ptr<BackwardReference> make_reference(const attention::Problem&, bool chained,

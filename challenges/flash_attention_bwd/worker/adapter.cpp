@@ -46,8 +46,8 @@ std::int32_t backward(worker::Call& call, const Params& params) {
                         dk, dv);
 }
 
-// After a call that succeeded, one that fails for want of memory is made again: what the first
-// wrote stays.
+// A call that fails for lack of memory after a successful one is repeated: the output of the first
+// call remains.
 std::int32_t run(worker::Call& call) {
   const Params& params = call.params_as<Params>();
   std::int32_t status = backward(call, params);

@@ -1,4 +1,4 @@
-// What harness and adapter agree on: how a case calls the submission.
+// The agreement between harness and adapter on how a case calls the submission.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,12 @@ enum Handle {
 // Which function a case calls; chained: fa_forward, then fa_backward with its o and lse.
 enum class Entry : std::int32_t { plain, extra, varlen, bias, chained };
 
-// Handed to the adapter.
+// Passed to the adapter.
 struct Params {
   fa_params p{};
   float softcap = 0;
   Entry entry = Entry::plain;
-  std::int32_t calls = 1;                 // the last one's outputs count
+  std::int32_t calls = 1;                 // the last call's outputs count
   std::int64_t total_q = 0, total_k = 0;  // of packed sequences
   fa_bias bias{};
 };

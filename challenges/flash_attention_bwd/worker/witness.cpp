@@ -14,7 +14,7 @@ struct Arrays {
   const void *dq = nullptr, *dk = nullptr, *dv = nullptr;
 };
 
-// The arrays of a call; those that its function does not have are left out.
+// Records the arrays of a call; arrays that its function does not have are left out.
 class Recorder {
  public:
   Recorder(const fa_params* p, Params params) : call_(0) {
@@ -22,7 +22,7 @@ class Recorder {
     call_.params(params);
   }
 
-  // Of packed sequences as of one item.
+  // Packed sequences are recorded as one item.
   void arrays(const fa_params& p, std::int64_t B, std::int64_t queries, std::int64_t keys,
               const Arrays& a) {
     using witness::product;
@@ -40,14 +40,14 @@ class Recorder {
   void vector(Handle handle, const T* data, std::int64_t count) {
     call_.array(handle, data, witness::product(count, sizeof(T)));
   }
-  // Of an array that is written: only whether it is there.
+  // For an output array, records only whether it is there.
   void output(Handle handle, const void* data) { call_.array(handle, data, 0); }
 
  private:
   struct Shape {
     std::int64_t B, H, N, D;
   };
-  // A stride that is not walked may be anything.
+  // The stride of an axis with at most one element may have any value.
   static witness::Record::Axis axis(std::int64_t count, std::int64_t stride, std::int64_t size) {
     return {count, count > 1 ? witness::product(stride, size) : 0};
   }
@@ -133,7 +133,7 @@ extern "C" int fa_backward_bias(assay_ctx* ctx, const fa_params* p, const fa_bia
                                                 dbias);
 }
 
-// Calls of the forward are not judged: where it is graded, its outputs go into a backward.
+// Calls of fa_forward are not judged: if it is graded, its outputs go into a backward call.
 extern "C" int fa_forward(assay_ctx* ctx, const fa_params* p, const void* q, const void* k,
                           const void* v, void* o, float* lse) {
   return ASSAY_IMPLEMENTATION(fa_forward)(ctx, p, q, k, v, o, lse);

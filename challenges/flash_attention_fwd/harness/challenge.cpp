@@ -61,12 +61,13 @@ class FlashAttentionForward final : public Challenge {
     if (call.find(kLse)->null) (*found)["null_lse"] = true;
     CaseSpec spec;
     spec.params = *found;
-    // A call of fa_forward_extra without extras is no case, for one.
+    // For example, a call of fa_forward_extra without extras is not a case.
     if (entry_of(problem_of(spec)) != entry) return std::nullopt;
     return found;
   }
 
-  // What is masked may hold anything; whether that is so is not looked at.
+  // Masked elements may legally hold anything, but masking is not examined here: all rows must be
+  // finite.
   bool adopt(const CaseSpec& spec, const CasePlan&, BufferViews buffers) const override {
     const Problem problem = problem_of(spec);
     const fa_params p = problem.flat().p;

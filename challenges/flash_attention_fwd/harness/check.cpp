@@ -1,4 +1,5 @@
-// Rows of o within the rounding that their scores' conditioning allows; lse by its absolute error.
+// Judges rows of o within the rounding that the conditioning of their scores allows, and lse by its
+// absolute error.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,8 +31,8 @@ class Checker {
     return problem_.lse_at(t.b, t.h, t.first + i);
   }
 
-  // C, and the conditioning of the row's scores times 6 + D / 16: scores may be in units of log 2
-  // and dot products plain sums of D terms. The root admits plain sums over all keys.
+  // C, plus the conditioning of the row's scores times 6 + D / 16: scores may be in units of log 2,
+  // and dot products plain sums of D terms. The square root admits plain sums over all keys.
   double factor(const TileReference& t, std::int64_t i) const {
     const auto keys =
         static_cast<double>(std::max<std::int64_t>(t.keys[static_cast<std::size_t>(i)], 1));
@@ -41,16 +42,17 @@ class Checker {
                (std::isfinite(conditioning) ? conditioning : 0);
   }
 
-  // Where all weights are equal, the roundings of a plain sum of n go the same way: n / 2 half
-  // units at most. Beyond so many keys it would hide a key that is left out.
+  // If all weights are equal, the roundings of a plain sum of n terms may all go the same way: at
+  // most n / 2 half units. Not granted beyond kMost keys, since it would hide a key that is left
+  // out.
   double equal_weights(const TileReference& t, std::int64_t i) const {
     constexpr std::int64_t kMost = 2048;
     return static_cast<double>(std::min(t.keys[static_cast<std::size_t>(i)], kMost)) / 2;
   }
 
-  // With fp8 inputs tensor cores keep about 14 bits of a score's sum. Rounding each weight to e4m3
-  // moves o by at most 2^-4 of the sum of |terms|, which is its condition scale: as a bound it
-  // leaves nothing to luck.
+  // With fp8 inputs, tensor cores keep about 14 bits of a score's sum. Rounding each weight to e4m3
+  // moves o by at most 2^-4 of the sum of |terms|, which is its condition scale. This is a strict
+  // bound, so passing does not depend on luck.
   double fp8_floor(const TileReference& t, std::int64_t i, double of_weights) const {
     if (!problem_.fp8) return 0;
     const double conditioning = t.conditioning[static_cast<std::size_t>(i)];
@@ -80,7 +82,8 @@ class Checker {
     const auto at = static_cast<std::size_t>(i);
     const std::int64_t row = row_number(t, i);
     const bool finite = std::isfinite(t.lse[at]);
-    // Shifted to an expected value of 1 with scale 1: the rule becomes one of absolute errors.
+    // Shifted to an expected value of 1 with scale 1, which turns the rule into one on absolute
+    // errors.
     const double shift = finite ? 1 - t.lse[at] : 0;
     const double floor =
         (factor(t, i) + equal_weights(t, i) + (finite ? std::abs(t.lse[at]) : 0)) * kEps32 +

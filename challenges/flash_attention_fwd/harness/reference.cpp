@@ -1,5 +1,5 @@
-// fp64 attention, and beside it the plain fp32 (or half-width) one that sets the tolerance: two
-// passes, sums over keys one after the other.
+// fp64 attention, and the plain fp32 (or half-width) implementation that sets the tolerance: two
+// passes, sequential sums over keys.
 #include <algorithm>
 #include <cmath>
 
@@ -17,8 +17,8 @@ using attention::RowsD;
 using attention::RowsF;
 using attention::Tile;
 
-// Weights as the plain implementation stores them. e^(s - max) <= 1 is scaled to 256 for e4m3,
-// whose smallest normal number is 2^-6 and whose largest is 448.
+// Weights as the plain implementation stores them. For e4m3, whose smallest normal number is 2^-6
+// and whose largest is 448, e^(s - max) <= 1 is scaled up to 256.
 void round_weights(const Problem& problem, RowsF& p) {
   const std::int32_t dtype = problem.p.dtype;
   if (problem.fp8) {

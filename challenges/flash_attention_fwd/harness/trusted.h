@@ -1,4 +1,4 @@
-// What the trusted parts of this challenge share.
+// Shared by the trusted parts of this challenge.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct ForwardReference final : Reference {
   std::vector<TileReference> tiles;
 };
 
-// All tiles, or about one in `sample` of them where spec.json's params say so.
+// All tiles, or about one in `sample` of them if the params in spec.json say so.
 std::unique_ptr<ForwardReference> make_reference(const CaseSpec&, const attention::Problem&,
                                                  BufferViews);
 

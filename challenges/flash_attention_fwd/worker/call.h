@@ -1,4 +1,4 @@
-// What harness and adapter agree on: how a case calls the submission.
+// The agreement between harness and adapter on how a case calls the submission.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 namespace assay::flash_attention_fwd {
 
-// kSecret chooses the rows that are judged where not all are; no phase ever reveals it.
+// kSecret chooses the rows that are judged if not all are; its phase never comes, so no worker sees
+// it.
 enum Handle {
   kQ,
   kK,
@@ -28,7 +29,7 @@ enum Handle {
 // Which function a case calls.
 enum class Entry : std::int32_t { plain, extra, varlen, bias, fp8 };
 
-// Handed to the adapter.
+// Passed to the adapter.
 struct Params {
   fa_params p{};
   float softcap = 0;

@@ -8,7 +8,7 @@ ASSAY_WITNESS()
 namespace assay::flash_attention_fwd {
 namespace {
 
-// The arrays of a call; those that its function does not have are left out.
+// Records the arrays of a call; arrays that its function does not have are left out.
 class Recorder {
  public:
   Recorder(const fa_params* p, Params params) : call_(0) {
@@ -16,7 +16,7 @@ class Recorder {
     call_.params(params);
   }
 
-  // Of packed sequences as of one item.
+  // Packed sequences are recorded as one item.
   void arrays(const fa_params& p, std::int64_t B, std::int64_t queries, std::int64_t keys,
               std::int64_t size, const void* q, const void* k, const void* v, const void* o,
               const void* lse) {
@@ -35,7 +35,7 @@ class Recorder {
   struct Shape {
     std::int64_t B, H, N, D;
   };
-  // A stride that is not walked may be anything.
+  // The stride of an axis with at most one element may have any value.
   static witness::Record::Axis axis(std::int64_t count, std::int64_t stride, std::int64_t size) {
     return {count, count > 1 ? witness::product(stride, size) : 0};
   }

@@ -78,15 +78,15 @@ class FusedSoftmaxTopK final : public Challenge {
     DrawnCase c{draw};
     const nlohmann::json wrong = c.params.at("invalid");
     c.params.erase("invalid");
-    // More work than a draw is for.
+    // More logits than a drawn case should have.
     constexpr std::int64_t kMostLogits = 1 << 20;
     const std::int64_t rows = c.params.at("rows"), V = c.params.at("V"), K = c.params.at("K");
     if (rows * std::max(V, K) > kMostLogits) return std::nullopt;
-    // Far apart only where there are rows to be apart; a page each.
+    // Rows can only be far apart if there are several; each takes a page.
     if (c.params.at("pad") > kMostPadding && (rows < 2 || rows > 80 || V < 1)) return std::nullopt;
     if (c.params.at("entry") != "top_p") c.params.erase("top_p");
     if (wrong.empty()) return c;
-    // An array that is empty may be NULL, and a width of -1 is only below V.
+    // An empty array may be NULL, and a width of -1 is only an error if it is below V.
     const std::string null = wrong.value("null", "");
     if (rows * (null == "logits" ? V : null.empty() ? 1 : K) == 0) return std::nullopt;
     if (null.empty()) {
@@ -109,7 +109,7 @@ class FusedSoftmaxTopK final : public Challenge {
     Params params;
     params.p = {sizeof(stk_params), s.dtype, s.rows, s.V, s.ld, s.K, s.temperature};
     params.top_p = s.top_p;
-    // Invalid arguments are described beside valid buffers.
+    // Invalid arguments are passed along with valid buffers.
     const auto& wrong = spec.params.value("override", nlohmann::json::object());
     params.p.rows = wrong.value("rows", params.p.rows);
     params.p.V = wrong.value("V", params.p.V);

@@ -1,6 +1,6 @@
-// Indices exactly; probabilities and log-sum-exp within a few rounding errors of the argument, or
-// four times the error of a plain fp32 implementation on the same row. The error of a probability
-// is relative to itself, which bounds the row's relative Frobenius error as well.
+// Checks indices exactly, and probabilities and log-sum-exp within a few rounding errors of the
+// argument, or four times the error of a plain fp32 implementation on the same row. A probability's
+// error is relative to the probability, which bounds the row's relative Frobenius error too.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ class Checker {
                         fmt::format("idx[{},{}]: got {}, expected {}", r, k, got_idx[k], idx[k]));
     }
     check_lse(r, expected, worst);
-    // prob is recomputed from the reference's own indices, which lie inside the row.
+    // prob is recomputed from the reference's indices, which are inside the row.
     const float* x = row_values(s_, buffers_[kLogits].data, r, scratch);
     check_values(r, x, idx, expected, worst);
     if (s_.entry == kTopP) check_count(r, x, idx, expected, worst);
@@ -76,7 +76,8 @@ class Checker {
     compare(r, name, {got, expected.lse, 1.0}, plain, floor, worst);
   }
 
-  // What a slot of finite logit must hold, by the reference and by plain fp32 arithmetic.
+  // The required contents of a slot with a finite logit, by the reference and by plain fp32
+  // arithmetic.
   struct Winner {
     double expected, plain, scale, floor;
   };
@@ -117,7 +118,7 @@ class Checker {
       check_special(r, name(k), got[k], expected.poisoned, worst);
   }
 
-  // Winners come in order, so that those of -inf and unused slots stand behind.
+  // Winners come in order, so those of -inf and unused slots come last.
   std::int32_t finite_winners(const float* x, const std::int32_t* idx,
                               const RowReference& expected) const {
     if (expected.poisoned) return 0;
@@ -163,7 +164,7 @@ class Checker {
       least = most = n;
       for (std::int32_t k = n; k-- > 0;) sum += std::exp(log_probability(x[idx[k]], expected));
       for (std::int32_t k = n; k-- > 0;) {
-        // sum is that of slots 0..k.
+        // sum covers slots 0..k.
         if (sum >= s_.top_p - slack) least = k + 1;
         if (sum >= s_.top_p + slack) most = k + 1;
         sum -= std::exp(log_probability(x[idx[k]], expected));

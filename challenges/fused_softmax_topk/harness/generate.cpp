@@ -1,4 +1,4 @@
-// Inputs: a value per element from the case's distribution, then poison in the padding columns.
+// Inputs: each element from the case's distribution, then poison in the padding columns.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,8 +21,7 @@ using nlohmann::json;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// K distinct winners, well above N(0, 1), on background noise: at columns first, first + stride,
-// ...
+// K distinct winners, well above N(0, 1) background noise, at columns first, first + stride, ...
 void plant_winners(std::span<float> x, std::int64_t first, std::int64_t stride, std::int64_t count,
                    Random& random) {
   const auto n = static_cast<std::int64_t>(x.size());
@@ -49,9 +48,8 @@ void scatter(std::span<float> x, std::int64_t count, float value, Random& random
   }
 }
 
-// Pushes equal values among the K + 1 largest apart, by one fp32 step each: which of them is first
-// is the subject of the tie cases, and no other case should fail by a tie that its seed happened to
-// draw.
+// Separates equal values among the K + 1 largest by one fp32 step each. Tie cases test which of
+// them comes first; no other case should fail because its seed happened to draw a tie.
 void part_winners(std::span<float> x, std::int64_t K) {
   const auto count = static_cast<std::ptrdiff_t>(std::min(K + 1, std::ssize(x)));
   std::vector<std::size_t> columns(x.size());
@@ -81,7 +79,7 @@ void fill_row(const CaseSpec& spec, std::int64_t row, std::int32_t K, std::span<
     if (spec.group != CaseGroup::timed) part_winners(x, K);
   } else if (kind == "drawn") {
     fill_normal(x, seed, drawn_level(random, 4), drawn_scale(random));
-    // Of some rows the winners lie side by side, so that a look at a part tells little.
+    // In some rows the winners are adjacent, so that a look at a part tells little.
     if (random.below(8) == 0) {
       const float most = *std::ranges::max_element(x);
       const std::int64_t first = random.below(std::max<std::int64_t>(n - K, 1));
@@ -136,17 +134,17 @@ void fill_row(const CaseSpec& spec, std::int64_t row, std::int32_t K, std::span<
     scatter(x, K / 2, 5.0f, random);
   } else if (kind == "zero_signs") {
     for (float& v : x) v = random.below(2) != 0 ? 0.0f : -0.0f;
-  } else if (kind == "masked") {  // all but a few are -inf; the finite ones lie in the upper half
+  } else if (kind == "masked") {  // all but a few are -inf; the finite ones are in the upper half
     std::fill(x.begin(), x.end(), -kInf);
     const std::int64_t finite = data.at("finite"), half = n / 2;
     for (std::int64_t i = 0; i < finite; ++i) {
       const std::int64_t part = half / finite, j = half + i * part + random.below(part);
       x[static_cast<std::size_t>(j)] = static_cast<float>(random.normal());
     }
-    // Every other row has a NaN before what is finite.
+    // Every other row has a NaN before the finite values.
     if (data.value("nan", false) && row % 2 == 1)
       x[static_cast<std::size_t>(random.below(half))] = kNan;
-  } else if (kind == "long_tail") {  // one spike, then equal logits of which none moves its sum
+  } else if (kind == "long_tail") {  // one spike, then equal logits, none of which changes its sum
     const float level = static_cast<float>(random.below(16));
     std::fill(x.begin(), x.end(), level);
     x[0] = level + data.at("height").get<float>();

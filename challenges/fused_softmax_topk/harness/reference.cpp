@@ -18,7 +18,7 @@ struct Before {
   }
 };
 
-// The first K columns in order, by a heap whose top is the last of those kept.
+// The first K columns in order, by a heap whose top is the last column kept.
 void select(const float* x, std::int64_t V, std::int32_t K, std::int32_t* idx) {
   const Before before{x};
   const auto n = static_cast<std::int32_t>(std::min<std::int64_t>(K, V));

@@ -1,4 +1,4 @@
-// What harness and adapter agree on: how a case calls the submission.
+// The agreement between harness and adapter on how a case calls the submission.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ enum Entry : std::int32_t { kTopK, kLogTopK, kTopP };
 // kCount is null unless the entry is kTopP.
 enum Handle { kLogits, kIdx, kProb, kLse, kCount, kHandles };
 
-// Handed to the adapter.
+// Passed to the adapter.
 struct Params {
   stk_params p{};
   float top_p = 0;

@@ -8,7 +8,7 @@ ASSAY_WITNESS()
 namespace assay::fused_softmax_topk {
 namespace {
 
-// What a legal call reads, and which arrays it names.
+// Records what a legal call reads, and which arrays it has.
 void record(Entry entry, const stk_params* p, float top_p, const void* logits, const void* idx,
             const void* prob, const void* lse, const void* count) {
   witness::Record call(entry);
@@ -16,7 +16,7 @@ void record(Entry entry, const stk_params* p, float top_p, const void* logits, c
     return call.strange();
   const std::int64_t size = p->dtype == ASSAY_F32 ? 4 : 2;
   call.params(Params{*p, top_p});
-  // As long as the buffer of a case: with what lies behind the last row, unless rows lie far apart.
+  // As long as a case's buffer: includes what follows the last row, unless rows are far apart.
   call.rows(kLogits, logits, p->rows, witness::product(p->V, size), witness::product(p->ld, size));
   call.array(kIdx, idx, 0);
   call.array(kProb, prob, 0);

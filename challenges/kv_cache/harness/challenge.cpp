@@ -57,7 +57,7 @@ class KvCache final : public Challenge {
     plan.add(
         kLaterQ,
         {.name = "later_q", .dtype = dtype, .shape = {s.q[1]}, .role = Role::input, .phase = 1});
-    // Attention and reading come before the third phase; the adapter's notes last until the end.
+    // Attention and reading come before the third phase; the adapter's results come until the end.
     const int due = s.params.phases > 1 ? 1 : 0;
     const auto add_output = [&](Handle handle, const char* name, Dtype type, std::int64_t size) {
       plan.add(handle,
@@ -102,8 +102,8 @@ class KvCache final : public Challenge {
     return adopt_inputs(spec, buffers);
   }
 
-  // The adapter counts what the cache holds, in memory that the submission can write to. Where
-  // memory is measured the last phase only asks and destroys, so that its peak is what was held.
+  // The adapter counts what the cache holds, in memory that the submission can overwrite. In cases
+  // that measure memory, the last phase only asks and destroys, so its peak is what was held.
   void hold_to_account(const CasePlan& plan, const MemoryAccount& account,
                        std::vector<Metric>& metrics) const override {
     if (plan.phases < 2) return;
@@ -122,8 +122,8 @@ class KvCache final : public Challenge {
       *allocated = std::max(*allocated, static_cast<double>(account.peak) / needed);
   }
 
-  // Each attention reads the keys and values of its sequences once, and what is appended is read
-  // and, in a cache that is not quantised, written; nothing else moves much.
+  // Each attention reads the keys and values of its sequences once. Appended rows are read and, in
+  // a cache that is not quantised, written. Other traffic is negligible.
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan& plan) const override {
     const Script script = compile_script(spec, 1);
     Model model(script.params);

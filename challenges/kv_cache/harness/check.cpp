@@ -1,6 +1,5 @@
-// Judges what the adapter wrote down: statuses, slots, lengths and byte counts exactly; attention
-// within the rounding that its scores' conditioning allows; quantised caches by their error over
-// all.
+// Judges the adapter's results: statuses, slots, lengths and byte counts exactly; attention within
+// the rounding that the conditioning of its scores allows; quantised caches by their overall error.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -79,7 +78,7 @@ class Checker {
                     "returned ASSAY_ENOMEM where an allocation was refused, but wrote to its "
                     "output");
     }
-    // What is malformed may also be beyond what is supported.
+    // A malformed configuration may also be an unsupported one.
     const bool unsupported =
         op.kind == kCreate && e.status == Expect::invalid && got.status == ASSAY_ENOTSUP;
     if (!fits(e.status, got.status) && !unsupported) {
@@ -109,7 +108,7 @@ class Checker {
     return buffers_[static_cast<std::size_t>(buffer)].as<std::byte>() + at * p_.element_bytes;
   }
 
-  // A call that fails leaves its outputs alone.
+  // A call that fails must leave its outputs untouched.
   void check_untouched(const Op& op) {
     const kvc_config& c = p_.config[op.cache];
     const auto clean = [&](int buffer, std::int64_t at, std::int64_t elements) {
@@ -166,7 +165,7 @@ class Checker {
     if ((op.flags & kMetric) != 0) add_metrics(e, got);
   }
 
-  // What `bytes` before and right after a defragmentation has to say.
+  // Links `bytes` before a defragmentation to `bytes` right after it.
   struct Compaction {
     std::int64_t live = -1;  // of the last `bytes`; -1: other calls came since
     bool done = false;
@@ -288,7 +287,7 @@ class Checker {
     const auto Dv = static_cast<std::size_t>(c.Dv);
     const auto at = static_cast<std::size_t>(row * c.n_q + head);
     const double keys = std::max(1.0, static_cast<double>(a.keys[static_cast<std::size_t>(row)]));
-    // The root admits plain sums over all keys, one after the other.
+    // The square root admits plain sequential sums over all keys.
     const double bound = 16 + 4 * std::log2(keys) + std::sqrt(keys) / 2 + 4 * a.conditioning[at];
     const bool f32 = p_.element_bytes == 4;
     const std::byte* o = element(kO, op.o_at);
@@ -308,7 +307,8 @@ class Checker {
     const bool finite = std::isfinite(a.lse[at]);
     RowJudge absolute(fmt::format("operation {}: lse", at_),
                       {4.0, (bound + (finite ? std::abs(a.lse[at]) : 0)) * kEps32});
-    // Shifted to an expected value of 1 with scale 1: the rule becomes one of absolute errors.
+    // Shifted to an expected value of 1 with scale 1, which turns the rule into one on absolute
+    // errors.
     const double shift = finite ? 1.0 - a.lse[at] : 0;
     const std::vector<double> one{1.0}, mine{lse + shift}, expected{a.lse[at] + shift},
         plain{a.plain_lse[at] + shift};
@@ -316,7 +316,7 @@ class Checker {
     lse_judge.merge(absolute);
   }
 
-  // The error over all outputs of the call against the unquantised reference.
+  // Judges the error over all outputs of the call against the unquantised reference.
   void check_quantised(const Op& op, const Attended& a) {
     const double limit = spec_.params.at("o_limit"), lse_limit = spec_.params.at("lse_limit");
     const std::byte* o = element(kO, op.o_at);

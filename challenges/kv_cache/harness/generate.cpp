@@ -1,4 +1,4 @@
-// Draws the inputs: the script of the case, and the rows that it appends and attends with.
+// Draws the inputs: the case's script, and the rows that it appends and attends with.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -18,8 +18,8 @@ void fill_floats(const BufferView& buffer, std::int32_t element_bytes, std::uint
   fill_normal(buffer.span<float>(), seed);
 }
 
-// A few channels of every key head are large, one in each part of the head, as rotary models have
-// them; their queries are small in return.
+// Makes a few channels of every key head large, one in each part of the head, as in rotary models;
+// the same channels of the queries are small in return.
 void add_outliers(const json& j, const kvc_config& c, std::uint64_t seed, const BufferView& k,
                   const BufferView& q) {
   const std::int64_t channels = j.at("channels"), D = c.D, part = D / channels;
@@ -36,7 +36,7 @@ void add_outliers(const json& j, const kvc_config& c, std::uint64_t seed, const 
   scale(q.span<float>(), reduced);
 }
 
-// Some keys point along the diagonal, as all queries do a little: their logits stand out by
+// Some keys point along the diagonal, as all queries do slightly: their logits stand out by
 // `logit`.
 void add_spikes(const json& j, const Params& p, const BufferView& k, const BufferView& q) {
   const kvc_config& c = p.config[0];

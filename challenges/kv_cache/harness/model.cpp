@@ -1,5 +1,4 @@
-// The model of what a cache must do: which calls succeed, and which tokens every sequence then
-// holds.
+// Models what a cache must do: which calls succeed, and which tokens every sequence then holds.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -113,7 +112,7 @@ Expect Model::check_batch(const Op& op, const std::int64_t* pool) const {
   return Expect::success;
 }
 
-// Every parent stands before its child, and all nodes are cached.
+// Every parent must come before its child, and all nodes must be cached.
 Expect Model::check_trees(const Op& op, const std::int64_t* pool) const {
   if ((op.flags & kNullParent) != 0) return Expect::invalid;
   const std::int64_t *slots = pool + op.pool, *cu = slots + op.n, *parent = cu + op.n + 1;
@@ -149,7 +148,7 @@ Expect Model::check_shared(const Op& op, const std::int64_t* pool) const {
   return Expect::success;
 }
 
-// Scripts append far more than any cache has in stock while there is too little memory.
+// While memory is restricted, scripts append far more than any cache has in stock.
 bool Model::has_memory_for(std::int64_t cache, std::int64_t tokens) const {
   const std::int64_t allowed = allowed_[cache];
   if (allowed <= 0) return allowed < 0;

@@ -1,8 +1,8 @@
-// Recorded calls as cases: what was done with one cache becomes a script. It ends where the caller
-// does what a script cannot do: with arguments by which no array can be read, with a slot that some
-// implementations have and some have not, with another scale. What came before is a case of its
-// own. With a window callers promise much, and how far a quantised cache may be off depends on what
-// is stored: these are not judged.
+// Turns recorded calls into cases: what was done with one cache becomes a script. The script ends
+// where the caller does something that it cannot express: arguments from which no array can be
+// read, a slot that only some implementations have, or another scale. The calls up to there make up
+// a case. Sessions with a window or a quantised cache are not judged: with a window callers promise
+// much, and the error allowed for a quantised cache depends on the stored values.
 #include "shared/recorded.h"
 
 #include <fmt/format.h>
@@ -24,8 +24,8 @@ using nlohmann::json;
 
 constexpr std::int64_t kMostOps = 2048, kMostTokens = 1 << 16, kMostElements = 1 << 22;
 constexpr std::int64_t kMostPool = 1 << 16;  // entries and parents of all batches
-constexpr double kMostProducts = 1 << 30;    // of queries and keys
-constexpr double kMostLooks = 1 << 24;       // at tokens, where forks share them
+constexpr double kMostProducts = 1 << 30;    // products of queries and keys
+constexpr double kMostLooks = 1 << 24;       // reads of tokens, where forks share them
 
 bool legal(const kvc_config& c) {
   const auto within = [](std::int64_t n, std::int64_t least, std::int64_t most) {
@@ -40,7 +40,7 @@ bool legal(const kvc_config& c) {
 
 std::int64_t width(const kvc_config& c) { return c.Dv > 0 ? c.Dv : c.D; }
 
-// An operation with what stands behind it.
+// An operation with the arrays that follow it.
 struct Recorded {
   RecordedOp op;
   std::vector<std::int32_t> slots, parent;
@@ -83,7 +83,7 @@ class Writer {
  public:
   explicit Writer(const kvc_config& config) : c_(config) {}
 
-  // False where the operation cannot be part of a script: it and what follows are left out.
+  // False if the operation cannot be part of a script: it and everything after it are left out.
   bool add(const Recorded& r) {
     if (++ops_ > kMostOps || std::ssize(lines_) > kMostOps) return false;
     const RecordedOp& op = r.op;
@@ -117,7 +117,7 @@ class Writer {
       default: return false;
     }
   }
-  // What the latest operation gave.
+  // Takes the result of the latest operation.
   void result(const RecordedResult& got) {
     if (new_slot_.empty() || got.status != ASSAY_OK) return;
     names_[got.slot] = new_slot_;
@@ -146,8 +146,8 @@ class Writer {
     return true;
   }
 
-  // body(its word). Numbers that no cache has stand for themselves; of others it is not known who
-  // has them.
+  // Calls body with the slot's word. A number that no cache uses is written literally; for other
+  // unknown numbers it is unclear which implementations have them.
   template <class Body>
   bool with_slot(std::int32_t slot, Body body) const {
     const auto found = names_.find(slot);
@@ -241,14 +241,14 @@ class Writer {
 
   const kvc_config c_;
   std::vector<std::string> lines_;
-  std::map<std::int32_t, std::string> names_;  // of the slots that were given last
-  std::string new_slot_;                       // which the latest operation opens
+  std::map<std::int32_t, std::string> names_;  // of the slots, by the latest use of each number
+  std::string new_slot_;                       // opened by the latest operation
   std::optional<float> scale_;
   std::int64_t ops_ = 0, opened_ = 0, tokens_ = 0, elements_ = 0, pool_ = 0;
   double products_ = 0, looks_ = 0;
 };
 
-// Of the rows of an operation: whether they come next, whole.
+// Whether the operation's rows come next and are complete.
 bool rows_follow(const RecordedCall& call, std::size_t& at, const Recorded& r,
                  const kvc_config& c) {
   if (r.rows() == 0) return true;
@@ -263,7 +263,7 @@ bool rows_follow(const RecordedCall& call, std::size_t& at, const Recorded& r,
   return next(kK, std::int64_t{c.n_kv} * c.D) && next(kV, std::int64_t{c.n_kv} * width(c));
 }
 
-// Whether no call is wrong in two ways: which of two statuses comes first is left open.
+// Whether every invalid call has a single fault: with two, either status may come first.
 bool faults_are_single(const Script& script) {
   const kvc_config& c = script.params.config[0];
   Model model(script.params);
@@ -295,7 +295,7 @@ std::optional<json> recorded_params(const RecordedCall& call) {
     if (!recorded || (recorded->op.kind == kCreate) != writer.empty()) return std::nullopt;
     const bool nulls = (recorded->op.flags & (kNullK | kNullV | kNullParent)) != 0;
     if (nulls && recorded->rows() > 0) return std::nullopt;
-    // What broke off here found no room, or the tests crashed.
+    // A record that breaks off here ran out of room, or the tests crashed.
     if (!rows_follow(call, i, *recorded, c) || !writer.add(*recorded)) break;
     if (i < call.arrays.size() && call.arrays[i].handle == kRecordedResult) {
       RecordedResult got;

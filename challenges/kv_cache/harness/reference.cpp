@@ -1,6 +1,6 @@
-// What every operation of a script must give: the model follows the script, and each attention is
-// computed from the appended rows themselves, in fp64, without any cache. Beside it stands a plain
-// fp32 (or bf16) attention, which sets the tolerance.
+// The required result of every operation of a script. The model follows the script, and each
+// attention is computed in fp64 from the appended rows themselves, without a cache. A plain fp32
+// (or bf16) attention sets the tolerance.
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
@@ -24,8 +24,8 @@ float element(const void* data, std::int64_t at, std::int32_t bytes) {
                     : static_cast<const float*>(data)[at];
 }
 
-// One entry of a batch and one key head, for all the query heads that read it. Row g * n + i is
-// query i of the group's head g.
+// One entry of a batch and one key head, for all query heads that read it. Row g * n + i is query i
+// of the group's head g.
 class HeadReference {
  public:
   HeadReference(const Params& p, BufferViews buffers, const Op& op, const History& history,
@@ -88,7 +88,7 @@ class HeadReference {
     plain_sum_.resize(q_.rows());
   }
 
-  // Where the rows stand. Without a tree each is the child of the one before it.
+  // Positions of the rows. Without a tree, each row is the child of the one before it.
   void place_nodes() {
     for (std::int64_t i = 0; i < n_; ++i) {
       const std::int64_t parent = parent_ == nullptr ? i - 1 : parent_[i];
@@ -121,7 +121,7 @@ class HeadReference {
     return static_cast<std::size_t>((first_ + row % n_) * c_.n_q + head_ * group_ + row / n_);
   }
 
-  // Scores become weights relative to the row's maximum; keys out of sight weigh nothing.
+  // Turns scores into weights relative to the row's maximum; invisible keys have weight 0.
   void softmax(std::int64_t row) {
     const std::int64_t query = row % n_;
     double max = -kInf;
@@ -179,7 +179,7 @@ class HeadReference {
   BufferViews buffers_;
   Attended& out_;
   std::int64_t first_, n_, length_, head_, group_;
-  const std::int64_t* parent_;          // of the rows, or NULL: a chain
+  const std::int64_t* parent_;          // of the rows, or NULL for a chain
   std::vector<std::int64_t> position_;  // of the rows
   RowsF q_, k_, v_, plain_;
   RowsD weights_;

@@ -1,4 +1,4 @@
-// Emits the operations of a script and keeps the model of what they must give in step.
+// Emits a script's operations and keeps the model of their required results in step.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace assay::kv_cache {
 
 using Entries = std::vector<std::pair<std::int64_t, std::int64_t>>;  // variable, rows
 
-constexpr std::int64_t kNoLse = 1 << 20;  // a flag of scripts only
+constexpr std::int64_t kNoLse = 1 << 20;  // a flag in scripts only
 
 // Emits operations and keeps the model in step.
 class ScriptBuilder {
@@ -122,7 +122,7 @@ class ScriptBuilder {
     attend(op, entries, flags);
   }
 
-  // The parents of all entries' nodes, one entry after the other.
+  // `parents` holds the parents of all entries' nodes, entry by entry.
   void attend_tree(std::int64_t cache, std::int64_t layer, const Entries& entries,
                    const std::vector<std::int64_t>& parents, std::int64_t flags) {
     const Op op = batch(kAttendTree, cache, layer, entries, flags & ~kNoLse);
@@ -190,8 +190,7 @@ class ScriptBuilder {
   bool exists_[kCaches] = {};
 };
 
-// The scripts of spec.json: in text, drawn at random within limits, and a ragged batch that
-// decodes.
+// The scripts of spec.json: text, random operations within limits, and a ragged batch that decodes.
 Script compile_text(const CaseSpec&, std::uint64_t seed);
 Script compile_random(const CaseSpec&, std::uint64_t seed);
 Script compile_ragged(const CaseSpec&, std::uint64_t seed);

@@ -1,4 +1,4 @@
-// Compiles the scripts of spec.json that the seed draws: random operations within limits, and
+// Compiles the scripts of spec.json that depend on the seed: random operations within limits, and
 // ragged batches.
 #include <algorithm>
 #include <cstdint>
@@ -20,8 +20,8 @@ void shuffle(std::vector<T>& items, Random& random) {
   }
 }
 
-// A script of random operations on a few sequences, all freed at its end. What it consumes keeps to
-// limits that the spec alone decides, and is padded up to them.
+// A script of random operations on a few sequences, all freed at its end. Its use of resources
+// stays within limits that depend on the spec alone, and is padded up to them.
 class RandomScript {
  public:
   RandomScript(const CaseSpec& spec, std::uint64_t seed)
@@ -48,7 +48,7 @@ class RandomScript {
  private:
   Script padded(Script s) const {
     const kvc_config& c = s.params.config[0];
-    // A statement takes at most two operations per layer; every batch names at most all sequences.
+    // A statement takes at most two operations per layer; a batch names each sequence at most once.
     const auto n_ops = static_cast<std::size_t>(2 * c.n_layers * steps_ + 3 * most_ + 3);
     s.ops.resize(n_ops, Op{});
     s.pool.resize(n_ops * static_cast<std::size_t>(2 * most_ + 1), 0);
@@ -117,7 +117,7 @@ class RandomScript {
     drop_if_refused();
   }
 
-  // A cache that is full gives no slot.
+  // A full cache gives no slot.
   void drop_if_refused() {
     if (builder_.model().alive(live_.back(), 0)) return;
     idle_.push_back(live_.back());
@@ -125,8 +125,7 @@ class RandomScript {
   }
 
   void truncate() {
-    if (window() > 0)
-      return;  // truncations of windowed caches are bounded; scripts in text have them
+    if (window() > 0) return;  // truncations of windowed caches are bounded; text scripts have them
     const std::int64_t v = any(), longest = builder_.model().sequence(v).longest();
     const std::int64_t cut = random_.below(4) == 0
                                  ? random_.below(longest + 1)
@@ -149,7 +148,7 @@ class RandomScript {
       sum += entries.back().second;
     }
     if (used_tokens_ + layers() * sum > tokens_) return;
-    // Now and then only one layer, so that lengths differ.
+    // Occasionally only one layer, so that lengths differ.
     const std::int64_t only = random_.below(6) == 0 ? random_.below(layers()) : -1;
     for (std::int64_t l = 0; l < layers(); ++l) {
       if (only >= 0 && l != only) continue;
@@ -180,7 +179,7 @@ class RandomScript {
     builder_.read(0, l, v, t0, t1, 0);
   }
 
-  // Calls that must fail and leave everything as it was.
+  // Calls that must fail and change nothing.
   void refused() {
     const std::int64_t v = any();
     switch (random_.below(4)) {
@@ -193,7 +192,7 @@ class RandomScript {
 
   json limits_;
   std::int64_t steps_, most_, tokens_, rows_;
-  bool defragments_;  // now and then
+  bool defragments_;  // occasionally
   ScriptBuilder builder_;
   Random random_;
   std::vector<std::int64_t> live_, idle_;
@@ -206,8 +205,8 @@ Script compile_random(const CaseSpec& spec, std::uint64_t seed) {
   return RandomScript(spec, seed).run();
 }
 
-// n sequences with lengths high / rank, in an order that the seed decides, then some decode steps
-// that visit them in ever new order.
+// n sequences with lengths high / rank, shuffled by the seed, then some decode steps that visit
+// them in changing order.
 Script compile_ragged(const CaseSpec& spec, std::uint64_t seed) {
   const json& j = spec.params.at("ragged");
   const std::int64_t n = j.at("sequences"), low = j.at("low"), high = j.at("high"),

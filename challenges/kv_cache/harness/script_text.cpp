@@ -1,7 +1,7 @@
 // Compiles the scripts of spec.json that are text.
 //
-// A script is text; statements end with a semicolon. Sequences have names; `s:n` is an entry of a
-// batch, n rows of sequence s; `#5` is the literal slot 5, for calls that must fail.
+// Statements end with a semicolon. Sequences have names. `s:n` is a batch entry of n rows of
+// sequence s. `#5` is the literal slot 5, for calls that must fail.
 //   create | create field=value       the case's configuration, or one bent to be refused
 //   new a b c | free a b | fork a b   fork: from a to the new b
 //   trunc a 10                        to 10 tokens
@@ -15,8 +15,8 @@
 //   allow 0                           no more memory for the cache; allow -1: as much as it wants;
 //                                     allow 5000: so many bytes, too few for what is appended next
 //   repeat 20 { ... } | phase         phase: the next phase of the case begins
-// `2.` before a verb: on the second cache. `verb!flag!flag`: see kFlags. What a call must give is
-// worked out by the model, never written in the script.
+// `2.` before a verb: on the second cache. `verb!flag!flag`: see kFlags. The model works out what a
+// call must return; scripts never say it.
 #include <algorithm>
 #include <map>
 #include <sstream>
@@ -131,7 +131,7 @@ class Parser {
     return out;
   }
 
-  // Half of the nodes hang on one of the last four, so that trees grow deep as well as wide.
+  // Half of the nodes hang on one of the last four, so that trees become deep as well as wide.
   void draw_tree(std::int64_t nodes, std::vector<std::int64_t>& parents) {
     for (std::int64_t i = 0; i < nodes; ++i) {
       const std::int64_t back = random_.below(2) == 0
@@ -238,7 +238,7 @@ std::string text_of(const json& script) {
 }
 
 std::int64_t count_names(const std::string& text) {
-  // Every name occurs as a word or at the start of one; words are an upper bound.
+  // Every name is a word or the start of one, so the number of words is an upper bound.
   std::istringstream in(text);
   std::int64_t words = 0;
   for (std::string w; in >> w;) ++words;

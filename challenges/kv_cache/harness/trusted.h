@@ -1,5 +1,5 @@
-// What the trusted parts of this challenge share: scripts, the model that says what each operation
-// must give, and the reference.
+// Shared by the trusted parts of this challenge: scripts, the model of each operation's required
+// result, and the reference.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace assay::kv_cache {
 
-// Consecutive tokens of a history, as offsets into the inputs of a phase.
+// Consecutive tokens of a history, as offsets into a phase's inputs.
 struct Run {
   std::int64_t phase, k_at, v_at, n;
 };
@@ -40,7 +40,7 @@ struct Sequence {
 
 enum class Expect : std::uint8_t { success, invalid, full, no_memory, success_or_no_memory };
 
-// A cache without storage: which tokens every sequence holds.
+// A cache without storage: it tracks which tokens every sequence holds.
 class Model {
  public:
   explicit Model(const Params& p);
@@ -53,7 +53,7 @@ class Model {
   bool alive(std::int64_t variable, std::int64_t cache) const;
   std::int64_t live_sequences(std::int64_t cache) const;
   std::int64_t tokens(std::int64_t cache, std::int64_t layer) const;
-  // Bytes of the elements that must be kept, each token once and no more than a window can see.
+  // Bytes of the elements that must be kept: each token once, and only what a window can see.
   std::int64_t needed_bytes(std::int64_t cache) const;
 
  private:
@@ -72,10 +72,10 @@ class Model {
   std::vector<Sequence> sequences_;
   std::int64_t live_[kCaches] = {};  // how many of them
   bool has_memory_for(std::int64_t cache, std::int64_t tokens) const;
-  std::int64_t allowed_[kCaches] = {-1, -1};  // bytes that the context still gives; -1: any
+  std::int64_t allowed_[kCaches] = {-1, -1};  // bytes that the context still gives; -1: unlimited
 };
 
-// A compiled script and the sizes of everything it touches, in elements.
+// A compiled script and the sizes of everything that it touches, in elements.
 struct Script {
   Params params{};
   std::vector<Op> ops;
@@ -84,18 +84,18 @@ struct Script {
   std::int64_t o = 0, lse = 0, read_k = 0, read_v = 0;
 };
 
-// The sizes depend on the spec alone, the contents on the seed too.
+// The sizes depend only on the spec, the contents on the seed too.
 Script compile_script(const CaseSpec&, std::uint64_t seed);
 
-// The params of a case that does with a cache what a recorded call did; and whether its rows are as
-// promised, with the script written where the adapter looks for it.
+// The params of a case that repeats a recorded call's operations on a cache; and whether its rows
+// keep the task's promises, with the script written where the adapter looks for it.
 std::optional<nlohmann::json> recorded_params(const RecordedCall&);
 bool adopt_inputs(const CaseSpec&, BufferViews);
 
 void generate_inputs(const CaseSpec&, std::uint64_t seed, BufferViews);
 
-// What one operation must give. `attended` is for an attention that succeeds: [rows, n_q, Dv] and
-// [rows, n_q]; plain: the same by a plain fp32 (or bf16) code.
+// The required result of one operation. `attended` is for an attention that succeeds: [rows, n_q,
+// Dv] and [rows, n_q]; plain: from a plain fp32 (or bf16) implementation.
 struct Attended {
   std::int64_t rows = 0;
   std::vector<double> o, plain_o, scale_o, lse, plain_lse, conditioning;

@@ -1,4 +1,4 @@
-// Carries out the script of a case against the submission's cache and writes down what it answers.
+// Runs a case's script against the submission's cache and records its answers.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -31,7 +31,7 @@ class CountingContext {
 
   assay_ctx* ctx() { return &ctx_; }
 
-  // Bytes that may still be handed out; negative: any number.
+  // Bytes that may still be handed out; negative: no limit.
   void allow(std::int64_t bytes) {
     const std::lock_guard lock(mutex_);
     allowed_ = bytes;
@@ -44,8 +44,8 @@ class CountingContext {
     const std::lock_guard lock(mutex_);
     return total_;
   }
-  // Whether the harness refused an allocation since it was asked last; what allow() forbids is no
-  // such refusal.
+  // Whether the harness has refused an allocation since the last call. Refusals due to allow() do
+  // not count.
   bool take_refusal() { return refused_.exchange(false); }
 
  private:
@@ -96,17 +96,17 @@ class CountingContext {
   std::int64_t held_ = 0, total_ = 0, allowed_ = -1;
 };
 
-// A copy of rows that a cache must not keep a pointer to, in the memory that rows are in.
+// A copy of rows to which a cache must not keep a pointer, in the same kind of memory.
 struct Scribbled {
   void* data;
   std::size_t bytes;
 };
 
-// What lives from the first operation of a case to its last.
+// State that lives from a case's first operation to its last.
 struct State {
   CountingContext context[kCaches];
   kvc* cache[kCaches] = {};
-  std::vector<std::int32_t> slots;  // of the variables
+  std::vector<std::int32_t> slots;  // by variable
   std::vector<Scribbled> scribbled;
   bool stopped = false;
 };
@@ -135,7 +135,7 @@ class Script {
     return call_.fn<F>(name);
   }
 
-  // The submission does not have an optional function.
+  // The submission lacks an optional function.
   std::int32_t lacking() {
     lacking_ = true;
     return ASSAY_ENOTSUP;
@@ -145,8 +145,8 @@ class Script {
     Result got{-1, -1, -1, 0, 0};
     state_.context[op.cache].take_refusal();
     got.status = dispatch(op, got);
-    // One allocation of the case may be refused: then the call fails without a trace, and succeeds
-    // when it is made again.
+    // The harness may refuse one allocation of the case. The call must then fail without a trace,
+    // and succeed when repeated.
     if (got.status == ASSAY_ENOMEM && state_.context[op.cache].take_refusal()) {
       got = {-1, -1, -1, 0, 0};
       got.status = left_alone(op) ? dispatch(op, got) : kTouchedAndFailed;
@@ -154,12 +154,12 @@ class Script {
     got.held = state_.context[op.cache].held();
     got.total = state_.context[op.cache].total();
     result = got;
-    // What follows an unexpected failure means nothing.
+    // After an unexpected failure, further results mean nothing.
     if (got.status != ASSAY_OK && (op.flags & kMayFail) == 0) state_.stopped = true;
     return (op.flags & kMayFail) == 0 ? static_cast<std::int32_t>(got.status) : ASSAY_OK;
   }
 
-  // Whether the outputs of an operation hold what the harness put there.
+  // Whether an operation's outputs still hold the harness's poison.
   bool left_alone(const Op& op) {
     const kvc_config& c = p_.config[op.cache];
     const std::int64_t Dv = c.Dv > 0 ? c.Dv : c.D;
@@ -228,7 +228,7 @@ class Script {
     CountingContext& context = state_.context[op.cache];
     context.attach(call_, p_.poison != 0);
     kvc_config config = p_.config[op.cache];
-    // The first cache leaves the width of values to its default where it can.
+    // The first cache leaves the width of values at its default if possible.
     if (op.cache == 0 && config.Dv == config.D) config.Dv = 0;
     if (op.var != kFieldNone) bend(config, op.var, op.a);
     kvc* made = nullptr;
@@ -239,7 +239,7 @@ class Script {
     return status == ASSAY_OK && made == nullptr ? ASSAY_EINTERNAL : status;
   }
 
-  // A configuration with one field replaced.
+  // Replaces one field of a configuration.
   static void bend(kvc_config& config, std::int64_t field, std::int64_t value) {
     const auto small = static_cast<std::int32_t>(value);
     switch (field) {
@@ -317,7 +317,8 @@ class Script {
     return status;
   }
 
-  // Alive until the case ends, so that a cache that kept the pointer reads what stands there then.
+  // Kept alive until the case ends, so that a cache that kept the pointer reads the overwritten
+  // contents.
   const void* copied(const void* data, std::int64_t elements) {
     assay_ctx* ctx = call_.ctx();
     const auto bytes = static_cast<std::size_t>(elements * p_.element_bytes);

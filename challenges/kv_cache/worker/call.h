@@ -1,6 +1,6 @@
-// What harness and adapter agree on: a case is a script of operations on caches. The trusted side
-// compiles it from spec.json and knows what each operation must give; the adapter in the
-// worker carries it out and writes down what it got.
+// The agreement between harness and adapter: a case is a script of operations on caches. The
+// trusted side compiles it from spec.json and knows each operation's required result; the adapter
+// in the worker runs it and records what it got.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace assay::kv_cache {
 
-// kNothing, all zeros, fills the script up where its length depends on the seed. kAllow is no call:
-// from now on the cache gets a more bytes from its context, or any number if a is negative.
+// kNothing, all zeros, pads the script if its length depends on the seed. kAllow is not a call:
+// from then on the cache gets `a` more bytes from its context, or any number if `a` is negative.
 enum Kind : std::int64_t {
   kNothing,
   kCreate,
@@ -34,17 +34,17 @@ constexpr bool is_attention(std::int64_t kind) {
   return kind == kAttend || kind == kAttendTree || kind == kAttendShared;
 }
 
-// How a call is bent, and what the check asks of it.
+// How a call is altered, and what the check asks of it.
 enum Flag : std::int64_t {
-  kMayFail = 1,  // the script goes on after a failure, which is expected here
+  kMayFail = 1,  // failure is expected here; the script continues after it
   kNullK = 2,    // NULL for k, q or the configuration
   kNullV = 4,    // NULL for v, o or an output pointer
   kNullSlots = 8,
   kNullCu = 16,
-  kScribble = 32,        // append from memory that is overwritten when the call has returned
-  kLimit = 64,           // bytes: must keep to the case's limits
+  kScribble = 32,        // append from memory that is overwritten once the call has returned
+  kLimit = 64,           // bytes: must respect the case's limits
   kNegativeBatch = 128,  // n = -1
-  kMetric = 256,         // bytes: feeds the case's metrics
+  kMetric = 256,         // bytes: sets the case's metrics
   kNullParent = 512,
   kNullCache = 1024,  // defragment
 };
@@ -71,21 +71,21 @@ enum Field : std::int64_t {
 // choice: v >= 0 is a variable, v < 0 the literal slot -v - 2. Offsets are in elements.
 struct Op {
   std::int64_t kind, phase, cache, layer;
-  std::int64_t n, pool;  // entries; where the pool has n slots, n + 1 sums and a tree's parents
+  std::int64_t n, pool;  // entries; start in the pool of n slots, n + 1 sums and a tree's parents
   std::int64_t k_at, v_at, q_at, o_at, lse_at;  // lse_at < 0: NULL
   std::int64_t var, other;                      // the slot, a fork's new slot
   std::int64_t a, b;                            // new length; t0, t1; shared tokens
   std::int64_t flags;
 };
 
-// Instead of a status: the call failed for want of memory and had changed its outputs.
+// In place of a status: the call failed for lack of memory but had changed its outputs.
 inline constexpr std::int32_t kTouchedAndFailed = 1000;
 
-// What the adapter writes for each operation.
+// The adapter's record of each operation.
 struct Result {
   std::int64_t status;
   std::int64_t first, second;  // slot; length; live and reserved bytes
-  std::int64_t held, total;  // bytes of the cache's blocks after the call; ever allocated till then
+  std::int64_t held, total;    // bytes of the cache's blocks after the call; total allocated so far
 };
 
 enum Handle {
@@ -93,23 +93,23 @@ enum Handle {
   kPool,
   kK,
   kV,
-  kQ,  // of phase 0
+  kQ,  // for phase 0
   kLaterK,
   kLaterV,
-  kLaterQ,  // of phase 1, unseen until then
+  kLaterQ,  // for phase 1, hidden until then
   kO,
   kLse,
   kReadK,
   kReadV,
   kResults,
   kHandles,
-  // No buffers of a case: what witness.cpp saw of each call. What is appended or asked with stands
+  // Not buffers of a case: what witness.cpp saw of each call. Appended rows and queries come
   // between the two, in pieces of kK, kV and kQ.
   kRecordedOp = kHandles,
   kRecordedResult
 };
 
-// Behind it stand slots i32[n], cu i64[n + 1] and, of trees, parent i32[cu[n]].
+// Followed by slots i32[n], cu i64[n + 1] and, for trees, parent i32[cu[n]].
 struct RecordedOp {
   std::int64_t kind = kNothing, layer = 0, n = 0;
   std::int64_t a = 0, b = 0;  // as in Op
@@ -120,7 +120,7 @@ struct RecordedOp {
 inline constexpr std::int64_t kNullLse = 1 << 20;
 
 struct RecordedResult {
-  std::int32_t status = 0, slot = 0;  // the new slot of kNew and kFork
+  std::int32_t status = 0, slot = 0;  // slot: the new slot of kNew and kFork
 };
 
 inline constexpr std::int64_t kCaches = 2;
@@ -129,7 +129,7 @@ struct Params {
   kvc_config config[kCaches];
   float scale;
   std::int32_t element_bytes, variables, phases;
-  std::int32_t poison;  // fill blocks with NaN as they are handed out and taken back
+  std::int32_t poison;  // fill blocks with NaN when they are handed out and taken back
 };
 
 }  // namespace assay::kv_cache

@@ -25,8 +25,8 @@ void append(std::vector<unsigned char>& packet, const T* data, std::size_t count
   std::memcpy(packet.data() + at, data, count * sizeof(T));
 }
 
-// All that is done with one cache, from its creation on. It ends with the first call that cannot
-// be read; what follows would be another story.
+// Everything done with one cache since its creation. It ends at the first call that cannot be read,
+// since later ones would mean something else.
 class Session {
  public:
   explicit Session(const kvc_config& config) : config_(config), journal_(0) {
@@ -36,7 +36,7 @@ class Session {
   }
 
   void op(const RecordedOp& op) { this->op(op, nullptr, nullptr, nullptr); }
-  // True where it can be read: then the rows follow.
+  // True if it can be read; then the rows follow.
   bool op(const RecordedOp& op, const std::int32_t* slots, const std::int64_t* cu,
           const std::int32_t* parent) {
     if (ended_) return false;
@@ -83,7 +83,7 @@ class Session {
   bool ended_ = false;
 };
 
-// The sessions of the caches that exist.
+// The sessions of the existing caches.
 class Sessions {
  public:
   using Shared = std::shared_ptr<Session>;
@@ -113,7 +113,7 @@ class Sessions {
 
 Sessions::Shared session_of(const kvc* cache) { return Sessions::of_process().of(cache); }
 
-// call() makes it.
+// call() makes the call.
 template <class Call>
 int watch(kvc* cache, const RecordedOp& op, Call call) {
   const auto session = session_of(cache);

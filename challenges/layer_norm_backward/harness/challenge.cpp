@@ -18,13 +18,13 @@ Mode mode_named(const std::string& name) {
   throw Error(fmt::format("layer_norm_backward: unknown mode '{}'", name));
 }
 
-// Whether the call has no array where the task needs one of so many elements.
+// Whether the call lacks an array of `elements` elements that the task needs.
 bool lacks(const RecordedCall& call, Handle handle, std::int64_t elements) {
   const RecordedCall::Array* const array = call.find(handle);
   return array != nullptr && array->null && elements > 0;
 }
 
-// A forward is a case whose dy is zero, a backward one whose beta is.
+// A forward call becomes a case whose dy is zero, a backward call one whose beta is zero.
 std::optional<nlohmann::json> recorded_params(const RecordedCall& call) {
   constexpr std::int64_t kMostElements = 1 << 24;
   constexpr const char* kModes[] = {"plain", "twice", "older_cache", "residual", "rms"};
@@ -88,7 +88,7 @@ class LayerNormBackward final : public Challenge {
     if (mode == "rms") c.params["null"] = {"dbeta"};
     if (!null.empty()) c.params["null"].push_back(null);
     if (wrong.empty()) return c;
-    // An array that is empty may be NULL.
+    // An empty array may be NULL.
     const std::string missing = wrong.value("null", "");
     if (!missing.empty() && (projected || rows * D == 0)) return std::nullopt;
     c.params["mode"] = wrong.value("forward", false) ? "invalid_forward" : "invalid_backward";
@@ -104,7 +104,7 @@ class LayerNormBackward final : public Challenge {
     return recorded_params(call);
   }
 
-  // NaN is for x and dy, where it is said what becomes of it.
+  // Only x and dy may hold NaN: the task says what it must lead to.
   bool adopt(const CaseSpec& spec, const CasePlan&, BufferViews buffers) const override {
     const Shape s = shape_of(spec);
     const auto finite = [](float value) { return std::isfinite(value); };
@@ -153,7 +153,7 @@ class LayerNormBackward final : public Challenge {
                   .role = Role::output,
                   .due = 0,
                   .null = !forward});
-    // Opaque, so not compared between two runs; rms and invalid calls do without.
+    // Opaque, so not compared between two runs; rms and invalid calls have none.
     plan.add(kCache, {.name = "cache",
                       .dtype = Dtype::u8,
                       .shape = {cache_capacity(s.rows)},

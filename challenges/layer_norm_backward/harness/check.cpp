@@ -1,5 +1,5 @@
-// Rows of dx and y by the common rule; dgamma and dbeta as one row each, by the fp32 rule also for
-// bf16.
+// Judges rows of dx and y by the common rule; dgamma and dbeta as one row each, by the fp32 rule
+// even for bf16.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace {
 
 using RowFunction = void (*)(const Shape&, const Gradients&, BufferViews, std::int64_t, RowResult&);
 
-// bf16 results may differ from fp64 by the final rounding, which the plain result has too.
+// bf16 results may differ from fp64 by the final rounding, so the plain result is rounded too.
 void round_plain(const Shape& s, RowResult& row) {
   if (s.dtype != ASSAY_BF16) return;
   for (double& v : row.plain) v = bf16_to_float(float_to_bf16(static_cast<float>(v)));
 }
 
-// Admits plain sums over a row in 8 lanes or more: where terms are about equal their roundings go
-// the same way, and a mean or an rstd that is off moves the whole row.
+// Admits plain sums over a row in 8 or more lanes: if terms are about equal, their roundings go the
+// same way, and an error in a mean or an rstd moves the whole row.
 double row_sum_share(const Shape& s) { return static_cast<double>(s.D) / 128; }
 
 void check_matrix(const CaseSpec& spec, const Shape& s, const Gradients& g, BufferViews buffers,
@@ -53,7 +53,7 @@ void check_matrix(const CaseSpec& spec, const Shape& s, const Gradients& g, Buff
   all.add_to(result);
 }
 
-// `share`: of C, for what the terms are off.
+// `share`: extra share of C for errors of the terms.
 void check_sum(const CaseSpec& spec, const Shape& s, BufferViews buffers, Handle handle,
                const char* name, const std::vector<double>& expected,
                const std::vector<double>& plain, const std::vector<double>& scale, double share,
@@ -90,8 +90,8 @@ CheckResult check_outputs(const CaseSpec& spec, const Gradients& g, BufferViews 
   check_sum(spec, s, buffers, kDgamma, "dgamma", g.dgamma, g.dgamma32, g.dgamma_scale,
             row_sum_share(s), result);
   check_sum(spec, s, buffers, kDbeta, "dbeta", g.dbeta, g.dbeta32, g.dbeta_scale, 0, result);
-  // y is checked where it is what the last forward wrote, and not at every timed repetition: the
-  // forward is not what is timed.
+  // y is checked if it is what the last forward call wrote. Not at every timed repetition, since
+  // the forward is not what is timed.
   const bool y = s.mode != kOlderCache && s.mode != kRms && spec.group != CaseGroup::timed;
   if (y) check_matrix(spec, s, g, buffers, kY, "y", &y_row, result);
   return result;

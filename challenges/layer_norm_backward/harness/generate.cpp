@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// A matrix filled row by row as floats, rounded to the case's dtype.
+// Fills a matrix row by row from floats, rounded to the case's dtype.
 template <class Row>
 void fill_matrix(const Shape& s, const BufferView& view, Row row) {
   if (view.bytes == 0) return;
@@ -63,7 +63,7 @@ void x_values(const json& data, std::int64_t r, std::span<float> x, std::uint64_
   }
 }
 
-// dy in the null space of the projection: a + b xhat gives dx of order eps / (var + eps).
+// dy in the null space of the projection: a + b xhat gives a dx of order eps / (var + eps).
 void null_space(std::span<const float> x, std::span<float> dy, Random& random, double eps) {
   double mean = 0, var = 0;
   for (const float v : x) mean += v;

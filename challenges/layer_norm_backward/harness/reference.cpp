@@ -1,5 +1,5 @@
-// Gradients in fp64, and a plain fp32 implementation for the tolerance: two passes a row, sums over
-// rows in blocks of 64.
+// Gradients in fp64, and a plain fp32 implementation for the tolerance: two passes per row, sums
+// over rows in blocks of 64.
 #include <algorithm>
 #include <cmath>
 #include <mutex>
@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::int64_t kBlock = 64;  // elements, and rows, per partial sum
 
-// term(0) + ... + term(n - 1) in order within blocks, then over blocks. Several blocks advance
-// together, because each waits for its previous addition.
+// term(0) + ... + term(n - 1), in order within blocks, then over blocks. Several blocks advance
+// together, because each addition waits for the previous one of its block.
 template <class Term>
 float blocked_sum32(std::int64_t n, Term term) {
   constexpr std::int64_t kTogether = 4;
@@ -53,7 +53,7 @@ void row_statistics(const Shape& s, const float* x, std::int64_t r, Gradients& g
     return d * d;
   });
   g.mean32[i] = mean32;
-  // A sum that overflows, which plain arithmetic cannot help, sets no standard for the rest.
+  // An overflowing sum, which plain arithmetic cannot avoid, sets no standard for the rest.
   g.rstd32[i] = std::isinf(squares32) ? static_cast<float>(g.rstd[i])
                                       : 1.0f / std::sqrt(squares32 / D32 + s.eps);
 }
@@ -75,8 +75,7 @@ struct Partial {
 
 double mean_condition(double mean, double rstd) { return 1 + kMeanShare * std::abs(mean) * rstd; }
 
-// Adds kRows rows, whose values stand at x[k] and dy[k]; in their order, but with one visit of the
-// sums.
+// Adds kRows rows, with values at x[k] and dy[k]; in their order, but visiting the sums once.
 template <int kRows>
 void add_rows(const Gradients& g, std::int64_t first, const float* const* x, const float* const* dy,
               Partial& p) {
@@ -206,7 +205,7 @@ void dx_row(const Shape& s, const Gradients& g, BufferViews buffers, std::int64_
   const float* dy = row_values(s, buffers, kDy, r, row.dy);
   const double mean = g.mean[i], rstd = g.rstd[i];
   const float mean32 = g.mean32[i], rstd32 = g.rstd32[i];
-  // Sums over the row of g and g xhat, of their magnitudes, and in fp32.
+  // Sums over the row of g and of g xhat, the sums of their magnitudes, and the sums in fp32.
   double sum = 0, along = 0, sum_scale = 0, along_scale = 0;
   float sum32 = 0, along32 = 0;
 #pragma omp simd reduction(+ : sum, along, sum_scale, along_scale, sum32, along32)

@@ -1,4 +1,4 @@
-// What the trusted parts of this challenge share.
+// Shared by the trusted parts of this challenge.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ Shape shape_of(const CaseSpec&);
 
 void generate(const CaseSpec&, std::uint64_t seed, BufferViews);
 
-// Per row and per column figures in fp64, and what a plain fp32 implementation makes of them.
+// Per-row and per-column values in fp64, and the same from a plain fp32 implementation.
 struct Gradients final : Reference {
   std::vector<double> mean, rstd;                 // [rows]
   std::vector<double> dgamma, dbeta;              // [D]
@@ -34,7 +34,7 @@ struct Gradients final : Reference {
 
 std::unique_ptr<Gradients> make_reference(const Shape&, BufferViews);
 
-// One row of dx and y, fp64 and fp32, with condition scales; all of length D.
+// One row of dx and y, in fp64 and fp32, with condition scales; all of length D.
 struct RowResult {
   std::vector<float> x, dy, dres;                   // room for widened bf16 inputs
   std::vector<double> got, expected, plain, scale;  // got: the submission's row
@@ -51,7 +51,7 @@ void y_row(const Shape&, const Gradients&, BufferViews, std::int64_t r, RowResul
 CheckResult check_outputs(const CaseSpec&, const Gradients&, BufferViews);
 
 // Rounding errors of the mean shift every xhat of a row by about eps32 (1 + |mean| rstd); condition
-// scales count this share of it.
+// scales include this share of that shift.
 inline constexpr double kMeanShare = 0.125;
 
 }  // namespace assay::layer_norm_backward

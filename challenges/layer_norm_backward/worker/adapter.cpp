@@ -15,19 +15,20 @@ std::int32_t backward(worker::Call& call, const ln_params& p) {
       call.buffer(kCache), call.buffer(kDx), call.as<float>(kDgamma), call.as<float>(kDbeta));
 }
 
-// A call after others that succeeded: one that fails for want of memory is made again, since what
-// the others wrote stays.
+// Calls f after other calls that succeeded. If it fails for lack of memory it is repeated, because
+// the output of the others remains.
 template <class F>
 std::int32_t until_memory(const F& f) {
   const std::int32_t status = f();
   return status == ASSAY_ENOMEM ? f() : status;
 }
 
-// A forward of another input with a cache of its own must not disturb the first one's.
+// A forward of another input with a separate cache must not disturb the first one's.
 std::int32_t interpose(worker::Call& call, const ln_params& p, std::size_t cache_bytes) {
   assay_ctx* ctx = call.ctx();
   void* cache = nullptr;
-  // Twice: one allocation of the case may be refused, and this is none of the submission's.
+  // Tries twice, because one allocation of the case may be refused, and this one is not the
+  // submission's.
   for (int i = 0; i < 2 && cache == nullptr; ++i)
     cache = ctx->alloc(ctx, cache_bytes + 1, 256, ctx->device >= 0 ? 1 : 0);
   if (cache == nullptr) return ASSAY_ENOMEM;

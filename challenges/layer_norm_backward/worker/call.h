@@ -1,4 +1,4 @@
-// What harness and adapter agree on: how a case calls the submission.
+// The agreement between harness and adapter on how a case calls the submission.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ enum Handle {
   kHandles
 };
 
-// Handed to the adapter.
+// Passed to the adapter.
 struct Params {
   ln_params p{};
   std::int32_t mode = kPlain;

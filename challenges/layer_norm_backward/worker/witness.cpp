@@ -8,7 +8,7 @@ ASSAY_WITNESS()
 namespace assay::layer_norm_backward {
 namespace {
 
-// The arrays of a call; those that its function does not have are left out.
+// Records the arrays of a call; arrays that its function does not have are left out.
 class Recorder {
  public:
   Recorder(Mode mode, const ln_params* p) : call_(0) {
@@ -28,7 +28,7 @@ class Recorder {
     call_.array(handle, data, vector_);
     return *this;
   }
-  // Of an array that is written: only whether it is there.
+  // For an output array, records only whether it is there.
   Recorder& output(Handle handle, const void* data) {
     call_.array(handle, data, 0);
     return *this;

@@ -53,13 +53,13 @@ double half_value(std::uint16_t bits) {
   return sign * std::ldexp(1024 + fraction, exponent - 25);
 }
 
-// For what a scale can be: not negative, at most 65504.
+// For values that a scale can have: not negative, at most 65504.
 std::uint16_t half_bits(double v) {
   if (!(v > 0)) return 0;
   v = std::min(v, 65504.0);
   const int exponent = std::max(std::ilogb(v), -14);  // below 2^-14 the spacing stays 2^-24
-  // nearbyint rounds ties to even; a carry into the next power of two is right in this encoding
-  // too.
+  // nearbyint rounds ties to even; a carry into the next power of two is also right in this
+  // encoding.
   const auto units = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(v, 10 - exponent)));
   return static_cast<std::uint16_t>(units + static_cast<std::uint32_t>((exponent + 14) << 10));
 }
@@ -92,7 +92,7 @@ bool decode_block(const std::uint8_t* block, double* w) {
 
 void dense_block(const std::uint8_t* block, std::uint8_t* dense) {
   const auto code = [&](int j) { return block[2 + j / 4] >> (j % 4 * 2) & 3; };
-  // Byte by byte: the first weight, how far apart its weights are, how many they are.
+  // Packs one byte: its index, the first weight, the stride between weights, the number of weights.
   const auto put = [&](int at, int first, int stride, int n) {
     int number = 0;
     for (int i = 0; i < 5; ++i) number = 3 * number + (i < n ? code(first + i * stride) : 0);
@@ -105,7 +105,7 @@ void dense_block(const std::uint8_t* block, std::uint8_t* dense) {
   dense[27] = block[1];
 }
 
-// The inverse by search: a byte has no more than one number.
+// The inverse, by search: each byte encodes at most one number.
 void undense_block(const std::uint8_t* dense, std::uint8_t* block) {
   std::fill_n(block, kBlockBytes, std::uint8_t{0});
   block[0] = dense[26];

@@ -41,7 +41,7 @@ tt_config config_of(const json& params) {
 
 using Dimensions = std::vector<std::int64_t>;
 
-// The sizes that several entries share; those of a call that is wrong are never negative.
+// Sizes that several entries share; clamped to be non-negative for invalid calls.
 struct Sizes {
   explicit Sizes(const Params& p)
       : M(at_least_0(p.M)),
@@ -58,7 +58,7 @@ struct Sizes {
   Dimensions matrix, blocks, dense, blob;
 };
 
-// Phase 1 never comes: the worker never sees its buffers.
+// Phase 1 never comes, so the worker never sees its buffers.
 void plan_linear(const Shape& s, const Sizes& z, CasePlan& plan) {
   using namespace linear;
   const Dtype t = s.entry == kLinearBf16 ? Dtype::bf16 : Dtype::f32;
@@ -74,7 +74,7 @@ void plan_linear(const Shape& s, const Sizes& z, CasePlan& plan) {
            {.name = "secret", .dtype = Dtype::i64, .shape = {1}, .role = Role::input, .phase = 1});
 }
 
-// Of phase 1, which never comes, is what the worker must not see.
+// Phase 1 never comes: it holds what the worker must not see.
 void plan_train(const Shape& s, CasePlan& plan) {
   using namespace train;
   const Params& p = s.call;
@@ -184,7 +184,7 @@ void plan_statistics(const CaseSpec& spec, const Shape& s, const Sizes& z, CaseP
                      .role = Role::output});
 }
 
-// An input, and the same matrix in another form as the output.
+// One matrix as an input, and the same matrix in another form as the output.
 void plan_conversion(int from_handle, const BufferPlan& from, int to_handle, BufferPlan to,
                      CasePlan& plan) {
   plan.add(from_handle, from);
@@ -243,7 +243,7 @@ Shape shape_of(const CaseSpec& spec) {
 
 class TernaryTraining final : public Challenge {
  public:
-  // Formats and arithmetic; what training learns is no matter of a small case.
+  // Draws formats and arithmetic; small cases cannot test what training learns.
   std::optional<DrawnCase> drawn(const json& draw) const override {
     const std::string entry = draw.at("entry"), wrong = draw.at("invalid");
     DrawnCase c{{{"entry", entry}}};
@@ -317,8 +317,8 @@ class TernaryTraining final : public Challenge {
     return adopt_inputs(spec, buffers);
   }
 
-  // A linear layer and both its gradients; of training, those of every matrix for every token, and
-  // causal attention with its gradients.
+  // For a linear layer: the product and both gradients. For training: those of every matrix for
+  // every token, and causal attention with its gradients.
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan&) const override {
     const Shape s = shape_of(spec);
     const Params& p = s.call;

@@ -1,5 +1,5 @@
-// Blocks and bytes exactly, sums by the common rule, and trained models by their loss on held-out
-// documents.
+// Checks blocks and bytes exactly, sums by the common rule, and trained models by their loss on
+// held-out documents.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void check_dense(std::span<const std::uint8_t> got, std::span<const std::uint8_t
   }
 }
 
-// -0 for 0 is as good.
+// -0 is accepted for 0.
 void check_weights(std::span<const float> got, std::span<const float> expected,
                    CheckResult& result) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -82,9 +82,9 @@ std::vector<float> floats_of(const BufferView& bf16) {
   return out;
 }
 
-// Each token must be the best after the tokens that do stand before it, those of the submission
-// included: one that is as good but for the rounding of fp32 does not make the rest of the document
-// wrong.
+// Each token must be the best one after the preceding tokens in the output, including those that
+// the submission generated. So a token that is equally good up to fp32 rounding does not make the
+// rest of the document wrong.
 void check_generation(const CaseSpec& spec, const Shape& s, BufferViews buffers,
                       CheckResult& result) {
   using namespace generation;
@@ -116,7 +116,7 @@ void check_generation(const CaseSpec& spec, const Shape& s, BufferViews buffers,
       if (!generated[t]) continue;
       const std::span<const double> row(logits.data() + (t - 1) * V, V);
       const auto best = std::max_element(row.begin(), row.end());
-      // Twice what a logit may be off.
+      // Twice the allowed error of a logit.
       const double bound =
           2 * spec.params.value("C", 2000.0) * kEps32 *
           std::max(std::abs(*best), std::abs(*std::min_element(row.begin(), row.end())));
@@ -144,7 +144,7 @@ void check_counts(std::span<const std::int64_t> got, std::span<const std::int64_
 }
 
 struct Loss {
-  std::array<double, kKinds> kind{};  // mean nats a token
+  std::array<double, kKinds> kind{};  // mean nats per token
   double mean = 0;
 };
 
@@ -173,7 +173,7 @@ double mean_of(const TernReference& r, const std::array<double, kKinds>& kind) {
   return sum / std::max(count, 1.0);
 }
 
-// How much of the way from the bigram to the floor, at most all of it.
+// How far the loss has come from the bigram's to the floor; at most 1.
 double closure(double bigram, double floor, double loss) {
   return std::min((bigram - loss) / (bigram - floor), 1.0);
 }
@@ -193,8 +193,8 @@ void add_metrics(const TernReference& r, const Loss& loss, CheckResult& result) 
   result.metrics.push_back({"bigram_perplexity", std::exp(mean_of(r, r.bigram))});
 }
 
-// Another language of the same kind: a model that is as good at it has not learned from the
-// documents.
+// Tests with another language of the same kind: a model that is equally good at it has not learned
+// from the documents.
 void check_foreign(const CaseSpec& spec, const Shape& s, const Model& model, BufferViews buffers,
                    double own, CheckResult& result) {
   const auto docs = buffers[train::kForeign].span<std::uint16_t>();
@@ -222,7 +222,7 @@ void require_loss(const TernReference& r, double loss, double most, CheckResult&
                    loss, most, mean_of(r, r.floor), mean_of(r, r.bigram)));
 }
 
-// Kind by kind: counts of neighbours come to about 0 of each, whatever else they are good at.
+// Kind by kind: counting neighbours reaches about 0 of each, however good it is otherwise.
 void require_closures(const CaseSpec& spec, const TernReference& r, const Loss& loss,
                       CheckResult& result) {
   const auto least = spec.params.find("least_closure");
@@ -238,11 +238,11 @@ void require_closures(const CaseSpec& spec, const TernReference& r, const Loss& 
   }
 }
 
-// Nothing is asked of a model of real text; what it needs stands beside what xz does.
+// A model of real text has no requirement; its bits per byte are reported next to those of xz.
 void check_text(const Shape& s, const std::vector<double>& cost, BufferViews buffers,
                 CheckResult& result) {
   const double bytes = static_cast<double>(cost.size()) *
-                       (1 - 1.0 / s.call.config.T);  // the first of a document is given
+                       (1 - 1.0 / s.call.config.T);  // the first byte of a document is given
   const double bits = std::accumulate(cost.begin(), cost.end(), 0.0) / bytes / std::numbers::ln2;
   if (!std::isfinite(bits)) return fail(result, "the model's loss is not finite");
   result.metrics.push_back({"bits_per_byte", bits});
@@ -279,7 +279,7 @@ void check_train(const CaseSpec& spec, const Shape& s, const TernReference& r, B
   check_foreign(spec, s, *model, buffers, loss.mean, result);
 }
 
-// The interrupted training must end where the other one did, and both with a model.
+// The interrupted training must end in the same state as the other one, and both must give a model.
 void check_train_part(const CaseSpec& spec, const Shape& s, const TernReference& r,
                       BufferViews buffers, CheckResult& result) {
   check_train(spec, s, r, buffers, result);
@@ -308,7 +308,7 @@ CheckResult check_outputs(const CaseSpec& spec, const TernReference& r, BufferVi
       check_blocks(buffers[dense::kTo].span<std::uint8_t>(), r.bytes, result);
       break;
     case kLinearBf16:
-      // One rounding: the errors of the sum are far below it.
+      // One rounding: the errors of the sum are far smaller.
       check_rows("y", {2.0, 0x1p-9}, floats_of(buffers[linear::kY]), r.y, result);
       check_rows("dx", {2.0, 0x1p-9}, floats_of(buffers[linear::kDx]), r.dx, result);
       check_rows("dw_latent", {4.0, spec.params.value("C", 32.0) * kEps32},

@@ -1,5 +1,4 @@
-// Inputs: matrices made for single mistakes, random blobs, and corpora whose entropy is known
-// exactly.
+// Inputs: matrices that catch single mistakes, random blobs, and corpora of exactly known entropy.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,7 +66,8 @@ void special_block(const std::string& kind, Random& random, std::span<float> w) 
     for (std::size_t j = 0; j < w.size(); ++j)
       w[j] = with_sign(random.next() % 2 ? 0.5f : 1.5f, random);
     for (std::size_t j = 0; j < w.size(); ++j) w[j] = std::copysign(j % 2 == 0 ? 0.5f : 1.5f, w[j]);
-  } else if (kind == "rounded_scale") {  // s is below the mean: 40 weights lie between the halves
+  } else if (kind == "rounded_scale") {  // s is below the mean: 40 weights lie between the two
+                                         // halves
     const double delta = 0.35 * ulp / r, close = r / 2 * (1 + delta / 2);
     fill_signed((128 * r * (1 + delta) - 40 * close) / 88);
     for (std::size_t j = 0; j < 40; ++j)
@@ -87,7 +87,7 @@ void special_block(const std::string& kind, Random& random, std::span<float> w) 
 }
 
 // Whether a scale that is off in the last bits, or not yet rounded to binary16, makes no
-// difference: what a plain block is checked for. Traps are made of blocks where it does.
+// difference. Plain blocks are checked for that; trap blocks are made so that it does.
 bool rounding_is_immaterial(std::span<const float> w) {
   constexpr double kBinary16 = 1e-3, kMean = 1e-5;  // relative; binary16 rounds by up to 2^-11
   double mean = 0;
@@ -106,7 +106,7 @@ void fill_weights(const json& params, std::int64_t cols, std::uint64_t seed, std
   Random random(substream(seed, 9));
   for (std::size_t at = 0; at < w.size(); at += kBlockWeights) {
     const auto block = w.subspan(at, kBlockWeights);
-    if (kind == "graded") {  // every block has a scale of its own
+    if (kind == "graded") {  // every block has a different scale
       while (!rounding_is_immaterial(block)) fill_normal(block, random.next(), 0, sigma);
       const auto factor = static_cast<float>(std::exp2(random.below(16) - 8));
       for (float& v : block) v *= factor;
@@ -131,7 +131,7 @@ void random_blocks(Random& random, double sigma, std::span<std::uint8_t> out) {
   }
 }
 
-// Each row at a magnitude of its own, from 1/4 to 4: no fixed point is made for them all.
+// Gives each row its own magnitude, from 1/4 to 4, so that no fixed point suits them all.
 void draw_magnitudes(Random& random, std::int64_t width, std::span<float> rows) {
   for (; !rows.empty(); rows = rows.subspan(static_cast<std::size_t>(width))) {
     const auto factor = static_cast<float>(std::exp2(random.uniform(-2, 2)));
@@ -181,8 +181,8 @@ void set_code(std::uint8_t* block, std::int64_t j, unsigned code) {
   byte = static_cast<std::uint8_t>((byte & ~(3u << (j % 4 * 2))) | code << (j % 4 * 2));
 }
 
-// Random codes, or ("every_byte") those whose bytes count from 0 to 242 through the blocks; scales
-// of all magnitudes, 0 too.
+// Random codes, or ("every_byte") codes whose bytes count from 0 to 242 through the blocks; scales
+// of all magnitudes, including 0.
 void fill_dense(const Shape& s, const json& params, Random& random, BufferViews buffers) {
   const bool packing = s.entry == kPackDense;
   const std::int64_t n = block_bytes(s.call.rows, s.call.cols) / kBlockBytes;
@@ -209,8 +209,8 @@ void fill_dense(const Shape& s, const json& params, Random& random, BufferViews 
     dense_block(blocks.data() + b * kBlockBytes, out + b * kDenseBytes);
 }
 
-// Two related models: rows and columns without weights, blocks with scale 0 whose codes say
-// otherwise, and changes.
+// Two related models: rows and columns without weights, blocks of scale 0 whose codes are not zero,
+// and changes.
 void fill_statistics(const Shape& s, Random& random, BufferViews buffers) {
   using namespace statistics;
   const auto blob = buffers[kBlob].span<std::uint8_t>();
@@ -236,7 +236,7 @@ void fill_statistics(const Shape& s, Random& random, BufferViews buffers) {
       if (random.below(9) == 0) set_code(block, j, static_cast<unsigned>(random.below(3)));
     }
     if (random.below(9) == 0) block[0] = block[1] = 0;
-    // Another magnitude is no change.
+    // A changed magnitude does not count as a change.
     if (random.below(3) == 0 && block[1] > 0) --block[1];
   }
 }
@@ -267,8 +267,8 @@ void generate(const CaseSpec& spec, std::uint64_t seed, std::uint64_t judging,
       random_tokens(random, s.call.config.V, buffers[generation::kTokens].span<std::uint16_t>());
       random_tokens(random, s.call.config.V,
                     buffers[generation::kMoreTokens].span<std::uint16_t>());
-      // Wide enough that the residual stream is what the layers add, not the token itself over and
-      // over.
+      // Wide enough that the layers dominate the residual stream, instead of the token repeating
+      // itself.
       return random_blob(random, s.call.config, 0.5,
                          buffers[generation::kBlob].span<std::uint8_t>());
     case kDistill: {

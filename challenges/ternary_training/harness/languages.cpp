@@ -1,4 +1,4 @@
-// The languages of the corpora, and how far one is from another.
+// The languages of the corpora, and the distance between two of them.
 #include "languages.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ std::size_t draw(const std::vector<double>& cumulative, Random& random) {
   return std::min(static_cast<std::size_t>(it - cumulative.begin()), cumulative.size() - 1);
 }
 
-// Cumulative; the probability of a rank falls with that power of it.
+// Cumulative; the probability of a rank falls as that power of it.
 std::vector<double> zipf(std::int64_t ranks, double exponent) {
   std::vector<double> cumulative;
   double sum = 0;
@@ -45,9 +45,9 @@ double probability(const std::vector<double>& cumulative, std::size_t i) {
   return (cumulative[i] - (i > 0 ? cumulative[i - 1] : 0)) / cumulative.back();
 }
 
-// Which class follows which, cumulative. Each class is the likeliest after one other, half as
+// Which class follows which, cumulative. Each class is the likeliest after one class, half as
 // likely after a second, and so on: a Latin square, so that all languages are equally hard and
-// differ in nothing but what follows what.
+// differ only in what follows what.
 std::vector<std::vector<double>> class_chain(std::int64_t classes, Random& random) {
   const auto from = shuffled(classes, 0, random), to = shuffled(classes, 0, random),
              halvings = shuffled(classes, 0, random);
@@ -79,9 +79,9 @@ class Writer {
   std::size_t size_ = 0;
 };
 
-// Words of classes, whose classes form a chain; definitions, a mark and different names, that
-// another mark repeats; brackets that nest. Tokens: 0 starts a document, 1 DEF, 2 REP, opening and
-// closing brackets, words, names.
+// Words in classes that form a chain; definitions, in which a mark introduces different names and
+// another mark repeats them; brackets that nest. Tokens: 0 starts a document, 1 DEF, 2 REP, then
+// opening and closing brackets, words, names.
 class Grammar final : public Language {
  public:
   Grammar(const json& j, const tt_config& config, std::uint64_t seed)
@@ -113,7 +113,7 @@ class Grammar final : public Language {
     while (!out.full()) step(random, state, out);
   }
 
-  // Words by the class of the one before.
+  // Words by the class of the preceding one.
   std::vector<std::vector<double>> transitions() const override {
     const auto classes = static_cast<std::size_t>(classes_);
     std::vector<std::vector<double>> rows(
@@ -190,8 +190,8 @@ class Grammar final : public Language {
   std::vector<std::vector<std::uint16_t>> ranked_;  // words by rank, by class and class before
 };
 
-// A token is the image of the one `lag` places before it, but for some noise: nothing helps but
-// attention to one place, and what the noise prefers.
+// A token is the image of the one `lag` positions before it, except for some noise. Nothing helps
+// but attention to that position, and the frequencies of the noise.
 class Lag final : public Language {
  public:
   Lag(const json& j, const tt_config& config, std::uint64_t seed)
@@ -218,7 +218,7 @@ class Lag final : public Language {
     }
   }
 
-  // Tokens by the one that is looked back at.
+  // Tokens by the token that is looked back at.
   std::vector<std::vector<double>> transitions() const override {
     std::vector<std::vector<double>> rows;
     for (const std::uint16_t image : image_) {
@@ -233,7 +233,7 @@ class Lag final : public Language {
   std::size_t lag_;
   double noise_;
   std::int64_t V_;
-  std::vector<std::uint16_t> image_, ranked_;  // ranked: by frequency among the noise
+  std::vector<std::uint16_t> image_, ranked_;  // ranked: by frequency in the noise
   std::vector<double> by_rank_, frequency_;    // cumulative; by token
 };
 
@@ -259,9 +259,9 @@ double nats_lost(const Language& own, const Language& other) {
   return sum / static_cast<double>(met.size());
 }
 
-// Of eight languages the one that is least like `own`. One draw is not enough: of languages with
-// three classes every twelfth has the same chain of classes, and who has learned one is nearly as
-// good at the other.
+// The least similar to `own` of eight languages. One draw is not enough: of languages with three
+// classes, one in twelve has the same chain of classes, and a model of one is then nearly as good
+// at the other.
 std::unique_ptr<Language> foreign_language(const nlohmann::json& corpus, const tt_config& config,
                                            const Language& own, std::uint64_t seed) {
   std::unique_ptr<Language> farthest;

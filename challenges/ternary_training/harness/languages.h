@@ -1,4 +1,4 @@
-// Languages whose entropy is known exactly: what training is to learn.
+// Languages with exactly known entropy, for training to learn.
 #pragma once
 
 #include <array>
@@ -13,31 +13,32 @@
 
 namespace assay::ternary_training {
 
-// What a held-out token is; every kind is scored by itself.
+// The kind of a held-out token; each kind is scored separately.
 enum Kind : std::uint8_t { kWord, kCopy, kBracket, kMarker, kKinds };
 inline constexpr std::array<const char*, kKinds> kKindNames{"words", "copy", "brackets", "markers"};
 
-// A document's tokens and, if wanted, what each costs a predictor who knows the language (nats).
+// A document's tokens and, if wanted, the cost of each (nats) to a predictor that knows the
+// language.
 struct Document {
   std::span<std::uint16_t> tokens;
   float* cost = nullptr;
   std::uint8_t* kind = nullptr;
 };
 
-// The languages of spec.json's "corpus": every probability is a function of the visible prefix.
+// The languages of spec.json's "corpus": every probability depends only on the visible prefix.
 class Language {
  public:
   virtual ~Language() = default;
   virtual void write(Random&, const Document&) const = 0;
-  // The probabilities of what is drawn next, by what it depends on: rows that add up to 1.
-  // Languages of one corpus differ in nothing else.
+  // The probabilities of the next draw, by what it depends on; each row sums to 1. Languages of one
+  // corpus differ in nothing else.
   virtual std::vector<std::vector<double>> transitions() const = 0;
 };
 std::unique_ptr<Language> make_language(const nlohmann::json& corpus, const tt_config&,
                                         std::uint64_t seed);
-// Nats a draw that a perfect model of `own` loses on `other`, which is of the same corpus.
+// Nats per draw that a perfect model of `own` loses on `other`, a language of the same corpus.
 double nats_lost(const Language& own, const Language& other);
-// Of several languages that `seed` draws the one on which a model of `own` loses most.
+// Of several languages drawn from `seed`, the one on which a model of `own` loses most.
 std::unique_ptr<Language> foreign_language(const nlohmann::json& corpus, const tt_config&,
                                            const Language& own, std::uint64_t seed);
 

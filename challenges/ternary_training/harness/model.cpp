@@ -1,4 +1,4 @@
-// The model in fp64, and in fp32 for its spread.
+// The model in fp64, and in fp32 for its rounding spread.
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
@@ -96,7 +96,7 @@ class Transformer final : public Model {
     Eigen::Map<Matrix<double>>(out, c_.T, c_.V) = y.template cast<double>();
   }
 
-  // How large a logit is whose terms do not happen to cancel, the largest of the vocabulary: the
+  // The size of a logit whose terms do not happen to cancel, the largest in the vocabulary. The
   // last norm gives its row of d values the length |final_norm|, and signs are as good as random.
   double usual_logit() const {
     const M& w = c_.tied ? embedding_ : head_;

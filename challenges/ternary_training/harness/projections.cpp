@@ -11,7 +11,8 @@
 namespace assay::ternary_training {
 namespace {
 
-constexpr double kMostOfAllowed = 10;  // t above: chance 2e-12 a row that uses all it is allowed
+constexpr double kMostOfAllowed = 10;  // t in projections.h: chance 2e-12 for a row that uses its
+                                       // whole allowance
 
 void add_times(std::array<double, kSignVectors>& sum, double a,
                const std::array<double, kSignVectors>& v) {
@@ -76,7 +77,8 @@ void Projections::check(const char* name, const ToleranceRule& rule, std::span<c
         }
       });
   for (std::size_t m = 0; m < errors.size(); ++m) {
-    // The common rule's bound of a row: its floor times a quarter of the condition scales' norm.
+    // A row's bound by the common rule: its floor times a quarter of the norm of the condition
+    // scales.
     const double bound = std::sqrt(kMostOfAllowed) * rule.floor * scale_[m] / 4;
     if (errors[m] <= bound) continue;  // not so for NaN
     return fail(result, fmt::format("{} row {}: its products with {} secret vectors are off by "

@@ -1,5 +1,5 @@
-// Recorded calls as cases: formats and linear layers, whose results are exact or have a bound that
-// every order of summation keeps to.
+// Turns recorded calls into cases: formats and linear layers, whose results are exact or have a
+// bound that holds for every order of summation.
 #include "shared/recorded.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::int64_t kMostRows = 1 << 16, kMostElements = 1 << 22, kMostProducts = 1 << 28;
-constexpr double kLargest = 1e15;  // so that no product of two and no sum of products overflows
+constexpr double kLargest = 1e15;  // no product of two, and no sum of products, overflows
 
 bool sized(const Params& p) {
   const auto within = [](std::int64_t n) { return n >= 0 && n <= kMostRows; };
@@ -41,9 +41,9 @@ std::optional<json> linear_params(const RecordedCall& call, const Params& p) {
   const bool bf16 = call.entry == kLinearBf16;
   constexpr std::int64_t kMostBf16Terms = 4096;  // whose roundings are far below that of bf16
   if (bf16 && std::max(p.rows, p.cols) > kMostBf16Terms) return std::nullopt;
-  // The bound of cases is for values as they are drawn. Of any values n terms may be off by n
-  // roundings, whatever the order in which they are added.
-  constexpr std::int64_t kOthers = 4;  // of the products, and of the scale
+  // The bound in cases is for values as they are drawn. For arbitrary values, n terms may be off by
+  // n roundings, whatever the order of addition.
+  constexpr std::int64_t kOthers = 4;  // roundings of the products and of the scale
   const std::int64_t terms = std::max({p.M, p.rows, p.cols, std::int64_t{32}}) + kOthers;
   return json{{"entry", bf16 ? "linear_bf16" : "linear"},
               {"M", p.M},
@@ -52,7 +52,7 @@ std::optional<json> linear_params(const RecordedCall& call, const Params& p) {
               {"C", static_cast<double>(terms)}};
 }
 
-// Of the right size, with numbers that no product of a few of them overflows.
+// Of the right size, with numbers that do not overflow when a few of them are multiplied.
 std::optional<json> config_params(const tt_config& c) {
   if (c.size != sizeof(tt_config)) return std::nullopt;
   for (const std::int32_t n : {c.V, c.d, c.L, c.Hq, c.Hkv, c.hd, c.ff, c.T, c.tied}) {
@@ -91,7 +91,7 @@ bool legal_blocks(std::span<const std::uint8_t> blocks) {
   return true;
 }
 
-// Those that a legal block becomes.
+// Whether these are dense blocks that a legal block can become.
 bool legal_dense(std::span<const std::uint8_t> dense) {
   for (std::size_t at = 0; at < dense.size(); at += kDenseBytes) {
     std::uint8_t block[kBlockBytes] = {}, again[kDenseBytes] = {};
@@ -104,8 +104,8 @@ bool legal_dense(std::span<const std::uint8_t> dense) {
   return true;
 }
 
-// The scale of a block is the mean, rounded. In which order its sum is formed is left open: it is
-// exact in every order, or so far from the middle between two scales that it does not matter.
+// The scale of a block is the rounded mean. The order of its sum is unspecified, so the sum must be
+// exact in every order, or so far from the midpoint between two scales that it does not matter.
 bool has_clear_scale(std::span<const float> block) {
   ExactSums sums;
   double sum = 0;

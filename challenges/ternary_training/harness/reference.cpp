@@ -1,4 +1,4 @@
-// What the entries must return.
+// The required results of the entries.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -12,8 +12,7 @@ namespace {
 
 // --- tt_linear
 
-// A row of sums of a[k] B[k, j] over k: exact, as plain fp32 has it (blocks of 64), and of absolute
-// terms.
+// A row of sums of a[k] B[k, j] over k: exact, in plain fp32 (blocks of 64), and of absolute terms.
 class RowSum {
  public:
   explicit RowSum(std::int64_t n)
@@ -54,7 +53,7 @@ class RowSum {
   std::int64_t terms_ = 0;
 };
 
-// All rows, or for a large result so many, whichever the seed says.
+// All rows, or, for a large result, `most` rows chosen by the seed.
 std::vector<std::int64_t> judged_rows(std::int64_t n, std::int64_t most, std::uint64_t seed) {
   std::vector<std::int64_t> rows(static_cast<std::size_t>(n));
   std::iota(rows.begin(), rows.end(), std::int64_t{0});
@@ -123,13 +122,13 @@ void reference_linear(const CaseSpec& spec, const Shape& s, BufferViews buffers,
     for (std::int64_t m = 0; m < M; ++m) sum.add(dy[m * N + n], x + m * K, 1);
     return sum.take(n);
   });
-  // The others by secret projections.
+  // Judges the other rows by secret projections.
   if (M > most) {
     r.all_y = Projections({M, K, N, x, K, 1, wt.data()}, substream(secret, 4));
     r.all_dx = Projections({M, N, K, dy, N, 1, w.data()}, substream(secret, 5));
   }
   if (N > most) r.all_dw = Projections({N, M, K, dy, 1, N, x}, substream(secret, 6));
-  // What a plain implementation would store.
+  // Rounds to what a plain implementation would store.
   for (auto* rows : {&r.y, &r.dx}) {
     for (Row& row : *rows) {
       for (double& v : row.plain)
@@ -140,7 +139,7 @@ void reference_linear(const CaseSpec& spec, const Shape& s, BufferViews buffers,
 
 // --- tt_train
 
-// What a pair of neighbours says, counted in the training documents: the yardstick that training
+// Statistics of neighbouring tokens, counted in the training documents: the baseline that training
 // must beat.
 class Bigram {
  public:
@@ -190,7 +189,7 @@ void reference_train(const Shape& s, BufferViews buffers, TernReference& r) {
 template <class Scalar>
 struct Distilled {
   std::vector<Scalar> p, q;
-  Scalar loss = 0, terms = 0;  // the sum, and that of its absolute terms
+  Scalar loss = 0, terms = 0;  // the sum, and the sum of its absolute terms
 };
 
 template <class Scalar>
@@ -231,7 +230,7 @@ void reference_distill(const Shape& s, BufferViews buffers, TernReference& r) {
     for (std::size_t v = 0; v < V; ++v) {
       row.expected.push_back(tau * (exact.q[v] - exact.p[v]));
       row.plain.push_back(static_cast<double>(s.call.temperature * (plain.q[v] - plain.p[v])));
-      // Where both underflow in fp32, it is their absolute size that counts.
+      // If both underflow in fp32, their absolute size counts.
       row.scale.push_back(tau * (exact.q[v] + exact.p[v] + 0x1p-100));
     }
     r.gradient.push_back(std::move(row));

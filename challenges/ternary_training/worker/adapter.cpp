@@ -32,8 +32,8 @@ std::int32_t run_generate(worker::Call& call, const Params& p) {
                   call.as<std::uint16_t>(more ? kMoreGenerated : kGenerated));
 }
 
-// A training in one go; the same up to its interruption; the beginning of another one, from another
-// seed; and the rest of the second, from a copy of its state.
+// Runs a whole training; the same one up to its interruption; the start of another one, from
+// another seed; and the rest of the interrupted one, from a copy of its state.
 std::int32_t run_train_part(worker::Call& call, const Params& p) {
   using namespace train_part;
   auto* const function = call.fn<decltype(tt_train_part)>("tt_train_part");

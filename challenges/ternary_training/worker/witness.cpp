@@ -13,7 +13,7 @@ using witness::Record;
 
 constexpr std::int64_t kWeights = 128, kBlock = 34, kDense = 28;
 
-// Bytes of so many rows in blocks; none where columns are left over.
+// Bytes of that many rows in blocks; kNone if columns do not fill whole blocks.
 std::int64_t block_bytes(std::int64_t rows, std::int64_t cols, std::int64_t block) {
   if (cols < 0 || cols % kWeights != 0) return witness::kNone;
   return product(product(rows, cols / kWeights), block);
@@ -27,7 +27,7 @@ Params sizes(std::int64_t M, std::int64_t rows, std::int64_t cols) {
   return params;
 }
 
-// One matrix that becomes another one.
+// A conversion of one matrix to another form.
 void record_conversion(Entry entry, std::int64_t rows, std::int64_t cols, int from_handle,
                        const void* from, std::int64_t bytes, int to_handle, const void* to) {
   Record call(entry);
@@ -50,7 +50,7 @@ void record_linear(Entry entry, std::int64_t M, std::int64_t rows, std::int64_t 
   call.array(kDw, dw, 0);
 }
 
-// `bytes`: of a blob, by the implementation, which is what tests allocate by.
+// `bytes`: size of a blob according to the implementation, which the tests allocate by.
 void record_statistics(const tt_config* config, std::size_t bytes, const void* blob,
                        const void* before, const void* counts) {
   using namespace statistics;
@@ -132,8 +132,8 @@ extern "C" int tt_blob_statistics(assay_ctx* ctx, const tt_config* config, const
   return ASSAY_IMPLEMENTATION(tt_blob_statistics)(ctx, config, blob, before, counts);
 }
 
-// Not recorded: these go on as they are. What a model computes may turn on a rounding, so that no
-// tolerance holds for every blob that tests can make; and a training is not one right answer.
+// Not recorded; these calls are only passed on. A model's result may depend on a rounding, so no
+// tolerance holds for every blob that tests can make; and a training has no single right answer.
 extern "C" int tt_train(assay_ctx* ctx, const tt_config* config, const uint16_t* docs,
                         int64_t n_docs, const tt_budget* budget, void* blob) {
   return ASSAY_IMPLEMENTATION(tt_train)(ctx, config, docs, n_docs, budget, blob);
