@@ -1,6 +1,6 @@
-// Where the memories of the simulated GPU lie in its generic 64-bit address space. The ranges are
-// reserved without access rights in every process that holds device pointers, so that a host
-// dereference of one faults as on hardware; the bytes live elsewhere.
+// Where the simulated GPU's memories lie in its generic 64-bit address space. Every process that
+// holds device pointers reserves these ranges without access rights, so that dereferencing one on
+// the host faults as on hardware. The bytes are stored elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ struct AddressRange {
 
 // Global memory, device globals and constants.
 inline constexpr AddressRange kGlobalRange{0x2000'0000'0000, std::uint64_t{1} << 37};
-// Shared memory of the block that executes; offset 0 of the window is offset 0 of .shared.
+// Shared memory of the executing block; offset 0 of the window is offset 0 of .shared.
 inline constexpr AddressRange kSharedRange{0x1000'0000'0000, std::uint64_t{1} << 24};
-// Local memory of the thread that executes, likewise.
+// Local memory of the executing thread, likewise.
 inline constexpr AddressRange kLocalRange{0x1100'0000'0000, std::uint64_t{1} << 24};
 // Kernel parameters, likewise (cvta.param).
 inline constexpr AddressRange kParamRange{0x1200'0000'0000, std::uint64_t{1} << 16};

@@ -1,5 +1,5 @@
-// What a launch did, counted exactly: the same on every run and machine, and whatever the number of
-// host threads. Caches are not modelled: a sector counts each time it is requested.
+// What a launch did, counted exactly: the same on every run and machine, for any number of host
+// threads. Caches are not modelled: a sector counts each time it is requested.
 #pragma once
 
 #include <array>
@@ -8,16 +8,16 @@
 
 namespace assay::sim {
 
-// Of the simulated GPU, one of the H100 class: see device.h. Sources: gpus/h200.json.
+// Of the simulated GPU, which is in the H100 class: see device.h. Sources: gpus/h200.json.
 inline constexpr std::uint32_t kMultiprocessors = 132, kL2Slices = 80;
 
-// What a multiprocessor does its work with, each of which may be what a block waits for. Counted in
-// units that differ: machine instructions of a warp (the least number that the instruction takes,
-// see decode/price.h), passes, sectors, or operations of matrix instructions by the type of their
-// multiplicands.
+// The parts of a multiprocessor that do its work; a block may have to wait for any of them. Their
+// counts are in different units: machine instructions of a warp (the fewest that the instruction
+// takes, see decode/price.h), passes, sectors, or operations of matrix instructions by the type of
+// their multiplicands.
 enum class Unit : std::uint8_t {
   issue,  // machine instructions of every kind
-  fp32,   // machine instructions, as of all to load_store
+  fp32,   // machine instructions, as are all up to load_store
   integer,
   fp16,
   fp64,
@@ -25,9 +25,9 @@ enum class Unit : std::uint8_t {
   conversion,
   load_store,  // accesses of memory and shuffles
   shared,      // passes over shared memory
-  constant,    // distinct addresses that a warp asks the cache of constants for
-  sectors,     // of global and local memory, as the L1 cache is asked for them
-  tensor_f64,  // operations, as of all that follow
+  constant,    // distinct addresses that a warp requests from the constant cache
+  sectors,     // of global and local memory, as requested from the L1 cache
+  tensor_f64,  // operations, as are all that follow
   tensor_tf32,
   tensor_f16,  // and bf16
   tensor_f8,
@@ -49,30 +49,30 @@ struct UnitWork {
 };
 
 struct Counters {
-  // Global memory, constants and device globals. Bytes: the sum over active lanes of what each asks
-  // for. Sectors: the distinct aligned 32-byte pieces that one warp instruction touches.
+  // Global memory, constants and device globals. Bytes: the sum of what each active lane asks for.
+  // Sectors: the distinct aligned 32-byte pieces that one warp instruction touches.
   std::uint64_t global_load_bytes = 0, global_store_bytes = 0;
   std::uint64_t global_load_sectors = 0, global_store_sectors = 0;
   std::uint64_t constant_load_bytes = 0;  // of constants: not in global_*
 
-  // atom and red on global memory, not in global_*: lanes; sectors; passes over a sector, one for
-  // each lane that goes for the word most lanes go for; and the passes of the L2 slice that has
-  // most of them, over the launches. Addresses are spread over kL2Slices slices.
+  // atom and red on global memory, not included in global_*: lanes; sectors; passes over a sector,
+  // one for each lane that accesses the most accessed word; and the passes of the busiest L2 slice,
+  // summed over the launches. Addresses are spread over kL2Slices slices.
   std::uint64_t global_atomics = 0, atomic_sectors = 0, atomic_passes = 0, atomic_hot_passes = 0;
 
   // Shared memory: warp instructions, and the passes they need beyond one because several distinct
   // 4-byte words lie in one of the 32 banks. Accesses of 8 (16) bytes go by half (quarter) warps,
-  // of which each is a pass of its own that is not a replay. Of atomics each lane that goes for a
-  // word that another goes for is a further pass, and a replay.
+  // each of which is a separate pass that is not a replay. For atomics, each further lane that
+  // accesses the same word is another pass, and a replay.
   std::uint64_t shared_loads = 0, shared_stores = 0, shared_atomics = 0;
   std::uint64_t shared_passes = 0;   // all passes
   std::uint64_t shared_replays = 0;  // those due to conflicts
-  std::uint64_t shared_bytes = 0;    // both ways
+  std::uint64_t shared_bytes = 0;    // in both directions
 
-  // Per-thread arrays. Words of the lanes lie side by side: sectors as of global memory.
+  // Per-thread arrays. The lanes' words are adjacent; sectors count as for global memory.
   std::uint64_t local_load_bytes = 0, local_store_bytes = 0, local_sectors = 0;
 
-  // Warp instructions by class; one with a false guard in every lane counts too. Their sum is
+  // Warp instructions by class, including those whose guard is false in every lane. They sum to
   // `instructions`.
   std::uint64_t instructions = 0;
   std::uint64_t integer = 0, fp32 = 0, fp16 = 0, fp64 = 0, conversion = 0, special = 0 /* MUFU */,
@@ -86,8 +86,9 @@ struct Counters {
   std::uint64_t blocks = 0, warps = 0, launches = 0;
 
   // What all blocks took of each unit; and the least that one multiprocessor had to do, summed over
-  // the launches: for each unit the larger of what the longest block took of it and of an equal
-  // share of all, 1 / kMultiprocessors. The instructions of the longest warp, likewise summed.
+  // the launches: for each unit the larger of the maximum that one block took and an equal share of
+  // the total, 1 / kMultiprocessors. longest_warp: instructions of the longest warp, likewise
+  // summed.
   UnitWork total, critical;
   std::uint64_t longest_warp = 0;
 

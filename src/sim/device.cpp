@@ -25,16 +25,17 @@ namespace {
 
 constexpr std::uint64_t kMaxGridX = 0x7fffffff, kMaxGridYZ = 65535;
 constexpr std::uint32_t kMaxBlockXY = 1024, kMaxBlockZ = 64;
-// Of a multiprocessor's shared memory, with what the system takes of each block's.
+// A multiprocessor's shared memory, and what the system reserves of it for each block.
 constexpr std::uint64_t kSharedPerMultiprocessor = 228 << 10, kReservedShared = 1 << 10;
-// Cooperative groups keep the barrier of a grid here; %envreg1 and 2 hold the address.
+// Cooperative groups keep a grid's barrier here; %envreg1 and 2 hold the address.
 constexpr std::uint64_t kWorkspaceBytes = 256;
-// Of all kernels that were asked for, functions counted anew for each.
+// Total over all requested kernels; functions count again for each.
 constexpr std::uint64_t kMaxDecoded = 4'000'000;
-// Runs of bytes that a launch accesses, by place; beyond, neighbours share the place of the first.
+// Runs of bytes accessed by a launch, each with its place; beyond that, neighbours share the place
+// of the first.
 constexpr std::size_t kMaxPlacedRuns = std::size_t{1} << 16;
-constexpr std::size_t kMaxUndefinedStores = 1000;      // places that are remembered until a read
-constexpr std::uint64_t kMaxConstantBytes = 64 << 10;  // of a module, as ptxas has it
+constexpr std::size_t kMaxUndefinedStores = 1000;      // places remembered until a read
+constexpr std::uint64_t kMaxConstantBytes = 64 << 10;  // per module, as in ptxas
 
 struct LoadedModule {
   ptx::Module ptx;
@@ -79,8 +80,8 @@ LaunchStatus status_of(FindingKind kind) {
   }
 }
 
-// How many blocks may be in progress at a time because they wait for one another: those of a
-// cooperative grid all, of others as many as memory allows.
+// How many blocks may have to be in progress at a time because they wait for one another: for a
+// cooperative grid all of them, otherwise as many as memory allows.
 std::uint64_t waiting_blocks(const Program& p, const LaunchConfig& c, std::uint64_t resident) {
   if (c.cooperative) return std::max<std::uint64_t>(resident, 1);
   constexpr std::uint64_t kMaxBlocks = 256, kMaxBytes = std::uint64_t{1} << 30;
@@ -93,7 +94,7 @@ std::uint64_t waiting_blocks(const Program& p, const LaunchConfig& c, std::uint6
                                    kMaxBlocks);
 }
 
-// Whether it is the finding of the checker that ended the launch.
+// Whether it is the checker's finding that ended the launch.
 bool ended_launch(const RawFinding& f, const GridResult& result) {
   return result.failure && result.failure->recorded && f.pc == result.failure->pc &&
          is_fatal(f.kind);
@@ -127,8 +128,8 @@ std::vector<LineReplays> located(const ReplayTable& replays, const Program& prog
   return by_line(std::move(lines));
 }
 
-// The findings of a launch that failed: those of the blocks that ran before the failure in order.
-// Other host threads may have been further.
+// Keeps the findings of a failed launch up to the failure: those of the blocks that ran before it
+// in order. Other host threads may have got further.
 void keep_until_failure(std::vector<RawFinding>& findings, const GridRun& grid,
                         const GridResult& result) {
   const Permutation order(grid.config.grid.count(), grid.shuffle_seed);
@@ -154,17 +155,17 @@ struct Device::State {
   std::uint64_t workspace = 0;
   std::uint64_t processor_deadline = 0;
   std::uint64_t decoded = 0;  // instructions of all programs
-  // Stores of undefined values, of all launches, and what the host read of them.
+  // Stores of undefined values in all launches, and whether the host read them.
   struct UndefinedStore {
     Finding finding;
     std::uint64_t begin = 0, end = 0;
-    bool told = false;  // since its last launch
+    bool told = false;  // reported since its last launch
   };
   std::vector<UndefinedStore> undefined_stores;
   std::vector<Finding> read_findings;
-  std::optional<StreamRaces> stream_races;  // once an operation says when it happens
+  std::optional<StreamRaces> stream_races;  // set once an operation says when it happens
 
-  // The races of an operation, if they are to be found.
+  // The races of an operation, or null if races are not checked.
   StreamRaces* begin(const Operation* operation, std::string name) {
     if (operation == nullptr || !options.check_races) return nullptr;
     if (!stream_races) stream_races.emplace();
@@ -178,7 +179,7 @@ struct Device::State {
     std::uint64_t address = 0, bytes = 0;
     TouchKind kind{};
   };
-  // Copies and fills, and what allocates or frees in a stream.
+  // Records copies and fills, and allocations and frees in a stream.
   void happen(const Operation* operation, std::initializer_list<Span> spans) {
     if (StreamRaces* races = operation == nullptr ? nullptr : begin(operation, operation->call)) {
       for (const Span& s : spans)
@@ -189,14 +190,14 @@ struct Device::State {
     for (const Span& s : spans)
       if (s.kind == TouchKind::write) forget(s.address, s.bytes);
   }
-  // What the launch that has ended accessed.
+  // Records what the launch that has just ended accessed.
   void happen(const Operation& operation, const GridRun& grid, std::vector<Finding>& findings) {
     Footprint& footprint = memory.footprint();
     StreamRaces& races = *begin(&operation, demangled(grid.program->info.name));
     Footprint::Run last;
     std::size_t runs = 0;
     footprint.take([&](Footprint::Run r) {
-      // Every cooperative launch has the same barrier, but no two run at a time.
+      // Every cooperative launch has the same barrier, but no two run at the same time.
       if (workspace != 0 && r.begin - workspace < kWorkspaceBytes) return;
       const bool neighbour = r.begin == last.end && r.kind == last.kind;
       if (++runs > kMaxPlacedRuns && neighbour) r.pc = last.pc;
@@ -224,7 +225,7 @@ struct Device::State {
     }
   }
 
-  // The host read undefined bytes of the range: each store that may have left them is told once.
+  // The host read undefined bytes of the range: reports each store that may have left them, once.
   void tell_undefined(std::uint64_t from, std::uint64_t bytes) {
     bool found = false;
     for (UndefinedStore& s : undefined_stores) {
@@ -241,7 +242,7 @@ struct Device::State {
     read_findings.push_back(finding);
   }
 
-  // Of a kernel that is not supported its outline.
+  // For an unsupported kernel, its outline.
   const Program& program(KernelId id) {
     Kernel& k = kernels.at(id);
     if (k.program) return *k.program;
@@ -253,7 +254,7 @@ struct Device::State {
       k.program = outline_program(k.module->ptx, *k.entry);
       return *k.program;
     }
-    // ptxas puts what exceeds a thread's registers into its local memory.
+    // ptxas spills registers beyond a thread's limit into local memory.
     constexpr std::uint64_t kRegisters = 255;
     if (4 * (program->info.registers -
              std::min<std::uint64_t>(program->info.registers, kRegisters)) >
@@ -386,7 +387,7 @@ std::uint64_t Device::allocate(std::uint64_t bytes) {
   return bytes == 0 ? 0 : state_->memory.allocate(bytes).value_or(0);
 }
 
-// The next owner of the range has nothing to do with what was done there.
+// The next owner of the range must not inherit its history.
 bool Device::free(std::uint64_t address) {
   const VariableInfo a = allocation(address);
   if (!state_->memory.free(address)) return false;
@@ -465,8 +466,8 @@ std::uint32_t blocks_by_registers(std::uint32_t registers, std::uint64_t threads
   const auto in_units = [](std::uint64_t value, std::uint64_t unit) {
     return (value + unit - 1) / unit;
   };
-  // The registers of a warp lie in one part, and a block's warps are dealt out to the parts in
-  // turn.
+  // A warp's registers lie in one sub-partition, and a block's warps are dealt to the
+  // sub-partitions in turn.
   const std::uint64_t of_warp =
       in_units(std::uint64_t{std::max(registers, 1u)} * kWarpSize, kRegisterUnit) * kRegisterUnit;
   const std::uint64_t warps = kRegistersPerMultiprocessor / kSubPartitions / of_warp;
@@ -495,7 +496,7 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
     return out;
   }
 
-  // A launch that threw may have left something.
+  // A launch that threw may have left an unfinished footprint.
   if (operation != nullptr) state_->memory.footprint().take([](const Footprint::Run&) {});
 
   GridRun grid;
@@ -536,7 +537,7 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
       continue;
     }
     out.findings.push_back(describe(grid, f));
-    // What ended the launch stands first.
+    // The finding that ended the launch comes first.
     if (ended_launch(f, result)) {
       out.status = status_of(f.kind);
       std::rotate(out.findings.begin(), out.findings.end() - 1, out.findings.end());

@@ -1,4 +1,4 @@
-// What the checks of the simulator found wrong with a kernel.
+// Faults that the simulator's checks found in a kernel.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,16 @@ enum class FindingKind : std::uint8_t {
   out_of_bounds,  // an access outside every allocation of its memory
   misaligned,
   use_after_free,
-  uninitialised,  // a value of global or shared memory that nothing wrote decides something
-  shared_race,    // two threads of a block, one of them writing, nothing between that orders them
-  global_race,    // likewise two blocks
-  stream_race,    // likewise two launches or copies that no stream and no event orders
-  late_change,    // the host changed what a copy in a stream may still have to read
-  equal_stores,   // a race of stores that all write the same: a note, no fault
+  uninitialised,  // a value in global or shared memory that nothing wrote decides something
+  shared_race,    // two threads of a block, one of them writing, without anything that orders them
+  global_race,    // likewise between two blocks
+  stream_race,    // likewise between two launches or copies that no stream or event orders
+  late_change,    // the host changed data that a copy in a stream may still have to read
+  equal_stores,   // a race of stores that all write the same value: a note, not a fault
   barrier_divergence,  // threads wait at different barriers, or some never arrive
-  deadlock,            // no thread can go on
-  warp_sync,  // a .sync operation whose mask names lanes that never come, or not the executing one
+  deadlock,            // no thread can continue
+  warp_sync,  // a .sync operation whose mask names lanes that never arrive, or omits the executing
+              // lane
   assertion,  // __assertfail
   trap,
   instruction_limit,
@@ -33,8 +34,7 @@ struct ThreadId {
   std::uint32_t thread[3] = {0, 0, 0};
 };
 
-// Of stream_race and late_change thread is not set.
-// "softmax(float*): block (3,0,0), thread (33,0,0), topk.cu:41: reads 4 bytes at ..."
+// The thread is not set for stream_race and late_change.
 struct Finding {
   FindingKind kind{};
   std::string kernel;  // demangled
@@ -47,9 +47,9 @@ struct Finding {
   std::string describe() const;
 };
 
-// Whether execution cannot go on after it (the launch ends with an error, as on hardware).
+// Whether execution cannot continue after it (the launch ends with an error, as on hardware).
 bool is_fatal(FindingKind);
-// Whether it is worth knowing, and no fault: it fails nothing.
+// Whether it is only worth knowing: a note fails nothing.
 bool is_note(FindingKind);
 
 }  // namespace assay::sim

@@ -1,4 +1,4 @@
-// What bank conflicts cost, by source line.
+// The cost of bank conflicts, by source line.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct LineReplays {
   bool operator==(const LineReplays&) const = default;
 };
 
-// Each line once, with the sum of its replays: those with most first, then by name.
+// Each line once, with the sum of its replays: largest first, then by name.
 std::vector<LineReplays> by_line(std::vector<LineReplays>);
 
 }  // namespace assay::sim

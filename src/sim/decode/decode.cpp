@@ -15,15 +15,15 @@ namespace {
 
 using ptx::Operand;
 
-constexpr std::uint32_t kMaxRegisters = 255;  // of a thread
+constexpr std::uint32_t kMaxRegisters = 255;  // per thread
 
 struct Reachable {
   std::vector<const ptx::Function*> functions;
-  std::size_t named = 0;  // the first so many; the others are called through pointers, if at all
+  std::size_t named = 0;  // the first `named`; the others can only be called through pointers
 };
 
-// The entry, then all functions that a body names; all of the module once one is called through a
-// pointer, which may come from anywhere.
+// The entry, then all functions that a reachable body names. Once a function is called through a
+// pointer, which may come from anywhere, all functions of the module.
 Reachable reachable(const ptx::Module& module, const ptx::Function& entry) {
   ptx::TextTable<const ptx::Function*> defined;
   for (const ptx::Function& f : module.functions) {
@@ -56,7 +56,7 @@ Reachable reachable(const ptx::Module& module, const ptx::Function& entry) {
   return {std::move(found), named};
 }
 
-// "kernel f(int*)", not longer than a message can hold.
+// "kernel f(int*)", short enough for a message.
 std::string readable_name(const ptx::Function& f) {
   constexpr std::size_t kLongest = 160;
   std::string name = demangled(f.name);
@@ -77,7 +77,7 @@ KernelInfo kernel_info(const ptx::Function& entry) {
   throw Unsupported(w.block->grid->program->refusals[in.imm]);
 }
 
-// In place of a body that is not supported.
+// Takes the place of an unsupported body.
 FunctionDraft refusal(std::size_t index) {
   FunctionDraft draft;
   DraftInstr call, end;
@@ -90,7 +90,7 @@ FunctionDraft refusal(std::size_t index) {
   return draft;
 }
 
-// `named`: some other body names the function, or it is the entry.
+// `named`: another body names the function, or it is the entry.
 std::unique_ptr<Code> decode_function(const ptx::Module& module, const ptx::Function& f,
                                       const SymbolTable& symbols,
                                       const ptx::TextTable<std::uint32_t>& callees, bool named,

@@ -49,7 +49,7 @@ void add_block(const FunctionDraft& draft, const DraftBlock& from, const FrameLa
   block.rendezvous = first.rendezvous;
   block.any_place = first.any_place;
   if (first.mask_value >= 0) {
-    // A constant mask of all lanes needs no look at the slot.
+    // With a constant mask of all lanes, the slot need not be read.
     const Value& mask = draft.values[static_cast<std::size_t>(first.mask_value)];
     const bool all = mask.has_init && mask.init.kind == SlotInit::Kind::value32 &&
                      mask.init.value == 0xffffffffu;

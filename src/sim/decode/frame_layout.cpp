@@ -2,9 +2,9 @@
 // walking backwards from each use (Appel and Palsberg, "Modern Compiler Implementation", 19.6):
 // most virtual registers of nvcc's PTX live in one basic block, and only the others need a walk.
 //
-// A range is the span of instructions, in the order of the program, between the first and the last
-// at which the value is needed. Lanes in different fragments do not disturb each other: a handler
-// writes its own lanes only, and each lane by itself follows a path of the control-flow graph.
+// A range is the span of instructions, in program order, from the first to the last at which the
+// value is needed. Lanes in different fragments do not disturb each other: a handler writes only
+// its own lanes, and each lane by itself follows a path of the control-flow graph.
 #include <algorithm>
 #include <limits>
 #include <queue>
@@ -15,7 +15,7 @@
 namespace assay::sim {
 namespace {
 
-// Positions: 2 i when instruction i reads, 2 i + 1 when it writes.
+// Positions: 2 i is when instruction i reads, 2 i + 1 when it writes.
 struct Range {
   std::uint32_t begin = std::numeric_limits<std::uint32_t>::max(), end = 0;
   bool used() const { return begin <= end; }
@@ -25,8 +25,8 @@ struct Range {
   }
 };
 
-// For each value the blocks where it is read before it is written, and those that overwrite it in
-// all lanes that come there.
+// For each value, the blocks that read it before writing it, and the blocks that overwrite it in
+// all lanes that get there.
 struct BlockSets {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> exposed, killed;  // (value, block), sorted
 };
@@ -72,7 +72,7 @@ class RangeFinder {
           const std::uint32_t v = operands[o].value;
           if (!operands[o].written) continue;
           ranges_[v].include(2 * i + 1);
-          // A guarded write keeps the value of some lanes.
+          // A guarded write keeps some lanes' old values.
           if (in.guard >= 0 && !draft_.values[v].temporary) {
             read(v, 2 * i + 1);
           } else if (killed_in[v] != b) {
@@ -86,7 +86,7 @@ class RangeFinder {
     std::sort(sets_.killed.begin(), sets_.killed.end());
   }
 
-  // From the blocks that need a value back to those that define it.
+  // Walks from the blocks that need a value back to those that define it.
   void walk(std::vector<std::uint32_t>& undefined) {
     const std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
     std::vector<std::uint32_t> live_in(blocks_.size(), never), kills(blocks_.size(), never), work;
@@ -135,7 +135,8 @@ std::uint32_t bytes_of(ValueClass c) {
   }
 }
 
-// Slots of one class. The one freed last is taken first: it is the most likely to be in a cache.
+// Slots of one class. The most recently freed slot is reused first, since it is the most likely to
+// be in cache.
 class Pool {
  public:
   std::uint32_t take(std::uint32_t from, std::uint32_t until) {

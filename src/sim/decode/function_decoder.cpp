@@ -45,7 +45,7 @@ DraftInstr& FunctionDecoder::append(const ptx::Instruction& in, Handler run, Ins
   return draft_.instrs.back();
 }
 
-// A conversion that the program does not contain.
+// Emits a conversion that the program does not contain.
 void FunctionDecoder::hidden(Handler run, Spread::Kind spread, std::uint32_t to, std::uint32_t from,
                              std::uint64_t imm) {
   DraftInstr out;
@@ -105,7 +105,7 @@ void FunctionDecoder::select(const ptx::Instruction& in) {
   throw_unsupported(in);
 }
 
-// Slots in Instr as instruction_set.h says.
+// Assigns slots in Instr as described in instruction_set.h.
 void FunctionDecoder::assign_fields(DraftInstr& out, const std::vector<Bound>& bound,
                                     bool to_extra) {
   const auto written = static_cast<std::size_t>(
@@ -209,7 +209,7 @@ std::vector<std::uint32_t> FunctionDecoder::rows(const ptx::Instruction& in,
   return out;
 }
 
-// call (results), callee, (parameters), prototype; all but the callee may be missing.
+// call (results), callee, (parameters), prototype; all but the callee are optional.
 void FunctionDecoder::call(const ptx::Instruction& in) {
   std::size_t at = 0;
   const auto is_list = [&] {

@@ -1,4 +1,4 @@
-// One PTX function -> FunctionDraft.
+// Decodes one PTX function into a FunctionDraft.
 #pragma once
 
 #include <map>
@@ -14,10 +14,10 @@ namespace assay::sim {
 
 class FunctionDecoder {
  public:
-  // `callees` gives the index of each function of the program in Program::codes.
+  // `callees` maps each function of the program to its index in Program::codes.
   FunctionDecoder(const ptx::Function&, const Names&, const ptx::TextTable<std::uint32_t>& callees);
 
-  // Throws Unsupported naming the instruction; `at` is then its index in the body.
+  // Throws Unsupported naming the instruction, and sets `at` to its index in the body.
   FunctionDraft decode(std::size_t& at);
 
   bool ordered() const { return ordered_; }
@@ -74,7 +74,7 @@ class FunctionDecoder {
   std::uint32_t scratch_[4] = {0, 0, 0, 0};
   bool has_scratch_[4] = {false, false, false, false};
 
-  // Of the instruction in work: registers wider than what is written, to extend afterwards.
+  // For the current instruction: registers wider than what is written, to be extended afterwards.
   struct Extension {
     std::uint32_t to, from;
     bool sign;

@@ -1,5 +1,5 @@
-// How operands become values: literals, special registers and addresses of symbols are constants in
-// slots; registers of another width than the instruction reads or writes are converted.
+// Turns operands into values. Literals, special registers and addresses of symbols become constants
+// in slots. Registers whose width differs from what the instruction reads or writes are converted.
 #include <bit>
 
 #include "sim/decode/function_decoder.h"
@@ -31,7 +31,7 @@ Type first_type(const ptx::Instruction& in) {
   return Type::none;
 }
 
-// The type that a literal at this place has.
+// The type of a literal in this position.
 Type literal_type(const ptx::Instruction& in, std::size_t index) {
   if (in.opcode == "wmma") return Type::b32;  // the stride is the only literal
   const Type t = last_type(in);
@@ -78,7 +78,7 @@ std::uint32_t FunctionDecoder::temporary(ValueClass cls) {
   return static_cast<std::uint32_t>(draft_.values.size() - 1);
 }
 
-// Where results go that nobody wants.
+// A place for unused results.
 std::uint32_t FunctionDecoder::scratch(ValueClass cls) {
   const auto c = static_cast<std::size_t>(cls);
   if (!has_scratch_[c]) {
@@ -194,7 +194,7 @@ std::uint32_t FunctionDecoder::write(const ptx::Instruction& in, const Operand& 
   return from;
 }
 
-// The register's value; the offset goes to the instruction's imm, or is added if that is taken.
+// The register's value. The offset goes to the instruction's imm, or is added if imm is taken.
 std::uint32_t FunctionDecoder::address(const ptx::Instruction& in, const Operand& o, bool wide,
                                        FlowSelection& selection, bool offset_taken) {
   const Operand* base = &o;

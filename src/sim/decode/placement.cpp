@@ -70,7 +70,7 @@ std::uint32_t place_rows(const ptx::Function& f, std::uint32_t base, Names& name
     for (const ptx::Variable& v : f.parameters) code.parameters.push_back(place(v));
   }
 
-  // A variable of a call is in use from its first to its last mention.
+  // A variable of a call is live from its first to its last mention.
   struct Use {
     const ptx::Variable* variable;
     std::size_t first, last;
@@ -99,7 +99,7 @@ std::uint32_t place_rows(const ptx::Function& f, std::uint32_t base, Names& name
   std::uint64_t top = end;
   for (Use& use : uses) {
     const std::uint64_t bytes = (use.variable->bytes + 3) / 4 * sizeof(Lanes32);
-    // First fit among those in use at the same time.
+    // First fit among those that are live at the same time.
     std::uint64_t at = end;
     for (bool moved = true; moved;) {
       moved = false;
@@ -115,7 +115,7 @@ std::uint32_t place_rows(const ptx::Function& f, std::uint32_t base, Names& name
     top = std::max(top, use.rows_end);
     names.add(use.variable->name, {Symbol::Kind::rows, at, use.variable->bytes});
     placed.push_back(use);
-    // Those that ended long before are not met again: mentions come in order.
+    // Mentions come in order, so variables that ended earlier are never needed again.
     std::erase_if(placed, [&](const Use& other) { return other.last < use.first; });
   }
   return static_cast<std::uint32_t>(top);

@@ -37,7 +37,8 @@ bool is_wide(const ptx::Instruction& in) {
 InstrPrice of_integer(const ptx::Instruction& in) {
   const bool wide = is_wide(in);
   if (in.opcode == "div" || in.opcode == "rem") {
-    // By a constant: a multiplication and a shift. Of 64 bits: those of 32, when both values fit.
+    // Division by a constant: a multiplication and a shift. A 64-bit division takes the 32-bit path
+    // if both values fit.
     const bool constant =
         in.operands.size() == 3 && in.operands[2].kind == ptx::Operand::Kind::integer;
     if (constant) return price({{Unit::integer, wide ? 4u : 2u}});
@@ -55,7 +56,7 @@ InstrPrice of_integer(const ptx::Instruction& in) {
   return price({{Unit::integer, wide ? 2u : 1u}});
 }
 
-// Newton's iterations after a first approximation, and the tests for what needs more.
+// Newton iterations after a first approximation, and the tests for special cases.
 InstrPrice of_fp32(const ptx::Instruction& in) {
   if (in.opcode == "div") return price({{Unit::fp32, 7}, {Unit::special, 1}});
   if (in.opcode == "sqrt") return price({{Unit::fp32, 5}, {Unit::special, 1}});
@@ -81,7 +82,7 @@ InstrPrice of_conversion(const ptx::Instruction& in) {
   bool floating = false, wide = false, f64 = false;
   for (const std::string& m : in.modifiers) {
     const Type t = type_named(m);
-    if (t == Type::none) {  // e4m3x2 and the like are no types of registers
+    if (t == Type::none) {  // e4m3x2 and the like are not register types
       floating |= m.size() > 2 && m[0] == 'e' && m[2] == 'm';
       floating |= m == "tf32";
       continue;
@@ -99,7 +100,7 @@ InstrPrice of_warp(const ptx::Instruction& in) {
   if (in.opcode == "vote" || in.opcode == "activemask" || in.opcode == "elect") {
     return price({{Unit::integer, 1}});
   }
-  // 16 lanes a clock, half as many as of a shuffle.
+  // 16 lanes per clock, half as many as for a shuffle.
   if (in.opcode == "redux" || in.opcode == "match") return price({{Unit::load_store, 2}});
   return price({{Unit::load_store, 1}});
 }
@@ -115,7 +116,7 @@ Unit tensor_unit(const ptx::Instruction& in) {
   return Unit::tensor_f16;
 }
 
-// Parameters of a kernel lie with the constants.
+// Kernel parameters are stored with the constants.
 InstrPrice of_other(const ptx::Instruction& in) {
   if (in.opcode == "ld" && has(in, "param")) return price({{Unit::constant, 1}});
   return price({});

@@ -12,7 +12,7 @@ namespace {
 using ptx::Type;
 using Kind = Spread::Kind;
 
-// Operations on single bits, or that move them.
+// Operations that work on single bits or move them.
 constexpr std::array<std::string_view, 20> kBits{
     "and",  "or",   "xor",  "not",   "lop3", "shl",      "shr",  "shf",  "bfe",       "bfi",
     "prmt", "brev", "selp", "szext", "bmsk", "copysign", "shfl", "vote", "movmatrix", "elect"};

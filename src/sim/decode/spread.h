@@ -1,4 +1,4 @@
-// How undefined bits go through an instruction: see sim/execution/definedness.h.
+// How undefined bits propagate through an instruction: see sim/execution/definedness.h.
 #pragma once
 
 #include "sim/execution/program.h"
@@ -6,8 +6,8 @@
 
 namespace assay::sim {
 
-// Of an instruction of this class; where nothing better is known, a whole result is undefined if
-// any source is.
+// The rule for an instruction of this class. The default: the whole result is undefined if any
+// source is.
 Spread spread_of(const ptx::Instruction&, InstrClass);
 
 }  // namespace assay::sim

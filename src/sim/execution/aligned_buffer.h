@@ -13,8 +13,8 @@ namespace assay::sim {
 class AlignedBuffer {
  public:
   static constexpr std::size_t kAlign = 64;
-  // All of a process together: what kernels ask for by their registers, calls and arrays must not
-  // exhaust the machine.
+  // Total for a process: what kernels request through registers, calls and arrays must not exhaust
+  // the machine.
   static constexpr std::size_t kMostInUse = std::size_t{3} << 30;
 
   AlignedBuffer() = default;
@@ -24,7 +24,7 @@ class AlignedBuffer {
   const std::byte* data() const { return data_.get(); }
   std::size_t size() const { return size_; }
 
-  // Keeps the contents; what is new is undefined. Throws std::bad_alloc.
+  // Keeps the contents; new bytes are undefined. Throws std::bad_alloc.
   void grow(std::size_t bytes) {
     if (bytes <= size_) return;
     const std::size_t rounded = (bytes + kAlign - 1) / kAlign * kAlign;

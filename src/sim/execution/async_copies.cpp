@@ -31,7 +31,7 @@ void AsyncCopies::wait(WarpRun& w, std::uint32_t lanes, std::uint32_t pending, b
     done &= copy.mask & lanes;
     if (done == 0) continue;
     copy.mask &= ~done;
-    w.pc = copy.pc;  // the write is that of the copy instruction
+    w.pc = copy.pc;  // attributes the write to the copy instruction
     const auto store = copy.bytes == 16  ? store_lanes<16>
                        : copy.bytes == 8 ? store_lanes<8>
                                          : store_lanes<4>;

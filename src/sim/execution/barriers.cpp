@@ -46,7 +46,7 @@ RawFinding finding_at(const BlockRun& block, const WarpRun& w, const Fragment& f
   return finding;
 }
 
-// The threads of a warp that have not exited must wait at the same aligned instruction.
+// All threads of a warp that have not exited must wait at the same aligned instruction.
 void report_divergence(BlockRun& block, const Barrier& b, unsigned id) {
   for (const WarpRun& w : block.warps) {
     const Fragment* first = nullptr;
@@ -150,7 +150,7 @@ void Barriers::complete(BlockRun& block, unsigned id) {
       ++f.block;
       waited |= 1u << w.index;
     }
-    w.limit = 0;  // the fragment in execution looks up: others may have become ready
+    w.limit = 0;  // makes the executing fragment look up: others may be ready now
   }
   if (waited != 0) {
     block.checker.barrier(waited, id);

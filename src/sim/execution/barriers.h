@@ -1,9 +1,9 @@
 // The barriers of a block: bar, barrier (PTX ISA, section 9.7.13).
 //
 // Threads arrive one by one. A barrier without a count completes when every thread of the block
-// that has not exited is there (since compute capability 7.0 those that have are not waited for);
-// one with a count when so many are, where a warp all of whose threads came counts 32 even if it
-// has fewer.
+// that has not exited has arrived (since compute capability 7.0, exited threads are not waited
+// for). A barrier with a count completes when that many have arrived; a warp whose threads have all
+// come counts as 32 even if it has fewer.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ struct Fragment;
 
 inline constexpr unsigned kBarriers = 16;
 
-// Instr::imm of a Flow::barrier. Its slots: a the barrier's number, then (b, c) the count if there
-// is one and the predicate of .red; d its result.
+// Instr::imm of a Flow::barrier. Its slots: a is the barrier's number, then (b, c) the count, if
+// any, and the predicate of .red; d is its result.
 struct BarrierOp {
   enum class Kind : std::uint8_t { sync, arrive, popc, all, any };  // all: .red.and
   Kind kind = Kind::sync;
@@ -36,12 +36,12 @@ struct BarrierOp {
 };
 
 struct Barrier {
-  std::array<std::uint32_t, 32> arrived{};  // lanes by warp, of warps that are not complete
+  std::array<std::uint32_t, 32> arrived{};  // lanes by warp, of incomplete warps
   std::uint32_t warps = 0;                  // that took part
   std::uint32_t complete = 0;               // warps all of whose lanes arrived
-  std::uint32_t threads = 0;                // arrived, by the rule above; only of complete warps
+  std::uint32_t threads = 0;                // arrived, by the rule above; complete warps only
   std::uint32_t expected = 0;               // 0: all
-  std::uint32_t true_threads = 0;           // with a true predicate, of .red
+  std::uint32_t true_threads = 0;           // for .red: those with a true predicate
   std::uint32_t false_threads = 0;
   bool aligned = false;
 };
@@ -53,10 +53,10 @@ class Barriers {
     in_use_ = 0;
   }
 
-  // The fragment has reached the barrier instruction `in` with `lanes` of its lanes, all of which
-  // name the same barrier; it is at the end of block `f.block`. False: it waits.
+  // The fragment has reached the barrier instruction `in`, at the end of block `f.block`, with
+  // `lanes` of its lanes, which all name the same barrier. False: it has to wait.
   bool arrive(BlockRun&, WarpRun&, Fragment&, const Instr& in);
-  // Lanes of the warp have exited: barriers may be complete without them.
+  // Lanes of the warp have exited: barriers may be complete without them now.
   void lanes_exited(BlockRun&);
 
   const Barrier& operator[](unsigned i) const { return barriers_[i]; }
@@ -66,7 +66,7 @@ class Barriers {
   void complete(BlockRun&, unsigned id);
 
   std::array<Barrier, kBarriers> barriers_{};
-  std::uint32_t in_use_ = 0;  // those at which somebody has arrived
+  std::uint32_t in_use_ = 0;  // barriers at which someone has arrived
 };
 
 }  // namespace assay::sim

@@ -12,7 +12,7 @@
 namespace assay::sim {
 namespace {
 
-// What uninitialised memory holds: NaN in every format, far from any plausible index.
+// The contents of uninitialised memory: NaN in every format, far from any plausible index.
 constexpr int kPoison = 0xff;
 
 std::uint32_t shared_bytes(const GridRun& grid) {
@@ -25,7 +25,7 @@ std::uint32_t warp_count(const GridRun& grid) {
   return static_cast<std::uint32_t>((grid.config.block.count() + kWarpSize - 1) / kWarpSize);
 }
 
-// Frames of the warp's earlier life stay allocated, constants and all.
+// The warp's previous frames stay allocated, with their constants.
 void begin_warp(BlockRun& block, WarpRun& w) {
   const Code& entry = block.grid->program->entry();
   const std::uint64_t threads = block.grid->config.block.count();
@@ -92,7 +92,7 @@ BlockRun::BlockRun(GridRun& g)
     Frame& frame = *w.frames.back();
     frame.code = &entry;
     frame.regs.grow(std::max<std::size_t>(entry.frame_bytes, AlignedBuffer::kAlign));
-    // Scratch slots are read nowhere, but blended into.
+    // Scratch slots are never read, but they are blended into.
     std::memset(frame.regs.data(), 0, frame.regs.size());
     frame.preds.resize(entry.predicates);
     fill_constants(entry, frame.regs.data(), frame.preds.data());

@@ -1,14 +1,14 @@
-// The state of a launch in execution: grid, blocks, warps, and the fragments that a warp falls into
-// when its lanes take different ways.
+// The state of an executing launch: grid, blocks, warps, and the fragments into which a warp splits
+// when its lanes diverge.
 //
-// Divergence. A fragment is a set of lanes at one place of one frame. Of the fragments that can go
-// on, the one in the deepest call, then at the lowest pc, runs; fragments that meet at one place
-// merge. With the order in which nvcc lays out blocks that reconverges where the control flow
-// joins. A thread that waits for another of its warp in a loop would never see it run: a fragment
-// that polled long enough lets the others go first (see interpreter.cpp).
+// Divergence. A fragment is a set of lanes at one place of one frame. Of the fragments that can
+// continue, the one in the deepest call runs, then the one at the lowest pc; fragments that meet at
+// one place merge. With nvcc's block order, this reconverges where the control flow joins. A thread
+// that waits in a loop for another thread of its warp would never see it run, so a fragment that
+// has polled long enough lets the others go first (see interpreter.cpp).
 //
 // Calls. Each call makes a frame (registers, .param rows, local memory) for the lanes that call
-// together; they return one fragment at a time into the caller's frame.
+// together; they return to the caller's frame one fragment at a time.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ namespace assay::sim {
 
 struct BlockRun;
 
-// Bit by bit, which registers of a frame are undefined: laid out like the frame itself.
+// Which registers of a frame are undefined, bit by bit. Laid out like the frame.
 struct FrameShadow {
   AlignedBuffer bits;
   std::vector<std::uint32_t> preds;  // lanes
@@ -50,29 +50,29 @@ struct Frame {
   const Code* code = nullptr;
   Frame* parent = nullptr;
   const Instr* call = nullptr;     // the instruction of the parent that made it
-  std::uint32_t return_block = 0;  // where the parent goes on
+  std::uint32_t return_block = 0;  // where the parent continues
   std::uint32_t depth = 0;
-  std::uint32_t lanes = 0;        // that have neither returned nor exited; 0: free
+  std::uint32_t lanes = 0;        // that have neither returned nor exited; 0: the frame is free
   std::uint32_t local_base = 0;   // in the local memory of a lane
-  std::uint64_t saved_bytes = 0;  // registers of the frames below, a lane
+  std::uint64_t saved_bytes = 0;  // registers of the frames below, per lane
   AlignedBuffer regs;
   std::vector<std::uint32_t> preds;
-  std::unique_ptr<FrameShadow> shadow;  // of a warp that met undefined bytes
+  std::unique_ptr<FrameShadow> shadow;  // for a warp that has met undefined bytes
 };
 
 struct Fragment {
   enum class State : std::uint8_t { ready, at_rendezvous, at_barrier };
 
   Frame* frame = nullptr;
-  std::uint32_t block = 0;  // index in frame->code->blocks, at whose begin it stands
+  std::uint32_t block = 0;  // index in frame->code->blocks; the fragment is at its start
   std::uint32_t mask = 0;
   State state = State::ready;
-  bool passed = false;       // the rendezvous at which it stands is over
+  bool passed = false;       // the rendezvous where it stands is over
   bool yielded = false;      // others go first
-  std::uint8_t barrier = 0;  // at_barrier: which
+  std::uint8_t barrier = 0;  // at_barrier: which barrier
   std::uint16_t polls = 0;   // since it last yielded
 
-  // The lowest runs first.
+  // The lowest key runs first.
   std::uint64_t key() const {
     return (std::uint64_t{~frame->depth} << 32) | (frame->code->first_block + block);
   }
@@ -82,37 +82,38 @@ struct Fragment {
 };
 
 struct WarpRun : Warp {
-  Frame* frame = nullptr;      // of the fragment in execution
+  Frame* frame = nullptr;      // of the executing fragment
   std::uint32_t existing = 0;  // lanes that began
   std::array<Fragment, kWarpSize> fragments;
   std::uint32_t fragment_count = 0;
   std::vector<std::unique_ptr<Frame>> frames;  // the entry's first
   std::vector<Frame*> free_frames;             // of calls that have returned
   AlignedBuffer local;                         // word w of lane l at (32 w + l) * 4
-  std::uint32_t local_bytes = 0;               // in use, a lane
+  std::uint32_t local_bytes = 0;               // in use, per lane
   AsyncCopies async;
   std::uint64_t instructions = 0;  // begun so far, up to the end of the current basic block
-  std::uint64_t clock_base = 0;    // + pc: what %clock reads
-  std::uint64_t accounted = 0;     // of those, already in GridRun::instructions
-  std::int64_t slice = 0;          // instructions until the warp looks up, see interpreter.cpp
-  std::uint64_t limit = 0;         // key of the fragment that goes next
+  std::uint64_t clock_base = 0;    // + pc: the value of %clock
+  std::uint64_t accounted = 0;     // how many of these are already in GridRun::instructions
+  std::int64_t slice = 0;          // instructions until the warp yields, see interpreter.cpp
+  std::uint64_t limit = 0;         // key of the fragment that is next
 
   // Definedness: see definedness.h.
   bool tainted = false;              // some register may hold undefined bits
-  bool replaying = false;            // handlers move bits that say what is undefined, not values
+  bool replaying = false;            // handlers move undefined-bit masks instead of values
   std::uint32_t seen_undefined = 0;  // lanes in which the instruction read undefined bytes
   UndefinedRead last_undefined;
-  std::vector<std::uint32_t> local_undefined;  // by byte of local memory: lanes; empty: none
-  // Behind the last instruction of the basic block in execution; null ends it after this one.
+  std::vector<std::uint32_t> local_undefined;  // lanes by byte of local memory; empty: none
+  // One past the last instruction of the executing basic block; null ends it after this one.
   const Instr* block_end = nullptr;
   std::uint32_t until_scan = 0, scan_interval = 0;        // blocks
-  std::vector<std::byte> saved, results, changed, slots;  // of one instruction's operands
+  std::vector<std::byte> saved, results, changed, slots;  // operands of one instruction
 
   // Sets the lanes that the next handler works on.
   void set_active(std::uint32_t mask) {
     if (mask != active) expand_active(mask);
   }
-  // Not inline: the interpreter's loop would carry vector constants across every call of a handler.
+  // Not inline: otherwise the interpreter's loop would keep vector constants live across every
+  // handler call.
   void expand_active(std::uint32_t mask);
   // Makes `f` the current frame.
   void enter_frame(Frame* f) {
@@ -123,24 +124,24 @@ struct WarpRun : Warp {
   }
 };
 
-// What the blocks of a launch share.
+// State shared by the blocks of a launch.
 struct GridRun {
   const Program* program = nullptr;
   LaunchConfig config;
   std::span<const std::byte> params;
   GlobalMemory* memory = nullptr;
   LaunchChecker* checker = nullptr;
-  std::uint64_t workspace = 0;  // of a cooperative grid's barrier
+  std::uint64_t workspace = 0;  // for a cooperative grid's barrier
   std::uint64_t instruction_limit = 0;
   std::uint64_t max_output_bytes = 0;
   std::uint64_t shuffle_seed = 0;
   bool parallel = false;  // blocks run on several host threads
-  // Each block has the limit for itself, and those before it in order together with it: what a
-  // launch whose blocks may run on several host threads can tell without regard to their number.
+  // Each block is held to the limit separately, and together with the blocks before it in order.
+  // This can be decided independently of the number of host threads that run the blocks.
   bool limit_by_block = false;
   std::atomic<std::uint64_t> instructions{0};  // unless limit_by_block
-  // Of the process, on the clock of processor_ns(); 0: none. What it costs to simulate an
-  // instruction is not bounded by their number.
+  // For the process, on the clock of processor_ns(); 0: none. The number of instructions does not
+  // bound the cost of simulating them.
   std::uint64_t processor_deadline = 0;
 };
 
@@ -150,11 +151,11 @@ struct BlockCounts {
   std::vector<std::uint64_t> executions, lanes;
 };
 
-// What the blocks that ended on one host thread did.
+// Totals of the blocks that ended on one host thread.
 struct BlockTotals {
   explicit BlockTotals(const Program& p) : counts(p) {}
   BlockCounts counts;
-  UnitWork total, longest;  // longest: of each unit what one block took of it at most
+  UnitWork total, longest;  // longest: for each unit, the most that one block used
   std::uint64_t longest_warp = 0;
 };
 
@@ -173,23 +174,23 @@ struct BlockRun {
   }
 
   GridRun* grid;
-  BlockCounts counts;  // of the present block
+  BlockCounts counts;  // of the current block
   std::uint64_t index = 0;
   std::uint32_t ctaid[3] = {0, 0, 0};
   AlignedBuffer shared;
   BlockChecker checker;
-  Counters* counters;          // the checker's, of all its blocks
-  std::uintptr_t global_zero;  // + an address of global memory: where its byte is
+  Counters* counters;          // the checker's, for all its blocks
+  std::uintptr_t global_zero;  // + an address in global memory: the host address of its byte
   std::vector<WarpRun> warps;
-  std::vector<std::uint32_t> order;  // in which warps take turns
+  std::vector<std::uint32_t> order;  // the order in which warps take turns
   Barriers barriers;
   std::string output;                          // of printf
   std::uint64_t instructions = 0;              // executed and accounted for
-  std::uint32_t last_pc = 0, last_thread = 0;  // when that was last done
-  std::uint64_t unwatched = 0;                 // work since the deadline was looked at, roughly
+  std::uint32_t last_pc = 0, last_thread = 0;  // when accounting was last done
+  std::uint64_t unwatched = 0;                 // approximate work since the deadline was checked
 
  private:
-  // Of the units that are counted as things happen, by all blocks of the checker so far.
+  // For the units that are counted as things happen, over all of the checker's blocks so far.
   UnitWork dynamic_work() const;
   UnitWork before_;  // when the block began
 };
@@ -199,9 +200,9 @@ inline constexpr const char* kLimitText =
 inline constexpr const char* kDeadlineText =
     "the launch takes more processor time to simulate than its limit of instructions allows";
 
-// Thrown through the interpreter: the launch ends.
+// Thrown through the interpreter to end the launch.
 struct LaunchFailure {
-  bool recorded = false;  // the checker has the finding already; the rest is void
+  bool recorded = false;  // the checker already has the finding; the rest is unset
   FindingKind kind{};
   std::uint64_t block = 0;   // linear
   std::uint32_t thread = 0;  // linear in the block

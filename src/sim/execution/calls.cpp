@@ -48,7 +48,7 @@ void push_local(WarpRun& w, Frame& frame, std::uint32_t lanes) {
   const Frame& parent = *frame.parent;
   frame.local_base = (parent.local_base + parent.code->local_bytes + 15) / 16 * 16;
   const std::uint32_t top = frame.local_base + frame.code->local_bytes;
-  // Registers of those that wait for a call to return lie in local memory on hardware.
+  // On hardware, the registers of callers that wait for a return lie in local memory.
   frame.saved_bytes = parent.saved_bytes + parent.code->frame_bytes / kLanes;
   if (top + frame.saved_bytes > kMaxLocalBytes || frame.depth > kMaxCallDepth) {
     fail(w, FindingKind::out_of_bounds, static_cast<std::uint32_t>(std::countr_zero(lanes)),
@@ -58,7 +58,7 @@ void push_local(WarpRun& w, Frame& frame, std::uint32_t lanes) {
   const std::size_t bytes = std::size_t{top} * kLanes;
   if (bytes > w.local.size()) w.local.grow(std::max(bytes, 2 * w.local.size()));
   w.local_bytes = std::max(w.local_bytes, top);
-  // The stack of other lanes may lie between: only these lanes' words become undefined.
+  // Other lanes' stacks may be in between, so only these lanes' words become undefined.
   for (std::uint32_t word = frame.local_base / 4; word < (top + 3) / 4; ++word) {
     auto& row = reinterpret_cast<Lanes32*>(w.local.data())[word];
     for (unsigned l = 0; l < kLanes; ++l) row.v[l] |= 0u - ((lanes >> l) & 1u);
@@ -69,7 +69,8 @@ void push_local(WarpRun& w, Frame& frame, std::uint32_t lanes) {
   }
 }
 
-// Lanes that call the same function as the first; the others part and execute the call again.
+// The lanes that call the same function as the first; the others split off and execute the call
+// again.
 const Code* indirect_callee(WarpRun& w, Fragment& f, const Instr& in) {
   const Lanes64& address = w.r64(in.a);
   const auto first = static_cast<unsigned>(std::countr_zero(f.mask));

@@ -7,11 +7,11 @@
 
 namespace assay::sim {
 
-// Code addresses, as function pointers hold them: kCodeBase + 16 * index of the function in its
+// Code addresses, as held in function pointers: kCodeBase + 16 * the function's index in its
 // module.
 inline constexpr std::uint64_t kCodeBase = 0x3000'0000'0000;
 
-// Local memory of a thread, its call stack included: CUDA's maximum.
+// A thread's local memory, including its call stack: CUDA's maximum.
 inline constexpr std::uint32_t kMaxLocalBytes = 512 << 10;
 inline constexpr std::uint32_t kMaxCallDepth = 4096;
 
@@ -19,10 +19,10 @@ inline constexpr std::uint32_t kMaxCallDepth = 4096;
 // of parameters, their row offsets in the caller's frame, the number of results, their row offsets.
 // Flow::call_indirect: Instr::a is the slot of the 64-bit function address.
 
-// The fragment goes on in the callee; of an indirect call, its lanes part by callee.
+// Moves the fragment into the callee; for an indirect call, splits its lanes by callee.
 void call_function(WarpRun&, Fragment&, const Instr&);
 
-// These lanes of the fragment return; of an entry, they exit. True: the fragment is gone.
+// These lanes of the fragment return or, in an entry, exit. True: the fragment is gone.
 bool return_lanes(WarpRun&, Fragment&, std::uint32_t lanes);
 
 }  // namespace assay::sim

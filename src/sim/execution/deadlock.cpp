@@ -42,7 +42,7 @@ void report_deadlock(BlockRun& block) {
       finding.kind = FindingKind::warp_sync;
       finding.pc = pc_of(f);
       finding.thread = first_thread(w, f);
-      finding.address = missing_lanes(w, f);  // the lanes that it waits for
+      finding.address = missing_lanes(w, f);  // the lanes it waits for
       block.checker.report(finding);
     }
   }

@@ -69,7 +69,7 @@ std::uint32_t undefined_lanes(WarpRun& w, const OperandUse& u, unsigned width = 
   return lanes_set(shadow_of(w, u), u.cls, width) & w.active;
 }
 
-// `to` takes `from` in the active lanes.
+// Copies `from` into `to` in the active lanes.
 void blend(const WarpRun& w, std::byte* to, const std::byte* from, SlotClass c) {
   if (c == SlotClass::predicate) {
     std::uint32_t old, now;
@@ -94,7 +94,8 @@ void blend(const WarpRun& w, std::byte* to, const std::byte* from, SlotClass c) 
   }
 }
 
-// In the active lanes the slot's shadow has all bits in `lanes`, and none in the others.
+// In the active lanes, sets all bits of the slot's shadow for `lanes` and clears them for the
+// others.
 void set_whole(WarpRun& w, const OperandUse& u, std::uint32_t lanes) {
   std::byte* const shadow = shadow_of(w, u);
   if (lanes == 0 && lanes_set(shadow, u.cls) == 0) return;
@@ -127,7 +128,7 @@ std::uint32_t undefined_sources(WarpRun& w, Uses uses, unsigned width = 64) {
   return lanes;
 }
 
-// The slots of operands, one after another, out of and into the registers.
+// Visits the slots of operands in turn, to copy them out of or into the registers.
 template <class F>
 void each_slot(Uses uses, F&& f) {
   std::size_t at = 0;
@@ -158,7 +159,7 @@ void restore_written(WarpRun& w, Uses uses, const std::vector<std::byte>& from) 
   });
 }
 
-// Lanes with any bit set get all.
+// If any bit of a lane is set, sets all of them.
 void widen_changes(std::byte* slot, SlotClass c) {
   if (c == SlotClass::predicate) return;
   if (c == SlotClass::b32) {
@@ -171,9 +172,9 @@ void widen_changes(std::byte* slot, SlotClass c) {
     v[i] = v[i] != 0 ? ~std::uint64_t{0} : 0;
 }
 
-// Runs the handler, and again with undefined bits of the operands that `takes` changed. What
-// changes in the results is what is undefined about them. Up to three such operands: all
-// combinations, which for operations on single bits is exact.
+// Runs the handler normally, and again with the undefined bits of the operands selected by `takes`
+// changed. Result bits that change are undefined. For up to three such operands it tries all
+// combinations, which is exact for operations on single bits.
 template <class Takes>
 void run_and_vary(WarpRun& w, const Instr& in, Uses uses, bool whole, Takes&& takes) {
   std::vector<const OperandUse*> varied;
@@ -225,7 +226,7 @@ void run_and_vary(WarpRun& w, const Instr& in, Uses uses, bool whole, Takes&& ta
       return value ^ undefined;
     });
   }
-  // Operations of many bits and lanes at once: NaN goes wherever a value does.
+  // For operations on many bits and lanes at once: NaN propagates wherever a value does.
   attempt(
       [](std::size_t, std::uint32_t value, std::uint32_t undefined) { return value | undefined; });
   attempt(
@@ -240,7 +241,7 @@ void run_and_vary(WarpRun& w, const Instr& in, Uses uses, bool whole, Takes&& ta
   });
 }
 
-// The handler on the shadows in place of the registers.
+// Runs the handler on the shadows in place of the registers.
 void run_on_shadow(WarpRun& w, const Instr& in) {
   FrameShadow& s = shadow_of(w);
   std::byte* const regs = w.regs;
@@ -256,11 +257,11 @@ void run_copy(WarpRun& w, const Instr& in, Uses uses, bool always) {
   in.run(w, in);
   bool any = always;
   for (const OperandUse& u : uses) any = any || lanes_set(shadow_of(w, u), u.cls) != 0;
-  // A destination that is a source too still has the source's shadow.
+  // A destination that is also a source still has the source's shadow.
   if (any) run_on_shadow(w, in);
 }
 
-// From the lowest undefined bit of any source on.
+// Everything from the lowest undefined bit of any source upwards.
 void run_upwards(WarpRun& w, const Instr& in, Uses uses, unsigned width) {
   alignas(64) std::uint64_t bits[kLanes] = {};
   const std::uint64_t mask = low_mask(width);
@@ -295,7 +296,7 @@ void run_whole(WarpRun& w, const Instr& in, Uses uses, unsigned width) {
   }
 }
 
-// Lanes in which defined bits of the two values differ, which decides an equality.
+// Lanes in which defined bits of the two values differ, which decides equality.
 std::uint32_t surely_unequal(WarpRun& w, const OperandUse& a, const OperandUse& b,
                              std::uint64_t mask) {
   if (a.cls != b.cls) return 0;
@@ -312,7 +313,7 @@ std::uint32_t surely_unequal(WarpRun& w, const OperandUse& a, const OperandUse& 
   return lanes;
 }
 
-// setp: of two values, and a predicate that may decide alone.
+// setp: compares two values, and a predicate may decide alone.
 void run_compare(WarpRun& w, const Instr& in, Uses uses, Spread rule) {
   std::uint32_t lanes = 0, decided = 0;
   const OperandUse* values[2] = {nullptr, nullptr};
@@ -340,7 +341,7 @@ void run_compare(WarpRun& w, const Instr& in, Uses uses, Spread rule) {
   }
 }
 
-// Undefined addresses are findings; then they count as defined.
+// Reports undefined addresses, which then count as defined.
 void check_addresses(WarpRun& w, Uses uses) {
   std::uint32_t lanes = 0;
   for (const OperandUse& u : uses) {
@@ -352,11 +353,11 @@ void check_addresses(WarpRun& w, Uses uses) {
   if (lanes != 0) report_undefined(w, UndefinedUse::address, lanes);
 }
 
-// After a load: what it wrote has the shadows of what it read.
+// After a load: what it wrote takes the shadow of what it read.
 void take_loaded(WarpRun& w, const Instr& in, Uses uses) {
   const std::uint32_t seen = std::exchange(w.seen_undefined, 0);
   if (seen == 0) return clear_written(w, uses);
-  bool lost = false;  // the address was overwritten by what was loaded
+  bool lost = false;  // the address was overwritten by the loaded value
   for (const OperandUse& u : uses) {
     lost |= u.address && std::ranges::any_of(uses, [&](const OperandUse& d) {
               return d.written && d.cls == u.cls && d.slot == u.slot;
@@ -402,7 +403,7 @@ void run_atomic(WarpRun& w, const Instr& in, Uses uses, bool exchange) {
   std::uint32_t lanes = 0;
   for (const OperandUse& u : uses) {
     if (u.written || u.address) continue;
-    // Parts of what is exchanged may be padding.
+    // Parts of exchanged data may be padding.
     if (!exchange) lanes |= undefined_lanes(w, u);
   }
   if (lanes != 0) report_undefined(w, UndefinedUse::operand, lanes);
@@ -443,7 +444,7 @@ void step(WarpRun& w, const Instr& in, Uses uses, Spread rule) {
   }
 }
 
-// An undefined guard decides as a branch does; then it counts as defined.
+// Reports an undefined guard, which decides as a branch does; it then counts as defined.
 void check_guard(WarpRun& w, const Instr& in, std::uint32_t lanes) {
   if (in.guard < 0) return;
   std::uint32_t& shadow = shadow_of(w).preds[static_cast<std::size_t>(in.guard)];
@@ -474,7 +475,7 @@ void begin_taint(WarpRun& w) {
   w.until_scan = w.scan_interval = kFirstScan;
 }
 
-// Whether nothing in the warp is undefined any longer; looked for ever less often.
+// Checks whether the warp has no undefined values left, at growing intervals.
 void scan(WarpRun& w) {
   if (--w.until_scan != 0) return;
   for (const auto& frame : w.frames) {

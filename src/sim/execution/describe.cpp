@@ -56,7 +56,7 @@ std::string allocation_text(const Allocation& a) {
                         : fmt::format("the variable {} ({} bytes)", demangled(a.name), a.bytes);
 }
 
-// Where an address outside of all allocations lies.
+// Where an address outside all allocations lies.
 std::string position(const GridRun& grid, const RawFinding& f) {
   if (f.shared) {
     const std::uint64_t size = std::max<std::uint64_t>(
@@ -88,7 +88,7 @@ std::string lanes_text(std::uint64_t lanes) {
   return out;
 }
 
-// What follows is a value.
+// Worded so that a value follows.
 const char* deciding(UndefinedUse use) {
   switch (use) {
     case UndefinedUse::branch: return "decides where to go on by";
@@ -146,7 +146,7 @@ bool is_volatile(const GridRun& grid, std::uint32_t pc) {
 
 bool in_one_warp(const RawFinding& f) { return f.thread / kWarpSize == f.other_thread / kWarpSize; }
 
-// The other party of a race or of a divergent barrier.
+// The other party to a race or a divergent barrier.
 std::string other_party(const GridRun& grid, const RawFinding& f) {
   if (f.kind == FindingKind::uninitialised && f.use == UndefinedUse::stored) return {};
   const ThreadId id = thread_id(grid, f.other_block, f.other_thread);
@@ -190,7 +190,7 @@ bool is_excused(const GridRun& grid, const RawFinding& f) {
 }
 
 std::string demangled(const std::string& name) {
-  if (!name.starts_with("_Z")) return name;  // "c" would be the type char
+  if (!name.starts_with("_Z")) return name;  // "c" would be demangled as the type char
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);

@@ -1,4 +1,4 @@
-// Findings in words.
+// Describes findings in words.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace assay::sim {
 
 std::string demangled(const std::string& name);
 
-// Whether the finding is none, as only the program can tell: a race of volatile accesses of shared
-// memory by two warps, which is a flag. (Of lanes of one warp it is code that relies on them
-// running in step, which they do not since sm_70.)
+// Whether the finding is excused, which depends on the program: two warps' volatile accesses of
+// shared memory race, but act as a flag. (Between lanes of one warp, such code relies on lockstep
+// execution, which does not exist since sm_70.)
 bool is_excused(const GridRun&, const RawFinding&);
 
 Finding describe(const GridRun&, const RawFinding&);
-// Of a failure that the checker did not record.
+// Describes a failure that the checker did not record.
 Finding describe(const GridRun&, const LaunchFailure&);
 
 }  // namespace assay::sim

@@ -21,7 +21,7 @@ std::uint32_t member_mask(const Fragment& f, unsigned lane) {
   return reinterpret_cast<const Lanes32*>(f.frame->regs.data() + offset)->v[lane];
 }
 
-// Those of `lanes` that name the same mask as lane `first`.
+// The lanes among `lanes` that name the same mask as lane `first`.
 std::uint32_t group_of(const Fragment& f, std::uint32_t lanes, unsigned first) {
   const std::uint32_t offset = block_of(f).mask_offset;
   if (offset == kFullWarp) return lanes;
@@ -33,7 +33,7 @@ std::uint32_t group_of(const Fragment& f, std::uint32_t lanes, unsigned first) {
   return group & lanes;
 }
 
-// The lanes that wait at the instruction of `f` (for bar.warp.sync: at any) with these members.
+// The lanes with these members that wait at the instruction of `f` (for bar.warp.sync: at any).
 std::uint32_t present_lanes(const WarpRun& w, const Fragment& f, std::uint32_t members) {
   std::uint32_t present = 0;
   for (std::uint32_t i = 0; i < w.fragment_count; ++i) {
@@ -52,7 +52,7 @@ void order_memory(WarpRun& w, std::uint32_t lanes) {
   if (w.block->shared.size() != 0) w.block->checker.warp_sync(w.index, lanes);
 }
 
-// Whether the lanes are all that their masks name: the tiles of a cooperative group, side by side.
+// Whether these lanes are all that their masks name: cooperative groups' tiles, side by side.
 bool groups_complete(WarpRun& w, const Fragment& f, std::uint32_t lanes) {
   for (std::uint32_t rest = lanes; rest != 0;) {
     const auto first = static_cast<unsigned>(std::countr_zero(rest));
@@ -160,7 +160,7 @@ bool meet(WarpRun& w, Fragment& f, const Block& block) {
   const std::uint32_t lanes = guarded(w, code.code[block.begin], f.mask);
   if (lanes == 0) return true;
   if (lanes == f.mask) {
-    // As a rule all lanes are here and name all lanes.
+    // Usually all lanes are here and name all lanes.
     std::uint32_t members = ~0u;
     bool complete = true;
     if (block.mask_offset != kFullWarp) {
@@ -181,7 +181,8 @@ bool meet(WarpRun& w, Fragment& f, const Block& block) {
 
 bool resolve_meetings(WarpRun& w) {
   merge_waiting(w);
-  // First find who may go, then let them: the presence of each is what lets the others go.
+  // First determines who may continue, then releases them, because each one's presence is what lets
+  // the others continue.
   struct Release {
     std::uint32_t fragment, lanes;
   };

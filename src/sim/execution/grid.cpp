@@ -16,9 +16,9 @@
 namespace assay::sim {
 namespace {
 
-// Turns of all warps of a block without progress, after which the next block begins, in case that
-// it is the one that the block waits for. Grids that synchronise are known to do so; others rarely
-// do, and compare-and-swap loops look alike.
+// Turns of all warps of a block without progress before the next block begins, in case the block
+// waits for that one. Grids that synchronise are known to wait for each other. Others rarely do,
+// and compare-and-swap loops look the same.
 constexpr std::uint32_t kPatience = 1024, kCooperativePatience = 1;
 
 std::uint64_t& class_counter(Counters& c, InstrClass cls) {
@@ -38,7 +38,7 @@ std::uint64_t& class_counter(Counters& c, InstrClass cls) {
   return c.other;
 }
 
-// Executions of basic blocks -> executions of their instructions.
+// Converts executions of basic blocks into executions of their instructions.
 void add_counts(const Program& program, const BlockCounts& counts, Counters& out) {
   for (const auto& code : program.codes) {
     for (std::size_t b = 0; b < code->blocks.size(); ++b) {
@@ -60,7 +60,7 @@ void add_counts(const Program& program, const BlockCounts& counts, Counters& out
   }
 }
 
-// The blocks of a launch on all host threads.
+// The totals of a launch's blocks, over all host threads.
 struct LaunchTotals {
   UnitWork total, longest;
   std::uint64_t longest_warp = 0;
@@ -88,25 +88,25 @@ struct LaunchTotals {
   }
 };
 
-// Blocks as they end; outputs are put in order at the end.
+// Collects blocks as they end; orders their outputs at the end.
 class Collector {
  public:
   explicit Collector(GridRun& grid) : grid_(grid) {}
 
-  // The block's output, also of one that failed.
+  // Takes the block's output, even if the block failed.
   void ended(std::uint64_t rank, BlockRun& block) {
     if (block.output.empty()) return;
     const std::lock_guard lock(mutex_);
     output_bytes_ += block.output.size();
     outputs_[block.index] = {rank, std::move(block.output)};
-    // What comes after the limit would be cut off in the end.
+    // Output beyond the limit would be cut off in the end.
     while (output_bytes_ - outputs_.rbegin()->second.text.size() >= grid_.max_output_bytes) {
       output_bytes_ -= outputs_.rbegin()->second.text.size();
       outputs_.erase(std::prev(outputs_.end()));
     }
   }
-  // Without failure. False if the launch is over: this block and those before it in order executed
-  // more than the limit allows.
+  // The block ended without failure. False if the launch is over, because this block and those
+  // before it in order executed more instructions than the limit allows.
   bool finished(std::uint64_t rank, BlockRun& block) {
     ended(rank, block);
     if (!grid_.limit_by_block) return true;
@@ -148,7 +148,7 @@ class Collector {
     out.failure = failure_;
     out.failed_rank = failed_rank_;
     for (const auto& [block, output] : outputs_) {
-      if (output.rank > failed_rank_) continue;  // in order it would not have run
+      if (output.rank > failed_rank_) continue;  // in order, that block would not have run
       out.output.append(output.text, 0, grid_.max_output_bytes - out.output.size());
     }
     return out;
@@ -163,19 +163,19 @@ class Collector {
   };
   std::map<std::uint64_t, Output> outputs_;  // by block
   std::uint64_t output_bytes_ = 0;           // in them
-  // Of the limit: blocks that finished while one before them had not.
+  // For the limit: blocks that finished before an earlier one did.
   struct Finished {
     std::uint64_t block, instructions;
     std::uint32_t thread, pc;
   };
   std::map<std::uint64_t, Finished> waiting_;  // by rank
-  std::uint64_t next_ = 0, instructions_ = 0;  // the first block that has not finished
+  std::uint64_t next_ = 0, instructions_ = 0;  // next_: the first block that has not finished
   std::uint64_t failed_rank_ = std::numeric_limits<std::uint64_t>::max();
   std::optional<LaunchFailure> failure_;
   std::exception_ptr error_;
 };
 
-// One host thread, and as many blocks at a time as wait for one another.
+// One host thread that runs as many blocks at a time as wait for one another.
 class SerialRun {
  public:
   SerialRun(GridRun& grid, std::uint64_t resident, Collector& collector)
@@ -211,7 +211,7 @@ class SerialRun {
     std::uint64_t rank;
   };
 
-  // The next block in order, to run first.
+  // Starts the next block in order; it runs first.
   void start() {
     BlockRun* block = nullptr;
     if (free_.empty()) {
@@ -246,7 +246,7 @@ class SerialRun {
   BlockTotals totals_;
   Permutation order_;
   std::deque<Resident> resident_;
-  std::vector<std::unique_ptr<BlockRun>> blocks_;  // all, in use or not
+  std::vector<std::unique_ptr<BlockRun>> blocks_;  // all blocks, in use or not
   std::vector<BlockRun*> free_;
   std::uint64_t next_ = 0;
 };

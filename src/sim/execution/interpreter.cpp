@@ -1,13 +1,13 @@
 // The interpreter of one warp.
 //
-// A fragment runs until it leaves, waits, or another is due. Nothing is checked within a basic
-// block but guards; at its begin come the counts and, for a .sync instruction, the meeting of its
+// A fragment runs until it ends, waits, or another is due. Within a basic block only guards are
+// checked; at the start of a block come the counts and, for a .sync instruction, the meeting of its
 // lanes.
 //
-// Fairness. A fragment that executed kPollsPerTurn instructions by which threads wait for one
-// another (atomics with a result, volatile and acquiring loads, nanosleep, mbarrier tests) stands
-// back, and the other fragments of the warp go on for a short slice, then other warps, then other
-// blocks. A thread that waits with plain loads is caught by the long slice.
+// Fairness. After kPollsPerTurn instructions by which threads wait for one another (atomics with a
+// result, volatile and acquiring loads, nanosleep, mbarrier tests), a fragment yields: the warp's
+// other fragments run for a short slice, then other warps, then other blocks. A thread that waits
+// with plain loads is caught by the long slice.
 #include "sim/execution/interpreter.h"
 
 #include <bit>
@@ -23,8 +23,8 @@ namespace {
 constexpr std::uint16_t kPollsPerTurn = 64;
 constexpr std::int64_t kLongSlice = 1 << 20, kShortSlice = 1 << 10;
 
-// Looked at after so many instructions; a turn of a warp counts as some, so that blocks that do
-// nothing are seen too.
+// The deadline is checked after this many instructions. A warp's turn counts as kTurn, so that
+// blocks that do nothing are noticed too.
 constexpr std::uint64_t kWatchEvery = 1 << 16, kTurn = 16;
 
 bool past_deadline(BlockRun& block, std::uint64_t executed) {
@@ -56,7 +56,7 @@ void account(WarpRun& w) {
   }
 }
 
-// All of the block's handlers, for the lanes of `mask`.
+// Runs all of the block's handlers for the lanes of `mask`.
 inline void run_handlers(WarpRun& w, const Code& code, const Block& block, std::uint32_t mask) {
   const Instr* in = code.code.data() + block.begin;
   if (w.tainted) [[unlikely]]
@@ -105,7 +105,7 @@ void branch_indexed(WarpRun& w, Fragment& f, const Code& code, const Instr& in) 
   if (taken == 0) f.block = here + 1;
 }
 
-// Lanes that name different barriers part; those that have not arrived execute the instruction
+// Splits lanes that name different barriers; those that have not arrived execute the instruction
 // later.
 bool arrive_at_barrier(WarpRun& w, Fragment& f, const Instr& in) {
   const std::uint32_t lanes = guarded(w, in, f.mask);
@@ -129,7 +129,7 @@ bool arrive_at_barrier(WarpRun& w, Fragment& f, const Instr& in) {
   return w.block->barriers.arrive(*w.block, w, f, in);
 }
 
-// Runs `f` until it waits, ends, stands back, or another fragment or warp is due.
+// Runs `f` until it waits, ends or yields, or until another fragment or warp is due.
 void run_fragment(WarpRun& w, Fragment& f) {
   BlockCounts& counts = w.block->counts;
   const Code* code = nullptr;
@@ -151,7 +151,7 @@ void run_fragment(WarpRun& w, Fragment& f) {
     w.slice -= block.instructions;
     run_handlers(w, *code, block, f.mask);
 
-    const Instr* const last = code->code.data() + block.end;  // the terminator, if it has one
+    const Instr* const last = code->code.data() + block.end;  // the terminator, if there is one
     switch (block.flow) {
       case Flow::next: ++f.block; break;
       case Flow::poll:
@@ -193,7 +193,7 @@ void run_fragment(WarpRun& w, Fragment& f) {
   } while (w.slice >= 0 && f.key() < w.limit);
 }
 
-// Whether some fragment stood back; none does any longer.
+// Whether some fragment had yielded; clears all yields.
 bool clear_yields(WarpRun& w) {
   bool any = false;
   for (std::uint32_t i = 0; i < w.fragment_count; ++i) {
@@ -224,8 +224,8 @@ Progress run_slices(WarpRun& w) {
     ran = true;
     run_fragment(w, *f);
     if (w.slice < 0) {
-      // The end of a short slice: those that stood back try again. Of a long one: the others go
-      // first.
+      // At the end of a short slice, fragments that yielded try again. At the end of a long one,
+      // the others go first.
       account(w);
       if (yielded) {
         clear_yields(w);

@@ -7,16 +7,17 @@ namespace assay::sim {
 
 enum class Progress : std::uint8_t {
   finished,  // every thread exited
-  blocked,   // went on, and now waits at a barrier
-  idle,      // could not go on
+  blocked,   // made progress, and now waits at a barrier
+  idle,      // could not continue
   polling,   // waits for another thread in a loop
   running,   // its time is up
 };
 
 Progress run_warp(WarpRun&);
 
-// Until all warps are finished, or until all that can go on have polled for so long that another
-// block should go first. `patience`: how many turns of all warps without any progress that takes.
+// Runs until all warps are finished, or until all that can continue have polled for so long that
+// another block should go first. `patience`: how many turns of all warps without any progress that
+// takes.
 Progress run_block(BlockRun&, std::uint32_t patience);
 
 }  // namespace assay::sim

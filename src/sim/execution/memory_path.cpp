@@ -12,7 +12,7 @@ using ptx::Space;
 
 namespace {
 
-// Copies between memory and lane-major data; `zero` + address is the host's address.
+// Copies between memory and lane-major data; `zero` + address is the host address.
 template <unsigned kBytes>
 void gather(std::uintptr_t zero, const std::uint64_t* address, std::uint32_t mask,
             std::byte* data) {
@@ -56,7 +56,7 @@ WarpAccess access_of(const WarpRun& w, AccessKind kind, std::uint32_t bytes,
   return {kind, bytes, mask, address, value, w.pc, w.index};
 }
 
-// Stores define their bytes; loads say where they are not.
+// Stores define their bytes; loads report where theirs are undefined.
 template <unsigned kBytes, bool kStore>
 void follow_local(WarpRun& w, const WarpAccess& access) {
   std::uint32_t lanes = 0;
@@ -71,7 +71,7 @@ void follow_local(WarpRun& w, const WarpAccess& access) {
   if (lanes != 0) note_undefined(w, access, lanes, false);
 }
 
-// Local memory: offsets are aligned, so that an element of up to 4 bytes lies in one word.
+// Local memory: offsets are aligned, so an element of up to 4 bytes lies within one word.
 template <unsigned kBytes, bool kStore, class Byte>
 void local_access(WarpRun& w, const WarpAccess& access, Byte* data) {
   if (!w.block->checker.local(access, w.local_bytes)) fail_recorded(w);
@@ -90,7 +90,7 @@ void local_access(WarpRun& w, const WarpAccess& access, Byte* data) {
   }
 }
 
-// Constants: read-only, so neither races nor uninitialised bytes are possible.
+// Constants are read-only, so neither races nor uninitialised bytes are possible.
 template <unsigned kBytes>
 void load_constant(WarpRun& w, const std::uint64_t* address, std::uint32_t mask, std::byte* data) {
   count_constant(*w.block->counters,
@@ -132,7 +132,7 @@ void load_param(WarpRun& w, const std::uint64_t* address, std::uint32_t mask, st
   }
 }
 
-// What the lanes read is undefined where nothing had written it.
+// Notes that what the lanes read is undefined if nothing had written it.
 inline void see_undefined(WarpRun& w, const WarpAccess& access, bool shared) {
   std::uint32_t& lanes = w.block->checker.undefined;
   if (lanes == 0) [[likely]]
@@ -141,7 +141,7 @@ inline void see_undefined(WarpRun& w, const WarpAccess& access, bool shared) {
   lanes = 0;
 }
 
-// In place of the data, which bits of it are undefined.
+// Loads the mask of undefined bits in place of the data.
 template <unsigned kBytes>
 void load_undefined(WarpRun& w, Space space, const std::uint64_t* address, std::uint32_t mask,
                     std::byte* data) {
@@ -164,7 +164,7 @@ void load_undefined(WarpRun& w, Space space, const std::uint64_t* address, std::
   }
 }
 
-// Likewise of a store that has been made.
+// Stores that mask, after the data has been stored.
 template <unsigned kBytes>
 void store_undefined(WarpRun& w, Space space, const std::uint64_t* address, std::uint32_t mask,
                      AccessKind kind, const std::byte* data) {

@@ -1,4 +1,4 @@
-// The way from a memory instruction to bytes: checks, counters, then the copy.
+// The path from a memory instruction to bytes: checks, counters, then the copy.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct MemoryFlags {
   bool returns = false;          // atomics: d is written
   bool releases = false;         // beyond the block: a fence comes first
   bool releases_block = false;   // likewise within the block, for shared memory
-  bool is_volatile = false;      // of shared memory, where that makes no access atomic
+  bool is_volatile = false;      // for shared memory, where it makes no access atomic
   std::uint8_t extend_from = 0;  // loads: bits to extend with their sign, 0: none ...
   std::uint8_t extend_to = 0;    // ... to these bits
 
@@ -55,7 +55,7 @@ inline void lane_addresses(Warp& w, std::uint32_t base, std::uint64_t offset, bo
   }
 }
 
-// Whether the lanes' elements of kBytes follow one another without gaps.
+// Whether the lanes' elements of kBytes are contiguous.
 template <unsigned kBytes>
 inline bool consecutive(const std::uint64_t* address) {
   std::uint64_t differ = 0;
@@ -64,7 +64,7 @@ inline bool consecutive(const std::uint64_t* address) {
 }
 
 // Loads and stores of the lanes in `mask`, kBytes each (1, 2, 4, 8, 16 or 32), lane-major in
-// `data`; `data` of the other lanes is left alone. Generic addresses may point anywhere.
+// `data`; `data` of other lanes is unchanged. Generic addresses may point anywhere.
 template <unsigned kBytes>
 void load_lanes(WarpRun&, ptx::Space, const std::uint64_t* address, std::uint32_t mask, AccessKind,
                 std::byte* data);
@@ -72,7 +72,7 @@ template <unsigned kBytes>
 void store_lanes(WarpRun&, ptx::Space, const std::uint64_t* address, std::uint32_t mask, AccessKind,
                  const std::byte* data);
 
-// Whether all lanes have the same address; T: that of a Lanes32 or a Lanes64.
+// Whether all lanes have the same address. T: the element of a Lanes32 or a Lanes64.
 template <class T>
 inline bool uniform(const T* address) {
   if (address[0] != address[kLanes - 1]) return false;
@@ -81,16 +81,16 @@ inline bool uniform(const T* address) {
   return differ == 0;
 }
 
-// Checks and counts the load of one address by all active lanes, and returns where its bytes are.
-// Null, with nothing done, where only load_lanes() can tell: of spaces other than global and
-// shared.
+// Checks and counts a load of one address by all active lanes, and returns the location of its
+// bytes. Does nothing and returns null for spaces other than global and shared, which need
+// load_lanes().
 const std::byte* load_uniform(WarpRun&, ptx::Space, const std::uint64_t* address,
                               std::uint32_t bytes, AccessKind);
 
-// A volatile access of shared memory by the active lanes: it may be that of a flag.
+// A volatile access of shared memory by the active lanes, which may be a flag.
 void order_volatile(WarpRun&, const std::uint64_t* address, std::uint32_t bytes, AccessKind);
 
-// Where each lane's operand of a read-modify-write lies in host memory, after the checks.
+// Locates each lane's operand of a read-modify-write in host memory, after the checks.
 void locate_atomic(WarpRun&, ptx::Space, const std::uint64_t* address, std::uint32_t mask,
                    AccessKind, std::uint32_t bytes, std::byte** host);
 
@@ -99,8 +99,8 @@ inline std::byte* local_word(WarpRun& w, std::uint64_t offset, unsigned lane) {
   return w.local.data() + ((offset / 4) * kLanes + lane) * 4 + offset % 4;
 }
 
-// Calls f(space, addresses, mask) for the lanes of each space that generic addresses point to; the
-// addresses are then those of load_lanes in that space.
+// Calls f(space, addresses, mask) for the lanes of each space that generic addresses point to, with
+// addresses in the form that load_lanes needs for that space.
 template <class F>
 void for_each_space(const std::uint64_t* address, std::uint32_t mask, F&& f) {
   std::uint32_t global = 0;
@@ -127,7 +127,7 @@ void for_each_space(const std::uint64_t* address, std::uint32_t mask, F&& f) {
     f(space, offset.v, lanes);
     rest &= ~lanes;
   }
-  if (rest != 0) f(ptx::Space::global, address, rest);  // also what points nowhere
+  if (rest != 0) f(ptx::Space::global, address, rest);  // also addresses that point nowhere
 }
 
 }  // namespace assay::sim

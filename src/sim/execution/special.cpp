@@ -93,7 +93,7 @@ std::uint32_t value_of(Special s, const BlockRun& block) {
   }
 }
 
-// The members of %lanemask_* of each lane.
+// The %lanemask_* value of each lane.
 std::uint32_t lane_mask(Special s, unsigned lane) {
   const std::uint32_t eq = 1u << lane, lt = eq - 1;
   switch (s) {

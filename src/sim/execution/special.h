@@ -11,7 +11,7 @@ namespace assay::sim {
 
 struct WarpRun;
 
-// Those that are neither of SlotInit's own kinds nor clocks; the value of SlotInit::Kind::other.
+// Those that are neither a SlotInit kind of their own nor clocks; values for SlotInit::Kind::other.
 enum class Special : std::uint8_t {
   ntid_x,
   ntid_y,
@@ -39,14 +39,14 @@ enum class Special : std::uint8_t {
   gridid,  // 64 bits
 };
 
-// What fills a slot with the special register "%tid.x"; nullopt if it is a clock or not known.
+// What fills a slot with the special register "%tid.x"; absent if it is a clock or unknown.
 std::optional<SlotInit> special_register(std::string_view name);
 bool is_wide(const SlotInit&);         // a Lanes64
-bool is_clock(std::string_view name);  // read anew each time
+bool is_clock(std::string_view name);  // read again each time
 
-// Fills the slots of the warp's current frame that differ from warp to warp or block to block.
+// Fills the slots of the warp's current frame that differ between warps or blocks.
 void fill_specials(WarpRun&, const Code&);
-// Those that never change, once per frame.
+// Fills those that never change, once per frame.
 void fill_constants(const Code&, std::byte* regs, std::uint32_t* preds);
 
 }  // namespace assay::sim

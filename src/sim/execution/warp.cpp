@@ -1,4 +1,4 @@
-// All of warp.h and nothing else: tests of handlers bring their own in its place.
+// All of warp.h and nothing else: tests of handlers substitute their own version.
 #include "sim/execution/warp.h"
 
 #include <type_traits>

@@ -1,4 +1,4 @@
-// A warp in execution, as instruction handlers see it.
+// An executing warp, as instruction handlers see it.
 #pragma once
 
 #include <bit>
@@ -11,18 +11,18 @@
 
 namespace assay::sim {
 
-struct BlockRun;  // the block in execution: shared memory, barriers, checker
+struct BlockRun;  // the executing block: shared memory, barriers, checker
 
 struct Warp {
   std::byte* regs = nullptr;             // the current frame
   std::uint32_t* preds = nullptr;        // the current frame's predicate masks
   const std::uint32_t* extra = nullptr;  // Code::extra of the current function
   std::uint32_t active = 0;  // lanes that execute the current instruction: fragment and guard
-  Lanes32 lane_mask{};       // active, expanded: ~0u or 0 a lane
+  Lanes32 lane_mask{};       // active, expanded: ~0u or 0 per lane
   Lanes32 carry{};           // CC.CF of add.cc and the like: 0 or 1
   std::uint32_t index = 0;   // within the block
   std::uint32_t live = 0;    // lanes that exist and have not exited
-  std::uint32_t pc = 0;      // of the instruction in execution, unique within the program
+  std::uint32_t pc = 0;      // of the executing instruction, unique within the program
   BlockRun* block = nullptr;
 
   Lanes32& r32(std::uint32_t offset) { return *reinterpret_cast<Lanes32*>(regs + offset); }
@@ -39,7 +39,7 @@ struct Warp {
 // interpreter).
 [[noreturn]] void fail(Warp&, FindingKind, std::uint32_t lane, const std::string& text);
 
-// Checked, counted access of the lanes in `mask` to memory, `bytes` each (1 to 32), lane-major
+// Checked and counted access of the lanes in `mask` to memory, `bytes` each (1 to 32), lane-major
 // without gaps in `data`. Space generic resolves each lane's address; shared addresses are window
 // offsets. A faulty access ends the launch. For tensor fragments and matrices.
 void read_lanes(Warp&, ptx::Space, const std::uint64_t* address, std::uint32_t mask,

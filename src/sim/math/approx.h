@@ -1,9 +1,9 @@
-// The approximate functions of PTX (ex2.approx and its kin), within the errors that the PTX ISA
-// documents and with its special cases, but not bit for bit what any GPU gives.
+// PTX's approximate functions (ex2.approx and similar), within the errors that the PTX ISA
+// documents and with its special cases, but not bit for bit what any GPU returns.
 //
-// No function of the C library whose last bit varies is used, no table and no fused operation, so
-// that every host gives the same bits; and no branch, so that loops over lanes vectorise. The
-// coefficients are those of Taylor series, one term longer than minimax polynomials would be.
+// Uses no C library function whose last bit varies, no table and no fused operation, so that every
+// host gives the same bits; and no branch, so that loops over lanes vectorise. The coefficients are
+// those of Taylor series, one term longer than minimax polynomials would be.
 #pragma once
 
 #include <bit>
@@ -17,7 +17,7 @@ namespace assay::sim::approx {
 
 // 2^x. Relative error at most 2^-23 (documented: 2^-22.5); subnormal results are rounded once.
 [[gnu::always_inline]] inline float ex2(float x) {
-  // Beyond these bounds the result is 0 or infinity anyhow. NaN goes to the lower one.
+  // Beyond these bounds the result is 0 or infinity anyway. NaN is clamped to the lower one.
   const float low = select(x > -160.0f, x, -160.0f);
   const float clamped = select(low < 130.0f, low, 130.0f);
   const float n = std::nearbyint(clamped);
@@ -100,7 +100,7 @@ template <bool kCosine>
   const float z = a * a;
   const float small_over = a * (945.0f + z * (105.0f + z));
   const float small_under = 945.0f + z * (420.0f + z * 15.0f);
-  // Others: by e^2a; beyond 10 the result rounds to 1.
+  // Larger arguments: by e^2a; beyond 10 the result rounds to 1.
   const float e = ex2(select(a < 10.0f, a, 10.0f) * 2.8853901f);
   const bool small = a < 0.625f;
   const float y = select(small, small_over, e - 1.0f) / select(small, small_under, e + 1.0f);
@@ -116,13 +116,13 @@ template <bool kCosine>
 
 // div.full: correctly rounded (documented: 2 ulp).
 [[gnu::always_inline]] inline float div_full(float a, float b) { return canonical(a / b); }
-// div.approx: the same but for |b| above 2^126, where the reciprocal underflows: 0, or NaN if a is
-// infinite.
+// div.approx: the same except for |b| above 2^126, where the reciprocal underflows: 0, or NaN if a
+// is infinite.
 [[gnu::always_inline]] inline float div(float a, float b) {
   return canonical(select(std::fabs(b) > 0x1p126f, a * std::copysign(0.0f, b), a / b));
 }
 
-// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 see and give only the upper 32 bits of a double.
+// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 read and return only the upper 32 bits of a double.
 [[gnu::always_inline]] inline double upper_half(double x) {
   constexpr std::uint64_t kUpper = 0xffffffff00000000;
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(x) & kUpper;

@@ -20,14 +20,14 @@ template <Rounding R, class Real>
   return std::ceil(x);
 }
 
-// What NaN becomes: zero, but of f64, or to 64 bits, the top bit alone.
+// What NaN converts to: zero, except from f64 or to 64 bits, where only the top bit is set.
 template <class To, class Real>
 inline constexpr To kIntegerOfNan = sizeof(Real) < 8 && sizeof(To) < 8
                                         ? To{0}
                                         : static_cast<To>(std::uint64_t{1} << (sizeof(To) * 8 - 1));
 
 // Rounds to an integer, then clamps to the range of To. Real is float or double; values of f16 and
-// bf16 are widened before.
+// bf16 are widened first.
 template <class To, Rounding R, class Real>
 [[gnu::always_inline]] inline To to_integer(Real x) {
   constexpr Real kLow = static_cast<Real>(std::numeric_limits<To>::min());
@@ -36,7 +36,7 @@ template <class To, Rounding R, class Real>
   using Wide = std::conditional_t<(sizeof(To) < 4), std::int32_t, To>;
   const Real r = round_integral<R>(x);
   const bool low = r < kLow, high = r >= kHigh, nan = r != r;
-  // Only values in range reach the conversion: others would be undefined.
+  // Only in-range values reach the conversion: others would be undefined behaviour.
   To out = static_cast<To>(static_cast<Wide>(select(low || high || nan, Real{0}, r)));
   out = select<To>(low, std::numeric_limits<To>::min(), out);
   out = select<To>(high, std::numeric_limits<To>::max(), out);

@@ -11,8 +11,7 @@
 
 namespace assay::sim {
 
-// A NaN loses against a number unless kNan (.NaN) is set; -0 is less than +0. A NaN result is
-// canonical.
+// A NaN loses to a number unless kNan (.NaN) is set; -0 is less than +0. A NaN result is canonical.
 template <class Real, bool kMax, bool kNan>
 [[gnu::always_inline]] inline Real extreme(Real a, Real b) {
   using Signed = std::conditional_t<sizeof(Real) == 8, std::int64_t, std::int32_t>;
@@ -30,7 +29,7 @@ template <class Real, bool kMax, bool kNan>
   return canonical(out);
 }
 
-// .xorsign.abs: of the magnitudes, with the product of the signs unless it is NaN.
+// .xorsign.abs: applied to the magnitudes, with the product of the signs unless it is NaN.
 template <bool kMax, bool kNan>
 [[gnu::always_inline]] inline float extreme_xorsign(float a, float b) {
   const auto signs = std::bit_cast<std::uint32_t>(a) ^ std::bit_cast<std::uint32_t>(b);

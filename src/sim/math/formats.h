@@ -1,4 +1,4 @@
-// Floating-point formats as bit patterns, and the rounding of one into another.
+// Floating-point formats as bit patterns, and rounding from one to another.
 //
 // Everything is branch-free integer arithmetic, so that a loop over lanes vectorises and every host
 // gives the same bits. NaN results are NVIDIA's canonical NaN (PTX ISA, "Floating Point
@@ -39,18 +39,19 @@ using F32 = Format<std::uint32_t, 8, 23>;
 using F64 = Format<std::uint64_t, 11, 52>;
 
 using E5m2 = Format<std::uint32_t, 5, 2>;
-// No infinity: the highest exponent holds numbers, and the code above them all is NaN. Where a
-// format's infinity is asked for it is that code: what it stands for then decides who asks.
+// No infinity: the highest exponent holds numbers, and the code above them all is NaN. `infinity`
+// is that code; the caller decides what it means.
 struct E4m3 : Format<std::uint32_t, 4, 3> {
   static constexpr Word infinity = 0x7f, max_finite = 0x7e;
 };
 
 inline constexpr std::uint32_t kNan32 = 0x7fffffff;
-// NVIDIA's default double NaN (CUDART_NAN): PTX leaves the choice open.
+// NVIDIA's default double NaN (CUDART_NAN); PTX leaves the choice open.
 inline constexpr std::uint64_t kNan64 = 0xfff8000000000000;
-inline constexpr std::uint32_t kNan16 = 0x7fff;  // of f16 and bf16
+inline constexpr std::uint32_t kNan16 = 0x7fff;  // for f16 and bf16
 
-// yes or no, without a condition: compilers would turn some into branches, and then not vectorise.
+// yes or no without a branch: compilers would turn some conditions into branches and then not
+// vectorise.
 template <class Word>
 [[gnu::always_inline]] constexpr Word select(bool condition, Word yes, Word no) {
   const Word mask = Word{0} - static_cast<Word>(condition);
@@ -80,7 +81,8 @@ template <Rounding R, class Word>
   return 0;
 }
 
-// Whether a finite value too large for the format becomes infinite, not the largest finite one.
+// Whether a finite value too large for the format becomes infinity instead of the largest finite
+// value.
 template <Rounding R>
 [[gnu::always_inline]] constexpr bool overflows_to_infinity(bool negative) {
   switch (R) {
@@ -101,7 +103,7 @@ template <class From, class To, Rounding R>
   const bool negative = bits != magnitude;
   Word out = 0;
   if constexpr (From::exponent_bits == To::exponent_bits) {
-    // A carry out of the fraction raises the exponent, at last to infinity.
+    // A carry out of the fraction raises the exponent, possibly to infinity.
     const Word odd = (magnitude >> kDrop) & 1;
     out = (magnitude + rounding_increment<R, Word>(negative, odd, kDrop)) >> kDrop;
   } else {
@@ -136,7 +138,7 @@ template <class From, class To, Rounding R>
   const std::uint32_t odd = (magnitude >> 13) & 1;
   const std::uint32_t normal = (magnitude - ((127 - 15) << 23) + 0xfff + odd) >> 13;
   std::uint32_t out = select(magnitude < 0x38800000, subnormal, normal);
-  // From half a unit above the largest finite value, 65504, on.
+  // From half a unit above the largest finite value, 65504, upwards.
   out = select(magnitude >= 0x477ff000, F16::infinity, out) | (bits >> 16 & F16::sign);
   return select(magnitude > F32::infinity, F16::nan, out);
 }
@@ -152,8 +154,8 @@ constexpr typename To::Word from_integer(bool negative, std::uint64_t magnitude)
   const std::uint64_t kept = significand >> kDrop;
   const std::uint64_t rest = significand & ((std::uint64_t{1} << kDrop) - 1);
   const std::uint64_t increment = rounding_increment<R, std::uint64_t>(negative, kept & 1, kDrop);
-  // `rest` plus the increment carries exactly when the kept bits must grow; neither exceeds kDrop
-  // bits, so that the sum does not wrap.
+  // `rest` plus the increment carries exactly when the kept bits must grow. Neither exceeds kDrop
+  // bits, so the sum does not wrap.
   std::uint64_t out = ((exponent - 1) << To::fraction_bits) + kept + ((rest + increment) >> kDrop);
   if (out >= To::infinity) {
     out = overflows_to_infinity<R>(negative) ? To::infinity : To::max_finite;
@@ -188,7 +190,7 @@ inline constexpr bool is_half = std::is_same_v<T, Half> || std::is_same_v<T, Bfl
   return std::bit_cast<float>(bits);
 }
 
-// Exact. A NaN keeps its payload, as in the shift by which programs do the same.
+// Exact. A NaN keeps its payload, as in the shift that programs use for this.
 [[gnu::always_inline]] inline float widen(Bfloat b) { return std::bit_cast<float>(b.bits << 16); }
 
 template <class T, Rounding R = Rounding::nearest_even>
@@ -205,21 +207,22 @@ template <class T, Rounding R = Rounding::nearest_even>
       narrow<F64, typename T::Bits, R>(std::bit_cast<std::uint64_t>(x)))};
 }
 
-// The tf32 value as a register holds it: an f32 whose low 13 bits are zero, or the canonical NaN.
+// The tf32 value in its register form: an f32 whose low 13 bits are zero, or the canonical NaN.
 template <Rounding R>
 [[gnu::always_inline]] inline std::uint32_t to_tf32(float x) {
   const std::uint32_t bits = narrow<F32, Tf32, R>(std::bit_cast<std::uint32_t>(x));
   return select((bits & (Tf32::sign - 1)) > Tf32::infinity, kNan32, bits << 13);
 }
 
-// The largest finite value in place of an infinity: .satfinite.
+// .satfinite: replaces infinity by the largest finite value.
 template <class F>
 [[gnu::always_inline]] constexpr std::uint32_t saturate_finite(std::uint32_t bits) {
   const std::uint32_t magnitude = bits & (F::sign - 1);
   return select<std::uint32_t>(magnitude == F::infinity, (bits & F::sign) | F::max_finite, bits);
 }
 
-// A value of E4m3 or E5m2, to nearest even; too large ones become the largest. NaN is 0x7f.
+// Rounds to E4m3 or E5m2, to nearest even; values that are too large become the largest. NaN is
+// 0x7f.
 template <class F8>
 [[gnu::always_inline]] inline std::uint32_t to_fp8(float x) {
   const std::uint32_t bits =
@@ -227,7 +230,7 @@ template <class F8>
   return select<std::uint32_t>(x != x, 0x7f, saturate_finite<F8>(bits));
 }
 
-// Exact. As f16 E4m3 has one exponent bit less, and the bias is 7, not 15.
+// Exact. E4m3 has one exponent bit less than f16, and its bias is 7, not 15.
 template <class F8>
 [[gnu::always_inline]] inline float widen_fp8(std::uint32_t x) {
   if constexpr (std::is_same_v<F8, E5m2>) return widen(Half{(x & 0xff) << 8});
@@ -235,7 +238,7 @@ template <class F8>
   return select((x & 0x7f) == E4m3::infinity, std::bit_cast<float>(kNan32), value);
 }
 
-// NaN to the canonical one.
+// Replaces NaN by the canonical one.
 [[gnu::always_inline]] inline float canonical(float x) {
   return select(x != x, std::bit_cast<float>(kNan32), x);
 }
@@ -243,7 +246,7 @@ template <class F8>
   return select(x != x, std::bit_cast<double>(kNan64), x);
 }
 
-// .ftz: a subnormal becomes a zero of its sign.
+// .ftz: a subnormal becomes a zero of the same sign.
 [[gnu::always_inline]] inline float flush(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const bool keep = (bits & (F32::sign - 1)) >= F32::min_normal;

@@ -1,6 +1,6 @@
 // Compiled so that the optimiser assumes no rounding mode: the modes change here, and only here.
-// The loops' operands lie in memory that the calls of fesetround() might change as far as the
-// compiler knows, so no operation moves across them.
+// The loops' operands are in memory that, as far as the compiler knows, fesetround() might change,
+// so no operation moves across those calls.
 #pragma GCC optimize("rounding-math")
 
 #include "sim/math/rounding.h"

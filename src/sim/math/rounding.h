@@ -1,5 +1,5 @@
-// Arithmetic in a given rounding mode, correctly rounded, without changing the host's mode where
-// lanes are many (f32), and inside one fenced function where they are few (f64).
+// Arithmetic in a given rounding mode, correctly rounded. For many lanes (f32) it does not change
+// the host's mode; for few (f64) it does so inside one fenced function.
 #pragma once
 
 #include <bit>
@@ -10,18 +10,17 @@
 
 namespace assay::sim {
 
-// Of single precision.
+// Single precision.
 //
-// Method: the operation is done in double and rounded to nearest float, f; then f is compared with
-// the exact result, and moved by one unit if it lies on the wrong side. The exact result is known
-// as an unevaluated sum (Knuth, TAOCP 2, 4.2.2, theorem B) or, of quotients and roots, by
-// multiplying back, which is exact in double. f is at most one unit off, since both roundings are
-// to nearest.
+// Method: compute in double and round to the nearest float, f; then compare f with the exact
+// result, and move it by one unit if it is on the wrong side. The exact result is known as an
+// unevaluated sum (Knuth, TAOCP 2, 4.2.2, theorem B) or, for quotients and roots, by multiplying
+// back, which is exact in double. f is at most one unit off, since both roundings are to nearest.
 
-// Moves `f`, which is above (below) the exact result where the flags say so.
+// Moves `f` if the flags say that it is above (below) the exact result.
 template <Rounding R>
 [[gnu::always_inline]] inline float step(float f, bool above, bool below) {
-  // A larger pattern is a larger magnitude; overflow and underflow need no care.
+  // A larger pattern is a larger magnitude; overflow and underflow need no special treatment.
   const auto bits = std::bit_cast<std::uint32_t>(f);
   const std::uint32_t negative = 0 - (bits >> 31);
   const std::uint32_t up = negative | 1;  // the next larger float's pattern, less this one's
@@ -47,7 +46,7 @@ struct ExactSum {
   return {s, (a - (s - bb)) + (b - bb)};
 }
 
-// How far f, the nearest float to x.value, is above x: of the right sign, or zero. NaN where x is.
+// How far f, the float nearest to x.value, is above x: has the right sign, or is zero. NaN if x is.
 [[gnu::always_inline]] inline double excess(float f, ExactSum x) {
   return (static_cast<double>(f) - x.value) - x.error;
 }
@@ -59,22 +58,22 @@ template <Rounding R>
   return step<R>(f, e > 0, e < 0);
 }
 
-// a * b + c, rounded to odd: the exact result if a float is, else of the two floats around it the
-// one whose pattern is odd. Rounding that to nearest in a format of at most 22 bits rounds but
-// once.
+// a * b + c, rounded to odd: the exact result if it is a float, else whichever of the two
+// neighbouring floats has an odd pattern. Rounding that to nearest in a format of at most 22 bits
+// rounds only once.
 [[gnu::always_inline]] inline float fma_to_odd(float a, float b, float c) {
   const ExactSum x = two_sum(static_cast<double>(a) * b, c);
   const float f = static_cast<float>(x.value);
   const double e = excess(f, x);
   const auto bits = std::bit_cast<std::uint32_t>(f);
-  // One pattern up or down where f is even; none where it is odd.
+  // One pattern up or down if f is even; unchanged if it is odd.
   const std::uint32_t up = ((0 - (bits >> 31)) | 1) & ((bits & 1) - 1);
   return std::bit_cast<float>(bits - select<std::uint32_t>(e > 0, up, 0) +
                               select<std::uint32_t>(e < 0, up, 0));
 }
 
-// The zero that an exactly zero sum is when rounding down: negative unless both terms, given by
-// patterns of their sign, are positive.
+// The sign of an exactly zero sum when rounding down: negative unless both terms, given by patterns
+// with their sign, are positive.
 [[gnu::always_inline]] inline float zero_sum_down(std::uint32_t term, std::uint32_t other) {
   return std::bit_cast<float>((term | other) & F32::sign);
 }
@@ -142,8 +141,8 @@ template <Rounding R>
   }
 }
 
-// Of double precision: elementwise on n values, in the mode given (not nearest_away). `out` may be
-// an input. The host's rounding mode is as before on return.
+// Double precision: elementwise on n values, in the given mode (not nearest_away). `out` may be an
+// input. The host's rounding mode is restored on return.
 void add_f64(Rounding, const double* a, const double* b, double* out, int n);
 void mul_f64(Rounding, const double* a, const double* b, double* out, int n);
 void fma_f64(Rounding, const double* a, const double* b, const double* c, double* out, int n);

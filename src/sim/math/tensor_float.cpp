@@ -16,7 +16,7 @@ float float_of_bfloat(std::uint32_t x) { return widen(Bfloat{x}); }
 
 float float_of_tf32(std::uint32_t x) { return std::bit_cast<float>(x & ~0x1fffu); }
 
-// D and C of f16: 64 elements a register, row by row.
+// D and C of f16: 64 elements per register, row by row.
 template <int m, int n>
 [[gnu::always_inline]] inline void load_c(const MmaRegisters<Lanes32>& x, bool half,
                                           double (&c)[m * n]) {
@@ -36,7 +36,7 @@ template <int m, int n>
   }
 }
 
-// Of a sum that is exact: truncated to f32, or rounded to f16.
+// Stores an exact sum: truncated to f32, or rounded to f16.
 template <int m, int n>
 [[gnu::always_inline]] inline void store_d(const double (&d)[m * n], bool half,
                                            const MmaRegisters<Lanes32>& x) {
@@ -75,7 +75,7 @@ void read_b(const Lanes32* const* registers, double (&b)[n * k]) {
 
 constexpr double kLeastHalf = 0x1p-14, kLeastFloat = 0x1p-126;  // normal
 
-// d = truncated sums of products and d, whose least normal number is least_d.
+// d = truncated sums of products and d. least_d is d's least normal number.
 template <Part part, class Element, int m, int n, int k>
 [[gnu::always_inline]] inline void add_products(const double (&a)[m * k], const double (&b)[n * k],
                                                 double least, double least_d, double (&d)[m * n]) {
@@ -95,7 +95,7 @@ void truncate_to_float(double (&d)[count]) {
   }
 }
 
-// fp8 as hardware without it multiplies it: as f16, in two parts, C last.
+// fp8 as computed by hardware without fp8 units: as f16, in two parts, C last.
 template <int m, int n, int k>
 [[gnu::always_inline]] inline void add_in_parts(const double (&a)[m * k], const double (&b)[n * k],
                                                 double (&d)[m * n]) {
@@ -122,7 +122,7 @@ void keep_finite(double (&x)[count]) {
   for (double& v : x) v = std::isfinite(v) ? v : 0;
 }
 
-// Where something is infinite or NaN, IEEE arithmetic says of each element whether it is too.
+// If anything is infinite or NaN, IEEE arithmetic determines which elements are too.
 template <class Element, int m, int n, int k>
 void add_not_finite(double (&a)[m * k], double (&b)[n * k], double least, bool half_c,
                     double (&d)[m * n]) {

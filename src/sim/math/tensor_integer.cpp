@@ -15,7 +15,7 @@ void accumulate(const MmaRegisters<Lanes32>& x, const std::int32_t (&sum)[m * n]
   unpack_pairs<m, n>(x.c, c, [](Eight<Word> v) { return v; });
   for (int e = 0; e < m * n; ++e) {
     const Word before = c[e], addend = static_cast<Word>(sum[e]), after = before + addend;
-    // The sum overflows where its sign is neither that of C nor that of the addend.
+    // The sum overflows if its sign differs from the signs of both C and the addend.
     const bool overflow = (((before ^ after) & (addend ^ after)) >> 31) != 0;
     const Word limit = 0x7fffffffu + (before >> 31);
     c[e] = saturate && overflow ? limit : after;
@@ -24,10 +24,10 @@ void accumulate(const MmaRegisters<Lanes32>& x, const std::int32_t (&sum)[m * n]
 }
 
 // Multiplicands become floats: every product and sum of one instruction is an integer below 2^24
-// (32 * 255^2 of u8), which f32 adds exactly and faster than integers of 32 bits.
+// (32 * 255^2 for u8), which f32 adds exactly, and faster than 32-bit integers.
 template <int bits, int m, int n, int k>
 void mma(const MmaRegisters<Lanes32>& x, const MmaMode& mode) {
-  // Complement the sign bit and take its weight off.
+  // Complements the sign bit and subtracts its weight.
   constexpr int sign = 1 << (bits - 1);
   const auto flip = [](TensorType t) {
     return t == TensorType::s8 || t == TensorType::s4 ? sign : 0;
@@ -62,7 +62,7 @@ void mma(const MmaRegisters<Lanes32>& x, const MmaMode& mode) {
   accumulate<m, n>(x, sum, mode.saturate);
 }
 
-// Rows of bits as words of 64.
+// Rows of bits as 64-bit words.
 template <int m, int n, int k>
 void mma_b1(const MmaRegisters<Lanes32>& x, const MmaMode& mode) {
   std::uint64_t a[m][k / 64], b[n][k / 64];

@@ -1,15 +1,16 @@
 // Which elements of a matrix each lane of a warp holds: the fragments of mma.sync and wmma.
 // Source: NVIDIA, PTX ISA 9.0, "Matrix Fragments for mma.*".
 //
-// All those figures are one rule. A register packs E elements (E = 32 / bits of an element; 1 if it
-// has 64 bits). Its 32 lanes hold a tile of 8 rows and 4 E columns: lane 4 g + t has row g, columns
-// E t to E t + E - 1, the first in the lowest bits. So the bytes of a register's 32 lanes, read as
-// one array, are the tile in row-major order. Two registers make a tile of 8 x 8 accumulators of 32
-// or 64 bits: lane 4 g + t has row g, column 2 t in the first and column 2 t + 1 in the second.
+// All those figures follow one rule. A register packs E elements (E = 32 / bits of an element; 1
+// for 64-bit elements). Its 32 lanes hold a tile of 8 rows and 4 E columns: lane 4 g + t has row g,
+// columns E t to E t + E - 1, the first in the lowest bits. So the bytes of a register's 32 lanes,
+// read as one array, are the tile in row-major order. Two registers form a tile of 8 x 8
+// accumulators of 32 or 64 bits: lane 4 g + t has row g, column 2 t in the first and column 2 t + 1
+// in the second.
 //
-// A fragment is a sequence of tiles of the matrix or of its transpose, its *view*: A (m x k) as it
-// is, B (k x n) transposed, C and D (m x n) as they are. The tiles fill blocks of 16 rows (A), 8
-// rows (B, and A where m = 8) or all rows (C, D), downwards first.
+// A fragment is a sequence of tiles of the matrix or of its transpose, its *view*: A (m x k) as is,
+// B (k x n) transposed, C and D (m x n) as is. The tiles fill blocks of 16 rows (A), 8 rows (B, and
+// A if m = 8) or all rows (C, D), downwards first.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ struct TileOrigin {
   int row = 0, col = 0;  // in the view
 };
 
-// The place of tile number `tile` in a view `cols` wide, of tiles `width` columns wide.
+// The origin of tile number `tile` in a view `cols` wide, with tiles `width` columns wide.
 constexpr TileOrigin tile_origin(int tile, int block_rows, int cols, int width) {
   const int down = block_rows / 8, per_block = down * (cols / width);
   const int block = tile / per_block, in_block = tile % per_block;
@@ -35,7 +36,7 @@ struct FragmentLayout {
   int rows = 0, cols = 0;  // of the view
   int block_rows = 8;
   int element_bits = 32;
-  int registers = 0;        // of the instruction's list
+  int registers = 0;        // in the instruction's list
   bool transposed = false;  // the view is the transpose of the matrix
   bool accumulator = false;
 
@@ -56,12 +57,12 @@ constexpr int registers_of(int elements, int bits) {
 struct MmaShape {
   int m = 0, n = 0, k = 0;
   constexpr bool operator==(const MmaShape&) const = default;
-  // Wider than high (m8n32k16): the mirror image of n x m, that is D^T = B^T A^T + C^T.
+  // Wider than tall (m8n32k16): the mirror image of n x m, that is, D^T = B^T A^T + C^T.
   constexpr bool mirrored() const { return n > 16; }
   constexpr MmaShape mirror() const { return {n, m, k}; }
 };
 
-// `registers` 0: as many as the matrix fills.
+// `registers` == 0: as many as the matrix fills.
 constexpr FragmentLayout layout_a(MmaShape s, int bits, int registers = 0) {
   const int needed = registers_of(s.m * s.k, bits);
   return {s.m, s.k, s.m == 8 ? 8 : 16, bits, registers == 0 ? needed : registers, false, false};

@@ -1,7 +1,8 @@
-// Fragments to small matrices and back, and the product of those: shared by the tensor_*.cpp files.
+// Converts fragments to small matrices and back, and multiplies those. Shared by the tensor_*.cpp
+// files.
 //
-// Written with GCC's vector types, eight columns at a time, because loops of eight are unrolled
-// before they are vectorised, and then are not. Any machine's vector length will do.
+// Written with GCC's vector types, eight columns at a time, because compilers unroll loops of eight
+// before they try to vectorise them, and then fail to. Works with any vector length of the machine.
 #pragma once
 
 #include <bit>
@@ -12,7 +13,8 @@
 
 #include "sim/math/tensor.h"
 
-// Vectors longer than the machine's are passed in memory; all functions that take one are inlined.
+// Vectors longer than the machine's are passed in memory, so all functions that take one are
+// inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace assay::sim {
@@ -41,7 +43,7 @@ template <class Vector>
   std::memcpy(to, &v, sizeof v);
 }
 
-// The registers of A one after another: tile by tile, each row-major. `count`: of registers.
+// The registers of A in sequence: tile by tile, each row-major. `count`: number of registers.
 template <class Element, int count, class Lanes>
 [[gnu::always_inline]] inline void concatenate(
     const Lanes* const* registers, Element (&to)[count * sizeof(Lanes) / sizeof(Element)]) {
@@ -61,7 +63,7 @@ template <int n, int k, int bits>
   for (int t = 0; t < n * k / (8 * width); ++t) {
     std::uint32_t* tile = to + t * 8 * width;
     const auto low = load<Sixteen>(registers[t]->v), high = load<Sixteen>(registers[t]->v + 16);
-    // Of each group of four lanes the first, the second, ...
+    // The first lane of each group of four, the second, ...
     const Eight<std::uint32_t> words[4] = {
         __builtin_shufflevector(low, high, 0, 4, 8, 12, 16, 20, 24, 28),
         __builtin_shufflevector(low, high, 1, 5, 9, 13, 17, 21, 25, 29),
@@ -75,7 +77,7 @@ template <int n, int k, int bits>
   }
 }
 
-// Accumulators of 32 or 64 bits: a pair of registers a tile. decode(Eight<Word>) gives a row of
+// Accumulators of 32 or 64 bits: a pair of registers per tile. decode(Eight<Word>) gives a row of
 // eight.
 template <int rows, int cols, class T, class Lanes, class Decode>
 [[gnu::always_inline]] inline void unpack_pairs(const Lanes* const* registers,
@@ -108,7 +110,7 @@ template <int rows, int cols, class T, class Lanes, class Encode>
   }
 }
 
-// x y + z in two operations: for products that T holds exactly, where one rounding is all there is.
+// x y + z in two operations: for products that are exact in T, so that there is only one rounding.
 struct ExactProducts {
   template <class Vector>
   [[gnu::always_inline]] static Vector add(Vector x, Vector y, Vector z) {
@@ -125,13 +127,13 @@ struct FusedProducts {
   }
 };
 
-// Rows of a product that are worked on at a time: enough sums to hide the latency of one.
+// Rows of a product computed at a time: enough sums to hide the latency of one.
 inline constexpr int kRowsAtOnce = 4;
 
-// body(x, y, r, j) for the products of kRowsAtOnce rows of A from `first` on with B, k ascending:
-// element x of row first + r, eight times, and eight columns y from 8 j on. Only for columns of A
-// within their tile that takes_part(p) lets through. `a` is a sequence of tiles `width` columns
-// wide, as concatenate() leaves them.
+// Calls body(x, y, r, j) for the products of kRowsAtOnce rows of A, starting at `first`, with B, k
+// ascending. x is an element of row first + r, eight times; y is eight columns starting at 8 j.
+// Only for columns of A within their tile that takes_part(p) accepts. `a` is a sequence of tiles
+// `width` columns wide, as concatenate() leaves them.
 template <int m, int n, int k, int width, class T, class TakesPart, class Body>
 [[gnu::always_inline]] inline void for_each_product(int first, const T (&a)[m * k],
                                                     const T (&b)[n * k], TakesPart takes_part,

@@ -1,4 +1,4 @@
-// Sums as tensor cores make them; tensor.h says what is known of it and how.
+// Sums as tensor cores compute them; tensor.h says what is known about that and how.
 #pragma once
 
 #include <cmath>
@@ -7,8 +7,8 @@
 
 namespace assay::sim {
 
-// Of the largest term of a sum, this many bits behind the leading one are kept, and of all others
-// what stands in the same places.
+// This many bits after the leading one of a sum's largest term are kept, and of all other terms the
+// bits in the same places.
 inline constexpr int kKeptBits = 25;
 
 template <class T>
@@ -16,8 +16,8 @@ template <class T>
   return a > b ? a : b;
 }
 
-// The powers of two that an encoding's exponents stand for: of a subnormal number that of the
-// smallest normal one, `least`; of 0 none.
+// The powers of two for the exponents in an encoding: for a subnormal number that of the smallest
+// normal one, `least`; for 0 none.
 template <int count>
 [[gnu::always_inline]] inline void powers_of_two(const double (&x)[count], double least,
                                                  double (&powers)[count]) {
@@ -32,7 +32,7 @@ template <int count>
   }
 }
 
-// Towards zero. REQUIRES: |x| < 2^31.
+// Rounds towards zero. REQUIRES: |x| < 2^31.
 [[gnu::always_inline]] inline Eight<double> truncated(Eight<double> x) {
   return __builtin_convertvector(__builtin_convertvector(x, Eight<std::int32_t>), Eight<double>);
 }
@@ -43,15 +43,15 @@ template <int count>
   return power == zero ? one : kept / power;
 }
 
-// Which columns of A, and rows of B, take part: all, or two of four.
+// Which columns of A, and rows of B, take part: all, or alternate pairs.
 enum class Part : std::uint8_t { all, even_pairs, odd_pairs };
 
 constexpr bool takes_part(Part part, int p) {
   return part == Part::all || (p / 2 % 2 == 0) == (part == Part::even_pairs);
 }
 
-// d = the truncated sum of d and of the products of a and b, whose layout is that of multiply().
-// `powers_*` are those of the elements. All are finite.
+// d = the truncated sum of d and of the products of a and b, laid out as for multiply(). `powers_*`
+// are those of the elements. All values must be finite.
 template <Part part, int m, int n, int k, int width>
 [[gnu::always_inline]] inline void add_truncated(const double (&a)[m * k], const double (&b)[n * k],
                                                  const double (&powers_a)[m * k],
@@ -87,14 +87,14 @@ template <Part part, int m, int n, int k, int width>
   }
 }
 
-// The float towards zero; from 2^128 on it is infinite.
+// Converts to float, rounding towards zero; infinite from 2^128 on.
 [[gnu::always_inline]] inline Eight<float> float_towards_zero(Eight<double> x) {
   const auto nearest = __builtin_convertvector(x, Eight<float>);
   const auto bits = std::bit_cast<Eight<std::int32_t>>(nearest);
   const auto back = __builtin_convertvector(nearest, Eight<double>);
   const auto magnitude = [](Eight<double> v) { return v < 0 ? -v : v; };
   const Eight<double> zero{}, end = zero + 0x1p128;
-  // One less is the next float towards zero, of either sign.
+  // Subtracting one gives the next float towards zero, for either sign.
   const auto too_far = (magnitude(back) > magnitude(x)) & (magnitude(x) < end);
   return std::bit_cast<Eight<float>>(bits + __builtin_convertvector(too_far, Eight<std::int32_t>));
 }

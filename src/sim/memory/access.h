@@ -7,15 +7,15 @@ namespace assay::sim {
 
 inline constexpr unsigned kLanes = 32;
 
-// Accesses from `atomic` on never race with one another. "Atomic" loads and stores are those
-// that are volatile, .relaxed, .acquire or .release at gpu scope or wider (PTX ISA, "Memory
-// Consistency Model": strong operations).
+// Kinds from `atomic` on never race with one another. "Atomic" loads and stores are volatile, or
+// .relaxed, .acquire or .release at gpu scope or wider (PTX ISA, "Memory Consistency Model": strong
+// operations).
 enum class AccessKind : std::uint8_t {
   load,
   store,
   atomic,     // atom: a read-modify-write whose result is used
-  exchange,   // atom.exch: likewise, but what was there decides nothing
-  reduction,  // red: without result, so nothing is learned from it: it releases, never acquires
+  exchange,   // atom.exch: likewise, but the old value decides nothing
+  reduction,  // red: has no result, so nothing is learned from it: it releases, never acquires
   atomic_load,
   atomic_store,
 };
@@ -33,8 +33,8 @@ constexpr bool writes(AccessKind kind) {
 
 struct WarpAccess {
   AccessKind kind = AccessKind::load;
-  std::uint32_t bytes = 4;  // a lane, all elements of a vector: 1, 2, 4, 8, 16, 32
-  std::uint32_t mask = 0;   // lanes that take part; never 0
+  std::uint32_t bytes = 4;  // per lane, all elements of a vector: 1, 2, 4, 8, 16, 32
+  std::uint32_t mask = 0;   // participating lanes; never 0
   const std::uint64_t* address =
       nullptr;  // [kLanes]; of global: generic; of shared: offset in the window
   const void* value =

@@ -7,8 +7,8 @@
 
 namespace assay::sim {
 
-// The bits that any f(value) has: tests of many shadow entries become loops of vectors without
-// comparisons, and a word a lane is the usual number.
+// The bits set in any f(value). It turns tests of many shadow entries into vector loops without
+// comparisons; typically there is one word per lane.
 template <class F>
 inline std::uint64_t any_bits(const std::uint64_t* values, std::size_t count, F&& f) {
   std::uint64_t bits = 0;

@@ -1,6 +1,6 @@
-// Bitmaps with one bit a byte of memory, bit 0 of word 0 the first, that several threads set and
-// test at the same time. In that time bits are only ever set, so words are tested before they are
-// written, and a whole word is simply stored.
+// Bitmaps with one bit per byte of memory, lowest bit first, which several threads set and test
+// concurrently. During that time bits are only ever set, so words are tested before they are
+// written, and a full word is simply stored.
 #pragma once
 
 #include <algorithm>

@@ -10,8 +10,8 @@ namespace {
 
 using namespace shadow;
 
-// Two accesses of one block: the first stays, unless the second found its bytes uninitialised. The
-// segment is the later one if that is right for all bytes.
+// Merges two accesses by one block: keeps the first, unless the second found its bytes
+// uninitialised. Takes the later segment if that is right for all bytes.
 ShadowEntry merged(ShadowEntry first, ShadowEntry second) {
   const bool take = (second & kUninitialised & ~first) != 0;
   const ShadowEntry rest = ~(~ShadowEntry{0} << kSegmentShift);
@@ -35,7 +35,7 @@ void BlockRaces::fence() {
   const bool first = order_.released() == nullptr;
   if (!used_ && !split_ && !first && !order_.is_stale()) return;
   if (used_ || split_ || first) {
-    // What is released now ends with the segment; the next one begins.
+    // What is released now ends with this segment; the next one begins.
     closed_segment_ = segment_;
     segment_ = shadow_.next_segment(segment_, block_, ++clock_);
     used_ = split_ = false;
@@ -51,7 +51,7 @@ void BlockRaces::acquire(const WarpAccess& a) {
   });
 }
 
-// A flag is stored: what the block read is done, a fence or none.
+// The block stores a flag: what it read before counts as done, even without a fence.
 void BlockRaces::release_reads(const WarpAccess& a) {
   if (used_) {
     segment_ = shadow_.next_segment(segment_, block_, ++clock_);
@@ -71,14 +71,14 @@ void BlockRaces::release(const WarpAccess& a) {
   });
 }
 
-// Whether there is nothing to do. Looks without the lock: entries are aligned words, which are
-// never torn, and a thread that adds something later sees it itself.
+// Whether there is nothing to do. Reads without the lock: entries are aligned words, which are
+// never torn, and a thread that adds something later notices it itself.
 bool BlockRaces::quick(const Current& c, const Range& r) const {
   ShadowEntry* const* const pair = c.write ? shadow_.words().write : shadow_.words().other;
   const ShadowEntry *low = pair[0] + r.word, *high = pair[1] + r.word;
   const auto not_mine = [=](ShadowEntry e) { return c.not_mine(e); };
   const auto not_lower = [=](ShadowEntry e) { return c.not_lower(e); };
-  // The first word tells which it can be.
+  // The first word tells which of the two it can be.
   if (not_mine(low[0]) == 0) {
     if (any_bits(low, r.count, not_mine) != 0) return false;
     if (!c.write) return true;
@@ -112,7 +112,7 @@ bool BlockRaces::quick_scattered(const Current& c, const LaneAddresses& lanes) c
   return any_bits(high, kLanes, not_lower) == 0;
 }
 
-// Whether all words of the access hold what it writes. It has one word a lane.
+// Whether all words of the access hold the values that it writes. It has one word per lane.
 bool BlockRaces::holds_values(const WarpAccess& a, const LaneAddresses& lanes) const {
   if (a.value == nullptr) return false;
   const auto* const values = static_cast<const std::byte*>(a.value);
@@ -156,8 +156,8 @@ bool BlockRaces::access(const WarpAccess& a, const LanePattern& p, std::uint32_t
   c.may_skip_lower = !c.write && !c.ordered;
   c.past = grid_.past_;
   c.here = at_segment(grid_.first_ + block_);
-  // An atomic write that releases is itself known to those who acquire there: with a counter of
-  // those who are done, the last may set it back.
+  // Those who acquire an atomic write that releases also know of the write itself: the last block
+  // to increment a completion counter may reset it.
   c.entry = at_segment(releases ? closed_segment_ : segment_) | kind_bits(a.kind) |
             (ShadowEntry{std::min(a.pc, kMaxPc)} << kPcShift);
   if (c.write) {
@@ -193,13 +193,13 @@ bool BlockRaces::access(const WarpAccess& a, const LanePattern& p, std::uint32_t
   return !c.ordered;
 }
 
-// In the chunk: for those who need not look at its words.
+// Marks the chunk, for those who need not look at its words.
 void BlockRaces::mark(const Current& c, std::uint64_t word) {
   RaceShadow::Chunk& chunk = shadow_.chunk(word);
   (c.write ? chunk.written : chunk.touched) = grid_.first_;
 }
 
-// Lane by lane. Neighbours that access one word come together.
+// Lane by lane. Adjacent lanes with the same word are handled together.
 void BlockRaces::lanes(const Current& c, std::uint32_t mask, std::uint32_t uninitialised) {
   const WarpAccess& a = *c.access;
   std::uint64_t held = ~std::uint64_t{0};  // word
@@ -226,7 +226,7 @@ void BlockRaces::lanes(const Current& c, std::uint32_t mask, std::uint32_t unini
     entry = 0;
     value = 0;
   };
-  // What the lane writes to its word `w`, the first of which is `first`.
+  // What the lane writes to its word `w`; its first word is `first`.
   const auto written = [&](std::uint32_t lane, std::uint64_t w, std::uint64_t first) {
     std::uint32_t bits = 0;
     const std::size_t part = std::min<std::size_t>(a.bytes, sizeof bits);
@@ -269,7 +269,7 @@ void BlockRaces::word(const Current& c, std::uint64_t word, ShadowEntry e, std::
   held = (held & ~bits_of_bytes(e)) | (value & bits_of_bytes(e));
 }
 
-// All blocks are unordered: the two lowest stay.
+// All blocks are unordered: keeps the two lowest.
 void BlockRaces::collect(const Current& c, std::uint64_t word, ShadowEntry e, std::uint32_t value) {
   const auto& all = shadow_.words();
   const ShadowEntry past = grid_.past_;
@@ -290,8 +290,8 @@ void BlockRaces::collect(const Current& c, std::uint64_t word, ShadowEntry e, st
   const bool no_low = low < past, no_high = no_low || high < past;
   const ShadowEntry before = (no_low ? 0 : low) | (no_high ? 0 : high);
   if (c.write && ((shadow_.values()[word] ^ value) & bits_of_bytes(before & e)) != 0) e |= kDiffers;
-  // These two facts stay known when the block makes room: the first access found the word
-  // uninitialised, and its writers differ.
+  // Two facts survive when the block's entry is dropped: that the first access found the word
+  // uninitialised, and that its writers differ.
   const ShadowEntry fresh = (e | before) & (c.write ? kUninitialised | kDiffers : kUninitialised);
   const std::uint32_t low_block = no_low ? 0 : shadow_.block_of(low);
   if (no_low) {
@@ -310,7 +310,7 @@ void BlockRaces::collect(const Current& c, std::uint64_t word, ShadowEntry e, st
   low |= fresh;
 }
 
-// Some blocks are ordered: what is ordered before this access and lies within it makes room.
+// Some blocks are ordered: drops what is ordered before this access and lies within it.
 void BlockRaces::follow(const Current& c, std::uint64_t word, ShadowEntry e, std::uint32_t value) {
   const auto& all = shadow_.words();
   const ShadowEntry past = grid_.past_;
@@ -330,7 +330,7 @@ void BlockRaces::follow(const Current& c, std::uint64_t word, ShadowEntry e, std
     }
     if (pair[0][word] < past && pair[1][word] >= past) std::swap(pair[0][word], pair[1][word]);
   };
-  // The second entry counts only if there is a first.
+  // The second entry only counts if there is a first.
   for (ShadowEntry* const* pair : {all.write, all.other}) {
     if (pair[0][word] < past) pair[1][word] = 0;
   }

@@ -1,4 +1,4 @@
-// Accesses of consecutive words, which are most: what they have in common is found with vectors.
+// Accesses of consecutive words, which are the most common: vector operations find what they share.
 #include <algorithm>
 #include <cstring>
 
@@ -29,20 +29,20 @@ bool BlockRaces::all_mine(const Current& c, const Range& r) const {
   return any_bits(shadow_.words().write[0] + r.word, r.count, not_mine) == 0;
 }
 
-// What this segment wrote before: conflicts are known, only the values are new.
+// This segment wrote the words before: conflicts are known, only the values are new.
 void BlockRaces::write_again(const Current& c, const Range& r) {
   std::uint32_t* const held = shadow_.values() + r.word;
   ShadowEntry* const low = shadow_.words().write[0] + r.word;
   for (std::size_t i = 0; i < r.count; ++i) {
     std::uint32_t value = 0;
     if (r.values != nullptr) std::memcpy(&value, r.values + i * sizeof value, sizeof value);
-    // While there is an order, only the last value counts.
+    // Once some blocks are ordered, only the last value counts.
     if (r.values == nullptr || (!c.ordered && held[i] != value)) low[i] |= kDiffers;
     held[i] = value;
   }
 }
 
-// Words that are all alike, while blocks are unordered; false: look at each.
+// Handles words that are all alike while blocks are unordered. False: each must be examined.
 bool BlockRaces::collect_range(const Current& c, const Range& r) {
   const RaceShadow::Chunk& chunk = shadow_.chunk(r.word);
   const auto& all = shadow_.words();
@@ -70,7 +70,7 @@ bool BlockRaces::collect_range(const Current& c, const Range& r) {
     fill(all.other[0], r, c.entry);
     return true;
   }
-  // Read by one lower block before.
+  // Read before by one lower block.
   const auto not_lower = [=](ShadowEntry e) { return c.not_lower(e); };
   if (any_bits(all.other[0] + r.word, r.count, not_lower) != 0) return false;
   if (!all_past(all.other[1])) return false;
@@ -78,9 +78,10 @@ bool BlockRaces::collect_range(const Current& c, const Range& r) {
   return true;
 }
 
-// Words in one chunk with the same history, in a grid with order; false: look at each.
+// Handles words in one chunk with the same history, in a grid with order. False: each must be
+// examined.
 bool BlockRaces::follow_range(const Current& c, const Range& r) {
-  // One entry that stands for all of a list, 0 for none; false if there is no such.
+  // One entry that represents a whole list, or 0 for an empty one; false if there is none.
   const auto common = [&](const ShadowEntry* list, ShadowEntry& entry) {
     const ShadowEntry first = list[r.word], past = grid_.past_;
     entry = first < past ? 0 : first;
@@ -96,7 +97,7 @@ bool BlockRaces::follow_range(const Current& c, const Range& r) {
   ShadowEntry write[2], other[2];
   for (int i = 0; i < 2; ++i) {
     if (!common(all.write[i], write[i]) || !common(all.other[i], other[i])) return false;
-    // What conflicts is reported word by word.
+    // Conflicts are reported word by word.
     if (write[i] != 0 && !is_ordered(write[i], false)) return false;
     if (c.write && other[i] != 0 && !is_ordered(other[i], kind_of(other[i]) == AccessKind::load))
       return false;

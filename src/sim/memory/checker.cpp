@@ -82,7 +82,7 @@ struct BlockChecker::State {
   std::optional<BlockRaces> races;
   LaneShapes shared_shapes;
 
-  // The allocations of the last accesses, by instruction: each mostly stays in one.
+  // The allocations of recent accesses, by instruction, since each mostly stays within one.
   static constexpr std::size_t kRemembered = 16;
   std::array<const Allocation*, kRemembered> remembered{};
 
@@ -122,14 +122,15 @@ struct BlockChecker::State {
     f.count = static_cast<std::uint64_t>(std::popcount(lanes));
     launch.findings.add(f);
   }
-  // Of an exchange: the others read what the lane before them put there.
+  // For an exchange, only the first lane at each address reads memory; each other lane reads what
+  // the lane before it stored.
   static std::uint32_t who_reads_first(const WarpAccess& a, std::uint32_t lanes) {
     if (a.kind != AccessKind::exchange) return lanes;
     std::uint32_t first = 0;
     for_addresses(a, [&](std::uint32_t there, std::uint64_t) { first |= there & -there; });
     return lanes & first;
   }
-  // Lanes of one store against one another.
+  // Checks the lanes of one store against one another.
   void check_store(const WarpAccess& a, const LanePattern& p, bool shared) {
     if (p.distinct || a.kind != AccessKind::store) return;
     const auto conflict = find_store_conflict(a);
@@ -151,7 +152,7 @@ struct BlockChecker::State {
     return static_cast<std::uint32_t>(std::countr_zero(mask));
   }
 
-  // Atomic and volatile accesses of shared memory may be those of a flag.
+  // Atomic and volatile accesses of shared memory may be accesses of a flag.
   void order_shared(const WarpAccess& a) {
     SharedRaces& races = *shared_races;
     if (reads(a.kind) && a.kind != AccessKind::reduction && races.acquires()) {
@@ -168,7 +169,7 @@ struct BlockChecker::State {
   bool in_window(const WarpAccess&, const LanePattern&, std::uint64_t window, bool shared);
 };
 
-// Whether each lane may do what it does; then one of the allocations.
+// Whether each lane's access is allowed; `allocation` is then one of the allocations.
 bool BlockChecker::State::in_allocations(const WarpAccess& a, const LanePattern& p,
                                          const Allocation*& allocation) {
   const auto holds = [](const Allocation* al, std::uint64_t address, std::uint64_t bytes) {
@@ -220,7 +221,7 @@ bool BlockChecker::State::in_window(const WarpAccess& a, const LanePattern& p, s
 
 namespace {
 
-// Whether the old value decides anything, beyond being returned.
+// Whether the old value is used other than by being returned.
 bool computes(AccessKind kind) {
   return is_read_modify_write(kind) && kind != AccessKind::exchange;
 }
