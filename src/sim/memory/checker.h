@@ -2,39 +2,41 @@
 //
 // Races in shared memory. Two accesses of one byte by two threads of a block, at least one a write,
 // not both atomic, race unless a barrier or (within a warp) a .sync operation orders them. A
-// barrier joins what the warps that took part know of one another (a vector clock per warp, after
-// Flanagan and Freund, "FastTrack", PLDI 2009), so named barriers of part of a block order only
-// those. An mbarrier orders what warps did before they arrived before what follows a wait for the
-// phase; an atomic or volatile flag orders what lies before its writer's fence before what follows
-// its reading. All of these take a warp for one, whatever lanes take part. The first race of each
-// byte is found, and nothing that is ordered is reported; but for two things that are not
-// remembered, so that a race with them alone is missed: where only part of a warp takes part in a
-// .sync operation, reads of a word by the warp before its last one; and atomic loads where there is
-// a plain read too. A lane may read what it stored together with other lanes, the same value.
+// barrier joins what the participating warps know of one another (a vector clock per warp, after
+// Flanagan and Freund, "FastTrack", PLDI 2009), so a named barrier for part of a block orders only
+// that part. An mbarrier orders what warps did before they arrived before what follows a wait for
+// the phase. An atomic or volatile flag orders what precedes its writer's fence before what follows
+// a read of it. All of these treat a warp as a unit, whichever lanes take part. The first race of
+// each byte is found, and nothing that is ordered is reported. Two things are not remembered, so
+// races with only them are missed: after a .sync operation of part of a warp, all reads of a word
+// by the warp before its last one; and atomic loads of a word that also has a plain read. A lane
+// may read what it stored together with other lanes, if all stored the same value.
 //
-// Races in global memory. Two accesses of one byte by two blocks (threads of one block are not told
-// apart), at least one a plain write, race unless ordered. Order: fence() closes what the block did
-// so far, a later atomic write of the block releases that at its address, and an atomic read of the
-// address by another block acquires it. An atomic write and a plain read do not race: a
+// Races in global memory. Two accesses of one byte by two blocks (threads of one block are not
+// distinguished), at least one a plain write, race unless ordered. Order: fence() closes what the
+// block did so far, a later atomic write by the block releases that at its address, and an atomic
+// read of the address by another block acquires it. An atomic write and a plain read do not race: a
 // compare-and-swap loop begins with such a read (CUDA C++ Programming Guide, "Atomic Functions"),
 // and words are not torn. What a block read before it stores a flag (a volatile or stronger store,
-// no read-modify-write) is done when another sees the flag, without a fence: that is how tiles hand
-// their prefixes on in CUB and Thrust, which may overwrite then what the tile read. Each 4-byte
-// word remembers two writing and two other blocks with the bytes they touched. Between unordered
-// blocks that suffices to find every racy word (of blocks that share a word without sharing bytes,
-// if they are two); once some are ordered, a race with a third reader may be missed.
+// not a read-modify-write) counts as done when another block sees the flag, even without a fence:
+// this is how tiles pass on their prefixes in CUB and Thrust, whose receivers may then overwrite
+// what the tile read. Each 4-byte word remembers two writing and two other blocks, with the bytes
+// they touched. Between unordered blocks that suffices to find every racy word (if blocks share a
+// word without sharing bytes, only if they are two); once some are ordered, a race with a third
+// reader may be missed.
 //
 // Two lanes of one store that write different values to one address race; equal values do not.
-// Other stores that race are a note of their own, FindingKind::equal_stores, if they write the
-// same: in global memory all that the launch wrote to the word, and once some blocks are ordered,
-// and in shared memory, the later store what the word held. A store whose values are unknown
-// differs.
+// Other racing stores of the same value are only a note, FindingKind::equal_stores. The same means:
+// in global memory, that all writes of the launch to the word were equal and, once some blocks are
+// ordered, or in shared memory, that the later store wrote what the word held. A store of unknown
+// values counts as different.
 //
-// Bytes that nothing has written are no finding when they are read, but for a read-modify-write
-// that computes with them: the access says in which lanes it read some, and the interpreter follows
-// them (see definedness.h). A store of undefined bytes makes its target undefined again.
+// Reading bytes that nothing has written is not a finding, except for a read-modify-write that
+// computes with them. The access reports the lanes that read such bytes, and the interpreter
+// follows the values (see definedness.h). A store of undefined bytes makes its target undefined
+// again.
 //
-// Nothing here changes a value: the interpreter moves the data.
+// Nothing here changes a value; the interpreter moves the data.
 #pragma once
 
 #include <cstddef>
@@ -51,72 +53,72 @@
 
 namespace assay::sim {
 
-// What a value that nothing has written decided.
+// How a value that nothing has written was used.
 enum class UndefinedUse : std::uint8_t {
   read,  // by a read-modify-write
   branch,
   address,
-  operand,  // of an atomic operation
+  operand,  // by an atomic operation
   barrier,
   printed,
   stored,  // where the host reads it
 };
 
-// A finding before it is put into words: places are instruction indices, threads linear.
+// A finding before it is put into words: places are instruction indices, threads are linear.
 struct RawFinding {
   FindingKind kind{};
   std::uint32_t pc = 0;
   std::uint64_t block = 0;   // linear
   std::uint32_t thread = 0;  // linear within the block
   AccessKind access{};
-  std::uint64_t address = 0;  // of the offending lane; of shared: offset
+  std::uint64_t address = 0;  // of the offending lane; in shared memory: offset
   std::uint32_t bytes = 0;
   bool shared = false;
-  // Uninitialised: unless `read`, address, bytes and shared are those of a read of what nothing had
-  // written, which may be the cause, at other_pc; if `stored` of the store.
+  // Uninitialised, unless `read`: address, bytes and shared describe a read of unwritten bytes that
+  // may be the cause, at other_pc; if `stored`, they describe the store.
   UndefinedUse use = UndefinedUse::read;
   // Races: the earlier access.
   std::uint32_t other_pc = 0;
   std::uint64_t other_block = 0;
   std::uint32_t other_thread = 0;
   AccessKind other_access{};
-  // How often. Of races and uninitialised reads of global memory: how many words, as far as no
-  // block has acquired anything yet (every word counts once, whatever the order of blocks).
+  // How often. For races and uninitialised reads in global memory: the number of words, as long as
+  // no block has acquired anything (every word counts once, whatever the order of blocks).
   std::uint64_t count = 1;
 
   bool operator==(const RawFinding&) const = default;
 };
 
-// Instruction indices from here on are not told apart as `other_pc`.
+// Instruction indices from this one on are not distinguished as `other_pc`.
 inline constexpr std::uint32_t kLastPlace = (1u << 20) - 1;
-// Blocks of one launch that races can be told of.
+// The most blocks of one launch whose races can be checked.
 inline constexpr std::uint64_t kMaxCheckedBlocks = std::uint64_t{1} << 25;
 
 struct CheckOptions {
   bool races = true;
   bool uninitialised = true;       // bounds and alignment are always checked
   bool concurrent = true;          // false: one host thread runs all blocks, which saves the locks
-  Footprint* footprint = nullptr;  // gets what the launch accesses, if anyone asks
-  ReplayTable* replays = nullptr;  // likewise what bank conflicts cost
+  Footprint* footprint = nullptr;  // receives the launch's accesses; null: not wanted
+  ReplayTable* replays = nullptr;  // receives the cost of bank conflicts; null: not wanted
 };
 
 // Stores of undefined bytes at one place.
 struct UndefinedStores {
   RawFinding first;                  // of the lowest block, then thread
-  std::uint64_t begin = 0, end = 0;  // addresses that they lie between
+  std::uint64_t begin = 0, end = 0;  // range of addresses that contains them
 };
 
-// What all blocks of a launch share. Thread-safe: blocks may run on several host threads, and
-// neither findings nor their order depends on how many (one finding per kind and place(s): the one
-// of the lowest block, then thread), except that a kernel whose blocks wait for one another
-// (acquire) has races as its schedule has. One launch at a time per GlobalMemory, which must
+// State shared by all blocks of a launch. Thread-safe: blocks may run on several host threads, and
+// neither the findings nor their order depends on how many (one finding per kind and place(s): that
+// of the lowest block, then thread). The exception is a kernel whose blocks wait for one another
+// (acquire): its races depend on its schedule. One launch at a time per GlobalMemory, which must
 // outlive it.
 class LaunchChecker {
  public:
-  // Throws std::length_error when races are checked and there are more than kMaxCheckedBlocks.
+  // Throws std::length_error if races are checked and there are more than kMaxCheckedBlocks.
   LaunchChecker(GlobalMemory&, std::uint64_t blocks, CheckOptions);
   ~LaunchChecker();
-  // Sorted. Once the blocks have ended and before memory is allocated or freed.
+  // Sorted. Call it once the blocks have ended, before memory is allocated or freed.
   std::vector<RawFinding> findings() const;
   std::vector<UndefinedStores> undefined_stores() const;  // to global memory, by place
 
@@ -127,30 +129,29 @@ class LaunchChecker {
   std::unique_ptr<State> state_;
 };
 
-// The block that a host thread executes. Reused from block to block by begin_block.
+// Checks the block that a host thread executes. begin_block reuses it for the next block.
 class BlockChecker {
  public:
-  // `shared`: the memory itself, which holds what stores have written before the one that is
-  // checked; null: unknown.
+  // `shared`: the memory itself, holding what was stored before the checked store; null: unknown.
   BlockChecker(LaunchChecker&, std::uint32_t shared_bytes, std::uint32_t warps,
                const std::byte* shared = nullptr);
   ~BlockChecker();
 
-  // Shared memory becomes uninitialised, clocks start anew. Of a cooperative launch there is one
+  // Makes shared memory uninitialised and resets the clocks. A cooperative launch has one
   // BlockChecker per block instead.
   void begin_block(std::uint64_t block);
 
-  // Check and count an access. False: it must not happen (out of bounds, misaligned, use after
-  // free, write to read-only memory) and the launch fails; the finding is recorded.
+  // Check and count an access. False: the access must not happen (out of bounds, misaligned, use
+  // after free, write to read-only memory), so the launch fails; the finding is recorded.
   bool global(const WarpAccess&);
   bool shared(const WarpAccess&);
   bool local(const WarpAccess&, std::uint32_t local_bytes);  // address: offset in the window
-  // Lanes that read a byte which nothing had written, of the last global() or shared() that met
-  // one, unless that was a finding. The caller sets it back.
+  // Lanes that read an unwritten byte in the last global() or shared() that met one, unless that
+  // was a finding. The caller resets it.
   std::uint32_t undefined = 0;
 
-  // shared() for a plain load of one offset by all lanes of a warp, where nothing is wrong with it.
-  // False, with nothing done: shared() must see it.
+  // shared() for a plain load of one offset by all lanes of a warp, if nothing is wrong with it.
+  // False, having done nothing: call shared().
   bool load_shared_uniform(std::uint32_t warp, std::uint32_t pc, std::uint64_t offset,
                            std::uint32_t bytes);
 
@@ -159,17 +160,18 @@ class BlockChecker {
   std::byte* base() const;
   std::uint64_t base_address() const;
 
-  // Bit i: byte i of so many from the address on is undefined. Of global memory the address is
-  // within an allocation, of shared it is an offset. Alignment and bounds were checked.
+  // Which of `bytes` bytes starting at the address are undefined: bit i for byte i. In global
+  // memory the address must be within an allocation; in shared memory it is an offset. Alignment
+  // and bounds must have been checked.
   std::uint32_t undefined_bytes(bool shared, std::uint64_t address, std::uint32_t bytes) const;
-  // The lane's part of a store, which has been made, wrote undefined values to `bits` of its bytes.
+  // Reports that the lane's part of a store, already executed, wrote undefined values to these
+  // `bits` of its bytes.
   void store_undefined(bool shared, const WarpAccess&, std::uint32_t lane, std::uint32_t bits);
 
   // Order.
-  // These warps (bit w) completed a barrier together; those that only arrived there are not among
-  // them.
+  // These warps (bit w) completed a barrier together; excludes those that only arrived.
   void barrier(std::uint32_t warps_mask, std::uint32_t barrier = 0);
-  // bar.arrive: what the warp did is ordered before the next completion of this barrier (0 to 15).
+  // bar.arrive: orders what the warp did before the next completion of this barrier (0 to 15).
   void arrive(std::uint32_t warp, std::uint32_t barrier);
   void warp_sync(std::uint32_t warp, std::uint32_t lanes);  // bar.warp.sync, shfl.sync, ...
   void fence();  // membar.gl, fence.*.gpu or wider, by any thread of the block
@@ -180,10 +182,10 @@ class BlockChecker {
   void mbarrier_complete(std::uint64_t object);
   void mbarrier_wait(std::uint32_t warp, std::uint64_t object);
   void mbarrier_init(std::uint64_t object);
-  // A volatile access of shared memory, which shared() takes for a plain one.
+  // A volatile access of shared memory, which shared() treats as a plain one.
   void volatile_shared(const WarpAccess&);
 
-  // Findings that others make; the same de-duplication.
+  // Adds a finding made elsewhere, with the same de-duplication.
   void report(const RawFinding&);
 
   Counters& counters();                     // of the blocks run by this checker so far

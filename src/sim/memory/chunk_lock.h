@@ -1,5 +1,5 @@
-// A spin lock in a chunk of the race shadow: held for a few nanoseconds, by one host thread of
-// several.
+// A spin lock in a chunk of the race shadow, held for a few nanoseconds by one of several host
+// threads.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace assay::sim {
 
 class ChunkLock {
  public:
-  // Without `concurrent` there is nobody to wait for.
+  // Without `concurrent` there are no other threads, so it does nothing.
   ChunkLock(RaceShadow::Chunk& chunk, bool concurrent) : word_(concurrent ? &chunk.lock : nullptr) {
     if (word_ == nullptr) return;
     const std::atomic_ref<std::uint32_t> lock(*word_);

@@ -1,4 +1,4 @@
-// Which of 32 values repeat, without sorting.
+// Finds repeated values among 32, without sorting.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,9 @@
 
 namespace assay::sim {
 
-// repeated[i]: not 0 if a later lane has the value of lane i. Each distance between lanes is one
-// comparison of vectors, which is quickest with 16-bit values. REQUIRES: no value is T's maximum.
+// repeated[i]: not 0 if a later lane has the same value as lane i. Each distance between lanes
+// takes one vector comparison, which is fastest with 16-bit values. REQUIRES: no value is T's
+// maximum.
 template <class T>
 inline void find_repeated(const T (&values)[kLanes], T (&repeated)[kLanes]) {
   T padded[2 * kLanes];
@@ -33,7 +34,7 @@ inline std::uint32_t count_distinct(const T (&values)[kLanes]) {
   return count;
 }
 
-// Of offsets >> shift, of which `highest` is the largest.
+// Counts distinct values of offsets >> shift; `highest` is the largest offset.
 inline std::uint32_t count_distinct(const std::uint64_t (&offsets)[kLanes], unsigned shift,
                                     std::uint64_t highest) {
   const auto as = [&]<class T>(T) {

@@ -1,4 +1,4 @@
-// The findings of a launch: one for each kind and place, however many threads make it.
+// The findings of a launch: one per kind and place, however many threads cause it.
 #pragma once
 
 #include <map>
@@ -10,8 +10,8 @@
 
 namespace assay::sim {
 
-// Thread-safe. The result does not depend on the order of add(): counts are added up, and the
-// example is that of the lowest block, then thread, then address and so on.
+// Thread-safe. The result does not depend on the order of add(): counts are summed, and the example
+// is that of the lowest block, then thread, then address and so on.
 class FindingTable {
  public:
   void add(const RawFinding&);

@@ -50,7 +50,7 @@ void Footprint::add(const WarpAccess& a, const LanePattern& p) {
   const std::uint64_t origin = kGlobalRange.begin;
   initialise_lanes(bits_[kind].as<std::uint64_t>(), origin, a, p);
   const auto cover = [&](std::uint64_t low, std::uint64_t end) {
-    // The first access to a granule marks its page, by the end of the launch.
+    // By the end of the launch, the first access to a granule has marked its page.
     for (std::uint64_t g = low / kGranule; g <= (end - 1) / kGranule; ++g)
       if (note(places, g, a.pc + 1)) mark(g * kGranule);
   };
@@ -95,7 +95,7 @@ void Footprint::forget(std::uint64_t address, std::uint64_t bytes) {
     m.clear(first * sizeof(std::uint32_t), (end - first) * sizeof(std::uint32_t));
 }
 
-// Granule by granule; within one by runs of bits.
+// Takes granule by granule, and within one, by runs of bits.
 void Footprint::take_page(std::uint64_t page, const std::function<void(const Run&)>& f) {
   constexpr std::uint64_t kGranules = kPage / kGranule;
   const std::uint64_t first = page * kGranules;

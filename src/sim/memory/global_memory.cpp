@@ -23,12 +23,13 @@ namespace assay::sim {
 namespace {
 
 constexpr std::uint64_t kAlign = 256, kGap = 256;
-// Live ones; and with those that were freed.
+// Limits on live allocations, and on these and freed ones together.
 constexpr std::size_t kMostAllocations = 1 << 18, kMostRemembered = 1 << 20;
 
 constexpr std::uint64_t round_up(std::uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
-// Nobody else may get the range, and a host dereference of a device pointer faults.
+// Ensures that nobody else gets the range, and that dereferencing a device pointer on the host
+// faults.
 void reserve_global_range() {
   static const int error = [] {
     void* const at = reinterpret_cast<void*>(kGlobalRange.begin);
@@ -36,7 +37,7 @@ void reserve_global_range() {
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (p == MAP_FAILED) return errno;
     if (p == at) return 0;
-    munmap(p, kGlobalRange.bytes);  // a kernel before 4.17 takes the address as a hint
+    munmap(p, kGlobalRange.bytes);  // kernels before 4.17 take the address as a mere hint
     return EEXIST;
   }();
   if (error != 0) {
@@ -46,7 +47,7 @@ void reserve_global_range() {
   }
 }
 
-// Bits of a map from one place to another, which may overlap.
+// Copies bits within a map; the ranges may overlap.
 void copy_bits(std::uint64_t* bits, std::uint64_t target, std::uint64_t source,
                std::uint64_t bytes) {
   std::vector<std::uint64_t> copy((bytes + 63) / 64);
@@ -71,15 +72,15 @@ void copy_bits(std::uint64_t* bits, std::uint64_t target, std::uint64_t source,
 struct GlobalMemory::State {
   std::uint64_t capacity, span;  // span: of addresses in use, from kGlobalRange.begin
   LazyMap bytes, initialised;
-  LazyMap undefined;  // of what is not initialised: stored, not only never written
+  LazyMap undefined;  // the uninitialised bytes that were stored as such, not merely never written
   std::atomic<bool> any_undefined{false};
   std::unique_ptr<RaceShadow> races;
   std::unique_ptr<Footprint> footprint;
   std::map<std::uint64_t, Allocation> allocations;   // live and freed, by address
-  std::uint64_t cursor = kGlobalRange.begin + kGap;  // where the search for room goes on
+  std::uint64_t cursor = kGlobalRange.begin + kGap;  // where the search for room continues
   std::uint64_t live = 0, high_water = 0;
   std::size_t live_count = 0;
-  // Freed blocks whose shadows have not gone back to the system: where they lie, and their sum.
+  // Freed blocks whose shadows have not gone back to the system: their range, and their total size.
   struct {
     std::uint64_t begin = ~std::uint64_t{0}, end = 0, bytes = 0;
   } freed;
@@ -95,8 +96,8 @@ struct GlobalMemory::State {
 
   std::uint64_t end() const { return kGlobalRange.begin + span; }
 
-  // The offsets around a block that was freed, to where pages of all maps begin and end, but without
-  // what lives there: pages that several blocks share go with the last of them.
+  // The offsets around a freed block, extended to page boundaries of all maps but excluding live
+  // blocks. So a page shared by several blocks is freed with the last of them.
   std::pair<std::uint64_t, std::uint64_t> free_around(
       std::map<std::uint64_t, Allocation>::const_iterator block) const {
     constexpr std::uint64_t kAround = 8 * 4096;  // a page of bits
@@ -114,8 +115,8 @@ struct GlobalMemory::State {
     return {low - kGlobalRange.begin, high - kGlobalRange.begin};
   }
 
-  // A small block is worth no system calls before many have come together. The shadows of what
-  // lives between them go as well: they say nothing between launches.
+  // For small blocks, waits until enough have accumulated to be worth system calls. The shadows of
+  // live blocks between them go too: they hold no information between launches.
   void forget_shadows(std::uint64_t address, std::uint64_t size) {
     constexpr std::uint64_t kLarge = 1 << 20, kMany = 16 << 20;
     if (size < kLarge) {
@@ -171,7 +172,7 @@ std::optional<std::uint64_t> GlobalMemory::allocate(std::uint64_t bytes, std::st
   if (address == 0) address = s.room(kGlobalRange.begin + kGap, size);
   if (address == 0) return std::nullopt;
 
-  // Freed allocations there are forgotten.
+  // Forgets freed allocations there.
   auto it = s.allocations.lower_bound(address);
   const Allocation* const there = s.holder(address);
   if (there != nullptr && there->address < address) --it;
@@ -200,7 +201,7 @@ bool GlobalMemory::free(std::uint64_t address) {
   const std::uint64_t bytes = it->second.bytes;
   s.live -= bytes;
   --s.live_count;
-  // Now rather than at the next use of the range: the memory goes back to the system.
+  // Clears now instead of at the next use of the range, so that the memory goes back to the system.
   const auto [begin, end] = s.free_around(it);
   s.bytes.clear(begin, end - begin);
   s.initialised.clear(begin / 8, (end - begin) / 8);
@@ -254,7 +255,7 @@ bool GlobalMemory::holds_undefined(std::uint64_t address, std::uint64_t bytes, b
   if (!any && !s.any_undefined) return false;
   const auto* const initialised = s.initialised.as<std::uint64_t>();
   const auto* const undefined = s.undefined.as<std::uint64_t>();
-  constexpr std::uint64_t kMostPadding = 15;  // behind a member, before one of 16 bytes
+  constexpr std::uint64_t kMostPadding = 15;  // after a member, before one of 16 bytes
   std::uint64_t run = 0, longest = 0;
   for_bit_words(address - kGlobalRange.begin, bytes, [&](std::uint64_t w, std::uint64_t mask) {
     const std::uint64_t held = mask & ~initialised[w] & (any ? mask : undefined[w]);

@@ -35,7 +35,7 @@ BlockClocks BlockClocks::join(const BlockClocks& a, const BlockClocks& b) {
   while (i < a.runs_.size() || j < b.runs_.size()) {
     const Run x = i < a.runs_.size() ? a.runs_[i] : kNone;
     const Run y = j < b.runs_.size() ? b.runs_[j] : kNone;
-    // The next piece within which neither changes.
+    // The next range within which neither changes.
     position = std::max(position, std::min(x.begin, y.begin));
     const bool in_x = x.begin <= position, in_y = y.begin <= position;
     const std::uint32_t end = std::min(in_x ? x.end : x.begin, in_y ? y.end : y.begin);

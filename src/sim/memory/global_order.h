@@ -1,4 +1,4 @@
-// Which blocks of a launch happened before what: what fences and atomic operations order.
+// The happened-before order between blocks of a launch, from fences and atomic operations.
 //
 // A block's clock counts its fences. What it did before its last fence can be released by an atomic
 // write to an address and acquired by an atomic read there (see checker.h).
@@ -14,11 +14,12 @@
 
 namespace assay::sim {
 
-// Clocks of blocks, as runs of neighbours with equal clocks: when each of many blocks has released
+// Clocks of blocks, as runs of neighbours with equal clocks: if each of many blocks has released
 // once, it is a single run.
 class BlockClocks {
  public:
-  // 0: nothing of the block is known. Otherwise what it did before its clock was that.
+  // 0: nothing of the block is known. Otherwise everything that it did while its clock was lower
+  // is.
   std::uint32_t of(std::uint32_t block) const;
   static BlockClocks single(std::uint32_t block, std::uint32_t clock);
   static BlockClocks join(const BlockClocks&, const BlockClocks&);
@@ -55,7 +56,7 @@ class SyncTable {
   std::atomic<bool> empty_{true};
 };
 
-// The block in execution.
+// The executing block.
 class BlockOrder {
  public:
   void begin(std::uint32_t block) {
@@ -72,18 +73,19 @@ class BlockOrder {
     return block == block_ || (acquired_ != nullptr && clock < acquired_->of(block));
   }
   bool has_acquired() const { return acquired_ != nullptr; }
-  // Likewise of what the block read.
+  // Likewise for what the block read.
   bool knows_read(std::uint32_t block, std::uint32_t clock) const {
     return knows(block, clock) ||
            (acquired_reads_ != nullptr && clock < acquired_reads_->of(block));
   }
 
-  // True if it changed what is known.
+  // True if it added knowledge.
   bool acquire(const SharedClocks&);
   bool acquire_reads(const SharedClocks&);
-  // What was read while the clock was below `clock`, by this block and those that it knows so of.
+  // What was read while the clock was below `clock`, by this block and by the blocks whose reads it
+  // knows.
   SharedClocks reads(std::uint32_t clock) const;
-  // What happened while the clock was below `clock` may be released from now on.
+  // Allows the release of what happened while the clock was below `clock`.
   void fence(std::uint32_t clock);
   // Null before the first fence.
   const SharedClocks& released() const { return released_; }

@@ -26,7 +26,7 @@ GridRaces::GridRaces(RaceShadow& shadow, std::uint64_t blocks, bool concurrent,
       past_(at_segment(first_)),
       concurrent_(concurrent) {}
 
-// The chunk is locked.
+// REQUIRES: the chunk is locked.
 void GridRaces::flag(std::uint64_t word) {
   Chunk& chunk = shadow_.chunk(word);
   if (chunk.flagged == first_) return;
@@ -80,7 +80,7 @@ void GridRaces::settle_word(std::uint64_t word) {
     found = true;
     break;
   }
-  if (found) return;  // who reads before whom is then a matter of chance
+  if (found) return;  // reads and writes then happen in a random order
   for (const ShadowEntry e : other) {
     if (e == 0 || (e & kUninitialised) == 0) continue;
     RawFinding f;

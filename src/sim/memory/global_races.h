@@ -1,10 +1,10 @@
-// Races between blocks in global memory. The rules stand in checker.h, the layout in race_shadow.h.
+// Races between blocks in global memory. The rules are in checker.h, the layout in race_shadow.h.
 //
 // As long as no block has acquired anything, all blocks are unordered, and each word collects the
-// first write and the first other access of the two lowest blocks: a result that does not depend on
-// the order in which blocks run. Chunks in which a conflict was seen are read off when the launch
-// ends. From the first acquire on, conflicts are reported as they happen, and what is ordered
-// before an access makes room for it.
+// first write and the first other access of the two lowest blocks. This result does not depend on
+// the order in which blocks run. When the launch ends, the chunks in which a conflict was seen are
+// evaluated. From the first acquire on, conflicts are reported as they happen, and an access
+// replaces what is ordered before it.
 #pragma once
 
 #include <atomic>
@@ -22,12 +22,12 @@
 
 namespace assay::sim {
 
-// What the blocks of a launch share.
+// State shared by the blocks of a launch.
 class GridRaces {
  public:
   GridRaces(RaceShadow&, std::uint64_t blocks, bool concurrent, FindingTable&);
 
-  // Reports what the flagged chunks hold.
+  // Reports the races in the flagged chunks.
   void settle();
 
  private:
@@ -37,46 +37,46 @@ class GridRaces {
   void flag(std::uint64_t word);
   void become_ordered();
   void settle_word(std::uint64_t word);
-  // Of two unordered accesses of a word, the one of the higher block counts as the later.
+  // Of two unordered accesses of a word, the one by the higher block counts as the later.
   void report(FindingKind, std::uint64_t word, ShadowEntry a, bool a_writes, ShadowEntry b,
               bool b_writes);
 
   RaceShadow& shadow_;
   FindingTable& findings_;
   const std::uint32_t blocks_, first_;  // segments
-  const ShadowEntry past_;              // entries below are of earlier launches
+  const ShadowEntry past_;              // lower entries are from earlier launches
   const bool concurrent_;
   std::atomic<bool> ordered_{false};  // some block has acquired something
-  SyncTable released_, read_;         // read_: what was only read before
+  SyncTable released_, read_;         // read_: blocks' reads, released without a fence
   std::mutex mutex_;
   std::vector<std::uint64_t> flagged_;  // chunks
 };
 
-// The block in execution.
+// The executing block.
 class BlockRaces {
  public:
   explicit BlockRaces(GridRaces& grid) : grid_(grid), shadow_(grid.shadow_) {}
 
   void begin_block(std::uint32_t block);
   void fence();
-  // The access happens. Of lanes in `uninitialised`, bytes that they read were never written; true
-  // if the access keeps that for settle(), which knows better whether another block writes them:
-  // the caller reports it otherwise.
+  // Handles an access. Lanes in `uninitialised` read bytes that were never written. True if the
+  // access leaves that to settle(), which knows better whether another block writes them; otherwise
+  // the caller reports it.
   bool access(const WarpAccess&, const LanePattern&, std::uint32_t uninitialised);
 
  private:
-  // The access in work.
+  // The current access.
   struct Current {
     const WarpAccess* access = nullptr;
     ShadowEntry entry = 0;        // without thread, bytes and uninitialised
     bool write = false;           // a plain one
     bool ordered = false;         // the grid is
-    bool may_skip_lower = false;  // two other accesses by lower blocks say all there is to say
+    bool may_skip_lower = false;  // two other accesses by lower blocks make this one redundant
     const std::byte* values = nullptr;  // of a plain write, lane-major; null: unknown
-    ShadowEntry past = 0, here = 0;     // entries of lower blocks, before any fence, lie between
+    ShadowEntry past = 0, here = 0;     // entries of lower blocks, before any fence, are between
+                                        // these
 
-    // 0 if all bytes were accessed before in this segment: conflicts since were seen by the other
-    // side.
+    // 0 if this segment already accessed all bytes: the other side has seen any conflict since.
     ShadowEntry not_mine(ShadowEntry e) const {
       return ((e ^ entry) & shadow::kSegmentMask) | (~e & shadow::kAllBytes);
     }
@@ -86,13 +86,13 @@ class BlockRaces {
     }
   };
 
-  // Consecutive words of one chunk that consecutive threads access, all bytes of them.
+  // Consecutive words of one chunk, accessed in full by consecutive threads.
   struct Range {
     std::uint64_t word = 0;
     std::size_t count = 0;
     std::uint32_t thread = 0;           // of the first word
     unsigned up = 0, down = 0;          // of word i: thread + (i << up >> down)
-    const std::byte* values = nullptr;  // what a plain write puts there; null: unknown
+    const std::byte* values = nullptr;  // what a plain write stores; null: unknown
 
     std::uint32_t thread_of(std::size_t i) const {
       return thread + static_cast<std::uint32_t>((i << up) >> down);
@@ -114,7 +114,7 @@ class BlockRaces {
   bool follow_range(const Current&, const Range&);
   static void fill(ShadowEntry* list, const Range&, ShadowEntry);
   void fill_written(const Range&, ShadowEntry);
-  // `value`: of a plain write, in the bytes that the entry names.
+  // `value`: for a plain write, in the bytes that the entry names.
   void word(const Current&, std::uint64_t word, ShadowEntry, std::uint32_t value);
   void collect(const Current&, std::uint64_t word, ShadowEntry, std::uint32_t value);
   void follow(const Current&, std::uint64_t word, ShadowEntry, std::uint32_t value);

@@ -19,7 +19,7 @@ void GroupOrder::meet(std::uint32_t members, std::uint32_t now, const Row* also)
     for_lanes(members, [&](std::uint32_t m) { tell(m, joined); });
     for_lanes(members, [&](std::uint32_t m) { joined[m] = std::max(joined[m], now); });
     for_lanes(members, [&](std::uint32_t m) { (*rows_)[m] = joined; });
-    // Of those who never acted there is nothing to know.
+    // Members that never acted have nothing to know.
     for_lanes(acted_, [&](std::uint32_t m) { floor = std::min(floor, joined[m]); });
   }
   for_lanes(members, [&](std::uint32_t m) { floor_[m] = std::max(floor_[m], floor); });

@@ -1,9 +1,9 @@
 // What the members of a group (the warps of a block, the lanes of a warp) know of one another:
-// vector clocks, with a short form for the state after all have met, which is the usual one.
+// vector clocks, with a compact form for the usual state, after all have met.
 //
-// Time is a number that only grows. What a member does is stamped with it; a member knows an act
-// when a chain of meetings leads from behind the act to it. The caller lets time go on after each
-// meeting for those who met, so that a stamp says whether an act lies before or after.
+// Time is a number that only grows. Every act of a member is stamped with it. A member knows an act
+// if a chain of meetings after the act leads to the member. After each meeting the caller advances
+// time for the participants, so that a stamp tells whether an act came before or after it.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class GroupOrder {
   static constexpr unsigned kMembers = 32;
   using Row = std::array<std::uint32_t, kMembers>;
 
-  // All know everything up to `now`, and nobody has acted since.
+  // All members know everything up to `now`, and none has acted since.
   void reset(std::uint32_t now) {
     floor_.fill(now);
     common_ = now;
@@ -33,16 +33,16 @@ class GroupOrder {
   bool knows(std::uint32_t a, std::uint32_t b, std::uint32_t time) const {
     return time <= floor_[a] || (rows_ != nullptr && time <= (*rows_)[a][b]);
   }
-  // `a` knows everything that anybody did up to then; it may know more of some.
+  // `a` knows everything that any member did up to that time; it may know more of some.
   std::uint32_t floor(std::uint32_t a) const { return floor_[a]; }
-  // The lowest floor of all.
+  // The lowest floor of all members.
   std::uint32_t common() const { return common_; }
   // Whether floors are all there is to know.
   bool simple() const { return rows_ == nullptr; }
 
-  // `a` learns of each member what it did up to the time in `row`.
+  // `a` learns what each member did up to the time in `row`.
   void learn(std::uint32_t a, const Row& row);
-  // Up to when `a` knows each member, joined into `row`.
+  // Joins into `row` up to when `a` knows each member.
   void tell(std::uint32_t a, Row& row) const;
   // `members` meet: each then knows what any of them knew, what they did up to `now`, and `also`.
   void meet(std::uint32_t members, std::uint32_t now, const Row* also = nullptr);
@@ -51,7 +51,7 @@ class GroupOrder {
   Row floor_{};
   std::uint32_t common_ = 0;
   std::uint32_t acted_ = 0;
-  std::unique_ptr<std::array<Row, kMembers>> rows_;  // once a part of the group has met
+  std::unique_ptr<std::array<Row, kMembers>> rows_;  // once only part of the group has met
 };
 
 }  // namespace assay::sim

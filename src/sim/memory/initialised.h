@@ -1,4 +1,4 @@
-// Which lanes read bytes that nothing wrote, and what stores add to that.
+// Finds lanes that read unwritten bytes, and marks the bytes that stores write.
 #pragma once
 
 #include <bit>
@@ -11,14 +11,15 @@
 
 namespace assay::sim {
 
-// Bit i: byte `at` + i, of so many, is not written. Plain reads, which the compiler gathers: words
-// are not torn, and bits only become set. REQUIRES: the bytes do not span two words.
+// Bit i: byte `at` + i, of `bytes` bytes, is not written. Uses plain reads, which the compiler
+// turns into gathers: words are not torn, and bits are only ever set. REQUIRES: the bytes do not
+// span two words.
 inline std::uint64_t missing_bytes(const std::uint64_t* bits, std::uint64_t at,
                                    std::uint32_t bytes) {
   return ~(bits[at / 64] >> at % 64) & low_bits(bytes);
 }
 
-// `bits` begin at address `origin`. REQUIRES: aligned, so that no lane's bytes span two words.
+// `bits` begins at address `origin`. REQUIRES: aligned, so that no lane's bytes span two words.
 inline std::uint32_t uninitialised_lanes(std::uint64_t* bits, std::uint64_t origin,
                                          const WarpAccess& a, const LanePattern& p) {
   if (p.contiguous && all_bits(bits, p.low - origin, p.end(a) - p.low)) return 0;
@@ -37,8 +38,8 @@ inline std::uint32_t uninitialised_lanes(std::uint64_t* bits, std::uint64_t orig
   return fresh;
 }
 
-// Whether all bytes are written of an access of this shape. `bits` begin at address 0, and are of
-// one thread.
+// Whether an access of this shape finds all its bytes written. `bits` begins at address 0 and is
+// used by one thread.
 inline bool all_initialised(const std::uint64_t* bits, const LaneShape& s, const LanePattern& p) {
   const std::uint32_t bytes = s.bytes;
   std::uint64_t missing = 0;

@@ -1,5 +1,5 @@
-// How the addresses of a warp's access lie: the patterns that most accesses have are told apart
-// once, so that checks and counters need not look at each lane.
+// The pattern of the addresses in a warp's access. Common patterns are recognised once, so that
+// checks and counters need not examine each lane.
 #pragma once
 
 #include <bit>
@@ -10,24 +10,24 @@
 namespace assay::sim {
 
 struct LanePattern {
-  std::uint32_t first = 0, lanes = 0;  // the lowest active lane, how many are active
+  std::uint32_t first = 0, lanes = 0;  // the lowest active lane, the number of active lanes
   std::uint64_t low = 0, high = 0;     // lowest and highest address
   bool aligned = false;                // every address is a multiple of the access size
-  // Consecutive lanes, and the address of each is that of the one before plus the access size.
+  // Consecutive lanes, each with the previous lane's address plus the access size.
   bool contiguous = false;
-  bool uniform = false;      // one address (also of one lane)
-  bool distinct = false;     // no two lanes have one address; of stores only
-  bool ascending = false;    // with the lane, each above the one before
+  bool uniform = false;      // a single address (also with a single lane)
+  bool distinct = false;     // no two lanes have the same address; for stores only
+  bool ascending = false;    // each lane's address is above that of the one before
   std::uint64_t stride = 0;  // if full: address of lane i = low + i * stride; else 0
 
   std::uint64_t end(const WarpAccess& a) const { return high + a.bytes; }
 };
 
-// Of accesses for which it takes a closer look than find_pattern() does.
+// For accesses that need a closer look than find_pattern() takes.
 LanePattern find_other_pattern(const WarpAccess&);
 
-// Whether all lanes take part and each address is that of the lane before plus the same stride, not
-// a negative one; then the pattern.
+// Whether all lanes take part and each address is the previous one plus the same non-negative
+// stride; sets the pattern if so.
 inline bool find_strided(const WarpAccess& a, LanePattern& p) {
   if (a.mask != ~std::uint32_t{0}) return false;
   const std::uint64_t low = a.address[0], stride = a.address[1] - low;
@@ -56,7 +56,7 @@ constexpr std::uint32_t low_lanes(unsigned n) {
   return n >= kLanes ? ~std::uint32_t{0} : (std::uint32_t{1} << n) - 1;
 }
 
-// Addresses of all lanes; a lane that takes no part gets that of the first which does.
+// Addresses of all lanes; an inactive lane gets that of the first active one.
 struct alignas(64) LaneAddresses {
   explicit LaneAddresses(const WarpAccess& a) {
     const std::uint64_t fill = a.address[std::countr_zero(a.mask)];
@@ -77,14 +77,14 @@ constexpr std::uint32_t last_lane(std::uint32_t mask) {
   return 31u - static_cast<std::uint32_t>(std::countl_zero(mask));
 }
 
-// Lanes of `mask` whose address is this.
+// The lanes of `mask` with this address.
 inline std::uint32_t lanes_at(const WarpAccess& a, std::uint32_t mask, std::uint64_t address) {
   std::uint32_t same = 0;
   for (unsigned i = 0; i < kLanes; ++i) same |= (a.address[i] == address ? 1u : 0u) << i;
   return same & mask;
 }
 
-// Calls f(lanes, address) for each address, by its lowest lane.
+// Calls f(lanes, address) for each address, in order of its lowest lane.
 template <class F>
 inline void for_addresses(const WarpAccess& a, F&& f) {
   for (std::uint32_t mask = a.mask; mask != 0;) {
@@ -95,8 +95,8 @@ inline void for_addresses(const WarpAccess& a, F&& f) {
   }
 }
 
-// Calls f(first lane, last lane, address) for each run of active lanes with one address: lanes
-// between the two that take no part do not end a run.
+// Calls f(first lane, last lane, address) for each run of active lanes with the same address.
+// Inactive lanes in between do not end a run.
 template <class F>
 inline void for_runs(const WarpAccess& a, F&& f) {
   std::uint32_t mask = a.mask;

@@ -6,7 +6,7 @@
 
 namespace assay::sim {
 
-// False: of addresses that no shape has, as those are neither aligned nor in any memory.
+// False if no shape has these addresses, as when they are misaligned or outside every memory.
 bool LaneShapes::learn(LaneShape& s, const WarpAccess& a) {
   const LanePattern p = find_pattern(a);
   if (!p.aligned || p.high > kHighest) return false;

@@ -1,6 +1,6 @@
-// Accesses of a kernel repeat their shape: where the lanes' addresses lie relative to one another.
-// Tiled kernels read shared memory in few shapes with many origins, so what follows from the shape
-// alone is found once and remembered.
+// A kernel's accesses repeat their shape, that is, the positions of the lanes' addresses relative
+// to one another. Tiled kernels read shared memory with few shapes at many origins, so what follows
+// from the shape alone is computed once and remembered.
 #pragma once
 
 #include <algorithm>
@@ -13,20 +13,21 @@
 
 namespace assay::sim {
 
-// Of accesses by all lanes, aligned.
+// The shape of an aligned access by all lanes.
 struct LaneShape {
   alignas(64) std::uint64_t delta[kLanes];  // address of the lane - address of lane 0
   AccessKind kind{};
   std::uint32_t bytes = 0;  // 0: nothing remembered
   std::uint64_t phase = 0;  // address of lane 0 within its bank, or element
-  bool known = false;       // what follows: only delta to phase of a shape seen lately
+  bool known = false;       // whether the rest is set; if not, only delta to phase of a shape seen
+                            // recently
 
-  LanePattern pattern;      // of low and high only what at() makes of them
+  LanePattern pattern;      // low and high are only set by at()
   std::uint64_t below = 0;  // address of lane 0 - lowest address
   std::uint64_t span = 0;   // highest address - lowest address
   BankPasses passes;
-  // Distinct addresses: offset from the lowest, and the lanes from first to last as the entries of
-  // SharedRaces have them.
+  // Distinct addresses: offset from the lowest, and the lanes from first to last in the form of
+  // SharedRaces' entries.
   std::uint32_t addresses = 0;
   std::uint32_t offset[kLanes];
   std::uint64_t lanes[kLanes];
@@ -41,8 +42,8 @@ struct LaneShape {
 
 class LaneShapes {
  public:
-  // The shape of the access if it was seen twice before, else null; valid until the next call.
-  // REQUIRES: all lanes take part.
+  // The access's shape if it was seen twice before, else null; valid until the next call. REQUIRES:
+  // all lanes take part.
   const LaneShape* find(const WarpAccess& a) {
     const std::uint64_t origin = a.address[0], tag = tag_of(a);
     const std::size_t begin = (tag >> (64 - kSetBits)) * kWays;
@@ -68,7 +69,7 @@ class LaneShapes {
       s.known = false;
       return nullptr;
     }
-    // Where addresses wrap around, their order is another.
+    // If addresses wrap around, their order differs.
     return (s.known || learn(s, a)) && origin >= s.below && origin <= kHighest ? &s : nullptr;
   }
 
@@ -77,7 +78,7 @@ class LaneShapes {
   static constexpr std::size_t kWays = 4, kPlaces = kWays << kSetBits;
   static constexpr std::uint64_t kHighest = std::uint64_t{1} << 32;
 
-  // Of some lanes only: most shapes that differ, and most accesses without one, differ in it.
+  // From a few lanes only: most shapes that differ, and most accesses without one, differ there.
   static std::uint64_t tag_of(const WarpAccess& a) {
     const std::uint64_t o = a.address[0];
     const std::uint64_t mixed = (a.address[1] - o) + 5 * (a.address[4] - o) +
@@ -88,7 +89,7 @@ class LaneShapes {
   }
   static bool learn(LaneShape&, const WarpAccess&);
 
-  // Sets of kWays places; a new tag takes the next of its set.
+  // Sets of kWays places; a new tag takes the next place of its set.
   std::array<std::uint64_t, kPlaces> tags_{};
   std::array<LaneShape, kPlaces> shapes_{};
   std::size_t next_ = 0;

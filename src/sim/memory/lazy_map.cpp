@@ -12,7 +12,7 @@
 namespace assay::sim {
 namespace {
 
-// What is smaller is cleared by writing zeros.
+// Smaller ranges are cleared by writing zeros.
 constexpr std::uint64_t kPage = 4096;
 
 }  // namespace

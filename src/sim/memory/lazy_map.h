@@ -1,4 +1,4 @@
-// Address space whose pages come into being, as zeros, when they are first written.
+// Address space whose pages are created, as zeros, when they are first written.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@ namespace assay::sim {
 class LazyMap {
  public:
   LazyMap() = default;
-  // Throws std::runtime_error, naming `what`, when the operating system refuses. `huge_pages` asks
-  // for them: fewer page faults for maps that are written densely.
+  // Throws std::runtime_error, naming `what`, if the operating system refuses. `huge_pages`
+  // requests huge pages: fewer page faults for densely written maps.
   LazyMap(std::uint64_t bytes, const char* what, bool huge_pages = false);
   ~LazyMap();
   LazyMap(LazyMap&&) noexcept;
@@ -21,7 +21,7 @@ class LazyMap {
     return static_cast<T*>(data_);
   }
   std::uint64_t bytes() const { return bytes_; }
-  // The range reads as zero again. Whole pages go back to the system.
+  // Makes the range read as zero again. Whole pages go back to the system.
   void clear(std::uint64_t offset, std::uint64_t bytes);
 
  private:

@@ -20,7 +20,7 @@ RaceShadow::RaceShadow(std::uint64_t span)
 }
 
 std::uint32_t RaceShadow::open(std::uint64_t blocks) {
-  // Half the numbers for fences.
+  // Reserves half of the numbers for fences.
   if (next_ > kMaxCheckedBlocks || next_ + blocks > kMaxCheckedBlocks) {
     for (auto& m : maps_) m.clear(0, m.bytes());
     chunks_.clear(0, chunks_.bytes());

@@ -1,5 +1,5 @@
-// What blocks did to each 4-byte word of global memory. It stays from launch to launch: entries
-// name their block by a segment number that no two launches share, so nothing need be cleared.
+// What blocks did to each 4-byte word of global memory. It persists from launch to launch: entries
+// name their block by a segment number that no two launches share, so nothing has to be cleared.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace assay::sim {
 
-// An access of a word. From the lowest bit: thread 10, bytes of the word 4, kind 2 (of a plain
-// write the lower one says that writes of the launch differ, see kDiffers), uninitialised 1, pc 20,
+// An access of a word. From the lowest bit: thread 10, bytes of the word 4, kind 2 (for a plain
+// write the lower one says that the launch's writes differ, see kDiffers), uninitialised 1, pc 20,
 // segment 26. 0: none.
 using ShadowEntry = std::uint64_t;
 
@@ -22,7 +22,7 @@ namespace shadow {
 inline constexpr unsigned kBytesShift = 10, kKindShift = 14, kPcShift = 17, kSegmentShift = 37;
 inline constexpr ShadowEntry kAllBytes = ShadowEntry{15} << kBytesShift;
 inline constexpr ShadowEntry kUninitialised = ShadowEntry{1} << 16;
-// Of plain writes: not all that the launch wrote to the word were the same bytes.
+// For plain writes: not everything that the launch wrote to the word was the same.
 inline constexpr ShadowEntry kDiffers = ShadowEntry{1} << kKindShift;
 inline constexpr std::uint32_t kMaxSegment = (1u << 26) - 1, kMaxPc = (1u << 20) - 1;
 
@@ -40,11 +40,11 @@ constexpr std::uint32_t pc_of(ShadowEntry e) {
 constexpr bool overlap(ShadowEntry a, ShadowEntry b) { return (a & b & kAllBytes) != 0; }
 // The bits of the word's bytes that the entry names.
 constexpr std::uint32_t bits_of_bytes(ShadowEntry e) {
-  // Each bit to the lowest of its byte, then to all of it.
+  // Moves each bit to the lowest of its byte, then spreads it over the byte.
   return ((bytes_of(e) * 0x00204081u) & 0x01010101u) * 0xffu;
 }
 
-// Of entries that are no plain writes.
+// For entries that are not plain writes.
 constexpr ShadowEntry kind_bits(AccessKind k) {
   const ShadowEntry kind = is_read_modify_write(k)         ? 1
                            : k == AccessKind::atomic_load  ? 2
@@ -64,16 +64,16 @@ class RaceShadow {
  public:
   static constexpr std::uint64_t kWordBytes = 4, kChunkWords = 1024;
 
-  // Of 4 KiB of memory. The numbers are the first segment of the launch for which they hold.
+  // 4 KiB of memory. Each number is the first segment of the launch for which the fact holds.
   struct Chunk {
     std::uint32_t written = 0;  // some word has a plain write
     std::uint32_t touched = 0;  // some word has another access
-    std::uint32_t flagged = 0;  // in the list of those to be looked at when the launch has ended
+    std::uint32_t flagged = 0;  // in the list of chunks to be evaluated when the launch has ended
     std::uint32_t lock = 0;
   };
 
-  // Two plain writes and two other accesses of each word; the second of a pair only if there is a
-  // first.
+  // Two plain writes and two other accesses of each word; the second of a pair is only used if
+  // there is a first.
   struct Words {
     ShadowEntry *write[2], *other[2];
   };
@@ -81,11 +81,10 @@ class RaceShadow {
   // For `span` bytes from kGlobalRange.begin.
   explicit RaceShadow(std::uint64_t span);
 
-  // Begins a launch: the segments of its blocks are first, first + 1, ...; what is below is past.
+  // Begins a launch. Its blocks have the segments first, first + 1, ...; lower segments are past.
   std::uint32_t open(std::uint64_t blocks);
-  // The end of block `block`'s segment: what follows is of the result, a segment with that clock.
-  // Without numbers left (after 2^25 fences in a launch) the segment stays the same, which hides
-  // races only.
+  // Ends block `block`'s segment and returns the next one, which has that clock. If numbers run out
+  // (after 2^25 fences in a launch), the segment stays the same, which can only hide races.
   std::uint32_t next_segment(std::uint32_t current, std::uint32_t block, std::uint32_t clock);
 
   struct Owner {
@@ -98,15 +97,14 @@ class RaceShadow {
   std::uint32_t block_of(ShadowEntry e) const { return owner(shadow::segment_of(e)).block; }
 
   const Words& words() const { return words_; }
-  // What plain writes last wrote to each word, as far as they did in this launch.
+  // What plain writes last stored in each word, if they did in this launch.
   std::uint32_t* values() const { return values_.as<std::uint32_t>(); }
   Chunk& chunk(std::uint64_t word) const { return chunks_.as<Chunk>()[word / kChunkWords]; }
   static std::uint64_t word_of(std::uint64_t address) {
     return (address - kGlobalRange.begin) / kWordBytes;
   }
 
-  // Between launches, when all that was noted is past: the shadow of the range goes back to the
-  // system.
+  // Between launches, when everything recorded is past: returns the range's shadow to the system.
   void forget(std::uint64_t address, std::uint64_t bytes);
 
  private:

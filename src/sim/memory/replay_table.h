@@ -1,4 +1,4 @@
-// Which instructions of a kernel the bank conflicts of a launch are due to.
+// The instructions of a kernel that cause a launch's bank conflicts.
 #pragma once
 
 #include <atomic>
@@ -7,18 +7,18 @@
 
 namespace assay::sim {
 
-// Thread-safe. Sums, so they do not depend on the order of add().
+// Thread-safe. Holds sums, so the order of add() does not matter.
 class ReplayTable {
  public:
-  // Of a program with so many instructions.
+  // For a program with this many instructions.
   explicit ReplayTable(std::uint32_t instructions) : replays_(instructions) {}
 
-  // REQUIRES: pc is that of one of them.
+  // REQUIRES: pc is below that number.
   void add(std::uint32_t pc, std::uint64_t replays) {
     replays_[pc].fetch_add(replays, std::memory_order_relaxed);
   }
 
-  // Calls f(pc, replays) for each instruction that has any, in order.
+  // Calls f(pc, replays) for each instruction with replays, in order.
   template <class F>
   void each(const F& f) const {
     for (std::uint32_t pc = 0; pc < replays_.size(); ++pc) {

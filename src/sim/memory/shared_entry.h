@@ -1,4 +1,4 @@
-// What the race check of shared memory remembers of an access of a unit.
+// What the race check of shared memory remembers of one access of a unit.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@ inline constexpr unsigned kFirstShift = 5, kWarpShift = 10, kFlagShift = 15, kSh
 inline constexpr Entry kOne = 1, kThreadMask = 0x7fff, kWarpMask = Entry{31} << kWarpShift;
 // An atomic load or store.
 inline constexpr Entry kFlag = kOne << kFlagShift;
-// Several warps: see Holders::by_warp. The time is the latest of all.
+// Several warps: see Holders::by_warp. The time is the latest of all of them.
 inline constexpr Entry kShared = kOne << kSharedShift;
-// From a lane's entry to that of the next lane.
+// The difference between a lane's entry and the next lane's.
 inline constexpr Entry kLane = 1 + (kOne << kFirstShift);
 inline constexpr std::uint32_t kMaxTime = (1u << 26) - 2;
 inline constexpr std::uint32_t kMaxPc = (1u << 20) - 1;
@@ -28,10 +28,11 @@ constexpr std::uint32_t last_of(Entry e) { return e & 31; }
 constexpr Entry lanes(std::uint32_t first, std::uint32_t last) {
   return Entry{last} | (Entry{first} << kFirstShift);
 }
-// Entries below it are of a time up to `time`.
+// Lower entries are from times up to `time`.
 constexpr Entry limit(std::uint32_t time) { return (Entry{time} + 1) << kTimeShift; }
 
-// `e` with the lanes of `old`, an entry of the same warp and time, too; T: Entry or a vector of it.
+// `e` extended by the lanes of `old`, an entry of the same warp and time. T: Entry or a vector of
+// it.
 template <class T>
 constexpr T with_lanes_of(const T& e, const T& old) {
   constexpr Entry kFirst = Entry{31} << kFirstShift, kLast = 31;

@@ -22,8 +22,8 @@ SharedRaces::SharedRaces(std::uint32_t bytes, std::uint32_t warps, const std::by
   restart();
 }
 
-// Time begins anew. Also when it has run out within a block, after 2^26 meetings with accesses
-// between them: races across that moment are not seen.
+// Resets time. Also happens if time runs out within a block, after 2^26 meetings with accesses
+// between them: races across that moment are missed.
 void SharedRaces::restart() {
   std::fill(writes_.begin(), writes_.end(), 0);
   for (Holders* h : {&readers_, &atomics_}) {
@@ -56,7 +56,7 @@ void SharedRaces::barrier(std::uint32_t warps, std::uint32_t barrier) {
   const bool arrivals = ((arrivals_ >> barrier) & 1u) != 0;
   warps_.meet(warps, now_, arrivals ? &arrived_[barrier] : nullptr);
   arrivals_ &= ~(1u << barrier);
-  // Also for those who did nothing yet: what they do first must not seem known.
+  // Includes warps that did nothing yet: their first accesses must not seem known.
   const std::uint32_t later = warps | ~warps_.acted();
   const std::uint32_t before = now_;
   advance_time();
@@ -80,7 +80,7 @@ void SharedRaces::arrive(std::uint32_t warp, std::uint32_t barrier) {
 }
 
 void SharedRaces::warp_sync(std::uint32_t warp, std::uint32_t lanes) {
-  // What is unknown to some lane happened up to `last`.
+  // What some lane does not know happened up to `last`.
   const std::uint32_t last = last_act_[warp];
   if (last <= last_meeting_[warp]) return;
   lanes_[warp].meet(lanes, last);
@@ -90,7 +90,7 @@ void SharedRaces::warp_sync(std::uint32_t warp, std::uint32_t lanes) {
   if (now_ > last) time_[warp] = now_;
 }
 
-// Joins what the warp knows and did into `to`; what it does next is not in it.
+// Joins what the warp knows and did into `to`, but not what it does next.
 void SharedRaces::publish(std::uint32_t warp, GroupOrder::Row& to) {
   warps_.tell(warp, to);
   if (last_act_[warp] < time_[warp]) {
@@ -99,13 +99,13 @@ void SharedRaces::publish(std::uint32_t warp, GroupOrder::Row& to) {
   }
   to[warp] = now_;
   const std::uint32_t before = now_;
-  advance_time();  // which forgets `to` when it begins anew
+  advance_time();  // clears `to` if time is reset
   if (now_ > before) time_[warp] = now_;
 }
 
 void SharedRaces::learn(std::uint32_t warp, const GroupOrder::Row& from) {
   warps_.learn(warp, from);
-  // What others do first must not seem known.
+  // The first accesses of the others must not seem known.
   for (std::uint32_t w = 0; w < warps_count_; ++w) {
     if (((warps_.acted() >> w) & 1u) == 0) time_[w] = now_;
   }
@@ -150,7 +150,7 @@ void SharedRaces::make_holders(Holders& h) {
   h.used = true;
 }
 
-// Smaller units, which inherit what is known of the one they were part of.
+// Switches to smaller units, which inherit what is known of the unit that contained them.
 void SharedRaces::refine(unsigned unit_shift) {
   const std::size_t parts = std::size_t{1} << (unit_shift_ - unit_shift);
   const auto split = [&](std::vector<Entry>& units) {
@@ -173,7 +173,7 @@ void SharedRaces::refine(unsigned unit_shift) {
   unit_shift_ = unit_shift;
 }
 
-// Whether a thread of `e` and one of the run are unordered: which lanes.
+// Whether, and in which lanes, a thread of `e` and one of the run are unordered.
 std::optional<SharedRaces::Pair> SharedRaces::unordered(Entry e, const Run& r) const {
   const std::uint32_t time = time_of(e), other = warp_of(e);
   if (warps_.knows(warp_, other, time)) return std::nullopt;
@@ -188,7 +188,7 @@ std::optional<SharedRaces::Pair> SharedRaces::unordered(Entry e, const Run& r) c
 
 namespace {
 
-// Whether lanes apart read one address, as far as the first tells.
+// Whether separate lanes read the same address, as far as the first lane tells.
 bool repeats(const WarpAccess& a) {
   const std::uint32_t first = a.mask & -a.mask;
   const std::uint64_t address = a.address[std::countr_zero(a.mask)];
@@ -197,7 +197,7 @@ bool repeats(const WarpAccess& a) {
 
 }  // namespace
 
-// Lanes of the warp do something now.
+// Records that lanes of the warp act now.
 void SharedRaces::act(std::uint32_t warp, std::uint32_t lanes) {
   warp_ = warp;
   warps_.act(1u << warp);
@@ -207,7 +207,7 @@ void SharedRaces::act(std::uint32_t warp, std::uint32_t lanes) {
   lane_limit_ = limit(std::max(lanes_[warp].common(), last_meeting_[warp]));
 }
 
-// Of the warp that acts, without lanes.
+// An entry of the acting warp, without lanes.
 SharedRaces::Entry SharedRaces::entry_now(std::uint32_t pc) const {
   return (Entry{time_[warp_]} << kTimeShift) | (Entry{std::min(pc, kMaxPc)} << kPcShift) |
          (Entry{warp_} << kWarpShift);
@@ -229,7 +229,7 @@ const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& 
   if (shape != nullptr && a.kind == AccessKind::load && load_shape(*shape, p, own)) {
     return conflicts_;
   }
-  // Not where neighbours share an address: those go together below.
+  // Not if neighbours share an address: such lanes are handled together below.
   const bool single_units = size == unit_shift_ && !p.uniform && !p.contiguous &&
                             a.address[0] != a.address[1] && a.address[30] != a.address[31];
   if (single_units && !atomics_.used &&
@@ -245,8 +245,8 @@ const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& 
   if (p.uniform) {
     run(p.first, last_lane(a.mask), p.low);
   } else if ((a.kind == AccessKind::store && !p.distinct) || repeats(a)) {
-    // Lanes of one store do not conflict here: those of one address must come together. Of other
-    // accesses it saves work.
+    // Lanes of one store do not conflict here, so those with the same address must be handled
+    // together. For other accesses that saves work.
     for_addresses(a, [&](std::uint32_t lanes_there, std::uint64_t address) {
       run(static_cast<std::uint32_t>(std::countr_zero(lanes_there)), last_lane(lanes_there),
           address);
@@ -257,7 +257,7 @@ const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& 
   return conflicts_;
 }
 
-// Whether the unit holds already what the lanes of a store write there.
+// Whether the unit already holds what the lanes of a store write there.
 bool SharedRaces::holds_value(const WarpAccess& a, const Run& r, std::size_t unit) const {
   if (a.kind != AccessKind::store || a.value == nullptr || data_ == nullptr) return false;
   const std::size_t size = std::size_t{1} << unit_shift_, at = (unit - r.begin) * size;
@@ -269,7 +269,7 @@ void SharedRaces::check(const WarpAccess& a, const Run& r, std::size_t unit, Ent
                         AccessKind plain, AccessKind flagged) {
   const auto pair = unordered(e, r);
   if (!pair) return;
-  // A lane reads what it wrote together with others, the same value.
+  // A lane may read what it wrote together with others, if they wrote the same value.
   if (plain == AccessKind::store && !writes(a.kind) && warp_of(e) == warp_ &&
       first_of(e) <= r.first && r.last <= last_of(e)) {
     return;
@@ -281,7 +281,7 @@ void SharedRaces::check(const WarpAccess& a, const Run& r, std::size_t unit, Ent
   c.other_thread = warp_of(e) * kLanes + pair->other;
   c.other_access = (e & kFlag) != 0 ? flagged : plain;
   c.equal = plain == AccessKind::store && holds_value(a, r, unit);
-  // The units of a run tell the same story, but for what they hold.
+  // All units of a run have the same history, except for what they hold.
   for (Conflict& known : conflicts_) {
     if (known.address != c.address || known.other_access != c.other_access) continue;
     known.equal &= c.equal;
@@ -306,8 +306,8 @@ void SharedRaces::check_holders(const WarpAccess& a, const Run& r, const Holders
 
 void SharedRaces::add_holder(Entry own, Holders& h, std::size_t unit) {
   Entry& e = h.unit[unit];
-  // The same warp: what it did before is ordered, or lanes join. A plain read counts for more than
-  // an atomic one.
+  // The same warp: what it did before is ordered, or its lanes are joined. A plain read takes
+  // precedence over an atomic one.
   const auto replace = [&](Entry& held) {
     const bool join = time_of(held) == time_of(own);
     const bool alike = &h == &atomics_ || ((held ^ own) & kFlag) == 0;
@@ -345,7 +345,7 @@ bool SharedRaces::load_uniform(std::uint32_t warp, std::uint32_t pc, std::uint64
     const Entry held = readers_.unit[u];
     if (writes_[u] >= floor || !(held < floor || (held & kShared) != 0 || mine(held))) return false;
   }
-  // With all lanes in it, the new entry needs nothing of the warp's own before: add_holder().
+  // With all lanes in it, the new entry makes the warp's previous one redundant: add_holder().
   for (std::size_t u = begin; u < end; ++u) {
     Entry& held = readers_.unit[u];
     if (held < floor || mine(held)) {
@@ -358,7 +358,7 @@ bool SharedRaces::load_uniform(std::uint32_t warp, std::uint32_t pc, std::uint64
   return true;
 }
 
-// The lanes of one address.
+// Handles the lanes of one address.
 void SharedRaces::single(const WarpAccess& a, const Run& r) {
   const Entry floor = floor_limit_;
   for (std::size_t u = r.begin; u < r.end; ++u) {
@@ -375,7 +375,7 @@ void SharedRaces::single(const WarpAccess& a, const Run& r) {
         break;
       case AccessKind::store: writes_[u] = r.entry; break;
       case AccessKind::atomic_load:
-        // Unless it would hide a plain read.
+        // Unless that would hide a plain read.
         if (const Entry e = readers_.unit[u]; e < floor || (e & (kFlag | kShared)) == kFlag) {
           add_holder(r.entry, readers_, u);
         }

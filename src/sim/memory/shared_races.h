@@ -1,10 +1,11 @@
-// Races in the shared memory of one block. The rules stand in checker.h.
+// Races in the shared memory of one block. The rules are in checker.h.
 //
-// Each unit of memory (4 bytes, or the smallest access seen) remembers its last plain write, its
-// readers and its atomic writers since they were last all ordered before an access. One reader is
-// held in place; when a second comes that is not ordered after the first, the unit becomes "shared"
-// and the last read of each warp is held aside, as in FastTrack. Everything is stamped with the
-// warp's time (GroupOrder). Time goes on from block to block, so nothing is cleared.
+// Each unit of memory (4 bytes, or the smallest access seen) remembers its last plain write, and
+// its readers and atomic writers since an access before which they were all ordered. One reader is
+// stored in place. When a second comes that is not ordered after the first, the unit becomes
+// "shared", and the last read of each warp is stored separately, as in FastTrack. Everything is
+// stamped with the warp's time (GroupOrder). Time continues from block to block, so nothing is
+// cleared.
 #pragma once
 
 #include <array>
@@ -30,10 +31,10 @@ class SharedRaces {
     std::uint32_t other_pc = 0;
     std::uint32_t other_thread = 0;
     AccessKind other_access{};
-    bool equal = false;  // two stores, and the earlier one left what the later one writes
+    bool equal = false;  // two stores, and the later one writes what the earlier one left
   };
 
-  // `data`: what the memory holds, before each access; null if nobody knows.
+  // `data`: the memory's contents before each access; null if unknown.
   SharedRaces(std::uint32_t bytes, std::uint32_t warps, const std::byte* data = nullptr);
 
   void begin_block();
@@ -47,21 +48,21 @@ class SharedRaces {
   void mbarrier_complete(std::uint64_t object);
   void mbarrier_wait(std::uint32_t warp, std::uint64_t object);
   void mbarrier_init(std::uint64_t object);
-  // Likewise flags and locks: what lies before a fence of the warp is released by its later atomic
-  // or volatile writes, and acquired by such reads of their address.
+  // Likewise for flags and locks: a warp's later atomic or volatile writes release what precedes
+  // its fence, and such reads of their address acquire it.
   void fence(std::uint32_t warp);
   void release(std::uint32_t warp, std::uint64_t address);
   void acquire(std::uint32_t warp, std::uint64_t address);
   bool releases(std::uint32_t warp) const { return ((fenced_ >> warp) & 1u) != 0; }
   bool acquires() const { return !flags_.empty(); }
 
-  // The access happens: what it conflicts with, at most one read, one write and one atomic
-  // operation for lanes of the same address. Valid until the next call. REQUIRES: inside the
-  // memory, aligned. The shape is that of the access, or null: it saves work.
+  // Records the access and returns what it conflicts with: at most one read, one write and one
+  // atomic operation for lanes with the same address. Valid until the next call. REQUIRES: inside
+  // the memory, aligned. The shape is that of the access, or null; it saves work.
   const std::vector<Conflict>& access(const WarpAccess&, const LanePattern&,
                                       const LaneShape* = nullptr);
-  // access() for a plain load of one address by all lanes of a warp, where it conflicts with
-  // nothing and no closer look is needed to see that; else false, and nothing is remembered.
+  // access() for a plain load of one address by all lanes of a warp, if a quick look shows that it
+  // conflicts with nothing. Otherwise false, and nothing is recorded.
   bool load_uniform(std::uint32_t warp, std::uint32_t pc, std::uint64_t address,
                     std::uint32_t bytes);
 
@@ -76,7 +77,7 @@ class SharedRaces {
     Entry* of_warp(std::uint32_t warp) const { return by_warp.as<Entry>() + warp * unit.size(); }
   };
 
-  // The units of the lanes first to last, which access one address.
+  // The units of the lanes first to last, which access the same address.
   struct Run {
     std::uint32_t first = 0, last = 0;
     std::size_t begin = 0, end = 0;  // units
@@ -87,7 +88,8 @@ class SharedRaces {
     std::uint32_t lane, other;  // of the access, of the entry
   };
 
-  // Up to when the warps' acts are known to those who arrived in all phases, and to those who wait.
+  // Up to when the warps' acts are known: to those who arrived, over all phases, and to those who
+  // wait.
   struct Mbarrier {
     GroupOrder::Row arrived{}, complete{};
   };
@@ -127,16 +129,16 @@ class SharedRaces {
   std::vector<GroupOrder> lanes_;            // by warp
   std::vector<std::uint32_t> time_;          // by warp
   std::vector<std::uint32_t> last_act_;      // time of the last access, by warp
-  std::vector<std::uint32_t> last_meeting_;  // all accesses up to then are known to all lanes
+  std::vector<std::uint32_t> last_meeting_;  // all lanes know all accesses up to then
   std::uint32_t now_ = 0;                    // the latest time of any warp
   std::array<GroupOrder::Row, 16> arrived_{};
-  std::uint32_t arrivals_ = 0;  // barriers at which some arrived
+  std::uint32_t arrivals_ = 0;  // barriers at which some warp arrived
   std::map<std::uint64_t, Mbarrier> mbarriers_;
   std::map<std::uint64_t, GroupOrder::Row> flags_;
   std::array<GroupOrder::Row, GroupOrder::kMembers> at_fence_{};
   std::uint32_t fenced_ = 0;  // warps that have executed a fence
 
-  std::uint32_t warp_ = 0;  // of the access in work
+  std::uint32_t warp_ = 0;  // of the current access
   Entry floor_limit_ = 0, lane_limit_ = 0;
   std::vector<Conflict> conflicts_;
 };

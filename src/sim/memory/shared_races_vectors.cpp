@@ -1,4 +1,4 @@
-// Accesses that conflict with nothing, found with vectors: most of them.
+// Finds accesses that conflict with nothing, which are most, with vector operations.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -13,8 +13,8 @@ using namespace shared_entry;
 
 namespace {
 
-// Calls f(i, entry) for consecutive units, 2^shift to a lane; `own` is the entry of the first. A
-// unit a lane is the usual number, of which compilers make straight code.
+// Calls f(i, entry) for consecutive units, 2^shift per lane; `own` is the entry of the first. One
+// unit per lane is the usual case, for which compilers generate straight-line code.
 template <class F>
 void for_units(std::size_t count, Entry own, unsigned shift, F&& f) {
   if (shift == 0 && count == kLanes) {
@@ -24,7 +24,7 @@ void for_units(std::size_t count, Entry own, unsigned shift, F&& f) {
   }
 }
 
-// The entries of some units side by side.
+// The entries of several units in one vector.
 template <std::size_t kCount>
 using Units [[gnu::vector_size(kCount * sizeof(Entry))]] = Entry;
 
@@ -39,7 +39,7 @@ void put(Entry* to, const T& units) {
   std::memcpy(to, &units, sizeof units);
 }
 
-// Of the highest bits: whether any is set, and whether all are.
+// Whether any of the highest bits is set, and whether all are.
 bool any(Entry e) { return e != 0; }
 bool all(Entry e) { return e != 0; }
 template <class T>
@@ -61,14 +61,14 @@ void fill(Entry* to, std::size_t count, Entry own, unsigned shift) {
 
 }  // namespace
 
-// Whether all entries are of a time that everybody knows, as behind a barrier of the block.
+// Whether all entries are from a time that every warp knows, as after a barrier of the block.
 bool SharedRaces::all_past(const Entry* e, std::size_t count) const {
   const Entry floor = floor_limit_;
   return e[0] < floor && any_bits(e, count, [=](Entry x) { return not_below(x, floor); }) == 0;
 }
 
-// Whether entries of consecutive units, 2^shift to a lane, are all ordered before an access by
-// these lanes; `own` is the entry of the first. False may also mean that it takes a closer look.
+// Whether entries of consecutive units, 2^shift per lane, are all ordered before an access by these
+// lanes; `own` is the entry of the first. False may also mean that it takes a closer look.
 bool SharedRaces::all_ordered(const Entry* e, std::size_t count, Entry own, unsigned shift) const {
   if (all_past(e, count)) return true;
   const Entry floor = floor_limit_, lane_floor = lane_limit_;
@@ -82,7 +82,7 @@ bool SharedRaces::all_ordered(const Entry* e, std::size_t count, Entry own, unsi
   return unordered == 0;
 }
 
-// Plain loads and stores that conflict with nothing; false: look at each lane.
+// Plain loads and stores that conflict with nothing. False: examine each lane.
 bool SharedRaces::contiguous(const WarpAccess& a, const LanePattern& p, Entry own) {
   if (is_atomic(a.kind)) return false;
   const unsigned shift = static_cast<unsigned>(std::countr_zero(a.bytes)) - unit_shift_;
@@ -128,7 +128,7 @@ bool SharedRaces::scattered(const WarpAccess& a, const LanePattern& p, Entry own
   return true;
 }
 
-// Plain loads of a shape that conflict with nothing; false: look at each lane.
+// Plain loads of a shape that conflict with nothing. False: examine each lane.
 bool SharedRaces::load_shape(const LaneShape& s, const LanePattern& p, Entry own) {
   if (atomics_.used) return false;
   switch (s.bytes >> unit_shift_) {
@@ -160,7 +160,7 @@ bool SharedRaces::load_units(const LaneShape& s, const LanePattern& p, Entry own
     shared &= recent & (held << (63 - kSharedShift));
   }
   if (any(writes)) {
-    // Ordered may also be what the warp wrote before its lanes met.
+    // What the warp wrote before its lanes met may be ordered too.
     const Entry lane_floor = lane_limit_;
     writes = Units{};
     for (std::uint32_t i = 0; i < s.addresses; ++i) {
@@ -173,7 +173,7 @@ bool SharedRaces::load_units(const LaneShape& s, const LanePattern& p, Entry own
     for (std::uint32_t i = 0; i < s.addresses; ++i) put(read + at(i), entry(i));
     return true;
   }
-  // From here on as add_holder() does it.
+  // From here on, the same as add_holder().
   Entry* const mine = readers_.by_warp.bytes() != 0 ? readers_.of_warp(warp_) : nullptr;
   if (all(shared)) {
     const Entry now = (own >> kTimeShift) << kTimeShift, latest = own | kShared;
@@ -208,7 +208,7 @@ bool SharedRaces::load_units(const LaneShape& s, const LanePattern& p, Entry own
   return true;
 }
 
-// Puts plain reads into `to`: true if its entries are all ordered or of this warp.
+// Puts plain reads into `to`. True if its entries are all ordered or of this warp.
 bool SharedRaces::hold_contiguous(Entry* to, std::size_t count, Entry own, unsigned shift) const {
   if (all_past(to, count)) {
     fill(to, count, own, shift);
@@ -231,7 +231,7 @@ bool SharedRaces::add_contiguous(Holders& h, std::size_t begin, std::size_t coun
                                  unsigned shift) {
   Entry* const unit = &h.unit[begin];
   if (hold_contiguous(unit, count, own, shift)) return true;
-  // All shared already, or all of one other warp that this one knows nothing of.
+  // All already shared, or all of one other warp that this one knows nothing of.
   const Entry like = unit[0] & (kShared | kWarpMask);
   const bool shared = (like & kShared) != 0;
   const Entry mask = shared ? kShared : kShared | kWarpMask;

@@ -1,4 +1,4 @@
-// Two lanes of one store that write different values to one address.
+// Finds two lanes of one store that write different values to one address.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ struct StoreConflict {
   std::uint32_t lane = 0, other_lane = 0;  // other_lane < lane
 };
 
-// Of a plain store; none if its values are unknown. The conflict at the address of the lowest lane.
+// For a plain store; absent if its values are unknown. Returns the conflict at the address of the
+// lowest lane.
 std::optional<StoreConflict> find_store_conflict(const WarpAccess&);
 
 }  // namespace assay::sim

@@ -7,7 +7,7 @@ namespace assay::sim {
 namespace {
 
 bool conflict(TouchKind a, TouchKind b) {
-  return a != b || a == TouchKind::write;  // two reads do not, nor do two updates
+  return a != b || a == TouchKind::write;  // two reads do not conflict, nor do two updates
 }
 
 constexpr std::size_t kCollectAt = std::size_t{1} << 16;  // states or accesses
@@ -54,7 +54,7 @@ void StreamRaces::forget(std::uint64_t address, std::uint64_t bytes) {
   join(first, last);
 }
 
-// Instructions of one line are one access.
+// Instructions of one source line count as one access.
 StreamRaces::AccessId StreamRaces::access_id(
     TouchKind kind, std::uint32_t id, const std::function<std::string(std::uint32_t)>& place) {
   const auto [at, fresh] = ids_.try_emplace({kind, id}, 0);
@@ -90,8 +90,9 @@ const StreamRaces::Step& StreamRaces::step(StateId from, AccessId access) {
   if (kind == TouchKind::write) {
     next = {access, {}};
   } else {
-    // An operation that must wait for this access has waited for those before it; of those that do
-    // not conflict with it the same holds only if they conflict with the same accesses.
+    // An operation that is ordered after this access is ordered after those before it too. But such
+    // an earlier access can only be dropped if it conflicts with the same kinds of accesses, that
+    // is, if it is of the same kind.
     std::erase_if(next.others,
                   [&](AccessId a) { return before(a) && (accesses_[a].words.kind == kind); });
     if (next.others.size() == kMaxOthers) next.others.erase(next.others.begin());
@@ -111,7 +112,8 @@ void StreamRaces::report(AccessId mine, AccessId other, std::uint64_t address,
   race.bytes = bytes;
 }
 
-// The entry that begins there. Touches ascend mostly: it is looked for behind `from` first.
+// Returns the entry that begins there, splitting one if needed. Touches mostly ascend, so the
+// search starts just after `from`.
 StreamRaces::Entries::iterator StreamRaces::split(std::uint64_t at, Entries::iterator from) {
   constexpr int kSteps = 8;
   auto after = from;
@@ -127,7 +129,7 @@ StreamRaces::Entries::iterator StreamRaces::split(std::uint64_t at, Entries::ite
   return there->first == at ? there : entries_.emplace_hint(after, at, there->second);
 }
 
-// Neighbours from `first` to `last`, with those around, that have one history become one entry.
+// Merges neighbouring entries with the same history, from `first` to `last` and those around them.
 void StreamRaces::join(Entries::iterator first, Entries::iterator last) {
   const std::uint64_t end = last->first;
   auto at = first == entries_.begin() ? first : std::prev(first);
@@ -157,7 +159,7 @@ void StreamRaces::clear() {
   steps_.clear();
 }
 
-// Forgets states and accesses that no entry has any more.
+// Drops states and accesses that no entry refers to any more.
 void StreamRaces::collect() {
   const std::vector<State> states = std::exchange(states_, {State{}});
   const std::vector<Access> accesses = std::exchange(accesses_, {Access{}});

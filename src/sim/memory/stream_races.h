@@ -1,14 +1,14 @@
 // Races between operations of a device: two that access one byte of global memory, at least one of
-// them writing, that nothing orders. Found whatever order they ran in.
+// them writing, without anything that orders them. Found in whatever order they ran.
 //
-// For each byte: the last operation that wrote it, and those since that read or updated it and are
-// not ordered before one another. Neighbouring bytes with one history share an entry. Two atomic
-// updates do not race. What is known of an operation is when it happened; whether it was before the
-// present one, the clock of the present one says (sim/operation.h).
+// For each byte: the last operation that wrote it, and the later ones that read or updated it and
+// are not ordered before one another. Neighbouring bytes with the same history share an entry. Two
+// atomic updates do not race. An operation is identified by when it happened; the clock of the
+// current operation tells whether that was before it (sim/operation.h).
 //
-// Bounds: kMaxEntries entries and as many histories (some 100 MB); beyond them all histories are
-// forgotten. Of reads and updates since the last write kMaxOthers; beyond them the oldest is
-// forgotten. Races with what was forgotten are missed, and nothing is reported that is none.
+// Limits: kMaxEntries entries and as many histories (some 100 MB); beyond that, all histories are
+// forgotten. kMaxOthers reads and updates since the last write; beyond that, the oldest is
+// forgotten. Races with what was forgotten are missed, but no false race is reported.
 #pragma once
 
 #include <cstdint>
@@ -45,14 +45,14 @@ class StreamRaces {
   StreamRaces(const StreamRaces&) = delete;
   StreamRaces& operator=(const StreamRaces&) = delete;
 
-  // The touches to come are those of this operation, which is called `name`.
+  // The touches that follow are those of this operation, which is called `name`.
   void begin(const Operation&, std::string name);
-  // `place` is asked for once for each access that is told apart: by kind and `id`.
+  // `place` is called once for each distinct access, by kind and `id`.
   void touch(std::uint64_t address, std::uint64_t bytes, TouchKind kind, std::uint32_t id,
              const std::function<std::string(std::uint32_t)>& place);
-  // Those of the operation, one for each pair of accesses.
+  // The operation's races, one for each pair of accesses.
   std::vector<StreamRace> take();
-  // The range was freed, or written by who is ordered with everything.
+  // The range was freed, or written by something that is ordered with everything.
   void forget(std::uint64_t address, std::uint64_t bytes);
 
   std::size_t entries() const { return entries_.size(); }
@@ -61,7 +61,7 @@ class StreamRaces {
   using AccessId = std::uint32_t;  // index in accesses_; 0: none
   using StateId = std::uint32_t;   // index in states_; 0: no history
 
-  // By the first address: up to the next entry. Bytes before the first have no history.
+  // By first address; each extends to the next entry. Bytes before the first have no history.
   using Entries = std::map<std::uint64_t, StateId>;
 
   struct Access {
@@ -70,7 +70,7 @@ class StreamRaces {
   };
   struct State {
     AccessId writer = 0;
-    std::vector<AccessId> others;  // reads and updates since, as they happened
+    std::vector<AccessId> others;  // later reads and updates, in order
     auto operator<=>(const State&) const = default;
   };
   struct Step {
@@ -95,7 +95,7 @@ class StreamRaces {
   std::map<State, StateId> known_;
   std::vector<Access> accesses_{Access{}};
 
-  // Of the present operation.
+  // For the current operation.
   Operation now_;
   std::string name_;
   std::map<std::pair<TouchKind, std::uint32_t>, AccessId> ids_;

@@ -10,7 +10,7 @@ namespace assay::sim {
 std::uint32_t sectors(const WarpAccess& a, const LanePattern& p) {
   if (p.uniform) return 1;
   const std::uint64_t base = p.low / kSectorBytes;
-  // Without gaps between lanes there are none between sectors.
+  // If there are no gaps between lanes, there are none between sectors.
   const bool dense = p.contiguous || (p.stride != 0 && p.stride <= kSectorBytes);
   if (dense) return static_cast<std::uint32_t>(p.high / kSectorBytes - base + 1);
   if (p.stride != 0) return kLanes;
@@ -28,24 +28,24 @@ std::uint32_t sectors(const WarpAccess& a, const LanePattern& p) {
 }
 
 BankPasses bank_passes(const WarpAccess& a, const LanePattern& p) {
-  const unsigned words = std::max(1u, a.bytes / kBankBytes);  // of a lane
-  const unsigned group = kLanes / words;                      // lanes that go together
+  const unsigned words = std::max(1u, a.bytes / kBankBytes);  // per lane
+  const unsigned group = kLanes / words;                      // lanes handled together
   BankPasses result;
   unsigned groups = 0;
   for (unsigned begin = 0; begin < kLanes; begin += group) {
     groups += ((a.mask >> begin) & low_lanes(group)) != 0 ? 1u : 0u;
   }
-  // Within as many words as there are banks no two lie in one.
+  // Within as many words as there are banks, no two share a bank.
   const bool narrow = p.high / kBankBytes - p.low / kBankBytes + words <= kBanks;
   if (p.contiguous || p.uniform || narrow) {
     result.passes = groups;
   } else if (words == 1 && p.stride % kBankBytes == 0 && p.stride != 0) {
-    // 32 distinct words, so many of them in each of the banks that are met.
+    // 32 distinct words, evenly spread over the banks that are hit.
     const std::uint64_t step = p.stride / kBankBytes;
     result.passes = static_cast<std::uint32_t>(std::gcd(step, std::uint64_t{kBanks}));
   } else {
-    // Lanes of a group have all words in common or none. A place is the first word of a lane
-    // relative to the lowest, by lane size, with the group above it.
+    // Lanes of a group have all words in common or none. A place is a lane's first word relative to
+    // the lowest, in units of the access size, with the group number above it.
     const auto unit = static_cast<unsigned>(std::countr_zero(words * kBankBytes));
     const auto group_shift = static_cast<unsigned>(std::countr_zero(group));
     const std::uint64_t low = p.low >> unit;
@@ -70,7 +70,7 @@ BankPasses bank_passes(const WarpAccess& a, const LanePattern& p) {
         result.passes += *std::max_element(in_bank[g], in_bank[g] + kBanks);
       }
     };
-    // 3 bits for the group; the window of shared memory has 2^24 bytes.
+    // 3 bits for the group; the shared window has 2^24 bytes.
     if (words == 1 && p.high - p.low < 0x3fff0) {
       passes(std::uint16_t{}, 16);
     } else {
@@ -100,7 +100,7 @@ BankPasses atomic_passes(const WarpAccess& a) {
 
 namespace {
 
-// Where a sector lies is not documented; it is spread evenly.
+// The mapping of sectors to slices is not documented; this spreads them evenly.
 std::uint64_t slice_of(std::uint64_t sector) {
   return ((sector * 0x9e3779b97f4a7c15u >> 32) * kL2Slices) >> 32;
 }
@@ -174,7 +174,7 @@ void count_local(Counters& c, const WarpAccess& a) {
   (writes(a.kind) ? c.local_store_bytes : c.local_load_bytes) += bytes;
   for (unsigned begin = 0; begin < kLanes; begin += 8) {
     std::uint32_t lanes = a.mask & (0xffu << begin);
-    while (lanes != 0) {  // one word of theirs after another
+    while (lanes != 0) {  // one of their words after another
       const std::uint64_t word = a.address[std::countr_zero(lanes)] / kBankBytes;
       for_lanes(lanes, [&](std::uint32_t l) {
         if (a.address[l] / kBankBytes == word) lanes &= ~(1u << l);

@@ -1,5 +1,4 @@
-// What the memory accesses of a warp cost: sectors and bank conflicts, by the rules of
-// sim/counters.h.
+// The cost of a warp's memory accesses: sectors and bank conflicts, by the rules of sim/counters.h.
 #pragma once
 
 #include <array>
@@ -15,7 +14,7 @@ namespace assay::sim {
 inline constexpr std::uint64_t kSectorBytes = 32;
 inline constexpr unsigned kBanks = 32, kBankBytes = 4;
 
-// Sectors that the lanes touch together. REQUIRES: aligned.
+// Distinct sectors that the lanes touch. REQUIRES: aligned.
 std::uint32_t sectors(const WarpAccess&, const LanePattern&);
 
 struct BankPasses {
@@ -23,25 +22,25 @@ struct BankPasses {
   bool operator==(const BankPasses&) const = default;
 };
 BankPasses bank_passes(const WarpAccess&, const LanePattern&);
-// Of all lanes at one address: as many lanes go together as have 32 words.
+// For all lanes at one address: lanes are handled together as long as they have 32 words.
 constexpr std::uint32_t passes_of_one_address(std::uint32_t bytes) {
   return bytes <= kBankBytes ? 1 : bytes / kBankBytes;
 }
 
-// Of a read-modify-write, whose lanes go one after another where they meet in a word.
+// For a read-modify-write, whose lanes are serialised if they share a word.
 BankPasses atomic_passes(const WarpAccess&);
 
 // Passes of the atomic units, by slice of the L2 cache.
 using SlicePasses = std::array<std::uint64_t, kL2Slices>;
 
-// Loads and stores; atom and red; constants, whatever space they are read through.
+// Loads and stores; atom and red; constants, whichever space they are read through.
 void count_global(Counters&, const WarpAccess&, const LanePattern&);
 void count_atomic(Counters&, SlicePasses&, const WarpAccess&, const LanePattern&);
 void count_constant(Counters&, const WarpAccess&);
 void count_shared(Counters&, const WarpAccess&, const LanePattern&, BankPasses);
 void count_local(Counters&, const WarpAccess&);
 
-// Of local memory, where the lanes have one offset.
+// For local memory, if the lanes have the same offset.
 constexpr std::uint32_t local_sectors(std::uint32_t mask, std::uint32_t bytes) {
   std::uint32_t groups = 0;  // of 8 lanes: their words make a sector
   for (; mask != 0; mask >>= 8) groups += (mask & 0xff) != 0 ? 1u : 0u;

@@ -34,7 +34,7 @@ struct Cnot {
   static T apply(T a) { return a == 0 ? 1 : 0; }
 };
 
-// Bit k of the table is the result where the bits of a, b and c are those of k.
+// Bit k of the table is the result for bits of a, b and c that form k.
 struct Lop3 {
   [[gnu::always_inline]] static uint32_t apply(uint32_t a, uint32_t b, uint32_t c,
                                                Immediate table) {
@@ -49,7 +49,7 @@ struct Lop3 {
   }
 };
 
-// Shifts by the width or more give what shifting bit by bit would.
+// Shifts by the width or more give the same as shifting bit by bit.
 template <class T>
 struct Shl {
   static T apply(T a, uint32_t n) {
@@ -65,7 +65,7 @@ struct Shr {
   }
 };
 
-// The funnel shifts: of b:a.
+// The funnel shifts of b:a.
 [[gnu::always_inline]] inline uint64_t funnel(uint32_t a, uint32_t b) {
   return uint64_t{b} << 32 | a;
 }
@@ -152,7 +152,7 @@ struct Bfe {
     constexpr uint32_t kTop = kBits<T> - 1;
     const uint32_t position = b & 0xff, length = c & 0xff;
     if constexpr (std::is_signed_v<T>) {
-      // Left until the field's last bit is on top, then right with copies of it.
+      // Shifts left until the field's last bit is on top, then right with copies of it.
       const uint32_t end = position + length < kBits<T> ? position + length : kBits<T>;
       const uint32_t left = (kBits<T> - end) & kTop;
       const uint32_t right = left + position < kTop ? left + position : kTop;
@@ -197,7 +197,7 @@ struct Szext {
   }
 };
 
-// Each nibble of `selectors` names one of the eight bytes of b:a; its top bit asks for copies of
+// Each nibble of `selectors` names one of the eight bytes of b:a; its top bit requests copies of
 // the byte's sign.
 [[gnu::always_inline]] inline uint32_t permute(uint32_t a, uint32_t b, uint32_t selectors) {
   const auto byte = [a, b, selectors](int i) {
@@ -303,7 +303,7 @@ Selection select_lop3(Modifiers& m) {
   return s;
 }
 
-// Those whose type is b32 only.
+// Instructions that only have the type b32.
 std::optional<Selection> select_b32(Modifiers& m) {
   const std::string_view op = m.opcode();
   if (op == "lop3") return select_lop3(m);

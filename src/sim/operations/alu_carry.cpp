@@ -14,7 +14,7 @@ using Product = std::conditional_t<sizeof(T) == 8, __int128, std::int64_t>;
 template <class T>
 using UnsignedProduct = std::conditional_t<sizeof(T) == 8, unsigned __int128, std::uint64_t>;
 
-// The half of the product that a mad adds. Only the upper half depends on the sign of the type.
+// The half of the product that a mad adds. Only the upper half depends on the type's signedness.
 template <class T, CarryOp kOp>
 [[gnu::always_inline]] inline std::make_unsigned_t<T> product(T a, T b) {
   using U = std::make_unsigned_t<T>;

@@ -13,7 +13,7 @@ template <class T>
 struct SlctInteger {
   static T apply(T a, T b, std::int32_t c) { return c >= 0 ? a : b; }
 };
-// -0 counts as 0, NaN takes b. A negative subnormal flushed is -0.
+// -0 counts as 0, NaN selects b. A negative subnormal is flushed to -0.
 template <class T, bool kFtz>
 struct SlctFloat {
   static T apply(T a, T b, float c) { return (kFtz ? flush(c) : c) >= 0 ? a : b; }

@@ -17,13 +17,13 @@ enum class Relation : std::uint8_t {
   lt,
   le,
   gt,
-  ge,  // false where an operand is NaN
+  ge,  // false if an operand is NaN
   equ,
   neu,
   ltu,
   leu,
   gtu,
-  geu,  // true where an operand is NaN
+  geu,  // true if an operand is NaN
   num,
   nan,  // whether neither, or one, is NaN
 };
@@ -50,7 +50,7 @@ template <Relation kRelation, class T>
   return false;
 }
 
-// The value that is compared.
+// The value to compare.
 template <class T, bool kFtz>
 [[gnu::always_inline]] inline auto comparand(T x) {
   if constexpr (is_half<T>) {
@@ -74,7 +74,7 @@ template <class T, Relation kRelation, bool kFtz>
   }
   return to_mask(result);
 }
-// Of packed types, both halves.
+// For packed types, both halves.
 struct Both {
   uint32_t low, high;
 };
@@ -95,9 +95,9 @@ template <class T, Relation kRelation, bool kFtz>
   return {to_mask(low), to_mask(high)};
 }
 
-// Instr::imm of what is more than a plain setp: bits 0 and 1 the boolean operator, bit 2 whether
-// there is a second destination; from bit 32 what `set` writes where the result is true. The
-// operand c of the operator arrives complemented where the instruction says !c.
+// Instr::imm for more than a plain setp: bits 0 and 1 the boolean operator, bit 2 whether there is
+// a second destination; from bit 32 on the value that `set` writes for true. The operand c of the
+// operator arrives complemented if the instruction says !c.
 constexpr uint64_t kAnd = 1, kOr = 2, kXor = 3, kSecond = 4;
 
 uint32_t combine(Warp& w, const Instr& in, uint32_t result) {
@@ -118,7 +118,7 @@ struct Scalar {
 
   static void combined(Warp& w, const Instr& in) {
     const uint32_t is = holds<T, kRelation, kFtz>(w, in);
-    // Both before either is written: c may be a destination.
+    // Computes both before writing either, because c may be a destination.
     const uint32_t first = combine(w, in, is), second = combine(w, in, ~is);
     w.set_pred(in.d, first);
     if ((in.imm & kSecond) != 0) w.set_pred(in.e, second);
@@ -257,7 +257,8 @@ void add_operands(Modifiers& m, AluType type, Selection& s) {
   }
 }
 
-// What `set` writes for true: a number of the destination's type, all ones if that is an integer.
+// The value that `set` writes for true: 1 as a number of the destination's type, or all ones for an
+// integer.
 uint32_t true_value(AluType to, AluType from) {
   const bool half_source = class_of(from) == InstrClass::fp16;
   switch (to) {
@@ -278,7 +279,7 @@ Selection select_set(Modifiers& m) {
   const AluType to = m.type(0), from = m.type(1);
   const std::optional<Relation> relation = take_relation(m, from);
   const uint32_t one = true_value(to, from);
-  // A packed source gives one result a half: it needs a destination of 32 bits that is no f32.
+  // A packed source gives one result per half, so it needs a 32-bit destination other than f32.
   const bool packed = from == AluType::f16x2 || from == AluType::bf16x2;
   if (!relation || one == 0 || (packed && (bits_of(to) != 32 || to == AluType::f32))) {
     m.unsupported();
@@ -326,7 +327,10 @@ void test(Warp& w, const Instr& in) {
       case Property::infinite: is = magnitude == Bits::infinity; break;
       case Property::number: is = magnitude <= Bits::infinity; break;
       case Property::notanumber: is = magnitude > Bits::infinity; break;
-      case Property::normal: is = magnitude < Bits::infinity && !small; break;  // and zero
+      case Property::normal:
+        is = magnitude < Bits::infinity && !small;
+        break;  // zero counts as
+                // well
       case Property::subnormal: is = small; break;
     }
     result.v[l] = is ? ~uint32_t{0} : 0;

@@ -1,4 +1,4 @@
-// cvt between floating-point types, and the choice among all conversions (PTX ISA, "cvt").
+// cvt between floating-point types, and the selection among all conversions (PTX ISA, "cvt").
 #include "sim/operations/alu_convert.h"
 
 namespace assay::sim {
@@ -6,8 +6,8 @@ namespace {
 
 using std::uint32_t, std::uint64_t;
 
-// The operand after .ftz, .sat and .relu. The bounds are values of every type: clamping before or
-// after rounding is the same.
+// The operand after .ftz, .sat and .relu. The bounds are exact in every type, so clamping before
+// rounding equals clamping after.
 template <class From, class Flags>
 [[gnu::always_inline]] inline auto prepare(From value, Flags flags) {
   auto x = real_of(value);
@@ -16,7 +16,7 @@ template <class From, class Flags>
   return select(flags.relu, relu(x), x);
 }
 
-// Exact. A NaN stays one: sign and payload are kept, and it becomes quiet.
+// Exact. A NaN stays NaN: it keeps sign and payload and becomes quiet.
 [[gnu::always_inline]] inline double to_double(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
   const uint64_t nan = uint64_t{bits & F32::sign} << 32 | F64::infinity | uint64_t{1} << 51 |
@@ -37,7 +37,7 @@ template <class To, class Flags>
   return {select(flags.finite, saturate_finite<typename To::Bits>(value.bits), value.bits)};
 }
 
-// To a type with fewer bits of precision or of range, in rounding mode R.
+// To a type with less precision or range, in rounding mode R.
 template <class From, class To, Rounding R, class Flags>
 struct Narrow {
   [[gnu::always_inline]] static To apply(From value, Fixed fixed) {
@@ -52,7 +52,7 @@ struct Narrow {
   }
 };
 
-// To a type that holds every value.
+// To a type that can represent every value.
 template <class From, class To, class Flags>
 struct Widen {
   [[gnu::always_inline]] static To apply(From value, Fixed fixed) {
@@ -66,7 +66,7 @@ struct Widen {
   }
 };
 
-// Back to a type from a value of it, NaN canonical.
+// Converts a value representable in T back to T, with NaN canonical.
 template <class T, class Real>
 [[gnu::always_inline]] inline T same_type(Real x) {
   if constexpr (is_half<T>) {
@@ -118,7 +118,7 @@ bool is_real(AluType type) {
          type == AluType::f64;
 }
 
-// A handler of an operation that takes Flags last.
+// A handler for an operation whose last parameter is Flags.
 template <template <class...> class Op, class... T>
 Selection flagged(uint64_t flags) {
   return with_flags(
@@ -161,7 +161,7 @@ Selection convert_rounding(Modifiers& m, AluType to, AluType from, uint64_t flag
   if (!rounding) return {};
   return with_real(to, [&]<class To>(To) {
     return with_real(from, [&]<class From>(From) {
-      // f16 and bf16 to each other too: neither holds the other's values.
+      // f16 and bf16 also narrow to each other: neither can represent all values of the other.
       constexpr bool kNarrow = std::is_same_v<To, float> ? std::is_same_v<From, double>
                                                          : is_half<To> && !std::is_same_v<To, From>;
       if constexpr (kNarrow) {
@@ -208,7 +208,7 @@ std::optional<Selection> select_convert(Modifiers& m) {
   const bool finite = m.take("satfinite");
   const uint64_t flags = (ftz ? ConvertFlags::kFtz : 0) | (sat ? ConvertFlags::kSat : 0) |
                          (relu ? ConvertFlags::kRelu : 0) | (finite ? ConvertFlags::kSatFinite : 0);
-  // .ftz is about f32 alone; .relu is of conversions to the narrow formats.
+  // .ftz only concerns f32; .relu is for conversions to the narrow formats.
   if (ftz && to != AluType::f32 && from != AluType::f32) m.unsupported();
   const bool narrow = to == AluType::f16 || to == AluType::bf16 || to == AluType::f16x2 ||
                       to == AluType::bf16x2 || to == AluType::tf32;

@@ -1,4 +1,4 @@
-// What the files of cvt share.
+// Shared by the files of cvt.
 #pragma once
 
 #include "sim/math/convert.h"
@@ -17,12 +17,12 @@ struct ConvertFlags {
         relu((f.value & kRelu) != 0),
         finite((f.value & kSatFinite) != 0) {}
 };
-// None of them: the usual case has handlers of its own.
+// None of them: the usual case has separate handlers.
 struct NoFlags {
   static constexpr bool ftz = false, sat = false, relu = false, finite = false;
   explicit NoFlags(Fixed) {}
 };
-// Calls f with a pointer (null) to the type of flags that the handler needs.
+// Calls f with a null pointer to the type of flags that the handler needs.
 template <class F>
 Selection with_flags(std::uint64_t flags, F f) {
   if (flags == 0) return f(static_cast<NoFlags*>(nullptr));
@@ -35,7 +35,7 @@ Selection with_flags(std::uint64_t flags, F f) {
 [[gnu::always_inline]] inline float real_of(float x) { return x; }
 [[gnu::always_inline]] inline double real_of(double x) { return x; }
 
-// Calls f with the rounding mode as a type's constant; no handler for nearest_away.
+// Calls f with the rounding mode as a type constant; no handler for nearest_away.
 template <Rounding R>
 using RoundingConstant = std::integral_constant<Rounding, R>;
 template <class F>
@@ -75,7 +75,7 @@ Selection with_real(AluType type, F f) {
   }
 }
 
-// Conversions by what they are from and to. `flags` are those of ConvertFlags.
+// Conversions by source and destination. `flags` are those of ConvertFlags.
 Selection convert_integers(AluType to, AluType from, bool sat);
 Selection convert_to_integer(AluType to, AluType from, Rounding, std::uint64_t flags);
 Selection convert_from_integer(AluType to, AluType from, Rounding, std::uint64_t flags);

@@ -1,6 +1,6 @@
 // cvt to and from pairs of 8-bit floating-point values, .e4m3x2 and .e5m2x2 (PTX ISA, "cvt"). The
-// first of two operands goes to the upper half. What is too large becomes the largest value:
-// .satfinite, without which no such instruction exists.
+// first of two operands goes to the upper half. Values that are too large become the largest:
+// .satfinite, which every such instruction has.
 #include <algorithm>
 #include <string_view>
 
@@ -49,7 +49,7 @@ Selection flagged(std::uint64_t flags) {
                     [&]<class Flags>(Flags*) { return lanewise<Op<F8, Flags>>(kClass, 0, flags); });
 }
 
-// Whether `word` is the type that is converted to.
+// Whether `word` is the destination type.
 bool comes_first(const ptx::Instruction& in, std::string_view word) {
   const auto at = [&](std::string_view w) {
     return std::find(in.modifiers.begin(), in.modifiers.end(), w);

@@ -1,7 +1,7 @@
 // cvt from and to integers, and cvt.pack.
 //
 // A result of type s8 is extended to 32 bits: no register has 8 bits, and PTX extends a result to
-// the width of its register. All other results of 8 and 16 bits have zeros above.
+// the width of its register. All other 8- and 16-bit results are zero-extended.
 #include "sim/operations/alu_convert.h"
 
 namespace assay::sim {
@@ -39,7 +39,7 @@ struct ToReal {
   static To apply(From x) { return static_cast<To>(x); }
 };
 
-// The rest, lane by lane. The type of the source is in Instr::imm, above the flags.
+// The other cases, lane by lane. The source type is in Instr::imm, above the flags.
 constexpr int kSourceShift = 8;
 
 struct SignMagnitude {
@@ -95,7 +95,7 @@ void round_integers(Warp& w, const Instr& in) {
   return static_cast<uint32_t>(clamped) & ((uint32_t{1} << bits) - 1);
 }
 
-// b in the low bits, a above, and c (of three operands) above both.
+// b in the low bits, a above, and with three operands c above both.
 template <int kBits, bool kSigned>
 struct Pack2 {
   static uint32_t apply(int32_t a, int32_t b) {
@@ -123,7 +123,7 @@ Selection convert_to_integer(AluType to, AluType from, Rounding rounding, uint64
   return with_integer(to, [&]<class To>(To) {
     return with_real(from, [&]<class From>(From) {
       return with_rounding(rounding, [&](auto r) {
-        // Only .ftz of f32 matters: .sat says what happens anyhow.
+        // Only .ftz of f32 matters: the result saturates in any case.
         if constexpr (std::is_same_v<From, float>) {
           if ((flags & ConvertFlags::kFtz) != 0) {
             return lanewise<ToInteger<To, From, decltype(r)::value, ConvertFlags>>(kClass, 0,
@@ -161,7 +161,7 @@ Selection convert_from_integer(AluType to, AluType from, Rounding rounding, uint
 
 std::optional<Selection> select_convert_pack(Modifiers& m) {
   if (!m.take("sat")) m.unsupported();
-  // The types below 8 bits are no types of registers: they count as plain words.
+  // Types below 8 bits are not register types: they count as plain words.
   if (m.take("u4")) return m.finish(lanewise<Pack3<4, false>>(kClass), 2);
   if (m.take("s4")) return m.finish(lanewise<Pack3<4, true>>(kClass), 2);
   if (m.take("u2")) return m.finish(lanewise<Pack3<2, false>>(kClass), 2);

@@ -1,9 +1,9 @@
-// f32 and f64 arithmetic that is correctly rounded, and what only touches signs (PTX ISA, "Floating
-// Point Instructions").
+// Correctly rounded f32 and f64 arithmetic, and operations on signs only (PTX ISA, "Floating Point
+// Instructions").
 //
-// Counting: add, sub and mul of f32 are one flop a lane, fma and mad two, everything else none.
-// Division, reciprocal and root in an IEEE rounding mode are of class fp32 or fp64 (hardware runs a
-// sequence of fma), the approximate forms, alu_special.cpp, of class special.
+// Counting: add, sub and mul of f32 are one flop per lane, fma and mad two, everything else none.
+// Division, reciprocal and root in an IEEE rounding mode belong to class fp32 or fp64 (hardware
+// runs a sequence of fma), the approximate forms (alu_special.cpp) to class special.
 #include <cmath>
 
 #include "sim/math/extreme.h"
@@ -14,7 +14,7 @@
 namespace assay::sim {
 namespace {
 
-// What the modifiers do to operands and result.
+// The modifiers' effect on operands and result.
 struct Mode {
   Rounding rounding = Rounding::nearest_even;
   bool ftz = false, sat = false;
@@ -55,16 +55,16 @@ struct Fma {
   }
 };
 
-// Whether std::fma is an instruction, not a function.
+// Whether std::fma is an instruction, not a function call.
 #if defined(__FMA__)
 constexpr bool kHostFma = true;
 #else
 constexpr bool kHostFma = false;
 #endif
 
-// The directed modes. expf() adds a large constant to round by fma.rm: there c minus the nearest
-// result is a float, and one fma more gives the exact error of that result; all lanes are done like
-// that, and once more in double if one of them is of another kind.
+// The directed modes. expf() adds a large constant to round by fma.rm: there, c minus the nearest
+// result is a float, and one more fma gives the exact error of that result. All lanes are done this
+// way, and once more in double if one of them does not qualify.
 template <Mode kMode>
 requires(kHostFma&& kMode.rounding != Rounding::nearest_even) struct Fma<kMode> {
   [[gnu::always_inline]] static float apply(float a, float b, float c) {
@@ -80,9 +80,9 @@ requires(kHostFma&& kMode.rounding != Rounding::nearest_even) struct Fma<kMode> 
       const float x = input<kMode>(a[l]), y = input<kMode>(b[l]), z = input<kMode>(c[l]);
       const float nearest = std::fma(x, y, z), product = x * y;
       const float rest = z - nearest;
-      // Exactly, if both hold: an error of `rest` would be a unit of z or of `nearest` at least.
+      // Exact if both hold: an error of `rest` would be at least a unit of z or of `nearest`.
       const bool exact = (rest + nearest == z) & (z - rest == nearest);
-      // Far from where the last bits of the product underflow.
+      // Far from where the product's last bits underflow.
       const bool normal = (std::fabs(product) >= 0x1p-60f) | (x == 0) | (y == 0);
       others |= select<std::uint32_t>(exact & normal, 0, w.lane_mask.v[l]);
       const float error = std::fma(x, y, rest);
@@ -121,7 +121,7 @@ struct Sqrt {
   }
 };
 
-// Signs. NaN keeps its payload.
+// Operations on signs. NaN keeps its payload.
 template <Mode kMode>
 struct Neg {
   static float apply(float a) { return -input<kMode>(a); }
@@ -183,7 +183,7 @@ struct Sqrt64 {
   static double apply(double a) { return canonical(std::sqrt(a)); }
 };
 
-// f64, in the rounding mode that Instr::imm holds.
+// f64, in the rounding mode in Instr::imm.
 struct Reals {
   alignas(64) double v[32];
   void load(Warp& w, std::uint32_t slot) {
@@ -251,7 +251,7 @@ Selection select_f32(Modifiers& m, Rounding rounding, int flops) {
     default: return {};
   }
 }
-// Division and the like have no .sat.
+// Division and similar operations have no .sat.
 template <template <Mode> class Op>
 Selection select_f32_unsaturated(Modifiers& m, Rounding rounding) {
   const bool ftz = m.take("ftz");
@@ -295,7 +295,8 @@ Selection select_extreme(Modifiers& m) {
   }
 }
 
-// The operation to nearest, or its handler for the other modes, which has the same operands.
+// The operation rounded to nearest, or its handler for the other modes, which has the same
+// operands.
 template <class Nearest>
 Selection select_f64(Rounding rounding, Handler directed) {
   Selection s = lanewise<Nearest>(InstrClass::fp64);
@@ -369,7 +370,7 @@ std::optional<Selection> select_float(Modifiers& m) {
 
   const std::optional<Rounding> rounding = m.take_rounding();
   const std::string_view op = m.opcode();
-  // add, sub and mul round to nearest where nothing is said; fma and division must say.
+  // add, sub and mul round to nearest by default; fma and division must name a mode.
   if (op == "add" || op == "sub" || op == "mul" || rounding) {
     const Rounding mode = rounding.value_or(Rounding::nearest_even);
     if (const std::optional<Selection> s = select_arithmetic(m, wide, mode)) return m.finish(*s);

@@ -21,16 +21,16 @@ template <class T, Mode kMode>
 }
 template <class T, Mode kMode>
 [[gnu::always_inline]] inline T result(float x) {
-  // The bounds are values of T, so that clamping before rounding gives the same.
+  // The bounds are exact in T, so clamping before rounding gives the same result.
   if constexpr (kMode.sat) x = saturate(x);
   if constexpr (kMode.relu) x = relu(x);
   const T out = to_half<T>(x);
   return kMode.ftz ? flush_half(out) : out;
 }
 
-// Rounding the float result again does no harm: a sum or product in 24 bits determines its rounding
-// to 11 or 8 bits (24 >= 2 p + 2, Figueroa 1995), subnormal ones included, as these are exact in
-// float or below half of T's least value.
+// Rounding the float result a second time is harmless: a sum or product in 24 bits determines its
+// rounding to 11 or 8 bits (24 >= 2 p + 2, Figueroa 1995). Subnormal results are no exception, as
+// they are exact in float or below half of T's least value.
 template <class T, Mode kMode>
 struct Add {
   [[gnu::always_inline]] static T apply(T a, T b) {
@@ -50,14 +50,15 @@ struct Mul {
   }
 };
 
-// Of f16 the product is exact in float, and so is the error of the sum: enough to round it to odd.
+// For f16 the product is exact in float, and so is the error of the sum, which suffices to round it
+// to odd.
 [[gnu::always_inline]] inline float fma_to_odd_half(float a, float b, float c) {
   const float p = a * b;
   const float s = p + c;
   const float cc = s - p;
   const float error = (p - (s - cc)) + (c - cc);
   const auto bits = std::bit_cast<std::uint32_t>(s);
-  // One pattern up or down where s is even; none where it is odd, infinite or NaN.
+  // One pattern up or down if s is even; unchanged if it is odd, infinite or NaN.
   const std::uint32_t up = ((0 - (bits >> 31)) | 1) & ((bits & 1) - 1);
   return std::bit_cast<float>(bits + select<std::uint32_t>(error > 0, up, 0) -
                               select<std::uint32_t>(error < 0, up, 0));
@@ -96,7 +97,7 @@ struct Extreme {
   }
 };
 
-// The documented errors, 2^-9.9 and 2^-10.987 of f16, 2^-7 and 2^-8 of bf16, are above half a unit
+// The documented errors, 2^-9.9 and 2^-10.987 for f16, 2^-7 and 2^-8 for bf16, exceed half a unit
 // in the last place of T.
 template <class T, Mode kMode>
 struct Ex2 {
@@ -122,7 +123,7 @@ struct Request {
   bool bfloat, packed, ftz;
 };
 
-// Without flags; .ftz for f16 alone.
+// Without flags; .ftz only for f16.
 template <template <class, Mode> class Op>
 Selection plain(Request r, InstrClass cls = InstrClass::fp16) {
   constexpr Mode kPlain{}, kFtz{.ftz = true};

@@ -1,11 +1,11 @@
-// Handlers from scalar functions. An operation is a struct with one static function,
+// Makes handlers from scalar functions. An operation is a struct with one static function,
 //
 //   template <class T> struct Add { static T apply(T a, T b) { return a + b; } };
 //
 // and lanewise<Add<float>>() is a handler that applies it to the lanes of a warp, with the operand
-// forms that its parameter types imply (an operation may have a handler of its own, run). The loops
-// have no branches, so that they vectorise; lanes outside the active mask are blended away, and
-// their (stale) operands must therefore be harmless.
+// forms that its parameter types imply (an operation may instead define its own handler, run). The
+// loops have no branches, so that they vectorise. Lanes outside the active mask are computed too
+// and blended away, so their stale operands must be harmless.
 #pragma once
 
 #include <bit>
@@ -54,7 +54,8 @@ struct Source<Fixed> {
   [[gnu::always_inline]] Fixed operator[](int) const { return {value}; }
 };
 
-// One of two by a mask of all ones or zeros. No condition: compilers would turn it into a branch.
+// Selects by a mask of all ones or zeros. Not a condition, since compilers would turn it into a
+// branch.
 template <class Word>
 [[gnu::always_inline]] inline Word blend(std::uint32_t mask, Word ones, Word zeros) {
   const auto wide = static_cast<Word>(static_cast<std::int64_t>(static_cast<std::int32_t>(mask)));
@@ -84,8 +85,8 @@ constexpr bool is_register =
 template <class Op, class R, class... A>
 struct Lanewise {
   using Word = LaneWord<R>;
-  // Slots of unlike width may overlap (a register that dies here gives its place to the result), so
-  // that such results are complete before any is stored.
+  // Slots of different width may overlap (a register that dies here passes its place to the
+  // result), so such results must be complete before any is stored.
   static constexpr bool kAlike = ((!is_register<A> || sizeof(LaneWord<A>) == sizeof(Word)) && ...);
 
   [[gnu::always_inline]] static void store_all(Word* out, Source<A>... a) {
@@ -135,7 +136,7 @@ template <class Op, class R, class... A>
 Selection select_lanewise(R (*)(A...), InstrClass cls, int flops, std::uint64_t fixed) {
   static constexpr OperandForm kForms[] = {
       sizeof(LaneWord<R>) == 8 ? OperandForm::dst64 : OperandForm::dst32, form_of<A>()...};
-  // A Fixed parameter comes last and is no operand.
+  // A Fixed parameter comes last and is not an operand.
   constexpr std::size_t kOperands = std::size(kForms) - (std::is_same_v<A, Fixed> + ... + 0);
   Handler run;
   if constexpr (requires { &Op::run; }) {

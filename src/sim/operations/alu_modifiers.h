@@ -1,5 +1,5 @@
-// The modifiers of an arithmetic instruction, taken apart: each family of alu_*.cpp takes those
-// that it implements, and what nobody took makes the instruction unsupported.
+// The modifiers of an arithmetic instruction, parsed. Each family in alu_*.cpp takes those that it
+// implements; a modifier that none takes makes the instruction unsupported.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace assay::sim {
 
-// The types that the modifiers of arithmetic instructions name.
+// The types that modifiers of arithmetic instructions name.
 enum class AluType : std::uint8_t {
   none,
   pred,
@@ -43,7 +43,7 @@ enum class AluType : std::uint8_t {
 
 bool is_integer(AluType);  // u8 to s64, not b*, not packed
 bool is_signed(AluType);   // s8 to s64
-int bits_of(AluType);      // of the scalar types; 0 for none and pred
+int bits_of(AluType);      // for scalar types; 0 for none and pred
 
 class Modifiers {
  public:
@@ -52,13 +52,13 @@ class Modifiers {
   const ptx::Instruction& instruction() const { return instruction_; }
   std::string_view opcode() const { return instruction_.opcode; }
 
-  // The types in order: type() is the first, as in "add.f32"; of "cvt.rn.f32.s32" type(1) is s32.
+  // The types in order: type() is the first, as in "add.f32"; for "cvt.rn.f32.s32", type(1) is s32.
   AluType type(std::size_t index = 0) const;
   std::size_t types() const { return types_.size(); }
 
-  // Whether `word` is among the modifiers; it then counts as understood.
+  // Whether `word` is among the modifiers; marks it as understood.
   bool take(std::string_view word);
-  // Likewise .rn .rz .rm .rp, and .rni .rzi .rmi .rpi.
+  // Likewise for .rn .rz .rm .rp, and for .rni .rzi .rmi .rpi.
   std::optional<Rounding> take_rounding();
   std::optional<Rounding> take_integer_rounding();
 
@@ -66,20 +66,20 @@ class Modifiers {
   [[noreturn]] void unsupported() const;
 
   // The last step of every selection. Throws Unsupported if a modifier was not understood, the
-  // number of types or operands does not fit, no handler was found, or an operand is negated that
-  // is no predicate.
+  // number of types or operands is wrong, no handler was found, or an operand other than a
+  // predicate is negated.
   Selection finish(Selection, std::size_t types = 1) const;
 
  private:
   const ptx::Instruction& instruction_;
   std::vector<AluType> types_;
-  std::vector<std::string_view> words_;  // the others, not yet understood
+  std::vector<std::string_view> words_;  // the other modifiers, not yet understood
 };
 
 Selection make_selection(Handler, std::span<const OperandForm>, InstrClass, int flops,
                          std::uint64_t imm);
 
-// The families. nullopt: not an instruction of the family.
+// The families. nullopt: the instruction does not belong to the family.
 std::optional<Selection> select_integer(Modifiers&);  // add ... dp4a of integers
 std::optional<Selection> select_bits(Modifiers&);     // popc ... prmt, logic, shifts
 std::optional<Selection> select_carry(Modifiers&);    // add.cc and the like

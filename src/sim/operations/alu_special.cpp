@@ -1,4 +1,4 @@
-// The approximate functions of f32 and f64, of class special (MUFU) and without flops.
+// The approximate functions of f32 and f64, of class special (MUFU) and counted without flops.
 #include "sim/math/approx.h"
 #include "sim/operations/alu_lanes.h"
 #include "sim/operations/alu_modifiers.h"
@@ -6,7 +6,7 @@
 namespace assay::sim {
 namespace {
 
-// Flushing the operand of ex2 would change nothing: either gives 1.
+// Flushing ex2's operand would change nothing: either gives 1.
 template <bool kFtz>
 struct Ex2 {
   [[gnu::always_inline]] static float apply(float a) {
@@ -31,7 +31,7 @@ struct Rcp64 {
 struct Rsqrt64Upper {
   static double apply(double a) { return approx::rsqrt_upper(a); }
 };
-// Without .ftz the f64 root is a software sequence of full precision.
+// Without .ftz, the f64 root is a full-precision software sequence.
 struct Rsqrt64 {
   static double apply(double a) { return canonical(1.0 / std::sqrt(a)); }
 };

@@ -1,4 +1,4 @@
-// How the operands of arithmetic lie in the lanes of a register.
+// How arithmetic operands are stored in the lanes of a register.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 namespace assay::sim {
 
-// Parameters that are no registers.
+// Parameters that are not registers.
 struct Immediate {  // a literal operand
   std::uint64_t value;
 };
@@ -23,7 +23,7 @@ struct Pair {
   std::uint32_t bits;
 };
 
-// How a value of type T lies in a lane.
+// The type in which a value of type T is stored in a lane.
 template <class T>
 using LaneWord = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
@@ -32,7 +32,7 @@ struct IsPair : std::false_type {};
 template <class T>
 struct IsPair<Pair<T>> : std::true_type {};
 
-// 8- and 16-bit values are cut to their width here, whatever the upper bits hold.
+// Truncates 8- and 16-bit values to their width, whatever the upper bits hold.
 template <class T>
 [[gnu::always_inline]] inline T from_lane(LaneWord<T> word) {
   if constexpr (is_half<T>) {

@@ -18,7 +18,7 @@ namespace {
 // Instr::e of a copy: bytes, then these.
 constexpr std::uint32_t kNarrow = 1u << 8, kSourceBytes = 1u << 9, kIgnoreSource = 1u << 10;
 
-// The bytes that each lane reads; the rest of its destination becomes zero.
+// The number of bytes that each lane reads; the rest of its destination becomes zero.
 void source_bytes(Warp& w, const Instr& in, std::uint32_t bytes,
                   std::array<std::uint32_t, kLanes>& n) {
   n.fill(bytes);
@@ -62,7 +62,7 @@ void copy_async(Warp& warp, const Instr& in) {
       w.replaying = false;
     }
   }
-  // Parts: byte by byte.
+  // Partial reads: byte by byte.
   for (std::uint32_t at = 0; at < copy.bytes; ++at) {
     std::uint32_t part = 0;
     Lanes64 address;
@@ -79,7 +79,7 @@ void copy_async(Warp& warp, const Instr& in) {
       copy.data[l * copy.bytes + at] = bytes[l];
     }
   }
-  // No register has it; where only some bytes are copied the others are zero.
+  // No register holds the data; if only some bytes are copied, the others are zero.
   w.seen_undefined = 0;
   w.block_end = block_end;
   w.async.issue(copy);
@@ -91,7 +91,7 @@ void wait_group(Warp& w, const Instr& in) {
 }
 void wait_all(Warp& w, const Instr&) { run_of(w).async.wait(run_of(w), w.active, 0, true); }
 
-// The copies end when the arrival is made, which they may.
+// Completes the copies when the arrival is made, which is allowed.
 template <bool kIncrement>
 void arrive_on_copies(Warp& w, const Instr& in) {
   run_of(w).async.wait(run_of(w), w.active, 0, true);

@@ -1,7 +1,7 @@
 // atom and red (PTX ISA, sections 9.7.13.5 and 9.7.13.7), scalars and vectors.
 //
-// The lanes of a warp go one after another, the lowest first. Where blocks run on several host
-// threads, only operations whose order does not matter are executed at once (see
+// The lanes of a warp are processed one after another, the lowest first. If blocks run on several
+// host threads, only operations whose order does not matter run concurrently (see
 // FlowSelection::ordered), and on global memory they are atomic for the host as well.
 #include <algorithm>
 #include <array>
@@ -26,8 +26,8 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-// Operations: the new value of a memory word from its old one, the operand, and for cas the value
-// to store. All have the word's unsigned type W.
+// Operations: compute the new value of a memory word from its old one, the operand, and for cas the
+// value to store. All have the word's unsigned type W.
 template <class T>
 struct Add {
   static T apply(T old, T b) { return static_cast<T>(old + b); }
@@ -65,7 +65,7 @@ struct Decrement {
   static T apply(T old, T b) { return old == 0 || old > b ? b : old - 1; }
 };
 
-// On global memory f32 is flushed to zero, on shared memory it is not (PTX ISA, "atom").
+// In global memory f32 is flushed to zero, in shared memory it is not (PTX ISA, "atom").
 struct AddF32 {
   static std::uint32_t apply(std::uint32_t old, std::uint32_t b) {
     const float sum = std::bit_cast<float>(old) + std::bit_cast<float>(b);
@@ -92,7 +92,7 @@ struct AddHalf {
     return static_cast<std::uint16_t>(to_half<H>(widen(H{old}) + widen(H{b})).bits);
   }
 };
-// The other operand of a NaN; -0 is below +0.
+// For a NaN, the other operand; -0 is below +0.
 template <class H, bool kMax>
 struct PickHalf {
   static std::uint16_t apply(std::uint16_t old, std::uint16_t b) {
@@ -201,7 +201,7 @@ void atomic(Warp& w, const Instr& in) {
   });
 }
 
-// add.f32 through a generic address: the memory decides about subnormals.
+// add.f32 through a generic address: the memory decides whether subnormals are flushed.
 void add_f32_anywhere(Warp& w, const Instr& in) {
   Target target;
   locate(w, in, in.a, 4, target);
@@ -369,7 +369,7 @@ Handler vector_handler(std::string_view op, Type t, unsigned n) {
 constexpr std::array<std::string_view, 10> kOperations{"add", "min", "max", "and",  "or",
                                                        "xor", "inc", "dec", "exch", "cas"};
 
-// Results that do not depend on the order of blocks: integers, and nobody looks at the old value.
+// Whether the result is independent of the order of blocks: integers, with the old value unused.
 bool commutes(std::string_view op, Type t) {
   const bool integer = t < Type::f16;
   return integer && op != "inc" && op != "dec" && op != "exch" && op != "cas";

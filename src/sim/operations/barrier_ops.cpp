@@ -6,7 +6,7 @@
 namespace assay::sim {
 namespace {
 
-// The meeting of the lanes, and what it orders, are the interpreter's.
+// The interpreter handles the meeting of lanes and what it orders.
 void nothing(Warp&, const Instr&) {}
 
 FlowSelection select_warp_barrier(const ptx::Instruction& in) {

@@ -1,5 +1,5 @@
-// The functions that the CUDA device runtime provides and nvcc's PTX calls: vprintf, __assertfail.
-// Operands are .param rows of the caller, whose offsets are in Code::extra.
+// The functions of the CUDA device runtime that nvcc's PTX calls: vprintf, __assertfail. Operands
+// are .param rows of the caller, whose offsets are in Code::extra.
 #include <fmt/format.h>
 
 #include <bit>
@@ -19,7 +19,7 @@ std::uint64_t row64(Warp& w, std::uint32_t rows, unsigned lane) {
   return w.r32(rows).v[lane] | (std::uint64_t{w.r32(rows + sizeof(Lanes32)).v[lane]} << 32);
 }
 
-// One byte at a generic address, outside of all checks; false if nothing is there.
+// Reads one byte at a generic address, without any checks; false if nothing is there.
 bool peek(WarpRun& w, unsigned lane, std::uint64_t address, std::byte& out) {
   const std::byte* from = nullptr;
   if (kLocalRange.contains(address)) {
@@ -83,7 +83,7 @@ void call_vprintf(Warp& warp, const Instr& in) {
                  },
                  [&](std::uint64_t address) { return read_string(w, lane, address); }});
     w.r32(rows[2]).v[lane] = result.arguments;
-    // The format's address and the arguments go into a buffer in global memory.
+    // The format's address and the arguments go to a buffer in global memory.
     const std::uint64_t bytes = 8 + 8 * std::uint64_t{result.arguments};
     w.block->counters->global_store_bytes += bytes;
     w.block->counters->global_store_sectors += (bytes + kSectorBytes - 1) / kSectorBytes;

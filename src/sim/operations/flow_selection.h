@@ -1,5 +1,5 @@
-// The families that see more than the instruction: types of registers and places of symbols. They
-// also say what the interpreter must do around the handler.
+// The instruction families that need more than the instruction: register types and symbol places.
+// They also say what the interpreter must do around the handler.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@ namespace assay::sim {
 
 struct FlowSelection : Selection {
   Flow flow = Flow::next;         // poll or barrier
-  std::uint32_t e = 0;            // Instr::e, where no operand goes there
+  std::uint32_t e = 0;            // Instr::e, if no operand goes there
   bool any_place = false;         // rendezvous: bar.warp.sync
   bool ordered = false;           // its effect may depend on the order of blocks
-  bool waits_for_blocks = false;  // threads may wait with it for other blocks
+  bool waits_for_blocks = false;  // threads may use it to wait for other blocks
   bool own_block = false;         // must be alone in its basic block: it may be executed in parts
 };
 
@@ -31,7 +31,7 @@ std::optional<FlowSelection> select_mbarrier(const ptx::Instruction&,
                                              const Names&);            // mbarrier_ops.cpp
 std::optional<FlowSelection> select_control(const ptx::Instruction&);  // control_ops.cpp
 
-// Handlers that the decoder itself puts in.
+// Handlers that the decoder inserts itself.
 Handler clock_handler(const std::string& special);  // d: 32 or 64 bits
 bool is_wide_clock(const std::string& special);
 void narrow64(Warp&, const Instr&);        // d32 = a64 & imm
@@ -43,7 +43,7 @@ void complement(Warp&, const Instr&);    // predicate d = !a
 void call_vprintf(Warp&, const Instr&);  // builtins.cpp; rows of format, arguments, result in extra
 void call_assertfail(Warp&, const Instr&);  // rows of message, file, line, function in extra
 
-// Whether the register of an address operand has 32 bits, as shared memory's may.
+// Whether the register of an address operand has 32 bits, as is allowed for shared memory.
 bool narrow_base(const ptx::Operand&, const Names&);
 
 [[noreturn]] void throw_unsupported(const ptx::Instruction&, const std::string& why = {});

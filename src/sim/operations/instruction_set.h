@@ -1,5 +1,5 @@
-// From a parsed instruction to its handler, by family. Each family is one file; the decoder asks
-// them in turn and puts the operands into slots as the answer says.
+// Maps a parsed instruction to its handler, by family. Each family is one file; the decoder asks
+// them in turn and assigns operands to slots as the answer says.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,10 @@
 
 namespace assay::sim {
 
-// How an operand reaches the handler. Where a register is wider or narrower than the form, the
-// decoder adds the conversion; a negated source predicate (!p) arrives already complemented, and an
-// integer literal in place of a predicate as a constant mask. Sources and destinations may be the
-// same slot only for families of select_alu with one destination: all others may write before they
-// have read.
+// How an operand reaches the handler. If a register is wider or narrower than the form, the decoder
+// adds the conversion. A negated source predicate (!p) arrives complemented, and an integer literal
+// in place of a predicate as a constant mask. Only for families of select_alu with one destination
+// may sources and destinations share a slot: all others may write before they have read.
 enum class OperandForm : std::uint8_t {
   dst32,
   dst64,
@@ -28,7 +27,7 @@ enum class OperandForm : std::uint8_t {
   dst64_list,
   src64_list,  // {a, b, ...}: offsets in Code::extra
   dst128,
-  src128,     // two Lanes64 one after the other, the low halves first
+  src128,     // two adjacent Lanes64, the low halves first
   ignored,    // not read: a cache policy
   immediate,  // must be a literal: goes to Instr::imm
   address32,
@@ -41,20 +40,21 @@ struct Selection {
   std::uint8_t flops = 0;
   std::uint32_t tensor_flops = 0;
   std::uint64_t imm = 0;  // Instr::imm, unless an operand of form immediate sets it
-  // One per operand of the instruction, in its order. The slots go to Instr::d, a, b, c, e in order
-  // of destinations first: the first destination to d, the first three sources to a, b, c, a fourth
+  // One per operand of the instruction, in order. The slots go to Instr::d, a, b, c, e,
+  // destinations first: the first destination to d, the first three sources to a, b, c, a fourth
   // source or second destination to e. With more operands, or with a list, everything goes to
   // Code::extra instead, in operand order, lists element by element, and Instr::aux is the index of
   // the first.
   std::vector<OperandForm> operands;
   bool uses_extra = false;
   bool rendezvous = false;        // .sync: all lanes of its mask must arrive; see warp_ops.cpp
-  std::uint8_t mask_operand = 0;  // of rendezvous: which operand is the member mask; 255: full warp
-  std::optional<Spread> spread;   // where decode/spread.h cannot know it
+  std::uint8_t mask_operand = 0;  // for a rendezvous: which operand is the member mask; 255: full
+                                  // warp
+  std::optional<Spread> spread;   // if decode/spread.h cannot know it
 };
 
-// Each returns nullopt when the opcode is not of its family and throws Unsupported, naming the
-// whole instruction, when it is but this variant is not implemented.
+// Each returns nullopt if the opcode is not in its family, and throws Unsupported, naming the whole
+// instruction, if it is but this variant is not implemented.
 std::optional<Selection> select_alu(const ptx::Instruction&);      // alu_*.cpp
 std::optional<Selection> select_warp_op(const ptx::Instruction&);  // warp_ops.cpp
 std::optional<Selection> select_tensor(const ptx::Instruction&);   // tensor_ops.cpp

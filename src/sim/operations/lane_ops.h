@@ -1,4 +1,4 @@
-// Writing results to the active lanes only.
+// Writes results to the active lanes only.
 #pragma once
 
 #include "sim/execution/warp.h"
@@ -16,7 +16,7 @@ inline void put32(Warp& w, std::uint32_t offset, const std::uint32_t* value) {
   }
 }
 
-// ~0 or 0 of a lane, in 64 bits.
+// 0 or 0 for a lane, in 64 bits.
 inline std::uint64_t wide_mask(const Warp& w, unsigned lane) {
   return static_cast<std::uint64_t>(
       static_cast<std::int64_t>(static_cast<std::int32_t>(w.lane_mask.v[lane])));

@@ -1,5 +1,5 @@
-// ld, ldu and st in every space but the .param rows of calls (param_ops.cpp), and what only hints
-// at caches.
+// ld, ldu and st in every space except the .param rows of calls (param_ops.cpp), and instructions
+// that are only cache hints.
 #include <array>
 #include <type_traits>
 
@@ -50,8 +50,8 @@ struct Element<8> {
   using type = std::uint64_t;
 };
 
-// Lane-major data to the slots of a vector's elements. All elements of a lane go together:
-// compilers vectorise only what reads its input without gaps.
+// Moves lane-major data to the slots of a vector's elements. All elements of a lane are moved
+// together, because compilers only vectorise loops that read their input without gaps.
 template <unsigned kBytes, unsigned kVector>
 void unpack(Warp& w, const MemoryFlags& f, const std::byte* data, const std::uint32_t* slots) {
   using T = typename Element<kBytes>::type;
@@ -70,7 +70,7 @@ void unpack(Warp& w, const MemoryFlags& f, const std::byte* data, const std::uin
   }
 }
 
-// One element to every lane.
+// Copies one element to every lane.
 template <unsigned kBytes>
 void broadcast(Warp& w, const MemoryFlags& f, const std::byte* from, std::uint32_t slot) {
   typename Element<kBytes>::type element;
@@ -98,8 +98,8 @@ void pack(Warp& w, std::byte* data, unsigned v, std::uint32_t slot) {
   }
 }
 
-// All lanes at the same offset of local memory, the case of spills and of arrays indexed alike: the
-// words of the lanes then lie side by side, and nothing needs to be taken apart.
+// All lanes at the same offset of local memory, as in spills and uniformly indexed arrays: the
+// lanes' words are then adjacent, and nothing has to be rearranged.
 template <unsigned kBytes, unsigned kVector>
 bool uniform_local(WarpRun& w, const Lanes64& address, std::uint64_t& offset) {
   const auto first = static_cast<unsigned>(std::countr_zero(w.active)) % kLanes;
@@ -172,11 +172,11 @@ bool store_local(WarpRun& w, const Lanes64& address, const std::uint32_t* slots)
   return true;
 }
 
-// Whether it matters which bytes of local memory are undefined.
+// Whether undefined bytes of local memory matter now.
 bool follows_local(const WarpRun& w) { return w.replaying || !w.local_undefined.empty(); }
 
-// A plain load of shared memory by a full warp from one address, the case of tiles that all threads
-// pass through alike; false: to be done lane by lane.
+// A plain load of shared memory by a full warp from one address, as for tiles that all threads
+// traverse alike. False: must be done lane by lane.
 template <unsigned kBytes, unsigned kVector>
 bool load_shared_uniform(WarpRun& w, const Instr& in, const MemoryFlags& f, std::uint32_t base,
                          const std::uint32_t* slots) {
@@ -190,7 +190,7 @@ bool load_shared_uniform(WarpRun& w, const Instr& in, const MemoryFlags& f, std:
   return true;
 }
 
-// A vector's slots are in extra: of loads before that of the address, of stores after it.
+// A vector's slots are in extra: before the address's slot for loads, after it for stores.
 template <unsigned kBytes, unsigned kVector>
 void load(Warp& warp, const Instr& in) {
   auto& w = run_of(warp);
@@ -250,7 +250,7 @@ void store(Warp& warp, const Instr& in) {
   }
 }
 
-// b128: two Lanes64 one after the other.
+// b128: two adjacent Lanes64.
 void load128(Warp& warp, const Instr& in) {
   auto& w = run_of(warp);
   const MemoryFlags f = MemoryFlags::decode(in.e);
@@ -304,7 +304,7 @@ OperandForm form_of(Type t, unsigned vector, bool written) {
                     : (written ? OperandForm::dst32 : OperandForm::src32);
 }
 
-// The register that the first element of a load goes to.
+// The register for the first element of a load.
 Type destination_type(const ptx::Operand& o, const Names& names) {
   if (o.kind == ptx::Operand::Kind::reg) return names.register_type(o.name);
   for (const ptx::Operand& e : o.elements) {
@@ -343,9 +343,10 @@ std::optional<FlowSelection> select_memory(const ptx::Instruction& in, const Nam
   flags.narrow_address = narrow_base(address, names);
   const bool beyond_warp =
       m->space == Space::global || m->space == Space::generic || m->space == Space::shared;
-  // In shared memory volatile does not make an access atomic, or the races of code that relies on
-  // warps in lockstep would not be seen: lanes of a warp need __syncwarp() since sm_70. Between
-  // warps volatile accesses may be those of a flag; describe.h drops what is found of the flag.
+  // In shared memory, volatile does not make an access atomic; otherwise races in code that relies
+  // on lockstep execution would be missed: lanes of a warp need __syncwarp() since sm_70. Between
+  // warps, volatile accesses may be accesses of a flag; describe.h excuses findings about the flag
+  // itself.
   flags.atomic = (m->ordered && beyond_warp) ||
                  (m->is_volatile && (m->space == Space::global || m->space == Space::generic));
   flags.releases = !loads && m->releases && m->beyond_block && m->space != Space::shared;

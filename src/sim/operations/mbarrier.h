@@ -1,5 +1,4 @@
 // The mbarrier object (PTX ISA, section 9.7.13.15): 64 opaque bits in shared memory, laid out here
-// as
 //
 //   bits 0..19   arrivals that the current phase still waits for
 //   bits 20..39  arrivals that each phase needs
@@ -41,8 +40,8 @@ struct Mbarrier {
 };
 
 struct Warp;
-// One arrival for each active lane at the mbarrier that its address, of `base` + `offset`, names.
-// With `increment` the phase waits for one more, so that the arrival changes nothing (cp.async).
+// One arrival for each active lane at the mbarrier at its address, `base` + `offset`. With
+// `increment` the phase waits for one more, so that the arrival has no net effect (cp.async).
 void arrive_after_copies(Warp&, std::uint32_t base, std::uint64_t offset, std::uint32_t flags,
                          bool increment);
 

@@ -51,7 +51,7 @@ void for_each_lane(std::uint32_t mask, F&& f) {
   for (; mask != 0; mask &= mask - 1) f(static_cast<unsigned>(std::countr_zero(mask)));
 }
 
-// Calls f(address) for each object that active lanes name.
+// Calls f(address) for each distinct object that active lanes name.
 template <class F>
 void for_each_object(std::uint32_t lanes, const Lanes64& address, F&& f) {
   while (lanes != 0) {
@@ -68,7 +68,7 @@ void tell_arrivals(WarpRun& w, const Lanes64& address) {
                   [&](std::uint64_t object) { w.block->checker.mbarrier_arrive(w.index, object); });
 }
 
-// The phase may be over.
+// Ends the phase if it is complete.
 void finish(WarpRun& w, std::uint64_t address, Mbarrier& m) {
   if (!m.advance()) return;
   w.block->checker.mbarrier_complete(address);

@@ -45,7 +45,7 @@ constexpr std::array<std::pair<std::string_view, Space>, 9> kSpaces{{
     {"global", Space::global},
     {"shared", Space::shared},
     {"shared::cta", Space::shared},
-    {"shared::cluster", Space::shared},  // clusters are of one block
+    {"shared::cluster", Space::shared},  // a cluster is a single block
     {"local", Space::local},
     {"const", Space::constant},
     {"param", Space::param},
@@ -53,7 +53,7 @@ constexpr std::array<std::pair<std::string_view, Space>, 9> kSpaces{{
     {"param::func", Space::param},
 }};
 
-// Caching and prefetching: nothing that a functional model sees.
+// Caching and prefetching, which a functional model does not see.
 constexpr std::array<std::string_view, 14> kHints{
     "ca",  "cg",   "cs",  "lu",    "wb",      "wt", "nc",
     "uni", "weak", "cta", "noftz", "unified", "rn", "L1::no_allocate"};

@@ -21,9 +21,9 @@ void move128(Warp& w, const Instr& in) {
   put64(w, in.d + sizeof(Lanes64), w.r64(in.a + sizeof(Lanes64)).v);
 }
 
-// Elements in extra, the lowest first; kTotal and kPart are bits. The whole is extra's first slot
-// when it is written, its last when it is read. Elements are read before any is written: a register
-// may appear on both sides.
+// Elements in extra, the lowest first; kTotal and kPart are in bits. The whole is extra's first
+// slot when it is written, its last when it is read. All elements are read before any is written,
+// because a register may appear on both sides.
 template <unsigned kTotal, unsigned kPart>
 void pack(Warp& w, const Instr& in) {
   constexpr unsigned kParts = kTotal / kPart;
@@ -133,7 +133,7 @@ FlowSelection select_mov(const ptx::Instruction& in) {
   return s;
 }
 
-// cvta: adds where the space lies among the generic addresses, or subtracts it (.to).
+// cvta: adds the start of the space in the generic address range, or subtracts it (.to).
 FlowSelection select_cvta(const ptx::Instruction& in) {
   const bool to = has(in, "to");
   std::uint64_t base = 0;
@@ -155,7 +155,7 @@ FlowSelection select_cvta(const ptx::Instruction& in) {
   return s;
 }
 
-// d = the lanes whose generic address a lies in the range that e chooses.
+// d = the lanes whose generic address a is in the range that e selects.
 void is_space(Warp& w, const Instr& in) {
   constexpr AddressRange kRanges[] = {kGlobalRange, kSharedRange, kLocalRange, kParamRange};
   const AddressRange range = kRanges[in.e];
@@ -180,7 +180,7 @@ FlowSelection select_isspacep(const ptx::Instruction& in) {
   } else if (has_prefix(in, "param")) {
     s.e = 3;
   } else {
-    throw_unsupported(in);  // constants lie among the global addresses
+    throw_unsupported(in);  // constants lie in the range of global addresses
   }
   return s;
 }

@@ -1,4 +1,4 @@
-// What the names in a function stand for.
+// What the names in a function refer to.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace assay::sim {
 
 struct Symbol {
   enum class Kind : std::uint8_t {
-    global,        // value: address, constants too
+    global,        // value: address; includes constants
     shared,        // offset in the window
     local,         // offset in the frame's local memory
     kernel_param,  // offset in the parameter block
-    rows,          // of a call: offset in the frame, see ParamRows
+    rows,          // for calls: offset in the frame, see ParamRows
     function,      // code address
   };
   Kind kind{};
@@ -24,7 +24,7 @@ struct Symbol {
 
 using SymbolTable = ptx::TextTable<Symbol>;
 
-// The names visible in one function: its own first, then those of the module.
+// The names visible in one function: its own first, then the module's.
 class Names {
  public:
   Names(const ptx::Function&, const SymbolTable& module);

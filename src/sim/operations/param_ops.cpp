@@ -24,7 +24,7 @@ std::uint64_t extended(const MemoryFlags& f, std::uint64_t value) {
   return f.extend_to >= 32 ? wide : wide & ((1u << f.extend_to) - 1);
 }
 
-// The same value for every lane. imm: offset in the parameter block, which the decoder checked.
+// The same value for every lane. imm: offset in the parameter block, checked by the decoder.
 template <unsigned kBytes, unsigned kVector>
 void load_kernel_param(Warp& w, const Instr& in) {
   const std::byte* from = w.block->grid->params.data() + in.imm;
@@ -42,7 +42,8 @@ void load_kernel_param(Warp& w, const Instr& in) {
   }
 }
 
-// Where byte `at` after the first lies: imm holds the row of the first and, above, its byte there.
+// The place of byte `at` after the first. imm holds the row of the first byte and, above that, its
+// byte position there.
 struct RowPlace {
   std::uint32_t row;  // byte offset in the frame
   unsigned shift;     // bits

@@ -9,7 +9,7 @@
 namespace assay::sim {
 namespace {
 
-// The arguments in turn.
+// Reads the arguments in order.
 class Reader {
  public:
   explicit Reader(const PrintfArguments& from) : from_(from) {}
@@ -30,13 +30,13 @@ class Reader {
 };
 
 struct Conversion {
-  std::string flags;    // and width and precision, as they go to the host's printf
+  std::string flags;    // with width and precision, as passed to the host's printf
   bool wide = false;    // l, ll, j, z, t: 8 bytes
   unsigned narrow = 0;  // h: 2, hh: 1
   char letter = 0;
 };
 
-// Widths that would fill memory are cut.
+// Widths that would exhaust memory are clamped.
 constexpr int kMaxWidth = 4096;
 
 std::string number(std::string_view format, std::size_t& at, Reader& arguments) {
@@ -57,7 +57,7 @@ std::string number(std::string_view format, std::size_t& at, Reader& arguments) 
   return fmt::format("{}{}", negative ? "-" : "", value < kMaxWidth ? value : kMaxWidth);
 }
 
-// From behind the percent sign; false if it is none that is known.
+// Parses what follows the percent sign; false if it is not a known conversion.
 bool parse(std::string_view format, std::size_t& at, Reader& arguments, Conversion& out) {
   while (at < format.size() &&
          std::string_view("-+ #0").find(format[at]) != std::string_view::npos) {
@@ -67,7 +67,7 @@ bool parse(std::string_view format, std::size_t& at, Reader& arguments, Conversi
   if (at < format.size() && format[at] == '.') {
     ++at;
     const std::string precision = number(format, at, arguments);
-    // A negative precision counts as none given.
+    // A negative precision counts as absent.
     if (!precision.starts_with('-')) out.flags += "." + precision;
   }
   for (; at < format.size(); ++at) {

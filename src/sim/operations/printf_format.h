@@ -1,4 +1,4 @@
-// printf as device code calls it (CUDA C++ Programming Guide, "Formatted Output").
+// printf as called by device code (CUDA C++ Programming Guide, "Formatted Output").
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace assay::sim {
 
-// Where the arguments lie: each aligned to its own size of 4 or 8 bytes, one after another.
+// Access to the arguments: stored one after another, each aligned to its own size of 4 or 8 bytes.
 struct PrintfArguments {
   std::function<std::uint64_t(std::uint64_t offset, unsigned bytes)> read;
   std::function<std::string(std::uint64_t address)> string;  // what a %s points to
@@ -15,10 +15,10 @@ struct PrintfArguments {
 
 struct PrintfResult {
   std::string text;
-  std::uint32_t arguments = 0;  // read: the result of device printf
+  std::uint32_t arguments = 0;  // number read: the result of device printf
 };
 
-// What is no conversion of printf is printed as it stands.
+// Text that is not a conversion is printed unchanged.
 PrintfResult format_printf(const std::string& format, const PrintfArguments&);
 
 }  // namespace assay::sim

@@ -1,4 +1,4 @@
-// Matrix instructions: which are implemented.
+// Selects matrix instructions: which of them are implemented.
 #include "sim/operations/tensor_ops.h"
 
 #include <algorithm>

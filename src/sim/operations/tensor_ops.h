@@ -16,22 +16,22 @@ namespace assay::sim {
   throw Unsupported(i.full_name() + ": " + why);
 }
 
-// The qualifiers of an instruction, taken one by one. Their order does not matter, as ptxas accepts
-// any: "ldmatrix.sync.aligned.x4.m8n8.shared.b16" is common.
+// The qualifiers of an instruction, taken one by one. Their order does not matter, since ptxas
+// accepts any: "ldmatrix.sync.aligned.x4.m8n8.shared.b16" is common.
 class Qualifiers {
  public:
   explicit Qualifiers(const ptx::Instruction&);
 
-  // Whether `name` is there; takes it.
+  // Whether `name` is there; consumes it.
   bool take(std::string_view name);
   void require(std::string_view name);
-  // The one of the form .m16n8k16.
+  // Takes the one of the form .m16n8k16.
   MmaShape shape();
-  // Every type, in order.
+  // Takes every type, in order.
   std::vector<TensorType> types();
   // .global, .shared or .shared::cta; generic without.
   ptx::Space space();
-  // Throws if one is left.
+  // Throws if any is left.
   void end() const;
   [[noreturn]] void refuse() const;
 
@@ -40,7 +40,7 @@ class Qualifiers {
   std::vector<std::string_view> left_;
 };
 
-// A matrix instruction without all 32 lanes is undefined on hardware: a finding, and the end of the
+// A matrix instruction without all 32 lanes is undefined on hardware: reports it and ends the
 // launch.
 inline void require_full_warp(Warp& w) {
   if (w.full()) [[likely]]
@@ -49,7 +49,7 @@ inline void require_full_warp(Warp& w) {
        "is absent from a matrix instruction, which all 32 threads of a warp must execute");
 }
 
-// The form of a fragment of `count` registers: a list, or one register by itself.
+// The form of a fragment of `count` registers: a list, or a single register.
 OperandForm fragment_form(const ptx::Instruction&, std::size_t operand, int count,
                           OperandForm list);
 

@@ -1,9 +1,9 @@
 // ldmatrix, stmatrix and movmatrix: 8 x 8 matrices of 16-bit elements (PTX ISA 9.0, "Warp-level
 // matrix load instruction: ldmatrix" and after).
 //
-// Lane 4 g + t holds elements 2 t and 2 t + 1 of row g, of .trans of column g. Lanes 8 j to 8 j + 7
-// give the addresses of the rows of matrix j. One access moves all rows, 16 bytes a lane; as
-// accesses of 16 bytes go by quarter warps, those of one matrix are what may conflict.
+// Lane 4 g + t holds elements 2 t and 2 t + 1 of row g, or with .trans of column g. Lanes 8 j to 8
+// j + 7 give the addresses of the rows of matrix j. One access moves all rows, 16 bytes per lane;
+// since accesses of 16 bytes go by quarter warps, only rows of the same matrix can conflict.
 #include <cstring>
 
 #include "sim/operations/tensor_ops.h"
@@ -12,7 +12,7 @@ namespace assay::sim {
 namespace {
 
 struct Matrix {
-  std::uint16_t element[8][8];  // as the bytes lie in a register or in memory
+  std::uint16_t element[8][8];  // as stored in a register or in memory
 };
 
 Matrix transposed(const Matrix& from) {
@@ -43,7 +43,7 @@ template <ptx::Space space>
 void addresses(Warp& w, const Instr& i, std::uint32_t slot, Rows& rows) {
   for (int lane = 0; lane < 32; ++lane) {
     if constexpr (space == ptx::Space::shared) {
-      // Addresses of the window have 32 bits and wrap.
+      // Addresses in the window have 32 bits and wrap around.
       rows.address[lane] = static_cast<std::uint32_t>(w.r32(slot).v[lane] + i.imm);
     } else {
       rows.address[lane] = w.r64(slot).v[lane] + i.imm;

@@ -13,7 +13,7 @@ namespace {
 
 struct Variant {
   bool wmma = false;
-  TensorType type{};  // of A, the first of its kind: s8 stands for u8, s4 for u4, e4m3 for e5m2
+  TensorType type{};  // of A, its class's first: s8 stands for u8, s4 for u4, e4m3 for e5m2
   MmaShape shape;
 };
 
@@ -33,14 +33,14 @@ constexpr Variant kVariants[] = {
     {true, tf32, {16, 16, 8}},  {true, f64, {8, 8, 4}},
 };
 
-// What the handler needs of a variant.
+// What the handler needs to know of a variant.
 struct Plan {
   Mma32 run32 = nullptr;
   Mma64 run64 = nullptr;
   bool mirrored = false;
   int used_a = 0, used_b = 0;  // registers that hold the matrices
-  int list_a = 0, list_b = 0;  // registers of the lists: of wmma and f16 always 8
-  int full_c = 0;              // of C in f32, s32 or f64; f16 takes half as many
+  int list_a = 0, list_b = 0;  // registers in the lists: always 8 for wmma and f16
+  int full_c = 0;              // for C in f32, s32 or f64; f16 takes half as many
 };
 
 Plan plan_of(const Variant& v) {
@@ -183,7 +183,7 @@ Selection select_mma(const ptx::Instruction& i) {
   if (!wmma && kind_of(t.a) == f16 && shape == MmaShape{8, 8, 4}) {
     refuse_tensor(i, "the product of quarter warps of sm_70 is not simulated");
   }
-  // Of mma always .row.col. The fragments of wmma are the same for all layouts.
+  // mma always has .row.col. The fragments of wmma are the same for all layouts.
   for (int matrix = 0; matrix < 2; ++matrix) {
     if (wmma ? !q.take("row") && !q.take("col") : !q.take(matrix == 0 ? "row" : "col")) q.refuse();
   }

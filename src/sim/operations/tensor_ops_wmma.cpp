@@ -1,15 +1,15 @@
 // wmma.load and wmma.store (PTX ISA 9.0, "Warp-level Matrix Load Instruction: wmma.load").
 //
-// The ISA leaves open which lane holds which element. Here it is as math/tensor_layout.h says, in
-// tiles of mma.sync: what sm_80 and sm_90 do as far as is known. Lists with room for two or four
-// copies of the matrix (f16) hold that many, so that code that changes every element of a fragment
-// keeps them alike.
+// The ISA does not specify which lane holds which element. Here it is as in math/tensor_layout.h,
+// in tiles of mma.sync, which is what sm_80 and sm_90 do as far as is known. Lists with room for
+// two or four copies of the matrix (f16) hold that many, so that code that changes every element of
+// a fragment keeps the copies equal.
 //
 // As accesses, a load or store moves each element once. A line is what is contiguous in memory: a
-// row
-// (.row) or a column (.col). Multiplicands go as with ldmatrix: pieces of 16 bytes, or of the size
-// of the fragment if that is less (all that may be assumed of the alignment), and lanes go down
-// eight lines first. Accumulators go in tiles: two elements a lane, four lanes a line.
+// row (.row) or a column (.col). Multiplicands are moved as with ldmatrix: in pieces of 16 bytes,
+// or of the fragment's size if that is less (no more can be assumed of the alignment), and lanes go
+// down eight lines first. Accumulators are moved in tiles: two elements per lane, four lanes per
+// line.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -54,13 +54,13 @@ constexpr FragmentLayout layout_of(const WmmaFragment& f) {
 struct Access {
   FragmentLayout layout;
   bool column_major = false;
-  bool has_stride = false;  // an operand; else lines follow one another
+  bool has_stride = false;  // an operand; otherwise lines are adjacent
   ptx::Space space = ptx::Space::generic;
-  // The rest follows from those.
+  // The rest is derived.
   bool along_rows = false;  // a line is a row of the view
   int element_bytes = 0, lines = 0, line_bytes = 0;
-  int piece_bytes = 0;  // that a lane moves at a time
-  int across = 1;       // lanes next to each other along a line
+  int piece_bytes = 0;  // moved by a lane at a time
+  int across = 1;       // adjacent lanes along a line
   TileOrigin origin[8];
 };
 
@@ -96,7 +96,7 @@ constexpr Access access(std::size_t index) {
 
 constexpr int kMatrixBytes = 1024;  // at most
 
-// Address and stride of the first lane: those of the others must be the same, else all is
+// Address and stride of the first lane; those of the others must be the same, else the result is
 // undefined.
 template <class Lanes>
 std::uint64_t uniform(Warp& w, const Lanes& lanes, const char* what) {
@@ -112,7 +112,7 @@ std::uint64_t uniform(Warp& w, const Lanes& lanes, const char* what) {
   return lanes.v[0];
 }
 
-// Up to 32 pieces: their addresses, and where they lie in the buffer of all lines.
+// Up to 32 pieces: their addresses, and their places in the buffer of all lines.
 struct Pieces {
   int count = 0;
   std::uint64_t address[32];
@@ -121,7 +121,7 @@ struct Pieces {
   std::uint32_t lanes() const { return count == 32 ? ~0u : (1u << count) - 1; }
 };
 
-// Calls move(pieces) until all were moved.
+// Calls move(pieces) until all are moved.
 template <class Move>
 void for_each_access(Warp& w, const Instr& i, const Access& x, std::uint32_t address_slot,
                      std::uint32_t stride_slot, Move move) {
@@ -153,7 +153,7 @@ void for_each_access(Warp& w, const Instr& i, const Access& x, std::uint32_t add
   if (pieces.count != 0) move(pieces);
 }
 
-// A piece has one of few sizes: copies of constant size are single moves.
+// Pieces have one of a few sizes: copies of constant size are single moves.
 void copy_piece(std::byte* to, const std::byte* from, int bytes) {
   switch (bytes) {
     case 4: std::memcpy(to, from, 4); break;
@@ -162,7 +162,7 @@ void copy_piece(std::byte* to, const std::byte* from, int bytes) {
   }
 }
 
-// Between the lines as they lie in memory and the registers.
+// Converts between lines as stored in memory and registers.
 template <class Element, bool along_rows>
 struct Tiles {
   static constexpr int width = tile_width(8 * sizeof(Element));
@@ -200,7 +200,7 @@ struct Tiles {
     }
   }
 
-  // Of accumulators, which hold one copy.
+  // For accumulators, which hold one copy.
   void from_registers(Element* matrix, const std::byte* regs, const std::uint32_t* slot) const {
     if (x.layout.pairs()) {
       for (int t = 0; t < x.layout.registers / 2; ++t) {
@@ -297,7 +297,7 @@ constexpr auto kLoads =
     loads(std::make_index_sequence<std::size(kFragments) * kAccessesPerFragment>{});
 constexpr auto kStores = stores(std::make_index_sequence<kAccumulators * kAccessesPerFragment>{});
 
-// The number in kFragments; throws if there is no such fragment.
+// The index in kFragments; throws if there is no such fragment.
 std::size_t find_fragment(const Qualifiers& q, char matrix, TensorType type, MmaShape shape) {
   // The element types of C follow from the shape.
   if (matrix == 'c') {

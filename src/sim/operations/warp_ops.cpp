@@ -1,10 +1,10 @@
 // Instructions that exchange values between the lanes of a warp: shfl.sync, vote.sync, match.sync,
 // redux.sync, activemask, elect.sync (PTX ISA 9.0, 9.7.9.6 and 9.7.13).
 //
-// When a handler of a .sync form runs, warp.active holds every live lane of the member mask; that a
-// lane executes it without being in its mask, or that a named lane never comes, is the
-// interpreter's to find. Lanes of several masks may run together (the tiles of a cooperative
-// group): lanes of one mask are one group, and only lanes of one group see each other.
+// When a handler of a .sync form runs, warp.active holds every live lane of the member mask. The
+// interpreter detects lanes that execute it without being in their mask, and named lanes that never
+// arrive. Lanes with different masks may run together (the tiles of a cooperative group): lanes
+// with the same mask form a group, and see only each other.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -27,8 +27,8 @@ std::uint32_t lanes_equal(const Lanes& from, Value value) {
   return to_mask(equal);
 }
 
-// body(lanes) once for each member mask. No group reads the lanes of another, so that the
-// destination may be any of the sources, the masks included.
+// Calls body(lanes) once for each member mask. No group reads another's lanes, so the destination
+// may be any of the sources, masks included.
 template <class Body>
 void for_each_group(const Warp& warp, const Lanes32& members, Body body) {
   for (std::uint32_t rest = warp.active; rest != 0;) {
@@ -44,8 +44,8 @@ void broadcast(Lanes32& to, std::uint32_t lanes, std::uint32_t value) {
   }
 }
 
-// to[l] = from[source[l]], sources below 32: a permutation of registers where the machine has one,
-// since gathering from memory is several times slower.
+// to[l] = from[source[l]], sources below 32. Uses a permutation of registers if the machine has
+// one, since gathering from memory is several times slower.
 void permute(const Lanes32& from, const Lanes32& source, Lanes32& to) {
 #if __has_builtin(__builtin_shuffle)
   typedef std::uint32_t Half __attribute__((vector_size(64)));
@@ -64,8 +64,8 @@ void permute(const Lanes32& from, const Lanes32& source, Lanes32& to) {
 
 enum class Shuffle : std::uint8_t { up, down, bfly, idx };
 
-// The lane that a shuffle reads, and whether it is in range: two functions without a struct between
-// them, and inlined, or the loops over them do not become vector code.
+// The lane that a shuffle reads, and whether it is in range. Two inlined functions without a struct
+// between them; otherwise the loops over them do not vectorise.
 template <Shuffle mode>
 [[gnu::always_inline]] inline std::uint32_t source_lane(std::uint32_t lane, std::uint32_t offset,
                                                         std::uint32_t segment) {
@@ -83,11 +83,11 @@ template <Shuffle mode>
                              : source <= limit;
 }
 
-// The usual shuffle has literals for all but the value, the whole warp as members among them:
+// The usual shuffle has literals for everything except the value, with the whole warp as members.
 // Selection::imm then holds offset and clamp, and this bit.
 constexpr std::uint64_t kLiteral = std::uint64_t{1} << 63;
 
-// Such a shuffle of a full warp; what it returns is what shuffle() does.
+// Such a shuffle of a full warp; returns the same as shuffle().
 template <Shuffle mode>
 std::uint32_t shuffle_full(std::uint64_t imm, const Lanes32& a, Lanes32& d) {
   const auto offset = static_cast<std::uint32_t>(imm & 31);
@@ -105,8 +105,8 @@ std::uint32_t shuffle_full(std::uint64_t imm, const Lanes32& a, Lanes32& d) {
   return to_mask(in_range);
 }
 
-// The bits of the lanes whose source is in range. A lane whose source is out of range, or no member
-// of its mask (undefined on hardware), keeps its own value.
+// The mask of lanes whose source is in range. A lane whose source is out of range or not in its
+// mask (undefined on hardware) keeps its own value.
 template <Shuffle mode>
 std::uint32_t shuffle(Warp& warp, const Lanes32& a, const Lanes32& b, const Lanes32& c,
                       const Lanes32& members, Lanes32& d) {
@@ -266,13 +266,15 @@ Selection select(Handler run, std::vector<Form> operands, bool rendezvous = true
   s.run = run;
   s.cls = InstrClass::warp;
   s.rendezvous = rendezvous;
-  s.mask_operand = static_cast<std::uint8_t>(operands.size() - 1);  // the last, of all .sync forms
+  s.mask_operand = static_cast<std::uint8_t>(operands.size() - 1);  // the last operand, in all
+                                                                    // .sync forms
   s.operands = std::move(operands);
   return s;
 }
 
-// The qualifiers but .sync, "add.u32"; throws without .sync. It may stand anywhere: the ISA writes
-// vote.sync.ballot.b32 and match.any.sync.b32, CUB vote.ballot.sync.b32, and ptxas takes them all.
+// The qualifiers without .sync, "add.u32"; throws if .sync is missing. It may appear anywhere: the
+// ISA writes vote.sync.ballot.b32 and match.any.sync.b32, CUB vote.ballot.sync.b32, and ptxas
+// accepts all of these.
 std::string qualifiers(const ptx::Instruction& i) {
   if (std::count(i.modifiers.begin(), i.modifiers.end(), "sync") != 1) {
     // Volta and later GPUs have only the .sync forms (PTX ISA 6.4).

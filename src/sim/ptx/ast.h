@@ -1,4 +1,4 @@
-// A PTX module as parsed: names resolved within scopes, nothing interpreted. Follows NVIDIA,
+// A parsed PTX module: names are resolved within scopes, nothing is interpreted. Follows NVIDIA,
 // "Parallel Thread Execution ISA", version 9.0, as far as nvcc 13 emits it for compute_80 and
 // compute_90.
 #pragma once
@@ -36,8 +36,8 @@ const char* to_string(Space);
 struct Location {
   std::uint32_t line = 0;         // of the PTX, from 1
   std::uint32_t file = 0;         // index of a .file directive, 0: unknown
-  std::uint32_t source_line = 0;  // in that file
-  std::uint32_t inlined_at = 0;   // 1 + index in Module::call_sites, 0: not of an inlined function
+  std::uint32_t source_line = 0;  // line in that file
+  std::uint32_t inlined_at = 0;   // 1 + index in Module::call_sites, 0: not in an inlined function
 };
 
 struct Operand {
@@ -56,7 +56,7 @@ struct Operand {
   };
   Kind kind = Kind::integer;
   bool negated = false;   // !p
-  char selector[3] = "";  // of a reg: "b2" or "h1", the part of it that video instructions take
+  char selector[3] = "";  // of a reg: "b2" or "h1", the part that video instructions take
   std::string name;
   std::uint64_t value = 0;  // literal bits; integers two's complement
   std::int64_t offset = 0;  // of symbol and address
@@ -76,11 +76,11 @@ struct Instruction {
   std::string full_name() const;
 };
 
-// The initial value of part of a variable that is an address.
+// A part of a variable's initial value that is an address.
 struct Relocation {
   std::size_t at = 0;       // byte offset in the variable
   std::size_t bytes = 8;    // of (address >> shift), little endian
-  std::uint32_t shift = 0;  // bits; not 0 only where 0xff00(symbol) picks a byte
+  std::uint32_t shift = 0;  // in bits; nonzero only if 0xff00(symbol) selects a byte
   std::string symbol;
   std::int64_t addend = 0;
   bool generic = false;  // generic(symbol)
@@ -110,7 +110,7 @@ struct Function {
   bool defined = false;  // has a body
   bool noreturn = false;
   std::vector<Variable> results, parameters;
-  // Those that the body declares; of `%r<N>` only those that it mentions.
+  // Those that the body declares; for `%r<N>` only those that it mentions.
   std::vector<Register> registers;
   std::vector<Variable> locals;  // .local, .shared and .param variables of the body, unique names
   std::vector<Instruction> body;
@@ -133,10 +133,10 @@ struct Module {
   std::vector<Variable> variables;
   std::vector<Function> functions;             // definitions and declarations, in order
   std::map<std::uint32_t, std::string> files;  // .file
-  // Of inlined functions. `line` is unused; inlined_at goes further out and never in a circle.
+  // For inlined functions. `line` is unused; inlined_at leads further out, never in a circle.
   std::vector<Location> call_sites;
 
-  // "kernel.cu:42", or "PTX line 17" where the source is unknown. Of inlined code the calls follow,
+  // "kernel.cu:42", or "PTX line 17" if the source is unknown. For inlined code the calls follow,
   // innermost first: "reduce.h:12, inlined at kernel.cu:42".
   std::string describe(const Location&) const;
 };

@@ -117,7 +117,7 @@ void BodyParser::variables(Space space) {
   cursor_.expect(';', "after a declaration");
 }
 
-// Labels of .branchtargets and the like name what follows them instead of a place.
+// Labels of .branchtargets and similar directives name what follows them instead of a place.
 void BodyParser::label(const Token& token) {
   const std::string name(scopes_.declare_label(token));
   if (cursor_.accept_directive("branchtargets")) {

@@ -10,7 +10,7 @@ using Kind = Constant::Kind;
 constexpr int kMaxExpressionDepth = 64;  // of signs, parentheses and ?: in an expression
 constexpr int kTermPrecedence = 9;
 
-// 0 for what is no binary operator. As in C.
+// 0 if it is not a binary operator. As in C.
 int precedence(const Token& token) {
   if (token.kind != Token::Kind::symbol) return 0;
   const char c = token.text.front();
@@ -49,7 +49,7 @@ bool less(Constant a, Constant b) {
   return a.is_unsigned || b.is_unsigned ? a.bits < b.bits : as_signed(a.bits) < as_signed(b.bits);
 }
 
-// Shifts by 64 and more give what shifting bit by bit would.
+// Shifts by 64 or more give the same as shifting bit by bit.
 Constant shift(Constant a, std::uint64_t by, bool left) {
   if (left) return integer(by > 63 ? 0 : a.bits << by, a.is_unsigned);
   if (a.is_unsigned) return integer(by > 63 ? 0 : a.bits >> by, true);
@@ -61,7 +61,7 @@ Constant divide(const Token& op, Constant a, Constant b) {
   const bool quotient = op.text == "/";
   if (b.bits == 0) Cursor::fail(op, "this constant expression divides by zero");
   if (is_unsigned) return integer(quotient ? a.bits / b.bits : a.bits % b.bits, true);
-  // Dividing the least number by -1 would overflow.
+  // Dividing the most negative number by -1 would overflow.
   if (as_signed(b.bits) == -1) return integer(quotient ? 0 - a.bits : 0, false);
   const std::int64_t x = as_signed(a.bits), y = as_signed(b.bits);
   return integer(static_cast<std::uint64_t>(quotient ? x / y : x % y), false);
@@ -105,7 +105,7 @@ class ExpressionParser {
     return integer(condition.bits != 0 ? yes.bits : no.bits, yes.is_unsigned || no.is_unsigned);
   }
 
-  // Operators of precedence `least` and above; those of equal precedence group to the left.
+  // Operators of precedence `least` and above; equal precedence groups to the left.
   Constant binary(int least) {
     Constant left = unary();
     while (precedence(cursor_.token()) >= least) {

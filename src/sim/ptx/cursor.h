@@ -1,4 +1,4 @@
-// The token that a parser looks at, and how it complains about it.
+// A parser's current token, and error messages about it.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@ class Cursor {
     return token_.kind == Token::Kind::dot_word && token_.text == name;
   }
 
-  // Returns the token and goes on to the next one.
+  // Returns the token and advances to the next one.
   Token take() {
     const Token token = token_;
     token_ = lexer_.next();
     return token;
   }
-  // These go on only if the token is the one asked for.
+  // These advance only if the token is the requested one.
   bool accept(char symbol) { return at(symbol) && (take(), true); }
   bool accept_directive(std::string_view name) { return at_directive(name) && (take(), true); }
-  // These fail otherwise: "expected ';' after the operands, found ...".
+  // These throw otherwise: "expected ';' after the operands, found ...".
   void expect(char symbol, const char* where) {
     if (!accept(symbol)) expected_symbol(symbol, where);
   }

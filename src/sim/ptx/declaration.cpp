@@ -11,7 +11,7 @@
 namespace assay::sim::ptx {
 namespace {
 
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40;  // of a variable
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40;  // per variable
 constexpr std::size_t kMaxDimensions = 16;
 
 std::uint32_t parse_align(Cursor& cursor) {
@@ -23,13 +23,13 @@ std::uint32_t parse_align(Cursor& cursor) {
   return align;
 }
 
-// .ptr .global .align 16: what a pointer points to, which nothing here depends on.
+// .ptr .global .align 16: what a pointer points to, which is irrelevant here.
 void skip_pointee(Cursor& cursor) {
   if (const auto space = space_directive(cursor.token())) cursor.take();
   if (cursor.accept_directive("align")) parse_align(cursor);
 }
 
-// "[4][]". An array without a size has the extent 0, which only the first may be.
+// "[4][]". An array without a size has the extent 0; only the first extent may be missing.
 std::vector<std::uint64_t> parse_extents(Cursor& cursor) {
   std::vector<std::uint64_t> extents;
   while (cursor.at('[')) {

@@ -14,7 +14,7 @@ namespace assay::sim::ptx {
 // .reg, .const, .global, .local, .param or .shared.
 std::optional<Space> space_directive(const Token&);
 
-// What precedes the names: ".align 16 .b8".
+// The part before the names: ".align 16 .b8".
 struct DeclarationHead {
   Space space = Space::global;
   Type type = Type::none;
@@ -24,13 +24,15 @@ struct DeclarationHead {
   bool managed = false;
 };
 
-// After the space.
+// Parses what follows the space.
 DeclarationHead parse_declaration_head(Cursor&, Space);
 
-// .attribute(.managed), .attribute(.unified(1, 2)): after ".attribute". True if managed.
+// .attribute(.managed), .attribute(.unified(1, 2)): parses what follows ".attribute". True if
+// managed.
 bool parse_attribute(Cursor&);
 
-// After the name: "[4][2] = {...}". `module` is null where variables have no initial values.
+// Parses what follows the name: "[4][2] = {...}". `module` is null if variables have no initial
+// values here.
 Variable parse_declarator(Cursor&, const DeclarationHead&, const Token& name, ModuleState* module);
 
 // "(.param .b64 a, .reg .f32 b)" with the parentheses. Names may be _.

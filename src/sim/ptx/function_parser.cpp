@@ -8,7 +8,7 @@
 namespace assay::sim::ptx {
 namespace {
 
-// "256, 2, 1", of which the last two may be missing.
+// "256, 2, 1"; the last two are optional.
 void parse_extents(Cursor& cursor, std::uint32_t (&extents)[3]) {
   extents[0] = cursor.expect_u32("a number of threads or blocks");
   extents[1] = extents[2] = 1;
@@ -20,7 +20,7 @@ void parse_extents(Cursor& cursor, std::uint32_t (&extents)[3]) {
 std::uint32_t product(const Token& at, const std::uint32_t (&extents)[3]) {
   std::uint64_t all = 1;
   for (const std::uint32_t extent : extents) {
-    all *= extent;  // of two numbers of 32 bits
+    all *= extent;  // the product of two 32-bit numbers fits
     if (all > std::numeric_limits<std::uint32_t>::max())
       Cursor::fail(at, "too many threads in a block");
   }
@@ -49,7 +49,7 @@ void parse_header_directive(Cursor& cursor, Function& function) {
     function.noreturn = true;
   } else if (name == "maxnreg" || name == "maxnctapersm" || name == "maxclusterrank" ||
              name == "abi_preserve" || name == "abi_preserve_control") {
-    cursor.expect_u32("a number");  // limits of what ptxas may do
+    cursor.expect_u32("a number");  // limits for ptxas
   } else if (name == "pragma") {
     skip_pragma(cursor);
   } else if (name == "attribute") {

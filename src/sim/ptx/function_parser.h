@@ -13,23 +13,23 @@
 
 namespace assay::sim::ptx {
 
-// What precedes the body: results, name, parameters and directives. The tokens of names serve
+// The part before the body: results, name, parameters and directives. The tokens of names are for
 // messages.
 struct Signature {
   Token name;
   std::vector<Parameter> results, parameters;
 };
 
-// After ".entry" or ".func". Fills in what is known of the function without its body.
+// Parses what follows ".entry" or ".func". Fills in what is known of the function without its body.
 Signature parse_signature(Cursor&, Function&);
 
-// After ".callprototype", with the semicolon.
+// Parses what follows ".callprototype", including the semicolon.
 Function parse_prototype(Cursor&);
 
 class BodyParser {
  public:
-  // `function` has its signature; the cursor is on the opening brace. Of `module` only the
-  // variables change: those of .global and .const in the body are the module's.
+  // `function` has its signature; the cursor is on the opening brace. Only the variables of
+  // `module` change: those of .global and .const in the body become the module's.
   BodyParser(Cursor&, Module& module, ModuleState&, LineTable&, Function& function);
   void parse(Signature);
 
@@ -53,7 +53,7 @@ class BodyParser {
   InstructionParser instructions_;
 };
 
-// .pragma "a", "b";: after ".pragma". Hints for ptxas, which change nothing here.
+// .pragma "a", "b";: skips what follows ".pragma". Hints for ptxas, without effect here.
 void skip_pragma(Cursor&);
 
 }  // namespace assay::sim::ptx

@@ -8,8 +8,9 @@
 namespace assay::sim::ptx {
 namespace {
 
-// Large arrays with few initial values would let a short text take any amount of memory.
-constexpr std::uint64_t kMaxInitialised = std::uint64_t{64} << 20;  // bytes, of a module
+// Without a limit, large arrays with few initial values would let a short text take any amount of
+// memory.
+constexpr std::uint64_t kMaxInitialised = std::uint64_t{64} << 20;  // bytes per module
 
 bool is_integer(Type type) { return type >= Type::b8 && type <= Type::s64; }
 
@@ -34,11 +35,11 @@ class InitialValueParser {
   }
 
  private:
-  // The values of an array that begins with the element `begin`. Those missing at the end are zero.
+  // The values of an array that begins at element `begin`. Missing values at the end are zero.
   void parse_braces(std::span<const std::uint64_t> extents, std::uint64_t begin) {
     if (!cursor_.accept('{')) cursor_.expected("'{' before the initial values of an array");
     if (cursor_.accept('}')) return;
-    std::uint64_t part = 1;  // elements of what the array consists of
+    std::uint64_t part = 1;  // number of elements of each part of the array
     for (const std::uint64_t extent : extents.subspan(1)) part *= extent;
     std::uint64_t count = 0;
     do {
@@ -113,7 +114,7 @@ class InitialValueParser {
     return address;
   }
 
-  // Bytes that continue the address before become part of it.
+  // Joins bytes that continue the previous address to it.
   void relocate(std::uint64_t index, Relocation address) {
     address.at = index * element_;
     address.bytes = element_;
@@ -134,14 +135,14 @@ class InitialValueParser {
     for (std::uint64_t i = 0; i < element_ && i < 8; ++i) {
       variable_.initial[offset + i] = static_cast<std::byte>(bits >> (8 * i));
     }
-    // Of .b128 the upper half.
+    // The upper half of a .b128.
     for (std::uint64_t i = 8; i < element_; ++i) {
       const bool ones = !constant.is_unsigned && bits >> 63 != 0;
       variable_.initial[offset + i] = static_cast<std::byte>(ones ? 0xff : 0);
     }
   }
 
-  // Reals become what the type is; a pattern of 32 bits is no f64.
+  // Reals are converted to the variable's type; a 32-bit pattern is not valid for f64.
   std::uint64_t convert(const Token& at, const Constant& constant) const {
     const Type type = variable_.type;
     const bool is_double = constant.kind == Constant::Kind::real64;

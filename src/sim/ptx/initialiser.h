@@ -9,8 +9,9 @@
 
 namespace assay::sim::ptx {
 
-// After '='. `extents` are those of the variable, outermost first, 0 for an array without a size,
-// whose size the values then give. Addresses are of what the module has declared.
+// Parses what follows '='. `extents` are those of the variable, outermost first; 0 for an array
+// without a size, whose size follows from the values. Addresses must be of names already declared
+// in the module.
 void parse_initial_value(Cursor&, const std::vector<std::uint64_t>& extents, Variable&,
                          ModuleState&);
 

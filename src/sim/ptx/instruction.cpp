@@ -12,9 +12,9 @@
 namespace assay::sim::ptx {
 namespace {
 
-constexpr int kMaxOperandDepth = 4;  // of lists, vectors and addresses within one another
+constexpr int kMaxOperandDepth = 4;  // of nested lists, vectors and addresses
 constexpr std::size_t kMaxModifiers = 32;
-constexpr std::uint64_t kWarpSize = 32;  // what WARP_SZ stands for
+constexpr std::uint64_t kWarpSize = 32;  // the value of WARP_SZ
 
 Operand operand_of(Operand::Kind kind) {
   Operand operand;
@@ -90,7 +90,7 @@ Operand InstructionParser::operand(int depth) {
   cursor_.expected("an operand");
 }
 
-// From the opening bracket, on which the cursor is, to the closing one.
+// Parses from the opening bracket, where the cursor is, to the closing one.
 void InstructionParser::elements(Operand& into, char close, int depth) {
   const Token open = cursor_.take();
   if (depth == kMaxOperandDepth) Cursor::fail(open, "operands are nested too deeply");

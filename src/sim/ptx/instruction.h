@@ -16,7 +16,7 @@ class InstructionParser {
 
   // "@!%p": the guard, if there is one.
   void guard(Instruction&);
-  // From the opcode, which the caller has taken, to the semicolon.
+  // Parses from the opcode, which the caller has taken, to the semicolon.
   void parse(const Token& opcode, Instruction&);
 
  private:
@@ -38,7 +38,7 @@ class InstructionParser {
   Cursor& cursor_;
   Scopes& scopes_;
   bool is_call_ = false;           // parentheses are lists
-  std::vector<Operand> operands_;  // of the instruction; kept for its memory
+  std::vector<Operand> operands_;  // of the instruction; a member so that its memory is reused
   std::vector<LabelUse> label_uses_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMaxText = std::size_t{1} << 30;  // keeps lines and columns within 32 bits
 constexpr std::size_t kMaxQuote = 40;                   // characters of a token in a message
 
-// What may follow the first character of a name.
+// Characters that may follow the first character of a name.
 constexpr std::array<bool, 256> kFollows = [] {
   std::array<bool, 256> follows{};
   for (int c = '0'; c <= '9'; ++c) follows[static_cast<std::size_t>(c)] = true;
@@ -28,7 +28,7 @@ bool follows(char c) { return kFollows[static_cast<unsigned char>(c)]; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// 99 for what is no digit in any base.
+// 99 if it is not a digit in any base.
 unsigned digit_value(char c) {
   if (is_digit(c)) return static_cast<unsigned>(c - '0');
   if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
@@ -40,7 +40,7 @@ unsigned digit_value(char c) {
   throw ParseError(at.line, at.column, what);
 }
 
-// Untrusted bytes on a terminal: only printable ASCII stays as it is.
+// Makes untrusted bytes safe for a terminal: only printable ASCII is kept.
 std::string quote(std::string_view text) {
   std::string out = "'";
   for (const char c : text.substr(0, kMaxQuote)) {
@@ -198,7 +198,7 @@ Token Lexer::number(Token token) {
   return *at_ == '0' ? integer(token, at_, 8) : integer(token, at_, 10);
 }
 
-// 0f and eight, 0d and sixteen hexadecimal digits.
+// 0f and eight, or 0d and sixteen, hexadecimal digits.
 Token Lexer::bits(Token token, Token::Kind kind, int digits) {
   token.kind = kind;
   at_ += 2;

@@ -1,4 +1,4 @@
-// PTX text -> tokens, one at a time, without copies.
+// Splits PTX text into tokens, one at a time, without copies.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Token {
     symbol,    // one character, or an operator of two: << >> <= >= == != && ||
   };
   Kind kind = Kind::end;
-  bool is_unsigned = false;  // of integers: written with a U, or too large for s64
+  bool is_unsigned = false;  // for integers: written with a U, or too large for s64
   std::uint32_t line = 1, column = 1;
   std::string_view text;  // into the PTX
   std::uint64_t value = 0;
@@ -34,10 +34,10 @@ std::string describe(const Token&);
 
 class Lexer {
  public:
-  // `text` must outlive the lexer and its tokens. NULs at its end are dropped.
+  // `text` must outlive the lexer and its tokens. Trailing NULs are dropped.
   explicit Lexer(std::string_view text);
 
-  // Kind::end again and again at the end. Throws ParseError.
+  // At the end, returns Kind::end repeatedly. Throws ParseError.
   Token next();
 
  private:

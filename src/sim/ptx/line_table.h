@@ -1,4 +1,4 @@
-// .loc directives -> Location.
+// Turns .loc directives into Locations.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace assay::sim::ptx {
 
-// A .loc of inlined code names the place of the call as "inlined_at file line column"; if that call
-// is in inlined code itself, an earlier .loc for that very place says where that was inlined.
+// A .loc of inlined code names the place of the call as "inlined_at file line column". If that call
+// is itself in inlined code, an earlier .loc for that very place says where it was inlined.
 class LineTable {
  public:
   explicit LineTable(std::vector<Location>& call_sites) : call_sites_(call_sites) {}
 
   void begin_function();
-  // After ".loc".
+  // Parses what follows ".loc".
   void parse(Cursor&);
-  // Of an instruction in that line of the PTX.
+  // The location of an instruction in that line of the PTX.
   Location at(std::uint32_t line) const;
 
  private:

@@ -1,4 +1,4 @@
-// What a module has declared so far, and what it has used up.
+// What a module has declared so far, and how much of its limits it has used.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace assay::sim::ptx {
 
 struct Declared {
   bool is_function = false;
-  bool defined = false;  // a body or, of variables, not .extern
+  bool defined = false;  // has a body or, for variables, is not .extern
 };
 
 // Functions and variables. The views are into the text.

@@ -48,7 +48,7 @@ class ModuleParser {
   TextTable<std::string> aliases_;
 };
 
-// ".version 9.0", which a PTX text begins with.
+// ".version 9.0", which must come first in a PTX text.
 void ModuleParser::version() {
   if (!cursor_.accept_directive("version")) cursor_.expected("'.version' at the begin");
   const Token number = cursor_.expect(Token::Kind::real64, "a version such as 9.0");
@@ -109,7 +109,7 @@ Linkage ModuleParser::linkage() {
   return linked;
 }
 
-// A name may be declared again, but be defined only once.
+// A name may be declared repeatedly, but defined only once.
 void ModuleParser::declare(const Token& name, Declared declared) {
   const auto [known, fresh] = state_.names.try_emplace(name.text, declared);
   if (fresh) return;
@@ -168,7 +168,7 @@ void ModuleParser::alias() {
   aliases_[std::string(name.text)] = target.text;
 }
 
-// Debug information: data within braces.
+// Skips debug information: data in braces.
 void ModuleParser::skip_section() {
   cursor_.expect(Token::Kind::dot_word, "the name of a section");
   cursor_.expect('{', "before the content of a section");

@@ -110,7 +110,7 @@ std::string_view Scopes::declare_label(const Token& text) {
 const Symbol* Scopes::find(std::string_view text) {
   const auto name = names_.find(text);
   const Binding* const binding = name == names_.end() ? nullptr : name->second.binding;
-  // Ranges of scopes further in hide the binding.
+  // Ranges in inner scopes hide the binding.
   for (auto depth = range_depths_.rbegin(); depth != range_depths_.rend(); ++depth) {
     if (binding != nullptr && binding->depth >= *depth) break;
     if (const Symbol* symbol = find_in_ranges(*depth, text)) return symbol;
@@ -118,15 +118,14 @@ const Symbol* Scopes::find(std::string_view text) {
   return binding == nullptr ? nullptr : &binding->symbol;
 }
 
-// Registers of ranges come into being when they are first mentioned. A prefix may end in digits
-// itself.
+// Registers of ranges are created when first mentioned. A prefix may itself end in digits.
 const Symbol* Scopes::find_in_ranges(std::size_t depth, std::string_view text) {
   const auto& ranges = scopes_[depth - 1].ranges;
   std::uint64_t number = 0, power = 1;
   for (std::size_t split = text.size(); split-- > 1 && power <= kMaxRegisters; power *= 10) {
     if (text[split] < '0' || text[split] > '9') break;
     number += power * static_cast<std::uint64_t>(text[split] - '0');
-    // %r07 is no register of %r<8>.
+    // %r07 is not a register of %r<8>.
     if (text[split] == '0' && split + 1 != text.size()) continue;
     const auto range = ranges.find(text.substr(0, split));
     if (range == ranges.end() || number >= range->second.count) continue;

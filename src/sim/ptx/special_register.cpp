@@ -46,7 +46,7 @@ constexpr std::array kNames = std::to_array<std::string_view>({
 });
 static_assert(std::is_sorted(kNames.begin(), kNames.end()));
 
-// Whether `name` is `prefix`, a number below `count` and `suffix`.
+// Whether `name` consists of `prefix`, a number below `count` and `suffix`.
 bool is_numbered(std::string_view name, std::string_view prefix, unsigned count,
                  std::string_view suffix = "") {
   if (!name.starts_with(prefix) || !name.ends_with(suffix)) return false;

@@ -5,7 +5,7 @@
 
 namespace assay::sim::ptx {
 
-// Whether it is one, without a component: "%tid", "%envreg31".
+// Whether it is a special register, without a component: "%tid", "%envreg31".
 bool is_special_register(std::string_view name);
 
 }  // namespace assay::sim::ptx

@@ -7,7 +7,7 @@ namespace assay::sim::ptx {
 const SipKey& process_key() {
   static const SipKey key = [] {
     SipKey k;
-    // 16 random bytes, without a system call: a sandbox may refuse those.
+    // 16 random bytes, without a system call, which a sandbox may refuse.
     const auto* const random = reinterpret_cast<const char*>(getauxval(AT_RANDOM));
     if (random != nullptr) std::memcpy(&k, random, sizeof k);
     return k;

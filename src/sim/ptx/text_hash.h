@@ -1,9 +1,9 @@
-// Tables by name. Names come from PTX that anybody may write, so they are hashed with a key that
-// differs from process to process: a text made for collisions would otherwise make look-ups linear
-// and parsing quadratic. Nothing may depend on the order of such a table.
+// Tables by name. Names come from PTX of unknown origin, so they are hashed with a key that differs
+// between processes: otherwise a text made for collisions could make look-ups linear and parsing
+// quadratic. Nothing may depend on the order of such a table.
 //
 // SipHash is by J.-P. Aumasson and D. J. Bernstein ("SipHash: a fast short-input PRF", 2012), here
-// with one round a word and three at the end, as hash tables usually take it.
+// with one round per word and three at the end, as is usual for hash tables.
 #pragma once
 
 #include <bit>
@@ -59,7 +59,7 @@ inline std::uint64_t siphash(const SipKey& key, std::string_view text) {
   return a ^ b ^ c ^ d;
 }
 
-const SipKey& process_key();  // drawn by the operating system when the process began
+const SipKey& process_key();  // drawn by the operating system at process start
 
 struct TextHash {
   using is_transparent = void;

@@ -1,7 +1,7 @@
-// The data types of the CUDA runtime API, laid out as libcudart 13 has them, so that programs that
-// nvcc 13 compiled can call the functions of api.h. Names and values are the API's own; NVIDIA,
-// "CUDA Runtime API" 13.0. Declared here because assay builds without a CUDA Toolkit; where one is
-// installed a test compares every size, offset and value with its headers.
+// The data types of the CUDA runtime API, laid out as in libcudart 13, so that programs compiled by
+// nvcc 13 can call the functions of api.h. Names and values are the API's own; NVIDIA, "CUDA
+// Runtime API" 13.0. Declared here because assay builds without a CUDA Toolkit; if one is
+// installed, a test compares every size, offset and value with its headers.
 #pragma once
 
 #include <cstddef>

@@ -1,11 +1,11 @@
 // The functions of libcudart 13 that the simulator implements, with their exact names and ABI:
-// programs compiled by `nvcc -cudart none` bind to them when they are loaded. What each does, and
-// the errors it returns, is NVIDIA's "CUDA Runtime API" 13.0; every call is complete when it
-// returns, so streams and events only keep their order. The functions that are refused by name are
-// in cuda_runtime_refused.cpp.
+// programs compiled by `nvcc -cudart none` bind to them when they are loaded. NVIDIA's "CUDA
+// Runtime API" 13.0 documents what each does and which errors it returns. Every call is complete
+// when it returns, so streams and events only determine order. Functions that are refused by name
+// are in cuda_runtime_refused.cpp.
 //
-// With ASSAY_SIM_NVIDIA_TYPES the types are those of <cuda_runtime.h> instead of abi.h: then this
-// header only compiles if every declaration agrees with NVIDIA's.
+// With ASSAY_SIM_NVIDIA_TYPES the types are those of <cuda_runtime.h> instead of abi.h; the header
+// then only compiles if every declaration agrees with NVIDIA's.
 #pragma once
 
 #ifndef ASSAY_SIM_NVIDIA_TYPES
@@ -183,7 +183,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
-// Not a measurement: from the work counted between the events, see Runtime::clock_ns.
+// Not a measurement: computed from the work counted between the events, see Runtime::clock_ns.
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
 
 // --- graphs ---

@@ -18,7 +18,7 @@ void add_once(Nodes& to, const Nodes& nodes) {
   }
 }
 
-// Whether all that other streams did comes before what the stream of its begin did last.
+// Whether everything that other streams did comes before the last operation of the origin stream.
 bool is_joined(const Capture& c) {
   std::unordered_set<cudaGraphNode_t> known;
   Nodes open = c.streams.at(c.origin);

@@ -1,7 +1,7 @@
-// Streams that are being captured: what is issued in them becomes nodes of a graph.
+// Streams that are being captured: operations issued in them become nodes of a graph.
 //
-// A capture begins in one stream and takes in those that wait for an event which was recorded in
-// it. A mistake spoils the capture, and is said again when it ends (CUDA C++ Programming Guide,
+// A capture begins in one stream and extends to those that wait for an event recorded in it. A
+// mistake invalidates the capture, and is reported again when it ends (CUDA C++ Programming Guide,
 // "Creating a Graph Using Stream Capture").
 #pragma once
 
@@ -15,23 +15,23 @@
 
 namespace assay::sim::cuda {
 
-// Of a stream, or of a thread whose own stream it is; nullptr: the legacy stream.
+// Identifies a stream, or a thread by its own stream; nullptr: the legacy stream.
 using StreamKey = const void*;
 using Nodes = std::vector<cudaGraphNode_t>;
 
 struct Capture {
   CUgraph_st* graph = nullptr;
-  std::unique_ptr<CUgraph_st> owned;  // unless the program gave the graph
+  std::unique_ptr<CUgraph_st> owned;  // unless the program supplied the graph
   StreamKey origin = nullptr;
   cudaStreamCaptureMode mode{};
   std::thread::id thread;
   std::uint64_t id = 0;
   bool spoilt = false;
-  std::map<StreamKey, Nodes> streams;  // what the next node of each depends on
+  std::map<StreamKey, Nodes> streams;  // dependencies of the next node in each stream
   std::size_t blocking = 0;            // how many of them the legacy stream waits for
 };
 
-// What an event that was recorded in a capture stands for.
+// What an event stands for that was recorded in a capture.
 struct CapturedEvent {
   std::uint64_t capture = 0;  // its id, from 1
   Nodes nodes;
@@ -40,34 +40,34 @@ struct CapturedEvent {
 class Captures {
  public:
   bool any() const { return !captures_.empty(); }
-  // The one that a stream is part of; nullptr: none.
+  // The capture that a stream is part of; nullptr: none.
   Capture* of(StreamKey);
   Capture* find(std::uint64_t id);
   bool uses(const CUgraph_st*) const;
   void clear() { captures_.clear(); }
 
-  // `blocking`: the legacy stream waits for the stream, of `wait` likewise. `graph` is nullptr for
+  // `blocking`: the legacy stream waits for this stream; likewise in `wait`. `graph` is nullptr for
   // a new one.
   cudaError_t begin(StreamKey, bool blocking, cudaStreamCaptureMode, CUgraph_st* graph, Nodes);
-  // Ends the capture whatever it returns. The graph, if it was new, is `fresh`.
+  // Ends the capture whatever it returns. If the graph was new, `fresh` owns it.
   cudaError_t end(StreamKey, CUgraph_st*& graph, std::unique_ptr<CUgraph_st>& fresh);
-  // A node in the stream, which is part of a capture that is not spoilt.
+  // Adds a node in the stream, which must be part of a valid capture.
   cudaError_t add(StreamKey, Work);
   CapturedEvent record(StreamKey);
-  // The stream waits for what was recorded in a capture: it becomes part of that.
+  // The stream waits for something recorded in a capture, and so becomes part of that capture.
   cudaError_t wait(StreamKey, bool blocking, const CapturedEvent&);
-  // A call that cannot be captured in the stream, which is: its capture is spoilt.
+  // A call that cannot be captured, in a captured stream: invalidates the capture.
   cudaError_t refuse(StreamKey);
-  // Likewise a wait for what was done outside.
+  // Likewise for a wait for work outside the capture.
   cudaError_t isolate(StreamKey);
-  // The stream is no more.
+  // The stream was destroyed.
   void forget(StreamKey);
 
-  // Something is done in the legacy stream: an error while a blocking stream is captured.
+  // Something is issued in the legacy stream: an error while a blocking stream is being captured.
   cudaError_t use_legacy();
-  // A call that might wait for a stream that is captured. `mode` is that of the thread.
+  // A call that might wait for a stream that is being captured. `mode` is the thread's.
   cudaError_t use_unsafe(cudaStreamCaptureMode mode);
-  // Likewise one that waits for all streams.
+  // Likewise for a call that waits for all streams.
   cudaError_t use_all();
 
  private:

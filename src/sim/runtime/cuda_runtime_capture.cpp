@@ -1,4 +1,4 @@
-// Capture of streams into graphs.
+// Captures streams into graphs.
 #include "sim/runtime/api.h"
 #include "sim/runtime/runtime.h"
 

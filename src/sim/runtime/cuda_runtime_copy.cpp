@@ -72,7 +72,7 @@ cudaError_t from_symbol(Runtime& runtime, const CopyCall& call, void* to, const 
   return error == cudaSuccess ? copy(runtime, call, to, from, bytes, kind) : error;
 }
 
-// As `call`, for work in a stream.
+// Like `call`, for work in a stream.
 template <class Body>
 cudaError_t call_in(cudaStream_t stream, Body&& body) {
   return call([&](Runtime& runtime) {
@@ -252,7 +252,7 @@ cudaError_t cudaMemset3DAsync(cudaPitchedPtr pointer, int value, cudaExtent exte
 }
 ASSAY_CUDA_PER_THREAD(4, cudaMemset3DAsync, _ptsz);
 
-// Arrays are refused, but headers build descriptors in passing.
+// Arrays are refused, but headers build descriptors anyway.
 cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
                                             cudaChannelFormatKind kind) {
   return {x, y, z, w, kind};

@@ -1,4 +1,4 @@
-// The device: one, whose properties are those of device_properties.h.
+// The device: a single one, with the properties in device_properties.h.
 #include <cstdio>
 #include <cstring>
 
@@ -37,7 +37,7 @@ cudaError_t check_limit(cudaLimit limit) {
   return limit <= cudaLimitPersistingL2CacheSize ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-// Versions can be asked for whatever happened.
+// Versions can be queried in any state.
 cudaError_t report_version(int* version) {
   if (version == nullptr) return remember(cudaErrorInvalidValue);
   *version = kVersion;
@@ -138,7 +138,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
   });
 }
 
-// Domain and function may be left out.
+// Domain and function are optional.
 cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* id) {
   return call([&](Runtime&) {
     if (device == nullptr || id == nullptr) return cudaErrorInvalidValue;
@@ -214,7 +214,7 @@ cudaError_t cudaCtxResetPersistingL2Cache() {
   return call([](Runtime&) { return cudaSuccess; });
 }
 
-// As on a machine with one GPU: there is no peer to reach.
+// As on a machine with one GPU: there is no peer.
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   return call([&](Runtime&) {
     if (can == nullptr) return cudaErrorInvalidValue;

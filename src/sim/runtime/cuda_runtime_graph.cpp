@@ -1,7 +1,7 @@
 // CUDA graphs: made node by node or by capture, instantiated, launched.
 //
-// A launch does the nodes one after another. Those that their dependencies leave unordered are done
-// in streams of their own, so that their races are found like those of any two streams.
+// A launch executes the nodes one after another. Nodes that their dependencies leave unordered run
+// in separate streams, so that their races are found like those of any two streams.
 #include <algorithm>
 
 #include "sim/runtime/api.h"
@@ -34,7 +34,7 @@ cudaError_t add_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNo
   });
 }
 
-// Gives a node of a graph or of an instantiated one other parameters.
+// Gives a node of a graph, or of an instantiated graph, new parameters.
 template <class WorkOf>
 cudaError_t change(Runtime& runtime, Work& work, WorkOf&& work_of) {
   Work fresh;
@@ -83,7 +83,7 @@ auto copy_of(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind)
   };
 }
 
-// A fill is of bytes, so that elements of several must have equal ones.
+// A fill works on bytes, so the bytes of a larger element must all be equal.
 auto fill_of(const cudaMemsetParams* p) {
   return [p](Runtime& runtime, Work& work) {
     if (p == nullptr || p->dst == nullptr) return cudaErrorInvalidValue;
@@ -109,7 +109,8 @@ auto host_of(const cudaHostNodeParams* p) {
   };
 }
 
-// Some nodes of a graph, as cudaGraphGetNodes gives them: how many there are, or as many as wanted.
+// Returns some nodes of a graph as cudaGraphGetNodes does: the number of nodes, or as many as
+// requested.
 cudaError_t give(const Nodes& all, cudaGraphNode_t* nodes, std::size_t* count) {
   if (count == nullptr) return cudaErrorInvalidValue;
   if (nodes != nullptr) {
@@ -154,12 +155,12 @@ cudaError_t instantiate(Runtime& runtime, cudaGraphExec_t* exec, cudaGraph_t gra
 
 // --- launch ---
 
-// One launch of a graph in a stream, under way.
+// One launch of a graph in a stream, in progress.
 class GraphLaunch {
  public:
   GraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) : exec_(exec), stream_(stream) {}
 
-  // The runtime is locked in all but the functions of the host.
+  // The runtime is locked except during host functions.
   cudaError_t run() {
     cudaError_t error = call([&](Runtime& runtime) { return begin(runtime); });
     if (error != cudaSuccess) return error;
@@ -168,7 +169,7 @@ class GraphLaunch {
       const auto* host = std::get_if<HostWork>(&graph_->steps[i].work);
       if (error == cudaSuccess && host != nullptr) host->function(host->data);
     }
-    if (failed_) return cudaSuccess;  // found at the next call, as of kernels that are launched
+    if (failed_) return cudaSuccess;  // reported at the next call, as for launched kernels
     const cudaError_t ended = call([&](Runtime& runtime) { return end(runtime); });
     return error != cudaSuccess ? error : ended;
   }
@@ -225,7 +226,7 @@ class GraphLaunch {
   cudaStream_t stream_;
   std::shared_ptr<CUgraphExec_st> graph_;
   std::vector<Clock> done_;  // of each step, if there are branches
-  bool failed_ = false;      // a kernel's fault, which stays
+  bool failed_ = false;      // a kernel fault, which is sticky
 };
 
 }  // namespace

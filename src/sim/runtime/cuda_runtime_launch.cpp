@@ -6,7 +6,7 @@
 namespace assay::sim::cuda {
 namespace {
 
-// Runs `body(runtime, kernel)` for a kernel that is loaded.
+// Runs `body(runtime, kernel)` for a loaded kernel.
 template <class Body>
 cudaError_t call_for(const void* function, Body&& body) {
   return call([&](Runtime& runtime) {
@@ -31,7 +31,7 @@ cudaError_t launch(const void* function, const LaunchConfig& config, void** args
   });
 }
 
-// An attribute of cudaLaunchKernelEx. Hints about caches and scheduling change nothing here.
+// An attribute of cudaLaunchKernelEx. Cache and scheduling hints have no effect here.
 cudaError_t apply(Runtime& runtime, const cudaLaunchAttribute& attribute, LaunchConfig& config) {
   const cudaLaunchAttributeValue& value = attribute.val;
   switch (attribute.id) {
@@ -39,7 +39,7 @@ cudaError_t apply(Runtime& runtime, const cudaLaunchAttribute& attribute, Launch
     case cudaLaunchAttributeAccessPolicyWindow:
     case cudaLaunchAttributeSynchronizationPolicy:
     case cudaLaunchAttributeClusterSchedulingPolicyPreference:
-    // The previous kernel has ended, which is as early as this one may start.
+    // The previous kernel has ended, so this one may start.
     case cudaLaunchAttributeProgrammaticStreamSerialization:
     case cudaLaunchAttributePriority:
     case cudaLaunchAttributeMemSyncDomainMap:
@@ -198,7 +198,7 @@ cudaError_t cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
   });
 }
 
-// The two handles are one here: nothing takes a cudaFunction_t but the driver API, which is absent.
+// The two handles are the same here: only the driver API, which is absent, takes a cudaFunction_t.
 cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const void* symbol) {
   return call_for(symbol, [&](Runtime&, Kernel& found) {
     if (function == nullptr) return cudaErrorInvalidValue;

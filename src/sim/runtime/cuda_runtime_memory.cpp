@@ -1,6 +1,6 @@
 // Allocation: device memory, pools, and page-locked host memory.
 //
-// Host memory is never visible to kernels: flags that would map it are refused by name.
+// Kernels can never access host memory: flags that would map it are refused by name.
 #include <algorithm>
 #include <cstdlib>
 
@@ -15,7 +15,7 @@ constexpr std::size_t kPitchUnit = 512, kHostAlignment = 4096;  // bytes
 constexpr unsigned kHostPortable = 1, kHostMapped = 2, kHostWriteCombined = 4;
 constexpr unsigned kRegisterIoMemory = 4, kRegisterReadOnly = 8;
 
-// The one pool there is: that of the device.
+// The only pool: the device's.
 CUmemPoolHandle_st* default_pool() {
   static char pool;
   return reinterpret_cast<CUmemPoolHandle_st*>(&pool);
@@ -48,7 +48,7 @@ cudaError_t allocate_host(void** pointer, std::size_t bytes, unsigned flags) {
   });
 }
 
-// The host range in `ranges` that holds the address, by its begin; 0 if none.
+// The host range in `ranges` that contains the address, by its start; 0 if none.
 std::uintptr_t range_of(const std::map<std::uintptr_t, std::size_t>& ranges,
                         std::uintptr_t address) {
   auto after = ranges.upper_bound(address);
@@ -63,7 +63,7 @@ bool overlaps(const std::map<std::uintptr_t, std::size_t>& ranges, std::uintptr_
   return range_of(ranges, begin) != 0 || (after != ranges.end() && after->first - begin < bytes);
 }
 
-// The one device, or the host.
+// The only device, or the host.
 cudaError_t check_location(const cudaMemLocation& l) {
   if (l.type == cudaMemLocationTypeDevice) {
     return l.id == 0 ? cudaSuccess : cudaErrorInvalidDevice;
@@ -111,7 +111,7 @@ cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
   });
 }
 
-// --- managed memory: see managed_memory.h. Where its pages are is not simulated. ---
+// --- managed memory: see managed_memory.h. The location of its pages is not simulated. ---
 
 cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned flags) {
   return call([&](Runtime& runtime) {
@@ -158,7 +158,7 @@ cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* pointer, size_t 
 }
 ASSAY_CUDA_PER_THREAD(4, cudaStreamAttachMemAsync, _ptsz);
 
-// --- stream-ordered allocation: for the order between operations, writes of all of it ---
+// --- stream-ordered allocation: counts as a write of all of it in the order of operations ---
 
 cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
   return call([&](Runtime& runtime) {

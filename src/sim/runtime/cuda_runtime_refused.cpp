@@ -1,9 +1,8 @@
-// The functions of libcudart 13 that the simulator does not have: textures and arrays, mapped
-// memory, parts of CUDA graphs, inter-process and external resources, memory pools of one's own,
-// libraries loaded at run time, and the driver API. Each records its name
-// (Runtime::unsupported_api) and returns cudaErrorNotSupported, whatever its arguments: in the C
-// calling conventions of Linux the caller owns them, so one definition without parameters serves
-// every signature.
+// The functions of libcudart 13 that the simulator lacks: textures and arrays, mapped memory, parts
+// of CUDA graphs, inter-process and external resources, user-created memory pools, libraries loaded
+// at run time, and the driver API. Each records its name (Runtime::unsupported_api) and returns
+// cudaErrorNotSupported, whatever its arguments. In the C calling conventions of Linux the caller
+// owns the arguments, so one definition without parameters serves every signature.
 #include "sim/runtime/runtime.h"
 
 namespace assay::sim::cuda {
@@ -128,7 +127,7 @@ REFUSE(cudaMemPrefetchBatchAsync)
 REFUSE(cudaMemRangeGetAttribute)
 REFUSE(cudaMemRangeGetAttributes)
 
-// Memory pools of one's own, batches and peers.
+// User-created memory pools, batches and peers.
 REFUSE(cudaDeviceGetHostAtomicCapabilities)
 REFUSE(cudaDeviceGetP2PAtomicCapabilities)
 REFUSE(cudaDeviceGetP2PAttribute)

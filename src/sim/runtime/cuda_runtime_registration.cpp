@@ -1,6 +1,6 @@
-// What the host code that nvcc generates calls: registration when a program is loaded, and the
+// The functions called by nvcc-generated host code: registration when a program is loaded, and the
 // stubs of kernel launches. Registration works without a device and never fails: errors appear at
-// the first use.
+// first use.
 #include "sim/runtime/api.h"
 #include "sim/runtime/runtime.h"
 
@@ -76,7 +76,8 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_b
   return cudaSuccess;
 }
 
-// A stub asks once and keeps the handle: so nothing is loaded here, which might fail only now.
+// A stub asks only once and keeps the handle, so nothing is loaded here, since that might fail only
+// this time.
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
   Runtime& runtime = Runtime::instance();
   const std::lock_guard lock(runtime.mutex);

@@ -1,6 +1,5 @@
-// Streams and events. The device is done with every operation when its call returns, so that
-// nothing is ever found unfinished; what the host has waited for is another matter
-// (stream_order.h).
+// Streams and events. The device has completed every operation when its call returns, so nothing is
+// ever found unfinished. What the host has waited for is tracked separately (stream_order.h).
 #include <algorithm>
 
 #include "sim/runtime/api.h"
@@ -9,9 +8,9 @@
 namespace assay::sim::cuda {
 namespace {
 
-constexpr unsigned kNonBlocking = 1;                                          // of streams
-constexpr unsigned kBlockingSync = 1, kDisableTiming = 2, kInterprocess = 4;  // of events
-constexpr unsigned kExternal = 1;                                             // of record and wait
+constexpr unsigned kNonBlocking = 1;                                          // for streams
+constexpr unsigned kBlockingSync = 1, kDisableTiming = 2, kInterprocess = 4;  // for events
+constexpr unsigned kExternal = 1;                                             // for record and wait
 constexpr int kLeastPriority = 0, kGreatestPriority = -5;
 
 template <class Body>
@@ -60,7 +59,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return cudaStreamCreateWithPriority(stream, flags, kLeastPriority);
 }
 
-// A priority outside the range is moved to its end.
+// A priority outside the range is clamped to it.
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   return call([&](Runtime& runtime) {
     if (stream == nullptr || flags > kNonBlocking) return cudaErrorInvalidValue;
@@ -97,7 +96,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     if (runtime.is_captured(stream)) {
       if ((flags & kExternal) != 0)
         return runtime.unsupported_in_capture(stream, "cudaEventWaitExternal");
-      // What was before the capture is before each launch of its graph, or the program's mistake.
+      // What came before the capture comes before each launch of its graph, or the program is
+      // wrong.
       return event->recorded ? runtime.captures().isolate(key) : cudaSuccess;
     }
     if (const cudaError_t error = runtime.admit(stream); error != cudaSuccess) return error;
@@ -143,7 +143,7 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
 }
 ASSAY_CUDA_PER_THREAD_ALIAS(cudaStreamGetDevice, _ptsz);
 
-// Attributes of streams are hints, but for the priority.
+// Stream attributes are hints, except for the priority.
 cudaError_t cudaStreamCopyAttributes(cudaStream_t to, cudaStream_t from) {
   return call_on(to, [&](Runtime& runtime) {
     if (!runtime.valid(from)) return cudaErrorInvalidResourceHandle;
@@ -185,7 +185,7 @@ cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID at
 ASSAY_CUDA_PER_THREAD_ALIAS(cudaStreamSetAttribute, _ptsz);
 
 // --- host functions: called at once, without the lock, since all earlier work is done. They may
-// tell the host's other threads, so that the host then knows of that work. ---
+// notify the host's other threads, so from then on the host counts as knowing of that work. ---
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
                                   unsigned flags) {

@@ -1,7 +1,7 @@
-// What the CUDA runtime needs of a device. The device may be in this process (LocalDevice) or in
-// another one that the program cannot reach: so every argument and result is a plain value or a
-// span of bytes that is copied, nothing throws, and what the checks found and counted stays with
-// the device (see run_log.h).
+// What the CUDA runtime needs from a device. The device may be in this process (LocalDevice) or in
+// another one that the program cannot reach. So every argument and result is a plain value or a
+// span of bytes that is copied, nothing throws, and the findings and counts stay with the device
+// (see run_log.h).
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct KernelReply {
   };
   Status status = Status::ok;
   std::string message;  // if unsupported
-  KernelId id = 0;      // if ok, as is info
+  KernelId id = 0;      // set if ok, as is info
   KernelInfo info;
 };
 
@@ -55,37 +55,37 @@ class DeviceLink {
  public:
   virtual ~DeviceLink() = default;
 
-  // The binary code that it runs besides PTX: 90 for sm_90; 0 if none.
+  // The architecture of binary code that it runs besides PTX: 90 for sm_90; 0 if none.
   virtual std::uint32_t architecture() const { return 0; }
   // PTX, or such code.
   virtual ModuleReply load_module(std::string_view image) = 0;
   virtual KernelReply kernel(ModuleId, std::string_view name) = 0;
-  // {0, 0}: the module has no such variable.
+  // {0, 0} if the module has no such variable.
   virtual VariableInfo variable(ModuleId, std::string_view name) = 0;
 
-  // When the copies, fills, launches and touches to come happen, until the next call of it. Before
-  // the first they are not checked against one another. Allocations have no part in it.
+  // When the following copies, fills, launches and touches happen, until the next call. Before the
+  // first call, operations are not checked against one another. Allocations are not involved.
   virtual void order(const Operation&) = 0;
-  // The allocation that begins there comes into being, or ends, in a stream.
+  // The allocation that begins there is made, or ends, in a stream.
   virtual void touch(std::uint64_t address) = 0;
-  // What the runtime found wrong with the host program.
+  // Reports a fault that the runtime found in the host program.
   virtual void report(const Finding&) = 0;
 
-  // Addresses lie in kGlobalRange. 0: no room. `bytes` is not 0.
+  // Addresses are in kGlobalRange. 0: no room. `bytes` must not be 0.
   virtual std::uint64_t allocate(std::uint64_t bytes) = 0;
   virtual bool free(std::uint64_t address) = 0;
-  // False, and nothing changed: the range does not lie in one live allocation.
+  // False, having changed nothing, if the range is not within one live allocation.
   virtual bool write(std::uint64_t to, std::span<const std::byte> from) = 0;
   virtual bool read(std::span<std::byte> to, std::uint64_t from) = 0;
-  // Likewise, but it races with nothing.
+  // Likewise, but exempt from race checks.
   virtual bool peek(std::span<std::byte> to, std::uint64_t from) = 0;
   virtual bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) = 0;
   virtual bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes) = 0;
-  // The live allocation around an address, {0, 0} if none.
+  // The live allocation that contains an address, {0, 0} if none.
   virtual VariableInfo allocation(std::uint64_t address) = 0;
   virtual MemoryInfo memory() = 0;
 
-  // How many such blocks one multiprocessor holds at a time, where the device knows better than
+  // How many such blocks one multiprocessor holds at a time, if the device knows better than
   // sim/runtime/occupancy.h.
   virtual std::optional<std::uint32_t> resident_blocks(KernelId, std::uint32_t /*threads*/,
                                                        std::uint64_t /*dynamic_shared_bytes*/) {

@@ -87,7 +87,7 @@ constexpr AttributeRow kAttributes[] = {
     {134, constant<-1>},  // HostNumaId
 };
 
-// Numbers of the enumeration that nothing stands for.
+// Numbers that the enumeration skips.
 bool exists(std::uint32_t number) {
   constexpr std::uint32_t kMissing[] = {44, 102, 103, 104, 105, 107, 110, 136, 137, 146};
   return number >= 1 && number <= 147 &&

@@ -1,4 +1,4 @@
-// What cudaGetDeviceProperties and cudaDeviceGetAttribute say of the simulated device.
+// The simulated device's answers to cudaGetDeviceProperties and cudaDeviceGetAttribute.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace assay::sim::cuda {
 // such as textures, mapped memory, and clusters.
 cudaDeviceProp device_properties(std::uint64_t memory_bytes);
 
-// The value of a cudaDeviceAttr by its number; nullopt: there is no such attribute.
+// The value of a cudaDeviceAttr by its number; absent if there is no such attribute.
 std::optional<int> device_attribute(const cudaDeviceProp&, std::uint32_t attribute);
 
 }  // namespace assay::sim::cuda

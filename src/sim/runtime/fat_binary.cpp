@@ -27,7 +27,7 @@ struct Entry {
   std::span<const std::byte> payload;
 };
 
-// Takes the first entry off `rest`.
+// Removes and returns the first entry of `rest`.
 Entry take_entry(std::span<const std::byte>& rest) {
   if (rest.size() < kEntryHeader)
     throw FatBinaryError("the fat binary ends within an entry's header");
@@ -54,7 +54,7 @@ std::string_view text_of(const Entry& entry) {
   return text.substr(0, text.find('\0'));  // padded with NULs
 }
 
-// What lies behind the header.
+// The part after the header.
 std::span<const std::byte> entries_of(std::span<const std::byte> container) {
   if (container.size() < kContainerHeader ||
       load<std::uint32_t>(container.data()) != kContainerMagic) {

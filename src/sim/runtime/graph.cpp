@@ -6,7 +6,7 @@
 namespace assay::sim::cuda {
 namespace {
 
-// For each branch how many of its steps are known to have been done.
+// For each branch, how many of its steps are known to be done.
 using Known = std::vector<std::size_t>;
 
 void join(Known& to, const Known& from) {
@@ -17,7 +17,8 @@ void join(Known& to, const Known& from) {
 // Chooses branches: the first whose last step is known to be done, or a new one.
 class Branches {
  public:
-  // The branch of a step that depends on these; what it and those after it know.
+  // Returns the branch of a step with these dependencies, and in `known` what it and its successors
+  // know.
   std::size_t place(const std::vector<const Known*>& after, Known& known) {
     for (const Known* k : after) join(known, *k);
     known.resize(std::max(known.size(), done_.size()));

@@ -1,6 +1,5 @@
-// CUDA graphs: operations and the dependencies between them, kept to be launched as often as
-// wanted. What a node does is done by Runtime; here is which nodes there are, and an order to do
-// them in.
+// CUDA graphs: operations and the dependencies between them, stored for repeated launches. Runtime
+// executes the nodes; this file holds the nodes and an order to execute them in.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +25,7 @@ struct Rows {
 struct KernelWork {
   CUkern_st* kernel = nullptr;
   LaunchConfig config;
-  std::vector<std::byte> params;  // as they were when the node was made
+  std::vector<std::byte> params;  // copied when the node was made
 };
 struct CopyWork {
   Rows to, from;
@@ -54,18 +53,18 @@ struct CUgraphNode_st {
 };
 
 struct CUgraph_st {
-  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  // as they were made
+  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  // in creation order
 
   cudaGraphNode_t add(Work, std::vector<cudaGraphNode_t> after);
-  // Also takes it from the dependencies of others.
+  // Also removes it from the dependencies of other nodes.
   bool remove(cudaGraphNode_t);
   bool has(cudaGraphNode_t) const;
   std::unique_ptr<CUgraph_st> clone() const;
 };
 
-// A node that is ready to be done.
+// A node that is ready to execute.
 struct GraphStep {
-  const CUgraphNode_st* node = nullptr;  // an identity: the graph may be gone
+  const CUgraphNode_st* node = nullptr;  // for identification only: the graph may be gone
   Work work;
   std::vector<std::size_t> after;  // earlier steps
   std::size_t branch = 0;
@@ -73,24 +72,24 @@ struct GraphStep {
 
 struct CUgraphExec_st {
   std::vector<GraphStep> steps;
-  std::vector<cudaStream_t> branches;  // of branch 1 and beyond: streams of its own
+  std::vector<cudaStream_t> branches;  // of branch 1 and beyond: separate streams
   unsigned long long flags = 0;
-  Clock last;  // the end of its last launch, which the next one comes after
+  Clock last;  // the end of its last launch; the next launch comes after it
 
   GraphStep* find(const CUgraphNode_st*);
   std::size_t branch_count() const;
 };
 
-// Nodes in an order that their dependencies allow, of those the order in which they were made. Each
-// has a branch: of two steps of one branch the later depends on the earlier, if through others. So
-// two steps are in order exactly where their dependencies say so. Absent: a cycle.
+// Orders nodes so that dependencies come first; otherwise in creation order. Each node gets a
+// branch: of two steps in one branch, the later depends on the earlier, directly or indirectly. So
+// two steps are ordered exactly if their dependencies say so. Absent if there is a cycle.
 std::optional<std::vector<GraphStep>> plan(const CUgraph_st&);
 
-// Gives the steps the work of another graph, which must have the same nodes and dependencies, made
-// in the same order. Changes nothing unless it succeeds.
+// Gives the steps the work of another graph, which must have the same nodes and dependencies,
+// created in the same order. Changes nothing unless it succeeds.
 struct GraphUpdate {
   cudaGraphExecUpdateResult result = cudaGraphExecUpdateSuccess;
-  cudaGraphNode_t node = nullptr;  // where they differ
+  cudaGraphNode_t node = nullptr;  // where the graphs differ
 };
 GraphUpdate update(CUgraphExec_st&, const CUgraph_st&);
 

@@ -22,7 +22,7 @@ void HostCopies::deliver(const Copy& c) {
 
 std::span<std::byte> HostCopies::receive(void* to, std::size_t bytes, const Operation& o) {
   const std::uintptr_t address = host_address(to);
-  // Nobody can see any more what it overwrites.
+  // What the operation overwrites can no longer be observed.
   std::erase_if(copies_, [&](const Copy& c) {
     const bool covered = c.to_host && knows(o.clock, c.stream, c.time) && c.address >= address &&
                          c.address + c.bytes <= address + bytes;

@@ -7,8 +7,8 @@
 namespace assay::sim {
 namespace {
 
-// "kernel.cu:12: f(int*): block: [0,0,0], thread: [3,0,0] Assertion `i < n` failed.", as CUDA has
-// it.
+// "kernel.cu:12: f(int*): block: [0,0,0], thread: [3,0,0] Assertion `i < n` failed.", as CUDA
+// prints it.
 std::string assertion_line(const Finding& f) {
   const auto& b = f.thread.block;
   const auto& t = f.thread.thread;
@@ -99,7 +99,7 @@ LaunchReply LocalDevice::launch(KernelId kernel, const LaunchConfig& config,
     for (const Finding& f : result.notes) log_.note(f.describe());
     log_.launch({device_.info(kernel).name, result.counters, std::move(result.findings),
                  std::move(result.replays)});
-  } catch (const std::exception& e) {  // Unsupported, or the host has no memory left
+  } catch (const std::exception& e) {  // Unsupported, or the host is out of memory
     reply.unsupported = true;
     reply.message = e.what();
   }

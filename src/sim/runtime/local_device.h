@@ -8,7 +8,7 @@
 
 namespace assay::sim {
 
-// What kernels counted and what the checks found goes to the log, launch by launch. Not
+// Writes what kernels counted and what the checks found to the log, launch by launch. Not
 // thread-safe: the runtime makes one call at a time.
 class LocalDevice final : public DeviceLink {
  public:

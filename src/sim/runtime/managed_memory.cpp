@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 
-// The host's bytes lie at the device's addresses.
+// The host's bytes are at the device's addresses.
 std::byte* host_bytes(std::uint64_t address) {
   return reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr)
 }

@@ -1,9 +1,9 @@
-// Managed memory: allocations of the device that the host reads and writes at the same addresses.
+// Managed memory: device allocations that the host reads and writes at the same addresses.
 //
-// Host and device may be different processes, so each has bytes of its own. What the host changed
-// goes to the device before each operation, byte by byte; all bytes come back when the host has
-// waited for work that may have changed them. The host's are therefore as of its last wait, which
-// is all that a GPU promises.
+// Host and device may be different processes, so each has its own copy of the bytes. The host's
+// changes go to the device before each operation, byte by byte. All bytes come back when the host
+// has waited for work that may have changed them. The host's copy is therefore as of its last wait,
+// which is all that a GPU guarantees.
 #pragma once
 
 #include <cstddef>
@@ -25,26 +25,27 @@ class ManagedMemory {
   ManagedMemory& operator=(const ManagedMemory&) = delete;
   ~ManagedMemory() { clear(); }
 
-  // An allocation of zeros, of which the host knows nothing so far. False: no memory.
+  // Adds an allocation of zeros that the host has not written yet. False: out of memory.
   bool add(std::uint64_t address, std::uint64_t bytes);
-  // The host can no longer access it, but for what shares a page with another.
+  // The host can no longer access it, except for pages shared with another allocation.
   void remove(std::uint64_t address);
   void clear();
   bool empty() const { return allocations_.empty(); }
   bool contains(std::uint64_t address, std::uint64_t bytes = 1) const;
 
-  // Calls `write` for each run of bytes that the host changed. Unless `exactly`, runs also take in
-  // bytes between that did not change, which is right while the device's are the same.
+  // Calls `write` for each run of bytes that the host changed. Unless `exactly`, runs may include
+  // unchanged bytes in between, which is correct while the device's bytes are the same.
   void send_changes(bool exactly, const Write& write);
-  // Takes the bytes of the device.
+  // Fetches the device's bytes.
   void fetch(const Read& read);
 
  private:
   bool open_pages(std::uint64_t address, std::uint64_t bytes);
   void close_pages(std::uint64_t address, std::uint64_t bytes);
 
-  std::map<std::uint64_t, std::vector<std::byte>> allocations_;  // what both sides had last
-  std::map<std::uint64_t, std::size_t> pages_;  // accessible ones: of how many allocations
+  std::map<std::uint64_t, std::vector<std::byte>> allocations_;  // the contents that both sides had
+                                                                 // last
+  std::map<std::uint64_t, std::size_t> pages_;  // accessible pages: number of allocations on each
 };
 
 }  // namespace assay::sim::cuda

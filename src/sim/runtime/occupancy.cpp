@@ -5,7 +5,7 @@
 namespace assay::sim {
 namespace {
 
-constexpr std::uint32_t kSharedUnit = 128;  // bytes allocated to a block at a time
+constexpr std::uint32_t kSharedUnit = 128;  // allocation unit of a block, in bytes
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;

@@ -12,11 +12,11 @@ namespace assay::sim {
 inline constexpr std::uint32_t kMaxRegistersPerThread = 255, kSharedPerMultiprocessor = 228 << 10,
                                kReservedSharedPerBlock = 1 << 10;
 
-// Registers a thread: KernelInfo's estimate, held to what lets a block of max_threads run.
+// Registers per thread: KernelInfo's estimate, limited so that a block of max_threads can run.
 std::uint32_t registers_per_thread(const KernelInfo&);
 
-// As far as threads and shared memory decide; registers do not, since an estimate must refuse no
-// launch. 0: not one fits.
+// As far as threads and shared memory decide. Registers are left out, because an estimate must not
+// refuse a launch. 0: none fits.
 std::uint32_t blocks_per_multiprocessor(const KernelInfo&, std::uint32_t threads,
                                         std::uint64_t dynamic_shared_bytes);
 

@@ -27,7 +27,7 @@ class Writer {
   std::string bytes;
 };
 
-// Every read says whether there was enough.
+// Every read reports whether there was enough data.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -90,7 +90,7 @@ class Summary {
   RunSummary result;
 
  private:
-  // Findings of one launch with the same kind, kernel and line are told apart by their order.
+  // Findings of one launch with the same kind, kernel and line are distinguished by their order.
   using Place = std::tuple<FindingKind, std::string, std::string, std::size_t>;
 
   bool add_launch(Reader in) {

@@ -1,7 +1,7 @@
-// What happened on the device while a program ran: written as it happens, so that a program that
-// crashes or leaves without returning loses nothing, and read by the process that started it.
+// What happened on the device while a program ran. Written as it happens, so that a program that
+// crashes or exits early loses nothing, and read by the process that started the program.
 //
-// The log is a file of records; a record that was cut off ends it.
+// The log is a file of records; a truncated record ends it.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ struct LaunchRecord {
 
 class RunLog {
  public:
-  // A descriptor open for appending, not closed here; -1: nothing is kept.
+  // A descriptor open for appending, not closed here; -1: nothing is logged.
   explicit RunLog(int fd) : fd_(fd) {}
 
   void launch(const LaunchRecord&);
-  void finding(const Finding&);  // of no launch: made when the host read what kernels left
+  void finding(const Finding&);  // of no launch: made when the host read what kernels had left
   void unsupported(
       std::string_view what);             // "cudaGraphInstantiate", or an instruction and its place
   void not_loaded(std::string_view why);  // the program did not start
@@ -43,18 +43,18 @@ struct KernelSummary {
   std::string name;  // mangled
   std::uint64_t launches = 0;
   Counters counters;                 // the sum over the launches
-  std::vector<LineReplays> replays;  // likewise, as by_line() has them
+  std::vector<LineReplays> replays;  // likewise, in the form of by_line()
 };
 
 struct RunSummary {
   std::vector<KernelSummary> kernels;  // in the order of their first launch
-  // A finding at the same place in several launches is one, with the sum of the counts.
+  // A finding at the same place in several launches is listed once, with the sum of the counts.
   std::vector<Finding> findings;
   std::vector<std::string> unsupported, notes;  // each once
   std::string not_loaded;
 };
 
-// `log` is what was written, whole; any bytes are accepted.
+// `log` is the whole text that was written; accepts any bytes.
 RunSummary summarise(std::string_view log);
 
 }  // namespace assay::sim

@@ -15,7 +15,7 @@ namespace assay::sim::cuda {
 namespace {
 
 constexpr std::uint32_t kArchitecture = 90;  // of the simulated device
-constexpr unsigned kNonBlocking = 1;         // of streams
+constexpr unsigned kNonBlocking = 1;         // for streams
 
 cudaError_t error_of(LaunchStatus status) {
   switch (status) {
@@ -32,7 +32,7 @@ cudaError_t error_of(LaunchStatus status) {
   return cudaErrorUnknown;
 }
 
-// Found before the kernel starts, and so forgotten once it is reported.
+// Detected before the kernel starts, and so not sticky.
 bool is_refusal(LaunchStatus status) {
   return status == LaunchStatus::invalid_configuration ||
          status == LaunchStatus::too_large_cooperative ||
@@ -46,7 +46,7 @@ T* own(Map& map, std::unique_ptr<T> object) {
   return address;
 }
 
-// Whether an address lies in one of the ranges, which are first address -> bytes and do not
+// Whether an address lies in one of the ranges, which map first address -> bytes and do not
 // overlap.
 template <class Ranges>
 bool any_covers(const Ranges& ranges, std::uint64_t address) {
@@ -240,7 +240,8 @@ void Runtime::open_managed_stream() {
   managed_stream_->name = "no stream";
 }
 
-// All zeros, as the host's pages are: which of them the host writes is not known byte by byte.
+// All zeros, like the host's pages, because it is unknown byte by byte which of them the host
+// writes.
 cudaError_t Runtime::allocate_managed(std::size_t bytes, void** pointer) {
   if (const cudaError_t error = allocate(bytes, pointer); error != cudaSuccess) return error;
   const std::uint64_t address = address_of(*pointer);
@@ -277,7 +278,8 @@ bool Runtime::is_managed(const void* pointer, std::size_t bytes) const {
   return managed_.contains(address_of(pointer), bytes);
 }
 
-// The host's own writes come after what it has waited for, and before all that it issues next.
+// The host's own writes come after what it has waited for, and before everything that it issues
+// next.
 void Runtime::send_managed() {
   if (managed_.empty()) return;
   const bool exactly = managed_is_stale_ || !order_.host_knows_all();
@@ -296,7 +298,7 @@ void Runtime::fetch_managed() {
 }
 
 // CUDA Runtime API, "API synchronization behavior". A copy to the device from pageable memory has
-// read it when the call returns, and need not have reached the device; from page-locked memory a
+// been read when the call returns, but need not have reached the device; from page-locked memory, a
 // function without Async waits. A copy within the device is never waited for.
 void Runtime::begin_copy(const CopyCall& call, const void* to, const void* from) {
   if (call.of_graph) return issue(call.stream, call.name);
@@ -359,7 +361,7 @@ cudaError_t Runtime::reset() {
   for (const auto& [address, stream] : streams_) order_.close(stream->index);
   forget_streams();
   limits_.clear();
-  // Variables get their initial values again: their modules are loaded anew when they are used.
+  // Variables get their initial values again: their modules are reloaded on next use.
   for (const auto& [address, module] : modules_) module->loaded = false;
   for (const auto& [function, kernel] : kernels_) kernel->resolved = false;
   ThreadState::current().last = cudaSuccess;
@@ -375,7 +377,7 @@ cudaStream_t Runtime::create_stream(unsigned flags, int priority) {
   return own(streams_, std::move(stream));
 }
 
-// Its work goes on, and nobody has waited for it.
+// Its work continues, and nobody has waited for it.
 bool Runtime::destroy_stream(cudaStream_t stream) {
   if (!streams_.contains(stream)) return false;
   captures_.forget(stream);
@@ -442,8 +444,7 @@ bool Runtime::valid(cudaGraphNode_t node) const {
   return std::ranges::any_of(graphs_, [&](const auto& g) { return g.second->has(node); });
 }
 
-// Each branch but the first, which is the stream of the launch, is a stream that nothing else
-// orders.
+// Each branch except the first, which is the launch's stream, is a stream that nothing else orders.
 cudaGraphExec_t Runtime::add_exec(CUgraphExec_st exec) {
   for (std::size_t b = 1; b < exec.branch_count(); ++b) {
     exec.branches.push_back(create_stream(kNonBlocking, 0));
@@ -618,7 +619,7 @@ std::uint32_t Runtime::resident_blocks(const Kernel& kernel, std::uint32_t threa
                : blocks_per_multiprocessor(kernel.device.info, threads, dynamic_shared_bytes);
 }
 
-// Whether some parameter is an address within what the program pinned.
+// Whether some parameter is an address within host memory that the program pinned.
 bool Runtime::names_host_memory(const std::vector<std::byte>& params) const {
   for (std::size_t at = 0; at + 8 <= params.size(); at += 8) {
     std::uintptr_t address;

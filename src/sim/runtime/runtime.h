@@ -1,18 +1,19 @@
 // The state of the CUDA runtime of one process: what the program registered, its streams and
-// events, and the errors that CUDA remembers. The extern "C" functions of api.h are written on it.
+// events, and the errors that CUDA remembers. The extern "C" functions of api.h are built on it.
 //
-// Order. The device does every operation when it is issued, which is one of the orders that CUDA
-// allows. What CUDA leaves open is found all the same: the order of streams and events is followed
-// (stream_order.h), the device is told when each operation happens once there are two streams, and
-// finds those that race; host memory changes when the host has waited (host_copies.h).
+// Order. The device executes every operation when it is issued, which is one of the orders that
+// CUDA allows. Dependence on the order that CUDA leaves open is detected all the same: the order of
+// streams and events is tracked (stream_order.h), the device is told when each operation happens
+// once there are two streams, and finds those that race; host memory changes only once the host has
+// waited (host_copies.h).
 //
-// Errors. A failed call is remembered for its host thread until cudaGetLastError. What goes wrong
-// while a kernel runs is found at the next call, as CUDA allows, and stays: CUDA's documentation
-// has the process end after such an error, so every later call returns it, cudaGetLastError and
-// cudaDeviceReset included.
+// Errors. A failed call is remembered for its host thread until cudaGetLastError. A fault while a
+// kernel runs is reported at the next call, as CUDA allows, and is sticky: CUDA's documentation
+// requires the process to end after such an error, so every later call returns it, including
+// cudaGetLastError and cudaDeviceReset.
 //
-// Kernel printf. As CUDA's buffer, it reaches stdout at the next launch, synchronisation, blocking
-// copy or reset, and not at all if the program ends before.
+// Kernel printf. As with CUDA's buffer, output reaches stdout at the next launch, synchronisation,
+// blocking copy or reset, and is lost if the program ends before that.
 #pragma once
 
 #include <map>
@@ -40,10 +41,10 @@
 
 namespace assay::sim::cuda {
 
-// A fat binary that the program registered. Its PTX is loaded when something of it is first used.
+// A fat binary that the program registered. Its PTX is loaded when any part of it is first used.
 struct Module {
   const void* wrapper = nullptr;
-  void* handle = nullptr;  // its address is what nvcc's code calls the handle
+  void* handle = nullptr;  // its address is what nvcc's code uses as the handle
   bool loaded = false;
   cudaError_t error = cudaSuccess;  // of loading
   ModuleId id = 0;
@@ -64,7 +65,7 @@ struct CUevent_st {
   bool recorded = false;
   std::uint64_t time_ns = 0;
   Clock clock;             // what was recorded
-  CapturedEvent captured;  // instead, if it was recorded last in a capture
+  CapturedEvent captured;  // used instead if it was last recorded in a capture
 };
 
 struct CUkern_st {
@@ -82,21 +83,21 @@ struct Symbol {
   std::string name;
   std::size_t bytes = 0;
   bool managed = false;
-  void** host_pointer = nullptr;  // of a managed one: where the host's code looks for its address
+  void** host_pointer = nullptr;  // for a managed one: where the host's code looks for its address
 };
 
 class Runtime {
  public:
-  // Never destroyed: the program's static destructors still call it.
+  // Never destroyed, because the program's static destructors still call it.
   static Runtime& instance();
 
-  // Without a device every call that needs one returns cudaErrorNoDevice. Forgets all that was
-  // allocated and remembered, but not what was registered. The log is that of what is not
+  // Without a device every call that needs one returns cudaErrorNoDevice. Forgets everything that
+  // was allocated and remembered, but not what was registered. The log receives what is not
   // supported.
   void attach(std::unique_ptr<DeviceLink> device, RunLog log = RunLog(-1));
   DeviceLink& device() { return *device_; }
 
-  // What the program asked for that the simulator does not have, each once, in order.
+  // Features that the program requested and the simulator lacks, each once, in order.
   const std::vector<std::string>& unsupported_api() const { return unsupported_; }
   cudaError_t unsupported(const std::string& what);  // records; cudaErrorNotSupported
 
@@ -104,7 +105,7 @@ class Runtime {
   std::size_t pending_output() const { return output_.size() + error_output_.size(); }
   void flush_output();
 
-  // What a call starts with: no device, or an error that stays.
+  // The check at the start of a call: no device, or a sticky error.
   cudaError_t begin() const;
   void poison(cudaError_t error) { sticky_ = error; }
   cudaError_t sticky() const { return sticky_; }
@@ -116,14 +117,14 @@ class Runtime {
   void add_kernel(Module*, const void* host_function, const char* name);
   void add_symbol(Module*, const void* host_variable, Symbol);
 
-  // By the address of the host stub, or by the handle. cudaErrorInvalidDeviceFunction if neither;
-  // otherwise the kernel is resolved, or the error is that of its module.
+  // By the address of the host stub, or by the handle. cudaErrorInvalidDeviceFunction if it is
+  // neither; otherwise the kernel is resolved, or the error is its module's.
   cudaError_t find_kernel(const void* function, Kernel*& kernel);
-  // Registered, not resolved: nullptr if unknown.
+  // Registered, possibly not resolved; nullptr if unknown.
   Kernel* known_kernel(const void* function);
   cudaError_t find_symbol(const void* host_variable, const Symbol*& symbol, VariableInfo& where);
 
-  // Memory of cudaMalloc and its like.
+  // Memory of cudaMalloc and similar functions.
   cudaError_t allocate(std::size_t bytes, void** pointer);
   cudaError_t free(void* pointer);
   // Memory of cudaMallocManaged, and __managed__ variables of a module: from then on the host may
@@ -134,17 +135,17 @@ class Runtime {
   // How many such blocks one multiprocessor holds at a time.
   std::uint32_t resident_blocks(const Kernel&, std::uint32_t threads,
                                 std::uint64_t dynamic_shared_bytes);
-  // Of a module that is loaded, and outside kGlobalRange.
+  // Whether it is in a variable of a loaded module, outside kGlobalRange.
   bool is_variable(std::uint64_t address) const;
   // The host has waited for the operation issued last.
   void fetch_managed();
-  // Copies between any two memories; direction by the pointers. begin_copy() issues one, and waits
-  // where CUDA's documentation says that the host waits; copy() does it, as often as it has rows.
+  // Copies between any two memories; the pointers determine the direction. begin_copy() issues one,
+  // and waits if CUDA's documentation says that the host waits; copy() executes it, once per row.
   struct CopyCall {
     cudaStream_t stream = nullptr;
     const char* name = nullptr;  // of the API function
     bool async = false;          // the function's name says so
-    bool of_graph = false;       // the host waits for the launch, if at all
+    bool of_graph = false;       // the host waits for the launch instead, if at all
   };
   void begin_copy(const CopyCall&, const void* to, const void* from);
   cudaError_t copy(const CopyCall&, void* to, const void* from, std::size_t bytes);
@@ -167,9 +168,10 @@ class Runtime {
   static bool is_blocking(cudaStream_t);  // the legacy stream waits for it
   bool is_captured(cudaStream_t s) { return captures_.any() && captures_.of(key_of(s)) != nullptr; }
   cudaError_t admit(cudaStream_t, bool waits = false);
-  // A call that waits for work, or that might.
+  // A call that waits for work, or may.
   cudaError_t admit_unsafe();
-  // What the simulator cannot do in a captured stream: admitted to others alone, or refused there.
+  // For what the simulator cannot capture: admitted only to streams that are not captured, or
+  // refused in a captured stream.
   cudaError_t admit_uncaptured(cudaStream_t, const std::string& call);
   cudaError_t unsupported_in_capture(cudaStream_t, const std::string& call);
 
@@ -182,7 +184,7 @@ class Runtime {
   // Stays alive while it is held; nullptr: unknown.
   std::shared_ptr<CUgraphExec_st> find_exec(cudaGraphExec_t) const;
 
-  // Order. An operation is issued in the stream: the device is told, if there is anything to tell.
+  // Order. Issues an operation in the stream; tells the device if there is anything to tell.
   void issue(cudaStream_t, const char* call);
   void record(cudaEvent_t, cudaStream_t);
   void wait(cudaStream_t, cudaEvent_t);
@@ -191,12 +193,11 @@ class Runtime {
   void host_waits_for(cudaStream_t);
   void host_waits_for(cudaEvent_t);
   void host_waits_for_all();
-  // The allocation that begins there comes into being, or ends, with the operation issued last.
+  // The allocation that begins there is made, or ends, with the last issued operation.
   void touch(const void* pointer);
 
-  // The simulated clock of events, which is no measurement of anything: a microsecond for each
-  // launch, copy or fill, a nanosecond for each warp instruction and for each 32 bytes copied or
-  // filled.
+  // The simulated clock of events, which measures nothing: a microsecond for each launch, copy or
+  // fill, a nanosecond for each warp instruction and for each 32 bytes copied or filled.
   std::uint64_t clock_ns() const { return clock_ns_; }
   void advance(std::uint64_t work) { clock_ns_ += 1000 + work; }
 
@@ -210,7 +211,7 @@ class Runtime {
   std::uint64_t& release_threshold() { return release_threshold_; }
   unsigned& device_flags() { return device_flags_; }
 
-  std::mutex mutex;  // of all of it: held by Call
+  std::mutex mutex;  // protects everything; held by Call
 
  private:
   cudaError_t load(Module&);
@@ -251,17 +252,17 @@ class Runtime {
   unsigned long long next_stream_id_ = 3;
   StreamOrder order_;
   std::map<std::thread::id, StreamOrder::Index> own_streams_;  // cudaStreamPerThread
-  Operation operation_;                                        // issued last
+  Operation operation_;                                        // the last issued one
   HostCopies host_copies_;
   ManagedMemory managed_;
-  cudaStream_t managed_stream_ = nullptr;  // of what the host writes there
-  bool managed_is_stale_ = false;          // something was issued since it was fetched
+  cudaStream_t managed_stream_ = nullptr;  // stream of the host's writes there
+  bool managed_is_stale_ = false;          // something was issued since the last fetch
   std::map<cudaLimit, std::size_t> limits_;
   std::uint64_t release_threshold_ = 0;
   unsigned device_flags_ = 0;
 };
 
-// What CUDA keeps for each host thread.
+// State that CUDA keeps per host thread.
 struct ThreadState {
   cudaError_t last = cudaSuccess;
   struct Configuration {
@@ -270,7 +271,7 @@ struct ThreadState {
     cudaStream_t stream;
   };
   std::vector<Configuration> configurations;  // between <<<...>>> and the stub
-  // Stream 0 is the thread's own: in functions of --default-stream per-thread.
+  // Stream 0 is the thread's own, in functions for --default-stream per-thread.
   bool per_thread = false;
   cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
 
@@ -281,7 +282,7 @@ struct ThreadState {
 cudaError_t remember(cudaError_t);
 
 // The body of an API function: runs with the runtime locked, unless there is no device or an error
-// stays.
+// is sticky.
 template <class Body>
 cudaError_t call(Body&& body) {
   Runtime& runtime = Runtime::instance();
@@ -291,8 +292,8 @@ cudaError_t call(Body&& body) {
   return remember(error);
 }
 
-// Likewise of a function that waits for the device: kernel output reaches stdout first, whatever
-// happened.
+// Likewise for a function that waits for the device: kernel output reaches stdout first, in any
+// case.
 template <class Body>
 cudaError_t call_blocking(Body&& body) {
   Runtime& runtime = Runtime::instance();
@@ -303,19 +304,19 @@ cudaError_t call_blocking(Body&& body) {
   return remember(error);
 }
 
-// Whether an address belongs to the device, wherever it points there.
+// Whether an address belongs to the device, whatever it points to.
 bool is_device(const void* pointer);
 
 }  // namespace assay::sim::cuda
 
-// The variant of a function for programs compiled with --default-stream per-thread: the same where
-// no stream does anything.
+// The variant of a function for programs compiled with --default-stream per-thread; the same
+// function if no stream is involved.
 #define ASSAY_CUDA_PER_THREAD_ALIAS(name, suffix) \
   extern "C" __attribute__((alias(#name))) decltype(name) name##suffix
 
 namespace assay::sim::cuda {
 
-// In calls from here stream 0 is the thread's own.
+// In calls made through this, stream 0 is the thread's own.
 template <class F, class... A>
 cudaError_t in_own_stream(F* function, A... arguments) {
   bool& flag = ThreadState::current().per_thread;
@@ -352,7 +353,7 @@ struct Arguments<R(A...)> {
 #define ASSAY_ARGUMENTS_6 a0, a1, a2, a3, a4, a5
 #define ASSAY_ARGUMENTS_7 a0, a1, a2, a3, a4, a5, a6
 #define ASSAY_ARGUMENTS_8 a0, a1, a2, a3, a4, a5, a6, a7
-// Likewise of a function of `n` parameters that works in a stream.
+// Likewise for a function of `n` parameters that works in a stream.
 #define ASSAY_CUDA_PER_THREAD(n, name, suffix)                      \
   extern "C" cudaError_t name##suffix(ASSAY_PARAMETERS_##n(name)) { \
     return in_own_stream(name, ASSAY_ARGUMENTS_##n);                \

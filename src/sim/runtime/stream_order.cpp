@@ -26,7 +26,7 @@ StreamOrder::Index StreamOrder::open(bool blocking) {
     if (at == streams_.size()) streams_.push_back({Clock(at + 1), blocking, 0});
     streams_[at].blocking = blocking;
   }
-  streams_[at].blocking |= blocking;  // those that share an index are ordered rather too much
+  streams_[at].blocking |= blocking;  // streams that share an index are ordered more than necessary
   ++streams_[at].users;
   return at;
 }

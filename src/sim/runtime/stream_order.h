@@ -1,19 +1,19 @@
-// Which operations of a program happened before which: vector clocks of its streams and of its
-// host code, after Lamport and Mattern. Knows the rules of CUDA's streams, and no CUDA types.
+// Which operations of a program happened before which: vector clocks of its streams and of its host
+// code, after Lamport and Mattern. Knows the rules of CUDA's streams, but no CUDA types.
 //
-// What orders (CUDA Runtime API, "Stream synchronization behavior", "API synchronization
-// behavior"): an operation comes after what its stream did before, and after all that the host knew
-// when it issued it. The legacy default stream waits for all blocking streams before each thing it
-// does, and they wait for it. An event stands for its stream's work so far. The host knows what it
-// waited for.
+// What orders operations (CUDA Runtime API, "Stream synchronization behavior", "API synchronization
+// behavior"): an operation comes after what its stream did before, and after everything that the
+// host knew when it issued it. The legacy default stream waits for all blocking streams before each
+// operation, and they wait for it. An event stands for its stream's work so far. The host knows
+// what it has waited for.
 //
-// The host is one: what one of its threads waited for, all know. They tell one another by means
-// that nobody sees from here (mutexes, flags), and to call those unordered would accuse correct
-// programs. The same goes for functions that a stream calls on the host.
+// The host counts as one: what one of its threads waited for, all know. Threads notify one another
+// by means that are invisible here (mutexes, flags), and treating them as unordered would accuse
+// correct programs. The same applies to functions that a stream calls on the host.
 //
-// Streams. Each has an index in clocks, which a later stream may have once the host knows that the
-// work of the former is done. When kMaxStreams are in use at a time, further ones share the last:
-// races between those are missed.
+// Streams. Each has an index in clocks, which a later stream may reuse once the host knows that the
+// earlier stream's work is done. When kMaxStreams are in use at a time, further ones share the last
+// index: races between those are missed.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +32,15 @@ class StreamOrder {
 
   Index open(bool blocking);
   void close(Index);
-  // Whether a program had ever more streams than the legacy one: before, everything is in order.
+  // Whether the program ever had more streams than the legacy one; until then everything is in
+  // order.
   bool concurrent() const { return streams_.size() > 1; }
 
-  // An operation is issued in the stream. Its number there, from 1; clock() is then its clock.
+  // Issues an operation in the stream. Returns its number there, from 1; clock() is then its clock.
   std::uint32_t issue(Index);
   const Clock& clock(Index s) const { return streams_[s].clock; }
 
-  // An event: what it stands for, and a stream that waits for one.
+  // An event: record() returns what it stands for; wait() makes a stream wait for one.
   Clock record(Index);
   void wait(Index, const Clock& event);
 
@@ -56,7 +57,8 @@ class StreamOrder {
     bool blocking = true;
     std::uint32_t users = 0;  // streams of the program that have this index
   };
-  // The stream does something now: it knows what the host knows, and the default stream's rule.
+  // Called when the stream does something: applies what the host knows and the default stream's
+  // rule.
   void enter(Index);
   std::uint32_t& time(Index s) { return streams_[s].clock[s]; }
 

@@ -3,7 +3,7 @@
 namespace assay::sim::cuda {
 namespace {
 
-// Managed memory is of the host and of the device.
+// Managed memory belongs to both the host and the device.
 cudaError_t check_kind(const Runtime& runtime, const void* to, const void* from,
                        cudaMemcpyKind kind) {
   if (kind == cudaMemcpyDefault) return cudaSuccess;
@@ -16,10 +16,10 @@ cudaError_t check_kind(const Runtime& runtime, const void* to, const void* from,
 
 bool is_empty(const cudaExtent& box) { return box.width == 0 || box.height == 0 || box.depth == 0; }
 
-// 32 bytes of traffic a nanosecond.
+// 32 bytes of traffic per nanosecond.
 std::uint64_t work_of(const cudaExtent& box) { return box.width * box.height * box.depth / 32; }
 
-// Runs `body(y, z)` for each row, until one fails.
+// Runs `body(y, z)` for each row, until one call fails.
 template <class Body>
 cudaError_t each_row(const cudaExtent& box, Body&& body) {
   for (std::size_t z = 0; z < box.depth; ++z) {
@@ -31,7 +31,7 @@ cudaError_t each_row(const cudaExtent& box, Body&& body) {
   return cudaSuccess;
 }
 
-// Whether the work became a node, or may not be done; then `error` says what to return.
+// Whether the work became a node or is not allowed; `error` then says what to return.
 bool is_captured(Runtime& runtime, const Runtime::CopyCall& call, bool waits, const Work& work,
                  cudaError_t& error) {
   if (call.of_graph) return false;
