@@ -82,7 +82,7 @@ Problem problem_of(const CaseSpec&);
 //   extra    "" for none, an object of params, "kv_len" or "varlen": lengths that follow from Nk
 //            (and Nq) and B
 //   invalid  {}, an override (Hkv may be "Hq+1"), or {"null": array}
-// Nothing for what does not go together or takes more than so many products.
+// Absent if the values do not go together, or if the problem takes more than `most_products`.
 std::optional<DrawnCase> drawn_problem(const nlohmann::json& draw, std::int64_t most_products);
 
 // A recorded call apart from its arrays. Handles are those of the case's buffers, -1 for buffers

@@ -1,7 +1,7 @@
-// What a submission must not be able to compute: seeds derived one way, and keyed hashes for
-// whatever answers its questions. The mixing in random.h is invertible: one of its numbers reveals
-// its whole stream and, with substream, the parent's too. Use random.h to make data, and this to
-// make the seeds behind the data.
+// Secrets that a submission must not be able to compute: seeds derived one way, and keyed hashes
+// for whatever answers its questions. The mixing in random.h is invertible: one of its numbers
+// reveals its whole stream and, with substream, the parent's too. Use random.h to make data, and
+// this to make the seeds behind the data.
 #pragma once
 
 #include <array>

@@ -5,9 +5,9 @@
 // lock is shared for more than a moment. Every call also asks for non-blocking operation itself.
 // Each side can write in its own direction only, and sockets cannot be reopened through /proc.
 //
-// The harness holds the other end open for as long as the channel lives, so nobody sees end-of-file
-// early. Death of the other process, or its closing of its end, has to be noticed by watching the
-// process.
+// The harness holds the other end open for as long as the channel lives, so nobody sees an early
+// end-of-file. If the other process dies or closes its end, only those who watch the process
+// notice.
 #pragma once
 
 #include <cstddef>

@@ -50,7 +50,7 @@ class Api {
   HttpAnswer batch(const HttpRequest&);
   HttpAnswer task(const HttpRequest&, const std::string& id);
   HttpAnswer health() const;
-  // Who takes turns in the queue.
+  // The client's identity in the queue's turns.
   std::string owner(const HttpRequest&) const;
   std::optional<std::size_t> token_of(const std::string& authorization) const;
 

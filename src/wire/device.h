@@ -58,8 +58,8 @@ inline constexpr int kControlFd = 3, kArenaFd = 4, kOrderFd = 5, kLinkFd = 6, kC
 // Processor time that the device may use from start to stop for a phase with this instruction
 // limit: several times what honest kernels take. Beyond it the device refuses further work, as at
 // the instruction limit. If it is still busy kGraceSeconds later, or if an order takes longer than
-// kOrderSeconds, it exits with the status kOutOfTime. Its own processor time counts, so other
-// programs on the machine make nobody fail.
+// kOrderSeconds, it exits with the status kOutOfTime. Only its own processor time counts, so other
+// programs on the machine cannot make a submission fail.
 constexpr double allowance_seconds(std::uint64_t instruction_limit) {
   return 5 + 40e-9 * static_cast<double>(instruction_limit);
 }
@@ -119,8 +119,8 @@ struct Control {
   Report report;              // stop
 
   // Monotonic time of the calls served for the worker, in ns; busy_since is 0 while it is idle. The
-  // harness subtracts it from the worker's wall clock, so that the simulator's speed makes nobody
-  // fail.
+  // harness subtracts it from the worker's wall clock, so that the simulator's speed cannot make a
+  // submission fail.
   std::atomic<std::uint64_t> busy_ns{0}, busy_since{0};
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

@@ -12,8 +12,8 @@
 //                                     have any
 //   shared 40 a:3 b:1                 attend with 40 shared tokens
 //   read a 0 10 | len a | bytes | defragment | destroy
-//   allow 0                           no more memory for the cache; allow -1: as much as it wants;
-//                                     allow 5000: so many bytes, too few for what is appended next
+//   allow 0                           no more memory for the cache; allow -1: unlimited;
+//                                     allow 5000: that many bytes, too few for the next append
 //   repeat 20 { ... } | phase         phase: the next phase of the case begins
 // `2.` before a verb: on the second cache. `verb!flag!flag`: see kFlags. The model works out what a
 // call must return; scripts never say it.

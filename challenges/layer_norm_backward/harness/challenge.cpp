@@ -104,7 +104,7 @@ class LayerNormBackward final : public Challenge {
     return recorded_params(call);
   }
 
-  // Only x and dy may hold NaN: the task says what it must lead to.
+  // Only x and dy may hold NaN: the task defines what the result must then be.
   bool adopt(const CaseSpec& spec, const CasePlan&, BufferViews buffers) const override {
     const Shape s = shape_of(spec);
     const auto finite = [](float value) { return std::isfinite(value); };
