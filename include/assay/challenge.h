@@ -1,8 +1,8 @@
 // What a challenge author implements on the trusted side: the layout of each case, its inputs, the
 // fp64 reference and the check. Runs in the harness only; a submission never sees this code.
 //
-// Life of a case:  plan -> fill -> reference -> (the worker runs every phase) -> check plan and
-// fill depend only on the spec and the seeds, so a case can be replayed alone.
+// Life of a case:  plan -> fill -> reference -> (the worker runs every phase) -> check
+// plan and fill depend only on the spec and the seeds, so a case can be replayed alone.
 //
 // An output is due at the end of one phase. There the harness stops the worker, copies the output
 // and judges the copy, so later phases cannot change it.
