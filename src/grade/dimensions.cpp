@@ -40,7 +40,7 @@ struct Measured {
   std::vector<double> values;
   std::vector<std::string> failed;
   std::vector<std::string> hosted;  // computed on the host, which also earns nothing
-  std::string unreported;           // a case that passed without reporting it, which earns nothing
+  std::string unreported;           // a passed case without the metric, which earns nothing
 };
 
 Measured measure(const ResourceRule& rule, const CaseTable& table) {
