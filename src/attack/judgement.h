@@ -91,9 +91,9 @@ std::string complaint(const Attack&, const Observation&);
 // points that depend on time.
 bool is_up_to_chance(const Attack&, const Observation&);
 
-// The combined result of several tries of such a row. A try without a gain settles it, unless tries
-// with a gain outweigh it. Inconclusive tries do not count, and a row with only those after
-// kMostTries has not passed.
+// The combined result of several tries of such a row. It is settled once tries without a gain
+// outnumber those with one, or fall behind by two. Inconclusive tries do not count, and a row with
+// only those after kMostTries has not passed.
 class Tries {
  public:
   void add(const Attack&, const Observation&);

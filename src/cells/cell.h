@@ -59,7 +59,7 @@ class CellRunner {
   std::vector<SharedBuild> baseline_builds(const ChallengeSpec&, Language);
 
   // The same steps for an example, with the cases of cases_for(). A wrong one that is not timed is
-  // compiled with less optimization, to save time.
+  // compiled with less optimisation, to save time.
   BuildResult build_example(const ChallengeSpec&, const Example&);
   CellResult check_built(const ChallengeSpec&, const BuildResult&, const cases::CaseFilter&);
   // check() without the build, for the cases that the filter accepts.

@@ -16,7 +16,7 @@ namespace assay::cells {
 namespace {
 
 // A mutant may take kTimes times what the answer takes, and at least kLeastSeconds: enough to
-// recognize an endless loop.
+// recognise an endless loop.
 constexpr double kTimes = 3, kLeastSeconds = 1;
 
 // True for cases that judge results only: memory and time are left out.

@@ -1,6 +1,6 @@
 // Runs a submission's own tests on the challenge's implementations in its language. They must
 // accept naive, par and the examples that are only slow, and reject the wrong ones, judging by
-// behavior alone; see cells/test_library.h, and cells/test_setting.h for what depends on the
+// behaviour alone; see cells/test_library.h, and cells/test_setting.h for what depends on the
 // language.
 #pragma once
 

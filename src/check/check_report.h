@@ -17,7 +17,7 @@ struct Subject {
   const ChallengeSpec& spec;       // public_spec() for the answer's device
   const ChallengeSpec& challenge;  // the whole challenge, for its resource rules
   const PublicCases& published;
-  std::string known_by;  // how the challenge was recognized: Recognised::how, or "as asked"
+  std::string known_by;  // how the challenge was recognised: Recognised::how, or "as asked"
   std::string assay_version;
   bool alone = false;  // the answer is a single file; its folder was not read
   // Whether the prompt named in the folder's attempt.json is a current one; nothing if it names

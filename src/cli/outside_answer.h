@@ -24,7 +24,7 @@ void add_outside_options(CLI::App&, OutsideOptions&, bool real_gpu = false);
 struct OutsideAnswer {
   std::vector<Submission> answers;  // for the device; C++ before CUDA
   ChallengeSpec spec;
-  std::string known_by;  // how the challenge was recognized
+  std::string known_by;  // how the challenge was recognised
 };
 
 // Reads the answer. Throws Error naming what is missing, or the candidates if the challenge is

@@ -15,7 +15,7 @@
 // itself may have to wait for the stream: on a kernel's first run, when it may load code or enlarge
 // local memory.
 //
-// Not checked. Kernels may read uninitialized memory, race, and access addresses outside a block
+// Not checked. Kernels may read uninitialised memory, race, and access addresses outside a block
 // but inside the range: checking that is the simulator's job.
 #pragma once
 

@@ -24,7 +24,7 @@ struct Chat {
   bool ends_in_thought = false;  // an unclosed thought
 };
 
-// Recognizes CommonMark fences (``` and ~~~, of any length), with any indentation, after list
+// Recognises CommonMark fences (``` and ~~~, of any length), with any indentation, after list
 // markers and in quotes. Text inside ```markdown is read as if that fence were not there. A thought
 // extends from a line that begins with <think> (or <thinking>, <thought>, <reasoning>) to the end
 // tag; or from the beginning of the text to an end tag at the start of a line, if there is no

@@ -16,7 +16,7 @@ enum class Excuse : std::uint8_t {
   same_result,       // as far as known, it does the same on every legal input
   within_accuracy,   // its results differ by less than the error bound
   optional,          // only an optional capability that the answer lacks differs
-  outside_contract,  // only behavior that the task leaves open differs
+  outside_contract,  // only behaviour that the task leaves open differs
   cost,              // only time or memory differ
   quality,           // it trains a worse model, which resource cases grade
 };
