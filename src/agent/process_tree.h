@@ -14,7 +14,7 @@ namespace assay::agent {
 struct Program {
   std::vector<std::string> command;  // the first is looked up in PATH
   std::filesystem::path folder;      // working directory
-  std::filesystem::path input{};     // its standard input; "" for nothing
+  std::filesystem::path input{};     // file for standard input; "" for none
   // Environment variables in addition to this process's own.
   std::vector<std::pair<std::string, std::string>> variables{};
   double time_limit = 0;  // seconds

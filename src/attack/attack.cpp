@@ -433,7 +433,7 @@ std::vector<Attack> load_attacks(const fs::path& folder, const std::vector<Chall
 std::vector<Attack> choose(const std::vector<Attack>& attacks,
                            const std::vector<std::string>& names) {
   if (names.empty()) return attacks;
-  // "T0" means T01 to T09, "M1" not M1 alone; but "M12" means M12 and its rows, not M120.
+  // A name matches its row or folder, and as a prefix also longer ids: "T0" matches T01 to T09.
   const auto fits = [](const Attack& attack, const std::string& name) {
     if (attack.id == name || attack.id.starts_with(name + ".")) return true;
     const std::string own = attack.id.substr(0, attack.id.find('.'));

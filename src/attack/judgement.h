@@ -41,10 +41,9 @@ struct Observation {
   std::string log;      // of the build
   double seconds = 0;   // total duration
   std::optional<Gain> gain;
-  std::optional<double>
-      points_gained;          // over the twin, less what noise may account for
-  bool said_witness = false;  // the submission reported that its mechanism ran
-  std::string neighbour;      // what changed about an honest cell, "" if nothing
+  std::optional<double> points_gained;  // over the twin, less what noise may account for
+  bool said_witness = false;            // the submission reported that its mechanism ran
+  std::string neighbour;                // what changed about an honest cell, "" if nothing
   std::vector<std::string> left_behind;
 };
 

@@ -199,7 +199,7 @@ void require_room(const fs::path& folder, const std::string& log) {
   }
 }
 
-// What -march=native depends on.
+// The CPU facts that -march=native depends on.
 std::string cpu_identity() {
   std::ifstream in("/proc/cpuinfo");
   std::string identity;
@@ -307,7 +307,7 @@ BuildResult Builder::build(const BuildRequest& request) {
   }
 }
 
-// In the order of trying.
+// In the order they are tried.
 std::vector<std::string> Builder::architectures(const BuildRequest& request) const {
   if (request.language != Language::cuda) return {""};
   return {std::begin(kCudaArchitectures), std::end(kCudaArchitectures)};

@@ -16,8 +16,8 @@ inline constexpr int kPatience = 3;
 // Chooses cases: those of a --quick run, a single case by name, or the cases an example is about.
 struct CaseFilter {
   bool quick = false;
-  std::string only{};      // a case's name; "" means all
-  bool exclusive = false;  // of the untimed cases, only those that run alone
+  std::string only{};                // a case's name; "" means all
+  bool exclusive = false;            // of the untimed cases, only those that run alone
   std::vector<std::string> named{};  // not empty: only these cases
   bool and_correctness = false;      // also every listed (not drawn) correctness case
   bool stop_at_failure = false;      // skip the cases after the first failure

@@ -8,7 +8,7 @@
 namespace assay::cases {
 
 struct TimeAccount {
-  double submission = 0;  // calls into submissions, baselines and examples; seconds, as are all
+  double submission = 0;  // calls into submissions, baselines and examples; all in seconds
   double reference = 0;   // drawing inputs, fp64 references, checks
   double timing = 0;      // cost of fair timing: cold caches, poison, page warm-up
   double workers = 0;     // starting workers and loading submissions

@@ -25,7 +25,7 @@ struct World {
   Compile compile;                                              // may be called by several threads
   processes::WorkerFactory make_worker;                         // likewise
   std::function<KnownChallenge(const std::string&)> challenge;  // throws Error for an unknown one
-  std::function<double()> now;                                  // seconds since some moment
+  std::function<double()> now;                                  // seconds since an arbitrary point
   std::string target = kNativeTarget;                           // the target C++ is compiled for
   std::filesystem::path kept;          // folder of results kept across runs
   std::function<void()> flush_caches;  // of every core

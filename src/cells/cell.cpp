@@ -45,7 +45,7 @@ void guard(CellResult& cell, Step step) {
   } catch (const std::exception& fault) {
     cases::end_with_fault(cell, fault);
   }
-  cell.faults.insert(cell.faults.begin(), std::move(passing));  // the step may have made the cell
+  cell.faults.insert(cell.faults.begin(), std::move(passing));  // the step may have replaced it
 }
 
 // The verdict that makes timing pointless: the library does not load, or cases keep hitting time

@@ -83,7 +83,7 @@ struct Speed {
   std::optional<double> over(const std::optional<double>& other) const {
     return answer && other && *answer > 0 ? std::optional(*other / *answer) : std::nullopt;
   }
-  const char* bound = "";  // modelled: what takes longest
+  const char* bound = "";  // if modelled: the slowest part
 };
 
 std::optional<Speed> speed_of(const PublicCheck& check) {

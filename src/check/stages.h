@@ -18,9 +18,9 @@
 namespace assay::check {
 
 enum class Stage : std::uint8_t {
-  build,  // fails if it does not compile
-  core,   // the core cases; fails if one is wrong
-  all,    // core, then every other untimed case; fails if an edge or trap case is wrong
+  build,     // fails if it does not compile
+  core,      // the core cases; fails if one is wrong
+  all,       // core, then every other untimed case; fails if an edge or trap case is wrong
   findings,  // CUDA: implies core and all; fails on a simulator finding in a required case
   tests,     // its own tests against right and wrong implementations; cannot fail
   time,      // every timed case (simulated in CUDA) and those that run alone; fails if one does

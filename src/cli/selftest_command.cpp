@@ -44,7 +44,7 @@ struct SelftestCommand {
   MutationOptions mutants;
 };
 
-// One example, judged.
+// One example and its judgement.
 struct Row {
   const ChallengeSpec* spec = nullptr;
   cells::Example example;

@@ -21,7 +21,7 @@ struct Fact {
   enum class Kind : std::uint8_t { build, core, trap, edge, capability, speed, resource };
   Kind kind = Kind::core;
   Side whose = Side::a;  // the subject of the text
-  std::string text;      // "fails the core case gqa (WA)"; untrusted, not made safe
+  std::string text;      // "fails the core case gqa (WA)"; untrusted, unsanitised
 };
 
 // `a` and `b` are measurements of one challenge on one device. The weightiest facts come first:

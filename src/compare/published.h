@@ -27,7 +27,7 @@ struct PublishedPlace {
 struct Published {
   static constexpr int kSchema = 1;
 
-  std::string source;  // who published it, where, graded how
+  std::string source;  // who published it, where, and how it was graded
   bool letters = true;
   std::map<std::string, std::map<std::string, PublishedGrade>> grades;  // model -> challenge
   std::vector<PublishedPlace> ranking;                                  // by rank; may be empty

@@ -22,7 +22,7 @@ struct Takeaway {
     shared_mistake,  // the same case failed by several models
   };
   Kind kind = Kind::consistency;
-  std::string text;  // one sentence; holds names of models, untrusted, not made safe
+  std::string text;  // one sentence; contains untrusted, unsanitised model names
 };
 
 const char* to_string(Takeaway::Kind);

@@ -65,7 +65,7 @@ std::string sheet_of(std::string_view device_name);
 Gpu parse_gpu(std::string_view json);
 
 struct ModelledTime {
-  double launches = 0, copies = 0;  // seconds, as are all
+  double launches = 0, copies = 0;  // all in seconds
   double memory = 0, atomics = 0, path = 0, issue = 0, warp = 0, arithmetic = 0, loads = 0,
          tensor = 0, shared = 0;
 

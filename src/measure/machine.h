@@ -30,8 +30,7 @@ double stolen_share(const ProcessorTicks& before, const ProcessorTicks& after);
 
 // The machine's current peak rates over all cores. Measuring takes about half a second.
 struct Roofline {
-  double bytes_per_s =
-      0;  // memory traffic beyond the caches: the faster of copying and reading
+  double bytes_per_s = 0;  // memory traffic beyond the caches: the faster of copying and reading
   double flops_per_s = 0;  // fp32 multiplications and additions
 };
 Roofline measure_roofline();
